@@ -2,7 +2,7 @@
 
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::code::ReadError;
-use holdfast_recovery::typed::{TYPED_BYTES_MAX, TypingError};
+use holdfast_recovery::parse::{TYPED_BYTES_MAX, TypingError};
 
 /// One input: what was typed.
 ///

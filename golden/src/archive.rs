@@ -1,4 +1,4 @@
-//! An image as a `vzdump` archive: the travelling configuration first, then every entry by name.
+//! Image as a `vzdump` archive: configuration first, entries sorted by name.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -31,7 +31,7 @@ impl Packing {
 }
 
 /// In the user namespace of an unprivileged container the host's root is nobody.
-const NOBODY: u64 = 65_534;
+const NO_OWNER: u64 = 65_534;
 
 /// More than a golden ever has; a full disk is worse than a refused build.
 const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
@@ -61,7 +61,7 @@ fn write_entries(
     };
     for (name, text) in [("./etc/vzdump/pct.conf", pct_conf), ("./etc/vzdump/pct.fw", "")] {
         let content = Kind::File(Content::Bytes(text.as_bytes().to_vec()));
-        let entry = Entry { uid: NOBODY, gid: NOBODY, ..Entry::own(0o644, content) };
+        let entry = Entry { uid: NO_OWNER, gid: NO_OWNER, ..Entry::own(0o644, content) };
         writer.entry(name.as_bytes(), &entry)?;
     }
     for (entry_path, entry) in &image.entries {
@@ -138,7 +138,7 @@ impl<W: Write> Writer<W> {
         }
         let mut counted = Counting { inner: content, bytes: 0 };
         self.builder.append(&header, &mut counted)?;
-        ensure!(counted.bytes == size_bytes, "it changed while it was read");
+        ensure!(counted.bytes == size_bytes, "it changed while being read");
         Ok(())
     }
 }
@@ -168,7 +168,7 @@ impl<W: Write> Write for Counted<W> {
         let count = self.inner.write(bytes)?;
         self.bytes += count as u64;
         if self.bytes > ARCHIVE_BYTES_MAX {
-            return Err(io::Error::other("the image is larger than any golden may be"));
+            return Err(io::Error::other("the image is larger than allowed"));
         }
         Ok(count)
     }

@@ -1,4 +1,4 @@
-//! The Debian beneath: made by mmdebstrap from Debian's signed archives, of the release that the recipe names.
+//! Debian base archive, made by mmdebstrap from signed archives.
 //!
 //! In: the recipe, and a folder of root's to work in. Out: one tar, read entry by entry; nothing that leads out of it.
 //! Only one build works in a folder at a time, and what a killed one left there is removed by the next.
@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::image::{Content, Entry, Image, Kind};
-use super::program::{finished, program};
+use super::program::{program, run_to_end};
 use super::recipe::Recipe;
 
 /// Where dpkg keeps what is installed.
@@ -26,27 +26,26 @@ const SCRATCH: &str = "build-";
 
 /// Whether the Debian of an earlier build will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum BaseCache {
     /// It will, where it was made of the same.
-    Used,
+    Reuse,
     /// A new one is made and kept.
-    Renewed,
+    Renew,
     /// A new one is made, and removed at the end.
-    Nothing,
+    Discard,
 }
 
 /// A base archive, and what is removed together with it.
 pub struct Base {
-    /// The archive.
     pub path: PathBuf,
     _scratch: Option<TempDir>,
-    _turn: File,
+    _lock: File,
 }
 
 /// The base archive for a recipe.
-pub fn debian(recipe: &Recipe, contents: GoldenContents, work: &Path, kept: Kept) -> Result<Base> {
+pub fn debian(recipe: &Recipe, contents: GoldenContents, work: &Path, base_cache: BaseCache) -> Result<Base> {
     std::fs::create_dir_all(work).with_context(|| format!("cannot make {}", work.display()))?;
-    let turn = turn(work)?;
+    let lock = lock(work)?;
     let debian = &recipe.debian;
     let stacks = if contents == GoldenContents::Complete { recipe.stacks.packages.as_slice() } else { &[] };
     let packages: Vec<&str> = debian.packages.iter().chain(stacks).map(String::as_str).collect();
@@ -59,8 +58,8 @@ pub fn debian(recipe: &Recipe, contents: GoldenContents, work: &Path, kept: Kept
     let digest = hex::encode(Sha256::digest(made_of.as_bytes()));
     let key = digest.get(..16).unwrap_or(&digest);
     let path = work.join(format!("base-{suite}-{key}.tar"));
-    if kept == Kept::Used && path.exists() {
-        return Ok(Base { path, _scratch: None, _turn: turn });
+    if base_cache == BaseCache::Reuse && path.exists() {
+        return Ok(Base { path, _scratch: None, _lock: lock });
     }
     let scratch = scratch(work)?;
     let made = scratch.path().join("base.tar");
@@ -78,23 +77,23 @@ pub fn debian(recipe: &Recipe, contents: GoldenContents, work: &Path, kept: Kept
         .env("LC_ALL", "C.UTF-8")
         .env("TMPDIR", scratch.path())
         .env("SOURCE_DATE_EPOCH", recipe.source_date_epoch.to_string());
-    finished(&mut command).context("mmdebstrap made no Debian")?;
-    if kept == Kept::Nothing {
-        return Ok(Base { path: made, _scratch: Some(scratch), _turn: turn });
+    run_to_end(&mut command).context("mmdebstrap made no Debian")?;
+    if base_cache == BaseCache::Discard {
+        return Ok(Base { path: made, _scratch: Some(scratch), _lock: lock });
     }
     std::fs::rename(&made, &path).with_context(|| format!("cannot keep {}", path.display()))?;
-    Ok(Base { path, _scratch: None, _turn: turn })
+    Ok(Base { path, _scratch: None, _lock: lock })
 }
 
 /// Held for as long as a build goes on.
-fn turn(work: &Path) -> Result<File> {
+fn lock(work: &Path) -> Result<File> {
     let path = work.join("lock");
     let failed = || format!("cannot use {}", path.display());
     let file = File::options().create(true).append(true).open(&path).with_context(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => {
-            bail!("another golden is being built in {}: wait for its end", work.display())
+            bail!("another image is being built in {}: try again when it has ended", work.display())
         }
         Err(std::fs::TryLockError::Error(error)) => Err(error).with_context(failed),
     }
@@ -130,7 +129,7 @@ pub fn read(base: &Path) -> Result<(Image, Vec<GoldenPackage>)> {
             packages = packages_of(&status);
         }
         let path = path_of(&name).with_context(failed)?;
-        if let Some(kept) = kept_entry(&mut entry).with_context(failed)? {
+        if let Some(kept) = image_entry(&mut entry).with_context(failed)? {
             image.entries.insert(path, kept);
         }
     }
@@ -141,7 +140,7 @@ pub fn read(base: &Path) -> Result<(Image, Vec<GoldenPackage>)> {
 }
 
 /// An entry as the image keeps it; nothing for devices, which a container gets from its host.
-fn kept_entry<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<Option<Entry>> {
+fn image_entry<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<Option<Entry>> {
     let mut pax = Vec::new();
     if let Some(extensions) = entry.pax_extensions()? {
         for extension in extensions {

@@ -1,4 +1,4 @@
-//! From recipe to archive, manifest and bill of materials.
+//! Build of an image: archive, manifest and bill of materials.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use holdfast_protocol::id::GoldenVersion;
 use sha2::{Digest, Sha256};
 
 use super::archive::Packing;
-use super::base::{self, Base, Kept};
+use super::base::{self, Base, BaseCache};
 use super::image::{Content, Image, Kind};
-use super::publish::{self, Existing};
+use super::publish::{self, OnConflict};
 use super::recipe::Recipe;
-use super::version::{Version, Wanted};
+use super::version::{Version, VersionChoice};
 use super::{archive, elf, overlay, sbom, scan, tiny};
 
 /// What to build.
@@ -32,11 +32,11 @@ pub struct Build<'a> {
     /// How much of the recipe.
     pub contents: GoldenContents,
     /// Which version it gets.
-    pub version: Wanted,
+    pub version: VersionChoice,
     /// What becomes of files that have its names already.
-    pub existing: Existing,
+    pub existing: OnConflict,
     /// Whether a base that was kept will do.
-    pub kept: Kept,
+    pub base_cache: BaseCache,
     /// How hard the archive is packed.
     pub packing: Packing,
     /// When it is, in seconds since 1970: for the manifest alone.
@@ -58,21 +58,19 @@ pub enum Stage {
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum BuildOutcome {
     /// A new golden.
     Built,
     /// The same bytes lie there already, under the version that is named.
-    Already,
+    AlreadyBuilt,
 }
 
 /// What was built.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// Whether it is new.
-    pub how: How,
-    /// The archive.
+    pub how: BuildOutcome,
     pub archive: PathBuf,
-    /// The manifest.
     pub manifest_file: PathBuf,
     /// What it says.
     pub manifest: GoldenManifest,
@@ -102,8 +100,8 @@ pub fn build(order: &Build<'_>, mut at: impl FnMut(Stage)) -> Result<Built> {
         bail!("{} in the image is {}: the build or the recipe is wrong", found.path, found.what);
     }
     let sha256 = digest_of(unfinished.path())?;
-    if order.existing == Existing::Stays
-        && let Some(same) = already(order.out, &sha256)?
+    if order.existing == OnConflict::Keep
+        && let Some(same) = find_existing(order.out, &sha256)?
     {
         return Ok(same);
     }
@@ -136,7 +134,7 @@ pub fn build(order: &Build<'_>, mut at: impl FnMut(Stage)) -> Result<Built> {
     }
     let text = serde_json::to_string_pretty(&manifest)? + "\n";
     let manifest_file = publish::text(order.out, &manifest_name(&manifest.version), &text, order.existing)?;
-    Ok(Built { how: How::Built, archive: path, manifest_file, manifest })
+    Ok(Built { how: BuildOutcome::Built, archive: path, manifest_file, manifest })
 }
 
 /// Makes and keeps the Debian beneath an image, where it was not kept already.
@@ -145,42 +143,42 @@ pub fn build(order: &Build<'_>, mut at: impl FnMut(Stage)) -> Result<Built> {
 /// When another build works in the folder, or mmdebstrap made no Debian.
 pub fn fetch(recipe: &Path, contents: GoldenContents, work: &Path) -> Result<()> {
     let (recipe, _) = Recipe::read(recipe)?;
-    base::debian(&recipe, contents, work, Kept::Used).map(drop)
+    base::debian(&recipe, contents, work, BaseCache::Reuse).map(drop)
 }
 
 fn manifest_name(version: &GoldenVersion) -> String {
     format!("golden-{version}.json")
 }
 
-struct Made {
+struct ImageParts {
     image: Image,
     base: Option<Base>,
     suite: Option<String>,
     packages: Vec<GoldenPackage>,
 }
 
-fn make(order: &Build<'_>, recipe: &Recipe, at: &mut impl FnMut(Stage)) -> Result<Made> {
+fn make(order: &Build<'_>, recipe: &Recipe, at: &mut impl FnMut(Stage)) -> Result<ImageParts> {
     if order.contents == GoldenContents::Tiny {
         at(Stage::Image);
         let mut image = tiny::image(order.guestd)?;
         overlay::strip(&mut image);
         overlay::put_controller(&mut image, order.guestd)?;
-        return Ok(Made { image, base: None, suite: None, packages: Vec::new() });
+        return Ok(ImageParts { image, base: None, suite: None, packages: Vec::new() });
     }
     at(Stage::Debian);
-    let base = base::debian(recipe, order.contents, order.work, order.kept)?;
+    let base = base::debian(recipe, order.contents, order.work, order.base_cache)?;
     at(Stage::Image);
     let (mut image, packages) = base::read(&base.path)?;
-    elf::fits(order.guestd, &packages)?;
+    elf::require_glibc(order.guestd, &packages)?;
     overlay::strip(&mut image);
     overlay::put_controller(&mut image, order.guestd)?;
     overlay::put_units(&mut image, order.recipe, recipe)?;
     overlay::put_files(&mut image, order.recipe, recipe)?;
-    Ok(Made { image, base: Some(base), suite: Some(recipe.debian.suite.clone()), packages })
+    Ok(ImageParts { image, base: Some(base), suite: Some(recipe.debian.suite.clone()), packages })
 }
 
 /// The golden in that folder that has these bytes, if there is one.
-fn already(folder: &Path, sha256: &str) -> Result<Option<Built>> {
+fn find_existing(folder: &Path, sha256: &str) -> Result<Option<Built>> {
     let failed = || format!("cannot look through {}", folder.display());
     for entry in std::fs::read_dir(folder).with_context(failed)? {
         let path = entry.with_context(failed)?.path();
@@ -195,7 +193,12 @@ fn already(folder: &Path, sha256: &str) -> Result<Option<Built>> {
         let Ok(manifest) = serde_json::from_str::<GoldenManifest>(&text) else { continue };
         let archive = folder.join(&manifest.archive);
         if manifest.sha256 == sha256 && archive.is_file() && digest_of(&archive)? == sha256 {
-            return Ok(Some(Built { how: How::Already, archive, manifest_file: path, manifest }));
+            return Ok(Some(Built {
+                how: BuildOutcome::AlreadyBuilt,
+                archive,
+                manifest_file: path,
+                manifest,
+            }));
         }
     }
     Ok(None)

@@ -1,4 +1,4 @@
-//! What a program of this machine needs to run elsewhere: its C library's version, and the libraries themselves.
+//! ELF requirements of a program: glibc version and libraries.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::program::program;
 type Version = (u32, u32);
 
 /// Refuses a program that wants a newer C library than the image has.
-pub fn fits(program: &Path, packages: &[GoldenPackage]) -> Result<()> {
+pub fn require_glibc(program: &Path, packages: &[GoldenPackage]) -> Result<()> {
     let bytes = std::fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
     ensure!(bytes.starts_with(b"\x7fELF"), "{} is no program of Linux", program.display());
     let libc = packages.iter().find(|package| package.name == "libc6").context("the image has no libc6")?;
@@ -72,13 +72,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_wanted_version_counts() {
+    fn the_newest_required_version_counts() {
         assert_eq!(glibc_wanted(b"..GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0"), Some((2, 34)));
         assert_eq!(glibc_wanted(b"static"), None);
     }
 
     #[test]
-    fn a_program_that_wants_too_much_is_refused() {
+    fn a_program_with_a_newer_glibc_is_refused() {
         let folder = tempfile::TempDir::new().unwrap();
         let program = folder.path().join("guestd");
         std::fs::write(&program, b"\x7fELF GLIBC_2.38\0").expect("written");
@@ -89,8 +89,8 @@ mod tests {
                 architecture: "amd64".to_owned(),
             }]
         };
-        assert!(fits(&program, &image("2.41-12")).is_ok());
-        let error = fits(&program, &image("2.36-9+deb12u10")).expect_err("too old");
+        assert!(require_glibc(&program, &image("2.41-12")).is_ok());
+        let error = require_glibc(&program, &image("2.36-9+deb12u10")).expect_err("too old");
         assert!(error.to_string().contains("needs glibc 2.38; the image has 2.36-9"), "{error}");
     }
 }

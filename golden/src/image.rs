@@ -1,4 +1,4 @@
-//! A file system as a value: entries by path, their content elsewhere. Sorted, so that its archive is always the same.
+//! File system of an image as a value: sorted entries by path.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,6 @@ pub struct Image {
     pub entries: BTreeMap<Vec<u8>, Entry>,
 }
 
-/// One entry.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub uid: u64,
@@ -35,12 +34,14 @@ pub enum Kind {
 /// Where a file's content is.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// Here.
     Bytes(Vec<u8>),
     /// In a file of the building machine.
     Host(PathBuf),
     /// In the base archive.
-    Base { offset: u64, size_bytes: u64 },
+    Base {
+        offset: u64,
+        size_bytes: u64,
+    },
 }
 
 impl Entry {

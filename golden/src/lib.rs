@@ -1,4 +1,4 @@
-//! Builds the archive that guests are restored from, after `golden/recipe.toml`: the same bytes from the same packages.
+//! Builder of golden images: reproducible archives from a recipe.
 //!
 //! ```text
 //! recipe ─▶ base (mmdebstrap; or busybox) ─▶ image (+ guestd, units; - identity, traces) ─▶ archive ─▶ scan
@@ -23,12 +23,12 @@ mod tiny;
 mod version;
 
 pub use archive::Packing;
-pub use base::Kept;
-pub use build::{Build, Built, How, Stage, build, fetch};
-pub use publish::Existing;
+pub use base::BaseCache;
+pub use build::{Build, BuildOutcome, Built, Stage, build, fetch};
+pub use publish::OnConflict;
 pub use recipe::Recipe;
 pub use scan::{Finding, scan};
-pub use version::Wanted;
+pub use version::VersionChoice;
 
 #[cfg(test)]
 mod tests;

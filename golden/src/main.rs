@@ -1,4 +1,4 @@
-//! `holdfast-golden`: builds the golden image of a box, after the recipe that the package laid down.
+//! `holdfast-golden`: builds the golden image of a host.
 //!
 //! In: fixed arguments (the root helper's verb `golden-build` gives `build --out DIR --output json`), or a person's. Out:
 //! archive, manifest and bill of materials in one folder; one line for each stage and one for the end.
@@ -10,11 +10,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use holdfast_golden::{Build, Built, Existing, How, Kept, Packing, Stage, Wanted, build, scan};
+use holdfast_golden::{
+    BaseCache, Build, BuildOutcome, Built, OnConflict, Packing, Stage, VersionChoice, build, scan,
+};
 use holdfast_protocol::golden::GoldenContents;
 use holdfast_protocol::id::GoldenVersion;
 
-/// Builds the image that guests are made from, and looks through one.
+/// Builds and scans golden images.
 #[derive(Parser)]
 #[command(name = "holdfast-golden", version)]
 struct Arguments {
@@ -26,7 +28,7 @@ struct Arguments {
 enum Command {
     /// Build an archive with its manifest and its bill of materials; needs root, mmdebstrap and Debian's archives.
     Build(BuildArguments),
-    /// Look through an archive for keys, identities, passwords and tokens.
+    /// Scan an archive for keys, identities, passwords and tokens.
     Scan {
         /// The archive.
         archive: PathBuf,
@@ -53,7 +55,7 @@ struct BuildArguments {
     /// A busybox image for trying things out, without root, mmdebstrap or network.
     #[arg(long)]
     tiny: bool,
-    /// Lines for people, or one JSON object for each line.
+    /// Text lines, or one JSON object for each line.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
@@ -69,7 +71,7 @@ fn main() -> ExitCode {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let outcome = match Arguments::parse().command {
         Command::Build(arguments) => run(&arguments),
-        Command::Scan { archive } => look(&archive),
+        Command::Scan { archive } => scan_archive(&archive),
     };
     match outcome {
         Ok(code) => code,
@@ -88,21 +90,21 @@ fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
         out: &arguments.out,
         work: &arguments.work,
         contents: if arguments.tiny { GoldenContents::Tiny } else { GoldenContents::Complete },
-        version: arguments.version.clone().map_or(Wanted::NextOfMonth(now_s), Wanted::This),
-        existing: Existing::Stays,
-        kept: Kept::Nothing,
+        version: arguments.version.clone().map_or(VersionChoice::NextOfMonth(now_s), VersionChoice::Exact),
+        existing: OnConflict::Keep,
+        base_cache: BaseCache::Discard,
         packing: Packing::Small,
         now_s,
     };
     let output = arguments.output;
-    let built = build(&order, |stage| tell(output, stage));
+    let built = build(&order, |stage| report_stage(output, stage));
     if let (Output::Json, Err(error)) = (output, &built) {
-        say(&serde_json::json!({ "problem": format!("{error:#}") }).to_string());
+        print_line(&serde_json::json!({ "problem": format!("{error:#}") }).to_string());
     }
     let built = built?;
     match output {
         Output::Table => show(&built),
-        Output::Json => say(&reply(&built).to_string()),
+        Output::Json => print_line(&reply(&built).to_string()),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -115,11 +117,11 @@ fn reply(built: &Built) -> serde_json::Value {
         "archive": manifest.archive,
         "sha256": manifest.sha256,
         "size_bytes": manifest.size_bytes,
-        "how": match how { How::Built => "built", How::Already => "already" },
+        "how": match how { BuildOutcome::Built => "built", BuildOutcome::AlreadyBuilt => "already" },
     } })
 }
 
-fn tell(output: Output, stage: Stage) {
+fn report_stage(output: Output, stage: Stage) {
     let (word, text) = match stage {
         Stage::Debian => ("debian", "fetching and unpacking Debian"),
         Stage::Image => ("image", "putting the image together"),
@@ -128,23 +130,23 @@ fn tell(output: Output, stage: Stage) {
     };
     match output {
         Output::Table => eprintln!("{text} …"),
-        Output::Json => say(&serde_json::json!({ "stage": word }).to_string()),
+        Output::Json => print_line(&serde_json::json!({ "stage": word }).to_string()),
     }
 }
 
 /// Nobody may be listening any more; the build goes on, and its files tell of it.
-fn say(line: &str) {
+fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
-    let _nobody_listens = writeln!(out, "{line}").and_then(|()| out.flush());
+    let _closed = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 fn show(built: &Built) {
     let manifest = &built.manifest;
     let how = match built.how {
-        How::Built => "built",
-        How::Already => "the same bytes were there already",
+        BuildOutcome::Built => "built",
+        BuildOutcome::AlreadyBuilt => "identical image exists already",
     };
-    say(&format!(
+    print_line(&format!(
         "golden   {} ({how})\narchive  {}\nmanifest {}\nsha256   {}\nsize     {} bytes, {} packages\ntook     {} s",
         manifest.version,
         built.archive.display(),
@@ -156,13 +158,13 @@ fn show(built: &Built) {
     ));
 }
 
-fn look(archive: &std::path::Path) -> anyhow::Result<ExitCode> {
+fn scan_archive(archive: &std::path::Path) -> anyhow::Result<ExitCode> {
     let findings = scan(archive)?;
     for found in &findings {
-        say(&format!("{}: {}", found.path, found.what));
+        print_line(&format!("{}: {}", found.path, found.what));
     }
     if findings.is_empty() {
-        say("nothing secret was found");
+        print_line("no secrets found");
         return Ok(ExitCode::SUCCESS);
     }
     Ok(ExitCode::FAILURE)

@@ -1,4 +1,4 @@
-//! What we put on a base, and what we take off it: our units and controller; every trace of one machine.
+//! Overlay: our units and controller added, machine-specific files removed.
 
 use std::path::Path;
 
@@ -10,7 +10,6 @@ use super::recipe::Recipe;
 /// Where the controller lies in a guest.
 const CONTROLLER: &str = "usr/bin/guestd";
 
-/// Puts the controller in.
 pub fn put_controller(image: &mut Image, guestd: &Path) -> Result<()> {
     ensure!(
         guestd.is_file(),

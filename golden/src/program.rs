@@ -1,5 +1,6 @@
-//! The programs of the trade: mmdebstrap, ldd, busybox. One place that spawns, each to its end, with the end of what it
-//! said in the error.
+//! External programs: mmdebstrap, ldd, busybox.
+//!
+//! Each runs to its end; the end of its output goes into the error.
 
 use std::process::{Command, Output, Stdio};
 
@@ -15,7 +16,7 @@ pub fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
 }
 
 /// Runs it to its end; nothing of what it says reaches our own output.
-pub fn finished(command: &mut Command) -> Result<Output> {
+pub fn run_to_end(command: &mut Command) -> Result<Output> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
     if !output.status.success() {

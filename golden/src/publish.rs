@@ -1,4 +1,4 @@
-//! Puts finished files in their places: whole or not at all, on the disk before they have a name.
+//! Atomic publication of finished files, synced before they are named.
 //!
 //! In: a folder, a name, the bytes. Out: the file, readable for all. One that has that name already is left as it is,
 //! unless the caller builds for itself and says so.
@@ -13,11 +13,11 @@ use tempfile::NamedTempFile;
 
 /// What becomes of a file that has the name already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
+pub enum OnConflict {
     /// It stays, and the build is refused: guests may have been made from it.
-    Stays,
+    Keep,
     /// It is replaced. For builds in a folder of the builder's own.
-    Replaced,
+    Replace,
 }
 
 /// A file without a name of its own, in the folder where it will have one.
@@ -30,15 +30,15 @@ pub fn unfinished(folder: &Path) -> Result<NamedTempFile> {
 }
 
 /// Gives it its name.
-pub fn publish(file: NamedTempFile, name: &str, existing: Existing) -> Result<PathBuf> {
+pub fn publish(file: NamedTempFile, name: &str, existing: OnConflict) -> Result<PathBuf> {
     let folder = file.path().parent().context("a file is in a folder")?.to_owned();
     let path = folder.join(name);
     let failed = || format!("cannot write {}", path.display());
     file.as_file().set_permissions(Permissions::from_mode(0o644)).with_context(failed)?;
     file.as_file().sync_all().with_context(failed)?;
     let named = match existing {
-        Existing::Stays => file.persist_noclobber(&path).map(drop),
-        Existing::Replaced => file.persist(&path).map(drop),
+        OnConflict::Keep => file.persist_noclobber(&path).map(drop),
+        OnConflict::Replace => file.persist(&path).map(drop),
     };
     match named {
         Ok(()) => {}
@@ -53,7 +53,7 @@ pub fn publish(file: NamedTempFile, name: &str, existing: Existing) -> Result<Pa
 }
 
 /// Writes a text and gives it its name.
-pub fn text(folder: &Path, name: &str, text: &str, existing: Existing) -> Result<PathBuf> {
+pub fn text(folder: &Path, name: &str, text: &str, existing: OnConflict) -> Result<PathBuf> {
     let mut file = unfinished(folder)?;
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {name}"))?;
     publish(file, name, existing)
@@ -64,24 +64,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_the_name_already_stays() {
+    fn existing_files_are_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let path = text(folder.path(), "a", "one", Existing::Stays).unwrap();
+        let path = text(folder.path(), "a", "one", OnConflict::Keep).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
-        let refused = text(folder.path(), "a", "two", Existing::Stays).unwrap_err();
+        let refused = text(folder.path(), "a", "two", OnConflict::Keep).unwrap_err();
         assert!(refused.to_string().contains("stays as it is"), "{refused}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
-        text(folder.path(), "a", "two", Existing::Replaced).unwrap();
+        text(folder.path(), "a", "two", OnConflict::Replace).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing unfinished stays");
     }
 
     #[test]
-    fn a_link_in_its_place_is_not_followed() {
+    fn links_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(elsewhere.path().join("x"), folder.path().join("a")).unwrap();
-        assert!(text(folder.path(), "a", "one", Existing::Stays).is_err());
+        assert!(text(folder.path(), "a", "one", OnConflict::Keep).is_err());
         assert!(!elsewhere.path().join("x").exists());
     }
 }

@@ -1,4 +1,4 @@
-//! `golden/recipe.toml`: what is in a golden, as data.
+//! Recipe of an image, `golden/recipe.toml`.
 
 use std::path::Path;
 

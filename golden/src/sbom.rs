@@ -1,4 +1,4 @@
-//! The bill of materials of an image: SPDX 2.3, JSON, from what dpkg says is installed.
+//! Bill of materials of an image: SPDX 2.3 as JSON.
 //!
 //! In: the manifest. Out: one document that other people's tools read; the same bytes for the same image, so it carries
 //! the recipe's date and not the hour of the build. Deliberately absent: licences. Debian tells them in `copyright` files
@@ -207,7 +207,7 @@ mod tests {
 
     /// What the SPDX 2.3 specification says must be there, and of which form.
     #[test]
-    fn it_is_what_the_standard_asks_for() {
+    fn the_document_is_valid_spdx() {
         let document: Value = serde_json::from_str(&text(&manifest()).unwrap()).unwrap();
         for (field, form) in
             [("spdxVersion", "SPDX-2.3"), ("dataLicense", "CC0-1.0"), ("SPDXID", "SPDXRef-DOCUMENT")]
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_same_for_the_same_image() {
+    fn the_document_is_reproducible() {
         let mut later = manifest();
         later.build.made_at_s = 99;
         assert_eq!(text(&manifest()).unwrap(), text(&later).unwrap());

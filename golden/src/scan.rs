@@ -1,4 +1,4 @@
-//! Looks through a finished archive for what must not be in it: keys, identities, passwords, tokens.
+//! Scan of an archive for keys, identities, passwords and tokens.
 //!
 //! In: the archive as it will be restored. Out: each finding with its path and what it is, never the secret itself. It
 //! reads the bytes that are shipped and not what the packer meant to write, and every build ends with it.
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_debian_has_is_none() {
+    fn stock_debian_files_are_no_findings() {
         for (path, content) in [
             ("etc/machine-id", ""),
             ("etc/shadow", "root:*:20000:0:99999:7:::\nsshd:!:20000::::::\n"),

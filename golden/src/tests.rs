@@ -1,4 +1,4 @@
-//! The shipped recipe, and what is made of it without Debian.
+//! Tests of the shipped recipe, without Debian.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn the_shipped_recipe_gives_the_configuration_that_was_proved() {
+fn the_shipped_recipe_gives_the_proved_configuration() {
     let (recipe, _) = Recipe::read(&folder()).expect("the shipped recipe");
     // Proved on a real Proxmox, call by call: only a restore keeps keyctl for a token.
     let proved = "arch: amd64\ncores: 1\nfeatures: nesting=1,keyctl=1\nhostname: golden\nmemory: 512\nostype: debian\n\
@@ -90,7 +90,7 @@ fn the_agents_package_brings_every_unit_and_file_of_the_recipe() {
 }
 
 #[test]
-fn a_recipe_with_a_slip_is_refused() {
+fn an_invalid_recipe_is_refused() {
     let text = std::fs::read_to_string(folder().join("recipe.toml")).expect("read");
     let refused = |from: &str, to: &str| Recipe::parse(&text.replace(from, to)).is_err();
     assert!(Recipe::parse(&text).is_ok());
@@ -105,7 +105,7 @@ fn a_recipe_with_a_slip_is_refused() {
 }
 
 #[test]
-fn what_is_stripped_is_gone_and_the_rest_stays() {
+fn stripping_removes_only_listed_paths() {
     let mut image = Image::default();
     let gone = [
         "etc/hostname",

@@ -1,5 +1,4 @@
-//! The tiny image: busybox as everything, and the building machine's libraries for the controller. It boots, it runs
-//! `guestd`, brings its network up as Proxmox configures it, and needs neither root nor network to be made.
+//! Tiny image: busybox, the controller and its libraries.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::elf::libraries;
 use super::image::{Content, Entry, Image, Kind};
-use super::program::{finished, program};
+use super::program::{program, run_to_end};
 
 const DIRECTORIES: [&str; 13] = [
     "dev",
@@ -60,7 +59,7 @@ pub fn image(guestd: &Path) -> Result<Image> {
     for library in libraries(guestd)? {
         let path = library.strip_prefix("/").context("a library has no absolute path")?;
         let content = library.canonicalize().with_context(|| format!("cannot find {}", library.display()))?;
-        let path = path.to_str().context("a library has an odd name")?;
+        let path = path.to_str().context("a library has a name that is not UTF-8")?;
         image.put(path, Entry::own(0o755, Kind::File(Content::Host(content))));
     }
     Ok(image)
@@ -74,8 +73,8 @@ fn busybox() -> Result<PathBuf> {
 }
 
 fn applets(busybox: &Path) -> Result<Vec<String>> {
-    let output = finished(program(busybox).arg("--list"))?;
-    let listed = String::from_utf8(output.stdout).context("busybox lists odd names")?;
+    let output = run_to_end(program(busybox).arg("--list"))?;
+    let listed = String::from_utf8(output.stdout).context("busybox lists names that are not UTF-8")?;
     let plain = |name: &&str| !name.is_empty() && *name != "busybox" && !name.contains('/');
     Ok(listed.lines().filter(plain).map(str::to_owned).collect())
 }

@@ -1,4 +1,4 @@
-//! A golden's version, `YYYY.MM.N`, and the moment in its archive's name.
+//! Image versions, `YYYY.MM.N`, and archive timestamps.
 //!
 //! In: a wish, or the month and the versions that lie there already. Out: a version that no other golden in that folder
 //! has, and one second of its month that is its own, so that each has a file name of its own.
@@ -10,9 +10,8 @@ use holdfast_protocol::id::GoldenVersion;
 
 /// Which version a build gets.
 #[derive(Clone, Debug)]
-pub enum Wanted {
-    /// This one.
-    This(GoldenVersion),
+pub enum VersionChoice {
+    Exact(GoldenVersion),
     /// The first of the month that lies there with no other; the moment is in seconds since 1970.
     NextOfMonth(u64),
 }
@@ -26,10 +25,10 @@ pub struct Version {
 
 impl Version {
     /// Settles on one.
-    pub fn choose(wanted: &Wanted, folder: &Path) -> Result<Self> {
+    pub fn choose(wanted: &VersionChoice, folder: &Path) -> Result<Self> {
         match wanted {
-            Wanted::This(version) => Self::of(version),
-            Wanted::NextOfMonth(at_s) => {
+            VersionChoice::Exact(version) => Self::of(version),
+            VersionChoice::NextOfMonth(at_s) => {
                 let month = utc(*at_s, "%Y.%m")?;
                 let number = (1..10_000).find(|number| !manifest_path(folder, &month, *number).exists());
                 let number = number.with_context(|| format!("{month} has ten thousand goldens already"))?;
@@ -79,10 +78,11 @@ mod tests {
     #[test]
     fn versions_name_their_archives() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Version::choose(&Wanted::NextOfMonth(1_793_491_200), folder.path()).unwrap();
+        let first = Version::choose(&VersionChoice::NextOfMonth(1_793_491_200), folder.path()).unwrap();
         assert_eq!(first.id().unwrap().as_str(), "2026.11.1");
         assert_eq!(first.moment().unwrap(), "2026_11_01-00_00_00");
-        let third = Version::choose(&Wanted::This("2026.11.3".parse().unwrap()), folder.path()).unwrap();
+        let third =
+            Version::choose(&VersionChoice::Exact("2026.11.3".parse().unwrap()), folder.path()).unwrap();
         assert_eq!(third.moment().unwrap(), "2026_11_01-00_00_02");
         let late = Version::of(&"2027.02.4000".parse().unwrap()).unwrap();
         assert_eq!(late.moment().unwrap(), "2027_02_01-01_06_39");
@@ -91,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn the_next_of_a_month_is_one_that_nobody_has() {
+    fn the_next_version_of_a_month_is_unused() {
         let folder = tempfile::tempdir().unwrap();
         for taken in ["golden-2026.11.1.json", "golden-2026.11.2.json", "golden-2026.10.3.json"] {
             std::fs::write(folder.path().join(taken), "").unwrap();
         }
-        let next = Version::choose(&Wanted::NextOfMonth(1_793_491_300), folder.path()).unwrap();
+        let next = Version::choose(&VersionChoice::NextOfMonth(1_793_491_300), folder.path()).unwrap();
         assert_eq!(next.id().unwrap().as_str(), "2026.11.3");
     }
 }

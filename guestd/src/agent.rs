@@ -1,4 +1,4 @@
-//! The client of the agent's local API: one pinned endpoint, bounded answers, one typed error.
+//! Client of the local API: one pinned endpoint, bounded answers, typed errors.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
-use crate::beat;
+use crate::watchdog;
 
 /// The agent is one bridge away; on a busy host the handshake of TLS may still take seconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,24 +40,23 @@ const ANSWER_BYTES_MAX: usize = 512 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// A ticket or a file that names no usable endpoint.
-    #[error("{endpoint:?} is not an https endpoint without a path: the agent must issue a new ticket")]
+    #[error(
+        "{endpoint:?} is not an https endpoint without a path: the agent must issue a new bootstrap token"
+    )]
     Endpoint {
         /// What it names.
         endpoint: String,
     },
     /// A token that cannot stand in a header.
-    #[error("the token has characters that no agent issues: bootstrap.json was changed by hand")]
+    #[error("the token has invalid characters: bootstrap.json was changed by hand")]
     Token,
-    /// No TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// No client.
     #[error("the HTTP client cannot be set up")]
     Client(#[source] reqwest::Error),
     /// Somebody else answers at the agent's address. Nothing was sent.
-    #[error("who answers at {endpoint} is not this guest's agent [{}]", ErrorCode::PinMismatch)]
-    Stranger {
-        /// Where.
+    #[error("the server at {endpoint} is not this guest's agent [{}]", ErrorCode::PinMismatch)]
+    OtherServer {
         endpoint: String,
         /// What was shown.
         #[source]
@@ -65,19 +64,14 @@ pub enum AgentError {
     },
     /// Nobody answers, or too slowly.
     #[error("the agent at {endpoint} does not answer")]
-    Away {
-        /// Where.
+    Unreachable {
         endpoint: String,
-        /// Why.
         #[source]
         source: reqwest::Error,
     },
     /// The agent says no.
     #[error("the agent refuses: {problem}")]
-    Refused {
-        /// Its reason.
-        problem: Problem,
-    },
+    Refused { problem: Problem },
     /// The answer is longer than any we expect.
     #[error("the agent's answer is longer than {ANSWER_BYTES_MAX} bytes")]
     TooLong,
@@ -100,12 +94,9 @@ pub enum AgentError {
     },
     /// A token for another pin than the one it came over.
     #[error(
-        "the agent at {endpoint} hands out a bootstrap for another certificate than its own: it is not stored"
+        "the agent at {endpoint} sent a bootstrap for another certificate than its own: it was not stored"
     )]
-    OtherPin {
-        /// Where.
-        endpoint: String,
-    },
+    OtherPin { endpoint: String },
 }
 
 impl AgentError {
@@ -189,7 +180,7 @@ impl Agent {
         mut take: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<Result<(), E>, AgentError> {
         let request = self.request(Method::GET, path).header(AUTHORIZATION, bearer(token)?);
-        beat::within(FETCH_TIMEOUT);
+        watchdog::within(FETCH_TIMEOUT);
         let mut response = request.timeout(FETCH_TIMEOUT).send().await.map_err(|error| self.away(error))?;
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
@@ -225,7 +216,7 @@ impl Agent {
     }
 
     /// Tells something that is answered with something else than work.
-    pub async fn tell<T: DeserializeOwned>(
+    pub async fn notify<T: DeserializeOwned>(
         &self,
         token: &Secret,
         path: &str,
@@ -294,7 +285,7 @@ impl Agent {
     }
 
     async fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, AgentError> {
-        beat::within(REQUEST_TIMEOUT);
+        watchdog::within(REQUEST_TIMEOUT);
         let response = request.send().await.map_err(|error| self.away(error))?;
         let status = response.status();
         let body = self.body(response).await?;
@@ -339,8 +330,8 @@ impl Agent {
     fn away(&self, error: reqwest::Error) -> AgentError {
         let endpoint = self.endpoint();
         match holdfast_tls::refusal(&error) {
-            Some(refusal) => AgentError::Stranger { endpoint, refusal: refusal.clone() },
-            None => AgentError::Away { endpoint, source: error.without_url() },
+            Some(refusal) => AgentError::OtherServer { endpoint, refusal: refusal.clone() },
+            None => AgentError::Unreachable { endpoint, source: error.without_url() },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The command line, and the exit codes it promises.
+//! Command line arguments and exit codes.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -31,10 +31,10 @@ pub const EXIT_BUSY: u8 = 75;
 /// The files belong to somebody else.
 pub const EXIT_NO_PERMISSION: u8 = 77;
 
-const CODES: &str = "Exit codes: 0 well, 1 failed, 2 usage, 4 set-up mode (no agent yet), 5 another guestd runs, \
-                     10 tried and rolled back, 11 tried and not rolled back, 12 told to end while it tried (the controller goes on), 69 the agent does not answer, 75 it is busy, try later, 77 no permission.";
+const CODES: &str = "Exit codes: 0 done, 1 failed, 2 usage, 4 set-up mode (no agent yet), 5 another guestd runs, \
+                     10 try failed and rolled back, 11 try failed and not rolled back, 12 try was terminated (the controller continues), 69 the agent does not answer, 75 it is busy, try later, 77 no permission.";
 
-/// The controller inside a guest.
+/// The guest agent.
 #[derive(Debug, Parser)]
 #[command(name = "guestd", version, about, after_help = CODES)]
 pub struct Args {
@@ -45,38 +45,38 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Find the agent, then keep saying hello until stopped.
+    /// Run the guest agent.
     Run(RunArgs),
-    /// Show who this guest is and how it stands with its agent.
+    /// Show this guest, its controller and its agent.
     Status(StatusArgs),
     /// Take a snapshot of this guest, or list its snapshots.
     Snapshot(SnapshotArgs),
-    /// Roll this guest back to a snapshot. What was written since is lost, and the guest restarts.
+    /// Roll this guest back to a snapshot. Later writes are lost, and the guest restarts.
     Rollback(RollBackArgs),
     /// Take a backup of this guest, or list its backups.
     Backup(BackupArgs),
-    /// Take a snapshot, run a command, and go back to the snapshot when it fails or stacks are not well after it.
+    /// Take a snapshot, run a command, and roll back when it fails or stacks are unhealthy afterwards.
     Try(TryArgs),
     /// Show this guest's volumes, by class, and whether they are mounted.
     Volumes(VolumesArgs),
     /// Take a snapshot before packages change: apt calls it.
     AptHook(AptHookArgs),
-    /// Wait until apt is done, and see whether the stacks that were well before it are well: the hook has it started.
+    /// Wait for apt, then check the stacks that were healthy before: the hook starts it.
     AptJudge(AptJudgeArgs),
-    /// Upgrade packages from Debian's security archive: a timer calls it each night.
+    /// Upgrade packages from Debian's security archive: a timer calls it.
     Upgrade(UpgradeArgs),
     /// Show what a backup would stop, and stop nothing.
     Quiesce(QuiesceArgs),
-    /// Start again what was stopped for a backup.
+    /// Start stacks that were stopped for a backup.
     Resume(ResumeArgs),
-    /// Show what the agent decided and did about this guest, each record held to its hash.
+    /// Show the audit records of this guest, verified by hash.
     Audit(AuditArgs),
 }
 
 /// Of `guestd snapshot`.
 #[derive(Debug, ClapArgs)]
 pub struct SnapshotArgs {
-    /// What it is called; without one the agent makes a name.
+    /// The name; without one the agent makes one.
     #[arg(conflicts_with = "list")]
     pub name: Option<SnapshotName>,
     /// How long it is kept, in hours; without it a day.
@@ -104,7 +104,7 @@ pub struct BackupArgs {
     /// Show the backups instead.
     #[arg(long)]
     pub list: bool,
-    /// Stop no stack for it: it holds this guest as after a power cut.
+    /// Stop no stack: the backup is crash-consistent.
     #[arg(long, conflicts_with = "list")]
     pub crash_consistent: bool,
     /// Of which tier of this guest's policy; without it of the one that is due, else of the local one.
@@ -117,7 +117,7 @@ pub struct BackupArgs {
 /// A tier that has backups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BackupTier {
-    /// On another storage of the host, or beside it.
+    /// On another storage of the host or its site.
     Local,
     /// In another place, encrypted.
     OffSite,
@@ -140,7 +140,7 @@ pub struct TryArgs {
     #[arg(long, value_name = "HOURS")]
     pub keep_hours: Option<u32>,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub paths: PathArgs,
     /// The command and its arguments; no shell reads them.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -156,8 +156,8 @@ pub struct VolumesArgs {
     #[arg(long, value_name = "STACK", conflicts_with_all = ["class", "output"])]
     pub stack: Option<StackName>,
     #[command(flatten)]
-    pub place: PlaceArgs,
-    /// For people, or for programs.
+    pub paths: PathArgs,
+    /// Table, or JSON.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 }
@@ -166,7 +166,7 @@ pub struct VolumesArgs {
 const APT: &str = "\
 [apt] of /etc/holdfast/stacks.toml says what is done when packages change; without it nothing is.
   snapshot    before packages change: off, try (they change without one, too) or must
-  after       when apt is done, and a stack that was well before is not well: off (nobody looks), tell (it stands in \
+  after       when apt is done, and a stack that was well before is not well: off (no check), report (it is shown in \
 `guestd status` and in the journal; so it is without this key, where snapshots are taken) or roll_back (the guest goes back to \
 that snapshot)
   keep_hours  how long the snapshot is kept; without it a day
@@ -183,14 +183,14 @@ One snapshot is for all steps of a run of apt, within half an hour. What `guestd
 #[command(after_long_help = APT)]
 pub struct AptHookArgs {
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub paths: PathArgs,
 }
 
 /// Of `guestd apt-judge`.
 #[derive(Debug, ClapArgs)]
 pub struct AptJudgeArgs {
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub paths: PathArgs,
 }
 
 /// What stands in the man page of `guestd upgrade`, too.
@@ -214,7 +214,7 @@ each night between 02:00 and 05:00 UTC, and nothing is restarted.";
 #[command(after_long_help = UPGRADES)]
 pub struct UpgradeArgs {
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub paths: PathArgs,
     /// Only what is due in the maintenance window that the agent names, once: for the timer.
     #[arg(long)]
     pub in_window: bool,
@@ -226,15 +226,15 @@ STACKS: /etc/holdfast/stacks.toml names them; without it nothing is stopped. /us
 shows every key.
   [stack.NAME]           driver = \"compose\" with directory (file, project), or driver = \"systemd\" with units
     after                starts after these stacks, and stops before them
-    wanted               running or stopped: how it should be when nobody said otherwise
-    on_failure           tell or restart: when something of it ends by itself, and neither systemd nor Docker starts it again
+    wanted               running or stopped: the default state
+    on_failure           report or restart: when something of it ends by itself, and neither systemd nor Docker starts it again
     restore_test         check or leave
     stop_timeout_s, start_timeout_s, health_timeout_s
   [stack.NAME.hooks]     pre_quiesce, post_resume, health: a program by its absolute path and its arguments; timeout_s
   [stack.NAME.volumes]   key = { class = \"hot\" or \"bulk\", volume = \"NAME\" }: HOLDFAST_VOLUME_KEY names its mount, and without \
 the mount the stack is not started
-  bound_max_s            stacks never stand still for longer
-  [apt]                  snapshot = \"off\", \"try\" or \"must\"; after = \"off\", \"tell\" or \"roll_back\"; keep_hours: \
+  bound_max_s            stacks are never stopped for longer
+  [apt]                  snapshot = \"off\", \"try\" or \"must\"; after = \"off\", \"report\" or \"roll_back\"; keep_hours: \
 guestd-apt-hook(8)
   [upgrades]             security = \"on\" or \"off\": guestd-upgrade(8)
 
@@ -251,13 +251,13 @@ stopped or removed is left alone.";
 #[derive(Debug, ClapArgs)]
 #[command(after_long_help = STACKS)]
 pub struct QuiesceArgs {
-    /// Look what runs, try marker and timer, and stop nothing. To have a backup with everything standing still, use
+    /// Show what would stop, test marker and timer, and stop nothing. For a backup with stopped stacks, use
     /// `guestd backup`.
     #[arg(long, required = true)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub place: PlaceArgs,
-    /// For people, or for programs.
+    pub paths: PathArgs,
+    /// Table, or JSON.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 }
@@ -265,17 +265,17 @@ pub struct QuiesceArgs {
 /// Of `guestd resume`.
 #[derive(Debug, ClapArgs)]
 pub struct ResumeArgs {
-    /// Only when their time is over: this is what the timer calls.
+    /// Only when the window has expired: the timer calls this.
     #[arg(long)]
     pub expired: bool,
-    /// What somebody removed while it stood still is missed no longer: only the rest is started.
+    /// Forget parts that were removed while stopped: start the others.
     #[arg(long, conflicts_with = "expired")]
     pub without_removed: bool,
-    /// The timer that calls: when there is nothing to resume, it is taken back.
+    /// The calling timer: removed when there is nothing to resume.
     #[arg(long, value_name = "UNIT", hide = true)]
     pub timer: Option<String>,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub paths: PathArgs,
 }
 
 /// Of `guestd audit`.
@@ -285,8 +285,8 @@ pub struct AuditArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     pub after: i64,
     #[command(flatten)]
-    pub place: PlaceArgs,
-    /// For people, or for programs.
+    pub paths: PathArgs,
+    /// Table, or JSON.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 }
@@ -295,11 +295,11 @@ pub struct AuditArgs {
 #[derive(Debug, ClapArgs)]
 pub struct WorkArgs {
     #[command(flatten)]
-    pub place: PlaceArgs,
-    /// End as soon as the agent has written the wish down.
+    pub paths: PathArgs,
+    /// End as soon as the agent has accepted the request.
     #[arg(long)]
     pub no_wait: bool,
-    /// For people, or for programs.
+    /// Table, or JSON.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 }
@@ -308,22 +308,22 @@ pub struct WorkArgs {
 #[derive(Debug, ClapArgs)]
 pub struct RunArgs {
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub paths: PathArgs,
 }
 
 /// Of `guestd status`.
 #[derive(Debug, ClapArgs)]
 pub struct StatusArgs {
     #[command(flatten)]
-    pub place: PlaceArgs,
-    /// For people, or for programs.
+    pub paths: PathArgs,
+    /// Table, or JSON.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 }
 
 /// Where the guest is.
 #[derive(Clone, Debug, ClapArgs)]
-pub struct PlaceArgs {
+pub struct PathArgs {
     /// The guest's root directory, for a guest that is a directory.
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub root: PathBuf,
@@ -335,8 +335,8 @@ pub struct PlaceArgs {
 /// A form of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// For people.
+    /// A table.
     Table,
-    /// For programs: one JSON document.
+    /// One JSON document.
     Json,
 }

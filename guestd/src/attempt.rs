@@ -1,4 +1,4 @@
-//! The record of the last ticket that was traded, or that it was tried with.
+//! Record of the last claim attempt and its proof.
 //!
 //! A claim serves once, and a second redeemer freezes both. So before a claim is sent, a random proof is written down and
 //! sent along: if the answer is lost, or this program is killed before it stored it, the same claim is sent with the same
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::file::{self, Eyes, FileError};
-use crate::place::Place;
+use crate::paths::Paths;
 
 const BYTES_MAX: usize = 4 * 1024;
 
@@ -25,7 +25,6 @@ enum Schema {
     V1,
 }
 
-/// The record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attempt {
@@ -45,7 +44,7 @@ pub enum Outcome {
     /// It may have been sent; the answer is not known.
     Open,
     /// The token was stored.
-    Traded,
+    Redeemed,
     /// The agent refused it, in these words.
     Refused(String),
 }
@@ -56,43 +55,41 @@ pub enum AttemptError {
     /// The file itself.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Its content.
-    #[error("{} is malformed: remove it, then have the agent issue a new ticket", path.display())]
+    #[error("{} is malformed: remove it, then have the agent issue a new bootstrap token", path.display())]
     Malformed {
-        /// Which file.
         path: PathBuf,
         /// Where and why.
         #[source]
         source: StrictError,
     },
     /// The kernel gives no random numbers.
-    #[error("the kernel gives no random numbers")]
+    #[error("the kernel returned no random numbers")]
     Random(#[source] getrandom::Error),
     /// Cannot happen for a record of plain text.
     #[error("the record cannot be written as JSON")]
     Unwritable(#[source] serde_json::Error),
 }
 
-fn path(place: &Place) -> PathBuf {
-    place.state_dir().join("claim.json")
+fn path(paths: &Paths) -> PathBuf {
+    paths.state_dir().join("claim.json")
 }
 
 impl Attempt {
     /// A new one for this ticket.
-    pub fn begin(ticket: &Ticket) -> Result<Self, AttemptError> {
+    pub fn begin(bootstrap_token: &Ticket) -> Result<Self, AttemptError> {
         let mut proof = Zeroizing::new([0; 32]);
         getrandom::fill(proof.as_mut_slice()).map_err(AttemptError::Random)?;
         Ok(Self {
             schema: Schema::V1,
-            claim_sha256: name(ticket),
+            claim_sha256: name(bootstrap_token),
             redeemer: Secret::new(hex::encode(proof)),
             outcome: Outcome::Open,
         })
     }
 
     /// Whether it is about this ticket.
-    pub fn is_of(&self, ticket: &Ticket) -> bool {
-        self.claim_sha256 == name(ticket)
+    pub fn is_of(&self, bootstrap_token: &Ticket) -> bool {
+        self.claim_sha256 == name(bootstrap_token)
     }
 
     /// What makes a repeat known as one.
@@ -101,8 +98,8 @@ impl Attempt {
     }
 
     /// Reads it; none when there is none.
-    pub fn load(place: &Place) -> Result<Option<Self>, AttemptError> {
-        let path = path(place);
+    pub fn load(paths: &Paths) -> Result<Option<Self>, AttemptError> {
+        let path = path(paths);
         let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::Owner)? else { return Ok(None) };
         strict::parse("the record", &bytes, BYTES_MAX)
             .map(Some)
@@ -110,12 +107,12 @@ impl Attempt {
     }
 
     /// Writes it, durably.
-    pub fn store(&self, place: &Place) -> Result<(), AttemptError> {
+    pub fn store(&self, paths: &Paths) -> Result<(), AttemptError> {
         let bytes = Zeroizing::new(serde_json::to_vec(self).map_err(AttemptError::Unwritable)?);
-        Ok(file::replace(&path(place), &bytes, Eyes::Owner)?)
+        Ok(file::replace(&path(paths), &bytes, Eyes::Owner)?)
     }
 }
 
-fn name(ticket: &Ticket) -> String {
-    hex::encode(ticket.claim.hash().as_bytes())
+fn name(bootstrap_token: &Ticket) -> String {
+    hex::encode(bootstrap_token.claim.hash().as_bytes())
 }

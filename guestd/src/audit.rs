@@ -1,4 +1,4 @@
-//! `guestd audit`: what the agent decided and did about this guest, each record held to its hash before it is shown.
+//! `guestd audit`: audit records of this guest, verified by hash.
 //!
 //! What comes in: pages of `GET /v1/audit`. What goes out: the records as a table, or as one JSON document; exit code 1 and
 //! the number of the first record that does not hold. Keep what was printed once, and a later reading shows whether it is
@@ -15,15 +15,14 @@ use crate::work::{Session, WorkError, print};
 /// Five thousand records, well within what a guest may ask in a minute.
 const PAGES_MAX: usize = 50;
 
-/// `guestd audit`.
 pub async fn audit(args: &AuditArgs) -> Result<u8, WorkError> {
-    let session = Session::open(&args.place)?;
+    let session = Session::open(&args.paths)?;
     let page = collect(&session, args.after).await?;
     let broken = first_broken(&page.records, args.after);
     print(args.output, &page, || table(&page))?;
     if let Some(number) = broken {
         eprintln!(
-            "guestd: record {number} is not what its hash says: it was changed on the box or on the way; tell whoever runs it"
+            "guestd: record {number} does not match its hash: it was changed on the host or in transit; notify its operator"
         );
         return Ok(EXIT_FAILED);
     }
@@ -66,13 +65,13 @@ fn table(page: &AuditPage) -> String {
     let head = &page.head;
     let _ = writeln!(
         text,
-        "{} records; the whole chain has {} and ends in {}",
+        "{} records; the whole chain has {} and ends with {}",
         page.records.len(),
         head.number,
         head.chain
     );
     if let Some(next) = page.next {
-        let _ = writeln!(text, "there are more: guestd audit --after {next}");
+        let _ = writeln!(text, "more records: guestd audit --after {next}");
     }
     text
 }

@@ -1,4 +1,4 @@
-//! How long to wait before asking an agent again that did not answer: doubling, bounded, and not in step with others.
+//! Bounded, doubling and jittered waits before retries.
 
 use std::time::Duration;
 

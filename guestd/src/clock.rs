@@ -1,14 +1,14 @@
-//! The one place that reads clocks: the time of day for what people read, and the clock that runs through suspend, and
-//! that nobody can set, for everything that has a bound.
+//! Clocks: time of day, and time since boot for all bounds.
+//!
+//! Time since boot includes suspend, and cannot be set.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::file::{self, Eyes};
-use crate::place::Place;
+use crate::paths::Paths;
 
-/// Two numbers.
 const UPTIME_BYTES_MAX: usize = 128;
 
 /// Now, to the second: what is shown to people needs no more.
@@ -20,8 +20,8 @@ pub fn now() -> Timestamp {
 
 /// Since the boot, time asleep included. In a container this is the host's boot or the container's start; only spans and
 /// moments of one boot are compared. None when `/proc` does not tell.
-pub fn since_boot(place: &Place) -> Option<Duration> {
-    let bytes = file::read(&place.uptime(), UPTIME_BYTES_MAX, Eyes::All).ok().flatten()?;
+pub fn since_boot(paths: &Paths) -> Option<Duration> {
+    let bytes = file::read(&paths.uptime(), UPTIME_BYTES_MAX, Eyes::All).ok().flatten()?;
     parse(std::str::from_utf8(&bytes).ok()?)
 }
 
@@ -44,6 +44,6 @@ mod tests {
         for bad in ["", "x.10", "1", "1.5 2", "-1.00 2", "99999999999999999999.00"] {
             assert_eq!(parse(bad), None, "{bad:?}");
         }
-        assert!(since_boot(&Place::new(Path::new("/"))).is_some());
+        assert!(since_boot(&Paths::new(Path::new("/"))).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! The controller's loop, one step at a time: look, decide, do, say how it stands, tell how long to wait.
+//! Controller loop: one decision and action per step.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,39 +16,38 @@ use tracing::{info, warn};
 use crate::agent::{Agent, AgentError, Word};
 use crate::attempt::{Attempt, AttemptError, Outcome};
 use crate::backoff::{Backoff, LONGEST};
-use crate::board;
+use crate::backup_loop::Serving;
+use crate::bootstrap_env;
+use crate::bootstrap_file::{self, BootstrapFileError};
 use crate::clock;
-use crate::decide::{Cause, Claim, Doubt, Next, Seen, SetUp, decide};
-use crate::keeper::Serving;
-use crate::kept::{self, KeptError};
+use crate::commands::upgrade;
+use crate::decide::{Cause, Claim, Doubt, Next, SetUp, Situation, decide};
 use crate::own_program;
-use crate::people::upgrade;
-use crate::place::Place;
+use crate::paths::Paths;
 use crate::restart;
 use crate::state::{self, Mode, Schema, State};
-use crate::ticket;
+use crate::status_file;
 use crate::update::Own;
 
 /// In set-up mode: how soon to look again whether a person mended it.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+const RECHECK: Duration = Duration::from_secs(15);
 
 /// An agent may ask for a hello this often at most, and this seldom.
 const HELLO_SECONDS: std::ops::RangeInclusive<u32> = 1..=3600;
 
 /// Why a ticket was not traded.
 #[derive(Debug, thiserror::Error)]
-enum TradeError {
+enum ClaimError {
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
-    Kept(#[from] KeptError),
+    BootstrapFile(#[from] BootstrapFileError),
     #[error(transparent)]
     Attempt(#[from] AttemptError),
 }
 
-/// The controller.
 pub struct Control {
-    place: Place,
+    paths: Paths,
     source_address: Option<IpAddr>,
     boot_id: String,
     /// What this program hashes to.
@@ -68,7 +67,7 @@ pub struct Control {
 impl Control {
     /// A controller that has not looked yet.
     pub fn new(
-        place: Place,
+        paths: Paths,
         source_address: Option<IpAddr>,
         boot_id: String,
         serving: watch::Sender<Option<Serving>>,
@@ -85,8 +84,8 @@ impl Control {
         };
         let build = own_program::sha256();
         Self {
-            own: Own::new(&place, build.clone()),
-            place,
+            own: Own::new(&paths, build.clone()),
+            paths,
             source_address,
             boot_id,
             build,
@@ -102,10 +101,10 @@ impl Control {
 
     /// One step. Tells how long to wait before the next.
     pub async fn step(&mut self) -> Duration {
-        let seen = Seen {
-            kept: kept::load(&self.place),
-            ticket: ticket::find(&self.place),
-            attempt: Attempt::load(&self.place),
+        let seen = Situation {
+            bootstrap: bootstrap_file::load(&self.paths),
+            bootstrap_token: bootstrap_env::find(&self.paths),
+            attempt: Attempt::load(&self.paths),
         };
         match decide(seen, self.doubt) {
             Next::SetUp(reason) => self.set_up(&reason),
@@ -117,44 +116,44 @@ impl Control {
     fn set_up(&mut self, reason: &SetUp) -> Duration {
         self.state.endpoint = None;
         self.state.guest = None;
-        self.tell(Mode::SetUp, Some(chain(reason)));
-        LOOK_AGAIN
+        self.publish(Mode::SetUp, Some(chain(reason)));
+        RECHECK
     }
 
     async fn claim(&mut self, claim: Claim) -> Duration {
-        self.state.endpoint = Some(claim.ticket.endpoint.clone());
+        self.state.endpoint = Some(claim.bootstrap_token.endpoint.clone());
         self.state.guest = None;
-        match self.trade(claim).await {
+        match self.redeem(claim).await {
             Ok(bootstrap) => {
-                info!(guest = %bootstrap.guest, customer = %bootstrap.customer, "the agent gave this guest its token");
+                info!(guest = %bootstrap.guest, customer = %bootstrap.customer, "claim accepted: token stored");
                 self.backoff.reset();
                 self.doubt = None;
                 Duration::ZERO
             }
             Err(error) => {
-                self.tell(Mode::Claiming, Some(chain(&error)));
+                self.publish(Mode::Claiming, Some(chain(&error)));
                 self.wait()
             }
         }
     }
 
-    async fn trade(&mut self, claim: Claim) -> Result<Bootstrap, TradeError> {
-        let Claim { ticket, attempt, earlier } = claim;
+    async fn redeem(&mut self, claim: Claim) -> Result<Bootstrap, ClaimError> {
+        let Claim { bootstrap_token, attempt, earlier } = claim;
         let source_address = self.source_address;
         let mut attempt = match attempt {
             Some(attempt) => attempt,
             None => {
-                let attempt = Attempt::begin(&ticket)?;
-                attempt.store(&self.place)?;
+                let attempt = Attempt::begin(&bootstrap_token)?;
+                attempt.store(&self.paths)?;
                 attempt
             }
         };
-        let agent = Agent::new(&ticket.endpoint, ticket.pin, source_address)?;
-        match agent.claim(&ticket.claim, attempt.redeemer()).await {
+        let agent = Agent::new(&bootstrap_token.endpoint, bootstrap_token.pin, source_address)?;
+        match agent.claim(&bootstrap_token.claim, attempt.redeemer()).await {
             Ok(bootstrap) => {
-                kept::store(&self.place, &bootstrap, earlier)?;
-                attempt.outcome = Outcome::Traded;
-                attempt.store(&self.place)?;
+                bootstrap_file::store(&self.paths, &bootstrap, earlier)?;
+                attempt.outcome = Outcome::Redeemed;
+                attempt.store(&self.paths)?;
                 Ok(bootstrap)
             }
             Err(error) => {
@@ -162,7 +161,7 @@ impl Control {
                     && is_final(problem.code)
                 {
                     attempt.outcome = Outcome::Refused(problem.to_string());
-                    attempt.store(&self.place)?;
+                    attempt.store(&self.paths)?;
                 }
                 Err(error.into())
             }
@@ -178,7 +177,7 @@ impl Control {
                 self.backoff.reset();
                 self.doubt = None;
                 self.state.last_hello_at = Some(clock::now());
-                self.tell(Mode::Serving, None);
+                self.publish(Mode::Serving, None);
                 self.serving.send_replace(Some(Serving { bootstrap: bootstrap.clone(), mode: duty }));
                 if duty == Duty::Serve {
                     self.exchange(bootstrap).await;
@@ -189,7 +188,7 @@ impl Control {
                 let doubt = cause(&error).map(|cause| Doubt { token: bootstrap.token.hash(), cause });
                 let news = doubt != self.doubt;
                 self.doubt = doubt;
-                self.tell(Mode::Serving, Some(chain(&error)));
+                self.publish(Mode::Serving, Some(chain(&error)));
                 // With a fresh ticket at hand, the next look decides for it; that look need not wait.
                 if news { Duration::from_millis(100) } else { self.wait() }
             }
@@ -198,20 +197,20 @@ impl Control {
 
     /// Exchanges this program when it should be; then this is the last line of it that runs.
     async fn exchange(&mut self, bootstrap: &Bootstrap) {
-        let (place, Some((_, _, agent))) = (&self.place, &self.agent) else { return };
-        if let Err(error) = self.own.look(place, agent, &bootstrap.token).await {
-            self.tell(Mode::Serving, Some(chain(&error)));
+        let (paths, Some((_, _, agent))) = (&self.paths, &self.agent) else { return };
+        if let Err(error) = self.own.look(paths, agent, &bootstrap.token).await {
+            self.publish(Mode::Serving, Some(chain(&error)));
         }
     }
 
     async fn hello(&mut self, bootstrap: &Bootstrap, word: Word) -> Result<u32, AgentError> {
-        let told = board::load(&self.place);
+        let status = status_file::load(&self.paths);
         let hello = Hello {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            health: if self.health == Health::Well { told.health() } else { self.health },
-            unwell: told.unwell(),
-            upgrade: upgrade::load(&self.place).last,
-            restart_needed: self.restart.needed(&self.place),
+            health: if self.health == Health::Well { status.health() } else { self.health },
+            unwell: status.unwell(),
+            upgrade: upgrade::load(&self.paths).last,
+            restart_needed: self.restart.needed(&self.paths),
             boot_id: self.boot_id.clone(),
             build: self.build.clone(),
         };
@@ -222,12 +221,12 @@ impl Control {
     /// The connection is kept as long as endpoint and pin stay: a handshake for every hello would cost the agent more
     /// than the hello.
     fn agent(&mut self, endpoint: &str, pin: Pin) -> Result<&Agent, AgentError> {
-        let kept = self.agent.take().filter(|(at, known, _)| at == endpoint && *known == pin);
-        let kept = match kept {
-            Some(kept) => kept,
+        let bootstrap = self.agent.take().filter(|(at, known, _)| at == endpoint && *known == pin);
+        let bootstrap = match bootstrap {
+            Some(bootstrap) => bootstrap,
             None => (endpoint.to_owned(), pin, Agent::new(endpoint, pin, self.source_address)?),
         };
-        Ok(&self.agent.insert(kept).2)
+        Ok(&self.agent.insert(bootstrap).2)
     }
 
     fn wait(&mut self) -> Duration {
@@ -235,14 +234,14 @@ impl Control {
         match getrandom::fill(&mut dice) {
             Ok(()) => self.backoff.next(u64::from_ne_bytes(dice)),
             Err(error) => {
-                warn!(%error, "the kernel gives no random numbers; waiting long");
+                warn!(%error, "no random numbers for the backoff; waiting for the maximum");
                 LONGEST
             }
         }
     }
 
     /// Writes down how it stands, and logs what changed. A folder that cannot be written to is told to the agent too.
-    fn tell(&mut self, mode: Mode, problem: Option<String>) {
+    fn publish(&mut self, mode: Mode, problem: Option<String>) {
         if mode != self.state.mode {
             self.state.since = clock::now();
         }
@@ -254,10 +253,10 @@ impl Control {
         }
         self.state.mode = mode;
         self.state.problem = problem;
-        self.health = match state::store(&self.place, &self.state) {
+        self.health = match state::store(&self.paths, &self.state) {
             Ok(()) => Health::Well,
             Err(error) => {
-                warn!(error = chain(&error), "the state for `guestd status` cannot be written");
+                warn!(error = chain(&error), "cannot write the state file for `guestd status`");
                 Health::Unwell
             }
         };
@@ -281,8 +280,8 @@ const fn is_final(code: ErrorCode) -> bool {
 /// What an error says about the kept bootstrap. An agent that is busy or unwell says nothing about it.
 fn cause(error: &AgentError) -> Option<Cause> {
     match error {
-        AgentError::Stranger { .. } => Some(Cause::Rejected),
-        AgentError::Away { .. } => Some(Cause::Silent),
+        AgentError::OtherServer { .. } => Some(Cause::Rejected),
+        AgentError::Unreachable { .. } => Some(Cause::Silent),
         _ if error.code() == Some(ErrorCode::Unauthenticated) => Some(Cause::Rejected),
         _ => None,
     }

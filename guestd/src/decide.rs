@@ -1,4 +1,4 @@
-//! What to do next, from what lies there: pure, so that every case is one line of a table.
+//! Decision between set-up, claim and serve. Pure.
 //!
 //! A kept bootstrap is used even when a ticket is there, since a ticket in a running guest's environment is mostly the
 //! old one. A fresh ticket wins only when the agent will not have the kept token, when the kept agent is silent and the
@@ -9,15 +9,14 @@ use holdfast_protocol::bootstrap::{Bootstrap, Mode, Ticket};
 use holdfast_protocol::secret::TokenHash;
 
 use crate::attempt::{Attempt, AttemptError, Outcome};
-use crate::kept::{Earlier, KeptError};
-use crate::ticket::{Found, TicketProblem};
+use crate::bootstrap_env::{BootstrapEnv, BootstrapEnvError};
+use crate::bootstrap_file::{BootstrapFileError, Earlier};
 
 /// What lies there.
-pub struct Seen {
-    /// `bootstrap.json`.
-    pub kept: Result<Option<Bootstrap>, KeptError>,
+pub struct Situation {
+    pub bootstrap: Result<Option<Bootstrap>, BootstrapFileError>,
     /// The environment's ticket.
-    pub ticket: Result<Found, TicketProblem>,
+    pub bootstrap_token: Result<BootstrapEnv, BootstrapEnvError>,
     /// The record of the last claim.
     pub attempt: Result<Option<Attempt>, AttemptError>,
 }
@@ -36,8 +35,7 @@ pub enum Next {
 /// A ticket to trade.
 #[derive(Debug)]
 pub struct Claim {
-    /// The ticket.
-    pub ticket: Box<Ticket>,
+    pub bootstrap_token: Box<Ticket>,
     /// The attempt that was begun with it, if one was.
     pub attempt: Option<Attempt>,
     /// Whether a bootstrap lies there already.
@@ -49,26 +47,26 @@ pub struct Claim {
 pub enum SetUp {
     /// No ticket was ever given.
     #[error(
-        "there is no ticket in the environment of PID 1: this guest was not made by an agent, or was started without one"
+        "no bootstrap token in the environment of PID 1: this guest was not made by an agent, or was started without one"
     )]
-    NoTicket,
+    NoToken,
     /// Restored, not handed over yet.
     #[error(
-        "this guest was restored and not handed over yet: its agent sets the ticket before it starts the guest; do not start it by hand"
+        "this guest was restored and is not ready yet: its agent sets the bootstrap token before it starts the guest; do not start it by hand"
     )]
     Pending,
     /// The ticket cannot be read.
-    #[error("the ticket cannot be used")]
-    Ticket(#[source] TicketProblem),
+    #[error("the bootstrap token cannot be used")]
+    BadToken(#[source] BootstrapEnvError),
     /// `bootstrap.json` cannot be used.
-    #[error("the kept bootstrap cannot be used")]
-    Kept(#[source] KeptError),
+    #[error("bootstrap.json cannot be used")]
+    BadBootstrap(#[source] BootstrapFileError),
     /// `claim.json` cannot be used.
     #[error("the record of the last claim cannot be used")]
-    Attempt(#[source] AttemptError),
+    BadAttempt(#[source] AttemptError),
     /// The agent refused the claim.
     #[error(
-        "the agent refused this guest's ticket ({message}): have it issue a new one and start the guest again"
+        "the agent refused the bootstrap token ({message}): have it issue a new one and start the guest again"
     )]
     Refused {
         /// In its words.
@@ -76,7 +74,7 @@ pub enum SetUp {
     },
     /// The ticket was traded, and what it was traded for is gone.
     #[error(
-        "this guest's ticket was used and its bootstrap.json is gone: have the agent issue a new ticket and start the guest again"
+        "the bootstrap token was used and bootstrap.json is gone: have the agent issue a new token and start the guest again"
     )]
     Spent,
 }
@@ -102,48 +100,51 @@ pub enum Cause {
 impl Doubt {
     /// A restored guest's old agent may be silent for good: a ticket that names another endpoint says where the new
     /// one is. A ticket for the same endpoint would be answered by the same silence.
-    fn speaks_for(self, kept: &Bootstrap, ticket: &Ticket) -> bool {
-        self.token == kept.token.hash()
+    fn speaks_for(self, bootstrap: &Bootstrap, bootstrap_token: &Ticket) -> bool {
+        self.token == bootstrap.token.hash()
             && match self.cause {
                 Cause::Rejected => true,
-                Cause::Silent => ticket.endpoint != kept.endpoint,
+                Cause::Silent => bootstrap_token.endpoint != bootstrap.endpoint,
             }
     }
 }
 
-/// Decides.
-pub fn decide(seen: Seen, doubt: Option<Doubt>) -> Next {
-    let kept = match seen.kept {
-        Ok(kept) => kept,
-        Err(error) => return Next::SetUp(SetUp::Kept(error)),
+pub fn decide(seen: Situation, doubt: Option<Doubt>) -> Next {
+    let bootstrap = match seen.bootstrap {
+        Ok(bootstrap) => bootstrap,
+        Err(error) => return Next::SetUp(SetUp::BadBootstrap(error)),
     };
-    let ticket = match (seen.ticket, kept) {
-        (Ok(Found::Pending), _) => return Next::SetUp(SetUp::Pending),
-        (Ok(Found::Ticket(ticket)), kept) => (ticket, kept),
-        (Ok(Found::Absent) | Err(_), Some(kept)) => return Next::Serve(Box::new(kept), Mode::Serve),
-        (Ok(Found::Absent), None) => return Next::SetUp(SetUp::NoTicket),
-        (Err(problem), None) => return Next::SetUp(SetUp::Ticket(problem)),
+    let bootstrap_token = match (seen.bootstrap_token, bootstrap) {
+        (Ok(BootstrapEnv::Pending), _) => return Next::SetUp(SetUp::Pending),
+        (Ok(BootstrapEnv::Token(bootstrap_token)), bootstrap) => (bootstrap_token, bootstrap),
+        (Ok(BootstrapEnv::Absent) | Err(_), Some(bootstrap)) => {
+            return Next::Serve(Box::new(bootstrap), Mode::Serve);
+        }
+        (Ok(BootstrapEnv::Absent), None) => return Next::SetUp(SetUp::NoToken),
+        (Err(problem), None) => return Next::SetUp(SetUp::BadToken(problem)),
     };
-    let (ticket, kept) = ticket;
+    let (bootstrap_token, bootstrap) = bootstrap_token;
     let attempt = match seen.attempt {
-        Ok(attempt) => attempt.filter(|attempt| attempt.is_of(&ticket)),
-        Err(error) => return Next::SetUp(SetUp::Attempt(error)),
+        Ok(attempt) => attempt.filter(|attempt| attempt.is_of(&bootstrap_token)),
+        Err(error) => return Next::SetUp(SetUp::BadAttempt(error)),
     };
     let spent = match attempt.as_ref().map(|attempt| &attempt.outcome) {
         None | Some(Outcome::Open) => None,
-        Some(Outcome::Traded) => Some(SetUp::Spent),
+        Some(Outcome::Redeemed) => Some(SetUp::Spent),
         Some(Outcome::Refused(message)) => Some(SetUp::Refused { message: message.clone() }),
     };
-    let scratch = ticket.mode == Mode::RestoreTest;
-    match (kept, spent) {
+    let scratch = bootstrap_token.mode == Mode::RestoreTest;
+    match (bootstrap, spent) {
         (None, Some(reason)) => Next::SetUp(reason),
-        (None, None) => Next::Claim(Claim { ticket, attempt, earlier: Earlier::None }),
+        (None, None) => Next::Claim(Claim { bootstrap_token, attempt, earlier: Earlier::None }),
         (Some(_), Some(reason @ SetUp::Refused { .. })) if scratch => Next::SetUp(reason),
-        (Some(kept), None) if scratch || doubt.is_some_and(|doubt| doubt.speaks_for(&kept, &ticket)) => {
-            Next::Claim(Claim { ticket, attempt, earlier: Earlier::Kept })
+        (Some(bootstrap), None)
+            if scratch || doubt.is_some_and(|doubt| doubt.speaks_for(&bootstrap, &bootstrap_token)) =>
+        {
+            Next::Claim(Claim { bootstrap_token, attempt, earlier: Earlier::Present })
         }
         // Of a scratch guest's tickets only one that was traded comes here: what is kept is what it was traded for.
-        (Some(kept), _) => Next::Serve(Box::new(kept), ticket.mode),
+        (Some(bootstrap), _) => Next::Serve(Box::new(bootstrap), bootstrap_token.mode),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What runs stacks: which calls tell what runs, stop it and start it, and what their answers mean.
+//! Drivers of stacks: calls to Docker Compose and systemd, and their answers.
 //!
 //! What comes in: a stack as it was written down, or parts that were stopped. What goes out: calls to make, and what was
 //! read from their answers. Everything here is pure; `program` makes the calls. Parts are stopped and started by what
@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::place::Place;
-use crate::program::{Call, Said};
+use crate::paths::Paths;
+use crate::program::{Call, ProgramOutput};
 use crate::stacks::{DriverOf, Stack};
 
 /// A look takes so long at most.
@@ -31,7 +31,7 @@ pub struct Part {
     /// What people call it: a service, a unit.
     pub name: String,
     pub state: PartState,
-    pub says: PartHealth,
+    pub health: PartHealth,
     /// How long Docker waits for it to end by itself; systemd's own bound is not asked for, since its jobs wait in line.
     pub grace: Option<Duration>,
     /// What is another each time it is started; empty where nobody tells.
@@ -117,32 +117,32 @@ pub enum Engine {
 
 /// What is known of what is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Known {
+pub enum Baseline {
     /// Exactly what ran. Nothing else is started with it.
-    WhatRan,
+    BeforeStop,
     /// What a person wants to run; what that takes is theirs to say.
     #[default]
-    WhatIsWanted,
+    Enabled,
 }
 
 /// Why an answer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Not in the form that the program documents.
-    #[error("the answer of `{program}` is not in its form: is it of a version that guestd knows?")]
+    #[error("the output of `{program}` has an unknown format: check its version")]
     Form {
         program: &'static str,
         #[source]
         source: serde_json::Error,
     },
     /// Fewer answers than questions.
-    #[error("`{program}` says nothing about {about}")]
+    #[error("`{program}` printed nothing about {about}")]
     Silent { program: &'static str, about: String },
     /// A unit that systemd does not know.
     #[error("systemd knows no unit {unit}: correct stacks.toml, or install it")]
     NoUnit { unit: String },
     /// Some of them would be stopped, and not started again.
-    #[error("systemd stops more than {max} units together with {unit}: name what needs them less closely")]
+    #[error("systemd would stop more than {max} units together with {unit}: reduce its dependencies")]
     TooMany { unit: String, max: usize },
 }
 
@@ -153,13 +153,13 @@ pub trait Driver {
     /// The calls that tell what there is.
     fn look(&self) -> Vec<Call>;
     /// What the answers so far make it ask besides; their answers come after those.
-    fn look_on(&self, _said: &[Said]) -> Vec<Call> {
+    fn look_on(&self, _said: &[ProgramOutput]) -> Vec<Call> {
         Vec::new()
     }
     /// All parts, in the order in which they start.
-    fn parts(&self, said: &[Said]) -> Result<Vec<Part>, ReadError>;
+    fn parts(&self, said: &[ProgramOutput]) -> Result<Vec<Part>, ReadError>;
     /// Where they come from, if they can be made again.
-    fn home(&self, _said: &[Said]) -> Option<Home> {
+    fn home(&self, _said: &[ProgramOutput]) -> Option<Home> {
         None
     }
 }
@@ -176,9 +176,9 @@ pub fn stops(part: &Part) -> Option<Call> {
 }
 
 /// The driver of a stack. `env` names its volumes.
-pub fn of(stack: &Stack, place: &Place, env: &[(String, String)]) -> Box<dyn Driver> {
+pub fn of(stack: &Stack, paths: &Paths, env: &[(String, String)]) -> Box<dyn Driver> {
     match &stack.driver {
-        DriverOf::Compose(project) => Box::new(compose::Compose::new(project, place, env)),
+        DriverOf::Compose(project) => Box::new(compose::Compose::new(project, paths, env)),
         DriverOf::Systemd(units) => Box::new(systemd::Units::new(units)),
     }
 }
@@ -190,9 +190,9 @@ impl Engine {
     }
 
     /// Starts groups, the first first.
-    pub fn start(self, groups: &[Group], known: Known, limit: Duration) -> Vec<Call> {
+    pub fn start(self, groups: &[Group], known: Baseline, limit: Duration) -> Vec<Call> {
         let start = |group: &Group| match (self, known) {
-            (Self::Systemd, Known::WhatRan) if systemd::is_target(group) => {
+            (Self::Systemd, Baseline::BeforeStop) if systemd::is_target(group) => {
                 systemd::start_alone(group, limit)
             }
             _ => self.one("start", group, limit),
@@ -210,7 +210,7 @@ impl Engine {
     }
 
     /// How they are, in their order.
-    pub fn checked(self, groups: &[Group], said: &Said) -> Result<Vec<Part>, ReadError> {
+    pub fn checked(self, groups: &[Group], said: &ProgramOutput) -> Result<Vec<Part>, ReadError> {
         match self {
             Self::Docker => docker::checked(groups, said),
             Self::Systemd => systemd::checked(groups.iter().flat_map(|group| &group.ids), said),

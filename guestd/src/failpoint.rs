@@ -1,11 +1,10 @@
-//! Named moments at which a test has this program die, as by `kill -9`, or stand still until it is let go on.
+//! Failpoints at which tests kill or stop this program.
 //!
 //! `GUESTD_DIES_AT` or `GUESTD_STANDS_AT` names one. Programs that are built for use do not look at them.
 
-/// A moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    Asked,
+    Requested,
     Granted,
     ProgramLaid,
     MarkerWritten,
@@ -13,7 +12,7 @@ pub enum Point {
     HookRun,
     OneStopped,
     AllStopped,
-    QuiescedTold,
+    QuiescedReported,
     Captured,
     OneStarted,
     AllStarted,

@@ -1,4 +1,4 @@
-//! Reading and writing small files so that a crash leaves the old one or the new one, and nobody else's eyes see it.
+//! Small files: bounded reads, atomic and private writes.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -14,36 +14,21 @@ pub enum FileError {
     /// The system refused.
     #[error("cannot {verb} {}", path.display())]
     Io {
-        /// Which act.
         verb: &'static str,
         /// On which file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// Longer than it may be.
-    #[error("{} is longer than {max} bytes: it is not what it should be", path.display())]
-    TooLong {
-        /// Which file.
-        path: PathBuf,
-        /// The bound.
-        max: usize,
-    },
+    #[error("{} is longer than {max} bytes", path.display())]
+    TooLong { path: PathBuf, max: usize },
     /// A device, a pipe, a directory.
     #[error("{} is not a plain file: remove it", path.display())]
-    NotAFile {
-        /// Which file.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// Readable to others than its owner.
-    #[error("{} has mode {mode:04o} and so may have been read by others: have the agent issue a new ticket, or set mode 0600 if nobody else was ever on this guest", path.display())]
-    OpenToOthers {
-        /// Which file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
+    #[error("{} has mode {mode:04o} and so may have been read by others: have the agent issue a new bootstrap token, or set mode 0600 if no other user was ever on this guest", path.display())]
+    OpenToOthers { path: PathBuf, mode: u32 },
 }
 
 impl FileError {
@@ -62,7 +47,6 @@ pub fn failed(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> File
 pub enum Eyes {
     /// Its owner alone.
     Owner,
-    /// Everybody.
     All,
 }
 
@@ -215,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_file_of_a_crash_is_in_nobodys_way() {
+    fn a_temporary_file_of_a_crash_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         fs::write(folder.path().join("x.new"), b"half").unwrap();

@@ -1,4 +1,4 @@
-//! `guestd`, the controller inside a guest.
+//! `guestd`: the guest agent.
 //!
 //! What comes in: a one-time ticket in the environment of PID 1, then the agent's answers on the bridge. What goes out:
 //! `bootstrap.json`, a hello at the pace the agent asks for, and for people `guestd status`, `snapshot`, `rollback`, `backup`, `audit`. Deliberately absent: root
@@ -14,27 +14,26 @@
 #![forbid(unsafe_code)]
 
 #[macro_use]
-mod aside;
+mod notes;
 
 mod agent;
-mod alone;
 mod args;
 mod attempt;
 mod audit;
 mod backoff;
-mod beat;
-mod board;
+mod backup_loop;
+mod bootstrap_env;
+mod bootstrap_file;
 mod clock;
+mod commands;
 mod control;
 mod decide;
 mod driver;
 mod failpoint;
 mod file;
-mod keeper;
-mod kept;
+mod isolation_check;
 mod own_program;
-mod people;
-mod place;
+mod paths;
 mod program;
 mod quiesce;
 mod restart;
@@ -43,10 +42,11 @@ mod run;
 mod stacks;
 mod state;
 mod status;
+mod status_file;
 mod status_stacks;
-mod ticket;
 mod update;
 mod watch;
+mod watchdog;
 mod window;
 mod work;
 
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("guestd: the kernel gives no event loop: {error}");
+            eprintln!("guestd: the event loop cannot be created: {error}");
             return ExitCode::from(args::EXIT_FAILED);
         }
     };
@@ -79,22 +79,22 @@ fn main() -> ExitCode {
             runtime.block_on(work::roll_back(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
         args::Command::Backup(asked) => {
-            runtime.block_on(people::backup::backup(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+            runtime.block_on(commands::backup::backup(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
-        args::Command::Try(asked) => {
-            runtime.block_on(people::trial::trial(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
-        }
+        args::Command::Try(asked) => runtime
+            .block_on(commands::try_command::try_command(&asked))
+            .map_err(|e| (e.exit_code(), chain(&e))),
         args::Command::Volumes(asked) => {
-            runtime.block_on(people::volumes::volumes(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+            runtime.block_on(commands::volumes::volumes(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
-        args::Command::AptHook(asked) => Ok(runtime.block_on(people::apt::hook(&asked))),
-        args::Command::AptJudge(asked) => Ok(runtime.block_on(people::apt::judge(&asked))),
-        args::Command::Upgrade(asked) => Ok(runtime.block_on(people::upgrade::upgrade(&asked))),
+        args::Command::AptHook(asked) => Ok(runtime.block_on(commands::apt::hook(&asked))),
+        args::Command::AptJudge(asked) => Ok(runtime.block_on(commands::apt::check(&asked))),
+        args::Command::Upgrade(asked) => Ok(runtime.block_on(commands::upgrade::upgrade(&asked))),
         args::Command::Quiesce(asked) => {
-            runtime.block_on(people::dry_run::dry_run(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+            runtime.block_on(commands::dry_run::dry_run(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
         args::Command::Resume(asked) => {
-            runtime.block_on(people::resume::resume(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
+            runtime.block_on(commands::resume::resume(&asked)).map_err(|e| (e.exit_code(), chain(&e)))
         }
         args::Command::Audit(asked) => {
             runtime.block_on(audit::audit(&asked)).map_err(|e| (e.exit_code(), chain(&e)))

@@ -1,4 +1,4 @@
-//! What this program's own bytes hash to, for the hello: operators approve builds of controllers by it.
+//! Hash of this program for the hello.
 //!
 //! It is this program's word about itself. Whoever is root in the guest can put another in its place that says the same.
 

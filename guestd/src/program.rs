@@ -1,4 +1,4 @@
-//! The one place that starts other programs: `docker`, `systemctl`, `systemd-run` and the hooks of stacks.
+//! Execution of other programs with bounded time and output.
 //!
 //! What comes in: an argument list (never a shell's line), a folder, a few variables and a bound of time. What goes out: how
 //! it ended and the beginning of what it said. Each program gets a process group of its own, which is killed as a whole
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 
-use crate::beat;
+use crate::watchdog;
 
 /// Of each of the two outputs this much is kept. A list of a hundred containers has 60 KiB.
 const OUTPUT_BYTES_MAX: usize = 512 * 1024;
@@ -23,7 +23,7 @@ const OUTPUT_BYTES_MAX: usize = 512 * 1024;
 const WORDS_MAX: usize = 300;
 
 /// What is still in the pipes after the end is read for so long; a grandchild may hold them open for ever.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const PIPE_WAIT: Duration = Duration::from_secs(1);
 
 /// Variables that are handed on, where they are set.
 const HANDED_ON: [&str; 6] =
@@ -49,7 +49,6 @@ impl Call {
         Self { argv, env: Vec::new(), folder: None, limit }
     }
 
-    /// For people.
     pub fn line(&self) -> String {
         self.argv.join(" ")
     }
@@ -61,7 +60,7 @@ impl Call {
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExitState {
     /// With code 0.
     Well,
     /// With another code, or by a signal, in words.
@@ -70,8 +69,8 @@ pub enum Ended {
 
 /// What a program said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    pub ended: Ended,
+pub struct ProgramOutput {
+    pub ended: ExitState,
     pub out: String,
     pub err: String,
 }
@@ -82,33 +81,22 @@ pub enum ProgramError {
     /// It is not there, or the kernel has no place for it.
     #[error("`{program}` cannot be started: is it installed, and in PATH?")]
     Start {
-        /// Which.
         program: String,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// It took too long and was killed.
     #[error("`{line}` did not end within {} s and was killed", limit.as_secs())]
-    TooSlow {
-        /// The call.
-        line: String,
-        /// Its bound.
-        limit: Duration,
-    },
+    TooSlow { line: String, limit: Duration },
     /// It could not be waited for.
-    #[error("`{program}` cannot be waited for")]
+    #[error("cannot wait for `{program}`")]
     Wait {
-        /// Which.
         program: String,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// It failed.
-    #[error("`{line}` ended with {how}{}", told(words))]
+    #[error("`{line}` ended with {how}{}", suffix(words))]
     Failed {
-        /// The call.
         line: String,
         /// With which code or signal.
         how: String,
@@ -133,13 +121,13 @@ impl ProgramError {
     }
 }
 
-fn told(words: &str) -> String {
+fn suffix(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(": {words}") }
 }
 
 /// Runs a program to its end, within its bound.
-pub async fn run(call: &Call) -> Result<Said, ProgramError> {
-    beat::within(call.limit);
+pub async fn run(call: &Call) -> Result<ProgramOutput, ProgramError> {
+    watchdog::within(call.limit);
     let mut child = start(call)?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let whole = async {
@@ -150,7 +138,7 @@ pub async fn run(call: &Call) -> Result<Said, ProgramError> {
             tokio::select! {
                 ended = child.wait() => {
                     // What is left in the pipes, but not what a grandchild may yet write.
-                    let _ = tokio::time::timeout(LAST_WORDS, reading).await;
+                    let _ = tokio::time::timeout(PIPE_WAIT, reading).await;
                     ended
                 }
                 _ = &mut reading => child.wait().await,
@@ -164,20 +152,20 @@ pub async fn run(call: &Call) -> Result<Said, ProgramError> {
         return Err(ProgramError::TooSlow { line: call.line(), limit: call.limit });
     };
     let ended = match ended {
-        Ok(status) if status.success() => Ended::Well,
-        Ok(status) => Ended::Badly(status.to_string()),
+        Ok(status) if status.success() => ExitState::Well,
+        Ok(status) => ExitState::Badly(status.to_string()),
         Err(source) => return Err(ProgramError::Wait { program: call.program(), source }),
     };
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Said { ended, out: text(out), err: text(err) })
+    Ok(ProgramOutput { ended, out: text(out), err: text(err) })
 }
 
 /// Runs a program that must end with code 0.
-pub async fn run_well(call: &Call) -> Result<Said, ProgramError> {
+pub async fn run_well(call: &Call) -> Result<ProgramOutput, ProgramError> {
     let said = run(call).await?;
     match &said.ended {
-        Ended::Well => Ok(said),
-        Ended::Badly(how) => {
+        ExitState::Well => Ok(said),
+        ExitState::Badly(how) => {
             let spoken = if said.err.trim().is_empty() { &said.out } else { &said.err };
             Err(ProgramError::Failed { line: call.line(), how: how.clone(), words: words(spoken) })
         }
@@ -235,7 +223,7 @@ async fn kill(child: &mut Child) {
         let _ = kill_process_group(group, Signal::KILL);
     }
     let _ = child.start_kill();
-    let _ = tokio::time::timeout(LAST_WORDS, child.wait()).await;
+    let _ = tokio::time::timeout(PIPE_WAIT, child.wait()).await;
 }
 
 #[cfg(test)]
@@ -249,10 +237,10 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     #[tokio::test]
-    async fn what_it_says_and_how_it_ends_is_told() {
+    async fn output_and_exit_status_are_returned() {
         let said = run(&sh("echo out; echo err >&2; exit 3", LONG)).await.unwrap();
         assert_eq!((said.out.as_str(), said.err.as_str()), ("out\n", "err\n"));
-        assert!(matches!(&said.ended, Ended::Badly(how) if how.contains('3')), "{said:?}");
+        assert!(matches!(&said.ended, ExitState::Badly(how) if how.contains('3')), "{said:?}");
         let error = run_well(&sh("printf 'a\\033[2Jb\\nc' >&2; exit 1", LONG)).await.unwrap_err();
         assert!(error.to_string().ends_with("a [2Jb c"), "{error}");
         let missing = run(&Call::new(["/no/such/program"], LONG)).await.unwrap_err();
@@ -295,12 +283,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn output_is_bounded_and_a_grandchild_that_stays_holds_nobody_up() {
+    async fn output_is_bounded_and_grandchildren_do_not_block() {
         let said = run(&sh("head -c 2000000 /dev/zero", LONG)).await.unwrap();
         assert_eq!(said.out.len(), OUTPUT_BYTES_MAX);
         let begin = std::time::Instant::now();
         let said = run(&sh("echo up; sleep 30 &", LONG)).await.unwrap();
-        assert_eq!((said.out.as_str(), &said.ended), ("up\n", &Ended::Well));
+        assert_eq!((said.out.as_str(), &said.ended), ("up\n", &ExitState::Well));
         assert!(begin.elapsed() < LONG, "it was not waited for");
     }
 

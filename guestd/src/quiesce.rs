@@ -1,4 +1,4 @@
-//! Stacks stand still for a backup, and come back, whatever dies.
+//! Quiescing: stacks are stopped for a backup and resumed after every failure.
 //!
 //! ```text
 //! turn ─ look ─ program laid by ─ marker written ─ timer armed ─┬─ hook, stop, stop … ─ still
@@ -13,15 +13,15 @@
 //! no harm. Starting needs no room on the
 //! disk: that it began is written down for the agent, and goes on where it cannot be.
 
-pub mod act;
 pub mod boot;
 pub mod canary;
+pub mod lock;
 pub mod marker;
+pub mod missing_units;
 pub mod mounts;
-pub mod removed;
+pub mod release_outbox;
 pub mod resume;
+pub mod stack;
+pub mod start_enabled;
 pub mod stop;
 pub mod timer;
-pub mod turn;
-pub mod untold;
-pub mod wanted;

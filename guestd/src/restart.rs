@@ -1,4 +1,4 @@
-//! What runs in this guest from files that were replaced since: only a restart brings the new ones into use.
+//! Detection of programs that run from replaced files.
 //!
 //! In: the maps of each process, and `/run/reboot-required`, which packages write. Out: names of programs. Processes of another
 //! root, those of containers, are not this guest's packages' affair. Bounded: so many processes, so much of each.
@@ -13,7 +13,7 @@ use std::time::Duration;
 use holdfast_protocol::local::hello::{PROGRAMS_MAX, RestartNeeded};
 use tokio::time::Instant;
 
-use crate::place::Place;
+use crate::paths::Paths;
 
 /// Between two looks for the hello.
 const EACH: Duration = Duration::from_secs(600);
@@ -38,35 +38,34 @@ pub struct Watch {
 
 impl Watch {
     /// As it was seen within the last ten minutes.
-    pub fn needed(&mut self, place: &Place) -> Option<RestartNeeded> {
+    pub fn needed(&mut self, paths: &Paths) -> Option<RestartNeeded> {
         if let Some((at, needed)) = &self.seen
             && at.elapsed() < EACH
         {
             return needed.clone();
         }
-        let needed = needed(place);
+        let needed = needed(paths);
         self.seen = Some((Instant::now(), needed.clone()));
         needed
     }
 }
 
 /// Looks. None where nothing waits for a restart.
-pub fn needed(place: &Place) -> Option<RestartNeeded> {
-    let programs: Vec<String> = outdated(place).into_iter().take(PROGRAMS_MAX).collect();
-    let asked = place.inside(Path::new("/run/reboot-required")).exists();
+pub fn needed(paths: &Paths) -> Option<RestartNeeded> {
+    let programs: Vec<String> = outdated(paths).into_iter().take(PROGRAMS_MAX).collect();
+    let asked = paths.inside(Path::new("/run/reboot-required")).exists();
     (asked || !programs.is_empty()).then_some(RestartNeeded { programs })
 }
 
-/// For people.
 pub fn line(needed: &RestartNeeded) -> String {
     match needed.programs.is_empty() {
-        true => "a package asks for a restart of the guest (/run/reboot-required)".to_owned(),
-        false => format!("these run from files that were replaced: {}", needed.programs.join(", ")),
+        true => "a package requires a restart of the guest (/run/reboot-required)".to_owned(),
+        false => format!("programs that run from replaced files: {}", needed.programs.join(", ")),
     }
 }
 
-fn outdated(place: &Place) -> BTreeSet<String> {
-    let processes = place.inside(Path::new("/proc"));
+fn outdated(paths: &Paths) -> BTreeSet<String> {
+    let processes = paths.inside(Path::new("/proc"));
     let root = root_of(&processes.join("1"));
     let entries = std::fs::read_dir(&processes).into_iter().flatten().flatten();
     let folders = entries.map(|entry| entry.path()).filter(|path| is_process(path)).take(PROCESSES_MAX);
@@ -136,8 +135,8 @@ mod tests {
     #[test]
     fn programs_are_named_once_and_containers_are_not_asked() {
         let guest = tempfile::tempdir().unwrap();
-        let place = Place::new(guest.path());
-        assert_eq!(needed(&place), None);
+        let paths = Paths::new(guest.path());
+        assert_eq!(needed(&paths), None);
         for folder in ["own", "container", "run"] {
             fs::create_dir_all(guest.path().join(folder)).unwrap();
         }
@@ -153,10 +152,10 @@ mod tests {
         process(21, "sshd", "own", OLD);
         process(30, "app", "container", OLD);
         process(40, "c\u{1b}[2Jron", "own", OLD);
-        let found = needed(&place).unwrap();
+        let found = needed(&paths).unwrap();
         assert_eq!(found.programs, ["c[2Jron", "sshd"]);
         fs::remove_dir_all(guest.path().join("proc")).unwrap();
         fs::write(guest.path().join("run/reboot-required"), "").unwrap();
-        assert!(line(&needed(&place).unwrap()).contains("/run/reboot-required"));
+        assert!(line(&needed(&paths).unwrap()).contains("/run/reboot-required"));
     }
 }

@@ -1,4 +1,6 @@
-//! The restore test, inside the scratch guest: see that it is alone, start what should run, wait until it is well, read the canaries, report.
+//! Restore test inside the scratch guest.
+//!
+//! It checks the isolation, starts the stacks, waits for their health, reads the canaries, and reports.
 //!
 //! What comes in: the stacks that the backup brought along. What goes out: one report, by this guest's own new token. What
 //! stood still when the backup was taken was started before this, by its marker, as after any boot.
@@ -11,14 +13,14 @@ use holdfast_protocol::local::restore_test::{StackCheck, StackHealth, TestReport
 use holdfast_protocol::strict::chain;
 use tracing::{info, warn};
 
-use crate::alone;
-use crate::board;
-use crate::place::Place;
+use crate::isolation_check;
+use crate::paths::Paths;
 use crate::program::words;
-use crate::quiesce::act::{self, Expected, Health};
 use crate::quiesce::canary;
-use crate::quiesce::wanted;
-use crate::stacks::{RestoreTest, Stack, Stacks, Wanted};
+use crate::quiesce::stack::{self, Expected, Health};
+use crate::quiesce::start_enabled;
+use crate::stacks::{DefaultState, RestoreTest, Stack, Stacks};
+use crate::status_file;
 use crate::window::calls::Windows;
 
 /// Between two questions about health.
@@ -29,7 +31,7 @@ const WHY_BYTES_MAX: usize = 256;
 
 /// Tests, and reports. True when the report was heard, or will never be.
 pub async fn run(
-    place: &Place,
+    paths: &Paths,
     windows: &Windows<'_>,
     (endpoint, source): (&str, Option<IpAddr>),
     stacks: Result<&Stacks, &str>,
@@ -37,13 +39,13 @@ pub async fn run(
     let volumes = match windows.storage().await {
         Ok(storage) => storage.volumes,
         Err(error) => {
-            warn!(error = chain(&error), "this guest's volumes are not known");
+            warn!(error = chain(&error), "the volumes of this guest are unknown");
             Vec::new()
         }
     };
     let mut report =
-        TestReport { guest: None, stacks: Vec::new(), canaries: canary::find(place), reached: Vec::new() };
-    report.reached = alone::reached(endpoint, source).await;
+        TestReport { guest: None, stacks: Vec::new(), canaries: canary::find(paths), reached: Vec::new() };
+    report.reached = isolation_check::reached(endpoint, source).await;
     if let Err(why) = stacks {
         report.stacks.extend(unread(why));
     }
@@ -51,7 +53,7 @@ pub async fn run(
     let stacks = stacks.ok().filter(|_| report.reached.is_empty());
     let stacks = stacks.map_or(&[][..], |stacks| stacks.stacks.as_slice());
     for stack in stacks.iter().filter(|stack| stack.restore_test == RestoreTest::Check) {
-        if let Some(check) = check(place, stack, &volumes).await {
+        if let Some(check) = check(paths, stack, &volumes).await {
             info!(stack = %check.stack, health = ?check.health, "tested");
             report.stacks.push(check);
         }
@@ -59,13 +61,15 @@ pub async fn run(
     let said = format!("{} stacks, {} canaries", report.stacks.len(), report.canaries.len());
     match windows.report(&report).await {
         Ok(_) => {
-            board::update(place, |told| told.restore_test = Some(format!("reported: {said}")));
+            status_file::update(paths, |status| status.restore_test = Some(format!("reported: {said}")));
             true
         }
         Err(error) => {
             let why = chain(&error);
-            warn!(why, "the report of the restore test was not heard");
-            board::update(place, |told| told.restore_test = Some(format!("{said}; not heard: {why}")));
+            warn!(why, "restore test report not acknowledged");
+            status_file::update(paths, |status| {
+                status.restore_test = Some(format!("{said}; not heard: {why}"))
+            });
             // The agent had it already, or will not have it.
             error.code().is_some_and(|code| code != holdfast_protocol::code::ErrorCode::Unavailable)
         }
@@ -79,31 +83,33 @@ fn unread(why: &str) -> Option<StackCheck> {
 }
 
 /// One stack. None when it should not run, and does not.
-async fn check(place: &Place, stack: &Stack, volumes: &[MountView]) -> Option<StackCheck> {
+async fn check(paths: &Paths, stack: &Stack, volumes: &[MountView]) -> Option<StackCheck> {
     let begin = Instant::now();
     let health = match stack.wanted {
-        Wanted::Running => {
-            match tokio::time::timeout(stack.limits.start * 2, wanted::start(place, stack, volumes)).await {
-                Ok(Ok((known, groups))) => until_well(place, stack, &known, &groups).await,
+        DefaultState::Running => {
+            match tokio::time::timeout(stack.limits.start * 2, start_enabled::start(paths, stack, volumes))
+                .await
+            {
+                Ok(Ok((known, groups))) => until_well(paths, stack, &known, &groups).await,
                 Ok(Err(error)) => unhealthy(&chain(&error)),
-                Err(_) => unhealthy("it does not start in time"),
+                Err(_) => unhealthy("not started in time"),
             }
         }
-        Wanted::Stopped => return None,
+        DefaultState::Stopped => return None,
     };
     let took_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     Some(StackCheck { stack: stack.name.clone(), health, took_ms })
 }
 
 async fn until_well(
-    place: &Place,
+    paths: &Paths,
     stack: &Stack,
     volumes: &crate::quiesce::mounts::Volumes,
     groups: &[crate::driver::Group],
 ) -> StackHealth {
     // Of a stack without parts this says that it has none.
     let expected = if groups.is_empty() { Expected::All } else { Expected::Parts(groups) };
-    match act::until_well(place, stack, volumes, (expected, PAUSE)).await {
+    match stack::until_well(paths, stack, volumes, (expected, PAUSE)).await {
         Health::Well => StackHealth::Healthy,
         Health::Runs => StackHealth::Runs,
         Health::Starting(why) | Health::Unwell(why) => unhealthy(&why),
@@ -113,5 +119,5 @@ async fn until_well(
 fn unhealthy(why: &str) -> StackHealth {
     let said = words(why);
     let why = said[..said.floor_char_boundary(WHY_BYTES_MAX)].to_owned();
-    StackHealth::Unhealthy { why: if why.is_empty() { "it says nothing".to_owned() } else { why } }
+    StackHealth::Unhealthy { why: if why.is_empty() { "no output".to_owned() } else { why } }
 }

@@ -1,4 +1,4 @@
-//! `/etc/holdfast/stacks.toml`: the stacks of programs that this guest runs, as a person wrote them down.
+//! Stacks of this guest, from `/etc/holdfast/stacks.toml`.
 //!
 //! What comes in: the file. What goes out: stacks by name, checked as a whole, with the order in which they start. No file:
 //! no stacks. Deliberately absent: what of it runs; drivers look at that.
@@ -38,11 +38,11 @@ pub struct Stack {
     pub after: Vec<StackName>,
     pub limits: Limits,
     pub hooks: Hooks,
-    pub wanted: Wanted,
+    pub wanted: DefaultState,
     pub on_failure: OnFailure,
     pub restore_test: RestoreTest,
     /// By the variable that names the mount.
-    pub volumes: BTreeMap<String, Placed>,
+    pub volumes: BTreeMap<String, VolumeRef>,
 }
 
 /// What runs a stack.
@@ -84,7 +84,7 @@ pub struct Hooks {
 
 /// Whether a stack runs when nobody said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub enum DefaultState {
     #[default]
     Running,
     Stopped,
@@ -96,7 +96,7 @@ pub enum Wanted {
 pub enum OnFailure {
     /// It is told. A database that fell over may be better looked at before it is started.
     #[default]
-    Tell,
+    Report,
     /// It is told and started, with growing pauses.
     Restart,
 }
@@ -111,7 +111,7 @@ pub enum RestoreTest {
 
 /// Which volume a variable stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct VolumeRef {
     pub class: Class,
     /// Needed when there are several of the class.
     pub volume: Option<VolumeName>,
@@ -197,7 +197,7 @@ pub enum AptAfter {
     /// Nothing: nobody looks.
     Off,
     /// It is said.
-    Tell,
+    Report,
     /// The guest goes back to the snapshot.
     RollBack,
 }

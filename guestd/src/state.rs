@@ -1,4 +1,6 @@
-//! `run/holdfast/guestd.json`: what the running controller tells `guestd status`. No secret stands in it.
+//! State of the running controller, in `run/holdfast/guestd.json`.
+//!
+//! It holds no secret.
 
 use std::path::PathBuf;
 
@@ -8,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::file::{self, Eyes, FileError};
-use crate::place::Place;
+use crate::paths::Paths;
 
 const BYTES_MAX: usize = 16 * 1024;
 
@@ -65,10 +67,8 @@ pub enum StateError {
     /// The file itself.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Its content.
     #[error("{} was not written by this version of guestd: restart it", path.display())]
     Malformed {
-        /// Which file.
         path: PathBuf,
         /// Where and why.
         #[source]
@@ -79,21 +79,20 @@ pub enum StateError {
     Unwritable(#[source] serde_json::Error),
 }
 
-fn path(place: &Place) -> PathBuf {
-    place.run_dir().join("guestd.json")
+fn path(paths: &Paths) -> PathBuf {
+    paths.run_dir().join("guestd.json")
 }
 
 /// Reads it; none when there is none.
-pub fn load(place: &Place) -> Result<Option<State>, StateError> {
-    let path = path(place);
+pub fn load(paths: &Paths) -> Result<Option<State>, StateError> {
+    let path = path(paths);
     let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::All)? else { return Ok(None) };
     strict::parse("the state", &bytes, BYTES_MAX)
         .map(Some)
         .map_err(|source| StateError::Malformed { path, source })
 }
 
-/// Writes it.
-pub fn store(place: &Place, state: &State) -> Result<(), StateError> {
+pub fn store(paths: &Paths, state: &State) -> Result<(), StateError> {
     let bytes = serde_json::to_vec_pretty(state).map_err(StateError::Unwritable)?;
-    Ok(file::replace(&path(place), &bytes, Eyes::All)?)
+    Ok(file::replace(&path(paths), &bytes, Eyes::All)?)
 }

@@ -1,4 +1,4 @@
-//! `guestd status`: who this guest is and how it stands with its agent, for people and for programs.
+//! `guestd status`: this guest, its controller and its agent.
 //!
 //! Whether a controller runs is told by its lock, what it says of itself by its state file, and whether the agent answers
 //! by asking it now.
@@ -17,9 +17,9 @@ use crate::agent::{Agent, AgentError};
 use crate::args::{
     EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, EXIT_SET_UP, EXIT_UNAVAILABLE, Output, StatusArgs,
 };
-use crate::kept::{self, KeptError};
-use crate::people::upgrade;
-use crate::place::Place;
+use crate::bootstrap_file::{self, BootstrapFileError};
+use crate::commands::upgrade;
+use crate::paths::Paths;
 use crate::restart;
 use crate::run::{self, Lock, RunError};
 use crate::state::{self, State, StateError};
@@ -29,12 +29,11 @@ use crate::status_stacks::StacksView;
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
     /// The files of the controller are its owner's.
-    #[error("guestd's files belong to another user: ask as root of the guest")]
-    NotOurs(#[source] KeptError),
+    #[error("guestd's files belong to another user: run as root of the guest")]
+    NotOurs(#[source] BootstrapFileError),
     /// The controller's own word.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The lock.
     #[error(transparent)]
     Lock(RunError),
     /// Nobody reads what we print.
@@ -66,7 +65,7 @@ struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<State>,
     /// What the agent says now.
-    agent: AgentSays,
+    agent: AgentStatus,
     /// What is known of stacks.
     stacks: StacksView,
     /// How the last security upgrade went.
@@ -86,7 +85,7 @@ enum Controller {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum AgentSays {
+enum AgentStatus {
     /// There is no bootstrap, or none that can be used.
     NotKnown { reason: String },
     /// It did not answer, or refused.
@@ -104,29 +103,29 @@ struct Answered {
 
 /// Shows the status.
 pub async fn status(args: &StatusArgs) -> Result<u8, StatusError> {
-    let place = Place::new(&args.place.root);
-    let kept = match kept::load(&place) {
-        Err(KeptError::File(error)) if error.is_permission() => {
-            return Err(StatusError::NotOurs(KeptError::File(error)));
+    let paths = Paths::new(&args.paths.root);
+    let kept = match bootstrap_file::load(&paths) {
+        Err(BootstrapFileError::File(error)) if error.is_permission() => {
+            return Err(StatusError::NotOurs(BootstrapFileError::File(error)));
         }
         other => other,
     };
-    let state = state::load(&place)?;
-    let controller = if state.is_some() { controller(&place)? } else { Controller::Stopped };
+    let state = state::load(&paths)?;
+    let controller = if state.is_some() { controller(&paths)? } else { Controller::Stopped };
     let agent = match kept {
         Ok(Some(bootstrap)) => ask(&bootstrap, args).await,
-        Ok(None) => AgentSays::NotKnown { reason: "there is no bootstrap.json yet".to_owned() },
-        Err(error) => AgentSays::NotKnown { reason: chain(&error) },
+        Ok(None) => AgentStatus::NotKnown { reason: "no bootstrap.json yet".to_owned() },
+        Err(error) => AgentStatus::NotKnown { reason: chain(&error) },
     };
-    let stacks = StacksView::look(&place);
+    let stacks = StacksView::look(&paths);
     let status = Status {
         schema: "holdfast.guestd-status/v1",
         controller,
         state,
         agent,
         stacks,
-        upgrade: upgrade::load(&place).last,
-        restart_needed: restart::needed(&place),
+        upgrade: upgrade::load(&paths).last,
+        restart_needed: restart::needed(&paths),
     };
     let text = match args.output {
         Output::Json => serde_json::to_string_pretty(&status).map_err(StatusError::Unwritable)? + "\n",
@@ -134,31 +133,31 @@ pub async fn status(args: &StatusArgs) -> Result<u8, StatusError> {
     };
     io::stdout().write_all(text.as_bytes()).map_err(StatusError::Print)?;
     Ok(match (&status.agent, status.controller) {
-        (AgentSays::NotKnown { .. }, _) => EXIT_SET_UP,
-        (AgentSays::Silent { .. }, _) => EXIT_UNAVAILABLE,
-        (AgentSays::Answered(_), Controller::Stopped) => EXIT_FAILED,
-        (AgentSays::Answered(_), Controller::Running) => EXIT_DONE,
+        (AgentStatus::NotKnown { .. }, _) => EXIT_SET_UP,
+        (AgentStatus::Silent { .. }, _) => EXIT_UNAVAILABLE,
+        (AgentStatus::Answered(_), Controller::Stopped) => EXIT_FAILED,
+        (AgentStatus::Answered(_), Controller::Running) => EXIT_DONE,
     })
 }
 
-fn controller(place: &Place) -> Result<Controller, StatusError> {
-    match run::lock(place).map_err(StatusError::Lock)? {
+fn controller(paths: &Paths) -> Result<Controller, StatusError> {
+    match run::lock(paths).map_err(StatusError::Lock)? {
         Lock::Held(_) => Ok(Controller::Stopped),
         Lock::Taken => Ok(Controller::Running),
     }
 }
 
-async fn ask(bootstrap: &Bootstrap, args: &StatusArgs) -> AgentSays {
+async fn ask(bootstrap: &Bootstrap, args: &StatusArgs) -> AgentStatus {
     let asked = async {
-        let agent = Agent::new(&bootstrap.endpoint, bootstrap.pin, args.place.source_address)?;
+        let agent = Agent::new(&bootstrap.endpoint, bootstrap.pin, args.paths.source_address)?;
         let this = agent.whoami(&bootstrap.token).await?;
         let storage = agent.storage(&bootstrap.token).await?;
         Ok::<_, AgentError>((this, storage))
     };
     let endpoint = bootstrap.endpoint.clone();
     match asked.await {
-        Ok((this, storage)) => AgentSays::Answered(Box::new(Answered { endpoint, this, storage })),
-        Err(error) => AgentSays::Silent { endpoint, reason: chain(&error) },
+        Ok((this, storage)) => AgentStatus::Answered(Box::new(Answered { endpoint, this, storage })),
+        Err(error) => AgentStatus::Silent { endpoint, reason: chain(&error) },
     }
 }
 
@@ -172,7 +171,7 @@ fn table(status: &Status) -> String {
     if let Some(state) = &status.state {
         let mode = match state.mode {
             state::Mode::SetUp => "set-up",
-            state::Mode::Claiming => "trading its ticket",
+            state::Mode::Claiming => "claiming",
             state::Mode::Serving => "serving",
         };
         lines.push(("Mode", format!("{mode}, since {}", state.since)));
@@ -181,9 +180,9 @@ fn table(status: &Status) -> String {
         lines.push(("Last hello", hello));
     }
     match &status.agent {
-        AgentSays::NotKnown { reason } => lines.push(("Agent", format!("not known: {reason}"))),
-        AgentSays::Silent { reason, .. } => lines.push(("Agent", reason.clone())),
-        AgentSays::Answered(answered) => {
+        AgentStatus::NotKnown { reason } => lines.push(("Agent", format!("not known: {reason}"))),
+        AgentStatus::Silent { reason, .. } => lines.push(("Agent", reason.clone())),
+        AgentStatus::Answered(answered) => {
             let Answered { endpoint, this, storage } = answered.as_ref();
             lines.push(("Agent", format!("{endpoint}, agentd {}", this.agent_version)));
             lines.push(("Guest", format!("{} ({})", this.name, this.uid)));
@@ -218,7 +217,7 @@ fn volume(mount: &MountView) -> String {
     let state = match mount.state {
         MountState::Attached => "",
         MountState::Wished => ", NOT ATTACHED",
-        MountState::Unknown => ", not seen by the host's agent yet",
+        MountState::Unknown => ", not yet observed by the agent",
     };
     format!("{} on {}, {}, {kind}{state}", mount.name, mount.mount, mount.size_gib)
 }

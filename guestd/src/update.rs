@@ -1,4 +1,4 @@
-//! This program exchanged for another, when it is this guest's turn.
+//! Replacement of this program by another version.
 //!
 //! ```text
 //! asked ─ decided ─ turn of stacks taken ─ fetched beside ours, hashed ─ tried ─ ours kept ─ renamed over ours ─ started in our place
@@ -11,9 +11,9 @@
 //! come. So nothing here tries to be clever about a program that starts and then fails. Deliberately absent: an exchange
 //! while stacks stand still for a backup, and one to an older version.
 
-mod bytes;
 mod decide;
-mod swap;
+mod download;
+mod replace;
 
 use std::path::PathBuf;
 
@@ -25,62 +25,59 @@ use tracing::{debug, info};
 
 use crate::agent::{Agent, AgentError};
 use crate::file::FileError;
-use crate::place::Place;
+use crate::paths::Paths;
 use crate::program::ProgramError;
+use crate::quiesce::lock::{self, LockResult};
 use crate::quiesce::marker::Marker;
-use crate::quiesce::turn::{self, Asked};
 use decide::Decision;
 
 /// Why this program stays.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
     /// It runs from elsewhere than its guest.
-    #[error("this program does not lie in its guest, so it is not exchanged there")]
+    #[error("this program is not inside its guest: it was not replaced")]
     Elsewhere,
     /// A backup goes on, or stacks did not come back from one.
-    #[error("stacks stand still for a backup: the controller is exchanged when they run again")]
+    #[error("stacks are stopped for a backup: the controller is replaced when they run again")]
     WindowOpen,
     /// The wish is for an older one.
-    #[error("controller {wished} is not newer than {runs}, which runs: it is not put in its place")]
+    #[error("controller {target} is not newer than {runs}, which runs: it was not replaced")]
     Older {
         /// What is wished.
-        wished: String,
-        /// What runs.
+        target: String,
         runs: &'static str,
     },
     /// No controller is that large.
-    #[error("a controller of {bytes} bytes is none: nothing is fetched")]
+    #[error("a controller of {bytes} bytes is too large: nothing was fetched")]
     TooLarge {
         /// How many are said.
         bytes: u64,
     },
-    /// The agent.
     #[error("the controller cannot be fetched")]
     Agent(#[from] AgentError),
     /// What came is not what was named.
-    #[error("what the agent sent is not the controller that it named: {what}; it is thrown away")]
+    #[error("the agent sent another controller than it announced: {what}; it was discarded")]
     OtherBytes {
         /// How it differs.
         what: &'static str,
     },
-    /// The disk.
     #[error(transparent)]
     File(#[from] FileError),
     /// It does not run here.
-    #[error("the controller that was fetched does not run here; it is thrown away")]
+    #[error("the fetched controller does not run here; it was discarded")]
     DoesNotRun(#[source] ProgramError),
     /// It says that it is another.
     #[error(
-        "the controller that was fetched calls itself {said:?}, and not guestd {wished}; it is thrown away"
+        "the controller that was fetched calls itself {said:?}, and not guestd {target}; it was discarded"
     )]
     OtherVersion {
         /// What it says.
         said: String,
         /// What was signed.
-        wished: String,
+        target: String,
     },
     /// It cannot take our place.
-    #[error("the new controller could not be started in this one's place, which goes on")]
+    #[error("the new controller could not be started; this one continues")]
     Start(#[source] std::io::Error),
 }
 
@@ -96,18 +93,18 @@ pub struct Own {
 
 impl Own {
     /// Where this program lies, when that is in its guest.
-    pub fn new(place: &Place, build: Option<Sha256Text>) -> Self {
-        let program = std::env::current_exe().ok().filter(|path| path.starts_with(place.root()));
+    pub fn new(paths: &Paths, build: Option<Sha256Text>) -> Self {
+        let program = std::env::current_exe().ok().filter(|path| path.starts_with(paths.root()));
         Self { program, build, tried: None }
     }
 
     /// Asks what should run, and runs it. Returns when this program stays.
-    pub async fn look(&mut self, place: &Place, agent: &Agent, token: &Secret) -> Result<(), UpdateError> {
+    pub async fn look(&mut self, paths: &Paths, agent: &Agent, token: &Secret) -> Result<(), UpdateError> {
         let view = match agent.desired(token).await {
             Ok(view) => view,
             // An agent of before, or one that is busy: the next hello asks again.
             Err(error) => {
-                debug!(error = chain(&error), "what should run is not told");
+                debug!(error = chain(&error), "desired controller is unknown");
                 return Ok(());
             }
         };
@@ -118,24 +115,24 @@ impl Own {
         };
         let program = self.program.as_deref().ok_or(UpdateError::Elsewhere)?;
         // Held until the new program runs: whoever would stop stacks waits, and then does it with the new one.
-        let Asked::Ours(_held) = turn::take(place) else { return Err(UpdateError::WindowOpen) };
-        if Marker::is_there(place) {
+        let LockResult::Acquired(_held) = lock::take(paths) else { return Err(UpdateError::WindowOpen) };
+        if Marker::is_there(paths) {
             return Err(UpdateError::WindowOpen);
         }
         let times = self.tried.filter(|(of, _)| *of == turn).map_or(0, |(_, times)| times);
         self.tried = Some((turn, times + 1));
-        info!(version = wanted.version.as_str(), "the controller is exchanged");
-        let beside = swap::beside(program);
-        let fetched = bytes::fetch(agent, token, &wanted, &beside).await;
+        info!(version = wanted.version.as_str(), "replacing the controller");
+        let new_path = replace::new_path(program);
+        let fetched = download::fetch(agent, token, &wanted, &new_path).await;
         let tried = match fetched {
-            Ok(()) => swap::try_out(&beside, wanted.version.as_str()).await,
+            Ok(()) => replace::try_out(&new_path, wanted.version.as_str()).await,
             Err(error) => Err(error),
         };
         if let Err(error) = tried {
             // What is left of it is in nobody's way: the next one is written over it.
-            let _ = std::fs::remove_file(&beside);
+            let _ = std::fs::remove_file(&new_path);
             return Err(error);
         }
-        swap::put_in(program, &beside)
+        replace::put_in(program, &new_path)
     }
 }

@@ -1,4 +1,4 @@
-//! The health of stacks while nothing is done to them.
+//! Health of stacks between windows.
 //!
 //! ```text
 //! pause ─ is it quiet? ─ each stack: parts, its check ─ judge ─ course ─┬─ as before
@@ -11,9 +11,9 @@
 //! most a twentieth of the time is spent looking. Deliberately absent: anything while stacks stand still for a backup, while
 //! packages change, while something is tried, and in a scratch guest; there others look.
 
-mod course;
-mod judge;
-mod look;
+mod assessment;
+mod history;
+mod poll;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -24,20 +24,20 @@ use holdfast_protocol::local::MountView;
 use holdfast_protocol::strict::chain;
 use tracing::{info, warn};
 
-use crate::beat;
-use crate::board::{self, Watched};
+use crate::bootstrap_env;
 use crate::clock;
-use crate::people::{apt, trial, tried};
-use crate::place::Place;
-use crate::quiesce::act::{self, Starts};
+use crate::commands::{apt, try_command, try_lock};
+use crate::paths::Paths;
+use crate::quiesce::lock::{self, Lock, LockResult};
 use crate::quiesce::marker::{Marker, Stopped};
 use crate::quiesce::mounts;
-use crate::quiesce::turn::{self, Asked, Turn};
-use crate::stacks::{self, Stack, Stacks, Wanted};
-use crate::ticket;
-use course::{Course, Step};
+use crate::quiesce::stack::{self, StartHistory};
+use crate::stacks::{self, DefaultState, Stack, Stacks};
+use crate::status_file::{self, StackStatus};
+use crate::watchdog;
+use history::{StackHistory, Step};
 
-pub use judge::State;
+pub use assessment::State;
 
 /// Between two rounds of looks.
 const EACH: Duration = Duration::from_secs(60);
@@ -62,23 +62,21 @@ fn shorter() -> Option<Duration> {
     text.parse().ok().map(Duration::from_millis)
 }
 
-/// The loop.
 pub struct Watch {
-    place: Place,
-    courses: BTreeMap<StackName, Course>,
+    paths: Paths,
+    histories: BTreeMap<StackName, StackHistory>,
 }
 
 impl Watch {
-    pub fn new(place: Place) -> Self {
-        Self { place, courses: BTreeMap::new() }
+    pub fn new(paths: Paths) -> Self {
+        Self { paths, histories: BTreeMap::new() }
     }
 
-    /// For ever.
     pub async fn run(mut self) -> Infallible {
         let mut wait = EACH;
         loop {
             wait = shorter().unwrap_or(wait);
-            beat::within(wait);
+            watchdog::within(wait);
             tokio::time::sleep(wait).await;
             let begin = Instant::now();
             let usual = self.round().await;
@@ -88,26 +86,26 @@ impl Watch {
 
     /// Looks at each stack. How soon the next round should come.
     async fn round(&mut self) -> Duration {
-        let Some(before) = quiet(&self.place) else { return EACH };
+        let Some(before) = quiet(&self.paths) else { return EACH };
         // What is wrong with the file is told by the loop that runs windows.
-        let Ok(stacks) = stacks::load(&self.place) else { return EACH };
-        let volumes = mounts::remembered(&self.place);
+        let Ok(stacks) = stacks::load(&self.paths) else { return EACH };
+        let volumes = mounts::remembered(&self.paths);
         let wanted: Vec<&Stack> =
-            stacks.stacks.iter().filter(|stack| stack.wanted == Wanted::Running).collect();
-        self.courses.retain(|name, _| wanted.iter().any(|stack| stack.name == *name));
+            stacks.stacks.iter().filter(|stack| stack.wanted == DefaultState::Running).collect();
+        self.histories.retain(|name, _| wanted.iter().any(|stack| stack.name == *name));
         let mut soon = EACH;
         for stack in wanted {
-            let seen = look::look(&self.place, &stacks, stack, &volumes).await;
+            let seen = poll::poll(&self.paths, &stacks, stack, &volumes).await;
             // What was seen while somebody stopped or started stacks says nothing of how they run.
-            if quiet(&self.place) != Some(before) {
+            if quiet(&self.paths) != Some(before) {
                 return soon;
             }
-            let Some(now) = clock::since_boot(&self.place) else { return EACH };
-            let course = self.courses.entry(stack.name.clone()).or_default();
+            let Some(now) = clock::since_boot(&self.paths) else { return EACH };
+            let course = self.histories.entry(stack.name.clone()).or_default();
             match course.next(&seen, stack.on_failure, now, clock::now()) {
                 Step::AsBefore => {}
                 Step::LookAgain => soon = AGAIN,
-                Step::Tell(why) => warn!(stack = %stack.name, why, "is not well"),
+                Step::Report(why) => warn!(stack = %stack.name, why, "is unhealthy"),
                 Step::Well => info!(stack = %stack.name, "is well again"),
                 Step::Start => {
                     soon = AGAIN;
@@ -121,15 +119,15 @@ impl Watch {
 
     /// Starts what fell over, when it is our turn, and it is still so then.
     async fn start(&mut self, stacks: &Stacks, stack: &Stack, volumes: &[MountView]) {
-        let Asked::Ours(turn) = turn::take(&self.place) else { return };
-        if Marker::is_there(&self.place) {
+        let LockResult::Acquired(lock) = lock::take(&self.paths) else { return };
+        if Marker::is_there(&self.paths) {
             return;
         }
-        let seen = look::look(&self.place, stacks, stack, volumes).await;
+        let seen = poll::poll(&self.paths, stacks, stack, volumes).await;
         let Some(fallen) = seen.fallen() else { return };
         warn!(stack = %stack.name, why = fallen.why, "ended by itself, and is started");
-        let started = self.start_fallen(stack, volumes, fallen, &turn).await;
-        drop(turn);
+        let started = self.start_fallen(stack, volumes, fallen, &lock).await;
+        drop(lock);
         let said = match &started {
             Ok(()) => None,
             Err(why) => {
@@ -137,8 +135,8 @@ impl Watch {
                 Some(why.as_str())
             }
         };
-        let now = clock::since_boot(&self.place).unwrap_or_default();
-        if let Some(course) = self.courses.get_mut(&stack.name) {
+        let now = clock::since_boot(&self.paths).unwrap_or_default();
+        if let Some(course) = self.histories.get_mut(&stack.name) {
             course.started(now, said);
         }
         self.write();
@@ -148,15 +146,15 @@ impl Watch {
         &self,
         stack: &Stack,
         volumes: &[MountView],
-        fallen: &judge::Fallen,
-        _turn: &Turn,
+        fallen: &assessment::FallenStack,
+        _turn: &Lock,
     ) -> Result<(), String> {
         let volumes = mounts::volumes(stack, volumes).map_err(|error| chain(&error))?;
         let stopped = Stopped {
             name: stack.name.clone(),
             engine: fallen.engine,
             groups: fallen.groups.clone(),
-            restless: Vec::new(),
+            flapping: Vec::new(),
             home: None,
             stop_limit_s: stack.limits.stop.as_secs(),
             start_limit_s: stack.limits.start.as_secs(),
@@ -165,27 +163,27 @@ impl Watch {
             env: volumes.env,
             mounts: volumes.mounts,
         };
-        let started = act::start(&self.place, &stopped, &mut Starts::of_what_ran()).await;
+        let started = stack::start(&self.paths, &stopped, &mut StartHistory::of_stopped()).await;
         started.map_err(|error| chain(&error))
     }
 
     /// For `guestd status` and the hello.
     fn write(&self) {
-        let watched: Vec<Watched> =
-            self.courses.iter().filter_map(|(name, course)| course.shown(name)).collect();
-        board::update(&self.place, |told| told.watched = watched);
+        let stack_status: Vec<StackStatus> =
+            self.histories.iter().filter_map(|(name, course)| course.shown(name)).collect();
+        status_file::update(&self.paths, |status| status.stack_status = stack_status);
     }
 }
 
 /// Which window ended last, where nobody does anything to stacks; none where somebody does, or this guest is not its own.
-fn quiet(place: &Place) -> Option<Option<OperationId>> {
-    let free = ticket::is_own_guest(place)
-        && !Marker::is_there(place)
-        && matches!(turn::take(place), Asked::Ours(_))
-        && !tried::goes_on(place)
-        && !trial::is_open(place)
-        && !apt::goes_on(place);
-    free.then(|| board::load(place).last.map(|last| last.id))
+fn quiet(paths: &Paths) -> Option<Option<OperationId>> {
+    let free = bootstrap_env::is_own_guest(paths)
+        && !Marker::is_there(paths)
+        && matches!(lock::take(paths), LockResult::Acquired(_))
+        && !try_lock::goes_on(paths)
+        && !try_command::is_open(paths)
+        && !apt::goes_on(paths);
+    free.then(|| status_file::load(paths).last.map(|last| last.id))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One quiesce window, from the wish to the last word: what the agent says, what we decide, what is done.
+//! Quiesce window, from the request to the end.
 //!
 //! ```text
 //! agent's answers ──┐

@@ -1,4 +1,4 @@
-//! `guestd snapshot`, `guestd rollback`, `guestd backup`: ask this guest's agent for work, and follow it to its end.
+//! `guestd snapshot` and `rollback`: requests to the agent, followed to their end.
 //!
 //! The wish goes out under one key, so a lost answer is asked for again and is still one wish. Work goes on when nobody
 //! follows it any more; `--no-wait` says so at once. Exit code 75: the agent has as much waiting as it takes, try later.
@@ -19,10 +19,10 @@ use serde::Serialize;
 use crate::agent::{Agent, AgentError};
 use crate::args::{
     BackupArgs, BackupTier, EXIT_BUSY, EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, EXIT_SET_UP,
-    EXIT_UNAVAILABLE, Output, PlaceArgs, RollBackArgs, SnapshotArgs, WorkArgs,
+    EXIT_UNAVAILABLE, Output, PathArgs, RollBackArgs, SnapshotArgs, WorkArgs,
 };
-use crate::kept::{self, KeptError};
-use crate::place::Place;
+use crate::bootstrap_file::{self, BootstrapFileError};
+use crate::paths::Paths;
 
 /// Tries of one wish under one key, when no answer came.
 const TRIES: u32 = 3;
@@ -38,15 +38,14 @@ const LOOKS_MAX: u32 = 30;
 pub enum WorkError {
     /// The files of the controller are its owner's, or malformed.
     #[error(transparent)]
-    Kept(#[from] KeptError),
+    BootstrapFile(#[from] BootstrapFileError),
     /// There is no agent yet.
-    #[error("there is no bootstrap.json yet: this guest does not know its agent")]
+    #[error("no bootstrap.json yet: this guest has no agent")]
     SetUp,
-    /// The agent.
     #[error(transparent)]
     Agent(#[from] AgentError),
     /// No randomness for a key.
-    #[error("the kernel gives no random bytes")]
+    #[error("the kernel returned no random bytes")]
     Randomness(#[source] getrandom::Error),
     /// Nobody reads what we print.
     #[error("the outcome cannot be printed")]
@@ -60,13 +59,17 @@ impl WorkError {
     /// For the caller of the program.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Kept(KeptError::File(error)) if error.is_permission() => EXIT_NO_PERMISSION,
-            Self::SetUp => EXIT_SET_UP,
-            Self::Agent(AgentError::Away { .. }) => EXIT_UNAVAILABLE,
-            Self::Agent(error) if error.code() == Some(ErrorCode::Busy) => EXIT_BUSY,
-            Self::Kept(_) | Self::Agent(_) | Self::Randomness(_) | Self::Print(_) | Self::Unwritable(_) => {
-                EXIT_FAILED
+            Self::BootstrapFile(BootstrapFileError::File(error)) if error.is_permission() => {
+                EXIT_NO_PERMISSION
             }
+            Self::SetUp => EXIT_SET_UP,
+            Self::Agent(AgentError::Unreachable { .. }) => EXIT_UNAVAILABLE,
+            Self::Agent(error) if error.code() == Some(ErrorCode::Busy) => EXIT_BUSY,
+            Self::BootstrapFile(_)
+            | Self::Agent(_)
+            | Self::Randomness(_)
+            | Self::Print(_)
+            | Self::Unwritable(_) => EXIT_FAILED,
         }
     }
 }
@@ -78,9 +81,9 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn open(place: &PlaceArgs) -> Result<Self, WorkError> {
-        let bootstrap = kept::load(&Place::new(&place.root))?.ok_or(WorkError::SetUp)?;
-        let agent = Agent::new(&bootstrap.endpoint, bootstrap.pin, place.source_address)?;
+    pub fn open(paths: &PathArgs) -> Result<Self, WorkError> {
+        let bootstrap = bootstrap_file::load(&Paths::new(&paths.root))?.ok_or(WorkError::SetUp)?;
+        let agent = Agent::new(&bootstrap.endpoint, bootstrap.pin, paths.source_address)?;
         Ok(Self { agent, token: bootstrap.token })
     }
 
@@ -90,7 +93,7 @@ impl Session {
         let mut tries = 1;
         loop {
             match self.agent.work(&self.token, path, &key, wish).await {
-                Err(AgentError::Away { .. }) if tries < TRIES => {
+                Err(AgentError::Unreachable { .. }) if tries < TRIES => {
                     tries += 1;
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -101,19 +104,19 @@ impl Session {
 
     /// Looks until it has ended. An agent that is away for a moment is waited for.
     pub async fn follow(&self, id: OperationId, output: Output) -> Result<OperationView, WorkError> {
-        let (mut told, mut away) = (String::new(), 0);
+        let (mut status, mut away) = (String::new(), 0);
         loop {
             match self.agent.operation(&self.token, id).await {
                 Ok(view) if view.status.is_end() => return Ok(view),
                 Ok(view) => {
                     away = 0;
                     let line = line(&view);
-                    if output == Output::Table && line != told {
+                    if output == Output::Table && line != status {
                         writeln!(io::stderr(), "{line}").map_err(WorkError::Print)?;
                     }
-                    told = line;
+                    status = line;
                 }
-                Err(AgentError::Away { .. }) if away < LOOKS_MAX => {
+                Err(AgentError::Unreachable { .. }) if away < LOOKS_MAX => {
                     away += 1;
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -125,11 +128,11 @@ impl Session {
     async fn do_work(&self, path: &str, wish: &impl Serialize, how: &WorkArgs) -> Result<u8, WorkError> {
         let accepted = self.ask(path, wish).await?;
         if how.no_wait {
-            print(how.output, &accepted, || told_accepted(&accepted))?;
+            print(how.output, &accepted, || accepted_text(&accepted))?;
             return Ok(EXIT_DONE);
         }
         let view = self.follow(accepted.operation, how.output).await?;
-        print(how.output, &view, || told_end(&view, accepted.snapshot.as_ref()))?;
+        print(how.output, &view, || end_text(&view, accepted.snapshot.as_ref()))?;
         Ok(if view.status == OperationStatus::Done { EXIT_DONE } else { EXIT_FAILED })
     }
 }
@@ -141,9 +144,8 @@ pub fn key() -> Result<String, WorkError> {
     Ok(hex::encode(bytes))
 }
 
-/// `guestd snapshot`.
 pub async fn snapshot(args: &SnapshotArgs) -> Result<u8, WorkError> {
-    let session = Session::open(&args.work.place)?;
+    let session = Session::open(&args.work.paths)?;
     if args.list {
         let view: SnapshotsView = session.agent.look(&session.token, "/v1/snapshots").await?;
         print(args.work.output, &view, || snapshots(&view))?;
@@ -154,16 +156,14 @@ pub async fn snapshot(args: &SnapshotArgs) -> Result<u8, WorkError> {
     session.do_work("/v1/snapshots", &wish, &args.work).await
 }
 
-/// `guestd rollback`.
 pub async fn roll_back(args: &RollBackArgs) -> Result<u8, WorkError> {
-    let session = Session::open(&args.work.place)?;
+    let session = Session::open(&args.work.paths)?;
     let wish = RollBackRequest { guest: None, snapshot: args.snapshot.clone() };
     session.do_work("/v1/rollback", &wish, &args.work).await
 }
 
-/// `guestd backup`.
 pub async fn backup(args: &BackupArgs) -> Result<u8, WorkError> {
-    let session = Session::open(&args.work.place)?;
+    let session = Session::open(&args.work.paths)?;
     if args.list {
         let view: BackupsView = session.agent.look(&session.token, "/v1/backups").await?;
         print(args.work.output, &view, || backups(&view))?;
@@ -185,13 +185,15 @@ pub fn print<T: Serialize>(
     io::stdout().write_all(text.as_bytes()).map_err(WorkError::Print)
 }
 
-fn told_accepted(accepted: &Accepted) -> String {
+fn accepted_text(accepted: &Accepted) -> String {
     let name = accepted.snapshot.as_ref().map(|name| format!(", snapshot {name}")).unwrap_or_default();
     match accepted.taken {
         Taken::Queued => {
             format!("asked: operation {}{name}, {} before it\n", accepted.operation, accepted.before)
         }
-        Taken::Joined => format!("the same is under way or waits: operation {}{name}\n", accepted.operation),
+        Taken::Joined => {
+            format!("the same request is running or queued: operation {}{name}\n", accepted.operation)
+        }
     }
 }
 
@@ -200,7 +202,7 @@ fn line(view: &OperationView) -> String {
     let kind = view.kind.as_str();
     let step = view.steps.iter().find(|step| step.status != StepStatus::Done);
     match (view.status, step) {
-        (OperationStatus::Queued, _) => format!("{kind} waits for its turn"),
+        (OperationStatus::Queued, _) => format!("{kind} is queued"),
         (_, Some(step)) => match &step.note {
             Some(note) => format!("{kind}: {} ({note})", step.name),
             None => format!("{kind}: {}", step.name),
@@ -209,14 +211,14 @@ fn line(view: &OperationView) -> String {
     }
 }
 
-pub fn told_end(view: &OperationView, snapshot: Option<&SnapshotName>) -> String {
+pub fn end_text(view: &OperationView, snapshot: Option<&SnapshotName>) -> String {
     let name = snapshot.map(|name| format!(" {name}")).unwrap_or_default();
     let problem = view.problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default();
     let kind = view.kind.as_str();
     match view.status {
         OperationStatus::Done => format!("{kind}{name} is done\n"),
-        OperationStatus::Parked => format!("{kind}{name} stopped and waits for an operator{problem}\n"),
-        _ => format!("{kind}{name} was not done, and nothing of it is left{problem}\n"),
+        OperationStatus::Parked => format!("{kind}{name} is parked and needs an operator{problem}\n"),
+        _ => format!("{kind}{name} failed and was undone{problem}\n"),
     }
 }
 

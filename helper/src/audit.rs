@@ -1,32 +1,32 @@
-//! One structured line per call, accepted or refused, to the journal.
+//! Audit line per call, accepted or refused, to the journal.
 //!
 //! In: what was heard so far and how it ended. Out: one datagram. Every value in it was made by us or is of a type that
-//! holds no line end. A deed is not begun when the journal cannot be reached.
+//! holds no line end. Nothing is changed when the journal cannot be reached.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-use crate::door::Caller;
+use crate::caller::Caller;
 use crate::reply::{Outcome, Refusal, refusal};
 use crate::request::{Request, Verb};
 
 const JOURNAL: &str = "/run/systemd/journal/socket";
 const NAME: &str = "holdfast-helper";
-/// A journal that does not read holds nobody longer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A journal that does not read delays a call no longer.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The line, as it grows.
 #[derive(Default)]
-pub struct Line {
+pub struct AuditLine {
     pub caller: Option<Caller>,
-    asked: Option<(Verb, String)>,
+    request: Option<(Verb, String)>,
     journal: Option<UnixDatagram>,
 }
 
-impl Line {
+impl AuditLine {
     /// What is asked.
-    pub fn heard(&mut self, request: &Request) {
-        self.asked =
+    pub fn set_request(&mut self, request: &Request) {
+        self.request =
             Some((request.verb(), request.target().map_or("-".to_owned(), |target| target.to_string())));
     }
 
@@ -34,7 +34,7 @@ impl Line {
     pub fn reach_journal(&mut self, verb: Verb) -> Result<(), Refusal> {
         self.journal = reach();
         if self.journal.is_none() && verb.changes_something() {
-            return Err(refusal!(Env, "{JOURNAL} cannot be reached, and nothing is done unwritten"));
+            return Err(refusal!(Env, "{JOURNAL} cannot be reached: nothing was changed"));
         }
         Ok(())
     }
@@ -49,9 +49,9 @@ impl Line {
     }
 
     fn fields(&self, outcome: &Outcome) -> String {
-        let (code, says, priority) = match outcome {
+        let (code, message, priority) = match outcome {
             Ok(_) => ("OK", String::new(), 5),
-            Err(refusal) => (refusal.code.as_str(), refusal.says.replace(char::is_control, " "), 4),
+            Err(refusal) => (refusal.code.as_str(), refusal.message.replace(char::is_control, " "), 4),
         };
         let caller = match self.caller {
             Some(Caller::Socket(uid)) => format!("uid {uid} by socket"),
@@ -59,9 +59,9 @@ impl Line {
             Some(Caller::Root(None)) => "root".to_owned(),
             None => "an unknown caller".to_owned(),
         };
-        let (verb, target) = self.asked.as_ref().map_or(("?", "-"), |(verb, target)| (verb.as_str(), target));
+        let (verb, target) = self.request.as_ref().map_or(("?", "-"), |(verb, name)| (verb.as_str(), name));
         format!(
-            "MESSAGE={verb} {target} for {caller}: {code} {says}\nPRIORITY={priority}\nSYSLOG_FACILITY=10\n\
+            "MESSAGE={verb} {target} for {caller}: {code} {message}\nPRIORITY={priority}\nSYSLOG_FACILITY=10\n\
              SYSLOG_IDENTIFIER={NAME}\nHOLDFAST_CODE={code}\nHOLDFAST_CALLER={caller}\nHOLDFAST_VERB={verb}\n\
              HOLDFAST_TARGET={target}\n"
         )
@@ -71,6 +71,6 @@ impl Line {
 fn reach() -> Option<UnixDatagram> {
     let socket = UnixDatagram::unbound().ok()?;
     socket.connect(JOURNAL).ok()?;
-    socket.set_write_timeout(Some(PATIENCE)).ok()?;
+    socket.set_write_timeout(Some(TIMEOUT)).ok()?;
     Some(socket)
 }

@@ -1,4 +1,4 @@
-//! The block devices of this machine as the kernel tells them in `/sys`, and how each is attached.
+//! Block devices of this machine from `/sys`, and their transports.
 //!
 //! Only kinds that hold their own hardware are known at all. Device-mapper, md, nbd, zvols, zram, iSCSI and whatever
 //! comes next have no [`Transport`]: a guest can write any UUID into a disk of its own, and those devices may be its.
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::names::{PartUuid, Serial};
 use crate::procfs::attribute;
 use crate::reply::{Refusal, refusal};
-use crate::{descend, mountinfo, probe};
+use crate::{mountinfo, openat, probe};
 
 const CLASS: &str = "/sys/class/block";
 
@@ -38,7 +38,6 @@ pub enum Transport {
 pub struct Disk {
     /// As the kernel calls it, such as `sdb1`.
     pub name: String,
-    /// `major:minor`.
     pub number: String,
     /// The name of the whole disk that it is a part of, or its own.
     pub whole: String,
@@ -90,7 +89,7 @@ impl Disk {
         node(&self.name, &self.number, OFlags::empty()).map(File::from)
     }
 
-    /// Whether nobody has any part of the whole disk in use: no mount, no pool, no volume group.
+    /// Whether no part of the whole disk is in use: no mount, no pool, no volume group.
     pub fn whole_is_free(&self) -> Result<(), Errno> {
         let number = attribute(self.folder.join("dev")).ok_or(Errno::NODEV)?;
         node(&self.whole, &number, OFlags::EXCL).map(drop)
@@ -123,9 +122,9 @@ impl Disk {
 
 /// Opens a node of `/dev` that is a block device of this number.
 fn node(name: &str, number: &str, more: OFlags) -> Result<OwnedFd, Errno> {
-    let folder = rustix::fs::open("/dev", descend::FOLDER, Mode::empty())?;
+    let folder = rustix::fs::open("/dev", openat::FOLDER, Mode::empty())?;
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | more;
-    let node = descend::open(folder, name, flags)?;
+    let node = openat::open(folder, name, flags)?;
     let stat = rustix::fs::fstat(&node)?;
     let block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
     if block && number_of(stat.st_rdev) == number { Ok(node) } else { Err(Errno::NODEV) }
@@ -156,8 +155,8 @@ fn transport(folder: &str) -> Option<Transport> {
 }
 
 /// The whole disks that `/` stands on; nothing where its file system does not say, and ZFS is one of that kind.
-pub fn beneath_root() -> Result<Option<BTreeSet<String>>, Refusal> {
-    let stat = rustix::fs::stat("/").map_err(|error| refusal!(Env, "cannot look at /: {error}"))?;
+pub fn root_disks() -> Result<Option<BTreeSet<String>>, Refusal> {
+    let stat = rustix::fs::stat("/").map_err(|error| refusal!(Env, "cannot stat /: {error}"))?;
     let mut number = number_of(stat.st_dev);
     if major(stat.st_dev) == 0 {
         let source =
@@ -233,9 +232,9 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_can_be_read() {
+    fn disks_of_this_machine_are_listed() {
         let disks = all().unwrap();
         assert!(disks.iter().all(|disk| disk.number.contains(':')), "{disks:?}");
-        beneath_root().unwrap();
+        root_disks().unwrap();
     }
 }

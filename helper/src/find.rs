@@ -1,5 +1,6 @@
-//! Which device is the one that the policy means: exactly one, on a bus that the policy allows, with the UUID and with
-//! what only that very disk has.
+//! Device selection: exactly one device that matches a target.
+//!
+//! It is on a bus that the policy allows, and has the UUID, and the serial number or partition UUID of the policy.
 //!
 //! In: a survey of the machine, taken once. Out: one device, or why there is none. The choice itself is pure.
 
@@ -8,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::disk::{self, Disk};
 use crate::names::{PartUuid, Serial};
 use crate::policy::{Policy, Target};
-use crate::probe::{self, Mark};
+use crate::probe::{self, Superblock};
 use crate::reply::{Refusal, refusal};
 
-/// Where udev writes down which device wears which UUID. It is never believed, but it may say why nothing was found.
+/// Where udev links UUIDs to devices. It is not trusted, only used to explain why nothing was found.
 const HINTS: &str = "/dev/disk/by-uuid";
 /// So many of what is there are named when a disk is missing.
 const NAMED_MAX: usize = 8;
@@ -19,7 +20,7 @@ const NAMED_MAX: usize = 8;
 /// The devices of this machine at one moment.
 #[derive(Debug)]
 pub struct Survey {
-    seen: Vec<Seen>,
+    candidates: Vec<Candidate>,
     /// Devices on allowed buses that could not be read.
     unread: Vec<String>,
     /// UUID → device, of those kinds that are never opened.
@@ -30,9 +31,9 @@ pub struct Survey {
 
 /// A device with the mark of a file system.
 #[derive(Clone, Debug)]
-struct Seen {
+struct Candidate {
     disk: Disk,
-    mark: Mark,
+    superblock: Superblock,
     part_uuid: Option<PartUuid>,
     serials: Vec<Serial>,
 }
@@ -42,49 +43,50 @@ impl Survey {
     pub fn take(policy: &Policy) -> Result<Self, Refusal> {
         let allowed =
             |disk: &Disk| disk.transport.is_some_and(|transport| policy.transports.contains(&transport));
-        let (looked_at, others): (Vec<Disk>, Vec<Disk>) = disk::all()?.into_iter().partition(allowed);
+        let (allowed_disks, others): (Vec<Disk>, Vec<Disk>) = disk::all()?.into_iter().partition(allowed);
         let (mut seen, mut unread) = (Vec::new(), Vec::new());
-        for disk in looked_at {
-            let marks = disk.open().map_err(std::io::Error::from).and_then(|device| probe::marks(&device));
-            let Ok(marks) = marks else {
+        for disk in allowed_disks {
+            let read = disk.open().map_err(std::io::Error::from).and_then(|file| probe::superblocks(&file));
+            let Ok(superblocks) = read else {
                 unread.push(disk.name);
                 continue;
             };
-            for mark in marks {
+            for superblock in superblocks {
                 let (disk, part_uuid, serials) = (disk.clone(), disk.part_uuid(), disk.serials());
-                seen.push(Seen { disk, mark, part_uuid, serials });
+                seen.push(Candidate { disk, superblock, part_uuid, serials });
             }
         }
-        Ok(Self { seen, unread, hinted: hints(&others), root: disk::beneath_root()? })
+        Ok(Self { candidates: seen, unread, hinted: hints(&others), root: disk::root_disks()? })
     }
 
     /// The one device that a target means.
     pub fn find(&self, target: &Target) -> Result<&Disk, Refusal> {
-        let wearing: Vec<&Seen> = self.seen.iter().filter(|seen| seen.mark.uuid == target.uuid).collect();
+        let same = |seen: &&Candidate| seen.superblock.uuid == target.uuid;
+        let same: Vec<&Candidate> = self.candidates.iter().filter(same).collect();
         let at = format!("target {}", target.name);
-        let one = match wearing.as_slice() {
+        let one = match same.as_slice() {
             [one] => *one,
-            [] => return Err(self.absent(target)),
+            [] => return Err(self.not_found(target)),
             many => {
                 let names = many.iter().map(|seen| seen.disk.name.as_str()).collect::<Vec<_>>().join(", ");
-                return Err(refusal!(DeviceAmbiguous, "{at}: {names} wear its UUID: take the copies away"));
+                return Err(refusal!(DeviceAmbiguous, "{at}: {names} have its UUID: detach the copies"));
             }
         };
         let name = &one.disk.name;
-        if one.mark.filesystem != target.filesystem {
-            let (holds, wanted) = (one.mark.filesystem.as_str(), target.filesystem.as_str());
+        if one.superblock.filesystem != target.filesystem {
+            let (holds, wanted) = (one.superblock.filesystem.as_str(), target.filesystem.as_str());
             return Err(refusal!(DeviceClass, "{at}: {name} holds {holds}, not {wanted}"));
         }
-        if let Some(fault) = one.mark.fault {
+        if let Some(fault) = one.superblock.fault {
             return Err(refusal!(DeviceClass, "{at}: {name} is not mounted: {fault}"));
         }
         if self.root.as_ref().is_some_and(|disks| disks.contains(&one.disk.whole)) {
-            return Err(refusal!(DeviceClass, "{at}: {name} is on the disk that / stands on"));
+            return Err(refusal!(DeviceClass, "{at}: {name} is on the disk of the root file system"));
         }
         let other_part = target.part_uuid.is_some() && target.part_uuid != one.part_uuid;
         if other_part || target.serial.as_ref().is_some_and(|serial| !one.serials.contains(serial)) {
             let what = if other_part { "partition UUID" } else { "serial number" };
-            return Err(refusal!(DeviceAmbiguous, "{at}: {name} wears its UUID, but not its {what}: a copy"));
+            return Err(refusal!(DeviceAmbiguous, "{at}: {name} has its UUID but not its {what}"));
         }
         Ok(&one.disk)
     }
@@ -94,12 +96,12 @@ impl Survey {
         self.root.is_none()
     }
 
-    fn absent(&self, target: &Target) -> Refusal {
+    fn not_found(&self, target: &Target) -> Refusal {
         let (at, uuid) = (format!("target {}", target.name), &target.uuid);
         if let Some(name) = self.hinted.get(uuid.as_str()) {
-            return refusal!(DeviceClass, "{at}: its UUID is on {name}, and no disk of that kind is allowed");
+            return refusal!(DeviceClass, "{at}: its UUID is on {name}, not of an allowed kind");
         }
-        let seen = self.seen.iter().map(|seen| seen.disk.name.clone());
+        let seen = self.candidates.iter().map(|seen| seen.disk.name.clone());
         let unread = self.unread.iter().map(|name| format!("{name} (cannot be read)"));
         let there: Vec<String> = unread.chain(seen).take(NAMED_MAX).collect();
         let there = if there.is_empty() { "nothing".to_owned() } else { there.join(", ") };
@@ -130,19 +132,19 @@ mod tests {
         toml::from_str(&format!("name = 'usb1'\nuuid = '{UUID}'\nfilesystem = 'ext4'\n{identity}")).unwrap()
     }
 
-    fn seen(name: &str, whole: &str) -> Seen {
+    fn candidate(name: &str, whole: &str) -> Candidate {
         let uuid = FsUuid::try_from(UUID.to_owned()).unwrap();
-        Seen {
+        Candidate {
             disk: Disk::for_test(name, whole),
-            mark: Mark { filesystem: FileSystem::Ext4, uuid, fault: None },
+            superblock: Superblock { filesystem: FileSystem::Ext4, uuid, fault: None },
             part_uuid: Some("1234abcd-01".to_owned().try_into().unwrap()),
             serials: vec!["WD-1234".to_owned().try_into().unwrap()],
         }
     }
 
-    fn survey(seen: Vec<Seen>) -> Survey {
+    fn survey(seen: Vec<Candidate>) -> Survey {
         let root = Some(["sda".to_owned()].into());
-        Survey { seen, unread: Vec::new(), hinted: BTreeMap::new(), root }
+        Survey { candidates: seen, unread: Vec::new(), hinted: BTreeMap::new(), root }
     }
 
     fn code(survey: &Survey, identity: &str) -> &'static str {
@@ -150,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn the_one_with_everything_is_found() {
-        let whole = survey(vec![seen("sdb1", "sdb")]);
+    fn a_device_with_all_attributes_is_found() {
+        let whole = survey(vec![candidate("sdb1", "sdb")]);
         for identity in [
             "serial = 'WD-1234'",
             "part_uuid = '1234abcd-01'",
@@ -170,40 +172,40 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused() {
+    fn other_devices_are_refused() {
         let serial = "serial = 'WD-1234'";
         assert_eq!(code(&survey(Vec::new()), serial), "E_DEVICE_ABSENT");
         assert_eq!(
-            code(&survey(vec![seen("sdb1", "sdb"), seen("sdc1", "sdc")]), serial),
+            code(&survey(vec![candidate("sdb1", "sdb"), candidate("sdc1", "sdc")]), serial),
             "E_DEVICE_AMBIGUOUS"
         );
-        assert_eq!(code(&survey(vec![seen("sda3", "sda")]), serial), "E_DEVICE_CLASS", "the root disk");
-        let mut other = seen("sdb1", "sdb");
-        other.mark.filesystem = FileSystem::Xfs;
+        assert_eq!(code(&survey(vec![candidate("sda3", "sda")]), serial), "E_DEVICE_CLASS", "the root disk");
+        let mut other = candidate("sdb1", "sdb");
+        other.superblock.filesystem = FileSystem::Xfs;
         assert_eq!(code(&survey(vec![other]), serial), "E_DEVICE_CLASS");
-        let mut faulty = seen("sdb1", "sdb");
-        faulty.mark.fault = Some("it reaches out");
+        let mut faulty = candidate("sdb1", "sdb");
+        faulty.superblock.fault = Some("it reaches out");
         assert_eq!(code(&survey(vec![faulty]), serial), "E_DEVICE_CLASS");
-        let mut nameless = seen("sdb1", "sdb");
+        let mut nameless = candidate("sdb1", "sdb");
         (nameless.part_uuid, nameless.serials) = (None, Vec::new());
         assert_eq!(code(&survey(vec![nameless.clone()]), serial), "E_DEVICE_AMBIGUOUS");
         assert_eq!(code(&survey(vec![nameless]), "part_uuid = '1234abcd-01'"), "E_DEVICE_AMBIGUOUS");
-        let mut other = seen("sdc1", "sdc");
-        other.mark.uuid = FsUuid::try_from(UUID.replace("0b5f", "1b5f")).unwrap();
+        let mut other = candidate("sdc1", "sdc");
+        other.superblock.uuid = FsUuid::try_from(UUID.replace("0b5f", "1b5f")).unwrap();
         let mut without = survey(vec![other]);
         without.unread.push("sdd".to_owned());
-        let says = |survey: &Survey| survey.find(&target(serial)).unwrap_err().says;
+        let message = |survey: &Survey| survey.find(&target(serial)).unwrap_err().message;
         assert_eq!(
-            says(&without),
+            message(&without),
             format!(
                 "target usb1: no disk with UUID {UUID} is attached, but sdd (cannot be read), sdc1 (`lsblk -f`)"
             )
         );
-        assert!(says(&survey(Vec::new())).ends_with("is attached, but nothing (`lsblk -f`)"));
+        assert!(message(&survey(Vec::new())).ends_with("is attached, but nothing (`lsblk -f`)"));
         let mut hinted = survey(Vec::new());
         hinted.hinted.insert(UUID.to_owned(), "dm-3".to_owned());
         assert_eq!(code(&hinted, serial), "E_DEVICE_CLASS");
-        hinted.seen.push(seen("sdb1", "sdb"));
+        hinted.candidates.push(candidate("sdb1", "sdb"));
         assert_eq!(code(&hinted, serial), "found", "a guest's copy of a UUID keeps nobody from their disk");
     }
 }

@@ -1,5 +1,6 @@
-//! `holdfast-helper`: the one program of Holdfast that is root on a box. One request on standard input, one reply on
-//! standard output, one line in the journal, exit.
+//! `holdfast-helper`: the root program that mounts disks and builds images.
+//!
+//! One request on standard input, one reply on standard output, one line in the journal, exit.
 //!
 //! In: at most one argument (a verb), at most 4 KiB of JSON, `/etc/holdfast/helper.toml`. Out: a file system mounted
 //! beneath `/mnt/holdfast`, or unmounted, or a golden image, or nothing at all and a code that says why.
@@ -8,17 +9,17 @@
 #![forbid(unsafe_code)]
 
 mod audit;
-mod descend;
+mod caller;
+mod capabilities;
 mod disk;
-mod door;
 mod find;
 mod golden;
 mod mount;
 mod mountinfo;
+mod mountpoint;
 mod names;
-mod place;
+mod openat;
 mod policy;
-mod powers;
 mod probe;
 mod procfs;
 mod reply;
@@ -29,34 +30,34 @@ mod status;
 
 use std::process::ExitCode;
 
-use policy::Order;
+use policy::Action;
 use reply::Outcome;
-use state::Turn;
+use state::Lock;
 
 fn main() -> ExitCode {
-    let mut line = audit::Line::default();
+    let mut line = audit::AuditLine::default();
     let outcome = serve(&mut line);
     line.write(&outcome);
     let status = reply::send(&outcome);
-    request::hear_out();
+    request::drain_input();
     status
 }
 
 /// The whole of it: clean, without power, hear, judge, act.
-fn serve(line: &mut audit::Line) -> Outcome {
+fn serve(line: &mut audit::AuditLine) -> Outcome {
     let verb = sanitize::process()?;
-    let powers = powers::Powers::lay_down(verb)?;
-    mountinfo::same_as_the_hosts(verb)?;
+    let caps = capabilities::Capabilities::keep(verb)?;
+    mountinfo::require_host_namespace(verb)?;
     let policy = policy::Policy::read()?;
-    line.caller = Some(door::caller(&policy)?);
+    line.caller = Some(caller::identify(&policy)?);
     let request = request::read(verb)?;
-    line.heard(&request);
-    let powers = powers.for_verb(request.verb())?;
+    line.set_request(&request);
+    let caps = caps.restrict_to(request.verb())?;
     line.reach_journal(request.verb())?;
-    match policy.judge(request)? {
-        Order::Mount(target, options) => mount::mount(target, &options, &policy, (&powers, &Turn::take()?)),
-        Order::Unmount(target) => mount::unmount(&target, (&powers, &Turn::take()?)),
-        Order::Status => status::look(&policy, &Turn::take()?),
-        Order::GoldenBuild(dump) => golden::build(dump, &powers),
+    match policy.authorize(request)? {
+        Action::Mount(target, options) => mount::mount(target, &options, &policy, (&caps, &Lock::take()?)),
+        Action::Unmount(target) => mount::unmount(&target, (&caps, &Lock::take()?)),
+        Action::Status => status::read(&policy, &Lock::take()?),
+        Action::GoldenBuild(dump) => golden::build(dump, &caps),
     }
 }

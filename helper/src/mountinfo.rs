@@ -1,5 +1,6 @@
-//! The kernel's table of mounts: read before the deed, to know that the helper stands where Proxmox stands, and after
-//! it, to see that it is so.
+//! Mount table of the kernel.
+//!
+//! It is read before a mount, to verify that the helper runs in the mount namespace of the host, and after it.
 
 use crate::procfs;
 use crate::reply::{Refusal, refusal};
@@ -8,7 +9,6 @@ use crate::request::Verb;
 const OWN: &str = "/proc/self/mountinfo";
 const HOSTS: &str = "/proc/1/mountinfo";
 
-/// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub id: u64,
@@ -27,23 +27,23 @@ pub fn own() -> Result<Vec<Entry>, Refusal> {
     parse(&procfs::read(OWN)?)
 }
 
-/// Refuses to work in a mount namespace of our own: what is mounted there is seen by nobody else, and Proxmox would
+/// Refuses to work in a mount namespace of our own: what is mounted there is not seen by other processes, and Proxmox would
 /// write its backups to the root disk beneath. Two namespaces never share the number of a mount. The
-/// builder's door is sandboxed, and what it mounts is for nobody else.
-pub fn same_as_the_hosts(door: Option<Verb>) -> Result<(), Refusal> {
+/// builder's service is sandboxed, and its mounts are private on purpose.
+pub fn require_host_namespace(verb: Option<Verb>) -> Result<(), Refusal> {
     let roots = |entries: Vec<Entry>| -> Vec<u64> {
         entries.iter().filter(|entry| entry.point == "/").map(|entry| entry.id).collect()
     };
     let own = roots(own()?);
-    if door == Some(Verb::GoldenBuild) || !own.is_empty() && own == roots(parse(&procfs::read(HOSTS)?)?) {
+    if verb == Some(Verb::GoldenBuild) || !own.is_empty() && own == roots(parse(&procfs::read(HOSTS)?)?) {
         return Ok(());
     }
-    Err(refusal!(Env, "it runs in a mount namespace of its own, which the host does not see: mend its unit"))
+    Err(refusal!(Env, "the helper runs in a private mount namespace: correct its unit"))
 }
 
 fn parse(text: &str) -> Result<Vec<Entry>, Refusal> {
     let entries: Option<Vec<Entry>> = text.lines().map(entry).collect();
-    entries.ok_or_else(|| refusal!(Env, "the kernel's table of mounts has an unknown form"))
+    entries.ok_or_else(|| refusal!(Env, "/proc/self/mountinfo has an unknown format"))
 }
 
 fn entry(line: &str) -> Option<Entry> {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_lines_are_read() {
+    fn kernel_lines_parse() {
         let line = r"36 35 98:0 /a /mnt/hold\040fast\134/x rw,nosuid,noatime master:1 shared:7 - ext4 /dev/s\012db1 rw,errors=continue";
         let entry = entry(line).unwrap();
         assert_eq!((entry.id, entry.device.as_str(), entry.root.as_str()), (36, "98:0", "/a"));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn another_form_is_an_error() {
+    fn unknown_forms_are_errors() {
         for bad in [
             "",
             "36",

@@ -1,4 +1,4 @@
-//! Names that cannot be wrong: of targets, file systems, partitions and drives.
+//! Validated names of targets, file systems, partitions and drives.
 //!
 //! Each is made in one place from text and keeps exactly what it was made from; nothing is corrected, so two spellings
 //! never name one thing.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::reply::{Refusal, refusal};
 
 macro_rules! names {
-    ($($(#[$doc:meta])* $name:ident: $fits:ident, $code:ident, $says:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $fits:ident, $code:ident, $message:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(try_from = "String")]
@@ -20,7 +20,7 @@ macro_rules! names {
             type Error = Refusal;
 
             fn try_from(text: String) -> Result<Self, Refusal> {
-                if $fits(&text) { Ok(Self(text)) } else { Err(refusal!($code, $says)) }
+                if $fits(&text) { Ok(Self(text)) } else { Err(refusal!($code, $message)) }
             }
         }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_one_plain_component() {
+    fn target_names_are_one_path_component() {
         for good in ["usb1", "a", "0", "bulk-data-2", &"a".repeat(32)] {
             assert_eq!(code(TargetName::try_from(good.to_owned())), "taken", "{good}");
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_has_one_spelling() {
+    fn uuids_have_one_spelling() {
         let good = "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b";
         assert_eq!(code(FsUuid::try_from(good.to_owned())), "taken");
         for bad in [
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn partitions_and_drives() {
+    fn partition_uuids_and_serials() {
         for good in ["0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b", "1234abcd-01"] {
             assert_eq!(code(PartUuid::try_from(good.to_owned())), "taken", "{good}");
         }

@@ -1,4 +1,4 @@
-//! `/etc/holdfast/helper.toml`: what root decided, and the judgement of a request against it.
+//! Policy file `/etc/holdfast/helper.toml`, and the authorization of requests.
 //!
 //! In: a file that only root can have written. Out: an order that nothing of the caller's can bend: the device is found
 //! by what the policy says, never by what the request says.
@@ -12,22 +12,21 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use serde::Deserialize;
 
-use crate::descend;
 use crate::disk::Transport;
 use crate::names::{FsUuid, PartUuid, Serial, TargetName};
+use crate::openat;
 use crate::probe::FileSystem;
 use crate::reply::{Refusal, refusal};
 use crate::request::{MountOption, Request};
 
-const PLACE: &str = "/etc/holdfast/helper.toml";
+const PATH: &str = "/etc/holdfast/helper.toml";
 const BYTES_MAX: u64 = 64 * 1024;
 const TARGETS_MAX: usize = 64;
 
-/// The policy.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// Who, beside root, may use the socket: the agent's uid.
+    /// The uid that may use the socket, besides root: the agent's.
     pub caller_uid: u32,
     /// How disks may be attached.
     pub transports: BTreeSet<Transport>,
@@ -51,7 +50,7 @@ pub struct Target {
 
 /// What may be done.
 #[must_use]
-pub enum Order<'a> {
+pub enum Action<'a> {
     Mount(&'a Target, Vec<MountOption>),
     Unmount(TargetName),
     Status,
@@ -62,28 +61,28 @@ impl Policy {
     /// Reads it, where it is root's alone all the way.
     pub fn read() -> Result<Self, Refusal> {
         let mut text = String::new();
-        let file = open().map_err(|error| unfit(format_args!("cannot be opened: {error}")))?;
+        let file = open().map_err(|error| invalid(format_args!("cannot be opened: {error}")))?;
         let mut file = File::from(file).take(BYTES_MAX);
-        file.read_to_string(&mut text).map_err(|error| unfit(format_args!("cannot be read: {error}")))?;
+        file.read_to_string(&mut text).map_err(|error| invalid(format_args!("cannot be read: {error}")))?;
         if file.limit() == 0 {
-            return Err(unfit("is too long"));
+            return Err(invalid("is too long"));
         }
         Self::parse(&text)
     }
 
     fn parse(text: &str) -> Result<Self, Refusal> {
-        let policy: Self =
-            toml::from_str(text).map_err(|error| unfit(format_args!("is not right: {}", error.message())))?;
+        let policy: Self = toml::from_str(text)
+            .map_err(|error| invalid(format_args!("is not right: {}", error.message())))?;
         if policy.targets.len() > TARGETS_MAX {
-            return Err(unfit(format_args!("names more than {TARGETS_MAX} targets")));
+            return Err(invalid(format_args!("names more than {TARGETS_MAX} targets")));
         }
         for (at, target) in policy.targets.iter().enumerate() {
             if target.part_uuid.is_none() && target.serial.is_none() {
-                return Err(unfit(format_args!("gives {} neither `part_uuid` nor `serial`", target.name)));
+                return Err(invalid(format_args!("gives {} neither `part_uuid` nor `serial`", target.name)));
             }
             let mut earlier = policy.targets.iter().take(at);
             if earlier.any(|other| other.name == target.name || other.uuid == target.uuid) {
-                return Err(unfit(format_args!("names the name or UUID of target {} twice", target.name)));
+                return Err(invalid(format_args!("names the name or UUID of target {} twice", target.name)));
             }
         }
         Ok(policy)
@@ -91,38 +90,38 @@ impl Policy {
 
     /// The judgement. An unmount needs no target in the policy: what the helper mounted it may unmount, also after the
     /// target was taken out.
-    pub fn judge(&self, request: Request) -> Result<Order<'_>, Refusal> {
+    pub fn authorize(&self, request: Request) -> Result<Action<'_>, Refusal> {
         let (name, uuid, options) = match request {
-            Request::Status => return Ok(Order::Status),
-            Request::Unmount { target } => return Ok(Order::Unmount(target)),
+            Request::Status => return Ok(Action::Status),
+            Request::Unmount { target } => return Ok(Action::Unmount(target)),
             Request::GoldenBuild => {
-                let dump = self.golden_dump.as_deref().map(Order::GoldenBuild);
-                return dump.ok_or_else(|| refusal!(Authz, "{PLACE} names no `golden_dump`: root adds it"));
+                let dump = self.golden_dump.as_deref().map(Action::GoldenBuild);
+                return dump.ok_or_else(|| refusal!(Authz, "{PATH} has no `golden_dump`: add it as root"));
             }
             Request::Mount { target, uuid, options } => (target, uuid, options),
         };
         let Some(target) = self.targets.iter().find(|target| target.name == name) else {
-            return Err(refusal!(Authz, "{PLACE} names no target {name}: root adds it"));
+            return Err(refusal!(Authz, "{PATH} has no target {name}: add it as root"));
         };
         if target.uuid != uuid {
-            return Err(refusal!(Authz, "{PLACE} gives {name} another UUID than {uuid}: root decides"));
+            return Err(refusal!(Authz, "{PATH} has another UUID for {name} than {uuid}"));
         }
-        Ok(Order::Mount(target, options))
+        Ok(Action::Mount(target, options))
     }
 }
 
-/// Opens the file component by component: each must be root's and nobody else's to write.
+/// Opens the file component by component: each must be owned and writable by root alone.
 fn open() -> Result<OwnedFd, Errno> {
-    let folder = descend::roots_folder(&["etc", "holdfast"])?;
+    let folder = openat::root_folder(&["etc", "holdfast"])?;
     // A pipe in its place would be waited for.
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let file = descend::open(folder, "helper.toml", flags)?;
-    descend::must_be_roots(&file, FileType::RegularFile, 0o022)?;
+    let file = openat::open(folder, "helper.toml", flags)?;
+    openat::require_root(&file, FileType::RegularFile, 0o022)?;
     Ok(file)
 }
 
-fn unfit(what: impl std::fmt::Display) -> Refusal {
-    refusal!(Env, "{PLACE} {what}; root mends it, and root alone may write it and the folders above")
+fn invalid(what: impl std::fmt::Display) -> Refusal {
+    refusal!(Env, "{PATH} {what}: correct it as root; root alone may write it")
 }
 
 #[cfg(test)]
@@ -140,20 +139,20 @@ mod tests {
         serial = "WD-1234"
     "#;
 
-    fn says(text: &str) -> String {
-        Policy::parse(text).map_or_else(|refusal| refusal.says, |_| "taken".to_owned())
+    fn message(text: &str) -> String {
+        Policy::parse(text).map_or_else(|refusal| refusal.message, |_| "taken".to_owned())
     }
 
     #[test]
-    fn the_shipped_example_is_right() {
+    fn the_shipped_example_parses() {
         let policy = Policy::parse(include_str!("../helper.toml")).unwrap();
         assert_eq!((policy.targets.len(), policy.transports.len()), (1, 2));
     }
 
     #[test]
-    fn it_is_read_strictly() {
-        assert_eq!(says(GOOD), "taken");
-        assert_eq!(says("caller_uid = 1\ntransports = []"), "taken");
+    fn parsing_is_strict() {
+        assert_eq!(message(GOOD), "taken");
+        assert_eq!(message("caller_uid = 1\ntransports = []"), "taken");
         for (from, to) in [
             ("serial = \"WD-1234\"", ""),
             ("\"ext4\"", "\"ntfs\""),
@@ -167,20 +166,20 @@ mod tests {
             ("0b5f", "0B5f"),
             ("serial", "part_uuid"),
         ] {
-            assert_ne!(says(&GOOD.replace(from, to)), "taken", "{from} -> {to}");
+            assert_ne!(message(&GOOD.replace(from, to)), "taken", "{from} -> {to}");
         }
         let twice = format!("{GOOD}{}", &GOOD[GOOD.find("[[").unwrap()..]);
-        assert!(says(&twice).contains("twice"), "{}", says(&twice));
+        assert!(message(&twice).contains("twice"), "{}", message(&twice));
     }
 
     #[test]
-    fn a_request_names_what_the_policy_names() {
+    fn requests_must_match_the_policy() {
         let policy = Policy::parse(GOOD).unwrap();
         let ask = |name: &str, uuid: &str| {
             let target = TargetName::try_from(name.to_owned()).unwrap();
             let uuid = FsUuid::try_from(uuid.to_owned()).unwrap();
             policy
-                .judge(Request::Mount { target, uuid, options: Vec::new() })
+                .authorize(Request::Mount { target, uuid, options: Vec::new() })
                 .err()
                 .map(|refusal| refusal.code)
         };

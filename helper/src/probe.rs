@@ -1,4 +1,6 @@
-//! What lies on a block device, read by ourselves: the marks of ext4, xfs and btrfs, and the names of partitions.
+//! Superblocks of ext4, xfs and btrfs, and partition UUIDs.
+//!
+//! They are parsed here; no library and no udev is trusted.
 //!
 //! In: a device opened for reading, whose every byte a stranger may have chosen. Out: plain values from fixed places,
 //! compared with nothing but constants. Nothing is followed: no offset comes from the device but the one of a partition
@@ -33,7 +35,7 @@ impl FileSystem {
 
 /// The mark of one file system on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct Superblock {
     pub filesystem: FileSystem,
     pub uuid: FsUuid,
     /// Why it is not mounted even when everything else fits.
@@ -44,25 +46,25 @@ const BLOCK: usize = 4096;
 const BTRFS_AT: u64 = 65536;
 
 /// The marks on a device; a device too short for one does not have it.
-pub fn marks(device: &File) -> io::Result<Vec<Mark>> {
-    let mut marks = Vec::new();
+pub fn superblocks(device: &File) -> io::Result<Vec<Superblock>> {
+    let mut superblocks = Vec::new();
     let mut block = [0_u8; BLOCK];
     if filled(device, &mut block, 0)? {
-        marks.extend(ext4(&block));
-        marks.extend(xfs(&block));
+        superblocks.extend(ext4(&block));
+        superblocks.extend(xfs(&block));
     }
     if filled(device, &mut block, BTRFS_AT)? {
-        marks.extend(btrfs(&block));
+        superblocks.extend(btrfs(&block));
     }
-    let ambiguous = marks.len() > 1;
-    for mark in marks.iter_mut().filter(|_| ambiguous) {
-        mark.fault = Some("it carries the marks of two file systems");
+    let ambiguous = superblocks.len() > 1;
+    for superblock in superblocks.iter_mut().filter(|_| ambiguous) {
+        superblock.fault = Some("it has the superblocks of two file systems");
     }
-    Ok(marks)
+    Ok(superblocks)
 }
 
 /// The superblock stands at 1024.
-fn ext4(block: &[u8; BLOCK]) -> Option<Mark> {
+fn ext4(block: &[u8; BLOCK]) -> Option<Superblock> {
     const INCOMPAT_JOURNAL_DEVICE: u32 = 0x8;
     if bytes::<2>(block, 1024 + 0x38)? != [0x53, 0xef] {
         return None;
@@ -81,27 +83,27 @@ fn ext4(block: &[u8; BLOCK]) -> Option<Mark> {
     } else {
         None
     };
-    Some(Mark { filesystem: FileSystem::Ext4, uuid, fault })
+    Some(Superblock { filesystem: FileSystem::Ext4, uuid, fault })
 }
 
-fn xfs(block: &[u8; BLOCK]) -> Option<Mark> {
+fn xfs(block: &[u8; BLOCK]) -> Option<Superblock> {
     if bytes::<4>(block, 0)? != *b"XFSB" {
         return None;
     }
     let uuid = FsUuid::from_bytes(bytes(block, 32)?)?;
     let journal_inside = u64::from_be_bytes(bytes(block, 48)?) != 0;
     let fault = (!journal_inside).then_some("its journal is on another device");
-    Some(Mark { filesystem: FileSystem::Xfs, uuid, fault })
+    Some(Superblock { filesystem: FileSystem::Xfs, uuid, fault })
 }
 
-fn btrfs(block: &[u8; BLOCK]) -> Option<Mark> {
+fn btrfs(block: &[u8; BLOCK]) -> Option<Superblock> {
     if bytes::<8>(block, 0x40)? != *b"_BHRfS_M" {
         return None;
     }
     let uuid = FsUuid::from_bytes(bytes(block, 0x20)?)?;
     let devices = u64::from_le_bytes(bytes(block, 0x88)?);
     let fault = (devices != 1).then_some("it spans more than one device");
-    Some(Mark { filesystem: FileSystem::Btrfs, uuid, fault })
+    Some(Superblock { filesystem: FileSystem::Btrfs, uuid, fault })
 }
 
 /// The name that the partition table gives to a partition, known by number and first 512-byte sector.
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_superblock_that_reaches_out_is_at_fault() {
+    fn superblocks_with_external_devices_are_faulty() {
         assert_eq!(ext4(&ext4_block()).unwrap().fault, None);
         for (at, value) in [(0x60, 0x8), (0xe4, 1), (0xe7, 1), (0x200, b'j'), (0x23f, 1)] {
             let mut block = ext4_block();
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn no_block_makes_it_panic() {
+    fn no_block_causes_a_panic() {
         let mut seed = 0x2545_f491_4f6c_dd1d_u64;
         for _ in 0..2000 {
             let mut block = [0_u8; BLOCK];

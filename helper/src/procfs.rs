@@ -1,4 +1,4 @@
-//! Reading `/proc` and `/sys`: short texts of the kernel, after a look that `/proc` is the kernel's.
+//! Short texts from `/proc` and `/sys`, after checking the file system.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,11 +11,11 @@ use crate::reply::{Refusal, refusal};
 /// More than the kernel says in any file that is read here: a mount table of a few thousand lines.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// Refuses a `/proc` that somebody else made.
-pub fn is_the_kernels() -> Result<(), Refusal> {
+/// Refuses a `/proc` that is not a proc file system.
+pub fn require_kernel_procfs() -> Result<(), Refusal> {
     match rustix::fs::statfs("/proc") {
         Ok(fs) if fs.f_type == PROC_SUPER_MAGIC => Ok(()),
-        _ => Err(refusal!(Env, "/proc is not the kernel's: run the helper on the host itself")),
+        _ => Err(refusal!(Env, "/proc is not a proc file system: run the helper on the host itself")),
     }
 }
 
@@ -26,7 +26,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<String, Refusal> {
     let mut bytes = Vec::new();
     File::open(path).map_err(failed)?.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(refusal!(Env, "{} is longer than anything expected there", path.display(),));
+        return Err(refusal!(Env, "{} is longer than expected", path.display(),));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

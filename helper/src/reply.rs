@@ -1,4 +1,4 @@
-//! What goes out: one JSON object with a stable code and a sentence, and the exit status.
+//! Reply: one JSON object with a stable code, and the exit status.
 //!
 //! Exit status: 0 done, 2 refused with nothing changed, 1 the kernel would not (the sentence says what is left).
 
@@ -14,7 +14,7 @@ use crate::names::{FsUuid, TargetName};
 pub type Outcome = Result<Reply, Refusal>;
 
 /// What was done or seen. A target is mounted by us: `how` is `mounted` now, or `already`. The status has every target of
-/// the policy, and the mounts beneath `/mnt/holdfast` that the helper did not make. What was built the builder has told.
+/// the policy, and the mounts beneath `/mnt/holdfast` that the helper did not make. The builder itself reports what it built.
 #[derive(Debug, Serialize)]
 #[serde(tag = "verb", rename_all = "kebab-case")]
 pub enum Reply {
@@ -24,12 +24,11 @@ pub enum Reply {
     GoldenBuild,
 }
 
-/// One target.
 #[derive(Debug, Serialize)]
 pub struct TargetStatus {
     pub target: TargetName,
     pub mounted: bool,
-    /// The device that wears the identity of the policy, when there is exactly one.
+    /// The device that matches the policy, when there is exactly one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Why no device would be mounted.
@@ -41,19 +40,19 @@ pub struct TargetStatus {
 #[derive(Debug, Serialize)]
 pub struct Refusal {
     pub code: Code,
-    pub says: String,
+    pub message: String,
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.says)
+        f.write_str(&self.message)
     }
 }
 
 /// `refusal!(Path, "{at} is not empty")`.
 macro_rules! refusal {
-    ($code:ident, $($says:tt)+) => {
-        $crate::reply::Refusal { code: $crate::reply::Code::$code, says: format!($($says)+) }
+    ($code:ident, $($message:tt)+) => {
+        $crate::reply::Refusal { code: $crate::reply::Code::$code, message: format!($($message)+) }
     };
 }
 pub(crate) use refusal;

@@ -1,4 +1,6 @@
-//! What comes in: one flat JSON object of at most 4 KiB within five seconds, read to its end and parsed strictly.
+//! Request: one flat JSON object, bounded and parsed strictly.
+//!
+//! It has at most 4 KiB and must end within five seconds.
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -14,7 +16,7 @@ use crate::reply::{Refusal, refusal};
 /// The longest request.
 const BYTES_MAX: usize = 4096;
 /// From the start until the end of the request was read.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +74,7 @@ impl Request {
     }
 }
 
-/// What a caller may ask for beside `nosuid,nodev,noexec`, which nobody can ask away.
+/// Mount options a caller may add to `nosuid,nodev,noexec`, which are always set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 pub enum MountOption {
     #[serde(rename = "ro")]
@@ -83,7 +85,7 @@ pub enum MountOption {
 
 /// Reads the one request. An argument, where there is one, must name the same verb.
 pub fn read(argument: Option<Verb>) -> Result<Request, Refusal> {
-    let bytes = until_end(std::io::stdin().as_fd(), Instant::now() + PATIENCE)?;
+    let bytes = until_end(std::io::stdin().as_fd(), Instant::now() + TIMEOUT)?;
     let request = parse(&bytes)?;
     if argument.is_some_and(|verb| verb != request.verb()) {
         return Err(refusal!(Argv, "argument and request name different verbs"));
@@ -99,7 +101,7 @@ fn until_end(input: impl AsFd, deadline: Instant) -> Result<Vec<u8>, Refusal> {
         let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).unwrap_or_default();
         let mut ready = [PollFd::new(&input, PollFlags::IN)];
         match rustix::event::poll(&mut ready, Some(&left)) {
-            Ok(0) => return Err(refusal!(Timeout, "no end of the request in 5 s: close the writing side")),
+            Ok(0) => return Err(refusal!(Timeout, "the request has no end after 5 s")),
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(failed(error)),
@@ -118,12 +120,12 @@ fn until_end(input: impl AsFd, deadline: Instant) -> Result<Vec<u8>, Refusal> {
 
 /// Lets the other side of a connection finish what it writes, for a moment: a connection that is closed over unread bytes
 /// takes its reply along.
-pub fn hear_out() {
-    const MOMENT: Duration = Duration::from_secs(1);
+pub fn drain_input() {
+    const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
     let (input, output) = (std::io::stdin(), std::io::stdout());
     // Refused by whatever is no connection, and then there is nothing to wait for.
     if rustix::net::shutdown(&output, rustix::net::Shutdown::Write).is_ok() {
-        let _whatever_it_was = until_end(input.as_fd(), Instant::now() + MOMENT);
+        let _whatever_it_was = until_end(input.as_fd(), Instant::now() + DRAIN_TIMEOUT);
     }
 }
 
@@ -144,7 +146,7 @@ fn parse(bytes: &[u8]) -> Result<Request, Refusal> {
         Some(Verb::GoldenBuild) => Request::GoldenBuild,
         None => return Err(refusal!(Range, "`verb` is one of mount, unmount, status, golden-build")),
     };
-    let unknown = || refusal!(UnknownField, "{verb} knows fewer fields than were given");
+    let unknown = || refusal!(UnknownField, "{verb} was given unknown fields");
     fields.0.is_empty().then_some(request).ok_or_else(unknown)
 }
 
@@ -159,7 +161,7 @@ impl Fields {
             }
             let nested = |value: &Value| value.is_object() || value.is_array();
             if value.is_object() || value.as_array().is_some_and(|inner| inner.iter().any(nested)) {
-                return Err(refusal!(Depth, "a request holds no objects, and no lists but of words"));
+                return Err(refusal!(Depth, "a request must hold no objects, and only lists of strings"));
             }
         }
         Ok(Self(fields))
@@ -173,7 +175,7 @@ impl Fields {
     fn text(&mut self, name: &str) -> Result<String, Refusal> {
         match self.any(name) {
             Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(refusal!(Range, "`{name}` is a text")),
+            Some(_) => Err(refusal!(Range, "`{name}` must be a string")),
             None => Err(refusal!(Missing, "`{name}` is missing")),
         }
     }
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_plainly_is_heard() {
+    fn valid_requests_parse() {
         let request = parse(mount(r#"["noatime","ro"]"#).as_bytes()).unwrap();
         let Request::Mount { target, uuid, options } = request else { panic!("{request:?}") };
         assert_eq!((target.as_str(), uuid.as_str()), ("usb1", UUID));
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_shape_has_its_code() {
+    fn invalid_requests_have_their_codes() {
         let deep = format!(r#"{{"verb":{}"a"{}}}"#, "[".repeat(120), "]".repeat(120));
         let abyss = format!(r#"{{"verb":{}"#, "[".repeat(2000));
         for (text, expected) in [
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_words_of_a_closed_set() {
+    fn mount_options_are_a_closed_set() {
         let long = format!("[\"{}\"]", "a".repeat(4000));
         for bad in [
             r#"["suid"]"#,
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_makes_it_panic_or_hang() {
+    fn no_input_causes_a_panic_or_hang() {
         let whole = mount(r#"["ro"]"#);
         for end in 0..whole.len() {
             assert_ne!(code(&whole[..end]), "taken");

@@ -1,8 +1,10 @@
-//! Whatever state the caller left the process in, from here on it is the same one. What cannot be made so is refused.
+//! Process clean-up: a fixed state whatever the caller left.
+//!
+//! What cannot be corrected is refused.
 //!
 //! The environment and odd arguments are shed by running the program a second time with none, which needs no `unsafe`
-//! and leaves not even the text in memory. Inherited descriptors are refused, not closed: both doors hand down 0 to 2
-//! alone, so more of them means a caller that is neither door.
+//! and leaves not even the text in memory. Inherited descriptors are refused, not closed: both entry points pass 0 to 2
+//! alone, so more of them means another caller.
 
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
@@ -23,23 +25,23 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Cleans the process; gives the verb that the caller named as its argument, if any.
 pub fn process() -> Result<Option<Verb>, Refusal> {
     let verb = argument(std::env::args_os().collect())?;
-    procfs::is_the_kernels()?;
-    whole_root()?;
-    roots_program(OWN_PROGRAM)?;
+    procfs::require_kernel_procfs()?;
+    require_real_root()?;
+    require_root_program(OWN_PROGRAM)?;
     limits()?;
-    only_standard_descriptors()?;
+    require_standard_descriptors()?;
     must("go to /", rustix::process::chdir("/"))?;
     rustix::process::umask(Mode::from_raw_mode(0o077));
     must("give up gaining privileges", rustix::thread::set_no_new_privs(true))?;
-    without_environment(verb)?;
+    drop_environment(verb)?;
     let hidden = DumpableBehavior::NotDumpable;
     must("hide its memory", rustix::process::set_dumpable_behavior(hidden))?;
     Ok(verb)
 }
 
-/// No argument, or exactly one known verb. The program's own name is read by nobody, but it must be there.
+/// No argument, or exactly one known verb. The program's own name is ignored, but it must be there.
 fn argument(arguments: Vec<OsString>) -> Result<Option<Verb>, Refusal> {
-    let refused = || refusal!(Argv, "the one argument there may be is a verb of the helper");
+    let refused = || refusal!(Argv, "the only argument allowed is a verb of the helper");
     let mut arguments = arguments.into_iter();
     if arguments.next().is_none_or(|name| name.is_empty()) {
         return Err(refused());
@@ -52,7 +54,7 @@ fn argument(arguments: Vec<OsString>) -> Result<Option<Verb>, Refusal> {
 }
 
 /// Real root, of the machine and not of a user namespace.
-fn whole_root() -> Result<(), Refusal> {
+fn require_real_root() -> Result<(), Refusal> {
     if !rustix::process::getuid().is_root() || !rustix::process::geteuid().is_root() {
         return Err(refusal!(Caps, "the helper must be started as root, by its socket or by sudo"));
     }
@@ -64,12 +66,12 @@ fn whole_root() -> Result<(), Refusal> {
 }
 
 /// A program's file is root's alone and still there.
-pub fn roots_program(file: &str) -> Result<(), Refusal> {
+pub fn require_root_program(file: &str) -> Result<(), Refusal> {
     let stat = must("look at a program's file", rustix::fs::stat(file))?;
     if stat.st_uid == 0 && stat.st_mode & 0o022 == 0 && stat.st_nlink > 0 {
         return Ok(());
     }
-    Err(refusal!(Env, "{file} can be written by others or was replaced: reinstall the helper"))
+    Err(refusal!(Env, "{file} is writable by others or was replaced: reinstall the helper"))
 }
 
 /// No core dump; of what the caller made small, as much as it may give back.
@@ -82,12 +84,12 @@ fn limits() -> Result<(), Refusal> {
         must("lift a limit of the caller's", rustix::process::setrlimit(resource, lifted))?;
     }
     match rustix::process::getrlimit(Resource::Nofile).maximum {
-        Some(most) if most < DESCRIPTORS => Err(refusal!(Env, "{most} open files are allowed, too few")),
+        Some(most) if most < DESCRIPTORS => Err(refusal!(Env, "the limit of {most} open files is too low")),
         _ => Ok(()),
     }
 }
 
-fn only_standard_descriptors() -> Result<(), Refusal> {
+fn require_standard_descriptors() -> Result<(), Refusal> {
     let what = "list the open descriptors";
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = must(what, rustix::fs::open("/proc/self/fd", flags, Mode::empty()))?;
@@ -100,11 +102,11 @@ fn only_standard_descriptors() -> Result<(), Refusal> {
     if inherited == 0 {
         return Ok(());
     }
-    Err(refusal!(Env, "{inherited} open descriptors were handed down; the caller closes all but 0, 1 and 2"))
+    Err(refusal!(Env, "{inherited} descriptors were inherited: the caller must close all but 0, 1 and 2"))
 }
 
 /// Runs the program anew without any, unless there is none.
-fn without_environment(verb: Option<Verb>) -> Result<(), Refusal> {
+fn drop_environment(verb: Option<Verb>) -> Result<(), Refusal> {
     if std::env::vars_os().next().is_none() {
         return Ok(());
     }
@@ -112,7 +114,7 @@ fn without_environment(verb: Option<Verb>) -> Result<(), Refusal> {
     let mut again = std::process::Command::new(OWN_PROGRAM);
     again.arg0("holdfast-helper").args(verb.map(Verb::as_str)).env_clear();
     let error = again.exec();
-    Err(refusal!(Env, "cannot start anew with an empty environment: {error}"))
+    Err(refusal!(Env, "cannot execute itself with an empty environment: {error}"))
 }
 
 fn must<T>(what: &str, result: Result<T, Errno>) -> Result<T, Refusal> {

@@ -1,4 +1,4 @@
-//! `/run/holdfast-helper`: who is at work now, and which mounts are ours.
+//! Lock and mount records in `/run/holdfast-helper`.
 //!
 //! A mount is written down before it is put in its place, under the number that the kernel gave it; after a crash in
 //! between the record names a mount that is nowhere, and the next one replaces it. A record is the text of a symbolic
@@ -9,9 +9,9 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::descend;
+use crate::mountpoint::MountId;
 use crate::names::{FsUuid, TargetName};
-use crate::place::MountId;
+use crate::openat;
 use crate::reply::{Refusal, refusal};
 
 const FOLDER: &str = "holdfast-helper";
@@ -19,7 +19,7 @@ const LOCK: &str = "lock";
 const UNFINISHED: &str = "#unfinished";
 
 /// Held while this call is at work: there is no second one.
-pub struct Turn {
+pub struct Lock {
     folder: OwnedFd,
     _lock: OwnedFd,
 }
@@ -32,21 +32,21 @@ pub struct Record {
     pub device: String,
 }
 
-impl Turn {
+impl Lock {
     /// Takes the turn, or refuses at once when another call has it.
     pub fn take() -> Result<Self, Refusal> {
-        let failed = |error: Errno| refusal!(Env, "/run/{FOLDER} cannot be used as root's alone: {error}");
-        let run = descend::roots_folder(&["run"]).map_err(failed)?;
+        let failed = |error: Errno| refusal!(Env, "/run/{FOLDER} is not usable by root alone: {error}");
+        let run = openat::root_folder(&["run"]).map_err(failed)?;
         match rustix::fs::mkdirat(&run, FOLDER, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(error)),
         }
-        let folder = descend::open(&run, FOLDER, descend::FOLDER).map_err(failed)?;
-        descend::must_be_roots(&folder, FileType::Directory, 0o077).map_err(failed)?;
-        let lock = descend::open(&folder, LOCK, OFlags::RDWR | OFlags::CREATE).map_err(failed)?;
+        let folder = openat::open(&run, FOLDER, openat::FOLDER).map_err(failed)?;
+        openat::require_root(&folder, FileType::Directory, 0o077).map_err(failed)?;
+        let lock = openat::open(&folder, LOCK, OFlags::RDWR | OFlags::CREATE).map_err(failed)?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { folder, _lock: lock }),
-            Err(Errno::WOULDBLOCK) => Err(refusal!(Busy, "another call is at work; ask again after it")),
+            Err(Errno::WOULDBLOCK) => Err(refusal!(Busy, "another call is running: try again")),
             Err(error) => Err(failed(error)),
         }
     }
@@ -56,22 +56,22 @@ impl Turn {
         match rustix::fs::readlinkat(&self.folder, name(target), Vec::new()) {
             Ok(text) => Ok(text.to_str().ok().and_then(Record::parse)),
             Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(unkept(error)),
+            Err(error) => Err(record_error(error)),
         }
     }
 
     /// Writes a mount down, in the place of an older one.
-    pub fn keep(&self, target: &TargetName, record: &Record) -> Result<(), Refusal> {
+    pub fn write(&self, target: &TargetName, record: &Record) -> Result<(), Refusal> {
         match rustix::fs::unlinkat(&self.folder, UNFINISHED, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(unkept(error)),
+            Err(error) => return Err(record_error(error)),
         }
-        rustix::fs::symlinkat(record.text(), &self.folder, UNFINISHED).map_err(unkept)?;
-        rustix::fs::renameat(&self.folder, UNFINISHED, &self.folder, name(target)).map_err(unkept)
+        rustix::fs::symlinkat(record.text(), &self.folder, UNFINISHED).map_err(record_error)?;
+        rustix::fs::renameat(&self.folder, UNFINISHED, &self.folder, name(target)).map_err(record_error)
     }
 
     /// Nothing of ours is mounted there any more. A record that stays names a number that never comes again.
-    pub fn forget(&self, target: &TargetName) {
+    pub fn remove(&self, target: &TargetName) {
         let _harmless = rustix::fs::unlinkat(&self.folder, name(target), AtFlags::empty());
     }
 }
@@ -94,8 +94,8 @@ fn name(target: &TargetName) -> String {
     format!(".{target}")
 }
 
-fn unkept(error: Errno) -> Refusal {
-    refusal!(Env, "the record of mounts in /run/{FOLDER} cannot be used: {error}")
+fn record_error(error: Errno) -> Refusal {
+    refusal!(Env, "the mount records in /run/{FOLDER} cannot be used: {error}")
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_as_it_was_written() {
+    fn records_round_trip() {
         let uuid = FsUuid::try_from("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b".to_owned()).unwrap();
         let record = Record { id: MountId(u64::MAX), uuid, device: "/dev/sdb1".to_owned() };
         assert_eq!(Record::parse(&record.text()), Some(record));

@@ -1,25 +1,24 @@
-//! What is mounted beneath `/mnt/holdfast`, and which wanted devices are there. Nothing is changed by looking.
+//! Status of targets and mounts, read without changes.
 
 use crate::find::Survey;
 use crate::mountinfo;
-use crate::place::{self, PARENT, Parent, Spot};
+use crate::mountpoint::{self, Occupant, PARENT, Parent};
 use crate::policy::Policy;
 use crate::reply::{Refusal, Reply, TargetStatus};
-use crate::state::Turn;
+use crate::state::Lock;
 
-/// Looks.
-pub fn look(policy: &Policy, turn: &Turn) -> Result<Reply, Refusal> {
+pub fn read(policy: &Policy, lock: &Lock) -> Result<Reply, Refusal> {
     let parent = Parent::open()?;
     let survey = Survey::take(policy)?;
     let (mut ours, mut targets) = (Vec::new(), Vec::new());
     for target in &policy.targets {
-        let record = turn.record(&target.name)?;
-        let mounted = match (parent.spot(&target.name), record) {
-            (Ok(Spot::Mount(there)), Some(record)) => record.id == there && record.uuid == target.uuid,
+        let record = lock.record(&target.name)?;
+        let mounted = match (parent.state(&target.name), record) {
+            (Ok(Occupant::Mount(there)), Some(record)) => record.id == there && record.uuid == target.uuid,
             _ => false,
         };
         if mounted {
-            ours.push(place::path(&target.name));
+            ours.push(mountpoint::path(&target.name));
         }
         let (device, refusal) = match survey.find(target) {
             Ok(disk) => (Some(disk.path()), None),

@@ -1,4 +1,4 @@
-//! Man pages and shell completions of a program, written by the program itself.
+//! Man pages and shell completions of a program, by itself.
 //!
 //! What comes in: the command line's own description, and the words a person typed. What goes out: the parsed arguments;
 //! or, when the words were `completions SHELL` or `man DIR`, a script on standard output or pages in a folder, and the

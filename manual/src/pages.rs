@@ -1,4 +1,4 @@
-//! One page for a program, and one for each of its commands that a person may see.
+//! Man pages of a program and its visible commands.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn each_command_a_person_may_see_has_a_page() {
+    fn each_visible_command_has_a_page() {
         let folder = tempfile::tempdir().unwrap();
         let written = write_pages(&mut program(), Section::Administration, folder.path()).unwrap();
         assert_eq!(written, ["prog.8", "prog-audit.8", "prog-audit-verify.8"]);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn a_missing_folder_is_named() {
         let nowhere = tempfile::tempdir().unwrap().path().join("gone");
         let error = write_pages(&mut program(), Section::User, &nowhere).unwrap_err();
         assert!(error.to_string().contains("gone/prog.1"), "{error}");

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line arguments.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use holdfast_protocol::pin::Pin;
 use holdfast_protocol::protection::Tier;
 use holdfast_protocol::storage::HostRecipient;
 
-use crate::exit::EXIT_CODES;
+use crate::error::EXIT_CODES;
 
 mod escrow;
 mod host;
@@ -19,14 +19,14 @@ mod host;
 pub use escrow::EscrowCommand;
 pub use host::{HostCommand, PinArgs, RestoreArgs, WithdrawArgs};
 
-/// The operator's command: invite and let in hosts, say what they should be, see how they are.
+/// Command line of operators: enroll hosts, apply desired documents, watch and sign.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast", version, about, after_help = EXIT_CODES)]
 pub struct Args {
-    /// Tables for people, or one JSON document for programs.
+    /// Tables, or one JSON document.
     #[arg(long, value_enum, default_value_t = Output::Table, global = true)]
     pub output: Output,
-    /// Say nothing beside the result and errors.
+    /// Print the result and errors only.
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// No colours (the variable NO_COLOR does the same).
@@ -51,47 +51,47 @@ pub enum Output {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Remember a hub, how to know it, and the token it knows us by.
+    /// Store the hub's address, its trust anchor and your token.
     Login(LoginArgs),
-    /// Show who the hub takes us for.
+    /// Show your name and role at the hub.
     Whoami,
-    /// Hosts: Proxmox boxes with an agent.
+    /// Hosts: Proxmox VE machines with an agent.
     #[command(subcommand)]
     Host(HostCommand),
-    /// What a host should be.
+    /// Desired documents of hosts.
     #[command(subcommand)]
     Desired(DesiredCommand),
-    /// Guests, as their agents see them.
+    /// Guests, as their agents report them.
     #[command(subcommand)]
     Guest(GuestCommand),
-    /// Golden images: what guests are made from.
+    /// Golden images that guests are made from.
     #[command(subcommand)]
     Golden(GoldenCommand),
-    /// Storage targets, as the agents see them.
+    /// Storage targets, as the agents report them.
     #[command(subcommand)]
     Storage(StorageCommand),
-    /// What a customer needs to read the off-site backups without us: the page, and the wrapped key.
+    /// Kits and wrapped keys for customers who read their off-site backups without Holdfast.
     #[command(subcommand)]
     Escrow(EscrowCommand),
     /// Sign what waits on a host, with your own SSH key.
     Sign(Box<SignArgs>),
-    /// Signed jobs on their way to hosts, and what became of them.
+    /// Signed jobs: submit, list, follow, cancel.
     #[command(subcommand)]
     Job(JobCommand),
-    /// What a host did, as its own chain of records tells.
+    /// Audit chains of hosts.
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Who may use the hub. For admins.
+    /// Operators of the hub. For admins.
     #[command(subcommand)]
     Operator(OperatorCommand),
-    /// What happened, newest last.
+    /// Events, newest last.
     Events(EventsArgs),
 }
 
 /// Of `holdfast operator`.
 #[derive(Debug, Subcommand)]
 pub enum OperatorCommand {
-    /// Show who there is, and was.
+    /// Show all operators, also revoked ones.
     List,
     /// Make an operator, or another token for one in the same role, and print the token this once.
     Add {
@@ -99,23 +99,23 @@ pub enum OperatorCommand {
         name: OperatorName,
         /// What they may do.
         #[arg(long, value_enum)]
-        role: RoleWord,
+        role: RoleArg,
         /// How many days the token lives.
         #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: u32,
     },
-    /// Let an operator go: every token of theirs ends at once.
+    /// Revoke an operator: all their tokens end at once.
     Revoke {
         /// The name.
         name: OperatorName,
         #[command(flatten)]
-        sure: Sure,
+        assume_yes: AssumeYes,
     },
 }
 
 /// What an operator may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RoleWord {
+pub enum RoleArg {
     /// Looks.
     Viewer,
     /// Invites, approves, puts desired documents.
@@ -127,15 +127,15 @@ pub enum RoleWord {
 /// Of `holdfast storage`.
 #[derive(Debug, Subcommand)]
 pub enum StorageCommand {
-    /// Show the storage targets of one host, or of all, those that need a person first.
+    /// Show the storage targets of one host, or of all, those that need attention first.
     List {
         /// The host's name or id.
         host: Option<String>,
     },
     /// Seal name and password of a share or backup server for one host, and print what goes into the document's `creds`.
     #[command(after_long_help = "\
-The password is asked for, or read from standard input; it is never an argument. What is printed can be read by that host \
-alone, and is good for this very target and medium alone.\n\n\
+The password is typed at a prompt, or read from standard input; it is never an argument. The output can be read by that host \
+alone, and is valid for this target and medium alone.\n\n\
 The recipient is the host's public key. The hub passes it on, and a stolen hub could show one of its own and read what you \
 seal. So compare it: `agentd storage key`, at the box or over SSH, prints the true one. Give that as --recipient, or you are \
 shown the hub's and asked.")]
@@ -167,7 +167,7 @@ pub struct SealArgs {
 /// Of `holdfast audit`.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// Hold an exported audit (`agentd audit export`) to its hashes.
+    /// Verify the hash chain of an exported audit (`agentd audit export`).
     Verify {
         /// The file.
         file: PathBuf,
@@ -182,16 +182,16 @@ pub enum AuditCommand {
 pub struct SignArgs {
     /// The host's name or id.
     pub host: String,
-    /// What: its number in the host's list, its verb, its storage's name, or its guest's name, uid or VMID. Not needed when one thing waits.
+    /// The entry: its number in the host's list, its verb, its storage's name, or its guest's name, uid or VMID. Not needed when one entry waits.
     #[arg(conflicts_with_all = ["also", "policy", "draft"])]
     pub what: Option<String>,
-    /// Add your signature to a job that somebody signed before.
+    /// Add your signature to a job that is signed already.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy", "draft", "act"], help_heading = "Instead of what waits")]
     pub also: Option<PathBuf>,
     /// Take a backup of the guest now.
     #[arg(long, groups = ["act", "tiered"], requires = "what", help_heading = "Instead of what waits")]
     pub backup_now: bool,
-    /// Restore a backup of the guest into a throwaway guest now, and check what comes of it.
+    /// Run a restore test now: restore a backup into a scratch guest and check it.
     #[arg(long, groups = ["act", "tiered"], requires = "what", help_heading = "Instead of what waits")]
     pub restore_test: bool,
     /// Of --backup-now and --restore-test: of which tier of the guest's policy.
@@ -212,7 +212,7 @@ pub struct SignArgs {
         help_heading = "Instead of what waits"
     )]
     pub roll_back: Option<SnapshotName>,
-    /// Restore this archive (storage:backup/file) beside the guest.
+    /// Restore this archive (storage:backup/file) as a copy of the guest.
     #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive, help_heading = "Instead of what waits")]
     pub restore: Option<ArchiveText>,
     /// Delete this backup (storage:backup/file) of the guest for good; another one of it stays on the storage.
@@ -223,15 +223,15 @@ pub struct SignArgs {
         long,
         value_enum,
         requires = "delete_backup",
-        conflicts_with_all = ["backup_now", "hand_over", "restore", "restore_test", "roll_back", "swap"],
+        conflicts_with_all = ["backup_now", "move_volume", "restore", "restore_test", "roll_back", "swap"],
         value_name = "WHAT",
         help_heading = "Instead of what waits"
     )]
-    pub loses: Vec<Loses>,
-    /// Hand this volume of the guest over to another guest of the same customer; both stand still.
+    pub loses: Vec<LossArg>,
+    /// Move this volume to another guest of the same customer; both are stopped for it.
     #[arg(long, num_args = 2, value_names = ["VOLUME", "GUEST"], group = "act", requires = "what", help_heading = "Instead of what waits")]
-    pub hand_over: Option<Vec<String>>,
-    /// Put this copy, which was restored beside the guest, in its place; the guest is kept, laid aside. By its name or VMID.
+    pub move_volume: Option<Vec<String>>,
+    /// Swap the guest with this restored copy, by name or VMID; the original is set aside and kept.
     #[arg(
         long,
         group = "act",
@@ -240,13 +240,13 @@ pub struct SignArgs {
         help_heading = "Instead of what waits"
     )]
     pub swap: Option<String>,
-    /// A volume of the guest that the copy lacks and that stays with the guest laid aside; once for each.
+    /// A volume that the copy lacks and that stays with the set-aside guest; once for each.
     #[arg(long, requires = "swap", value_name = "VOLUME", value_parser = volume, help_heading = "Instead of what waits")]
     pub leave: Vec<VolumeText>,
-    /// Exchange the operators file and the policy of the host for these two files.
+    /// Replace the operators file and the policy of the host by these two files. Signed by one operator where two could sign it waits for a day.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"], help_heading = "Instead of what waits")]
     pub policy: Option<Vec<PathBuf>>,
-    /// Sign what this file asks for, as the box wrote it (`agentd golden approve-request`).
+    /// Sign the job draft in this file, as the host wrote it (`agentd golden approve-request`).
     #[arg(long, value_name = "FILE", conflicts_with = "policy", help_heading = "Instead of what waits")]
     pub draft: Option<PathBuf>,
     #[command(flatten)]
@@ -260,14 +260,14 @@ pub struct SignArgs {
     /// Where the signed job is written; otherwise holdfast-JOB.json here.
     #[arg(long, value_name = "FILE", help_heading = "The job")]
     pub out: Option<PathBuf>,
-    /// Leave it for the host at once.
+    /// Submit it to the host at once.
     #[arg(long, help_heading = "The job")]
     pub submit: bool,
 }
 
 /// What is lost with a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Loses {
+pub enum LossArg {
     /// The guest's newest backup.
     Newest,
     /// Its newest backup that was restored and checked.
@@ -276,7 +276,7 @@ pub enum Loses {
     OnlyHolder,
 }
 
-impl Loses {
+impl LossArg {
     /// As the job says it.
     #[must_use]
     pub const fn loss(self) -> BackupLoss {
@@ -291,7 +291,7 @@ impl Loses {
 /// A tier that has backups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BackupTier {
-    /// On another storage of the host, or beside it.
+    /// On another storage of the host or its site.
     Local,
     /// In another place, encrypted.
     OffSite,
@@ -313,7 +313,7 @@ pub struct KeyArgs {
     /// Your SSH key: a private key's file, or a public key's file whose private half is in ssh-agent or in a token.
     #[arg(long, short, value_name = "FILE", env = "HOLDFAST_KEY", help_heading = "Your key")]
     pub key: PathBuf,
-    /// The name that would be asked for, given beforehand.
+    /// The name to confirm, instead of the prompt.
     #[arg(long, value_name = "NAME", help_heading = "Your key")]
     pub confirm: Option<String>,
 }
@@ -321,7 +321,7 @@ pub struct KeyArgs {
 /// Of `holdfast job`.
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
-    /// Leave a signed job for its host.
+    /// Submit a signed job to its host.
     Submit {
         /// The host's name or id.
         host: String,
@@ -333,7 +333,7 @@ pub enum JobCommand {
         /// The host's name or id.
         host: Option<String>,
     },
-    /// Show one signed job: what is in it, who signed, what became of it.
+    /// Show one signed job: content, signers and state.
     Show {
         /// The host's name or id.
         host: String,
@@ -353,7 +353,7 @@ pub enum JobCommand {
         #[arg(long, value_name = "SECONDS", default_value_t = 3_600, value_parser = clap::value_parser!(u64).range(1..=172_800))]
         timeout: u64,
     },
-    /// Stop a signed job: take it back from the hub, or, when its host has it, sign a cancel for it.
+    /// Cancel a signed job: withdraw it from the hub or, when its host has it, sign a cancel.
     Cancel(CancelArgs),
 }
 
@@ -404,9 +404,9 @@ pub enum DesiredCommand {
         /// The document: JSON, or TOML when its name ends so; `-` for JSON from standard input.
         file: PathBuf,
     },
-    /// Show what a file would change, ask, and put it.
+    /// Show what a file would change, confirm, and put it.
     Apply(ApplyArgs),
-    /// Show who put what, when and why.
+    /// Show the versions of a document: operator, time and reason.
     History {
         /// The host's name or id.
         host: String,
@@ -428,8 +428,8 @@ pub struct ApplyArgs {
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub reason: Option<Reason>,
     #[command(flatten)]
-    pub sure: Sure,
-    /// Follow the host until its guests are as wished.
+    pub assume_yes: AssumeYes,
+    /// Follow the host until its guests have converged.
     #[arg(long)]
     pub watch: bool,
     /// Give up following after this many seconds.
@@ -439,7 +439,7 @@ pub struct ApplyArgs {
 
 /// Whether to ask first.
 #[derive(Clone, Copy, Debug, ClapArgs)]
-pub struct Sure {
+pub struct AssumeYes {
     /// Do not ask.
     #[arg(long, short)]
     pub yes: bool,
@@ -512,7 +512,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         Args::command().debug_assert();
     }
 

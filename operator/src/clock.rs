@@ -1,8 +1,7 @@
-//! The one place that reads the clock.
+//! System clock, read here only.
 
 use jiff::Timestamp;
 
-/// Now.
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn now() -> Timestamp {
     Timestamp::now()

@@ -1,4 +1,4 @@
-//! The login: which hub, how it is known, and the token it knows us by. One file of mode 0600.
+//! Login file: hub, trust and token, with mode 0600.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -25,13 +25,11 @@ pub enum Schema {
     V1,
 }
 
-/// The login.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
     /// The version of the file.
     pub schema: Schema,
-    /// The hub.
     pub url: String,
     /// How it is known.
     pub ca: Ca,
@@ -62,7 +60,7 @@ impl From<&Ca> for Trust {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// No folder to keep it in.
-    #[error("there is no place for the login: set HOLDFAST_CONFIG or HOME")]
+    #[error("no folder for the login: set HOLDFAST_CONFIG or HOME")]
     NoFolder,
     /// Nobody logged in yet.
     #[error("not logged in ({} is not there): run `holdfast login URL --ca-pin PIN`", path.display())]
@@ -73,11 +71,8 @@ pub enum ConfigError {
     /// The system refused.
     #[error("cannot {verb} {}", path.display())]
     Io {
-        /// Which act.
         verb: &'static str,
-        /// On what.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
@@ -87,16 +82,10 @@ pub enum ConfigError {
          a list of known hosts is looked through, then `chmod 600`",
         path.display()
     )]
-    OpenToOthers {
-        /// The file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
+    OpenToOthers { path: PathBuf, mode: u32 },
     /// Not a login.
     #[error("{} is not a login of this version: log in again", path.display())]
     Malformed {
-        /// The file.
         path: PathBuf,
         /// Where and why.
         #[source]
@@ -192,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_reads_back_and_is_private() {
+    fn a_login_round_trips_with_mode_0600() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("deep/holdfast");
         assert!(matches!(load(&folder), Err(ConfigError::NotLoggedIn { .. })));

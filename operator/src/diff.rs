@@ -1,4 +1,4 @@
-//! What one document changes over another: pure, by guest identity, field by field.
+//! Differences between two documents, by guest and field. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,10 @@ use holdfast_protocol::report::GuestReport;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The difference.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Diff {
     /// From which generation; 0 is no document.
     pub from: Generation,
-    /// To which.
     pub to: Generation,
     /// Settings of the document itself.
     pub settings: Vec<Change>,
@@ -35,7 +33,6 @@ pub struct Diff {
 /// A guest that would be less protected, or of which that cannot be told.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct WeakerGuest {
-    /// Which.
     pub guest: NamedGuest,
     /// What of it, in words.
     pub what: Vec<String>,
@@ -53,13 +50,10 @@ pub struct ChangedGuest {
 /// A guest, by name and identity.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct NamedGuest {
-    /// Its name.
     pub name: GuestName,
-    /// Its identity.
     pub uid: GuestUid,
 }
 
-/// One field.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// Which, such as `size.memory_mib` or `volumes.db.size_gib`.
@@ -280,7 +274,7 @@ mod tests {
     use crate::render::samples;
 
     #[test]
-    fn order_and_numbers_are_no_change() {
+    fn order_and_generation_are_no_change() {
         let before = samples::document();
         let mut after = before.clone();
         after.generation = before.generation.next();
@@ -292,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_is_named_once_and_back_again() {
+    fn each_change_is_named_in_both_directions() {
         let before = samples::document();
         let after = samples::changed_document();
         let forth = diff(Some(&before), &after, &InForce::new());
@@ -346,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn less_protected_is_judged_by_what_is_in_force_on_the_host() {
+    fn weaker_protection_is_compared_with_the_host() {
         let before = samples::document();
         let schedule =
             serde_json::json!({ "at": ["02:30"], "zone": "UTC", "jitter_min": 0, "window_min": 60 });

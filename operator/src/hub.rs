@@ -1,4 +1,4 @@
-//! The client of the hub's operator API: one pinned hub, bounded answers, repeats that are known as such.
+//! Client of the operator API: one pinned hub, bounded answers, safe retries.
 
 use std::time::Duration;
 
@@ -38,41 +38,32 @@ const PAUSE: Duration = Duration::from_millis(700);
 pub enum HubError {
     /// Not a URL of a hub.
     #[error("{url:?} is not the URL of a hub: it looks like https://hub.example:8440")]
-    Url {
-        /// As given.
-        url: String,
-    },
+    Url { url: String },
     /// A token that cannot stand in a header.
     #[error("the token has characters that no hub issues: copy it whole")]
     Token,
-    /// No TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// No client.
     #[error("the HTTP client cannot be set up")]
     Client(#[source] reqwest::Error),
     /// Somebody else answers. Nothing was sent.
-    #[error("who answers at {url} is not the hub you logged in to")]
-    Stranger {
-        /// Where.
+    #[error("the server at {url} is not the hub you logged in to")]
+    OtherServer {
         url: String,
         /// What was shown.
         #[source]
         refusal: Refusal,
     },
     /// Nobody answers, or too slowly.
-    #[error("the hub at {url} does not answer: is it up, and is this the right address?")]
-    Away {
-        /// Where.
+    #[error("the hub at {url} does not answer: check the address, and `systemctl status hubd` there")]
+    Unreachable {
         url: String,
-        /// Why.
         #[source]
         source: reqwest::Error,
     },
     /// The hub says no.
     #[error("{problem}{}{} (request {request_id})", details(problem), next_step(problem.code))]
     Refused {
-        /// Its reason.
         problem: Problem,
         /// Under which it finds the request in its log.
         request_id: RequestId,
@@ -82,7 +73,7 @@ pub enum HubError {
     TooLong,
     /// The answer is not in the form agreed on.
     #[error(
-        "the hub's answer (status {status}) is not of this version: use a holdfast of the hub's release line"
+        "the hub's answer (status {status}) is not of this version: use holdfast of the hub's release line"
     )]
     Answer {
         /// The HTTP status.
@@ -98,10 +89,10 @@ pub enum HubError {
         status: StatusCode,
     },
     /// A list without end.
-    #[error("the hub's list has more than {PAGES_MAX} pages: ask for less")]
-    Endless,
+    #[error("the hub's list has more than {PAGES_MAX} pages: narrow the query")]
+    TooManyPages,
     /// Cannot happen for what we send.
-    #[error("the question cannot be written as JSON")]
+    #[error("the request cannot be written as JSON")]
     Unwritable(#[source] serde_json::Error),
 }
 
@@ -112,13 +103,12 @@ fn details(problem: &Problem) -> String {
 const fn next_step(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::Unauthenticated => "; log in again with `holdfast login`",
-        ErrorCode::NotFound => "; `holdfast host list` and `holdfast host knocks` show what there is",
+        ErrorCode::NotFound => "; see `holdfast host list` and `holdfast host requests`",
         ErrorCode::RateLimited | ErrorCode::Busy => "; try again in a minute",
         _ => "",
     }
 }
 
-/// One hub.
 pub struct Hub {
     http: Client,
     base: Url,
@@ -185,7 +175,7 @@ impl Hub {
                 }
             }
         }
-        Err(HubError::Endless)
+        Err(HubError::TooManyPages)
     }
 
     /// Changes something. With the same key, a repeat is known as one.
@@ -232,7 +222,7 @@ impl Hub {
         loop {
             let Some(attempt) = request.try_clone() else { return self.once(request).await };
             match self.once(attempt).await {
-                Err(HubError::Away { .. }) if tries < TRIES => tries += 1,
+                Err(HubError::Unreachable { .. }) if tries < TRIES => tries += 1,
                 other => return other,
             }
             tokio::time::sleep(PAUSE).await;
@@ -266,8 +256,8 @@ impl Hub {
     fn away(&self, error: reqwest::Error) -> HubError {
         let url = self.base.as_str().trim_end_matches('/').to_owned();
         match holdfast_tls::refusal(&error) {
-            Some(refusal) => HubError::Stranger { url, refusal: refusal.clone() },
-            None => HubError::Away { url, source: error.without_url() },
+            Some(refusal) => HubError::OtherServer { url, refusal: refusal.clone() },
+            None => HubError::Unreachable { url, source: error.without_url() },
         }
     }
 }

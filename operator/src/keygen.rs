@@ -1,4 +1,4 @@
-//! Signing with stock `ssh-keygen -Y sign`: a key in a file, in an agent, or in a hardware token.
+//! Signatures by stock `ssh-keygen -Y sign`.
 //!
 //! The bytes go in by standard input and the signature comes out by standard output, so nothing is left in a folder; a
 //! passphrase or a touch is asked for by `ssh-keygen` itself at the terminal. What comes back is checked as a host would
@@ -18,19 +18,16 @@ pub enum KeygenError {
     #[error("ssh-keygen cannot be run: install OpenSSH's client (8.2 or later)")]
     Start(#[source] io::Error),
     /// It could not be spoken to.
-    #[error("ssh-keygen does not listen")]
-    Talk(#[source] io::Error),
+    #[error("ssh-keygen closed its standard input")]
+    Verbosity(#[source] io::Error),
     /// It says no. Its own words stand above.
-    #[error("ssh-keygen did not sign with {}: it says why above", key.display())]
-    Refused {
-        /// The key.
-        key: PathBuf,
-    },
+    #[error("ssh-keygen did not sign with {}: see its message above", key.display())]
+    Refused { key: PathBuf },
     /// What came back is not text.
-    #[error("what ssh-keygen wrote is not a signature")]
+    #[error("the output of ssh-keygen is not a signature")]
     Text,
     /// A host would not take it.
-    #[error("no host would take this signature")]
+    #[error("the signature is not valid for a job")]
     Worthless(#[source] SignatureError),
 }
 
@@ -38,7 +35,6 @@ pub enum KeygenError {
 pub struct Signature {
     /// As `ssh-keygen` wrote it.
     pub armoured: String,
-    /// The key.
     pub key: OperatorKey,
 }
 
@@ -54,11 +50,11 @@ pub fn sign(bytes: &[u8], key: &Path) -> Result<Signature, KeygenError> {
     let mut child = command.spawn().map_err(KeygenError::Start)?;
     // A payload is shorter than a pipe holds, so this never waits for the signature to be read.
     let told = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(bytes));
-    let output = child.wait_with_output().map_err(KeygenError::Talk)?;
+    let output = child.wait_with_output().map_err(KeygenError::Verbosity)?;
     if !output.status.success() {
         return Err(KeygenError::Refused { key: key.to_owned() });
     }
-    told.map_err(KeygenError::Talk)?;
+    told.map_err(KeygenError::Verbosity)?;
     let armoured = String::from_utf8(output.stdout).map_err(|_| KeygenError::Text)?;
     let key = check(bytes, &armoured, Namespace::Job).map_err(KeygenError::Worthless)?;
     Ok(Signature { armoured, key })

@@ -1,4 +1,4 @@
-//! `holdfast`, the operator's command: invites and lets in hosts, puts what they should be, shows how they are.
+//! `holdfast`: the command line of operators.
 //!
 //! What comes in: arguments, a desired document from a file, the hub's answers. What goes out: tables for people or JSON
 //! for programs on standard output, questions and progress on standard error, one exit code per kind of failure (see
@@ -6,19 +6,19 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod ask;
-mod blob;
 mod clock;
 mod cmd;
 mod config;
 mod diff;
-mod draft;
-mod exit;
+mod document_file;
+mod error;
 mod hub;
+mod job_draft;
+mod job_file;
 mod keygen;
-mod order;
 mod pins;
 mod progress;
+mod prompt;
 mod render;
 mod screen;
 
@@ -36,11 +36,11 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("holdfast: the kernel gives no event loop: {error}");
-            return ExitCode::from(exit::FAILED);
+            return ExitCode::from(error::FAILED);
         }
     };
     match runtime.block_on(cmd::run(args.command, args.config, &screen)) {
-        Ok(()) => ExitCode::from(exit::DONE),
+        Ok(()) => ExitCode::from(error::DONE),
         Err(error) => {
             screen.error(&error);
             ExitCode::from(error.exit_code())

@@ -1,4 +1,4 @@
-//! What this operator knows of each host: its name, id, key, and the life of its records, as at the first use or as compared.
+//! Known hosts of an operator: name, id, key and epoch, as pinned.
 //!
 //! A hub can show one host's id under another's name. So who signs holds what it shows to a file of their own, as ssh does
 //! with `known_hosts`: what is new is noted, what changed is told and nothing is signed. One file of mode 0600, replaced
@@ -35,29 +35,24 @@ enum Schema {
 /// How a host came to be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum PinOrigin {
     /// The hub showed it first, and nobody compared.
     FirstUse,
     /// A person compared it with what the box itself shows.
     Compared,
 }
 
-/// One host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
-    /// Its name.
     pub name: HostName,
-    /// Its id.
     pub id: HostId,
     /// The life of its records.
     pub epoch: HostEpoch,
     /// The key that it made itself.
     pub key: HostRecipient,
-    /// Since when.
     pub since: Timestamp,
-    /// How.
-    pub how: How,
+    pub how: PinOrigin,
 }
 
 /// All of them, as the file has them.
@@ -70,20 +65,17 @@ pub struct Pins {
 
 /// A host as the hub shows it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
-    /// Its name.
+pub struct ShownHost {
     pub name: HostName,
-    /// Its id.
     pub id: HostId,
     /// The life of its records.
     pub epoch: HostEpoch,
-    /// Its key.
     pub key: HostRecipient,
 }
 
 /// Whether a host was known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum PinMatch {
     /// It is as it was.
     Same,
     /// Nothing of it is known. Whoever signs for it notes it.
@@ -93,13 +85,11 @@ pub enum Known {
 /// Why nothing is signed for a host.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// The file.
     #[error(transparent)]
     File(#[from] ConfigError),
     /// The file is none of ours.
-    #[error("{} is not a list of known hosts of this version: nothing was signed; look at it, or move it away", path.display())]
+    #[error("{} is not a known-hosts file of this version: nothing was signed; check it, or move it away", path.display())]
     Malformed {
-        /// The file.
         path: PathBuf,
         /// Where and why.
         #[source]
@@ -108,18 +98,17 @@ pub enum PinError {
     /// Cannot happen for text.
     #[error("the list of known hosts cannot be written as JSON")]
     Unwritable(#[source] serde_json::Error),
-    /// Too many.
-    #[error("{HOSTS_MAX} hosts are known already: nothing was signed; take old ones out of {}", .0.display())]
+    #[error("{HOSTS_MAX} hosts are known already: nothing was signed; remove old ones from {}", .0.display())]
     Full(PathBuf),
     /// The hub does not know the host's key or life.
     #[error(
-        "{0} has not told its key and the life of its records yet: nothing was signed; wait for its next report, or update its agent"
+        "{0} has not reported its key and epoch yet: nothing was signed; wait for its next report, or update its agent"
     )]
-    Untold(HostName),
+    NotReported(HostName),
     /// It is not as it was.
     #[error(
-        "WHAT THE HUB SHOWS OF {name} IS NOT WHAT IS KNOWN OF IT since {since:.0} ({how}). Nothing was signed.\n{changes}\n\
-         Either the box was set back or exchanged, or whoever runs the hub shows another host in its place. Look at the box \
+        "THE HUB SHOWS {name} DIFFERENTLY THAN KNOWN since {since:.0} ({how}). Nothing was signed.\n{changes}\n\
+         Either the host was reset or replaced, or the hub shows another host in its place. Check on the host \
          itself: `agentd status` there shows its fingerprint. If that is the one above, run\n  \
          holdfast host pin {name} --fingerprint {fingerprint}"
     )]
@@ -137,19 +126,12 @@ pub enum PinError {
     },
     /// The hub shows another fingerprint than the person gave.
     #[error(
-        "the hub shows {shown} for {name}, and you gave {given}: nothing was pinned. One of the two is not that host's; \
-         `agentd status` on the box tells which"
+        "the hub shows {shown} for {name}, and you gave {given}: nothing was pinned. Compare both with \
+         `agentd status` on the host"
     )]
-    Other {
-        /// The host.
-        name: HostName,
-        /// The hub's.
-        shown: HostFingerprint,
-        /// The person's.
-        given: HostFingerprint,
-    },
+    OtherFingerprint { name: HostName, shown: HostFingerprint, given: HostFingerprint },
     /// A job that others signed for something else.
-    #[error("the job is signed for {signed}, and {known} is known here: nothing was signed")]
+    #[error("the job is signed for {signed}, but {known} is known here: nothing was signed")]
     Signed {
         /// What it says.
         signed: String,
@@ -158,7 +140,7 @@ pub enum PinError {
     },
 }
 
-impl Shown {
+impl ShownHost {
     /// Of what the hub says.
     pub fn of(detail: &HostDetail) -> Result<Self, PinError> {
         let (name, id) = (detail.host.name.clone(), detail.host.id);
@@ -166,7 +148,7 @@ impl Shown {
         let epoch = detail.sections.trust.as_ref().map(|trust| trust.epoch);
         match (key, epoch) {
             (Some(key), Some(epoch)) => Ok(Self { name, id, epoch, key }),
-            _ => Err(PinError::Untold(name)),
+            _ => Err(PinError::NotReported(name)),
         }
     }
 
@@ -181,11 +163,11 @@ impl Shown {
     }
 }
 
-impl How {
-    const fn words(self) -> &'static str {
+impl PinOrigin {
+    const fn text(self) -> &'static str {
         match self {
             Self::FirstUse => "at its first use",
-            Self::Compared => "compared by a person",
+            Self::Compared => "compared by an operator",
         }
     }
 }
@@ -208,46 +190,52 @@ impl Pins {
     }
 
     /// Those that share name, id or key with what is shown: any of the three is enough to be known.
-    fn akin<'a>(&'a self, shown: &'a Shown) -> impl Iterator<Item = &'a Pin> {
+    fn related<'a>(&'a self, shown: &'a ShownHost) -> impl Iterator<Item = &'a Pin> {
         self.hosts.iter().filter(|pin| pin.name == shown.name || pin.id == shown.id || pin.key == shown.key)
     }
 
     /// Holds what the hub shows to what is known.
-    pub fn judge(&self, shown: &Shown) -> Result<Known, PinError> {
-        for pin in self.akin(shown) {
+    pub fn check(&self, shown: &ShownHost) -> Result<PinMatch, PinError> {
+        for pin in self.related(shown) {
             let changes = changes(pin, shown);
             if !changes.is_empty() {
                 return Err(PinError::Changed {
                     name: shown.name.clone(),
                     since: pin.since,
-                    how: pin.how.words(),
+                    how: pin.how.text(),
                     changes: changes.join("\n"),
                     fingerprint: shown.fingerprint(),
                 });
             }
         }
-        Ok(if self.akin(shown).next().is_some() { Known::Same } else { Known::New })
+        Ok(if self.related(shown).next().is_some() { PinMatch::Same } else { PinMatch::New })
     }
 
     /// Notes what is shown, in the place of all that is akin to it.
-    pub fn note(&mut self, shown: Shown, how: How, since: Timestamp, folder: &Path) -> Result<(), PinError> {
-        let akin: Vec<Pin> = self.akin(&shown).cloned().collect();
-        self.hosts.retain(|pin| !akin.contains(pin));
+    pub fn note(
+        &mut self,
+        shown: ShownHost,
+        how: PinOrigin,
+        since: Timestamp,
+        folder: &Path,
+    ) -> Result<(), PinError> {
+        let related: Vec<Pin> = self.related(&shown).cloned().collect();
+        self.hosts.retain(|pin| !related.contains(pin));
         if self.hosts.len() >= HOSTS_MAX {
             return Err(PinError::Full(folder.join(NAME)));
         }
-        let Shown { name, id, epoch, key } = shown;
+        let ShownHost { name, id, epoch, key } = shown;
         self.hosts.push(Pin { name, id, epoch, key, since, how });
         self.hosts.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(())
     }
 }
 
-fn changes(pin: &Pin, shown: &Shown) -> Vec<String> {
+fn changes(pin: &Pin, shown: &ShownHost) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |what: &str, was: String, is: String| {
         if was != is {
-            lines.push(format!("  {what}: it was {was}, and is {is}"));
+            lines.push(format!("  {what}: was {was}, is {is}"));
         }
     };
     line("name", pin.name.to_string(), shown.name.to_string());
@@ -258,7 +246,7 @@ fn changes(pin: &Pin, shown: &Shown) -> Vec<String> {
 }
 
 /// Holds a job that others signed already to what is known here.
-pub fn same_job(payload: &Payload, shown: &Shown) -> Result<(), PinError> {
+pub fn same_job(payload: &Payload, shown: &ShownHost) -> Result<(), PinError> {
     let known = shown.seen();
     let same = payload.host.as_ref() == Some(&known)
         && payload.host_id == shown.id
@@ -270,39 +258,39 @@ pub fn same_job(payload: &Payload, shown: &Shown) -> Result<(), PinError> {
 }
 
 /// A host that may be signed for, and what is noted of it then.
-pub struct Checked {
+pub struct CheckedHost {
     /// As the hub shows it, and as it is known.
-    pub shown: Shown,
-    known: Known,
+    pub shown: ShownHost,
+    known: PinMatch,
     pins: Pins,
     folder: PathBuf,
 }
 
-impl Checked {
+impl CheckedHost {
     /// Holds what the hub shows of a host to the file.
     pub fn of(detail: &HostDetail, folder: &Path) -> Result<Self, PinError> {
-        let (shown, pins) = (Shown::of(detail)?, Pins::load(folder)?);
-        let known = pins.judge(&shown)?;
+        let (shown, pins) = (ShownHost::of(detail)?, Pins::load(folder)?);
+        let known = pins.check(&shown)?;
         Ok(Self { shown, known, pins, folder: folder.to_owned() })
     }
 
     /// What a person reads before they sign.
-    pub fn words(&self) -> Option<String> {
+    pub fn notice(&self) -> Option<String> {
         let (name, fingerprint) = (&self.shown.name, self.shown.fingerprint());
-        (self.known == Known::New).then(|| {
+        (self.known == PinMatch::New).then(|| {
             format!(
-                "{name} is new to you: its fingerprint is {fingerprint}, by the hub's word. Compare it with `agentd status` on \
-                 the box; it is noted when you sign.\n"
+                "{name} is not known yet: the hub shows fingerprint {fingerprint}. Compare it with `agentd status` on \
+                 the host; it is pinned when you sign.\n"
             )
         })
     }
 
     /// Notes a host that is new, before anything is signed for it.
-    pub fn keep(mut self, now: Timestamp) -> Result<(), PinError> {
+    pub fn save(mut self, now: Timestamp) -> Result<(), PinError> {
         match self.known {
-            Known::Same => Ok(()),
-            Known::New => {
-                self.pins.note(self.shown, How::FirstUse, now, &self.folder)?;
+            PinMatch::Same => Ok(()),
+            PinMatch::New => {
+                self.pins.note(self.shown, PinOrigin::FirstUse, now, &self.folder)?;
                 self.pins.store(&self.folder)
             }
         }
@@ -313,8 +301,8 @@ impl Checked {
 mod tests {
     use super::*;
 
-    fn shown(name: &str, id: u128, key: char, epoch: u32) -> Shown {
-        Shown {
+    fn shown(name: &str, id: u128, key: char, epoch: u32) -> ShownHost {
+        ShownHost {
             name: name.parse().unwrap(),
             id: HostId::new(uuid::Uuid::from_u128(id)),
             epoch: HostEpoch::new(epoch),
@@ -329,20 +317,20 @@ mod tests {
     fn known(folder: &Path) -> Pins {
         let mut pins = Pins::load(folder).unwrap();
         for host in [shown("box7", 7, 'q', 1), shown("box8", 8, 'p', 1)] {
-            assert_eq!(pins.judge(&host).unwrap(), Known::New);
-            pins.note(host, How::FirstUse, at(), folder).unwrap();
+            assert_eq!(pins.check(&host).unwrap(), PinMatch::New);
+            pins.note(host, PinOrigin::FirstUse, at(), folder).unwrap();
         }
         pins.store(folder).unwrap();
         pins
     }
 
     #[test]
-    fn a_host_is_as_it_was_or_nothing_is_signed() {
+    fn a_changed_host_is_refused() {
         let home = tempfile::tempdir().unwrap();
         known(home.path());
         let pins = Pins::load(home.path()).unwrap();
-        assert_eq!(pins.judge(&shown("box7", 7, 'q', 1)).unwrap(), Known::Same);
-        assert_eq!(pins.judge(&shown("box9", 9, 'r', 1)).unwrap(), Known::New);
+        assert_eq!(pins.check(&shown("box7", 7, 'q', 1)).unwrap(), PinMatch::Same);
+        assert_eq!(pins.check(&shown("box9", 9, 'r', 1)).unwrap(), PinMatch::New);
         for (other, what) in [
             (shown("box7", 8, 'p', 1), "id"),
             (shown("box7", 9, 'q', 1), "id"),
@@ -351,7 +339,7 @@ mod tests {
             (shown("box9", 7, 'q', 1), "name"),
             (shown("box9", 9, 'p', 1), "name"),
         ] {
-            let error = pins.judge(&other).unwrap_err();
+            let error = pins.check(&other).unwrap_err();
             assert!(matches!(error, PinError::Changed { .. }), "{other:?}: {error}");
             let text = error.to_string();
             assert!(text.contains(what) && text.contains("Nothing was signed"), "{text}");
@@ -360,17 +348,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_takes_the_place_of_all_that_is_akin() {
+    fn a_compared_host_replaces_all_related_pins() {
         let home = tempfile::tempdir().unwrap();
         let mut pins = known(home.path());
         let swapped = shown("box7", 8, 'p', 1);
-        pins.note(swapped.clone(), How::Compared, at(), home.path()).unwrap();
-        assert_eq!(pins.judge(&swapped).unwrap(), Known::Same);
+        pins.note(swapped.clone(), PinOrigin::Compared, at(), home.path()).unwrap();
+        assert_eq!(pins.check(&swapped).unwrap(), PinMatch::Same);
         assert_eq!(pins.hosts.len(), 1, "neither the old box7 nor the old box8 is left");
     }
 
     #[test]
-    fn a_file_of_another_form_is_no_empty_one() {
+    fn a_malformed_file_is_an_error() {
         let home = tempfile::tempdir().unwrap();
         known(home.path());
         let path = home.path().join(NAME);

@@ -1,4 +1,4 @@
-//! How far a host is on the way to a document: pure, over its last report.
+//! Convergence of a host to a document, by its last report. Pure.
 
 use holdfast_protocol::desired::{DesiredDocument, DesiredGuest, RunState};
 use holdfast_protocol::generation::Generation;
@@ -7,7 +7,7 @@ use holdfast_protocol::report::{FieldState, GuestReport, Running, Sections, Stan
 
 /// Where a host stands.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Standpoint {
+pub enum Convergence {
     /// Under way; what is missing, in words.
     Underway(Vec<String>),
     /// All guests are as wished.
@@ -21,15 +21,15 @@ pub enum Standpoint {
 }
 
 /// Judges the last report. A host that has not reported yet is under way.
-pub fn judge(wanted: &DesiredDocument, sections: &Sections) -> Standpoint {
+pub fn assess(wanted: &DesiredDocument, sections: &Sections) -> Convergence {
     let desired = sections.desired.as_ref();
     let refused = desired.and_then(|desired| desired.refused.as_ref());
     if let Some(refused) = refused.filter(|refused| refused.generation == Some(wanted.generation)) {
-        return Standpoint::Refused(refused.problem.to_string());
+        return Convergence::Refused(refused.problem.to_string());
     }
     let held = desired.map_or(Generation::NONE, |desired| desired.held);
     if held < wanted.generation {
-        return Standpoint::Underway(vec![format!("the agent to take generation {}", wanted.generation)]);
+        return Convergence::Underway(vec![format!("the agent to take generation {}", wanted.generation)]);
     }
     let guests = sections.guests.as_deref().unwrap_or_default();
     let operations = sections.operations.as_deref().unwrap_or_default();
@@ -43,16 +43,16 @@ pub fn judge(wanted: &DesiredDocument, sections: &Sections) -> Standpoint {
         }
     }
     if !missing.is_empty() {
-        return Standpoint::Underway(missing);
+        return Convergence::Underway(missing);
     }
     if !stuck.is_empty() {
-        return Standpoint::Stuck(stuck);
+        return Convergence::Stuck(stuck);
     }
     let uids = || wanted.guests.iter().map(|guest| Some(guest.uid));
     let waiting = sections.waiting.iter().flatten().filter(|waiting| uids().any(|uid| uid == waiting.guest));
     let waiting: Vec<String> =
         waiting.map(|waiting| format!("{} ({})", waiting.effect, waiting.reason)).collect();
-    if waiting.is_empty() { Standpoint::Reached } else { Standpoint::NeedsSignature(waiting) }
+    if waiting.is_empty() { Convergence::Reached } else { Convergence::NeedsSignature(waiting) }
 }
 
 enum Gap {
@@ -120,19 +120,19 @@ pub const fn standing_word(standing: Standing) -> &'static str {
 }
 
 /// What happened to an operation between two reports, one line each.
-pub fn news(before: &[OperationView], after: &[OperationView]) -> Vec<String> {
+pub fn changes_since(before: &[OperationView], after: &[OperationView]) -> Vec<String> {
     let mut lines = Vec::new();
     for now in after {
         let was = before.iter().find(|was| was.id == now.id);
-        lines.extend(step_news(was, now));
+        lines.extend(step_changes(was, now));
         if now.status.is_end() && was.map(|was| was.status) != Some(now.status) {
-            lines.push(end_line(now));
+            lines.push(outcome_line(now));
         }
     }
     lines
 }
 
-fn step_news(was: Option<&OperationView>, now: &OperationView) -> Vec<String> {
+fn step_changes(was: Option<&OperationView>, now: &OperationView) -> Vec<String> {
     let earlier = |index: usize| was.and_then(|was| was.steps.get(index)).map(|step| step.status);
     let mut lines = Vec::new();
     for (index, step) in now.steps.iter().enumerate() {
@@ -154,12 +154,12 @@ fn step_news(was: Option<&OperationView>, now: &OperationView) -> Vec<String> {
 }
 
 /// How an operation ended, for people.
-pub fn end_line(operation: &OperationView) -> String {
+pub fn outcome_line(operation: &OperationView) -> String {
     let word = match operation.status {
         OperationStatus::Done => "is done",
         OperationStatus::Undone => "failed and was taken back",
-        OperationStatus::Parked => "is parked for a person",
-        OperationStatus::Forgotten => "was parked, and a person ended it",
+        OperationStatus::Parked => "is parked",
+        OperationStatus::Forgotten => "was parked, and was forgotten by an operator",
         OperationStatus::Queued | OperationStatus::Running | OperationStatus::Undoing => "is under way",
     };
     let why = operation.problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default();
@@ -195,16 +195,16 @@ mod tests {
     use crate::render::samples;
 
     #[test]
-    fn a_report_that_matches_is_reached_and_each_gap_is_named() {
+    fn a_matching_report_has_converged_and_gaps_are_named() {
         let wanted = samples::document();
-        let reached = samples::sections_as_wished();
-        assert_eq!(judge(&wanted, &reached), Standpoint::Reached);
+        let reached = samples::converged_sections();
+        assert_eq!(assess(&wanted, &reached), Convergence::Reached);
         let missing = |change: &dyn Fn(&mut Sections)| {
             let mut sections = reached.clone();
             change(&mut sections);
-            judge(&wanted, &sections)
+            assess(&wanted, &sections)
         };
-        let underway = |text: &str| Standpoint::Underway(vec![text.to_owned()]);
+        let underway = |text: &str| Convergence::Underway(vec![text.to_owned()]);
         let guest = |s: &mut Sections, f: &dyn Fn(&mut GuestReport)| f(&mut s.guests.as_mut().unwrap()[0]);
         assert_eq!(missing(&|s| *s = Sections::default()), underway("the agent to take generation 7"));
         assert_eq!(missing(&|s| guest(s, &|g| g.run = Running::Stopped)), underway("web-1: yet to start"));
@@ -234,41 +234,41 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_somebody_is_told_apart() {
+    fn refused_stuck_and_unsigned_are_distinguished() {
         let wanted = samples::document();
-        let mut sections = samples::sections_as_wished();
+        let mut sections = samples::converged_sections();
         sections.guests.as_mut().unwrap()[0].standing = Standing::Parked;
-        assert_eq!(judge(&wanted, &sections), Standpoint::Stuck(vec!["web-1: parked".to_owned()]));
+        assert_eq!(assess(&wanted, &sections), Convergence::Stuck(vec!["web-1: parked".to_owned()]));
         let message = "restore failed: no space".to_owned();
         sections.guests.as_mut().unwrap()[0].conditions =
             vec![Condition { code: ErrorCode::Parked, message }];
         assert_eq!(
-            judge(&wanted, &sections),
-            Standpoint::Stuck(vec!["web-1: restore failed: no space".to_owned()])
+            assess(&wanted, &sections),
+            Convergence::Stuck(vec!["web-1: restore failed: no space".to_owned()])
         );
         sections.guests.as_mut().unwrap()[1].run = Running::Stopped;
-        assert!(matches!(judge(&wanted, &sections), Standpoint::Underway(_)), "the others are waited for");
+        assert!(matches!(assess(&wanted, &sections), Convergence::Underway(_)), "the others are waited for");
         let problem = Problem::new(ErrorCode::StaleGeneration, "older");
         sections.desired.as_mut().unwrap().refused =
             Some(RefusedDocument { generation: Some(wanted.generation), problem });
-        assert_eq!(judge(&wanted, &sections), Standpoint::Refused("older [STALE_GENERATION]".to_owned()));
-        let mut sections = samples::sections_as_wished();
+        assert_eq!(assess(&wanted, &sections), Convergence::Refused("older [STALE_GENERATION]".to_owned()));
+        let mut sections = samples::converged_sections();
         sections.waiting = Some(vec![samples::waiting()]);
-        assert!(matches!(judge(&wanted, &sections), Standpoint::NeedsSignature(_)));
+        assert!(matches!(assess(&wanted, &sections), Convergence::NeedsSignature(_)));
     }
 
     #[test]
-    fn news_are_told_once() {
+    fn changes_are_shown_once() {
         let running = samples::operation(OperationStatus::Running);
         let done = samples::operation(OperationStatus::Done);
-        let first = news(&[], std::slice::from_ref(&running));
+        let first = changes_since(&[], std::slice::from_ref(&running));
         assert_eq!(
             first,
             ["web-1  provision  1/3 choose_vmid done", "web-1  provision  2/3 restore … (12%)"]
         );
-        assert!(news(std::slice::from_ref(&running), std::slice::from_ref(&running)).is_empty());
-        let last = news(std::slice::from_ref(&running), std::slice::from_ref(&done));
+        assert!(changes_since(std::slice::from_ref(&running), std::slice::from_ref(&running)).is_empty());
+        let last = changes_since(std::slice::from_ref(&running), std::slice::from_ref(&done));
         assert_eq!(last.last().unwrap(), "web-1  provision  is done");
-        assert!(news(std::slice::from_ref(&done), std::slice::from_ref(&done)).is_empty());
+        assert!(changes_since(std::slice::from_ref(&done), std::slice::from_ref(&done)).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Where results, notes and errors go: results to standard output, all else to standard error.
+//! Output: results to standard output, all else to standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -6,7 +6,7 @@ use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
 use crate::args::{Args, Output};
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::render::clean;
 
 /// Narrower terminals wrap; wider ones are not filled.
@@ -32,7 +32,7 @@ pub struct Style {
 
 /// Whether to speak beside the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Talk {
+enum Verbosity {
     Notes,
     Quiet,
 }
@@ -40,7 +40,7 @@ enum Talk {
 /// The person's or program's end.
 pub struct Screen {
     output: Output,
-    talk: Talk,
+    verbosity: Verbosity,
     style: Style,
 }
 
@@ -52,7 +52,7 @@ impl Screen {
         let columns = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col);
         Self {
             output: args.output,
-            talk: if args.quiet { Talk::Quiet } else { Talk::Notes },
+            verbosity: if args.quiet { Verbosity::Quiet } else { Verbosity::Notes },
             style: Style {
                 colour: if terminal && !no_color { Colour::On } else { Colour::Off },
                 columns: columns.filter(|_| terminal).map(|n| n.clamp(*COLUMNS.start(), *COLUMNS.end())),
@@ -79,7 +79,7 @@ impl Screen {
 
     /// Says something beside the result, to people only.
     pub fn note(&self, text: &str) {
-        if self.talk == Talk::Notes {
+        if self.verbosity == Verbosity::Notes {
             // Without standard error nobody can be told that it is missing.
             let _ = writeln!(io::stderr(), "{text}");
         }
@@ -92,7 +92,7 @@ impl Screen {
 
     /// Whether notes may move about: a terminal, and nobody asked for quiet.
     pub fn is_live(&self) -> bool {
-        self.talk == Talk::Notes && io::stderr().is_terminal()
+        self.verbosity == Verbosity::Notes && io::stderr().is_terminal()
     }
 
     /// The style of tables and differences.

@@ -179,6 +179,8 @@ codes! {
     Parked = "PARKED", 409
     /// The other side showed a certificate that is not the pinned one.
     PinMismatch = "PIN_MISMATCH", 502
+    /// A signed change of who may sign waits for its delay, and can still be stopped.
+    PolicyPending = "POLICY_PENDING", 409
     /// A guest is put under a backup policy that the document does not have.
     PolicyUnknown = "POLICY_UNKNOWN", 422
     /// It waited, and ended for work that goes before it.

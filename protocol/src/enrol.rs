@@ -152,7 +152,7 @@ pub struct KnockRequest {
 
 /// How a knock stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum KnockAnswer {
     /// An operator has to decide; ask again after this many seconds.
     Pending {
@@ -188,6 +188,18 @@ mod tests {
         assert!(matches!(Invite::open(&Secret::new("hello".to_owned())), Err(InviteError::Prefix)));
         let plain = Invite { hub: "http://hub".to_owned(), ..invite }.seal().unwrap();
         assert!(matches!(Invite::open(&plain), Err(InviteError::Scheme { .. })));
+    }
+
+    #[test]
+    fn an_answer_with_a_field_that_nobody_knows_is_refused() {
+        let pin = Pin::of(PinKind::Leaf, b"x");
+        let text = |more: &str| {
+            format!(
+                r#"{{"pending":{{"knock":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01",{more}"fingerprint":"{pin}","retry_after_s":60}}}}"#
+            )
+        };
+        assert!(serde_json::from_str::<KnockAnswer>(&text("")).is_ok());
+        assert!(serde_json::from_str::<KnockAnswer>(&text(r#""fiock":1,"fiock":2,"#)).is_err());
     }
 
     #[test]

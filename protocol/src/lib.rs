@@ -33,6 +33,7 @@
 //!
 //! A new wire version is a new module beside the old one, never a changed meaning.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod audit;
 pub mod bootstrap;

@@ -208,19 +208,19 @@ pub struct HostDetail {
     /// Orders to restore it of the last ninety days, the newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restores: Vec<RestoreOrder>,
-    /// Its times before the present one, the newest first: each ended when another certificate line began.
+    /// Its earlier epochs, newest first: each ended when another certificate line began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub epochs: Vec<PastEpoch>,
 }
 
-/// A time of a host that ended: it came back after a revocation, or another box took its place. The audit is numbered anew
-/// in each, so a number means something only together with its epoch.
+/// An epoch of a host that has ended, by readmission or by replacement. The audit is numbered from 1 in each epoch, so a
+/// number means something only together with its epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PastEpoch {
-    /// The first certificate of the epoch that came after it. All its own are before that one.
+    /// Generation of the first certificate of the next epoch. All certificates of this epoch are older.
     pub before_generation: u32,
-    /// The highest number of an audit line that was heard in it.
+    /// The highest audit number that the hub received in it.
     pub audit_seen: u64,
     /// When it ended.
     pub ended_at: Timestamp,
@@ -234,7 +234,7 @@ pub struct PastEpoch {
 pub enum EpochEnd {
     /// The host had been revoked, and an operator let it come back.
     Readmitted,
-    /// Another box took its place by the operators' order.
+    /// Another machine replaced it by a signed job.
     Restored,
 }
 
@@ -252,21 +252,21 @@ pub struct KnockView {
     pub first_at: Timestamp,
     /// How it stands.
     pub state: KnockState,
-    /// The host that it is since it was let in.
+    /// The host that it became when it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostId>,
-    /// While it waits: the newest revoked hosts of the name that it says. Anybody can say a name; nothing else speaks for it.
+    /// While it is pending: the newest revoked hosts with the name that it gives. A name proves nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoked: Vec<RevokedHost>,
 }
 
-/// A revoked host as which a box may come back.
+/// A revoked host that an enrollment request may be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RevokedHost {
-    /// Who it is.
+    /// The host's id.
     pub id: HostId,
-    /// When it was last heard of.
+    /// When the hub last heard from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_at: Option<Timestamp>,
 }
@@ -291,7 +291,7 @@ pub struct KnockApproval {
     pub host_name: HostName,
     /// The key the operator read off the box.
     pub fingerprint: Pin,
-    /// The revoked host as which it comes back, with that host's history. Without it, it is a new host.
+    /// The revoked host to readmit, with its history. Absent: a new host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returns: Option<HostId>,
 }

@@ -1,11 +1,11 @@
-//! The eleventh word: what makes the weighted sum of all eleven zero.
+//! Check word: zeroes the weighted sum of all eleven words.
 //!
-//! Each place has a weight of its own, none of them zero, and the sum is taken in two fields at once ([`crate::element`]).
+//! Each place has a weight of its own, none of them zero, and the sum is taken in two fields at once ([`crate::check_word`]).
 //! One word changed changes the sum by weight times difference, which is not zero. Two words in each other's place change
 //! it by the difference of their weights times the difference of the words, which is zero only if the words are the same.
 //! So either is always told, the eleventh word included; anything else is missed once in 7,776 times.
 
-use crate::element::Element;
+use crate::check_word::Element;
 use crate::word::Word;
 
 /// The words that are drawn: 10 · log₂ 7776 = 129 bits.
@@ -16,20 +16,20 @@ pub const PLACES: usize = DRAWN + 1;
 
 /// The eleventh word of ten.
 #[must_use]
-pub fn check_word(drawn: &[Word; DRAWN]) -> Word {
+pub fn eleventh_word(drawn: &[Word; DRAWN]) -> Word {
     // Its own weight is one.
     sum(drawn).negated().word()
 }
 
 /// Whether eleven words belong together.
 #[must_use]
-pub fn holds(words: &[Word; PLACES]) -> bool {
+pub fn is_valid(words: &[Word; PLACES]) -> bool {
     sum(words) == Element::ZERO
 }
 
 /// The one word that makes eleven belong together when it is put at a place, counted from 0.
 #[must_use]
-pub fn fitting(words: &[Word; PLACES], at: usize) -> Option<Word> {
+pub fn replacement_at(words: &[Word; PLACES], at: usize) -> Option<Word> {
     let weight = weights().nth(at)?;
     let is = Element::of(*words.get(at)?);
     Some(is.plus(sum(words).over(weight)?.negated()).word())

@@ -1,14 +1,14 @@
-//! The recovery code: made once, from the kernel's randomness, and read back from what a person typed.
+//! Recovery codes: generation from kernel randomness, and parsing.
 
 use std::fmt;
 use std::io;
 
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::checksum::{DRAWN, PLACES, check_word};
-use crate::locked::{Full, Held, Locked};
-use crate::meant::Place;
-use crate::typed::{self, Mismatch, TypingError};
+use crate::checksum::{DRAWN, PLACES, eleventh_word};
+use crate::locked::{CapacityError, Locked, SwapProtection};
+use crate::parse::{self, Mismatch, TypingError};
+use crate::suggest::Position;
 use crate::word::{WORD_LETTERS_MAX, WORDS, Word};
 
 /// The smallest power of two that every word's number is below, less one.
@@ -24,7 +24,7 @@ pub struct RecoveryCode {
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
     /// No memory for it.
-    #[error("there is no memory that a recovery code could lie in")]
+    #[error("no memory could be allocated for the recovery code")]
     Memory(#[source] io::Error),
     /// The kernel will not lock memory.
     #[error(
@@ -32,8 +32,7 @@ pub enum MakeError {
          try again"
     )]
     Swappable,
-    /// No randomness.
-    #[error("the kernel gives no randomness to make a recovery code of")]
+    #[error("the kernel returned no randomness for a recovery code")]
     Randomness(#[source] getrandom::Error),
 }
 
@@ -44,7 +43,7 @@ pub enum ReadError {
     #[error(transparent)]
     Typing(#[from] TypingError),
     /// No memory for it.
-    #[error("there is no memory that a recovery code could lie in")]
+    #[error("no memory could be allocated for the recovery code")]
     Memory(#[source] io::Error),
 }
 
@@ -60,8 +59,8 @@ impl RecoveryCode {
         }
         let code = Self::of(&drawn).map_err(MakeError::Memory)?;
         match code.numbers.held() {
-            Held::Locked => Ok(code),
-            Held::Swappable => Err(MakeError::Swappable),
+            SwapProtection::Locked => Ok(code),
+            SwapProtection::Swappable => Err(MakeError::Swappable),
         }
     }
 
@@ -70,7 +69,7 @@ impl RecoveryCode {
     /// # Errors
     /// When there is no memory left.
     pub fn of(drawn: &[Word; DRAWN]) -> io::Result<Self> {
-        let mut words = Zeroizing::new([check_word(drawn); PLACES]);
+        let mut words = Zeroizing::new([eleventh_word(drawn); PLACES]);
         for (word, drawn) in words.iter_mut().zip(drawn) {
             *word = *drawn;
         }
@@ -78,11 +77,8 @@ impl RecoveryCode {
     }
 
     /// Reads what a person typed.
-    ///
-    /// # Errors
-    /// [`ReadError`].
     pub fn read(typed: &str) -> Result<Self, ReadError> {
-        let words = typed::read(typed)?;
+        let words = parse::read(typed)?;
         Self::keep(&words).map_err(ReadError::Memory)
     }
 
@@ -96,9 +92,9 @@ impl RecoveryCode {
 
     /// The place of the one word that was typed wrongly, by whoever was shown the code just now; nothing where more are wrong.
     #[must_use]
-    pub fn wrong_place(&self, mismatch: &Mismatch) -> Option<Place> {
-        mismatch.with_another_word().find_map(|(place, words)| {
-            words.iter().map(|word| word.as_str()).eq(self.words()).then_some(place)
+    pub fn wrong_position(&self, mismatch: &Mismatch) -> Option<Position> {
+        mismatch.with_another_word().find_map(|(position, words)| {
+            words.iter().map(|word| word.as_str()).eq(self.words()).then_some(position)
         })
     }
 
@@ -117,7 +113,7 @@ impl RecoveryCode {
     pub fn passphrase(&self) -> io::Result<Locked> {
         let mut text = Locked::with_capacity(PLACES * (WORD_LETTERS_MAX + 1))?;
         let put = |text: &mut Locked, part: &str| {
-            text.push(part.as_bytes()).map_err(|full: Full| io::Error::other(full))
+            text.push(part.as_bytes()).map_err(|full: CapacityError| io::Error::other(full))
         };
         for word in self.words() {
             if !text.as_bytes().is_empty() {

@@ -1,8 +1,9 @@
-//! Memory that secrets lie in: locked so that it is never swapped, left out of core dumps, not handed to a child process,
-//! and wiped when it is dropped.
+//! Locked memory for secrets.
+//!
+//! It is never swapped, left out of core dumps, not handed to a child process, and wiped when it is dropped.
 //!
 //! Each [`Locked`] is a mapping of its own, of a size that is fixed when it is made: what never grows leaves no former
-//! place behind. A machine may refuse to lock memory (a limit on it); that is told by [`Held`] and is the caller's to judge,
+//! place behind. A machine may refuse to lock memory (a limit on it); that is told by [`SwapProtection`] and is the caller's to judge,
 //! since somebody who types a code on whatever machine is left must not be sent away for it.
 
 use std::fmt;
@@ -13,7 +14,7 @@ use zeroize::Zeroize;
 
 /// Whether the kernel keeps the memory from being swapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum SwapProtection {
     /// It is locked.
     Locked,
     /// The kernel refused to lock it: it may be written to swap.
@@ -22,15 +23,15 @@ pub enum Held {
 
 /// More was put in than was asked for when it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the locked memory is full: this is a fault of this program")]
-pub struct Full;
+#[error("the locked memory is full: this is a bug of this program")]
+pub struct CapacityError;
 
 /// Some bytes, of at most a fixed number.
 pub struct Locked {
     map: MmapMut,
     capacity: usize,
     length: usize,
-    held: Held,
+    held: SwapProtection,
 }
 
 impl Locked {
@@ -42,17 +43,18 @@ impl Locked {
         let map = MmapMut::map_anon(capacity.max(1))?;
         map.advise(Advice::DontDump)?;
         map.advise(Advice::DontFork)?;
-        let held = if map.lock().is_ok() { Held::Locked } else { Held::Swappable };
+        let held = if map.lock().is_ok() { SwapProtection::Locked } else { SwapProtection::Swappable };
         Ok(Self { map, capacity, length: 0, held })
     }
 
     /// Puts bytes behind those that are there.
     ///
     /// # Errors
-    /// [`Full`]; nothing is put there then.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let end = self.length.checked_add(bytes.len()).filter(|end| *end <= self.capacity).ok_or(Full)?;
-        self.map.get_mut(self.length..end).ok_or(Full)?.copy_from_slice(bytes);
+    /// [`CapacityError`]; nothing is put there then.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), CapacityError> {
+        let end =
+            self.length.checked_add(bytes.len()).filter(|end| *end <= self.capacity).ok_or(CapacityError)?;
+        self.map.get_mut(self.length..end).ok_or(CapacityError)?.copy_from_slice(bytes);
         self.length = end;
         Ok(())
     }
@@ -71,7 +73,7 @@ impl Locked {
 
     /// Whether it can be swapped.
     #[must_use]
-    pub const fn held(&self) -> Held {
+    pub const fn held(&self) -> SwapProtection {
         self.held
     }
 
@@ -119,10 +121,10 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_that_it_is_locked_and_kept_out_of_dumps_and_children() {
+    fn the_mapping_is_locked_and_excluded_from_dumps_and_forks() {
         let mut secret = Locked::with_capacity(32).unwrap();
         secret.push(b"abacus").unwrap();
-        assert_eq!(secret.held(), Held::Locked);
+        assert_eq!(secret.held(), SwapProtection::Locked);
         let flags = flags(secret.as_bytes().as_ptr().addr());
         for flag in [" lo ", " dd ", " dc "] {
             assert!(flags.contains(flag), "{flag} of {flags}");
@@ -130,10 +132,10 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_what_it_has_room_for_and_shows_nothing() {
+    fn capacity_is_a_limit_and_debug_hides_the_content() {
         let mut secret = Locked::with_capacity(8).unwrap();
         secret.push(b"abacus").unwrap();
-        assert_eq!(secret.push(b"zoo"), Err(Full));
+        assert_eq!(secret.push(b"zoo"), Err(CapacityError));
         assert_eq!(secret.as_text(), "abacus");
         secret.truncate(2);
         assert_eq!((secret.as_text(), secret.map.get(..6).unwrap()), ("ab", b"ab\0\0\0\0".as_slice()));

@@ -1,4 +1,6 @@
-//! The words of the EFF's long list (see `data/README.md`): 7,776 of them, in the order of the alphabet.
+//! EFF long word list: 7,776 words in alphabetical order.
+//!
+//! Source: `data/README.md`.
 //!
 //! No word is the beginning of another once the dashes of the four that have one are left out, except that `yo-yo` and
 //! `yoyo` are the same letters. So what was typed with a blank too many or too few still reads in one way.
@@ -32,7 +34,6 @@ impl Word {
         if number < WORDS { Some(Self(number)) } else { None }
     }
 
-    /// Its number.
     #[must_use]
     pub const fn number(self) -> u16 {
         self.0
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_is_the_beginning_of_another() {
+    fn no_word_is_a_prefix_of_another() {
         let mut letters: Vec<String> = LIST.iter().map(|word| word.replace('-', "")).collect();
         letters.sort();
         let clashes: Vec<&String> =
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dash_may_be_left_out() {
+    fn dashes_are_optional() {
         let dashed: Vec<&str> = LIST.iter().copied().filter(|word| word.contains('-')).collect();
         assert_eq!(dashed, ["drop-down", "felt-tip", "t-shirt", "yo-yo"]);
         for word in dashed {

@@ -1,4 +1,4 @@
-//! The key that backups to a backup server are encrypted with, as Proxmox keeps it: a key file without a passphrase.
+//! Encryption key of off-site backups: a Proxmox key file without passphrase.
 //!
 //! Proxmox itself stores whatever JSON it is given, and a fingerprint that does not belong to the key shows only when the
 //! first backup fails. So the fingerprint is computed here from the key itself. Deliberately absent: keys with a
@@ -126,7 +126,7 @@ mod tests {
     const GENUINE: &[u8] = include_bytes!("../tests/backup-key.json");
 
     #[test]
-    fn a_genuine_key_is_known_by_its_own_fingerprint() {
+    fn a_genuine_key_matches_its_fingerprint() {
         let key = BackupKey::parse(GENUINE).unwrap();
         let again = BackupKey::parse(key.to_json().unwrap().expose().as_bytes()).unwrap();
         assert_eq!(again.fingerprint(), key.fingerprint());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_made_is_one_and_never_the_same() {
+    fn generated_keys_are_valid_and_unique() {
         let at: Timestamp = "2026-11-22T12:00:00.123Z".parse().unwrap();
         let [first, second] = [(); 2].map(|()| BackupKey::generate(at).unwrap());
         let again = BackupKey::parse(first.to_json().unwrap().expose().as_bytes()).unwrap();

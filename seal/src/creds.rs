@@ -1,5 +1,6 @@
-//! What is sealed for a storage target: name and password, and for a backup server the key, with the target and medium
-//! that they are for.
+//! Sealed credentials of a storage target.
+//!
+//! They hold user and password, and for a backup server the key, with the target and medium that they are for.
 
 use holdfast_protocol::id::TargetName;
 use holdfast_protocol::secret::Secret;
@@ -28,14 +29,13 @@ pub enum CredsSchema {
 
 /// What credentials are for.
 #[derive(Clone, Copy, Debug)]
-pub struct Meant<'a> {
+pub struct SealContext<'a> {
     /// The target's name.
     pub target: &'a TargetName,
     /// What it is.
     pub medium: &'a Medium,
 }
 
-/// Credentials.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Creds {
@@ -54,12 +54,12 @@ impl Creds {
     /// # Errors
     /// [`OpenError::Value`], by the same rules as on opening.
     pub fn new(
-        meant: Meant<'_>,
+        context: SealContext<'_>,
         user: String,
         password: Secret,
         key: Option<BackupKey>,
     ) -> Result<Self, OpenError> {
-        let (target, medium) = (meant.target.clone(), meant.medium.clone());
+        let (target, medium) = (context.target.clone(), context.medium.clone());
         let creds = Self { schema: CredsSchema::V1, target, medium, user, password, key };
         creds.check()?;
         Ok(creds)
@@ -71,7 +71,6 @@ impl Creds {
         &self.user
     }
 
-    /// With what.
     #[must_use]
     pub const fn password(&self) -> &Secret {
         &self.password
@@ -84,9 +83,6 @@ impl Creds {
     }
 
     /// Seals them for one host.
-    ///
-    /// # Errors
-    /// [`SealError`].
     pub fn seal(&self, to: &HostRecipient) -> Result<Sealed, SealError> {
         let mut plain = Zeroizing::new(Vec::with_capacity(PLAIN_BYTES_MAX * 2));
         serde_json::to_writer(&mut *plain, self).map_err(|error| SealError::Library(Box::new(error)))?;
@@ -97,21 +93,21 @@ impl Creds {
     ///
     /// # Errors
     /// [`OpenError`], at the first reason.
-    pub fn open(sealed: &Sealed, key: &HostKey, meant: Meant<'_>) -> Result<Self, OpenError> {
+    pub fn open(sealed: &Sealed, key: &HostKey, context: SealContext<'_>) -> Result<Self, OpenError> {
         let plain = unwrap(sealed, key)?;
         let creds: Self =
             strict::parse("the sealed credentials", &plain, PLAIN_BYTES_MAX).map_err(OpenError::Form)?;
-        if creds.target != *meant.target {
+        if creds.target != *context.target {
             return Err(OpenError::OtherTarget {
                 inside: creds.target.to_string(),
-                wanted: meant.target.to_string(),
+                wanted: context.target.to_string(),
             });
         }
-        if creds.medium != *meant.medium {
+        if creds.medium != *context.medium {
             return Err(OpenError::OtherMedium {
-                target: meant.target.to_string(),
+                target: context.target.to_string(),
                 inside: creds.medium.to_string(),
-                wanted: meant.medium.to_string(),
+                wanted: context.medium.to_string(),
             });
         }
         creds.check()?;

@@ -1,4 +1,4 @@
-//! Sealed and opened again; and every hostile text with the code of its refusal.
+//! Tests of sealing, opening and refusing credentials.
 
 use std::io::Write as _;
 
@@ -32,8 +32,8 @@ fn password() -> Secret {
 }
 
 fn of_share() -> Creds {
-    let meant = Meant { target: &name("nas1"), medium: &share("nas") };
-    Creds::new(meant, "backup".to_owned(), password(), None).unwrap()
+    let context = SealContext { target: &name("nas1"), medium: &share("nas") };
+    Creds::new(context, "backup".to_owned(), password(), None).unwrap()
 }
 
 /// As anybody can seal anything who knows the public key.
@@ -48,17 +48,17 @@ fn sealed(plain: &[u8], readers: &[&age::x25519::Identity]) -> Sealed {
 }
 
 fn open(sealed: &Sealed, key: &HostKey) -> Result<Creds, OpenError> {
-    Creds::open(sealed, key, Meant { target: &name("nas1"), medium: &share("nas") })
+    Creds::open(sealed, key, SealContext { target: &name("nas1"), medium: &share("nas") })
 }
 
 #[test]
-fn what_is_sealed_is_opened_for_its_own_target_alone() {
+fn credentials_open_for_their_own_target_only() {
     let key = HostKey::parse(HostKey::generate().to_text().expose()).unwrap();
     let sealed = of_share().seal(&key.recipient().unwrap()).unwrap();
     let opened = open(&sealed, &key).unwrap();
     assert_eq!((opened.user(), opened.password().expose()), ("backup", password().expose()));
     for (target, medium) in [("nas2", share("nas")), ("nas1", share("evil")), ("nas1", server())] {
-        let refused = Creds::open(&sealed, &key, Meant { target: &name(target), medium: &medium });
+        let refused = Creds::open(&sealed, &key, SealContext { target: &name(target), medium: &medium });
         assert_eq!(refused.unwrap_err().code(), ErrorCode::SealTarget, "{target} {medium}");
     }
     assert!(!format!("{opened:?} {key:?}").contains("horse"));
@@ -69,32 +69,34 @@ fn what_is_sealed_is_opened_for_its_own_target_alone() {
 fn a_backup_server_gets_the_key_that_was_approved() {
     let key = HostKey::generate();
     let (target, medium) = (name("off1"), server());
-    let meant = Meant { target: &target, medium: &medium };
+    let context = SealContext { target: &target, medium: &medium };
     let backup_key = || Some(BackupKey::parse(KEY_FILE).unwrap());
-    let creds = Creds::new(meant, "pve@pbs!bk".to_owned(), password(), backup_key()).unwrap();
-    let opened = Creds::open(&creds.seal(&key.recipient().unwrap()).unwrap(), &key, meant).unwrap();
+    let creds = Creds::new(context, "pve@pbs!bk".to_owned(), password(), backup_key()).unwrap();
+    let opened = Creds::open(&creds.seal(&key.recipient().unwrap()).unwrap(), &key, context).unwrap();
     assert_eq!(opened.key().unwrap().fingerprint(), BackupKey::parse(KEY_FILE).unwrap().fingerprint());
     let other = serde_json::to_string(&medium).unwrap().replace("52:28", "52:29");
     let other: Medium = serde_json::from_str(&other).unwrap();
     for (medium, backup_key) in [(&other, backup_key()), (&medium, None), (&share("nas"), backup_key())] {
-        let meant = Meant { target: &target, medium };
-        assert!(Creds::new(meant, "u".to_owned(), password(), backup_key).is_err(), "{medium}");
+        let context = SealContext { target: &target, medium };
+        assert!(Creds::new(context, "u".to_owned(), password(), backup_key).is_err(), "{medium}");
     }
     let disk: Medium =
         serde_json::from_value(json!({ "nfs": { "server": "nas", "export": "/srv" } })).unwrap();
-    assert!(Creds::new(Meant { target: &target, medium: &disk }, "u".to_owned(), password(), None).is_err());
+    assert!(
+        Creds::new(SealContext { target: &target, medium: &disk }, "u".to_owned(), password(), None).is_err()
+    );
 }
 
 #[test]
-fn a_user_or_password_that_would_mean_more_is_refused() {
+fn users_and_passwords_with_control_characters_are_refused() {
     let (target, medium) = (name("nas1"), share("nas"));
-    let meant = Meant { target: &target, medium: &medium };
+    let context = SealContext { target: &target, medium: &medium };
     for user in ["", "a b", "a,uid=0", "a\nb", "a%b", &"x".repeat(129)] {
-        assert!(Creds::new(meant, user.to_owned(), password(), None).is_err(), "{user:?}");
+        assert!(Creds::new(context, user.to_owned(), password(), None).is_err(), "{user:?}");
     }
     for word in ["", "a\nb", "a\0", &"x".repeat(257)] {
         let word = Secret::new(word.to_owned());
-        assert!(Creds::new(meant, "u".to_owned(), word, None).is_err());
+        assert!(Creds::new(context, "u".to_owned(), word, None).is_err());
     }
 }
 
@@ -176,7 +178,7 @@ fn every_hostile_file_has_its_code() {
 }
 
 #[test]
-fn an_armoured_or_endless_text_is_no_sealed_one() {
+fn armoured_or_oversized_texts_are_refused() {
     let armoured = "-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n-----END AGE ENCRYPTED FILE-----\n";
     for text in [armoured.to_owned(), STANDARD.encode(armoured), "YWdlLWVuY3J5cHRpb24ub3JnL3Yx".repeat(200)] {
         assert!(Sealed::try_from(text).is_err());

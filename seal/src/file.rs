@@ -1,4 +1,4 @@
-//! The sealed file: an `age` file for exactly one X25519 key, as base64 without line breaks.
+//! Sealed file: `age` for one X25519 key, as base64.
 //!
 //! What comes in: bytes and a public key, or a text and the private one. What goes out: the text, or the bytes in memory
 //! that is wiped. `age` tells who may read a file only by trying, so its header is looked at first: one reader, no
@@ -28,8 +28,7 @@ pub enum SealError {
     /// Too long once sealed.
     #[error("it is too long to be sealed: {PLAIN_BYTES_MAX} bytes with everything in it are the most")]
     TooLong,
-    /// The library.
-    #[error("it could not be sealed: this is a fault of this program or of the machine's randomness")]
+    #[error("sealing failed: this is a bug of this program or a failure of the kernel's randomness")]
     Library(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -37,7 +36,9 @@ pub enum SealError {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// No such file, a cut one, or a changed one.
-    #[error("the sealed credentials are damaged or no age file: seal them anew with `holdfast storage seal`")]
+    #[error(
+        "the sealed credentials are damaged or not an age file: seal them again with `holdfast storage seal`"
+    )]
     Broken,
     /// For a passphrase.
     #[error(
@@ -52,17 +53,17 @@ pub enum OpenError {
     /// For another key.
     #[error(
         "the credentials are sealed for another host's key: compare the recipient with what `agentd storage key` prints here, \
-         and seal them anew"
+         and seal them again"
     )]
     OtherKey,
     /// Of no form that we know.
-    #[error("what was sealed is refused: seal it anew with `holdfast storage seal`")]
+    #[error("the sealed content is refused: seal it again with `holdfast storage seal`")]
     Form(#[source] StrictError),
     /// A value that its type alone could not refuse.
-    #[error("what was sealed is refused: {0}; seal it anew with `holdfast storage seal`")]
+    #[error("the sealed content is refused: {0}; seal it again with `holdfast storage seal`")]
     Value(&'static str),
     /// For another target.
-    #[error("the credentials are meant for target {inside}, not for {wanted}: seal them for this one")]
+    #[error("the credentials are for target {inside}, not {wanted}: seal them for this one")]
     OtherTarget {
         /// The target they name.
         inside: String,
@@ -71,10 +72,9 @@ pub enum OpenError {
     },
     /// For another medium.
     #[error(
-        "the credentials are meant for {inside}, and {target} is {wanted} now: seal them for that, if it is really meant"
+        "the credentials are for {inside}, but {target} is {wanted} now: seal them again if that is intended"
     )]
     OtherMedium {
-        /// The target.
         target: String,
         /// The medium they name.
         inside: String,

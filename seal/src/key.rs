@@ -1,4 +1,6 @@
-//! A host's own key: an `age` X25519 identity. Wiped when dropped, shown by no `Debug`.
+//! Key of a host: an `age` X25519 identity.
+//!
+//! It is wiped when dropped and has no `Debug` output.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,9 +26,6 @@ impl HostKey {
     }
 
     /// Reads one back.
-    ///
-    /// # Errors
-    /// [`NoKey`].
     pub fn parse(text: &str) -> Result<Self, NoKey> {
         Identity::from_str(text.trim()).map(Self).map_err(|_| NoKey)
     }

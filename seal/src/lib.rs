@@ -1,4 +1,4 @@
-//! Secrets that only one host can read.
+//! Secrets sealed for one host.
 //!
 //! ```text
 //! operator's machine:  password, key ─▶ Creds ─▶ seal ─▶ text in the document (the hub stores what it cannot read)
@@ -11,11 +11,11 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`backup_key`] | the key that backups are encrypted with, as Proxmox keeps it |
-//! | [`creds`] | what is sealed for a storage target |
+//! | [`backup_key`] | the encryption key of off-site backups |
+//! | [`creds`] | sealed credentials of a storage target |
 //! | [`file`] | the sealed file itself |
 //! | [`key`] | the host's key |
-//! | [`token`] | a Proxmox token that lies sealed |
+//! | [`token`] | a sealed Proxmox token |
 #![forbid(unsafe_code)]
 
 pub mod backup_key;
@@ -24,6 +24,6 @@ pub mod file;
 pub mod key;
 pub mod token;
 
-pub use creds::{Creds, Meant};
+pub use creds::{Creds, SealContext};
 pub use file::{OpenError, SealError};
 pub use key::{HostKey, NoKey};

@@ -1,4 +1,4 @@
-//! A Proxmox token that lies sealed on the host's disk, and is opened for one piece of work.
+//! Proxmox token, sealed on the disk of its host.
 
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::storage::{HostRecipient, Sealed};
@@ -38,32 +38,23 @@ impl Token {
         Ok(token)
     }
 
-    /// `user@realm!name`.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its secret.
     #[must_use]
     pub const fn secret(&self) -> &Secret {
         &self.secret
     }
 
     /// Seals it for a host.
-    ///
-    /// # Errors
-    /// [`SealError`].
     pub fn seal(&self, to: &HostRecipient) -> Result<Sealed, SealError> {
         let mut plain = Zeroizing::new(Vec::with_capacity(PLAIN_BYTES_MAX));
         serde_json::to_writer(&mut *plain, self).map_err(|error| SealError::Library(Box::new(error)))?;
         wrap(&plain, to)
     }
 
-    /// Opens it.
-    ///
-    /// # Errors
-    /// [`OpenError`].
     pub fn open(sealed: &Sealed, key: &HostKey) -> Result<Self, OpenError> {
         let plain = unwrap(sealed, key)?;
         let token: Self =
@@ -95,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_comes_back_for_its_host_alone() {
+    fn a_token_opens_for_its_host_only() {
         let (key, other) = (HostKey::generate(), HostKey::generate());
         let secret = Secret::new("11111111-2222-3333-4444-555555555555".to_owned());
         let token = Token::new("holdfast@pve!storage".to_owned(), secret).unwrap();

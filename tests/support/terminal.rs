@@ -44,7 +44,11 @@ pub fn typed_by(folder: &Path, line: &str, who: &mut dyn FnMut(&str) -> Option<S
         shown.push_str(&String::from_utf8_lossy(bytes.get(..count).unwrap_or_default()));
         if let Some(answer) = who(&shown[seen..]) {
             seen = shown.len();
-            input.write_all(format!("{answer}\n").as_bytes()).unwrap();
+            let typed = input.write_all(format!("{answer}\n").as_bytes());
+            // A program that has ended reads nothing more; what it showed and how it ended is judged below.
+            if let Err(error) = typed {
+                assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "{error}");
+            }
         }
     }
     let status = child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Which connections a listener keeps when more arrive than it has slots.
+//! Admission of connections when a listener is full.
 //!
 //! In: who arrives and who is here. Out: a slot, a slot in place of another connection, or a refusal. A *member* is a peer
 //! that the listener knows: a guest by its address, a host by its certificate. A *stranger* is known by its [`Origin`] alone.
@@ -24,13 +24,11 @@ pub use slots::{Arrived, Slot, Slots};
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// All together.
     pub total: u32,
     /// Of strangers together.
     pub strangers: u32,
     /// Of one origin's strangers.
     pub each_origin: u32,
-    /// Of one member.
     pub each_member: u32,
     /// Of one member, whatever others do.
     pub reserved: u32,

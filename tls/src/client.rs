@@ -1,4 +1,4 @@
-//! Builds client configurations: one provider, one protocol version, an explicit trust.
+//! TLS client configurations: one provider, one version, explicit trust.
 
 use std::sync::Arc;
 
@@ -44,9 +44,7 @@ pub enum TlsError {
     /// A PEM text that cannot be read.
     #[error("{what} is not PEM: it was cut off or is another file")]
     Pem {
-        /// Which text.
         what: &'static str,
-        /// Why.
         #[source]
         source: rustls::pki_types::pem::Error,
     },
@@ -71,17 +69,11 @@ pub fn provider() -> Arc<CryptoProvider> {
 }
 
 /// A client that shows no certificate.
-///
-/// # Errors
-/// [`TlsError`].
 pub fn client(trust: &Trust) -> Result<ClientConfig, TlsError> {
     Ok(without_sessions(builder(trust)?.with_no_client_auth()))
 }
 
 /// A client that shows its certificate when asked.
-///
-/// # Errors
-/// [`TlsError`].
 pub fn client_with_identity(trust: &Trust, identity: &Identity) -> Result<ClientConfig, TlsError> {
     let chain = certificates("the client's certificate", &identity.chain_pem)?;
     let key = PrivateKeyDer::from_pem_slice(identity.key_pem.expose().as_bytes())

@@ -1,4 +1,4 @@
-//! Whom our clients trust: pinned certificates and keys, or one CA. No client of ours asks the system's store.
+//! TLS clients with pinned trust, and admission and rate limits of listeners.
 //!
 //! What comes in: a [`Trust`], and the client's own [`Identity`] where it has one. What goes out: a
 //! [`rustls::ClientConfig`] with the ring provider, TLS 1.3 alone and no memory of earlier sessions, for `reqwest`'s `tls_backend_preconfigured` or a
@@ -46,7 +46,7 @@ mod tests {
     use super::begins_tls;
 
     #[test]
-    fn a_client_of_tls_begins_with_a_handshake() {
+    fn tls_clients_begin_with_a_handshake() {
         for good in [&[22][..], &[22, 3], &[22, 3, 1, 2, 0, 1], &[22, 3, 3]] {
             assert!(begins_tls(good), "{good:?}");
         }

@@ -1,4 +1,4 @@
-//! Trusts a server whose certificate or public key is pinned, and nobody else.
+//! Trust in pinned certificates or public keys.
 //!
 //! Name, issuer and validity are not looked at, since these certificates are self-signed and made once.
 
@@ -7,14 +7,14 @@ use rustls::Error;
 use rustls::server::ParsedCertificate;
 
 use crate::refusal::Refusal;
-use crate::verifier::{Law, Shown};
+use crate::verifier::{ServerCertificates, TrustRule};
 
 /// One of these certificates or keys.
 #[derive(Debug)]
 pub(crate) struct Pinned(pub PinSet);
 
-impl Law for Pinned {
-    fn judge(&self, shown: &Shown<'_, '_>) -> Result<(), Error> {
+impl TrustRule for Pinned {
+    fn check(&self, shown: &ServerCertificates<'_, '_>) -> Result<(), Error> {
         let spki = ParsedCertificate::try_from(shown.leaf)?.subject_public_key_info();
         if self.0.accepts(shown.leaf, &spki) {
             Ok(())

@@ -1,4 +1,4 @@
-//! Trusts a server that shows the pinned CA in its chain and a certificate of its own made by that CA.
+//! Trust in servers with a certificate of the pinned CA.
 //!
 //! This is how an agent with nothing but an invite, or an operator with nothing but a pin, meets the hub for the first
 //! time: the CA itself comes over the wire and is known by its pin. Showing it is not enough (anybody can); the server's
@@ -11,7 +11,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{Error, RootCertStore};
 
 use crate::refusal::Refusal;
-use crate::verifier::{Law, Shown};
+use crate::verifier::{ServerCertificates, TrustRule};
 
 /// A server of this CA.
 #[derive(Debug)]
@@ -33,9 +33,9 @@ impl PinnedCa {
     }
 }
 
-impl Law for PinnedCa {
-    fn judge(&self, shown: &Shown<'_, '_>) -> Result<(), Error> {
-        let Shown { leaf, intermediates, name, now, algorithms } = shown;
+impl TrustRule for PinnedCa {
+    fn check(&self, shown: &ServerCertificates<'_, '_>) -> Result<(), Error> {
+        let ServerCertificates { leaf, intermediates, name, now, algorithms } = shown;
         let mut roots = RootCertStore::empty();
         roots.add(self.find(intermediates)?.into_owned())?;
         let parsed = ParsedCertificate::try_from(*leaf)?;

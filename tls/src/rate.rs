@@ -1,4 +1,4 @@
-//! How often, or how much, one peer may ask: a bucket that fills again.
+//! Rate limits per peer, as token buckets.
 //!
 //! What comes in: who asks, how much, and the forward clock. What goes out: yes, or the seconds to wait. Buckets are bounded
 //! in number: those that are full again are forgotten, which changes nothing for their owners.
@@ -11,7 +11,6 @@ use std::time::Duration;
 /// Ten thousand guests, each with its address, and room for strangers.
 const BUCKETS_MAX: usize = 20_000;
 
-/// Too often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooOften {
     /// When one request is free again, rounded up.
@@ -37,9 +36,6 @@ impl<K: Eq + Hash> Rates<K> {
     }
 
     /// Takes one request from `who`'s bucket.
-    ///
-    /// # Errors
-    /// [`TooOften`].
     pub fn take(&self, who: K, now: Duration) -> Result<(), TooOften> {
         self.take_many(who, 1, now)
     }
@@ -82,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_who_asks_too_often_waits_and_slows_nobody_else() {
+    fn rate_limits_are_per_peer() {
         let rates = Rates::per_minute(60);
         let start = Duration::from_secs(1000);
         for _ in 0..60 {
@@ -97,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_are_taken_whole_or_not_at_all() {
+    fn several_units_are_taken_together_or_not_at_all() {
         let rates = Rates::per_minute(60);
         let start = Duration::from_secs(1000);
         rates.take_many("loud", 50, start).unwrap();
@@ -108,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_names_does_not_grow_without_bound() {
+    fn the_number_of_buckets_is_bounded() {
         let rates = Rates::per_minute(60);
         for name in 0..BUCKETS_MAX {
             rates.take(name, Duration::ZERO).unwrap();

@@ -1,4 +1,4 @@
-//! Why a server is not the one that is pinned, and how to find that again in a client's error.
+//! Refusals of servers that are not pinned, found inside client errors.
 
 use std::error::Error as StdError;
 use std::io;
@@ -13,7 +13,7 @@ use rustls::{CertificateError, Error, OtherError};
 pub enum Refusal {
     /// Its certificate is not one of the pinned.
     #[error(
-        "the server shows {spki} ({leaf}), which is not pinned: either its key was changed, then pin the new one after checking it on the box itself, or somebody stands in between"
+        "the server shows {spki} ({leaf}), which is not pinned: either its key was changed: check it on the host itself, then pin the new one; or the connection is intercepted"
     )]
     NotPinned {
         /// The pin of what it showed.
@@ -23,7 +23,7 @@ pub enum Refusal {
     },
     /// The pinned CA is not in its chain.
     #[error(
-        "the server does not show the pinned CA (it shows {}): check the pin with whoever runs the hub", list(.shown)
+        "the server does not present the pinned CA (it presents {}): check the pin with the operator of the hub", list(.shown)
     )]
     CaNotShown {
         /// The pins of what it showed beside its own certificate.

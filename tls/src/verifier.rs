@@ -1,6 +1,6 @@
-//! A server verifier by a law of ours.
+//! Server verifier with a trust rule of ours.
 //!
-//! What comes in: a [`Law`], which judges the certificates. What goes out: the verifier rustls asks. Whatever the law,
+//! What comes in: a [`TrustRule`], which judges the certificates. What goes out: the verifier rustls asks. Whatever the law,
 //! possession of the key is proved: the handshake's signature is checked here by the provider, and no law can skip it.
 
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 /// What a server shows of itself, and what it was asked for as.
-pub(crate) struct Shown<'a, 'c> {
+pub(crate) struct ServerCertificates<'a, 'c> {
     pub leaf: &'a CertificateDer<'c>,
     pub intermediates: &'a [CertificateDer<'c>],
     pub name: &'a ServerName<'a>,
@@ -20,24 +20,24 @@ pub(crate) struct Shown<'a, 'c> {
 }
 
 /// Whom to trust.
-pub(crate) trait Law: Debug + Send + Sync {
+pub(crate) trait TrustRule: Debug + Send + Sync {
     /// Refuses a server that is not to be trusted.
-    fn judge(&self, shown: &Shown<'_, '_>) -> Result<(), Error>;
+    fn check(&self, shown: &ServerCertificates<'_, '_>) -> Result<(), Error>;
 }
 
 #[derive(Debug)]
 pub(crate) struct Verifier<L> {
-    law: L,
+    rule: L,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl<L: Law> Verifier<L> {
-    pub(crate) const fn new(law: L, algorithms: WebPkiSupportedAlgorithms) -> Self {
-        Self { law, algorithms }
+impl<L: TrustRule> Verifier<L> {
+    pub(crate) const fn new(rule: L, algorithms: WebPkiSupportedAlgorithms) -> Self {
+        Self { rule, algorithms }
     }
 }
 
-impl<L: Law> ServerCertVerifier for Verifier<L> {
+impl<L: TrustRule> ServerCertVerifier for Verifier<L> {
     fn verify_server_cert(
         &self,
         leaf: &CertificateDer<'_>,
@@ -46,8 +46,8 @@ impl<L: Law> ServerCertVerifier for Verifier<L> {
         _ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let shown = Shown { leaf, intermediates, name, now, algorithms: &self.algorithms };
-        self.law.judge(&shown).map(|()| ServerCertVerified::assertion())
+        let shown = ServerCertificates { leaf, intermediates, name, now, algorithms: &self.algorithms };
+        self.rule.check(&shown).map(|()| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

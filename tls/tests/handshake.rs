@@ -1,4 +1,4 @@
-//! Real handshakes in memory: who is let through, who is refused, and that the refusal is found again.
+//! Tests of handshakes in memory: accepted and refused servers.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::io;
@@ -154,7 +154,7 @@ fn a_server_of_the_pinned_ca_is_accepted_for_its_own_name() {
 }
 
 #[test]
-fn showing_the_pinned_ca_is_not_enough() {
+fn presenting_the_pinned_ca_is_not_enough() {
     let (ca, mallory) = (ca(), ca());
     let trust = Trust::CaPin(Pin::of(PinKind::Leaf, ca.der()));
     let forged = leaf(&mallory, |_| ());
@@ -229,7 +229,7 @@ fn an_identity_is_shown_to_a_server_that_asks() {
 }
 
 #[test]
-fn no_client_of_ours_keeps_a_session() {
+fn clients_keep_no_sessions() {
     let ca = ca();
     let leaf = leaf(&ca, |_| {});
     // It gives tickets to everybody, as the library does unless it is told not to.
@@ -247,7 +247,7 @@ fn no_client_of_ours_keeps_a_session() {
 
 /// Each as the hub's own certificate, made by the right CA. N1 and N4 of the catalogue: nothing was sent to any of them.
 #[test]
-fn what_is_no_servers_certificate_is_refused_however_the_ca_is_known() {
+fn client_certificates_are_refused_as_server_certificates() {
     let (hub, mallory) = (ca(), ca());
     let with = |change: fn(&mut CertificateParams)| leaf(&hub, change);
     let critical = |params: &mut CertificateParams| {

@@ -166,6 +166,14 @@ pub fn same(wanted: &SeenHost, own: &SeenHost) -> Result<(), NotHere> {
 /// # Errors
 /// [`NotHere`], at the first reason.
 pub fn timely(payload: &Payload, here: &Here) -> Result<(), NotHere> {
+    timely_until(payload, here, payload.expires_at.at())
+}
+
+/// Judges a payload that may have its effect until `end`, whenever it says that it ends.
+///
+/// # Errors
+/// [`NotHere`], at the first reason.
+pub fn timely_until(payload: &Payload, here: &Here, end: Timestamp) -> Result<(), NotHere> {
     if payload.host_id != here.host {
         return Err(NotHere::Host { wanted: payload.host_id, here: here.host });
     }
@@ -178,7 +186,7 @@ pub fn timely(payload: &Payload, here: &Here) -> Result<(), NotHere> {
     if here.now < payload.not_before.at() {
         return Err(NotHere::NotYet(payload.not_before));
     }
-    if here.now >= payload.expires_at.at() {
+    if here.now >= end {
         return Err(NotHere::Expired(payload.expires_at));
     }
     Ok(())

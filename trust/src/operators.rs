@@ -84,6 +84,15 @@ pub enum LineError {
     Twice,
 }
 
+impl Holder {
+    fn may(&self, namespace: Namespace, at: Timestamp) -> bool {
+        let purpose =
+            self.namespaces.as_ref().is_none_or(|all| all.iter().any(|one| one == namespace.as_str()));
+        let time = self.after.is_none_or(|after| at >= after) && self.before.is_none_or(|before| at < before);
+        purpose && time
+    }
+}
+
 impl Operators {
     /// Reads a file, whole or not at all.
     ///
@@ -120,17 +129,20 @@ impl Operators {
         self.0.iter().map(|holder| &holder.name).collect::<std::collections::BTreeSet<_>>().len()
     }
 
+    /// How many different people hold a key that may sign for a purpose at a time.
+    #[must_use]
+    pub fn able(&self, namespace: Namespace, at: Timestamp) -> usize {
+        let able = self.0.iter().filter(|holder| holder.may(namespace, at)).map(|holder| &holder.name);
+        able.collect::<std::collections::BTreeSet<_>>().len()
+    }
+
     /// Whether a key may sign for a purpose at a time.
     #[must_use]
     pub fn standing(&self, key: &OperatorKey, namespace: Namespace, at: Timestamp) -> Standing<'_> {
         let Some(holder) = self.0.iter().find(|holder| holder.key == *key) else {
             return Standing::Unknown;
         };
-        let purpose =
-            holder.namespaces.as_ref().is_none_or(|all| all.iter().any(|one| one == namespace.as_str()));
-        let time =
-            holder.after.is_none_or(|after| at >= after) && holder.before.is_none_or(|before| at < before);
-        if purpose && time { Standing::May(&holder.name) } else { Standing::MayNot(&holder.name) }
+        if holder.may(namespace, at) { Standing::May(&holder.name) } else { Standing::MayNot(&holder.name) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! How many operators each verb needs, how long it waits, how often a day it may happen.
 //!
-//! In: TOML laid down by root beside the operators file; a verb that it does not name has [`Rule::first`], and what it
-//! does not say of backups and growth is as in [`BackupLimits`] and [`GrowthLimits`]. The number of a policy never falls: an older one is refused like an older document. Deliberately absent: who the operators are.
+//! In: TOML laid down by root beside the operators file; a verb that it does not name has [`Rule::first`], by which one
+//! person alone changes who may sign only after a day ([`Policy::rule_for`]); and what it does not say of backups and growth is as in [`BackupLimits`] and [`GrowthLimits`]. The number of a policy never falls: an older one is refused like an older document. Deliberately absent: who the operators are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +19,9 @@ pub const BYTES_MAX: usize = 16 * 1024;
 
 /// A destroying job lies open this long, for whoever wants to cancel it.
 pub const DELAY_S: u32 = 600;
+
+/// What one person alone changes of who may sign, where another could have signed too, lies open this long.
+pub const ALONE_DELAY_S: u32 = 24 * 3_600;
 
 /// What may be destroyed in a day unless the policy says otherwise.
 pub const PER_DAY: u32 = 10;
@@ -70,6 +73,25 @@ impl Rule {
             | Verb::WithdrawRestore => Self::default(),
         }
     }
+}
+
+/// Which way a job was accepted: what its end binds follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// By the rule as it stands: its delay is over before the job ends.
+    Rule,
+    /// By one person where two could have signed: it waits for [`ALONE_DELAY_S`], which is as long as a job may live,
+    /// so its end binds only when it is taken.
+    Alone,
+}
+
+/// Who signed, of those who could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quorum {
+    /// So many different people signed.
+    pub signed: usize,
+    /// So many different people hold a key that may sign now.
+    pub able: usize,
 }
 
 /// The rules of a box.
@@ -205,6 +227,18 @@ impl Policy {
     #[must_use]
     pub fn rule(&self, verb: Verb) -> Rule {
         self.rules.get(&verb).cloned().unwrap_or_else(|| Rule::first(verb))
+    }
+
+    /// The rule for a job by who signed it. A change of who may sign, which the policy does not name, waits longer when
+    /// one person signed alone and another could have signed too: time for the other to cancel it.
+    #[must_use]
+    pub fn rule_for(&self, verb: Verb, quorum: Quorum) -> (Rule, Lane) {
+        let rule = self.rule(verb);
+        let alone = verb == Verb::PolicyUpdate
+            && !self.rules.contains_key(&verb)
+            && quorum.able >= 2
+            && quorum.signed < 2;
+        if alone { (Rule { delay_s: ALONE_DELAY_S, ..rule }, Lane::Alone) } else { (rule, Lane::Rule) }
     }
 }
 

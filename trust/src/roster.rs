@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use crate::operators::{Operators, Standing};
-use crate::policy::{Policy, Rule};
+use crate::policy::{Lane, Policy, Quorum, Rule};
 use crate::signature::{self, Namespace, SignatureError};
 
 /// Operators and policy of one box.
@@ -28,6 +28,7 @@ pub struct Accepted {
     digest: [u8; 32],
     signers: BTreeSet<OperatorName>,
     rule: Rule,
+    lane: Lane,
 }
 
 impl Accepted {
@@ -53,6 +54,12 @@ impl Accepted {
     #[must_use]
     pub const fn rule(&self) -> &Rule {
         &self.rule
+    }
+
+    /// Which way it was accepted.
+    #[must_use]
+    pub const fn lane(&self) -> Lane {
+        self.lane
     }
 }
 
@@ -139,7 +146,8 @@ impl Roster {
         }
         let payload = Payload::parse(&job.payload)?;
         let verb = payload.act.verb();
-        let rule = self.policy.rule(verb);
+        let able = self.operators.able(Namespace::Job, at);
+        let (rule, lane) = self.policy.rule_for(verb, Quorum { signed: signers.len(), able });
         let may = |name: &OperatorName| rule.signers.is_empty() || rule.signers.contains(name);
         if let Some(name) = signers.iter().find(|name| !may(name)) {
             return Err(Refused::NotTheirs { name: name.clone(), verb });
@@ -148,6 +156,6 @@ impl Roster {
         if signers.len() < usize::from(rule.signatures) {
             return Err(Refused::Missing { verb, needed: rule.signatures, given: signers.len() });
         }
-        Ok(Accepted { payload, digest: Sha256::digest(&job.payload).into(), signers, rule })
+        Ok(Accepted { payload, digest: Sha256::digest(&job.payload).into(), signers, rule, lane })
     }
 }

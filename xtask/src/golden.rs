@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
-use holdfast_golden::{Build, Built, Existing, Kept, Packing, Wanted};
+use holdfast_golden::{BaseCache, Build, Built, OnConflict, Packing, VersionChoice};
 use holdfast_protocol::golden::GoldenContents;
 use holdfast_protocol::id::GoldenVersion;
 
@@ -118,9 +118,9 @@ pub fn made_of(recipe: &Path, image: Image, options: &BuildOptions) -> Result<Bu
         out: &options.out,
         work: &work,
         contents,
-        version: Wanted::This(options.version.clone()),
-        existing: Existing::Replaced,
-        kept: if options.fresh { Kept::Renewed } else { Kept::Used },
+        version: VersionChoice::Exact(options.version.clone()),
+        existing: OnConflict::Replace,
+        base_cache: if options.fresh { BaseCache::Renew } else { BaseCache::Reuse },
         packing: Packing::Quick,
         now_s: std::time::UNIX_EPOCH.elapsed()?.as_secs(),
     };

@@ -8,7 +8,7 @@
 //! measured.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use e2e::stage::Golden;
@@ -21,12 +21,16 @@ use crate::{ci, packages};
 /// What the guest has beyond what every golden has: the database, and a program for containers that no registry is needed for.
 const MORE: [&str; 2] = ["busybox-static", "postgresql"];
 
+/// In bytes: the disk of the suite (`tests/e2e/tests/it/stacks/disk.rs`), and the golden image with what it is made of.
+const ROOM: u64 = 20 << 30;
+
 /// Builds what is needed and tells the story.
 pub fn run() -> Result<()> {
     ensure!(packages::is_root(), "a guest is booted by root alone");
     packages::prepare(packages::Purpose::Ci)?;
     let folder = target().join("stacks");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    enough_room(&folder)?;
     let programs = build::for_tests()?;
     println!("building the golden image (Debian with PostgreSQL and Docker) …");
     let recipe = recipe()?;
@@ -54,6 +58,27 @@ pub fn run() -> Result<()> {
     ci::run_tests("package(e2e) and test(/^stacks::/)", &["--no-capture".to_owned()], env)
 }
 
+/// Refuses before anything is built, since the golden image alone takes minutes. What an earlier run left is made anew.
+fn enough_room(folder: &Path) -> Result<()> {
+    let space = rustix::fs::statvfs(folder)
+        .with_context(|| format!("cannot ask for the room in {}", folder.display()))?;
+    let left = std::fs::metadata(folder.join("disk.img")).map_or(0, |earlier| earlier.len());
+    check_room(folder, space.f_bavail.saturating_mul(space.f_frsize).saturating_add(left))
+}
+
+fn check_room(folder: &Path, free: u64) -> Result<()> {
+    let gib = |bytes: u64| bytes >> 30;
+    ensure!(
+        free >= ROOM,
+        "{} has {} GiB free and this suite needs {}: nothing was built. Free some, or put `target` elsewhere with \
+         CARGO_TARGET_DIR",
+        folder.display(),
+        gib(free),
+        gib(ROOM)
+    );
+    Ok(())
+}
+
 /// The shipped recipe with more packages, in a folder of its own.
 pub fn recipe() -> Result<PathBuf> {
     let folder = target().join("stacks/recipe");
@@ -74,4 +99,16 @@ pub fn recipe() -> Result<PathBuf> {
     }
     std::fs::write(folder.join("recipe.toml"), recipe.to_string()).context("cannot write the recipe")?;
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_short_of_room_is_told_how_much_is_needed() {
+        let told = check_room(Path::new("target/stacks"), 7 << 30).unwrap_err().to_string();
+        assert!(told.contains("7 GiB free") && told.contains("needs 20"), "{told}");
+        assert!(check_room(Path::new("target/stacks"), ROOM).is_ok());
+    }
 }

@@ -1,4 +1,6 @@
-//! `agentd enroll`: makes this box known to a hub, by an invite or by knocking, or puts it in a lost one's place.
+//! `agentd enroll`: enrollment at a hub.
+//!
+//! By an invite, by an enrollment request that an operator approves, or as the successor of a lost host.
 //!
 //! The key is on the disk before the hub hears of it, so a command that was cut off is simply run again: the hub knows
 //! the key and answers the same.
@@ -311,7 +313,7 @@ async fn knock(
     let request = KnockRequest { csr_pem: key.csr_pem()?, says };
     eprintln!("This box's key is {}", key.fingerprint());
     eprintln!(
-        "Compare it with `holdfast host knocks` and approve it there. Ctrl-C stops the waiting; run the"
+        "Compare it with `holdfast host requests` and approve it there. Ctrl-C stops the waiting; run the"
     );
     eprintln!("same command again to go on.");
     let mut failures = 0;

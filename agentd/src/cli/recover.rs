@@ -1,5 +1,6 @@
-//! `agentd recover`: opens an escrow file with the recovery code from the sheet, without a hub and without this box's own
-//! records. The agent need not run, nor be set up.
+//! `agentd recover`: an escrow file, opened with a recovery code.
+//!
+//! It needs no hub and none of this host's own records. The agent need not run, nor be set up.
 //!
 //! With `--to` the key file is written, as Proxmox takes it. Without it the code is only tried: a drill. The words are read
 //! from the terminal alone, not shown, and never from arguments, environment or a pipe. What is wrong with them is told
@@ -10,7 +11,7 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use holdfast_recovery::escrow::{Escrow, EscrowFile, FILE_BYTES_MAX, OpenError, Wanted};
+use holdfast_recovery::escrow::{Escrow, EscrowFile, Expected, FILE_BYTES_MAX, OpenError};
 
 use super::terminal::Terminal;
 use super::typing::{self, TypingFailed};
@@ -89,7 +90,7 @@ pub fn run(arguments: &RecoverArguments) -> Result<(), RecoverError> {
         return Err(RecoverError::Unwritten { path: path.to_owned(), source });
     }
     let mut terminal = Terminal::open().map_err(TypingFailed::Terminal)?;
-    let escrow = typing::open(&file, Wanted::WhateverItIs, &mut terminal)??;
+    let escrow = typing::open(&file, Expected::Any, &mut terminal)??;
     drop(terminal);
     let context = escrow.context();
     println!("The code opens the file.");

@@ -1,4 +1,6 @@
-//! A recovery code, asked for at the terminal: what is wrong with it is told before anything slow is done.
+//! Prompts for a recovery code at the terminal.
+//!
+//! Mistakes are reported before anything slow is done.
 //!
 //! What comes in: the terminal. What goes out: a code, or a wrapped key that it opened. There is no lock-out, only a pause
 //! that grows after a code that does not open the file. Words are shown in one case alone: what was probably meant by a
@@ -10,10 +12,10 @@ use std::time::Duration;
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::checksum::PLACES;
 use holdfast_recovery::code::ReadError;
-use holdfast_recovery::escrow::{Escrow, EscrowFile, OpenError, Wanted};
+use holdfast_recovery::escrow::{Escrow, EscrowFile, Expected, OpenError};
 use holdfast_recovery::locked::Locked;
-use holdfast_recovery::meant::Place;
-use holdfast_recovery::typed::{Mismatch, TYPED_BYTES_MAX, TypingError};
+use holdfast_recovery::parse::{Mismatch, TYPED_BYTES_MAX, TypingError};
+use holdfast_recovery::suggest::Position;
 
 use super::terminal::{Line, Terminal};
 
@@ -54,12 +56,12 @@ impl TypingFailed {
 /// [`TypingFailed`].
 pub fn open(
     file: &EscrowFile,
-    wanted: Wanted<'_>,
+    wanted: Expected<'_>,
     terminal: &mut Terminal,
 ) -> Result<Result<Escrow, OpenError>, TypingFailed> {
     let mut pause = PAUSE;
     loop {
-        let code = ask(terminal, &|mismatch| file.wrong_place(mismatch))?;
+        let code = ask(terminal, &|mismatch| file.wrong_position(mismatch))?;
         match file.open(&code, wanted) {
             Err(error @ OpenError::Code) => {
                 terminal.say(&format!("{error}\n")).map_err(TypingFailed::Terminal)?;
@@ -78,7 +80,7 @@ pub fn open(
 /// [`TypingFailed`].
 pub fn ask(
     terminal: &mut Terminal,
-    locate: &dyn Fn(&Mismatch) -> Option<Place>,
+    locate: &dyn Fn(&Mismatch) -> Option<Position>,
 ) -> Result<RecoveryCode, TypingFailed> {
     let mut typed = Locked::with_capacity(2 * TYPED_BYTES_MAX).map_err(TypingFailed::Terminal)?;
     let mut question = "The eleven words (not shown): ".to_owned();
@@ -107,20 +109,24 @@ pub fn ask(
 }
 
 /// What is wrong, and what was probably meant. For the terminal alone.
-fn told(slip: &TypingError, locate: &dyn Fn(&Mismatch) -> Option<Place>) -> String {
+fn told(slip: &TypingError, locate: &dyn Fn(&Mismatch) -> Option<Position>) -> String {
     let mut text = format!("{slip}\n");
     match slip {
         TypingError::Unknown(slips) => {
             for slip in slips {
-                let meant: Vec<&str> = slip.meant().collect();
-                if !meant.is_empty() {
-                    text += &format!("  word {}: did you mean {}?\n", slip.place.number(), meant.join(", "));
+                let suggestions: Vec<&str> = slip.suggestions().collect();
+                if !suggestions.is_empty() {
+                    text += &format!(
+                        "  word {}: did you mean {}?\n",
+                        slip.position.number(),
+                        suggestions.join(", ")
+                    );
                 }
             }
         }
         TypingError::Mismatch(mismatch) => {
-            if let Some(place) = locate(mismatch) {
-                return format!("word {} is wrong: compare it with the sheet\n", place.number());
+            if let Some(position) = locate(mismatch) {
+                return format!("word {} is wrong: compare it with the sheet\n", position.number());
             }
             for repair in mismatch.repairs() {
                 text += &format!("  perhaps {repair}\n");

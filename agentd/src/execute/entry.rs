@@ -1,4 +1,6 @@
-//! Does one thing to one entry of Proxmox: opens what is sealed, makes the call, forgets it all.
+//! Changes of Proxmox storage entries that need sealed credentials.
+//!
+//! Opens what is sealed, makes the call, wipes both.
 //!
 //! What comes in: a warrant, and what the plan decided. What goes out: what became of it. The token and the credentials are
 //! opened here and nowhere else, live as long as this call, and are wiped with it. Deliberately absent: deciding, looking
@@ -13,7 +15,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::TargetName;
 use holdfast_protocol::strict::chain;
 use holdfast_seal::token::Token;
-use holdfast_seal::{Creds, HostKey, Meant, OpenError};
+use holdfast_seal::{Creds, HostKey, OpenError, SealContext};
 
 use crate::gate::entry::EntryWarrant;
 use crate::plan::owed::EntryDeed;
@@ -93,7 +95,7 @@ async fn attempt(keeper: &Keeper, warrant: &EntryWarrant, deed: EntryDeed) -> En
 /// The credentials first: those that are refused open no token.
 fn opened(keeper: &Keeper, warrant: &EntryWarrant) -> Result<(Token, Option<Creds>), Unopened> {
     let approval = warrant.approval();
-    let meant = Meant { target: &approval.name, medium: &approval.medium };
+    let meant = SealContext { target: &approval.name, medium: &approval.medium };
     let creds = warrant.creds().map(|sealed| Creds::open(sealed, &keeper.key, meant)).transpose();
     let creds = creds.map_err(Unopened::Creds)?;
     let sealed = sealed_token::read(&keeper.token)?;

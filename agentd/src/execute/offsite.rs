@@ -9,7 +9,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::strict::chain;
-use holdfast_seal::{Creds, HostKey, Meant};
+use holdfast_seal::{Creds, HostKey, SealContext};
 
 use crate::gate::offsite::ServerWarrant;
 use crate::model::offsite::{Looked, VerifyTask};
@@ -60,7 +60,7 @@ pub async fn ask(asker: Asker, warrant: ServerWarrant, question: Question) -> An
 
 async fn attempt(asker: &Asker, warrant: &ServerWarrant, question: Question) -> Answer {
     let approval = warrant.approval();
-    let meant = Meant { target: &approval.name, medium: &approval.medium };
+    let meant = SealContext { target: &approval.name, medium: &approval.medium };
     let creds = match Creds::open(warrant.creds(), &asker.key, meant) {
         Ok(creds) => creds,
         Err(error) => return Answer::Silent(error.code(), chain(&error)),

@@ -65,7 +65,7 @@ pub async fn perform(helper: &Helper, mounts: &Mounts, order: Order) -> Outcome 
 
 fn refused(error: &HelperError) -> Outcome {
     match error {
-        HelperError::Refused { code, says } => Outcome::Refused(code.clone(), says.clone()),
+        HelperError::Refused { code, message } => Outcome::Refused(code.clone(), message.clone()),
         other => Outcome::Refused("E_HELPER".to_owned(), chain(other)),
     }
 }

@@ -105,7 +105,7 @@ pub struct HelperRefusal {
     /// Stable, such as `E_DEVICE_ABSENT`.
     pub code: String,
     /// One sentence.
-    pub says: String,
+    pub message: String,
 }
 
 /// Why there is no answer.
@@ -152,18 +152,18 @@ pub enum HelperError {
     #[error("no golden was built: {0}")]
     Unbuilt(String),
     /// The helper said no.
-    #[error("the helper refuses ({code}): {says}")]
+    #[error("the helper refuses ({code}): {message}")]
     Refused {
         /// Its code.
         code: String,
         /// Its sentence.
-        says: String,
+        message: String,
     },
 }
 
 impl From<HelperRefusal> for HelperError {
-    fn from(HelperRefusal { code, says }: HelperRefusal) -> Self {
-        Self::Refused { code, says }
+    fn from(HelperRefusal { code, message }: HelperRefusal) -> Self {
+        Self::Refused { code, message }
     }
 }
 
@@ -283,8 +283,8 @@ fn parse<T: DeserializeOwned>(verb: &str, answer: &[u8]) -> Result<T, HelperErro
     if ok && same {
         return serde_json::from_value(rest).map_err(HelperError::Form);
     }
-    let HelperRefusal { code, says } = serde_json::from_value(rest).map_err(HelperError::Form)?;
-    Err(HelperError::Refused { code, says })
+    let HelperRefusal { code, message } = serde_json::from_value(rest).map_err(HelperError::Form)?;
+    Err(HelperError::Refused { code, message })
 }
 
 #[cfg(test)]
@@ -322,7 +322,7 @@ mod tests {
     async fn an_answer_is_read_as_it_is_meant() {
         let answer = br#"{"ok":true,"verb":"status","targets":[
             {"target":"usb1","mounted":true,"device":"/dev/sdb1"},
-            {"target":"usb2","mounted":false,"refusal":{"code":"E_DEVICE_ABSENT","says":"gone"}}],"foreign":["/mnt/holdfast/x"]}"#;
+            {"target":"usb2","mounted":false,"refusal":{"code":"E_DEVICE_ABSENT","message":"gone"}}],"foreign":["/mnt/holdfast/x"]}"#;
         let (status, asked) = answered(answer.to_vec()).await;
         let status = status.unwrap();
         assert_eq!(asked, r#"{"verb":"status"}"#);
@@ -332,7 +332,7 @@ mod tests {
         );
         assert!(status.targets[0].mounted);
         assert_eq!(status.targets[1].refusal.as_ref().unwrap().code, "E_DEVICE_ABSENT");
-        let (refused, _) = answered(br#"{"ok":false,"code":"E_PEER","says":"not you"}"#.to_vec()).await;
+        let (refused, _) = answered(br#"{"ok":false,"code":"E_PEER","message":"not you"}"#.to_vec()).await;
         assert!(matches!(refused, Err(HelperError::Refused { code, .. }) if code == "E_PEER"));
     }
 

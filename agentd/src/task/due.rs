@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::turns::{Begin, Origin};
 use crate::execute::Ports;
 use crate::execute::failpoint::{Moment, Point, Side, pass};
-use crate::gate::order::{TurnedAway, again};
+use crate::gate::order::{TurnedAway, when_due};
 use crate::plan::Inputs;
 use crate::plan::ordered::{Turn, turn};
 use crate::port::store::job::{DueJob, Settled, TakeError};
@@ -76,7 +76,7 @@ async fn check(
         Err(error) => return Ok(Err(TurnedAway::Refused(error.into()))),
     };
     let here = Here { host, epoch: standing.epoch, now, latest: standing.latest };
-    Ok(again(&due.signed, &roster, &here))
+    Ok(when_due(&due.signed, due.due_at, &roster, &here))
 }
 
 async fn fail(ports: &Ports, id: JobId, problem: &Problem, now: Timestamp) -> Result<(), StoreError> {

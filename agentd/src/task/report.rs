@@ -22,7 +22,7 @@ use crate::gate::only_copy::lies_on;
 use crate::model::record::VolumeId;
 use crate::model::storage::{Looked, StorageView};
 use crate::model::view::View;
-use crate::plan::report::long_under_way;
+use crate::plan::report::{long_under_way, pending_rosters};
 use crate::plan::{escrow, left};
 use crate::port::clock::Clock;
 use crate::port::handover::HandOverFolder;
@@ -167,6 +167,7 @@ impl ReportTask {
             }
             None => (None, None),
         };
+        let jobs = self.store.job_reports().await?;
         let (codes, targets) = (self.store.escrow().await?, self.store.storage_targets().await?);
         let now = self.clock.now();
         let codes = escrow::problems(&codes, &targets, now);
@@ -180,6 +181,7 @@ impl ReportTask {
                 .chain(&storage.problems)
                 .chain(&codes)
                 .chain(&long_under_way(&operations, now))
+                .chain(&pending_rosters(&jobs))
                 .chain(&self.way_back().await?)
                 .cloned()
                 .collect(),
@@ -194,7 +196,7 @@ impl ReportTask {
             operations: Some(operations),
             waiting,
             trust: Some(self.store.trust_section().await?),
-            jobs: Some(self.store.job_reports().await?),
+            jobs: Some(jobs),
             storage: (storage.looked == Looked::Yes).then(|| storage.targets.clone()),
         })
     }

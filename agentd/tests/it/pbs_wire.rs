@@ -18,7 +18,7 @@ use holdfast_protocol::secret::Secret;
 use holdfast_protocol::storage::Medium;
 use holdfast_protocol::storage::report::PrunedBy;
 use holdfast_seal::backup_key::BackupKey;
-use holdfast_seal::{Creds, Meant};
+use holdfast_seal::{Creds, SealContext};
 use serde_json::{Value, json};
 
 const SECRET: &str = "11111111-2222-3333-4444-555555555555";
@@ -65,7 +65,7 @@ fn medium(datastore: &str, namespace: Option<&str>) -> Medium {
 
 fn server(datastore: &str, namespace: Option<&str>) -> (BackupServer, Arc<Recorded>) {
     let (medium, target) = (medium(datastore, namespace), "off1".parse().unwrap());
-    let meant = Meant { target: &target, medium: &medium };
+    let meant = SealContext { target: &target, medium: &medium };
     let key = Some(BackupKey::parse(KEY_FILE).unwrap());
     let creds = Creds::new(meant, "pve@pbs!bk".to_owned(), Secret::new(SECRET.to_owned()), key).unwrap();
     let recorded = Arc::new(Recorded::default());

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use holdfast_protocol::job::HostEpoch;
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{CodeNumber, Context, Escrow};
-use holdfast_recovery::sheet::says;
+use holdfast_recovery::sheet::text;
 use holdfast_recovery::word::Word;
 use holdfast_seal::backup_key::BackupKey;
 
@@ -58,7 +58,7 @@ fn folder() -> tempfile::TempDir {
 
 /// The command as the sheet prints it.
 fn printed() -> String {
-    let steps = says::steps_with(CodeNumber::try_from(2).unwrap());
+    let steps = text::steps_with(CodeNumber::try_from(2).unwrap());
     let command = steps.into_iter().flat_map(|step| step.commands).find(|line| line.starts_with("agentd "));
     format!("PATH=bin:$PATH; {}", command.unwrap())
 }
@@ -75,7 +75,7 @@ fn with_slips_on_the_way_the_printed_command_gives_the_key() {
     for told in [
         "word 3 is not in the list of words: type it as on the sheet",
         "word 3: did you mean zoology",
-        "perhaps words 1 and 2 in each other's place",
+        "perhaps words 1 and 2 swapped",
         "host         box1 (customer acme, epoch 3)",
         "sheet        2, made on 2026-11-22T13:00:00Z",
         "fingerprint  52:28:ea:c0:39:82:5d:0f:",
@@ -126,7 +126,7 @@ fn what_cannot_be_done_is_said_before_anything_is_typed() {
     fs::write(folder.path().join("long.age"), good.repeat(5)).unwrap();
     for (arguments, code, says) in [
         (&["--from", "gone.age"][..], 66, "gone.age cannot be read"),
-        (&["--from", "broken.age"], 65, "the escrow file is damaged or no age file"),
+        (&["--from", "broken.age"], 65, "the escrow file is damaged, or not an ASCII"),
         (&["--from", "long.age"], 65, "longer than 4096 bytes"),
         (&["--from", "escrow-2.age", "--to", "there.json"], 73, "there.json cannot be made"),
         (&["--from", "escrow-2.age"], 74, "the words are typed at a terminal, and there is none"),

@@ -1,4 +1,4 @@
-//! What the host agent decides, as pure functions over data.
+//! Decisions of the host agent, as pure functions over data.
 //!
 //! ```text
 //! observed, records, document, policy ──▶ plan ──▶ gate ──▶ operation (spec, steps, journal events)

@@ -3,7 +3,8 @@
 //! A controller says hello every few minutes, nearly always in the same words. Writing each would cost a sync of the disk,
 //! and telling each would send the whole list of guests to the hub. So a hello that repeats the last one only moves a
 //! time in memory; whoever reads the guests' records finds it there, in steps of a quarter of an hour. It is written
-//! again after an hour, so a crash makes a controller look unheard for so long at most, until its next hello.
+//! again after an hour, so a crash makes a controller look unheard for so long at most, until its next hello. A hello that
+//! ends a silence is written at once: the guest may have been reported as silent meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,10 +20,18 @@ const WRITTEN_EVERY: SignedDuration = SignedDuration::from_hours(1);
 /// What is read is behind by at most this, and changes only so often.
 const STEP_S: i64 = 15 * 60;
 
+/// The shortest and the longest time between two hellos that a controller keeps to (`limits::hello_again_s`).
+const EVERY: (SignedDuration, SignedDuration) = (SignedDuration::from_mins(1), SignedDuration::from_mins(10));
+
+/// After so many times the usual pause a hello ends a silence.
+const SILENCE_PAUSES: i32 = 3;
+
 /// What a controller said, and since when it says so.
 struct Said {
     written: HelloRecord,
     last: Timestamp,
+    /// The time between the last two hellos, within [`EVERY`].
+    pause: SignedDuration,
 }
 
 /// When somebody may have spoken to nobody: the listener was away, or a guest's connection was refused.
@@ -63,14 +72,18 @@ impl Heard {
         missed.all.max(missed.guests.get(&uid).copied())
     }
 
-    /// Takes a hello that says nothing new. One that does, or that is due on disk again, is left to be written.
+    /// Takes a hello that says nothing new. One that does, that ends a silence, or that is due on disk again, is left to be
+    /// written.
     pub(super) fn repeats(&self, uid: GuestUid, hello: &HelloRecord) -> bool {
         let mut all = self.all();
         let Some(said) = all.get_mut(&uid) else { return false };
         // What was written ahead of now was written before the clock was set back.
         let age = hello.at.duration_since(said.written.at);
         let due = age >= WRITTEN_EVERY || age.is_negative();
-        if due || !same_words(&said.written, hello) {
+        let pause = hello.at.duration_since(said.last);
+        let ends_silence = pause > said.pause * SILENCE_PAUSES;
+        said.pause = pause.clamp(EVERY.0, EVERY.1);
+        if due || ends_silence || !same_words(&said.written, hello) {
             return false;
         }
         said.last = said.last.max(hello.at);
@@ -79,7 +92,9 @@ impl Heard {
 
     /// A hello is on disk.
     pub(super) fn wrote(&self, uid: GuestUid, hello: HelloRecord) {
-        self.all().insert(uid, Said { last: hello.at, written: hello });
+        let mut all = self.all();
+        let pause = all.get(&uid).map_or(EVERY.1, |said| said.pause);
+        all.insert(uid, Said { last: hello.at, written: hello, pause });
     }
 
     /// The last hello in this run, with the time at which it was said: who waits for a word needs it to the second.
@@ -141,12 +156,30 @@ mod tests {
             "to the second, although it is not on disk"
         );
         assert!(!heard.repeats(uid, &hello(120, Health::Unwell)), "that is news");
-        assert!(heard.repeats(uid, &hello(3_599, Health::Well)));
+        for minute in 2..60 {
+            assert!(heard.repeats(uid, &hello(minute * 60, Health::Well)), "minute {minute}");
+        }
         assert!(!heard.repeats(uid, &hello(3_600, Health::Well)), "due on disk");
         assert!(!heard.repeats(uid, &hello(-1, Health::Well)), "the clock was set back");
         heard.forget(uid);
         assert_eq!(heard.last(uid), None);
         assert!(!heard.repeats(uid, &hello(61, Health::Well)), "a new claim begins anew");
+    }
+
+    #[test]
+    fn a_hello_that_ends_a_silence_is_written_at_once() {
+        let (heard, uid) = (Heard::default(), GuestUid::new(uuid::Uuid::from_u128(1)));
+        heard.wrote(uid, hello(0, Health::Well));
+        assert!(heard.repeats(uid, &hello(600, Health::Well)), "how often it speaks is not known yet");
+        for second in [605, 665, 725] {
+            assert!(heard.repeats(uid, &hello(second, Health::Well)), "{second}");
+        }
+        assert!(!heard.repeats(uid, &hello(725 + 200, Health::Well)), "three pauses and more");
+        heard.wrote(uid, hello(925, Health::Well));
+        assert!(heard.repeats(uid, &hello(925 + 500, Health::Well)), "one that speaks seldom now");
+        for again in 1..5 {
+            assert!(heard.repeats(uid, &hello(1_425 + again * 500, Health::Well)));
+        }
     }
 
     #[test]

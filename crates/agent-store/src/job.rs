@@ -69,6 +69,8 @@ pub struct DueJob {
     pub id: JobId,
     /// Its bytes and signatures, to be checked again.
     pub signed: SignedJob,
+    /// When its delay ended.
+    pub due_at: Timestamp,
 }
 
 /// What a job that waited became.
@@ -238,26 +240,12 @@ fn take(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError>
         return Ok(Taken::Known);
     }
     if let Act::Cancel(cancel) = &new.job.payload().act {
-        stop(transaction, cancel.job, new)?;
+        super::cancel::stop(transaction, cancel.job, new)?;
         insert(transaction, new, JobState::Done)?;
     } else {
         insert(transaction, new, JobState::Waiting)?;
     }
     Ok(Taken::New)
-}
-
-/// Stops a job that waits, by another.
-fn stop(transaction: &Transaction<'_>, other: JobId, by: &NewJob) -> Result<(), TakeError> {
-    let known = count(transaction, "SELECT count(*) FROM job WHERE id = ?1", [other.to_string()])?;
-    if known == 0 {
-        return Err(TurnedAway::NoSuchJob(other).into());
-    }
-    let text = format!("it was cancelled by job {}", by.job.payload().job_id);
-    let problem = Problem::new(ErrorCode::Cancelled, text);
-    match end(transaction, other, (JobState::Waiting, JobState::Cancelled), Some(&problem), by.at)? {
-        Swapped::Yes => Ok(()),
-        Swapped::No => Err(TurnedAway::TooLate(other).into()),
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,18 +314,18 @@ pub(super) fn follow(
 }
 
 fn due(connection: &Connection, at: Timestamp) -> Result<Vec<DueJob>, StoreError> {
-    let rows: Vec<(String, String)> = connection
+    let rows: Vec<(String, String, i64)> = connection
         .prepare_cached(
-            "SELECT id, blob FROM job WHERE state = 'waiting' AND due_at <= ?1 ORDER BY taken_at, id",
+            "SELECT id, blob, due_at FROM job WHERE state = 'waiting' AND due_at <= ?1 ORDER BY taken_at, id",
         )
         .and_then(|mut select| {
-            select.query_map([micros(at)], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            select.query_map([micros(at)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
         })
         .map_err(StoreError::sqlite("read the jobs"))?;
     rows.into_iter()
-        .map(|(id, blob)| {
+        .map(|(id, blob, due_at)| {
             let signed = SignedJob::parse(blob.as_bytes()).map_err(StoreError::unreadable("a job"))?;
-            Ok(DueJob { id: parsed("a job", &id)?, signed })
+            Ok(DueJob { id: parsed("a job", &id)?, signed, due_at: time(due_at)? })
         })
         .collect()
 }

@@ -1,4 +1,6 @@
-//! What the hub passes on from operators: each text is judged, and taken once or turned away.
+//! Intake of signed jobs from the hub.
+//!
+//! Each text is judged, and taken once or turned away.
 //!
 //! A text whose bytes are on record already is not judged again: its outcome stands, and is in every report. So a repeat
 //! after its time is no refusal. One that was turned away is left by the hub until the next report reaches it, and is judged

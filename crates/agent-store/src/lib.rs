@@ -1,4 +1,6 @@
-//! What must last: one SQLite file, `agent.db`, WAL, `synchronous=FULL`, one writer.
+//! The agent's database: one SQLite file with one writer.
+//!
+//! `agent.db`, in WAL mode with `synchronous=FULL`.
 //!
 //! What comes in: typed calls. What goes out: typed answers once the change is on disk, and a change notice that wakes
 //! the reconcile loop and the report. All work runs on one thread of its own behind a bounded queue, so nobody else ever
@@ -55,6 +57,7 @@ pub mod audit_file;
 pub mod backup;
 pub mod beside;
 mod brake_release;
+mod cancel;
 pub mod check;
 pub mod compact;
 mod controller;

@@ -158,6 +158,9 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Statements that stay prepared: as many as a look at all records, a plan and a report ask, so that none pushes out another.
+const STATEMENTS: usize = 128;
+
 fn connect(path: &Path) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let mut connection = Connection::open(path).map_err(failed)?;
@@ -168,6 +171,7 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
     // A row of one guest is under 2 KiB; 1 MiB of cache holds the working set of a hundred and keeps the agent small.
     connection.pragma_update(None, "cache_size", -1024).map_err(failed)?;
     connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     check::at_start(&connection, path).map_err(failed)?;
     migration::migrate(&mut connection, path)?;
     Ok(connection)

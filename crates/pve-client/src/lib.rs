@@ -1,4 +1,4 @@
-//! Proxmox VE, through a narrow door.
+//! Client of the Proxmox VE API.
 //!
 //! What comes in: typed requests for just the endpoints the agent's flows need. What goes out: typed answers, or one
 //! [`PveError`] by class. The trait [`Pve`] is what the rest of the agent knows; [`PveClient`] speaks to a real server.

@@ -1,4 +1,4 @@
-//! Integration tests of the golden image's builder.
+//! Integration tests of the image builder.
 
 mod debian;
 mod tiny;

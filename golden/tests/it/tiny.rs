@@ -1,18 +1,19 @@
-//! Whole builds of the busybox image: no root, no network, every step but mmdebstrap.
+//! Tests of the tiny image: no root, no network, no mmdebstrap.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-use holdfast_golden::{Build, Built, Existing, How, Kept, Packing, Wanted, build, scan};
+use holdfast_golden::{
+    BaseCache, Build, BuildOutcome, Built, OnConflict, Packing, VersionChoice, build, scan,
+};
 use holdfast_protocol::golden::{GoldenContents, GoldenManifest};
 
-/// 2026-11-22.
 const NOW_S: u64 = 1_795_305_600;
 
 /// Builds a tiny golden with some program in the controller's place; `None` where busybox is missing.
-pub fn tiny(out: &Path, existing: Existing) -> Option<anyhow::Result<Built>> {
+pub fn tiny(out: &Path, existing: OnConflict) -> Option<anyhow::Result<Built>> {
     if !["/usr/bin/busybox", "/bin/busybox"].iter().any(|path| Path::new(path).exists()) {
         assert!(std::env::var_os("HOLDFAST_CI").is_none(), "busybox-static must be installed in CI");
         eprintln!("skipped: busybox-static is not installed");
@@ -24,9 +25,9 @@ pub fn tiny(out: &Path, existing: Existing) -> Option<anyhow::Result<Built>> {
         out,
         work: out,
         contents: GoldenContents::Tiny,
-        version: Wanted::NextOfMonth(NOW_S),
+        version: VersionChoice::NextOfMonth(NOW_S),
         existing,
-        kept: Kept::Nothing,
+        base_cache: BaseCache::Discard,
         packing: Packing::Quick,
         now_s: NOW_S,
     };
@@ -44,7 +45,7 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn two_builds_give_the_same_bytes() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let built = folders.each_ref().map(|folder| tiny(folder.path(), Existing::Stays));
+    let built = folders.each_ref().map(|folder| tiny(folder.path(), OnConflict::Keep));
     let [Some(one), Some(two)] = built.map(|built| built.map(Result::unwrap)) else { return };
     assert_eq!(one.manifest.sha256, two.manifest.sha256);
     assert_eq!(std::fs::read(&one.archive).unwrap(), std::fs::read(&two.archive).unwrap());
@@ -54,25 +55,25 @@ fn two_builds_give_the_same_bytes() {
 }
 
 #[test]
-fn the_same_bytes_are_not_laid_down_twice_and_nothing_is_replaced() {
+fn an_identical_image_is_not_stored_twice() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(first) = tiny(folder.path(), Existing::Stays) else { return };
+    let Some(first) = tiny(folder.path(), OnConflict::Keep) else { return };
     let first = first.unwrap();
     let before = names(folder.path());
-    let again = tiny(folder.path(), Existing::Stays).unwrap().unwrap();
-    assert_eq!((again.how, &again.manifest), (How::Already, &first.manifest));
+    let again = tiny(folder.path(), OnConflict::Keep).unwrap().unwrap();
+    assert_eq!((again.how, &again.manifest), (BuildOutcome::AlreadyBuilt, &first.manifest));
     assert_eq!(names(folder.path()), before, "nothing new, nothing unfinished");
     // An archive that was exchanged is no longer the same golden: the next version is built beside it.
     std::fs::write(&first.archive, "other bytes").unwrap();
-    let second = tiny(folder.path(), Existing::Stays).unwrap().unwrap();
-    assert_eq!((second.how, second.manifest.version.as_str()), (How::Built, "2026.11.2"));
+    let second = tiny(folder.path(), OnConflict::Keep).unwrap().unwrap();
+    assert_eq!((second.how, second.manifest.version.as_str()), (BuildOutcome::Built, "2026.11.2"));
     assert_eq!(second.manifest.archive, "vzdump-lxc-900001-2026_11_01-00_00_01.tar.zst");
     assert_eq!(std::fs::read(&first.archive).unwrap(), b"other bytes");
     // Its name is taken by something that is no golden: refused, and left as it is.
     let third = folder.path().join("vzdump-lxc-900001-2026_11_01-00_00_02.tar.zst");
     std::fs::write(&third, "somebody's backup").unwrap();
     std::fs::write(&second.archive, "other bytes").unwrap();
-    let refused = tiny(folder.path(), Existing::Stays).unwrap().unwrap_err();
+    let refused = tiny(folder.path(), OnConflict::Keep).unwrap().unwrap_err();
     assert!(format!("{refused:#}").contains("stays as it is"), "{refused:#}");
     assert_eq!(std::fs::read(&third).unwrap(), b"somebody's backup");
     assert!(names(folder.path()).iter().all(|name| !name.contains("unfinished")));
@@ -81,7 +82,7 @@ fn the_same_bytes_are_not_laid_down_twice_and_nothing_is_replaced() {
 #[test]
 fn the_archive_is_in_vzdump_form_and_sorted() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(built) = tiny(folder.path(), Existing::Replaced) else { return };
+    let Some(built) = tiny(folder.path(), OnConflict::Replace) else { return };
     let built = built.unwrap();
     let plain = zstd::decode_all(std::fs::File::open(&built.archive).unwrap()).unwrap();
     assert_eq!(plain.len() % 10_240, 0, "whole records");
@@ -110,9 +111,9 @@ fn program(words: &[&str]) -> Output {
 }
 
 #[test]
-fn the_program_tells_its_stages_and_its_end_as_lines() {
+fn the_program_prints_stages_and_result_as_lines() {
     let folder = tempfile::tempdir().unwrap();
-    if tiny(folder.path(), Existing::Replaced).is_none() {
+    if tiny(folder.path(), OnConflict::Replace).is_none() {
         return;
     }
     let out = tempfile::tempdir().unwrap();
@@ -135,7 +136,7 @@ fn the_program_tells_its_stages_and_its_end_as_lines() {
 }
 
 #[test]
-fn what_cannot_be_built_is_told_and_leaves_nothing() {
+fn a_failed_build_reports_why_and_leaves_nothing() {
     let out = tempfile::tempdir().unwrap();
     let place = out.path().to_str().unwrap();
     let output =

@@ -1,4 +1,4 @@
-//! The tiny image as Proxmox configures it: booted with its own init, in namespaces of its own.
+//! Tests of the tiny image with Proxmox's network configuration.
 //!
 //! Proxmox gives a container its interfaces and writes `/etc/network/interfaces`; nobody sets an address from outside. It needs
 //! root for the namespaces.
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use holdfast_golden::Existing;
+use holdfast_golden::OnConflict;
 
 use super::debian::tools::command;
 use super::tiny::tiny;
@@ -52,7 +52,7 @@ fn boot(interfaces: &str) -> Option<String> {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
-    let built = tiny(folder.path(), Existing::Replaced)?.unwrap();
+    let built = tiny(folder.path(), OnConflict::Replace)?.unwrap();
     let root = folder.path().join("root");
     let plain = zstd::Decoder::new(fs::File::open(&built.archive).unwrap()).unwrap();
     let mut archive = tar::Archive::new(plain);
@@ -97,7 +97,7 @@ fn has(found: &str, words: &str) {
 }
 
 #[test]
-fn static_addresses_and_the_gateway_are_up_before_the_controller_is_started() {
+fn static_addresses_are_up_before_the_controller() {
     let Some(found) = boot(
         "auto lo\niface lo inet loopback\n\n\
          auto eth0\niface eth0 inet static\n\taddress 10.66.0.91/24\n\tgateway 10.66.0.1\n\n\
@@ -120,7 +120,7 @@ fn static_addresses_and_the_gateway_are_up_before_the_controller_is_started() {
 
 /// A gateway outside the address's own network comes as routes of their own, and a lease as one that nobody wrote down.
 #[test]
-fn routes_of_their_own_and_leases_are_taken_and_what_is_not_known_stops_nothing() {
+fn routes_and_leases_are_applied_and_unknown_settings_ignored() {
     let Some(found) = boot(
         "auto lo\niface lo inet loopback\n\n\
          auto eth0\niface eth0 inet static\n\taddress 10.66.0.91/24\n# --- BEGIN PVE ---\n\

@@ -1,4 +1,4 @@
-//! The table of decisions.
+//! Table of decisions.
 
 use holdfast_protocol::bootstrap::{BootstrapSchema, TicketSchema};
 use holdfast_protocol::id::GuestUid;
@@ -7,8 +7,8 @@ use holdfast_protocol::secret::Secret;
 
 use super::*;
 
-fn ticket(mode: Mode) -> Found {
-    Found::Ticket(Box::new(Ticket {
+fn bootstrap_token(mode: Mode) -> BootstrapEnv {
+    BootstrapEnv::Token(Box::new(Ticket {
         schema: TicketSchema::V1,
         endpoint: "https://10.66.0.1:8443".to_owned(),
         pin: Pin::of(PinKind::Leaf, b"leaf"),
@@ -17,7 +17,7 @@ fn ticket(mode: Mode) -> Found {
     }))
 }
 
-fn kept() -> Bootstrap {
+fn bootstrap() -> Bootstrap {
     Bootstrap {
         schema: BootstrapSchema::V1,
         customer: "acme".parse().unwrap(),
@@ -31,27 +31,32 @@ fn kept() -> Bootstrap {
 }
 
 fn attempt(outcome: Outcome) -> Option<Attempt> {
-    let Found::Ticket(ticket) = ticket(Mode::Serve) else { panic!("a ticket") };
-    let mut attempt = Attempt::begin(&ticket).unwrap();
+    let BootstrapEnv::Token(bootstrap_token) = bootstrap_token(Mode::Serve) else {
+        panic!("a bootstrap token")
+    };
+    let mut attempt = Attempt::begin(&bootstrap_token).unwrap();
     attempt.outcome = outcome;
     Some(attempt)
 }
 
 fn word(
-    kept: Option<Bootstrap>,
-    ticket: Found,
+    bootstrap: Option<Bootstrap>,
+    bootstrap_token: BootstrapEnv,
     attempt: Option<Attempt>,
     doubt: Option<Doubt>,
 ) -> &'static str {
-    match decide(Seen { kept: Ok(kept), ticket: Ok(ticket), attempt: Ok(attempt) }, doubt) {
-        Next::SetUp(SetUp::NoTicket) => "no ticket",
+    match decide(
+        Situation { bootstrap: Ok(bootstrap), bootstrap_token: Ok(bootstrap_token), attempt: Ok(attempt) },
+        doubt,
+    ) {
+        Next::SetUp(SetUp::NoToken) => "no bootstrap token",
         Next::SetUp(SetUp::Pending) => "pending",
         Next::SetUp(SetUp::Refused { .. }) => "refused",
         Next::SetUp(SetUp::Spent) => "spent",
         Next::SetUp(_) => "set-up",
         Next::Claim(Claim { attempt: None, earlier: Earlier::None, .. }) => "claim",
         Next::Claim(Claim { attempt: Some(_), earlier: Earlier::None, .. }) => "claim again",
-        Next::Claim(Claim { earlier: Earlier::Kept, .. }) => "claim over",
+        Next::Claim(Claim { earlier: Earlier::Present, .. }) => "claim over",
         Next::Serve(_, Mode::RestoreTest) => "test",
         Next::Serve(_, Mode::Serve) => "serve",
     }
@@ -60,33 +65,33 @@ fn word(
 #[test]
 fn the_table() {
     let no = || Outcome::Refused("no".to_owned());
-    let (serve, test) = (|| ticket(Mode::Serve), || ticket(Mode::RestoreTest));
-    let doubt = |cause| Some(Doubt { token: kept().token.hash(), cause });
+    let (serve, test) = (|| bootstrap_token(Mode::Serve), || bootstrap_token(Mode::RestoreTest));
+    let doubt = |cause| Some(Doubt { token: bootstrap().token.hash(), cause });
     let token = doubt(Cause::Rejected);
     let silent = doubt(Cause::Silent);
     let other = Some(Doubt { token: TokenHash::of(b"another"), cause: Cause::Rejected });
-    let moved = || Bootstrap { endpoint: "https://10.67.0.1:8443".to_owned(), ..kept() };
+    let moved = || Bootstrap { endpoint: "https://10.67.0.1:8443".to_owned(), ..bootstrap() };
     let cases = [
-        (word(None, Found::Absent, None, None), "no ticket"),
-        (word(None, Found::Pending, None, None), "pending"),
+        (word(None, BootstrapEnv::Absent, None, None), "no bootstrap token"),
+        (word(None, BootstrapEnv::Pending, None, None), "pending"),
         (word(None, serve(), None, None), "claim"),
         (word(None, serve(), attempt(Outcome::Open), None), "claim again"),
-        (word(None, serve(), attempt(Outcome::Traded), None), "spent"),
+        (word(None, serve(), attempt(Outcome::Redeemed), None), "spent"),
         (word(None, serve(), attempt(no()), None), "refused"),
-        (word(Some(kept()), Found::Absent, None, None), "serve"),
-        (word(Some(kept()), Found::Absent, None, token), "serve"),
-        (word(Some(kept()), Found::Pending, None, None), "pending"),
-        (word(Some(kept()), serve(), None, None), "serve"),
-        (word(Some(kept()), serve(), None, other), "serve"),
-        (word(Some(kept()), serve(), None, token), "claim over"),
-        (word(Some(kept()), serve(), None, silent), "serve"),
+        (word(Some(bootstrap()), BootstrapEnv::Absent, None, None), "serve"),
+        (word(Some(bootstrap()), BootstrapEnv::Absent, None, token), "serve"),
+        (word(Some(bootstrap()), BootstrapEnv::Pending, None, None), "pending"),
+        (word(Some(bootstrap()), serve(), None, None), "serve"),
+        (word(Some(bootstrap()), serve(), None, other), "serve"),
+        (word(Some(bootstrap()), serve(), None, token), "claim over"),
+        (word(Some(bootstrap()), serve(), None, silent), "serve"),
         (word(Some(moved()), serve(), None, silent), "claim over"),
         (word(Some(moved()), serve(), None, None), "serve"),
-        (word(Some(kept()), serve(), attempt(Outcome::Traded), token), "serve"),
-        (word(Some(kept()), serve(), attempt(no()), token), "serve"),
-        (word(Some(kept()), test(), None, None), "claim over"),
-        (word(Some(kept()), test(), attempt(Outcome::Traded), None), "test"),
-        (word(Some(kept()), test(), attempt(no()), None), "refused"),
+        (word(Some(bootstrap()), serve(), attempt(Outcome::Redeemed), token), "serve"),
+        (word(Some(bootstrap()), serve(), attempt(no()), token), "serve"),
+        (word(Some(bootstrap()), test(), None, None), "claim over"),
+        (word(Some(bootstrap()), test(), attempt(Outcome::Redeemed), None), "test"),
+        (word(Some(bootstrap()), test(), attempt(no()), None), "refused"),
     ];
     for (line, (found, expected)) in cases.iter().enumerate() {
         assert_eq!(found, expected, "line {line}");
@@ -94,17 +99,21 @@ fn the_table() {
 }
 
 #[test]
-fn the_record_of_another_ticket_says_nothing_about_this_one() {
-    let Found::Ticket(mut other) = ticket(Mode::Serve) else { panic!("a ticket") };
+fn the_record_of_another_token_is_ignored() {
+    let BootstrapEnv::Token(mut other) = bootstrap_token(Mode::Serve) else { panic!("a bootstrap token") };
     other.claim = Secret::new("another-claim-of-some-length".to_owned());
     let mut attempt = Attempt::begin(&other).unwrap();
-    attempt.outcome = Outcome::Traded;
-    assert_eq!(word(None, ticket(Mode::Serve), Some(attempt), None), "claim");
+    attempt.outcome = Outcome::Redeemed;
+    assert_eq!(word(None, bootstrap_token(Mode::Serve), Some(attempt), None), "claim");
 }
 
 #[test]
-fn a_bad_ticket_does_not_disturb_a_guest_that_serves() {
-    let seen = |kept| Seen { kept: Ok(kept), ticket: Err(TicketProblem::Twice), attempt: Ok(None) };
-    assert!(matches!(decide(seen(Some(kept())), None), Next::Serve(_, Mode::Serve)));
-    assert!(matches!(decide(seen(None), None), Next::SetUp(SetUp::Ticket(_))));
+fn a_bad_token_does_not_disturb_a_serving_guest() {
+    let seen = |bootstrap| Situation {
+        bootstrap: Ok(bootstrap),
+        bootstrap_token: Err(BootstrapEnvError::Twice),
+        attempt: Ok(None),
+    };
+    assert!(matches!(decide(seen(Some(bootstrap())), None), Next::Serve(_, Mode::Serve)));
+    assert!(matches!(decide(seen(None), None), Next::SetUp(SetUp::BadToken(_))));
 }

@@ -1,5 +1,6 @@
-//! A project of Docker Compose: `docker compose ps` tells its containers, `docker compose config` in which order its
-//! services start.
+//! Docker Compose driver.
+//!
+//! `docker compose ps` lists the containers, `docker compose config` the start order of the services.
 //!
 //! Its containers are stopped and started by Docker itself: `docker compose start web` would start what `web` depends on,
 //! too, even if a person had stopped that.
@@ -10,8 +11,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{Driver, Ending, Engine, Home, LOOK, Part, PartHealth, PartState, ReadError};
-use crate::place::Place;
-use crate::program::{Call, Said};
+use crate::paths::Paths;
+use crate::program::{Call, ProgramOutput};
 use crate::stacks::Project;
 
 /// How compose marks containers of `docker compose run`.
@@ -55,12 +56,12 @@ struct Service {
 }
 
 impl Compose {
-    pub fn new(project: &Project, place: &Place, env: &[(String, String)]) -> Self {
-        let folder = place.inside(&project.directory);
+    pub fn new(project: &Project, paths: &Paths, env: &[(String, String)]) -> Self {
+        let folder = paths.inside(&project.directory);
         let mut base = vec!["docker".to_owned(), "compose".to_owned()];
         base.extend(["--project-directory".to_owned(), folder.to_string_lossy().into_owned()]);
         if let Some(file) = &project.file {
-            let file = if file.is_absolute() { place.inside(file) } else { folder.join(file) };
+            let file = if file.is_absolute() { paths.inside(file) } else { folder.join(file) };
             base.extend(["--file".to_owned(), file.to_string_lossy().into_owned()]);
         }
         if let Some(name) = &project.name {
@@ -87,21 +88,21 @@ impl Driver for Compose {
         ]
     }
 
-    fn parts(&self, said: &[Said]) -> Result<Vec<Part>, ReadError> {
+    fn parts(&self, said: &[ProgramOutput]) -> Result<Vec<Part>, ReadError> {
         let [ps, config] = said else {
             return Err(ReadError::Silent { program: "docker compose", about: "its containers".to_owned() });
         };
         let form = |source| ReadError::Form { program: "docker compose", source };
         let config: Config = serde_json::from_str(&config.out).map_err(form)?;
         let order = order(&config.services);
-        let place = |service: &str| order.iter().position(|name| *name == service).unwrap_or(usize::MAX);
+        let paths = |service: &str| order.iter().position(|name| *name == service).unwrap_or(usize::MAX);
         let mut rows = rows(&ps.out).map_err(form)?;
         rows.retain(|row| !row.labels.split(',').any(|label| label == ONE_OFF));
-        rows.sort_by_key(|row| (place(&row.service), row.service.clone(), row.id.clone()));
+        rows.sort_by_key(|row| (paths(&row.service), row.service.clone(), row.id.clone()));
         Ok(rows.into_iter().map(part).collect())
     }
 
-    fn home(&self, said: &[Said]) -> Option<Home> {
+    fn home(&self, said: &[ProgramOutput]) -> Option<Home> {
         let config: Config = serde_json::from_str(&said.get(1)?.out).ok()?;
         let up = self.env.iter().map(|(name, value)| format!("{name}={value}")).chain(self.base.clone());
         Some(Home { project: config.name?, up: up.chain(["up".to_owned(), "--detach".to_owned()]).collect() })
@@ -123,7 +124,7 @@ fn part(row: Row) -> Part {
         ("exited", 0) => PartState::Done,
         _ => PartState::Stopped,
     };
-    let says = match row.health.as_str() {
+    let health = match row.health.as_str() {
         "healthy" => PartHealth::Well,
         "starting" => PartHealth::Starting,
         "unhealthy" => PartHealth::Unwell,
@@ -135,7 +136,7 @@ fn part(row: Row) -> Part {
         "created" | "paused" => Ending::Clean,
         _ => Ending::Unknown,
     };
-    Part { id: row.id, name: row.service, state, says, grace: None, run: String::new(), ending }
+    Part { id: row.id, name: row.service, state, health, grace: None, run: String::new(), ending }
 }
 
 /// Services in the order in which they start; where nothing is said, by name. Compose refuses circles; should there be

@@ -1,9 +1,9 @@
-//! How containers are, by their ids.
+//! State of containers, by id.
 
 use std::time::Duration;
 
 use super::{Ending, Group, LOOK, Part, PartHealth, PartState, ReadError};
-use crate::program::{Call, Said};
+use crate::program::{Call, ProgramOutput};
 
 /// What there may be none of is asked for with `index`: a container without a health check or a grace of its own has no such
 /// key, and Docker refuses a template that names one which is not there.
@@ -42,7 +42,7 @@ pub fn stops(id: &str, since: &str) -> Call {
 }
 
 /// What the lines say. A container without a line is gone when Docker says so, and not known otherwise.
-pub fn checked(groups: &[Group], said: &Said) -> Result<Vec<Part>, ReadError> {
+pub fn checked(groups: &[Group], said: &ProgramOutput) -> Result<Vec<Part>, ReadError> {
     let mut parts = Vec::new();
     for group in groups {
         for id in &group.ids {
@@ -51,9 +51,9 @@ pub fn checked(groups: &[Group], said: &Said) -> Result<Vec<Part>, ReadError> {
             let part = match line {
                 Some(line) => read(id, name, line),
                 None if is_gone(&said.err, &id) => {
-                    let (state, says) = (PartState::Gone, PartHealth::Silent);
+                    let (state, health) = (PartState::Gone, PartHealth::Silent);
                     let ending = Ending::Clean;
-                    Part { id, name, state, says, grace: None, run: String::new(), ending }
+                    Part { id, name, state, health, grace: None, run: String::new(), ending }
                 }
                 None => {
                     return Err(ReadError::Silent { program: "docker inspect", about: group.name.clone() });
@@ -75,7 +75,7 @@ fn read(id: String, name: String, line: &str) -> Part {
         ("exited", KILLED) => PartState::Killed,
         _ => PartState::Stopped,
     };
-    let says = match words.next() {
+    let health = match words.next() {
         Some("healthy") => PartHealth::Well,
         Some("starting") => PartHealth::Starting,
         Some("unhealthy") => PartHealth::Unwell,
@@ -90,7 +90,7 @@ fn read(id: String, name: String, line: &str) -> Part {
     let (by_memory, policy) = (words.next(), words.next());
     let oom = if by_memory == Some("true") { Oom::Killed } else { Oom::Spared };
     let ending = ending((status, code), oom, policy.unwrap_or_default());
-    Part { id, name, state, says, grace: Some(grace), run, ending }
+    Part { id, name, state, health, grace: Some(grace), run, ending }
 }
 
 /// Whether the kernel killed it for want of memory.

@@ -1,4 +1,6 @@
-//! Units of systemd: `systemctl show` tells how they are, one block a unit, in the order asked for.
+//! systemd driver.
+//!
+//! `systemctl show` prints the state of units, one block for each, in the order of the arguments.
 //!
 //! systemd stops more than it is told to stop. What is `PartOf=` a unit belongs to it, and who stops only that one does not
 //! wait for it: Debian's `postgresql.service` is inactive while its clusters still write. What requires a unit is stopped with
@@ -10,7 +12,7 @@ mod order;
 use std::time::Duration;
 
 use super::{Driver, Ending, Engine, Group, LOOK, Part, PartHealth, PartState, ReadError};
-use crate::program::{Call, Said};
+use crate::program::{Call, ProgramOutput};
 use order::{Tie, Ties};
 
 /// A stack has so many units at most, those that systemd stops with its own among them.
@@ -31,7 +33,7 @@ pub struct Units {
 }
 
 /// What answers say of who is tied to whom.
-struct Asked {
+struct UnitQuery {
     /// Which units each answer is about.
     rounds: Vec<Vec<String>>,
     /// Those that are known by now, and were not asked about yet.
@@ -44,9 +46,9 @@ impl Units {
         Self { units: units.to_vec() }
     }
 
-    fn asked(&self, said: &[Said]) -> Asked {
+    fn asked(&self, said: &[ProgramOutput]) -> UnitQuery {
         let mut asked =
-            Asked { rounds: Vec::new(), next: self.units.clone(), ties: Ties::new(self.units.clone()) };
+            UnitQuery { rounds: Vec::new(), next: self.units.clone(), ties: Ties::new(self.units.clone()) };
         for answer in said {
             let mut mentioned = Vec::new();
             for (unit, block) in asked.next.iter().zip(answer.out.trim().split("\n\n")) {
@@ -75,14 +77,14 @@ impl Driver for Units {
         vec![check(self.units.iter())]
     }
 
-    fn look_on(&self, said: &[Said]) -> Vec<Call> {
+    fn look_on(&self, said: &[ProgramOutput]) -> Vec<Call> {
         let asked = self.asked(said);
         let all: usize = asked.rounds.iter().chain([&asked.next]).map(Vec::len).sum();
         // Too many are refused with the answers that name them.
         if asked.next.is_empty() || all > PARTS_MAX { Vec::new() } else { vec![check(asked.next.iter())] }
     }
 
-    fn parts(&self, said: &[Said]) -> Result<Vec<Part>, ReadError> {
+    fn parts(&self, said: &[ProgramOutput]) -> Result<Vec<Part>, ReadError> {
         if said.is_empty() {
             return Err(silent("its units"));
         }
@@ -99,7 +101,7 @@ impl Driver for Units {
             return Err(ReadError::NoUnit { unit: part.id.clone() });
         }
         // Nobody named these: one that does not run, and did not fail, is not missed.
-        parts.retain(|part| own(part) || part.state.is_up() || part.says == PartHealth::Unwell);
+        parts.retain(|part| own(part) || part.state.is_up() || part.health == PartHealth::Unwell);
         let order = asked.ties.order();
         parts.sort_by_key(|part| order.get(&part.id).copied());
         Ok(parts)
@@ -146,14 +148,17 @@ fn was_killed(block: &str) -> bool {
 const TERMINATED: &str = "143";
 
 /// What the blocks say.
-pub fn checked<'a>(units: impl Iterator<Item = &'a String>, said: &Said) -> Result<Vec<Part>, ReadError> {
+pub fn checked<'a>(
+    units: impl Iterator<Item = &'a String>,
+    said: &ProgramOutput,
+) -> Result<Vec<Part>, ReadError> {
     let mut blocks = said.out.trim().split("\n\n");
     units
         .map(|unit| {
             let block = blocks.next().unwrap_or_default();
             let active = value(block, "ActiveState").ok_or_else(|| silent(unit))?;
             let run = value(block, "InvocationID").unwrap_or_default().to_owned();
-            let (state, says) = match (value(block, "LoadState"), active) {
+            let (state, health) = match (value(block, "LoadState"), active) {
                 (Some("not-found"), "inactive" | "failed") => (PartState::Gone, PartHealth::Silent),
                 (_, "active" | "reloading" | "refreshing") => (PartState::Running, PartHealth::Silent),
                 (_, "deactivating") => (PartState::Stopping, PartHealth::Silent),
@@ -170,7 +175,7 @@ pub fn checked<'a>(units: impl Iterator<Item = &'a String>, said: &Said) -> Resu
                 "failed" | "inactive" => Ending::Clean,
                 _ => Ending::Unknown,
             };
-            Ok(Part { id: unit.clone(), name: unit.clone(), state, says, grace: None, run, ending })
+            Ok(Part { id: unit.clone(), name: unit.clone(), state, health, grace: None, run, ending })
         })
         .collect()
 }

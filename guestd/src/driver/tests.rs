@@ -1,21 +1,21 @@
-//! What is asked of Docker and systemd, and what their answers mean.
+//! Tests of driver calls and answers.
 
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::program::Ended;
+use crate::program::ExitState;
 use crate::stacks::Project;
 
-fn said(out: &str, err: &str) -> Said {
-    let ended = if err.is_empty() { Ended::Well } else { Ended::Badly("exit status: 1".to_owned()) };
-    Said { ended, out: out.to_owned(), err: err.to_owned() }
+fn said(out: &str, err: &str) -> ProgramOutput {
+    let ended = if err.is_empty() { ExitState::Well } else { ExitState::Badly("exit status: 1".to_owned()) };
+    ProgramOutput { ended, out: out.to_owned(), err: err.to_owned() }
 }
 
 fn compose() -> compose::Compose {
     let project = Project { directory: "/srv/web".into(), file: Some("prod.yml".into()), name: None };
     compose::Compose::new(
         &project,
-        &Place::new(Path::new("/")),
+        &Paths::new(Path::new("/")),
         &[("HOLDFAST_VOLUME_DB".into(), "/srv/db".into())],
     )
 }
@@ -33,14 +33,14 @@ const LINES: &str = r#"{"ID":"aaa","Service":"api","State":"running","Health":""
 "#;
 
 #[test]
-fn compose_tells_containers_in_the_order_in_which_they_start() {
+fn compose_lists_containers_in_start_order() {
     let list = format!("[{}]", LINES.trim().replace('\n', ","));
     for text in [LINES, &list] {
         let parts = compose().parts(&[said(text, ""), said(CONFIG, "")]).unwrap();
-        let told: Vec<(&str, PartState, PartHealth)> =
-            parts.iter().map(|part| (part.id.as_str(), part.state, part.says)).collect();
+        let status: Vec<(&str, PartState, PartHealth)> =
+            parts.iter().map(|part| (part.id.as_str(), part.state, part.health)).collect();
         assert_eq!(
-            told,
+            status,
             [
                 ("bbb", PartState::Running, PartHealth::Unwell),
                 ("ccc", PartState::Done, PartHealth::Silent),
@@ -79,7 +79,7 @@ fn parts_stop_in_the_other_order_than_they_start() {
     let limit = Duration::from_secs(9);
     assert_eq!(lines(Engine::Docker.stop(&groups, limit)), ["docker stop aaa eee", "docker stop bbb"]);
     assert_eq!(
-        lines(Engine::Docker.start(&groups, Known::WhatRan, limit)),
+        lines(Engine::Docker.start(&groups, Baseline::BeforeStop, limit)),
         ["docker start bbb", "docker start aaa eee"]
     );
     assert_eq!(lines(Engine::Systemd.stop(&groups[..1], limit)), ["systemctl stop -- bbb"]);
@@ -156,7 +156,7 @@ fn units_are_what_systemd_says() {
     let parts = driver.parts(&[said(&text, "")]).unwrap();
     let states: Vec<PartState> = parts.iter().map(|part| part.state).collect();
     assert_eq!(states, [PartState::Running, PartState::Running, PartState::Stopped, PartState::Stopping]);
-    assert_eq!(parts[2].says, PartHealth::Unwell);
+    assert_eq!(parts[2].health, PartHealth::Unwell);
     let missing = text.replace("loaded\nActiveState=failed", "not-found\nActiveState=inactive");
     let error = driver.parts(&[said(&missing, "")]).unwrap_err();
     assert!(error.to_string().contains("no unit c.service"), "{error}");
@@ -187,9 +187,9 @@ fn what_is_part_of_a_unit_belongs_to_it() {
     };
     // They come first, so that they stop last and are waited for; what nobody named and does not run is no part.
     let parts = tell("inactive", "deactivating");
-    let told: Vec<(&str, PartState)> = parts.iter().map(|part| (part.id.as_str(), part.state)).collect();
+    let status: Vec<(&str, PartState)> = parts.iter().map(|part| (part.id.as_str(), part.state)).collect();
     assert_eq!(
-        told,
+        status,
         [
             ("postgresql@17-main.service", PartState::Stopping),
             ("app.service", PartState::Running),
@@ -197,7 +197,7 @@ fn what_is_part_of_a_unit_belongs_to_it() {
         ]
     );
     let parts = tell("failed", "active");
-    assert_eq!((parts.len(), parts[0].says), (4, PartHealth::Unwell));
+    assert_eq!((parts.len(), parts[0].health), (4, PartHealth::Unwell));
 }
 
 #[test]
@@ -222,9 +222,9 @@ fn what_needs_a_unit_comes_after_it_however_it_is_met() {
     ]);
     let third = round(&[""]);
     let parts = driver.parts(&[first, second, third]).unwrap();
-    let told: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
+    let status: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
     assert_eq!(
-        told,
+        status,
         [
             "db.service",
             "cache.service",

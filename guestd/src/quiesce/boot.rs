@@ -1,7 +1,7 @@
-//! Which boot of the guest this is.
+//! Identity of the current boot.
 
 use crate::file::{self, Eyes, FileError};
-use crate::place::Place;
+use crate::paths::Paths;
 
 /// A kernel's boot id is 36 characters.
 const BOOT_ID_BYTES_MAX: usize = 64;
@@ -11,16 +11,16 @@ const STAT_BYTES_MAX: usize = 4 * 1024;
 
 /// Which boot of the guest this is. A container shows its host's boot id, so when PID 1 was started is added to it:
 /// otherwise a restart of the container would not be seen. None when no kernel tells.
-pub fn id(place: &Place) -> Result<Option<String>, FileError> {
+pub fn id(paths: &Paths) -> Result<Option<String>, FileError> {
     let mut kernel = None;
-    for path in place.boot_ids() {
+    for path in paths.boot_ids() {
         if let Some(bytes) = file::read(&path, BOOT_ID_BYTES_MAX, Eyes::All)? {
             let text = String::from_utf8_lossy(&bytes).trim().to_owned();
             kernel = kernel.or((!text.is_empty()).then_some(text));
         }
     }
     let Some(kernel) = kernel else { return Ok(None) };
-    let about = file::read(&place.first_process(), STAT_BYTES_MAX, Eyes::All)?;
+    let about = file::read(&paths.first_process(), STAT_BYTES_MAX, Eyes::All)?;
     let started = about.and_then(|about| started(&String::from_utf8_lossy(&about)).map(str::to_owned));
     Ok(Some(started.map_or(kernel.clone(), |started| format!("{kernel}-{started}"))))
 }
@@ -49,15 +49,15 @@ mod tests {
     #[test]
     fn a_restart_of_the_container_is_another_boot() {
         let root = tempfile::tempdir().unwrap();
-        let place = Place::new(root.path());
-        let kernel = id(&place).unwrap().unwrap();
+        let paths = Paths::new(root.path());
+        let kernel = id(&paths).unwrap().unwrap();
         std::fs::create_dir_all(root.path().join("proc/1")).unwrap();
         let stat =
             |ticks: u32| format!("1 (init) S 0 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 {ticks} 22 33");
-        std::fs::write(place.first_process(), stat(11)).unwrap();
-        let first = id(&place).unwrap().unwrap();
-        std::fs::write(place.first_process(), stat(12)).unwrap();
-        assert_ne!(Some(first.clone()), id(&place).unwrap());
+        std::fs::write(paths.first_process(), stat(11)).unwrap();
+        let first = id(&paths).unwrap().unwrap();
+        std::fs::write(paths.first_process(), stat(12)).unwrap();
+        assert_ne!(Some(first.clone()), id(&paths).unwrap());
         assert_eq!(first, format!("{kernel}-11"));
     }
 }

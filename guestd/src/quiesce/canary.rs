@@ -1,5 +1,6 @@
-//! Canaries: small files with random content, written before the stacks stand still. A restore test that finds them as
-//! they were has the right data of the right moment.
+//! Canaries: random files, written before stacks stop.
+//!
+//! A restore test that finds them unchanged has the data of the right moment.
 
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::file::{self, Eyes};
-use crate::place::Place;
+use crate::paths::Paths;
 
 const CONTENT_BYTES: usize = 64;
 
@@ -33,47 +34,47 @@ enum Schema {
 /// What was last written, for people and for a restore test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Written {
+pub struct CanaryList {
     schema: Schema,
     pub at: Timestamp,
     pub canaries: Vec<Canary>,
 }
 
-fn list_path(place: &Place) -> PathBuf {
-    place.state_dir().join("canaries.json")
+fn list_path(paths: &Paths) -> PathBuf {
+    paths.state_dir().join("canaries.json")
 }
 
-fn path(place: &Place, mount: Option<&MountPath>) -> PathBuf {
+fn path(paths: &Paths, mount: Option<&MountPath>) -> PathBuf {
     match mount {
-        None => place.state_dir().join("canary"),
-        Some(mount) => place.inside(mount.as_str().as_ref()).join(".holdfast-canary"),
+        None => paths.state_dir().join("canary"),
+        Some(mount) => paths.inside(mount.as_str().as_ref()).join(".holdfast-canary"),
     }
 }
 
 /// Writes one on the root disk and on each mount, durably, and gives what was written and what could not be, in words. A
 /// canary less proves less; it is no reason to take no backup.
-pub fn write(place: &Place, mounts: &[MountPath]) -> (Vec<Canary>, Vec<String>) {
+pub fn write(paths: &Paths, mounts: &[MountPath]) -> (Vec<Canary>, Vec<String>) {
     let (mut canaries, mut notes) = (Vec::new(), Vec::new());
     let all = std::iter::once(None).chain(mounts.iter().map(Some)).take(CANARIES_MAX);
     for mount in all {
-        match write_one(place, mount) {
+        match write_one(paths, mount) {
             Ok(canary) => canaries.push(canary),
             Err(note) => notes.push(note),
         }
     }
-    let written = Written { schema: Schema::V1, at: crate::clock::now(), canaries };
+    let written = CanaryList { schema: Schema::V1, at: crate::clock::now(), canaries };
     let kept = serde_json::to_vec_pretty(&written).map_err(|error| chain(&error)).and_then(|bytes| {
-        file::replace(&list_path(place), &bytes, Eyes::Owner).map_err(|error| chain(&error))
+        file::replace(&list_path(paths), &bytes, Eyes::Owner).map_err(|error| chain(&error))
     });
     notes.extend(kept.err());
     (written.canaries, notes)
 }
 
-fn write_one(place: &Place, mount: Option<&MountPath>) -> Result<Canary, String> {
+fn write_one(paths: &Paths, mount: Option<&MountPath>) -> Result<Canary, String> {
     let mut bytes = [0; CONTENT_BYTES / 2];
     getrandom::fill(&mut bytes).map_err(|error| format!("the kernel gives no random bytes: {error}"))?;
     let content = hex::encode(bytes);
-    file::replace(&path(place, mount), content.as_bytes(), Eyes::Owner).map_err(|error| chain(&error))?;
+    file::replace(&path(paths, mount), content.as_bytes(), Eyes::Owner).map_err(|error| chain(&error))?;
     let sha256 = hash(content.as_bytes()).ok_or("the canary cannot be hashed")?;
     Ok(Canary { mount: mount.cloned(), sha256 })
 }
@@ -83,20 +84,20 @@ fn hash(bytes: &[u8]) -> Option<Sha256Text> {
 }
 
 /// What was last written.
-pub fn last(place: &Place) -> Option<Written> {
-    let bytes = file::read(&list_path(place), LIST_BYTES_MAX, Eyes::Owner).ok()??;
+pub fn last(paths: &Paths) -> Option<CanaryList> {
+    let bytes = file::read(&list_path(paths), LIST_BYTES_MAX, Eyes::Owner).ok()??;
     serde_json::from_slice(&bytes).ok()
 }
 
 /// The canaries as they are now, on the root disk and where one was ever written. One that is not there is left out.
-pub fn find(place: &Place) -> Vec<Canary> {
-    let listed = last(place).map(|written| written.canaries).unwrap_or_default();
+pub fn find(paths: &Paths) -> Vec<Canary> {
+    let listed = last(paths).map(|written| written.canaries).unwrap_or_default();
     let mounts = listed.into_iter().filter_map(|canary| canary.mount).map(Some);
     std::iter::once(None)
         .chain(mounts)
         .take(CANARIES_MAX)
         .filter_map(|mount| {
-            let bytes = file::read(&path(place, mount.as_ref()), CANARY_BYTES_MAX, Eyes::Owner).ok()??;
+            let bytes = file::read(&path(paths, mount.as_ref()), CANARY_BYTES_MAX, Eyes::Owner).ok()??;
             Some(Canary { sha256: hash(&bytes)?, mount })
         })
         .collect()
@@ -109,23 +110,23 @@ mod tests {
     #[test]
     fn what_is_found_is_what_was_written_and_a_change_is_seen() {
         let root = tempfile::tempdir().unwrap();
-        let place = Place::new(root.path());
-        std::fs::create_dir_all(place.state_dir()).unwrap();
+        let paths = Paths::new(root.path());
+        std::fs::create_dir_all(paths.state_dir()).unwrap();
         std::fs::create_dir_all(root.path().join("srv/db")).unwrap();
-        assert!(find(&place).is_empty() && last(&place).is_none());
+        assert!(find(&paths).is_empty() && last(&paths).is_none());
         let mounts: Vec<MountPath> = ["/srv/db", "/srv/gone"].map(|path| path.parse().unwrap()).to_vec();
-        let (written, notes) = write(&place, &mounts);
+        let (written, notes) = write(&paths, &mounts);
         assert_eq!((written.len(), notes.len()), (2, 1), "{notes:?}");
-        assert_eq!(find(&place), written);
-        let (again, _) = write(&place, &mounts);
+        assert_eq!(find(&paths), written);
+        let (again, _) = write(&paths, &mounts);
         assert!(
             again.iter().zip(&written).all(|(new, old)| new.sha256 != old.sha256),
             "never twice the same"
         );
         std::fs::write(root.path().join("srv/db/.holdfast-canary"), "other").unwrap();
-        assert_eq!(find(&place)[0], again[0]);
-        assert_ne!(find(&place)[1], again[1]);
+        assert_eq!(find(&paths)[0], again[0]);
+        assert_ne!(find(&paths)[1], again[1]);
         std::fs::remove_file(root.path().join("srv/db/.holdfast-canary")).unwrap();
-        assert_eq!(find(&place).len(), 1);
+        assert_eq!(find(&paths).len(), 1);
     }
 }

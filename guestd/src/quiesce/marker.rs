@@ -1,5 +1,6 @@
-//! `quiesce.json`: what we stop, and everything that is needed to start it again. It is on the disk before anything is
-//! stopped, and goes only when all of it runs again.
+//! Quiesce marker `quiesce.json`: stopped parts and how to start them.
+//!
+//! It is on the disk before anything is stopped, and is removed when all of it runs again.
 //!
 //! It stands by itself: whoever resumes needs neither `stacks.toml` nor an agent. A backup that was taken meanwhile holds
 //! it, too, so a restored guest starts what ran.
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::{Engine, Group, Home};
 use crate::file::{self, Eyes, FileError};
-use crate::place::Place;
+use crate::paths::Paths;
 
 /// 32 stacks of a hundred containers with 64 hex digits each.
 const BYTES_MAX: usize = 512 * 1024;
@@ -27,7 +28,6 @@ enum Schema {
     V1,
 }
 
-/// The marker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Marker {
@@ -39,7 +39,6 @@ pub struct Marker {
     pub boot_id: String,
     /// Until when they may stand still, in milliseconds since that boot, time asleep included.
     pub deadline_ms: u64,
-    /// For people.
     pub begun_at: Timestamp,
     /// The timer of systemd that resumes when nobody else does.
     pub timer: String,
@@ -57,7 +56,7 @@ pub struct Stopped {
     pub groups: Vec<Group>,
     /// Those of them that fell over again and again before: they are started, and not waited for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub restless: Vec<String>,
+    pub flapping: Vec<String>,
     /// Where it can be had again, should somebody remove it meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<Home>,
@@ -67,7 +66,6 @@ pub struct Stopped {
     /// Runs when it is up again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_resume: Option<Vec<String>>,
-    /// For hooks.
     pub env: Vec<(String, String)>,
     /// Without these it does not start.
     pub mounts: Vec<MountPath>,
@@ -79,8 +77,7 @@ pub enum MarkerError {
     /// The file itself.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Its content.
-    #[error("{} is malformed: which stacks were stopped is not known", path.display())]
+    #[error("{} is malformed: the stopped stacks are unknown", path.display())]
     Malformed {
         path: PathBuf,
         #[source]
@@ -94,7 +91,7 @@ pub enum MarkerError {
 impl MarkerError {
     /// Whether what stands still is not known, and will not be: then whatever should run is started. Who lacks the right to
     /// look knows nothing of the marker.
-    pub fn loses_what_stands_still(&self) -> bool {
+    pub fn loses_stopped_parts(&self) -> bool {
         match self {
             Self::Malformed { .. } => true,
             Self::File(error) => !error.is_permission(),
@@ -112,13 +109,13 @@ pub enum Bound {
     Passed,
 }
 
-fn path(place: &Place) -> PathBuf {
-    place.state_dir().join("quiesce.json")
+fn path(paths: &Paths) -> PathBuf {
+    paths.state_dir().join("quiesce.json")
 }
 
 /// A marker that could not be read is kept for a person.
-fn bad_path(place: &Place) -> PathBuf {
-    place.state_dir().join("quiesce.json.bad")
+fn bad_path(paths: &Paths) -> PathBuf {
+    paths.state_dir().join("quiesce.json.bad")
 }
 
 impl Marker {
@@ -145,8 +142,8 @@ impl Marker {
     }
 
     /// Reads it; none when there is none. There is no secret in it: one that others may read is as good.
-    pub fn load(place: &Place) -> Result<Option<Self>, MarkerError> {
-        let path = path(place);
+    pub fn load(paths: &Paths) -> Result<Option<Self>, MarkerError> {
+        let path = path(paths);
         let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::All)? else { return Ok(None) };
         strict::parse("the marker", &bytes, BYTES_MAX)
             .map(Some)
@@ -154,43 +151,43 @@ impl Marker {
     }
 
     /// Writes it, durably. There must be none.
-    pub fn store(&self, place: &Place) -> Result<(), MarkerError> {
+    pub fn store(&self, paths: &Paths) -> Result<(), MarkerError> {
         let bytes = serde_json::to_vec_pretty(self).map_err(MarkerError::Unwritable)?;
-        Ok(file::create(&path(place), &bytes, Eyes::Owner)?)
+        Ok(file::create(&path(paths), &bytes, Eyes::Owner)?)
     }
 
     /// Writes it over the one that is there, durably.
-    pub fn rewrite(&self, place: &Place) -> Result<(), MarkerError> {
+    pub fn rewrite(&self, paths: &Paths) -> Result<(), MarkerError> {
         let bytes = serde_json::to_vec_pretty(self).map_err(MarkerError::Unwritable)?;
-        Ok(file::replace(&path(place), &bytes, Eyes::Owner)?)
+        Ok(file::replace(&path(paths), &bytes, Eyes::Owner)?)
     }
 
     /// Whether it could be written, without leaving anything.
-    pub fn rehearse(&self, place: &Place) -> Result<(), MarkerError> {
+    pub fn rehearse(&self, paths: &Paths) -> Result<(), MarkerError> {
         let bytes = serde_json::to_vec_pretty(self).map_err(MarkerError::Unwritable)?;
-        let path = place.state_dir().join("quiesce.json.try");
+        let path = paths.state_dir().join("quiesce.json.try");
         file::replace(&path, &bytes, Eyes::Owner)?;
         Ok(file::remove_durably(&path)?)
     }
 
     /// Takes it away, durably.
-    pub fn remove(place: &Place) -> Result<(), MarkerError> {
-        Ok(file::remove_durably(&path(place))?)
+    pub fn remove(paths: &Paths) -> Result<(), MarkerError> {
+        Ok(file::remove_durably(&path(paths))?)
     }
 
     /// Whether there is one, without reading it.
-    pub fn is_there(place: &Place) -> bool {
-        path(place).symlink_metadata().is_ok()
+    pub fn is_there(paths: &Paths) -> bool {
+        path(paths).symlink_metadata().is_ok()
     }
 
     /// Whether one that could not be read lies aside.
-    pub fn lies_aside(place: &Place) -> bool {
-        bad_path(place).symlink_metadata().is_ok()
+    pub fn has_bad_copy(paths: &Paths) -> bool {
+        bad_path(paths).symlink_metadata().is_ok()
     }
 
     /// Puts one that cannot be read aside.
-    pub fn put_aside(place: &Place) -> Result<(), MarkerError> {
-        Ok(file::rename(&path(place), &bad_path(place))?)
+    pub fn move_to_bad(paths: &Paths) -> Result<(), MarkerError> {
+        Ok(file::rename(&path(paths), &bad_path(paths))?)
     }
 }
 
@@ -204,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_left_only_within_the_same_boot_on_a_clock_that_tells() {
+    fn time_left_needs_the_same_boot() {
         let second = |s| Some(Duration::from_secs(s));
         assert_eq!(marker().bound(Some("boot-1"), second(90)), Bound::Left(Duration::from_secs(10)));
         // A clock of another boot may show less time than ours ever did.
@@ -219,18 +216,18 @@ mod tests {
     #[test]
     fn there_is_one_marker_at_a_time() {
         let root = tempfile::tempdir().unwrap();
-        let place = Place::new(root.path());
-        std::fs::create_dir_all(place.state_dir()).unwrap();
-        assert_eq!(Marker::load(&place).unwrap(), None);
-        marker().rehearse(&place).unwrap();
-        assert!(!Marker::is_there(&place));
-        marker().store(&place).unwrap();
-        assert!(marker().store(&place).is_err());
-        assert_eq!(Marker::load(&place).unwrap().unwrap().stacks, marker().stacks);
-        Marker::remove(&place).unwrap();
-        Marker::remove(&place).unwrap();
-        assert!(!Marker::is_there(&place));
-        std::fs::write(path(&place), "{").unwrap();
-        assert!(Marker::load(&place).is_err());
+        let paths = Paths::new(root.path());
+        std::fs::create_dir_all(paths.state_dir()).unwrap();
+        assert_eq!(Marker::load(&paths).unwrap(), None);
+        marker().rehearse(&paths).unwrap();
+        assert!(!Marker::is_there(&paths));
+        marker().store(&paths).unwrap();
+        assert!(marker().store(&paths).is_err());
+        assert_eq!(Marker::load(&paths).unwrap().unwrap().stacks, marker().stacks);
+        Marker::remove(&paths).unwrap();
+        Marker::remove(&paths).unwrap();
+        assert!(!Marker::is_there(&paths));
+        std::fs::write(path(&paths), "{").unwrap();
+        assert!(Marker::load(&paths).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Which of this guest's volumes are mounted now, and what stacks are told of them.
+//! Mounted volumes of this guest, and the variables for stacks.
 //!
 //! A stack that needs a volume which is not mounted would write onto the root disk instead: it is not started.
 
@@ -9,8 +9,8 @@ use holdfast_protocol::id::MountPath;
 use holdfast_protocol::local::MountView;
 
 use crate::file::{self, Eyes, FileError};
-use crate::place::Place;
-use crate::stacks::{Class, Placed, Stack};
+use crate::paths::Paths;
+use crate::stacks::{Class, Stack, VolumeRef};
 
 /// A guest with a thousand containers has some thousand mounts of a hundred bytes.
 const TABLE_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -22,8 +22,8 @@ pub struct Mounts {
 
 impl Mounts {
     /// Reads the kernel's table. Nothing is mounted where there is none.
-    pub fn read(place: &Place) -> Result<Self, FileError> {
-        let table = file::read(&place.mounts(), TABLE_BYTES_MAX, Eyes::All)?;
+    pub fn read(paths: &Paths) -> Result<Self, FileError> {
+        let table = file::read(&paths.mounts(), TABLE_BYTES_MAX, Eyes::All)?;
         let text = table.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         // The fifth field. Our mounts have no character that the kernel would escape.
         let points = text.lines().filter_map(|line| line.split(' ').nth(4)).map(str::to_owned);
@@ -39,23 +39,23 @@ impl Mounts {
 /// Seventeen volumes with their names.
 const VOLUMES_BYTES_MAX: usize = 64 * 1024;
 
-fn volumes_path(place: &Place) -> PathBuf {
-    place.state_dir().join("volumes.json")
+fn volumes_path(paths: &Paths) -> PathBuf {
+    paths.state_dir().join("volumes.json")
 }
 
 /// Keeps which volumes this guest has, for whoever starts stacks without an agent and without a marker.
-pub fn remember(place: &Place, volumes: &[MountView]) -> Result<(), FileError> {
-    if remembered(place) == volumes {
+pub fn remember(paths: &Paths, volumes: &[MountView]) -> Result<(), FileError> {
+    if remembered(paths) == volumes {
         return Ok(());
     }
     // Names and numbers: it cannot fail, and an empty file is read as no volumes.
     let bytes = serde_json::to_vec_pretty(volumes).unwrap_or_default();
-    file::replace(&volumes_path(place), &bytes, Eyes::All)
+    file::replace(&volumes_path(paths), &bytes, Eyes::All)
 }
 
 /// Which volumes this guest had last; none where nobody kept them.
-pub fn remembered(place: &Place) -> Vec<MountView> {
-    let bytes = file::read(&volumes_path(place), VOLUMES_BYTES_MAX, Eyes::All).ok().flatten();
+pub fn remembered(paths: &Paths) -> Vec<MountView> {
+    let bytes = file::read(&volumes_path(paths), VOLUMES_BYTES_MAX, Eyes::All).ok().flatten();
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
@@ -80,11 +80,10 @@ pub struct Volumes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoVolume {
     /// There is none of that name or class.
-    #[error("stack {stack} wants a {class} volume as `{key}`, and this guest has none: have one attached")]
+    #[error("stack {stack} needs a {class} volume for `{key}`, and this guest has none: have one attached")]
     None { stack: String, class: &'static str, key: String },
-    /// Which?
     #[error(
-        "stack {stack} wants a {class} volume as `{key}`, and this guest has {names}: say which by `volume`"
+        "stack {stack} needs a {class} volume for `{key}`, and this guest has {names}: choose one with `volume`"
     )]
     Several { stack: String, class: &'static str, key: String, names: String },
 }
@@ -103,7 +102,7 @@ pub fn volumes(stack: &Stack, guests: &[MountView]) -> Result<Volumes, NoVolume>
 fn pick<'a>(
     stack: &str,
     key: &str,
-    placed: &Placed,
+    placed: &VolumeRef,
     guests: &'a [MountView],
 ) -> Result<&'a MountView, NoVolume> {
     let fits = |mount: &&MountView| {
@@ -126,7 +125,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::stacks::{DriverOf, Hooks, Limits, OnFailure, RestoreTest, Wanted};
+    use crate::stacks::{DefaultState, DriverOf, Hooks, Limits, OnFailure, RestoreTest};
 
     fn guests() -> Vec<MountView> {
         serde_json::from_value(serde_json::json!([
@@ -139,15 +138,15 @@ mod tests {
 
     fn stack(key: &str, class: Class, volume: Option<&str>) -> Stack {
         let second = std::time::Duration::from_secs(1);
-        let placed = Placed { class, volume: volume.map(|name| name.parse().unwrap()) };
+        let placed = VolumeRef { class, volume: volume.map(|name| name.parse().unwrap()) };
         Stack {
             name: "web".parse().unwrap(),
             driver: DriverOf::Systemd(vec!["a.service".to_owned()]),
             after: Vec::new(),
             limits: Limits { stop: second, start: second, health: second, hook: second },
             hooks: Hooks::default(),
-            wanted: Wanted::Running,
-            on_failure: OnFailure::Tell,
+            wanted: DefaultState::Running,
+            on_failure: OnFailure::Report,
             restore_test: RestoreTest::Check,
             volumes: BTreeMap::from([(key.to_owned(), placed)]),
         }
@@ -168,14 +167,14 @@ mod tests {
     #[test]
     fn only_the_point_itself_is_a_mount() {
         let root = tempfile::tempdir().unwrap();
-        let place = Place::new(root.path());
+        let paths = Paths::new(root.path());
         let mount: MountPath = "/srv/db".parse().unwrap();
-        assert!(!Mounts::read(&place).unwrap().has(&mount));
+        assert!(!Mounts::read(&paths).unwrap().has(&mount));
         std::fs::create_dir_all(root.path().join("proc/self")).unwrap();
         let table = "22 1 0:20 / / rw - ext4 /dev/sda rw\n23 22 0:21 / /srv/db2 rw - ext4 /dev/sdb rw\n";
-        std::fs::write(place.mounts(), table).unwrap();
-        assert!(!Mounts::read(&place).unwrap().has(&mount));
-        std::fs::write(place.mounts(), table.replace("db2", "db")).unwrap();
-        assert!(Mounts::read(&place).unwrap().has(&mount));
+        std::fs::write(paths.mounts(), table).unwrap();
+        assert!(!Mounts::read(&paths).unwrap().has(&mount));
+        std::fs::write(paths.mounts(), table.replace("db2", "db")).unwrap();
+        assert!(Mounts::read(&paths).unwrap().has(&mount));
     }
 }

@@ -1,4 +1,4 @@
-//! From standing still to running: all that the marker names is started, in order, again and again until it runs.
+//! Resuming: starts all of the marker, in order, until it runs.
 //!
 //! It is the same for the process that stopped it, for the timer, for the next start and for a person, and may happen twice.
 //! The marker goes when all of it was seen running twice, and not to have fallen over in between: a program that ends right after
@@ -12,16 +12,16 @@ use holdfast_protocol::local::window::DownStack;
 use holdfast_protocol::strict::chain;
 use tracing::{info, warn};
 
-use super::act::{self, Starts};
+use super::lock::{self, Lock, LockResult};
 use super::marker::{Marker, MarkerError};
-use super::turn::{self, Asked, Turn};
-use super::{timer, untold};
+use super::stack::{self, StartHistory};
+use super::{release_outbox, timer};
 use crate::backoff::Backoff;
-use crate::beat;
 use crate::failpoint::{Point, reached};
 use crate::file;
-use crate::place::Place;
+use crate::paths::Paths;
 use crate::program::{run_well, words};
+use crate::watchdog;
 
 /// What runs at two looks so far apart, and did not fall over in between, runs.
 const SETTLE: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ pub struct Tries(pub u32);
 
 /// What became of it.
 #[derive(Debug, Default)]
-pub struct Resumed {
+pub struct ResumeReport {
     /// What does not run.
     pub down: Vec<DownStack>,
     /// What a person should know.
@@ -61,23 +61,23 @@ pub enum Cleared {
 
 /// Resumes. `heard` is told what is down after each try.
 pub async fn resume(
-    place: &Place,
+    paths: &Paths,
     marker: &Marker,
-    held: Option<&Turn>,
+    held: Option<&Lock>,
     (settle, tries): (Duration, Tries),
     mut heard: impl FnMut(&[DownStack]),
-) -> Resumed {
-    untold::begins(place, marker.window);
-    let (mut starts, mut backoff, mut done) = (Starts::of_what_ran(), Backoff::default(), 0_u32);
-    let mut resumed = Resumed::default();
+) -> ResumeReport {
+    release_outbox::note_start(paths, marker.window);
+    let (mut starts, mut backoff, mut done) = (StartHistory::of_stopped(), Backoff::default(), 0_u32);
+    let mut resumed = ResumeReport::default();
     loop {
-        resumed.down = pass(place, marker, &mut starts).await;
+        resumed.down = pass(paths, marker, &mut starts).await;
         heard(&resumed.down);
         done = done.saturating_add(1);
         if resumed.down.is_empty() {
-            beat::within(settle);
+            watchdog::within(settle);
             tokio::time::sleep(settle).await;
-            resumed.down = pass(place, marker, &mut starts).await;
+            resumed.down = pass(paths, marker, &mut starts).await;
             if resumed.down.is_empty() {
                 break;
             }
@@ -89,12 +89,12 @@ pub async fn resume(
     }
     reached(Point::AllStarted);
     heard(&[]);
-    let Some(turn) = held else {
-        resumed.notes.push("somebody else has the turn: the marker stays until it can be had".to_owned());
+    let Some(lock) = held else {
+        resumed.notes.push("another process holds the lock: the marker stays".to_owned());
         return resumed;
     };
     resumed.notes.extend(hooks(marker).await);
-    match clear(place, marker, turn).await {
+    match clear(paths, marker, lock).await {
         Ok(notes) => {
             resumed.notes.extend(notes);
             resumed.cleared = Cleared::Yes;
@@ -105,12 +105,12 @@ pub async fn resume(
 }
 
 /// Starts everything once.
-async fn pass(place: &Place, marker: &Marker, starts: &mut Starts) -> Vec<DownStack> {
+async fn pass(paths: &Paths, marker: &Marker, starts: &mut StartHistory) -> Vec<DownStack> {
     let mut down = Vec::new();
     for stack in &marker.stacks {
-        if let Err(error) = act::start(place, stack, starts).await {
+        if let Err(error) = stack::start(paths, stack, starts).await {
             let why: String = words(&chain(&error)).chars().take(WHY_CHARS_MAX).collect();
-            warn!(stack = %stack.name, why, "was stopped for a backup and does not run");
+            warn!(stack = %stack.name, why, "stopped for a backup and not running");
             down.push(DownStack { stack: stack.name.clone(), why });
         }
         reached(Point::OneStarted);
@@ -123,7 +123,8 @@ async fn hooks(marker: &Marker) -> Vec<String> {
     let mut notes = Vec::new();
     for stack in &marker.stacks {
         let Some(argv) = &stack.post_resume else { continue };
-        let call = act::hook(argv, stack.name.as_str(), &stack.env, Duration::from_secs(stack.hook_limit_s));
+        let call =
+            stack::hook(argv, stack.name.as_str(), &stack.env, Duration::from_secs(stack.hook_limit_s));
         if let Err(error) = run_well(&call).await {
             notes.push(format!("the hook post_resume of stack {} failed: {}", stack.name, chain(&error)));
         }
@@ -132,17 +133,17 @@ async fn hooks(marker: &Marker) -> Vec<String> {
 }
 
 /// Takes marker, timer and program away, in this order. The turn is asked for: whoever has it may yet stop something.
-async fn clear(place: &Place, marker: &Marker, _turn: &Turn) -> Result<Vec<String>, MarkerError> {
-    Marker::remove(place)?;
+async fn clear(paths: &Paths, marker: &Marker, _turn: &Lock) -> Result<Vec<String>, MarkerError> {
+    Marker::remove(paths)?;
     reached(Point::MarkerGone);
-    turn::forget_wish(place);
-    info!(window = %marker.window, "what was stopped runs again");
+    lock::clear_resume_request(paths);
+    info!(window = %marker.window, "all stopped stacks are running again");
     if let Err(error) = timer::disarm(&marker.timer).await {
         // It finds no marker, and its program is needed for that.
-        return Ok(vec![format!("the timer could not be taken back: {}", chain(&error))]);
+        return Ok(vec![format!("the timer could not be removed: {}", chain(&error))]);
     }
     reached(Point::TimerGone);
-    let left = file::remove_durably(&timer::program_path(place)).err();
+    let left = file::remove_durably(&timer::program_path(paths)).err();
     Ok(left.map(|error| chain(&error)).into_iter().collect())
 }
 
@@ -157,13 +158,13 @@ pub fn settle_for_another(marker: &Marker, boot_id: Option<&str>) -> Duration {
 
 /// How a resume in another's place ended.
 #[derive(Debug)]
-pub enum Recovered {
+pub enum Recovery {
     /// No marker lies there.
     Nothing,
     /// Somebody else does it, and has time left.
     Others(Duration),
     /// It was done, as far as it went.
-    Done(Resumed),
+    Done(ResumeReport),
 }
 
 /// Why a resume in another's place could not even begin.
@@ -171,35 +172,36 @@ pub type RecoverError = MarkerError;
 
 /// Who asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum ResumeCaller {
     /// Only once the bound passed.
     Timer,
-    /// At once.
     Now,
 }
 
 /// Resumes what a marker names that somebody else wrote.
 pub async fn recover(
-    place: &Place,
-    (asker, patience, tries): (Asker, Duration, Tries),
+    paths: &Paths,
+    (asker, patience, tries): (ResumeCaller, Duration, Tries),
     heard: impl FnMut(&[DownStack]),
-) -> Result<Recovered, RecoverError> {
-    let Some(marker) = Marker::load(place)? else { return Ok(Recovered::Nothing) };
-    if let (Asker::Timer, super::marker::Bound::Left(left)) = (asker, super::stop::left(place, &marker)) {
-        return Ok(Recovered::Others(left));
+) -> Result<Recovery, RecoverError> {
+    let Some(marker) = Marker::load(paths)? else { return Ok(Recovery::Nothing) };
+    if let (ResumeCaller::Timer, super::marker::Bound::Left(left)) =
+        (asker, super::stop::left(paths, &marker))
+    {
+        return Ok(Recovery::Others(left));
     }
-    let turn = match turn::take_patiently(place, patience).await {
-        Asked::Ours(turn) => Some(turn),
-        Asked::Taken => None,
-        Asked::Unknown(why) => {
-            warn!(why, "whose turn it is cannot be told");
+    let lock = match lock::take_within(paths, patience).await {
+        LockResult::Acquired(lock) => Some(lock),
+        LockResult::Taken => None,
+        LockResult::Unknown(why) => {
+            warn!(why, "state of the quiesce lock is unknown");
             None
         }
     };
     // Whoever had the turn may have done it meanwhile.
-    let Some(marker) = Marker::load(place)? else { return Ok(Recovered::Nothing) };
-    warn!(window = %marker.window, "stacks were left stopped for a backup: they are started");
-    let boot_id = super::boot::id(place).ok().flatten();
+    let Some(marker) = Marker::load(paths)? else { return Ok(Recovery::Nothing) };
+    warn!(window = %marker.window, "resuming stacks that were left stopped");
+    let boot_id = super::boot::id(paths).ok().flatten();
     let settle = settle_for_another(&marker, boot_id.as_deref());
-    Ok(Recovered::Done(resume(place, &marker, turn.as_ref(), (settle, tries), heard).await))
+    Ok(Recovery::Done(resume(paths, &marker, lock.as_ref(), (settle, tries), heard).await))
 }

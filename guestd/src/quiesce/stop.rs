@@ -1,4 +1,4 @@
-//! From running to standing still: what runs, the marker, the timer, and only then hook and stop, the last stack first.
+//! Stopping: marker and timer first, then hooks and stacks in reverse.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use holdfast_protocol::id::OperationId;
 use holdfast_protocol::local::MountView;
 use holdfast_protocol::strict::chain;
 
-use super::act::{self, ActError, Looked};
+use super::lock;
 use super::marker::{Bound, Marker, MarkerError, Stopped};
 use super::mounts::{self, Mounts, NoVolume};
+use super::stack::{self, StackError, StackState};
 use super::timer::{self, TimerError};
-use super::turn;
 use crate::clock;
 use crate::driver::{Part, PartState, groups};
 use crate::failpoint::{Point, reached};
 use crate::file::FileError;
-use crate::place::Place;
+use crate::paths::Paths;
 use crate::program::{ProgramError, run_well};
 use crate::stacks::{Stack, Stacks};
 
@@ -26,33 +26,31 @@ const RESERVE: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
     /// It cannot be told what runs.
-    #[error("what runs of stack {stack} cannot be told, so nothing is stopped")]
+    #[error("the running parts of stack {stack} are unknown: nothing was stopped")]
     Look {
         stack: String,
         #[source]
-        source: ActError,
+        source: StackError,
     },
     /// Somebody stops some of it.
     #[error(
-        "{parts} of stack {stack} are just being stopped by somebody, so nothing is stopped: ask again when they are"
+        "{parts} of stack {stack} are being stopped by hand: nothing was stopped; try again when they are"
     )]
     Busy { stack: String, parts: String },
     /// A volume that it names.
-    #[error("nothing is stopped")]
+    #[error("nothing was stopped")]
     Volume(#[source] NoVolume),
     /// What it starts with is not there now.
     #[error(
-        "{mount} is not mounted, and stack {stack} would not start again without it, so nothing is stopped: mount the volume"
+        "{mount} is not mounted, and stack {stack} would not start without it: nothing was stopped; mount the volume"
     )]
     NotMounted { stack: String, mount: String },
     /// What is mounted cannot be told.
-    #[error("what is mounted cannot be told, so nothing is stopped")]
+    #[error("the mounts are unknown: nothing was stopped")]
     Mounts(#[source] FileError),
-    /// No marker.
-    #[error("the marker cannot be written, so nothing is stopped")]
+    #[error("the marker cannot be written: nothing was stopped")]
     Marker(#[source] MarkerError),
-    /// No timer.
-    #[error("no timer could be armed, so nothing is stopped")]
+    #[error("no timer could be armed: nothing was stopped")]
     Timer(#[source] TimerError),
     /// Its hook says no.
     #[error("the hook pre_quiesce of stack {stack} failed")]
@@ -66,19 +64,19 @@ pub enum StopError {
     Stop {
         stack: String,
         #[source]
-        source: ActError,
+        source: StackError,
     },
     /// Something ended it before it had ended by itself: its data are as after a power cut.
     #[error(
-        "{names} of stack {stack} did not end by themselves and were killed, so no backup would hold them standing still: have them end when they are told to, or raise `stop_timeout_s`"
+        "{names} of stack {stack} did not stop in time and were killed, so the backup would not be consistent: have them end on their stop signal, or raise `stop_timeout_s`"
     )]
     Killed { stack: String, names: String },
     /// No time is left to stop it and to start it again.
-    #[error("no time is left to stop stack {stack}")]
+    #[error("no time left to stop stack {stack}")]
     NoTime { stack: String },
     /// A person wants the stacks back.
-    #[error("`guestd resume` was asked for")]
-    Wished,
+    #[error("`guestd resume` was requested")]
+    ResumeRequested,
 }
 
 /// A stack that runs, and what of it.
@@ -89,21 +87,21 @@ pub struct Running {
 }
 
 /// What runs now, in the order in which it starts. `volumes` are this guest's.
-pub async fn look(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Result<Vec<Running>, StopError> {
+pub async fn look(paths: &Paths, stacks: &Stacks, volumes: &[MountView]) -> Result<Vec<Running>, StopError> {
     let mut running = Vec::new();
     for stack in &stacks.stacks {
         let volumes = mounts::volumes(stack, volumes).map_err(StopError::Volume)?;
-        let Looked { engine, parts, home } = act::look(place, stack, &volumes)
+        let StackState { engine, parts, home } = stack::inspect(paths, stack, &volumes)
             .await
             .map_err(|source| StopError::Look { stack: stack.name.to_string(), source })?;
-        let busy = act::names(&parts, |part| part.state == PartState::Stopping);
+        let busy = stack::names(&parts, |part| part.state == PartState::Stopping);
         if !busy.is_empty() {
             return Err(StopError::Busy { stack: stack.name.to_string(), parts: busy });
         }
         let mine = |part: &Part| stacks.is_of(stack, &part.id);
         let groups = groups(parts.iter().filter(|part| part.state.is_wanted() && mine(part)));
-        let restless = parts.iter().filter(|part| part.state == PartState::Restarting);
-        let restless = restless.map(|part| part.id.clone()).collect();
+        let flapping = parts.iter().filter(|part| part.state == PartState::Restarting);
+        let flapping = flapping.map(|part| part.id.clone()).collect();
         if groups.is_empty() {
             continue;
         }
@@ -111,7 +109,7 @@ pub async fn look(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Resu
             name: stack.name.clone(),
             engine,
             groups,
-            restless,
+            flapping,
             home,
             stop_limit_s: stack.limits.stop.as_secs(),
             start_limit_s: stack.limits.start.as_secs(),
@@ -126,11 +124,11 @@ pub async fn look(place: &Place, stacks: &Stacks, volumes: &[MountView]) -> Resu
 }
 
 /// Sees that all of it could start again now.
-pub fn could_start(place: &Place, running: &[Running]) -> Result<(), StopError> {
+pub fn could_start(paths: &Paths, running: &[Running]) -> Result<(), StopError> {
     if running.iter().all(|running| running.stopped.mounts.is_empty()) {
         return Ok(());
     }
-    let mounts = Mounts::read(place).map_err(StopError::Mounts)?;
+    let mounts = Mounts::read(paths).map_err(StopError::Mounts)?;
     for Running { stack, stopped } in running {
         if let Some(mount) = stopped.mounts.iter().find(|mount| !mounts.has(mount)) {
             return Err(StopError::NotMounted { stack: stack.name.to_string(), mount: mount.to_string() });
@@ -147,36 +145,36 @@ pub fn marker(window: OperationId, boot_id: &str, deadline: Duration, running: &
 
 /// Makes sure that all of it will run again: the program, the marker, the timer. When one of them cannot be had, those
 /// before it are taken back by whoever resumes, and nothing was stopped.
-pub async fn secure(place: &Place, marker: &Marker) -> Result<(), StopError> {
-    timer::lay_program_by(place).map_err(StopError::Timer)?;
+pub async fn secure(paths: &Paths, marker: &Marker) -> Result<(), StopError> {
+    timer::copy_program(paths).map_err(StopError::Timer)?;
     reached(Point::ProgramLaid);
-    marker.store(place).map_err(StopError::Marker)?;
+    marker.store(paths).map_err(StopError::Marker)?;
     reached(Point::MarkerWritten);
-    let Bound::Left(left) = left(place, marker) else {
+    let Bound::Left(left) = left(paths, marker) else {
         return Err(StopError::NoTime { stack: "at all".to_owned() });
     };
-    timer::arm(place, &marker.timer, left).await.map_err(StopError::Timer)?;
+    timer::arm(paths, &marker.timer, left).await.map_err(StopError::Timer)?;
     reached(Point::TimerArmed);
     Ok(())
 }
 
 /// Stops all of it, the last first.
-pub async fn stop(place: &Place, marker: &Marker, running: &[Running]) -> Result<(), StopError> {
+pub async fn stop(paths: &Paths, marker: &Marker, running: &[Running]) -> Result<(), StopError> {
     for Running { stack, stopped } in running.iter().rev() {
         let name = || stack.name.to_string();
-        let time = |wanted: Duration| match left(place, marker) {
+        let time = |wanted: Duration| match left(paths, marker) {
             Bound::Left(left) if left > RESERVE => Ok(wanted.min(left.saturating_sub(RESERVE))),
             _ => Err(StopError::NoTime { stack: name() }),
         };
-        if turn::is_wished(place) {
-            return Err(StopError::Wished);
+        if lock::resume_requested(paths) {
+            return Err(StopError::ResumeRequested);
         }
         if let Some(argv) = &stack.hooks.pre_quiesce {
-            let call = act::hook(argv, stack.name.as_str(), &stopped.env, time(stack.limits.hook)?);
+            let call = stack::hook(argv, stack.name.as_str(), &stopped.env, time(stack.limits.hook)?);
             run_well(&call).await.map_err(|source| StopError::Hook { stack: name(), source })?;
             reached(Point::HookRun);
         }
-        let killed = act::stop(stopped.engine, &stopped.groups, time(stack.limits.stop)?)
+        let killed = stack::stop(stopped.engine, &stopped.groups, time(stack.limits.stop)?)
             .await
             .map_err(|source| StopError::Stop { stack: name(), source })?;
         if !killed.is_empty() {
@@ -190,10 +188,10 @@ pub async fn stop(place: &Place, marker: &Marker, running: &[Running]) -> Result
 }
 
 /// How long they may still stand still.
-pub fn left(place: &Place, marker: &Marker) -> Bound {
-    let boot_id = super::boot::id(place).unwrap_or_else(|error| {
-        tracing::warn!(error = chain(&error), "the boot cannot be told");
+pub fn left(paths: &Paths, marker: &Marker) -> Bound {
+    let boot_id = super::boot::id(paths).unwrap_or_else(|error| {
+        tracing::warn!(error = chain(&error), "boot id is unknown");
         None
     });
-    marker.bound(boot_id.as_deref(), clock::since_boot(place))
+    marker.bound(boot_id.as_deref(), clock::since_boot(paths))
 }

@@ -1,4 +1,4 @@
-//! The timer that resumes when nobody else does: a transient unit of systemd, armed before anything is stopped.
+//! Resume timer: a transient unit of systemd, armed before anything stops.
 //!
 //! It lives in PID 1's memory, so neither our death nor a full disk stops it. It fires at the bound, and each minute besides:
 //! systemd's clock stands still while the guest sleeps, ours does not. What it starts is a second name of our program in
@@ -10,7 +10,7 @@ use std::time::Duration;
 use holdfast_protocol::id::OperationId;
 
 use crate::file::{self, FileError};
-use crate::place::Place;
+use crate::paths::Paths;
 use crate::program::{self, Call, ProgramError, run_well};
 
 /// Systemd is asked within this time.
@@ -26,16 +26,14 @@ const RESUME_LIMIT: &str = "--property=TimeoutStartSec=1h";
 #[derive(Debug, thiserror::Error)]
 pub enum TimerError {
     /// Our program cannot be laid by.
-    #[error("the program for the timer cannot be laid by")]
+    #[error("the program for the timer cannot be copied")]
     Program(#[from] FileError),
-    /// Nor found.
-    #[error("our own program is not shown by /proc")]
-    Self_(#[source] std::io::Error),
-    /// systemd refuses.
-    #[error("systemd takes no timer")]
+    #[error("/proc/self/exe cannot be read")]
+    OwnProgram(#[source] std::io::Error),
+    #[error("systemd did not create the timer")]
     Arm(#[source] ProgramError),
     /// It took it, and does not have it.
-    #[error("systemd has no timer {unit} after it was told to make one")]
+    #[error("systemd has no timer {unit} after creating it")]
     NotThere {
         unit: String,
         #[source]
@@ -49,30 +47,30 @@ pub fn unit(window: OperationId) -> String {
 }
 
 /// What the timer and the boot start.
-pub fn program_path(place: &Place) -> PathBuf {
-    place.state_dir().join("guestd-resume")
+pub fn program_path(paths: &Paths) -> PathBuf {
+    paths.state_dir().join("guestd-resume")
 }
 
 /// Lays our program by. It is there before any marker, and goes after it.
-pub fn lay_program_by(place: &Place) -> Result<(), TimerError> {
+pub fn copy_program(paths: &Paths) -> Result<(), TimerError> {
     // A program that was exchanged while it ran is still what the kernel shows here.
     let own = PathBuf::from("/proc/self/exe");
-    let named = std::fs::read_link(&own).map_err(TimerError::Self_)?;
+    let named = std::fs::read_link(&own).map_err(TimerError::OwnProgram)?;
     let source = if named.exists() { named } else { own };
-    Ok(file::lay_by(&source, &program_path(place))?)
+    Ok(file::lay_by(&source, &program_path(paths))?)
 }
 
 /// Arms it, and sees that systemd has it.
-pub async fn arm(place: &Place, unit: &str, left: Duration) -> Result<(), TimerError> {
-    run_well(&arm_call(place, unit, left)).await.map_err(TimerError::Arm)?;
+pub async fn arm(paths: &Paths, unit: &str, left: Duration) -> Result<(), TimerError> {
+    run_well(&arm_call(paths, unit, left)).await.map_err(TimerError::Arm)?;
     let there = Call::new(["systemctl", "is-active", "--", &format!("{unit}.timer")], LIMIT);
     let seen = run_well(&there).await;
     seen.map(drop).map_err(|source| TimerError::NotThere { unit: unit.to_owned(), source })
 }
 
-fn arm_call(place: &Place, unit: &str, left: Duration) -> Call {
+fn arm_call(paths: &Paths, unit: &str, left: Duration) -> Call {
     let at = |seconds: u64| format!("--on-active={seconds}s");
-    let (program, root) = (program_path(place), place.root());
+    let (program, root) = (program_path(paths), paths.root());
     let program = std::path::absolute(&program).unwrap_or(program);
     let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
     let argv = [
@@ -80,7 +78,7 @@ fn arm_call(place: &Place, unit: &str, left: Duration) -> Call {
         "--quiet".to_owned(),
         "--collect".to_owned(),
         format!("--unit={unit}"),
-        "--description=Holdfast starts again what stands still for a backup".to_owned(),
+        "--description=Holdfast resumes stacks that are stopped for a backup".to_owned(),
         // Never later than the bound.
         at(left.as_secs().max(1)),
         at(left.as_secs().clamp(1, EACH_S)),
@@ -113,15 +111,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_fires_at_the_bound_and_each_minute_besides() {
-        let place = Place::new(Path::new("/"));
-        let line = arm_call(&place, "u", Duration::from_millis(899_900)).line();
+    fn the_timer_fires_at_the_bound_and_each_minute() {
+        let paths = Paths::new(Path::new("/"));
+        let line = arm_call(&paths, "u", Duration::from_millis(899_900)).line();
         assert!(line.contains("--on-active=899s --on-active=60s --on-unit-inactive=60s"), "{line}");
         assert!(
             line.ends_with("-- /var/lib/holdfast/guestd-resume resume --expired --timer=u --root /"),
             "{line}"
         );
-        let short = arm_call(&place, "u", Duration::from_millis(30_500)).line();
+        let short = arm_call(&paths, "u", Duration::from_millis(30_500)).line();
         assert!(short.contains("--on-active=30s --on-active=30s"), "{short}");
     }
 }

@@ -1,4 +1,6 @@
-//! The form of the file, and what its types alone cannot refuse. Each refusal names file, key and what to do.
+//! File format of `stacks.toml`, and checks across its fields.
+//!
+//! Each error names file, key and what to do.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,11 +12,11 @@ use serde::Deserialize;
 
 use super::order::{OrderError, start_order};
 use super::{
-    Apt, AptAfter, AptSnapshot, Class, DriverOf, Hooks, Limits, OnFailure, Placed, Project, RestoreTest,
-    Security, Stack, Stacks, Upgrades, Wanted,
+    Apt, AptAfter, AptSnapshot, Class, DefaultState, DriverOf, Hooks, Limits, OnFailure, Project,
+    RestoreTest, Security, Stack, Stacks, Upgrades, VolumeRef,
 };
 use crate::file::{self, Eyes, FileError};
-use crate::place::Place;
+use crate::paths::Paths;
 
 const BYTES_MAX: usize = 64 * 1024;
 
@@ -38,8 +40,7 @@ pub enum StacksError {
     /// It cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Not UTF-8.
-    #[error("{} is not UTF-8 text: write it anew", path.display())]
+    #[error("{} is not UTF-8 text: write it again", path.display())]
     Text { path: PathBuf },
     /// Not of our form.
     #[error("{} is refused at `{at}`: correct it there", path.display())]
@@ -150,8 +151,8 @@ struct UpgradesForm {
 type Mistake = (String, String);
 
 /// Reads the file; no stacks when there is none.
-pub fn load(place: &Place) -> Result<Stacks, StacksError> {
-    let path = place.stacks_file();
+pub fn load(paths: &Paths) -> Result<Stacks, StacksError> {
+    let path = paths.stacks_file();
     let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::All)? else { return Ok(Stacks::default()) };
     let text = std::str::from_utf8(&bytes).map_err(|_| StacksError::Text { path: path.clone() })?;
     parse(text, &path)
@@ -181,7 +182,7 @@ fn whole(form: FileForm) -> Result<Stacks, Mistake> {
             (format!("stack.{stack}.after"), format!("there is no stack `{after}`: name one of this file"))
         }
         OrderError::Circle { stack } => {
-            (format!("stack.{stack}.after"), "it comes back to this stack: take one step out".to_owned())
+            (format!("stack.{stack}.after"), "the dependency is circular: remove one step".to_owned())
         }
     })?;
     let upgrades = upgrades(&form.upgrades, &form.apt);
@@ -197,7 +198,7 @@ fn apt(form: &AptForm) -> Result<Apt, Mistake> {
     // Whoever has snapshots taken wants to know when they are needed. Nothing goes back unless somebody says so.
     let after = match (form.after, snapshot) {
         (None, AptSnapshot::Off) => AptAfter::Off,
-        (None, AptSnapshot::Try | AptSnapshot::Must) => AptAfter::Tell,
+        (None, AptSnapshot::Try | AptSnapshot::Must) => AptAfter::Report,
         (Some(AptAfter::RollBack), AptSnapshot::Off) => {
             let rule = "there is no snapshot to go back to: set `snapshot` to `try` or `must`";
             return Err(("apt.after".to_owned(), rule.to_owned()));
@@ -213,7 +214,7 @@ fn upgrades(form: &UpgradesForm, apt: &AptForm) -> Upgrades {
     let usual = Upgrades::default().apt;
     let snapshot = apt.snapshot.unwrap_or(usual.snapshot);
     let after = apt.after.unwrap_or(match snapshot {
-        AptSnapshot::Off => AptAfter::Tell,
+        AptSnapshot::Off => AptAfter::Report,
         AptSnapshot::Try | AptSnapshot::Must => usual.after,
     });
     let keep_hours = apt.keep_hours.unwrap_or(usual.keep_hours);
@@ -250,8 +251,10 @@ fn stack(name: StackName, form: StackForm) -> Result<Stack, Mistake> {
     if let Some(odd) = form.volumes.keys().find(|key| !is_variable(key)) {
         return Err((at(&format!("volumes.{odd}")), "lower-case letters, digits and '_'".to_owned()));
     }
-    let volumes =
-        form.volumes.into_iter().map(|(key, form)| (key, Placed { class: form.class, volume: form.volume }));
+    let volumes = form
+        .volumes
+        .into_iter()
+        .map(|(key, form)| (key, VolumeRef { class: form.class, volume: form.volume }));
     let driver = driver(&at, form.driver, (form.directory, form.file, form.project), form.units)?;
     Ok(Stack {
         driver,
@@ -259,8 +262,8 @@ fn stack(name: StackName, form: StackForm) -> Result<Stack, Mistake> {
         limits,
         hooks,
         wanted: match form.wanted {
-            WantedForm::Running => Wanted::Running,
-            WantedForm::Stopped => Wanted::Stopped,
+            WantedForm::Running => DefaultState::Running,
+            WantedForm::Stopped => DefaultState::Stopped,
         },
         on_failure: form.on_failure,
         restore_test: match form.restore_test {

@@ -1,4 +1,4 @@
-//! In which order stacks start: each after those it names; where nothing is said, by name. They stop the other way round.
+//! Start order of stacks, by their dependencies and then by name.
 
 use holdfast_protocol::id::StackName;
 

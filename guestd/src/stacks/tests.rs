@@ -1,4 +1,4 @@
-//! What the file may say, and how a mistake is named.
+//! Tests of the file format and of its errors.
 
 use std::path::Path;
 
@@ -57,9 +57,9 @@ fn a_whole_file_is_read_in_the_order_of_starting() {
     assert_eq!(names, ["db", "queue", "web"]);
     let web = &stacks.stacks[2];
     assert_eq!(web.limits.hook, Duration::from_secs(15));
-    assert_eq!((web.wanted, web.restore_test), (Wanted::Stopped, RestoreTest::Leave));
-    assert_eq!((web.on_failure, stacks.stacks[0].on_failure), (OnFailure::Restart, OnFailure::Tell));
-    assert_eq!(web.volumes["media"], Placed { class: Class::Bulk, volume: None });
+    assert_eq!((web.wanted, web.restore_test), (DefaultState::Stopped, RestoreTest::Leave));
+    assert_eq!((web.on_failure, stacks.stacks[0].on_failure), (OnFailure::Restart, OnFailure::Report));
+    assert_eq!(web.volumes["media"], VolumeRef { class: Class::Bulk, volume: None });
     assert_eq!((stacks.apt.snapshot, stacks.apt.keep_hours), (AptSnapshot::Try, 48));
     assert_eq!(stacks.bound_max, Some(Duration::from_secs(600)));
     assert_eq!(read("").unwrap(), Stacks::default());
@@ -109,7 +109,7 @@ fn a_mistake_is_named_by_file_key_and_rule() {
             "`stack.a.volumes.X`",
         ),
         ("[stack.a]\ndriver = \"compose\"\ndirectory = \"/a\"\nafter = [\"b\"]", "there is no stack `b`"),
-        ("[stack.a]\ndriver = \"compose\"\ndirectory = \"/a\"\nafter = [\"a\"]", "comes back to this stack"),
+        ("[stack.a]\ndriver = \"compose\"\ndirectory = \"/a\"\nafter = [\"a\"]", "dependency is circular"),
         ("bound_max_s = 10", "`bound_max_s`: 30 to 7200"),
         ("[apt]\nkeep_hours = 0", "`apt.keep_hours`"),
         ("[apt]\nsnapshot = \"yes\"", "at `apt.snapshot`"),
@@ -125,13 +125,13 @@ fn a_mistake_is_named_by_file_key_and_rule() {
 }
 
 #[test]
-fn who_has_snapshots_taken_is_told_when_they_are_needed_and_nothing_goes_back_unasked() {
+fn snapshots_imply_reports_but_no_rollback() {
     let after = |text: &str| read(&format!("[apt]\n{text}\n")).unwrap().apt.after;
     assert_eq!(after(""), AptAfter::Off);
-    assert_eq!(after("snapshot = \"try\""), AptAfter::Tell);
-    assert_eq!(after("snapshot = \"must\""), AptAfter::Tell);
+    assert_eq!(after("snapshot = \"try\""), AptAfter::Report);
+    assert_eq!(after("snapshot = \"must\""), AptAfter::Report);
     assert_eq!(after("snapshot = \"try\"\nafter = \"off\""), AptAfter::Off);
-    assert_eq!(after("after = \"tell\""), AptAfter::Tell);
+    assert_eq!(after("after = \"report\""), AptAfter::Report);
     assert_eq!(after("snapshot = \"try\"\nafter = \"roll_back\""), AptAfter::RollBack);
 }
 
@@ -144,9 +144,9 @@ fn security_upgrades_are_on_and_go_back_until_the_file_says_otherwise() {
     assert_eq!((usual.apt.after, usual.apt.keep_hours), (AptAfter::RollBack, 168));
     assert_eq!(usual, Upgrades::default(), "as without a file");
     assert_eq!(upgrades("[upgrades]\nsecurity = \"off\"").security, Security::Off);
-    let tell = upgrades("[apt]\nsnapshot = \"must\"\nafter = \"tell\"\nkeep_hours = 5").apt;
-    assert_eq!((tell.snapshot, tell.after, tell.keep_hours), (AptSnapshot::Must, AptAfter::Tell, 5));
-    assert_eq!(upgrades("[apt]\nsnapshot = \"off\"").apt.after, AptAfter::Tell);
+    let tell = upgrades("[apt]\nsnapshot = \"must\"\nafter = \"report\"\nkeep_hours = 5").apt;
+    assert_eq!((tell.snapshot, tell.after, tell.keep_hours), (AptSnapshot::Must, AptAfter::Report, 5));
+    assert_eq!(upgrades("[apt]\nsnapshot = \"off\"").apt.after, AptAfter::Report);
     let apt = read("[apt]\nsnapshot = \"try\"").unwrap();
-    assert_eq!((apt.apt.after, apt.upgrades.apt.after), (AptAfter::Tell, AptAfter::RollBack));
+    assert_eq!((apt.apt.after, apt.upgrades.apt.after), (AptAfter::Report, AptAfter::RollBack));
 }

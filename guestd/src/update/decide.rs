@@ -1,4 +1,4 @@
-//! Whether this program is exchanged now: pure.
+//! Decision whether this program is replaced now. Pure.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,6 @@ const TRIES: u32 = 3;
 /// What is done.
 #[derive(Debug)]
 pub enum Decision {
-    /// Nothing.
     Stay,
     /// Nothing, and that is worth a word.
     Refuse(UpdateError),
@@ -36,8 +35,8 @@ pub fn decide(view: DesiredView, own: Option<&Sha256Text>, tried: Option<(Operat
     // The agent judges the same. But a hub that has its ear is not enough to bring an old fault back.
     if !matches!(version::order(wanted.version.as_str(), VERSION), Some(Ordering::Greater | Ordering::Equal))
     {
-        let wished = wanted.version.as_str().to_owned();
-        return Decision::Refuse(UpdateError::Older { wished, runs: VERSION });
+        let target = wanted.version.as_str().to_owned();
+        return Decision::Refuse(UpdateError::Older { target, runs: VERSION });
     }
     if !(1..=CONTROLLER_BYTES_MAX).contains(&wanted.bytes) {
         return Decision::Refuse(UpdateError::TooLarge { bytes: wanted.bytes });

@@ -1,4 +1,4 @@
-//! The calls of a window, and what their answers are to the decision: a word, or silence.
+//! API calls of a window, and their answers for the decision.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ impl Windows<'_> {
     }
 
     /// Asks for a window; a lost answer is asked for again under the same key.
-    pub async fn ask(&self, wish: &WindowRequest, key: &str) -> Result<Accepted, AgentError> {
-        self.agent.work(self.token, "/v1/quiesce-windows", key, wish).await
+    pub async fn ask(&self, request: &WindowRequest, key: &str) -> Result<Accepted, AgentError> {
+        self.agent.work(self.token, "/v1/quiesce-windows", key, request).await
     }
 
     /// How far it is.
@@ -74,7 +74,7 @@ impl Windows<'_> {
     /// What a restore test found.
     pub async fn report(&self, report: &TestReport) -> Result<serde_json::Value, AgentError> {
         let key = key().map_err(|_| AgentError::Token)?;
-        self.agent.tell(self.token, "/v1/restore-tests/report", &key, report).await
+        self.agent.notify(self.token, "/v1/restore-tests/report", &key, report).await
     }
 }
 
@@ -84,8 +84,8 @@ pub fn fresh_key() -> Result<String, WorkError> {
 }
 
 /// The same word about the same window is one wish, however often it is sent.
-fn keyed(id: OperationId, word: &str) -> String {
-    format!("{word}-{}", id.uuid().simple())
+fn keyed(id: OperationId, agent: &str) -> String {
+    format!("{agent}-{}", id.uuid().simple())
 }
 
 fn path(id: OperationId, rest: &str) -> String {

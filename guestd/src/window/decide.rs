@@ -1,4 +1,4 @@
-//! What to do next in a window: pure, so that every case is one line of a table.
+//! Decision of the next step in a window. Pure.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(120);
 pub const GRANT_WAIT_MAX: Duration = Duration::from_secs(25 * 3_600);
 
 /// Less than this is not worth stopping anything.
-pub const WORTH: Duration = Duration::from_secs(20);
+pub const WORTHWHILE_MIN: Duration = Duration::from_secs(20);
 
 /// What the agent last said of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum AgentState {
     /// How far it is.
-    Says(WindowPhase),
+    Phase(WindowPhase),
     /// It knows no such window, or will not have us.
     Refuses,
     /// Nothing, or nothing that can be read, for so long.
@@ -27,33 +27,33 @@ pub enum Word {
 
 /// How our stacks stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum StackPhase {
     /// Nothing was stopped.
     Running,
     /// They stand still, and the agent was not heard to know.
-    Still,
+    Stopped,
     /// They stand still, and the agent knows.
-    StillAndTold,
+    StoppedAndReported,
 }
 
 /// All that the decision needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    pub word: Word,
-    pub standing: Standing,
+pub struct Situation {
+    pub agent: AgentState,
+    pub phase: StackPhase,
     /// Until our own bound; none before a grant.
     pub left: Option<Duration>,
     /// Since the window was asked for.
     pub waited: Duration,
     /// Since all stands still.
-    pub still_for: Duration,
+    pub stopped_for: Duration,
     /// Whether a person, or our own end, wants the stacks back.
-    pub wish: Wish,
+    pub request: ResumeRequest,
 }
 
 /// Whether somebody wants the stacks back now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum ResumeRequest {
     None,
     Resume,
 }
@@ -66,18 +66,18 @@ pub enum Next {
     /// Stop the stacks.
     Quiesce,
     /// Say that they stand still.
-    SayQuiesced,
+    ReportQuiesced,
     /// Start what was stopped, and tell the agent afterwards.
-    Resume(Why),
+    Resume(EndReason),
     /// Nothing was stopped: call the window off.
-    GiveUp(Why),
+    GiveUp(EndReason),
     /// Nothing was stopped, and the agent knows that it is over.
-    Over(Why),
+    Over(EndReason),
 }
 
 /// Why a window ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum EndReason {
     /// The backup has what it needs.
     Captured,
     /// The agent ended it.
@@ -87,7 +87,7 @@ pub enum Why {
     /// The agent is silent.
     Silence,
     /// The agent answers, and cannot be told that they stand still.
-    Unheard,
+    NotAcknowledged,
     /// The agent refuses us.
     Refused,
     /// What is left is not worth it.
@@ -95,76 +95,76 @@ pub enum Why {
     /// It was not granted within [`GRANT_WAIT_MAX`].
     NotGranted,
     /// The agent speaks of stacks that stand still, and none do.
-    Absurd,
+    Contradiction,
     /// Somebody wants the stacks back.
-    Wished,
+    Requested,
 }
 
-impl Why {
-    /// For people.
+impl EndReason {
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Captured => "the backup has what it needs",
-            Self::Ended(WindowPhase::Expired) => "the agent says that the window's time is over",
-            Self::Ended(WindowPhase::Cancelled) => "the agent cancelled it",
-            Self::Ended(_) => "the agent says that it is over",
-            Self::Bound => "its time is over",
-            Self::Silence => "the agent was silent for too long",
-            Self::Unheard => "the agent could not be told that the stacks stand still",
+            Self::Captured => "the backup was captured",
+            Self::Ended(WindowPhase::Expired) => "the agent ended the window: its time is over",
+            Self::Ended(WindowPhase::Cancelled) => "the agent cancelled the window",
+            Self::Ended(_) => "the agent ended the window",
+            Self::Bound => "the bound of the window passed",
+            Self::Silence => "the agent did not answer for too long",
+            Self::NotAcknowledged => "the agent did not acknowledge that the stacks are stopped",
             Self::Refused => "the agent does not know the window",
-            Self::Short => "too little of its time was left",
+            Self::Short => "too little time was left",
             Self::NotGranted => "it was not granted within 25 hours",
-            Self::Absurd => "the agent takes the stacks for stopped, and they are not",
-            Self::Wished => "somebody wanted the stacks back",
+            Self::Contradiction => "the agent assumes stopped stacks, but they are running",
+            Self::Requested => "guestd resume was requested",
         }
     }
 }
 
-/// Decides.
-pub fn decide(seen: Seen) -> Next {
-    match seen.standing {
-        Standing::Running => while_running(seen),
-        Standing::Still | Standing::StillAndTold => while_still(seen),
+pub fn decide(seen: Situation) -> Next {
+    match seen.phase {
+        StackPhase::Running => while_running(seen),
+        StackPhase::Stopped | StackPhase::StoppedAndReported => while_still(seen),
     }
 }
 
-fn while_running(seen: Seen) -> Next {
-    if seen.wish == Wish::Resume {
-        return Next::GiveUp(Why::Wished);
+fn while_running(seen: Situation) -> Next {
+    if seen.request == ResumeRequest::Resume {
+        return Next::GiveUp(EndReason::Requested);
     }
-    match seen.word {
-        Word::Refuses => Next::Over(Why::Refused),
-        Word::Silent(silent) if silent >= SILENCE_MAX => Next::GiveUp(Why::Silence),
-        Word::Silent(_) => Next::Wait,
-        Word::Says(phase) if phase.is_over() => Next::Over(Why::Ended(phase)),
-        Word::Says(WindowPhase::Granted) => match seen.left {
-            Some(left) if left >= WORTH => Next::Quiesce,
-            _ => Next::GiveUp(Why::Short),
+    match seen.agent {
+        AgentState::Refuses => Next::Over(EndReason::Refused),
+        AgentState::Silent(silent) if silent >= SILENCE_MAX => Next::GiveUp(EndReason::Silence),
+        AgentState::Silent(_) => Next::Wait,
+        AgentState::Phase(phase) if phase.is_over() => Next::Over(EndReason::Ended(phase)),
+        AgentState::Phase(WindowPhase::Granted) => match seen.left {
+            Some(left) if left >= WORTHWHILE_MIN => Next::Quiesce,
+            _ => Next::GiveUp(EndReason::Short),
         },
-        Word::Says(WindowPhase::Requested) if seen.waited < GRANT_WAIT_MAX => Next::Wait,
-        Word::Says(WindowPhase::Requested) => Next::GiveUp(Why::NotGranted),
-        Word::Says(_) => Next::GiveUp(Why::Absurd),
+        AgentState::Phase(WindowPhase::Requested) if seen.waited < GRANT_WAIT_MAX => Next::Wait,
+        AgentState::Phase(WindowPhase::Requested) => Next::GiveUp(EndReason::NotGranted),
+        AgentState::Phase(_) => Next::GiveUp(EndReason::Contradiction),
     }
 }
 
-fn while_still(seen: Seen) -> Next {
-    if seen.wish == Wish::Resume {
-        return Next::Resume(Why::Wished);
+fn while_still(seen: Situation) -> Next {
+    if seen.request == ResumeRequest::Resume {
+        return Next::Resume(EndReason::Requested);
     }
     if seen.left.is_none_or(|left| left.is_zero()) {
-        return Next::Resume(Why::Bound);
+        return Next::Resume(EndReason::Bound);
     }
-    let told = seen.standing == Standing::StillAndTold;
-    match seen.word {
-        Word::Refuses => Next::Resume(Why::Refused),
-        Word::Silent(silent) if silent >= SILENCE_MAX => Next::Resume(Why::Silence),
-        Word::Says(WindowPhase::Captured) => Next::Resume(Why::Captured),
-        Word::Says(phase) if phase.is_over() => Next::Resume(Why::Ended(phase)),
-        Word::Says(_) if !told && seen.still_for >= SILENCE_MAX => Next::Resume(Why::Unheard),
+    let status = seen.phase == StackPhase::StoppedAndReported;
+    match seen.agent {
+        AgentState::Refuses => Next::Resume(EndReason::Refused),
+        AgentState::Silent(silent) if silent >= SILENCE_MAX => Next::Resume(EndReason::Silence),
+        AgentState::Phase(WindowPhase::Captured) => Next::Resume(EndReason::Captured),
+        AgentState::Phase(phase) if phase.is_over() => Next::Resume(EndReason::Ended(phase)),
+        AgentState::Phase(_) if !status && seen.stopped_for >= SILENCE_MAX => {
+            Next::Resume(EndReason::NotAcknowledged)
+        }
         // It forgot what it was told, or never heard it.
-        Word::Says(WindowPhase::Requested | WindowPhase::Granted) => Next::SayQuiesced,
-        Word::Silent(_) | Word::Says(_) if !told => Next::SayQuiesced,
-        Word::Silent(_) | Word::Says(_) => Next::Wait,
+        AgentState::Phase(WindowPhase::Requested | WindowPhase::Granted) => Next::ReportQuiesced,
+        AgentState::Silent(_) | AgentState::Phase(_) if !status => Next::ReportQuiesced,
+        AgentState::Silent(_) | AgentState::Phase(_) => Next::Wait,
     }
 }
 

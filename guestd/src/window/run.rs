@@ -1,4 +1,4 @@
-//! Runs one window: asks, looks, decides, does, and has the last word.
+//! Execution of one window.
 //!
 //! It holds the turn from beginning to end. When it is dropped in between, marker and timer are there, and whoever dropped it
 //! resumes.
@@ -14,20 +14,20 @@ use holdfast_protocol::strict::chain;
 use tracing::{info, warn};
 
 use super::calls::{Answer, PAUSE, Windows, fresh_key};
-use super::decide::{Next, Seen, Standing, Why, Wish, Word, deadline, decide};
+use super::decide::{AgentState, EndReason, Next, ResumeRequest, Situation, StackPhase, deadline, decide};
 use crate::agent::AgentError;
-use crate::board::{self, Last};
 use crate::clock;
 use crate::failpoint::{Point, reached};
-use crate::place::Place;
+use crate::paths::Paths;
 use crate::quiesce::canary;
+use crate::quiesce::lock::{self, Lock, LockResult};
 use crate::quiesce::marker::Marker;
 use crate::quiesce::mounts::{self, Mounts, class};
+use crate::quiesce::release_outbox;
 use crate::quiesce::resume::{self, Cleared, Tries};
 use crate::quiesce::stop::{self, StopError};
-use crate::quiesce::turn::{self, Asked, Turn};
-use crate::quiesce::untold;
 use crate::stacks::{Class, Stacks};
+use crate::status_file::{self, LastWindow};
 use crate::work::WorkError;
 
 /// Tries of one call that was not answered.
@@ -43,19 +43,18 @@ const PAUSE_BETWEEN: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum WindowError {
     /// Another process of ours has one, or resumes.
-    #[error("another window is under way on this guest: `guestd status` shows it")]
+    #[error("another window is open on this guest: see `guestd status`")]
     Taken,
     /// Whose turn it is cannot be told.
     #[error("{why}: nothing is stopped")]
-    Turn { why: String },
+    Lock { why: String },
     /// What was stopped before does not run yet.
-    #[error("stacks of an earlier window do not run yet: `guestd resume` starts them")]
+    #[error("stacks of an earlier window are not running yet: run `guestd resume`")]
     Earlier,
-    /// The clock.
-    #[error("/proc/uptime cannot be read: without that clock nothing is stopped")]
+    #[error("/proc/uptime cannot be read: nothing is stopped without that clock")]
     Clock,
     /// The agent would not have it.
-    #[error("the agent gives no window")]
+    #[error("the agent refused the window")]
     Agent(#[from] AgentError),
     /// No key for the wish.
     #[error(transparent)]
@@ -71,7 +70,7 @@ enum News {
 
 /// Where a window is run.
 pub struct Runner<'a> {
-    pub place: &'a Place,
+    pub paths: &'a Paths,
     pub windows: Windows<'a>,
     pub stacks: &'a Stacks,
     pub boot_id: &'a str,
@@ -81,12 +80,11 @@ pub struct Runner<'a> {
 
 /// How it ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct WindowEnd {
     pub id: OperationId,
-    /// In words.
     pub why: String,
     /// Whether the agent was told that everything stood still, and heard it.
-    pub told: Standing,
+    pub status: StackPhase,
     pub label: Option<Label>,
     pub down: Vec<DownStack>,
     pub notes: Vec<String>,
@@ -103,10 +101,10 @@ pub enum Stop {
 }
 
 /// What is known of a window while it runs.
-struct Course {
+struct WindowState {
     id: OperationId,
-    word: Word,
-    standing: Standing,
+    agent: AgentState,
+    phase: StackPhase,
     begun: Duration,
     heard: Duration,
     deadline: Option<Duration>,
@@ -124,32 +122,31 @@ struct Course {
 
 /// Whether something that was said was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
+enum Delivery {
     Yes,
     No,
 }
 
 impl Runner<'_> {
-    /// Runs one.
-    pub async fn run(&self, wish: &WindowRequest) -> Result<Ended, WindowError> {
-        let turn = match turn::take(self.place) {
-            Asked::Ours(turn) => turn,
-            Asked::Taken => return Err(WindowError::Taken),
-            Asked::Unknown(why) => return Err(WindowError::Turn { why }),
+    pub async fn run(&self, request: &WindowRequest) -> Result<WindowEnd, WindowError> {
+        let lock = match lock::take(self.paths) {
+            LockResult::Acquired(lock) => lock,
+            LockResult::Taken => return Err(WindowError::Taken),
+            LockResult::Unknown(why) => return Err(WindowError::Lock { why }),
         };
-        if Marker::is_there(self.place) {
+        if Marker::is_there(self.paths) {
             return Err(WindowError::Earlier);
         }
-        turn::forget_wish(self.place);
-        let begun = clock::since_boot(self.place).ok_or(WindowError::Clock)?;
-        let id = self.ask(wish).await?;
-        reached(Point::Asked);
-        info!(window = %id, "a window is asked for");
-        board::open(self.place, id, "waits for the guest's turn");
-        let mut course = Course {
+        lock::clear_resume_request(self.paths);
+        let begun = clock::since_boot(self.paths).ok_or(WindowError::Clock)?;
+        let id = self.ask(request).await?;
+        reached(Point::Requested);
+        info!(window = %id, "requesting a window");
+        status_file::open(self.paths, id, "waiting for the grant");
+        let mut state = WindowState {
             id,
-            word: Word::Silent(Duration::ZERO),
-            standing: Standing::Running,
+            agent: AgentState::Silent(Duration::ZERO),
+            phase: StackPhase::Running,
             begun,
             heard: begun,
             deadline: None,
@@ -162,17 +159,17 @@ impl Runner<'_> {
             restarted: None,
             up: None,
         };
-        let (why, down) = self.through(&mut course, &turn).await;
-        Ok(self.end(course, why, down))
+        let (why, down) = self.through(&mut state, &lock).await;
+        Ok(self.end(state, why, down))
     }
 
-    async fn ask(&self, wish: &WindowRequest) -> Result<OperationId, WindowError> {
+    async fn ask(&self, request: &WindowRequest) -> Result<OperationId, WindowError> {
         let key = fresh_key()?;
         let mut tries = 1;
         loop {
-            match self.windows.ask(wish, &key).await {
+            match self.windows.ask(request, &key).await {
                 Ok(accepted) => return Ok(accepted.operation),
-                Err(AgentError::Away { .. }) if tries < TRIES => {
+                Err(AgentError::Unreachable { .. }) if tries < TRIES => {
                     tries += 1;
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -182,33 +179,33 @@ impl Runner<'_> {
     }
 
     /// From the wish to the last word: why it ended, and what is down.
-    async fn through(&self, course: &mut Course, turn: &Turn) -> (String, Vec<DownStack>) {
+    async fn through(&self, state: &mut WindowState, lock: &Lock) -> (String, Vec<DownStack>) {
         loop {
-            self.listen(course).await;
-            match decide(self.seen(course)) {
+            self.listen(state).await;
+            match decide(self.seen(state)) {
                 Next::Wait => {}
                 Next::Quiesce => {
                     reached(Point::Granted);
-                    if let Err(error) = self.quiesce(course).await {
+                    if let Err(error) = self.quiesce(state).await {
                         if matches!(error, StopError::Killed { .. }) {
-                            course.stop = Stop::Killed;
+                            state.stop = Stop::Killed;
                         }
                         let why = chain(&error);
-                        warn!(window = %course.id, why, "the window is called off");
-                        let down = self.back(course, turn, self.settle_after(&error, course)).await;
+                        warn!(window = %state.id, why, "window cancelled");
+                        let down = self.back(state, lock, self.settle_after(&error, state)).await;
                         return (why, down);
                     }
-                    self.say_quiesced(course).await;
+                    self.report_quiesced(state).await;
                 }
-                Next::SayQuiesced => self.say_quiesced(course).await,
+                Next::ReportQuiesced => self.report_quiesced(state).await,
                 Next::Resume(why) => {
-                    if why == Why::Captured {
+                    if why == EndReason::Captured {
                         reached(Point::Captured);
                     }
-                    return (why.as_str().to_owned(), self.back(course, turn, resume::settle()).await);
+                    return (why.as_str().to_owned(), self.back(state, lock, resume::settle()).await);
                 }
                 Next::GiveUp(why) => {
-                    self.give_up(course.id).await;
+                    self.give_up(state.id).await;
                     return (why.as_str().to_owned(), Vec::new());
                 }
                 Next::Over(why) => return (why.as_str().to_owned(), Vec::new()),
@@ -216,27 +213,31 @@ impl Runner<'_> {
         }
     }
 
-    fn seen(&self, course: &Course) -> Seen {
-        let now = clock::since_boot(self.place);
-        let left = course.deadline.zip(now).map(|(deadline, now)| deadline.saturating_sub(now));
+    fn seen(&self, state: &WindowState) -> Situation {
+        let now = clock::since_boot(self.paths);
+        let left = state.deadline.zip(now).map(|(deadline, now)| deadline.saturating_sub(now));
         // A marker that somebody else took away was resumed by somebody else.
-        let taken = course.marker.is_some() && !Marker::is_there(self.place);
-        let wish = if taken || turn::is_wished(self.place) { Wish::Resume } else { Wish::None };
-        let waited = now.map_or(Duration::MAX, |now| now.saturating_sub(course.begun));
-        let still_for =
-            now.zip(course.still_since).map_or(Duration::ZERO, |(now, since)| now.saturating_sub(since));
-        Seen { word: course.word, standing: course.standing, left, waited, still_for, wish }
+        let taken = state.marker.is_some() && !Marker::is_there(self.paths);
+        let request = if taken || lock::resume_requested(self.paths) {
+            ResumeRequest::Resume
+        } else {
+            ResumeRequest::None
+        };
+        let waited = now.map_or(Duration::MAX, |now| now.saturating_sub(state.begun));
+        let stopped_for =
+            now.zip(state.still_since).map_or(Duration::ZERO, |(now, since)| now.saturating_sub(since));
+        Situation { agent: state.agent, phase: state.phase, left, waited, stopped_for, request }
     }
 
     /// Asks the agent how far it is, unless something here is more urgent.
-    async fn listen(&self, course: &mut Course) {
-        let asked_at = clock::since_boot(self.place);
+    async fn listen(&self, state: &mut WindowState) {
+        let asked_at = clock::since_boot(self.paths);
         let urgent = async {
             loop {
                 tokio::time::sleep(TICK).await;
-                let seen = self.seen(course);
-                if seen.wish == Wish::Resume
-                    || (seen.left.is_none_or(|left| left.is_zero()) && course.deadline.is_some())
+                let seen = self.seen(state);
+                if seen.request == ResumeRequest::Resume
+                    || (seen.left.is_none_or(|left| left.is_zero()) && state.deadline.is_some())
                 {
                     return;
                 }
@@ -244,10 +245,10 @@ impl Runner<'_> {
         };
         let begin = Instant::now();
         let answer = tokio::select! {
-            answer = self.windows.look(course.id) => answer,
+            answer = self.windows.look(state.id) => answer,
             () = urgent => return,
         };
-        let news = self.hear(course, answer, asked_at);
+        let news = self.read_answer(state, answer, asked_at);
         // An agent that answers at once, always the same, is not asked without a pause; one that held the call back was
         // the pause, and a change since would not be seen sooner by another.
         if news == News::None {
@@ -256,205 +257,204 @@ impl Runner<'_> {
     }
 
     /// Takes an answer in.
-    fn hear(&self, course: &mut Course, answer: Answer, asked_at: Option<Duration>) -> News {
-        let (before, now) = (course.word, clock::since_boot(self.place));
+    fn read_answer(&self, state: &mut WindowState, answer: Answer, asked_at: Option<Duration>) -> News {
+        let (before, now) = (state.agent, clock::since_boot(self.paths));
         match answer {
-            Answer::Says(view) if view.id == course.id => {
-                course.heard = now.unwrap_or(course.heard);
-                course.word = Word::Says(view.phase);
-                course.label = view.label.or(course.label.take());
-                if let (WindowPhase::Granted, None, Some(asked_at)) = (view.phase, course.deadline, asked_at)
-                {
-                    course.deadline = deadline(asked_at, view.bound_s, view.left_s, self.stacks.bound_max);
+            Answer::Says(view) if view.id == state.id => {
+                state.heard = now.unwrap_or(state.heard);
+                state.agent = AgentState::Phase(view.phase);
+                state.label = view.label.or(state.label.take());
+                if let (WindowPhase::Granted, None, Some(asked_at)) = (view.phase, state.deadline, asked_at) {
+                    state.deadline = deadline(asked_at, view.bound_s, view.left_s, self.stacks.bound_max);
                 }
             }
             Answer::Refuses(why) => {
-                info!(why, "the agent refuses");
-                course.word = Word::Refuses;
+                info!(why, "agent refused");
+                state.agent = AgentState::Refuses;
             }
             // Another window's answer is none.
-            Answer::Says(_) => course.word = silent(course, now),
+            Answer::Says(_) => state.agent = silent(state, now),
             Answer::Silent(why) => {
-                info!(why, "the agent does not answer");
-                course.word = silent(course, now);
+                info!(why, "agent does not answer");
+                state.agent = silent(state, now);
             }
         }
-        match course.word {
-            Word::Silent(_) => News::None,
-            word if word == before => News::None,
+        match state.agent {
+            AgentState::Silent(_) => News::None,
+            agent if agent == before => News::None,
             _ => News::Some,
         }
     }
 
-    async fn quiesce(&self, course: &mut Course) -> Result<(), StopError> {
+    async fn quiesce(&self, state: &mut WindowState) -> Result<(), StopError> {
         let volumes = match self.windows.storage().await {
             Ok(storage) => {
-                let kept = mounts::remember(self.place, &storage.volumes);
-                course.notes.extend(kept.err().map(|error| chain(&error)));
+                let kept = mounts::remember(self.paths, &storage.volumes);
+                state.notes.extend(kept.err().map(|error| chain(&error)));
                 storage.volumes
             }
             Err(error) => {
-                course.notes.push(format!("this guest's volumes are not known: {}", chain(&error)));
+                state.notes.push(format!("the volumes of this guest are unknown: {}", chain(&error)));
                 Vec::new()
             }
         };
-        let running = stop::look(self.place, self.stacks, &volumes).await?;
-        stop::could_start(self.place, &running)?;
-        course.quiesced.canaries = self.canaries(&volumes, &mut course.notes);
-        course.quiesced.stacks = running.iter().map(|running| running.stack.name.clone()).collect();
-        let Some(deadline) = course.deadline else {
+        let running = stop::look(self.paths, self.stacks, &volumes).await?;
+        stop::could_start(self.paths, &running)?;
+        state.quiesced.canaries = self.canaries(&volumes, &mut state.notes);
+        state.quiesced.stacks = running.iter().map(|running| running.stack.name.clone()).collect();
+        let Some(deadline) = state.deadline else {
             return Err(StopError::NoTime { stack: "at all".to_owned() });
         };
         if !running.is_empty() {
-            let marker = stop::marker(course.id, self.boot_id, deadline, &running);
-            let marker = course.marker.insert(marker);
-            board::open(self.place, course.id, "stacks are being stopped");
-            stop::secure(self.place, marker).await?;
-            course.still_since = clock::since_boot(self.place);
-            stop::stop(self.place, marker, &running).await?;
+            let marker = stop::marker(state.id, self.boot_id, deadline, &running);
+            let marker = state.marker.insert(marker);
+            status_file::open(self.paths, state.id, "stacks are being stopped");
+            stop::secure(self.paths, marker).await?;
+            state.still_since = clock::since_boot(self.paths);
+            stop::stop(self.paths, marker, &running).await?;
         }
-        course.standing = Standing::Still;
-        board::open(self.place, course.id, "stacks stand still");
+        state.phase = StackPhase::Stopped;
+        status_file::open(self.paths, state.id, "stacks are stopped");
         Ok(())
     }
 
     fn canaries(&self, volumes: &[MountView], notes: &mut Vec<String>) -> Vec<Canary> {
-        let mounts = match Mounts::read(self.place) {
+        let mounts = match Mounts::read(self.paths) {
             Ok(mounts) => mounts,
             Err(error) => {
                 notes.push(chain(&error));
-                return canary::write(self.place, &[]).0;
+                return canary::write(self.paths, &[]).0;
             }
         };
         let hot = volumes.iter().filter(|volume| class(volume) == Class::Hot && mounts.has(&volume.mount));
         let hot: Vec<_> = hot.map(|volume| volume.mount.clone()).collect();
-        let (canaries, said) = canary::write(self.place, &hot);
+        let (canaries, said) = canary::write(self.paths, &hot);
         notes.extend(said);
         canaries
     }
 
-    async fn say_quiesced(&self, course: &mut Course) {
-        let asked_at = clock::since_boot(self.place);
-        let answer = self.windows.quiesced(course.id, &course.quiesced).await;
+    async fn report_quiesced(&self, state: &mut WindowState) {
+        let asked_at = clock::since_boot(self.paths);
+        let answer = self.windows.quiesced(state.id, &state.quiesced).await;
         if matches!(answer, Answer::Says(_)) {
-            course.standing = Standing::StillAndTold;
-            reached(Point::QuiescedTold);
+            state.phase = StackPhase::StoppedAndReported;
+            reached(Point::QuiescedReported);
         }
-        if self.hear(course, answer, asked_at) == News::None && course.standing == Standing::Still {
+        if self.read_answer(state, answer, asked_at) == News::None && state.phase == StackPhase::Stopped {
             tokio::time::sleep(PAUSE_BETWEEN).await;
         }
     }
 
     /// Starts what was stopped, then tells the agent. Should that not hear it, the controller tells it later.
-    async fn back(&self, course: &mut Course, turn: &Turn, settle: Duration) -> Vec<DownStack> {
+    async fn back(&self, state: &mut WindowState, lock: &Lock, settle: Duration) -> Vec<DownStack> {
         let mut down = Vec::new();
-        course.restarted = clock::since_boot(self.place);
+        state.restarted = clock::since_boot(self.paths);
         if let Some(marker) =
-            course.marker.as_ref().filter(|_| course.still_since.is_some() || Marker::is_there(self.place))
+            state.marker.as_ref().filter(|_| state.still_since.is_some() || Marker::is_there(self.paths))
         {
-            board::open(self.place, course.id, "stacks are being started");
+            status_file::open(self.paths, state.id, "stacks are being started");
             // The agent hears at once what does not come up; it is tried on after that.
             let first = Tries(1);
-            let resumed = resume::resume(self.place, marker, Some(turn), (settle, first), |down| {
-                if down.is_empty() && course.up.is_none() {
-                    course.up = clock::since_boot(self.place);
+            let resumed = resume::resume(self.paths, marker, Some(lock), (settle, first), |down| {
+                if down.is_empty() && state.up.is_none() {
+                    state.up = clock::since_boot(self.paths);
                 }
-                hear_down(self.place, down)
+                note_down(self.paths, down)
             })
             .await;
             down.clone_from(&resumed.down);
-            course.notes.extend(resumed.notes);
-            self.tell_released(course, &down).await;
+            state.notes.extend(resumed.notes);
+            self.report_released(state, &down).await;
             if resumed.cleared == Cleared::No && !down.is_empty() {
-                let resumed = resume::resume(self.place, marker, Some(turn), (settle, self.tries), |down| {
-                    hear_down(self.place, down);
+                let resumed = resume::resume(self.paths, marker, Some(lock), (settle, self.tries), |down| {
+                    note_down(self.paths, down);
                 })
                 .await;
                 down = resumed.down;
-                course.notes.extend(resumed.notes);
+                state.notes.extend(resumed.notes);
             }
         } else {
-            self.tell_released(course, &down).await;
+            self.report_released(state, &down).await;
         }
         down
     }
 
-    async fn tell_released(&self, course: &Course, down: &[DownStack]) {
-        if course.standing == Standing::Running && down.is_empty() {
-            return self.give_up(course.id).await;
+    async fn report_released(&self, state: &WindowState, down: &[DownStack]) {
+        if state.phase == StackPhase::Running && down.is_empty() {
+            return self.give_up(state.id).await;
         }
         let heard = self.persist(async || {
-            let now = clock::since_boot(self.place);
+            let now = clock::since_boot(self.paths);
             // Who came in our place, while we slept or hung, began before us.
-            let begun_ms_ago = match untold::of(self.place, course.id) {
-                Some(noted) => noted.begun_ms_ago(self.place),
-                None => course.restarted.zip(now).and_then(|(then, now)| untold::ms_ago(then, now)),
+            let begun_ms_ago = match release_outbox::of(self.paths, state.id) {
+                Some(noted) => noted.begun_ms_ago(self.paths),
+                None => state.restarted.zip(now).and_then(|(then, now)| release_outbox::ms_ago(then, now)),
             };
             let body = Released { guest: None, down: down.to_vec(), begun_ms_ago };
-            self.windows.released(course.id, &body).await
+            self.windows.released(state.id, &body).await
         });
         match heard.await {
-            Heard::Yes => untold::heard(self.place, course.id),
-            Heard::No => untold::begins(self.place, course.id),
+            Delivery::Yes => release_outbox::delivered(self.paths, state.id),
+            Delivery::No => release_outbox::note_start(self.paths, state.id),
         }
     }
 
     async fn give_up(&self, id: OperationId) {
         match self.persist(async || self.windows.give_up(id).await).await {
-            Heard::Yes => untold::heard(self.place, id),
-            Heard::No => untold::is_over(self.place, id),
+            Delivery::Yes => release_outbox::delivered(self.paths, id),
+            Delivery::No => release_outbox::note_end(self.paths, id),
         }
     }
 
     /// Says something a few times, until it is heard.
-    async fn persist(&self, say: impl AsyncFn() -> Answer) -> Heard {
+    async fn persist(&self, say: impl AsyncFn() -> Answer) -> Delivery {
         for tries in 1..=TRIES {
             match say().await {
                 Answer::Silent(why) if tries < TRIES => {
-                    info!(why, "the agent does not hear; once more");
+                    info!(why, "release not acknowledged, retrying");
                     tokio::time::sleep(PAUSE).await;
                 }
-                Answer::Silent(why) => warn!(why, "the agent was not told; it is told again and again"),
-                Answer::Says(_) | Answer::Refuses(_) => return Heard::Yes,
+                Answer::Silent(why) => warn!(why, "release not acknowledged, queued for later"),
+                Answer::Says(_) | Answer::Refuses(_) => return Delivery::Yes,
             }
         }
-        Heard::No
+        Delivery::No
     }
 
     /// After a stop that failed, one may still be under way.
-    fn settle_after(&self, error: &StopError, course: &Course) -> Duration {
-        match (error, &course.marker) {
+    fn settle_after(&self, error: &StopError, state: &WindowState) -> Duration {
+        match (error, &state.marker) {
             (StopError::Stop { .. }, Some(marker)) => resume::settle_for_another(marker, Some(self.boot_id)),
             _ => resume::settle(),
         }
     }
 
-    fn end(&self, course: Course, why: String, down: Vec<DownStack>) -> Ended {
-        let up = course.up.or_else(|| clock::since_boot(self.place));
-        let still = course.still_since.zip(up).map(|(from, to)| to.saturating_sub(from));
-        let last = Last {
-            id: course.id,
+    fn end(&self, state: WindowState, why: String, down: Vec<DownStack>) -> WindowEnd {
+        let up = state.up.or_else(|| clock::since_boot(self.paths));
+        let still = state.still_since.zip(up).map(|(from, to)| to.saturating_sub(from));
+        let last = LastWindow {
+            id: state.id,
             ended_at: clock::now(),
             why: why.clone(),
-            stacks: course.quiesced.stacks.clone(),
-            still_ms: still.map_or(0, |still| u64::try_from(still.as_millis()).unwrap_or(u64::MAX)),
-            label: course.label.clone(),
-            notes: course.notes.clone(),
+            stacks: state.quiesced.stacks.clone(),
+            stopped_ms: still.map_or(0, |still| u64::try_from(still.as_millis()).unwrap_or(u64::MAX)),
+            label: state.label.clone(),
+            notes: state.notes.clone(),
         };
-        info!(window = %course.id, why, still_ms = last.still_ms, "the window is over");
-        board::update(self.place, |told| {
-            told.open = None;
-            told.last = Some(last);
+        info!(window = %state.id, why, stopped_ms = last.stopped_ms, "window ended");
+        status_file::update(self.paths, |status| {
+            status.open = None;
+            status.last = Some(last);
         });
-        let Course { id, standing: told, label, notes, stop, .. } = course;
-        Ended { id, why, told, label, down, notes, stop }
+        let WindowState { id, phase: status, label, notes, stop, .. } = state;
+        WindowEnd { id, why, status, label, down, notes, stop }
     }
 }
 
-fn hear_down(place: &Place, down: &[DownStack]) {
-    board::update(place, |told| told.down = down.to_vec());
+fn note_down(paths: &Paths, down: &[DownStack]) {
+    status_file::update(paths, |status| status.down = down.to_vec());
 }
 
-fn silent(course: &Course, now: Option<Duration>) -> Word {
-    Word::Silent(now.map_or(Duration::MAX, |now| now.saturating_sub(course.heard)))
+fn silent(state: &WindowState, now: Option<Duration>) -> AgentState {
+    AgentState::Silent(now.map_or(Duration::MAX, |now| now.saturating_sub(state.heard)))
 }

@@ -1,4 +1,4 @@
-//! The table of decisions, and what holds of every course that a window can take.
+//! Table of decisions, and properties of all courses of a window.
 
 use std::time::Duration;
 
@@ -10,57 +10,64 @@ const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn seen(standing: Standing, word: Word) -> Seen {
-    Seen { word, standing, left: Some(s(600)), waited: s(5), still_for: s(5), wish: Wish::None }
+fn seen(phase: StackPhase, agent: AgentState) -> Situation {
+    Situation {
+        agent,
+        phase,
+        left: Some(s(600)),
+        waited: s(5),
+        stopped_for: s(5),
+        request: ResumeRequest::None,
+    }
 }
 
 #[test]
 fn the_table() {
-    use Standing::{Running, Still, StillAndTold};
-    let says = |phase| Word::Says(phase);
-    for (standing, word, next) in [
+    use StackPhase::{Running, Stopped, StoppedAndReported};
+    let says = |phase| AgentState::Phase(phase);
+    for (phase, agent, next) in [
         (Running, says(Requested), Next::Wait),
         (Running, says(Granted), Next::Quiesce),
-        (Running, says(Quiesced), Next::GiveUp(Why::Absurd)),
-        (Running, says(Capturing), Next::GiveUp(Why::Absurd)),
-        (Running, says(Captured), Next::GiveUp(Why::Absurd)),
-        (Running, says(Released), Next::Over(Why::Ended(Released))),
-        (Running, says(Expired), Next::Over(Why::Ended(Expired))),
-        (Running, says(Cancelled), Next::Over(Why::Ended(Cancelled))),
-        (Running, Word::Refuses, Next::Over(Why::Refused)),
-        (Running, Word::Silent(s(3)), Next::Wait),
-        (Running, Word::Silent(SILENCE_MAX), Next::GiveUp(Why::Silence)),
-        (Still, says(Requested), Next::SayQuiesced),
-        (Still, says(Granted), Next::SayQuiesced),
-        (Still, says(Quiesced), Next::SayQuiesced),
-        (Still, Word::Silent(s(3)), Next::SayQuiesced),
-        (StillAndTold, says(Granted), Next::SayQuiesced),
-        (StillAndTold, says(Quiesced), Next::Wait),
-        (StillAndTold, says(Capturing), Next::Wait),
-        (StillAndTold, Word::Silent(s(3)), Next::Wait),
+        (Running, says(Quiesced), Next::GiveUp(EndReason::Contradiction)),
+        (Running, says(Capturing), Next::GiveUp(EndReason::Contradiction)),
+        (Running, says(Captured), Next::GiveUp(EndReason::Contradiction)),
+        (Running, says(Released), Next::Over(EndReason::Ended(Released))),
+        (Running, says(Expired), Next::Over(EndReason::Ended(Expired))),
+        (Running, says(Cancelled), Next::Over(EndReason::Ended(Cancelled))),
+        (Running, AgentState::Refuses, Next::Over(EndReason::Refused)),
+        (Running, AgentState::Silent(s(3)), Next::Wait),
+        (Running, AgentState::Silent(SILENCE_MAX), Next::GiveUp(EndReason::Silence)),
+        (Stopped, says(Requested), Next::ReportQuiesced),
+        (Stopped, says(Granted), Next::ReportQuiesced),
+        (Stopped, says(Quiesced), Next::ReportQuiesced),
+        (Stopped, AgentState::Silent(s(3)), Next::ReportQuiesced),
+        (StoppedAndReported, says(Granted), Next::ReportQuiesced),
+        (StoppedAndReported, says(Quiesced), Next::Wait),
+        (StoppedAndReported, says(Capturing), Next::Wait),
+        (StoppedAndReported, AgentState::Silent(s(3)), Next::Wait),
     ] {
-        assert_eq!(decide(seen(standing, word)), next, "{standing:?} {word:?}");
+        assert_eq!(decide(seen(phase, agent)), next, "{phase:?} {agent:?}");
     }
-    for standing in [Still, StillAndTold] {
-        for (word, why) in [
-            (says(Captured), Why::Captured),
-            (says(Released), Why::Ended(Released)),
-            (says(Expired), Why::Ended(Expired)),
-            (says(Cancelled), Why::Ended(Cancelled)),
-            (Word::Refuses, Why::Refused),
-            (Word::Silent(SILENCE_MAX), Why::Silence),
+    for phase in [Stopped, StoppedAndReported] {
+        for (agent, why) in [
+            (says(Captured), EndReason::Captured),
+            (says(Released), EndReason::Ended(Released)),
+            (says(Expired), EndReason::Ended(Expired)),
+            (says(Cancelled), EndReason::Ended(Cancelled)),
+            (AgentState::Refuses, EndReason::Refused),
+            (AgentState::Silent(SILENCE_MAX), EndReason::Silence),
         ] {
-            assert_eq!(decide(seen(standing, word)), Next::Resume(why), "{standing:?} {word:?}");
+            assert_eq!(decide(seen(phase, agent)), Next::Resume(why), "{phase:?} {agent:?}");
         }
     }
-    let unheard = |standing| decide(Seen { still_for: SILENCE_MAX, ..seen(standing, says(Granted)) });
-    assert_eq!(unheard(Still), Next::Resume(Why::Unheard));
-    assert_eq!(unheard(StillAndTold), Next::SayQuiesced);
-    let short = Seen { left: Some(s(19)), ..seen(Running, says(Granted)) };
-    assert_eq!(decide(short), Next::GiveUp(Why::Short));
-    assert_eq!(decide(Seen { left: None, ..short }), Next::GiveUp(Why::Short));
-    let long = Seen { waited: GRANT_WAIT_MAX, left: None, ..seen(Running, says(Requested)) };
-    assert_eq!(decide(long), Next::GiveUp(Why::NotGranted));
+    let unheard = |phase| decide(Situation { stopped_for: SILENCE_MAX, ..seen(phase, says(Granted)) });
+    assert_eq!(unheard(Stopped), Next::Resume(EndReason::NotAcknowledged));
+    assert_eq!(unheard(StoppedAndReported), Next::ReportQuiesced);
+    let short = Situation { left: Some(s(19)), ..seen(Running, says(Granted)) };
+    assert_eq!(decide(short), Next::GiveUp(EndReason::Short));
+    assert_eq!(decide(Situation { left: None, ..short }), Next::GiveUp(EndReason::Short));
+    let long = Situation { waited: GRANT_WAIT_MAX, left: None, ..seen(Running, says(Requested)) };
+    assert_eq!(decide(long), Next::GiveUp(EndReason::NotGranted));
 }
 
 #[test]
@@ -87,11 +94,11 @@ impl Dice {
 }
 
 /// A window as the machinery around the decision would drive it, in a world that answers as it likes.
-struct Course {
+struct WindowState {
     now: Duration,
     granted_at: Option<Duration>,
     deadline: Option<Duration>,
-    standing: Standing,
+    phase: StackPhase,
     stopped_at: Option<Duration>,
     heard_at: Duration,
     steps: u32,
@@ -102,14 +109,14 @@ const BOUND_S: u32 = 300;
 /// One look takes so long at most.
 const STEP_MAX: Duration = s(20);
 
-impl Course {
+impl WindowState {
     fn begin(dice: &mut Dice) -> Self {
         let now = s(dice.below(1_000_000));
         Self {
             now,
             granted_at: None,
             deadline: None,
-            standing: Standing::Running,
+            phase: StackPhase::Running,
             stopped_at: None,
             heard_at: now,
             steps: 0,
@@ -117,20 +124,20 @@ impl Course {
     }
 
     /// The agent may grant, forget, lie, be silent, or be late.
-    fn word(&mut self, dice: &mut Dice, kind: u64) -> Word {
+    fn agent(&mut self, dice: &mut Dice, kind: u64) -> AgentState {
         let asked_at = self.now;
         self.now += Duration::from_millis(dice.below(STEP_MAX.as_millis() as u64));
         let phase = match (kind, dice.below(10)) {
-            (0, _) if self.standing == Standing::Running => Granted,
+            (0, _) if self.phase == StackPhase::Running => Granted,
             (0, 0..7) => Capturing,
             (0, _) => Captured,
-            (1, _) => return Word::Silent(self.now.saturating_sub(self.heard_at)),
+            (1, _) => return AgentState::Silent(self.now.saturating_sub(self.heard_at)),
             (_, roll) => {
                 let all: [WindowPhase; 8] =
                     [Requested, Granted, Quiesced, Capturing, Captured, Released, Expired, Cancelled];
                 match roll {
-                    8 => return Word::Refuses,
-                    9 => return Word::Silent(self.now.saturating_sub(self.heard_at)),
+                    8 => return AgentState::Refuses,
+                    9 => return AgentState::Silent(self.now.saturating_sub(self.heard_at)),
                     _ => all[dice.below(8) as usize],
                 }
             }
@@ -140,44 +147,44 @@ impl Course {
             self.granted_at = Some(asked_at);
             self.deadline = deadline(asked_at, BOUND_S, Some(BOUND_S - dice.below(280) as u32), None);
         }
-        Word::Says(phase)
+        AgentState::Phase(phase)
     }
 
     /// False when it ended.
-    fn step(&mut self, dice: &mut Dice, word: Word) -> bool {
+    fn step(&mut self, dice: &mut Dice, agent: AgentState) -> bool {
         self.steps += 1;
         let left = self.deadline.map(|deadline| deadline.saturating_sub(self.now));
-        let wish = if dice.below(50) == 0 { Wish::Resume } else { Wish::None };
-        let still_for = self.stopped_at.map_or(s(0), |at| self.now - at);
-        let seen = Seen { word, standing: self.standing, left, waited: s(0), still_for, wish };
+        let request = if dice.below(50) == 0 { ResumeRequest::Resume } else { ResumeRequest::None };
+        let stopped_for = self.stopped_at.map_or(s(0), |at| self.now - at);
+        let seen = Situation { agent, phase: self.phase, left, waited: s(0), stopped_for, request };
         let next = decide(seen);
         match next {
             Next::Quiesce => {
-                assert_eq!((self.standing, word), (Standing::Running, Word::Says(Granted)));
-                assert!(left.unwrap() >= WORTH);
+                assert_eq!((self.phase, agent), (StackPhase::Running, AgentState::Phase(Granted)));
+                assert!(left.unwrap() >= WORTHWHILE_MIN);
                 self.stopped_at = Some(self.now);
-                self.standing = Standing::Still;
+                self.phase = StackPhase::Stopped;
             }
-            Next::SayQuiesced => {
-                assert_ne!(self.standing, Standing::Running);
+            Next::ReportQuiesced => {
+                assert_ne!(self.phase, StackPhase::Running);
                 if dice.below(2) == 0 {
-                    self.standing = Standing::StillAndTold;
+                    self.phase = StackPhase::StoppedAndReported;
                 }
             }
             Next::Wait => {}
             Next::Resume(_) => {
-                assert_ne!(self.standing, Standing::Running);
+                assert_ne!(self.phase, StackPhase::Running);
                 // Never later than the bound, but for the look that was under way.
                 let bound = self.granted_at.unwrap() + s(u64::from(BOUND_S));
                 assert!(self.now <= bound + STEP_MAX, "{:?} past {bound:?}", self.now);
                 return false;
             }
             Next::GiveUp(_) | Next::Over(_) => {
-                assert_eq!(self.standing, Standing::Running, "stacks would stay stopped");
+                assert_eq!(self.phase, StackPhase::Running, "stacks would stay stopped");
                 return false;
             }
         }
-        if self.standing != Standing::Running {
+        if self.phase != StackPhase::Running {
             assert!(left.is_some_and(|left| !left.is_zero()), "they stand still past their bound");
         }
         true
@@ -185,24 +192,24 @@ impl Course {
 }
 
 #[test]
-fn whatever_the_agent_says_stacks_stand_still_no_longer_than_their_bound() {
+fn stacks_are_never_stopped_longer_than_their_bound() {
     let (mut resumed, mut others) = (0, 0);
     for seed in 0..20_000 {
         let mut dice = Dice(seed);
-        let mut course = Course::begin(&mut dice);
+        let mut state = WindowState::begin(&mut dice);
         let mut kind = dice.below(3);
         loop {
             // Agents come and go within one window.
             if dice.below(8) == 0 {
                 kind = dice.below(3);
             }
-            let word = course.word(&mut dice, kind);
-            if !course.step(&mut dice, word) {
+            let agent = state.agent(&mut dice, kind);
+            if !state.step(&mut dice, agent) {
                 break;
             }
-            assert!(course.steps < 2_000, "it never ends");
+            assert!(state.steps < 2_000, "it never ends");
         }
-        match course.stopped_at {
+        match state.stopped_at {
             Some(_) => resumed += 1,
             None => others += 1,
         }

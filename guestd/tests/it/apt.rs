@@ -1,12 +1,12 @@
-//! Apt in a guest with stacks: a snapshot before, and a judgement when it is done.
+//! Tests of apt: snapshot before, health check after.
 
 use std::collections::BTreeMap;
 
 use holdfast_protocol::code::ErrorCode;
 
-use crate::fake_agent::{FakeAgent, OnWish};
+use crate::fake_agent::{FakeAgent, OnRequest};
 use crate::guest::{Guest, Running};
-use crate::windows::{guest, told};
+use crate::windows::{guest, stack_status};
 use crate::world::World;
 
 fn text(bytes: &[u8]) -> String {
@@ -14,23 +14,23 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn apt_is_held_up_only_by_must() {
+async fn only_must_blocks_apt() {
     let hook = |guest: &Guest| guest.ask("apt-hook", &[]);
     let (agent, guest, world, _) = guest().await;
     assert_eq!(hook(&guest).status.code(), Some(0));
-    assert_eq!(agent.read(|book| book.peers.len()), 0, "off: nobody is even asked");
+    assert_eq!(agent.read(|script| script.peers.len()), 0, "off: nobody is even asked");
     world.set_stacks("[apt]\nsnapshot = \"try\"\nkeep_hours = 3\n");
     for _ in 0..2 {
         let output = hook(&guest);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
-    agent.read(|book| {
-        assert_eq!(book.wishes.len(), 1, "one for all steps of a run");
-        assert_eq!(book.wishes[0].2["keep_s"], 10_800);
+    agent.read(|script| {
+        assert_eq!(script.requests.len(), 1, "one for all steps of a run");
+        assert_eq!(script.requests[0].2["keep_s"], 10_800);
     });
     world.set_time(1_000 + 1_801);
-    agent.book.lock().unwrap().on_wish =
-        [OnWish::Refuse(ErrorCode::Quota), OnWish::Refuse(ErrorCode::Quota)].into();
+    agent.script.lock().unwrap().on_request =
+        [OnRequest::Refuse(ErrorCode::Quota), OnRequest::Refuse(ErrorCode::Quota)].into();
     let output = hook(&guest);
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stderr).contains("packages change without one"), "{}", text(&output.stderr));
@@ -63,7 +63,7 @@ async fn amid(apt: &str) -> (FakeAgent, Guest, World, std::fs::File) {
 }
 
 fn said(guest: &Guest) -> String {
-    told(guest)["packages"]["said"].as_str().unwrap_or_default().to_owned()
+    stack_status(guest)["packages"]["message"].as_str().unwrap_or_default().to_owned()
 }
 
 /// What systemd would start for the last call.
@@ -72,18 +72,18 @@ fn judge(guest: &Guest, world: &World) -> (Option<i32>, String) {
     (output.status.code(), text(&output.stderr))
 }
 
-fn wishes(agent: &FakeAgent) -> BTreeMap<String, usize> {
-    agent.read(|book| {
+fn requests(agent: &FakeAgent) -> BTreeMap<String, usize> {
+    agent.read(|script| {
         let mut counts = BTreeMap::new();
-        for wish in &book.wishes {
-            *counts.entry(wish.0.clone()).or_default() += 1;
+        for request in &script.requests {
+            *counts.entry(request.0.clone()).or_default() += 1;
         }
         counts
     })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stacks_are_asked_when_apt_is_done() {
+async fn stacks_are_checked_after_apt() {
     let (_agent, guest, world, lock) = amid("snapshot = \"try\"").await;
     assert_eq!(said(&guest), "packages are being changed");
     let judging = guest.start("apt-judge", &[]);
@@ -100,7 +100,7 @@ async fn stacks_are_asked_when_apt_is_done() {
 
 /// Between two of dpkg's runs nothing is well, and while stacks stand still for a backup nothing runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_asked_while_apt_goes_on_or_a_window_is_open() {
+async fn nothing_is_checked_during_apt_or_a_window() {
     type Hold = fn(&Guest) -> Option<std::fs::File>;
     let turn: Hold = |guest| {
         let file = std::fs::File::create(guest.path("run/holdfast/quiesce.lock")).unwrap();
@@ -126,12 +126,12 @@ async fn nobody_is_asked_while_apt_goes_on_or_a_window_is_open() {
         assert_eq!(code, Some(1), "{log}");
         assert!(said(&guest).ends_with(words), "{}", said(&guest));
         assert_eq!(world.log().len(), looks, "nobody looked");
-        assert!(!wishes(&agent).contains_key("/v1/rollback"));
+        assert!(!requests(&agent).contains_key("/v1/rollback"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stack_that_packages_broke_is_told_and_nothing_more() {
+async fn a_stack_broken_by_packages_is_reported_only() {
     let (agent, guest, world, lock) = amid("snapshot = \"try\"").await;
     world.set_unit("db.service", "failed");
     world.set_packages("installed apt\nhalf-configured db\n");
@@ -139,53 +139,53 @@ async fn a_stack_that_packages_broke_is_told_and_nothing_more() {
     let (code, log) = judge(&guest, &world);
     assert_eq!(code, Some(1), "{log}");
     let said = said(&guest);
-    let name = agent.read(|book| book.wishes[0].2["name"].as_str().unwrap().to_owned());
+    let name = agent.read(|script| script.requests[0].2["name"].as_str().unwrap().to_owned());
     for words in ["stack db is not well", "db (half-configured)", &format!("`guestd rollback {name}`")] {
         assert!(said.contains(words), "{said}");
     }
     assert!(log.contains(&said), "the journal has it, too: {log}");
-    assert_eq!(wishes(&agent), [("/v1/snapshots".to_owned(), 1)].into());
+    assert_eq!(requests(&agent), [("/v1/snapshots".to_owned(), 1)].into());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_guest_goes_back_where_it_is_said_so() {
+async fn a_guest_rolls_back_where_configured() {
     let (agent, guest, world, lock) = amid("snapshot = \"try\"\nafter = \"roll_back\"").await;
-    agent.book.lock().unwrap().rolls_back = true;
+    agent.script.lock().unwrap().rolls_back = true;
     world.set_unit("db.service", "failed");
     drop(lock);
     let (code, log) = judge(&guest, &world);
     assert_eq!(code, Some(10), "{log}");
-    agent.read(|book| {
-        assert_eq!(book.wishes[1].0, "/v1/rollback");
-        assert_eq!(book.wishes[1].2["snapshot"], book.wishes[0].2["name"]);
+    agent.read(|script| {
+        assert_eq!(script.requests[1].0, "/v1/rollback");
+        assert_eq!(script.requests[1].2["snapshot"], script.requests[0].2["name"]);
     });
-    assert!(said(&guest).contains("goes back to snapshot apt-"), "it was said before it was done: {log}");
+    assert!(said(&guest).contains("rolling back to snapshot apt-"), "it was said before it was done: {log}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_goes_back_to_a_snapshot_that_others_followed_or_behind_other_work() {
-    type Change = fn(&mut crate::fake_agent::Book);
+async fn no_rollback_past_later_snapshots_or_other_work() {
+    type Change = fn(&mut crate::fake_agent::AgentScript);
     let cases: [(Change, &str, u32); 3] = [
-        (|book| book.other_snapshots.push("mine".to_owned()), "snapshot mine came after it", 0),
-        (|book| book.before_rollback = 1, "other work on this guest goes before it", 1),
+        (|script| script.other_snapshots.push("mine".to_owned()), "snapshot mine came after it", 0),
+        (|script| script.before_rollback = 1, "other work on this guest is queued before it", 1),
         (|_| {}, "says the test", 0),
     ];
     for (change, words, cancelled) in cases {
         let (agent, guest, world, lock) = amid("snapshot = \"try\"\nafter = \"roll_back\"").await;
-        change(&mut agent.book.lock().unwrap());
+        change(&mut agent.script.lock().unwrap());
         world.set_unit("db.service", "failed");
         drop(lock);
         let (code, log) = judge(&guest, &world);
         assert!(matches!(code, Some(1 | 11)), "{log}");
         assert!(said(&guest).contains(words), "{}", said(&guest));
-        assert_eq!(agent.read(|book| book.cancelled), cancelled);
+        assert_eq!(agent.read(|script| script.cancelled), cancelled);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_not_well_before_or_is_no_stack_any_more_says_nothing() {
+async fn unhealthy_or_removed_stacks_are_ignored() {
     let (_agent, guest, world, _) = guest().await;
-    sets(&world, "after = \"tell\"");
+    sets(&world, "after = \"report\"");
     world.set_unit("db.service", "failed");
     assert_eq!(guest.ask("apt-hook", &[]).status.code(), Some(0));
     assert_eq!(judge(&guest, &world).0, Some(0), "it was not well before");
@@ -195,12 +195,12 @@ async fn what_was_not_well_before_or_is_no_stack_any_more_says_nothing() {
     world.set_unit("db.service", "active");
     assert_eq!(guest.ask("apt-hook", &[]).status.code(), Some(0));
     world.set_unit("db.service", "failed");
-    world.set_stacks("[apt]\nafter = \"tell\"\n");
+    world.set_stacks("[apt]\nafter = \"report\"\n");
     assert_eq!(judge(&guest, &world).0, Some(0), "a person took it out");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_the_last_call_of_a_run_is_judged_and_another_boot_is_none() {
+async fn only_the_last_call_of_a_run_in_one_boot_is_checked() {
     let (agent, guest, world, lock) = amid("snapshot = \"try\"\nafter = \"roll_back\"").await;
     let first: Running = guest.start("apt-judge", &[]);
     assert_eq!(guest.ask("apt-hook", &[]).status.code(), Some(0), "the next step of this run");
@@ -212,18 +212,18 @@ async fn only_the_last_call_of_a_run_is_judged_and_another_boot_is_none() {
     world.set_boot("boot-b");
     let (code, log) = judge(&guest, &world);
     assert_eq!(code, Some(0), "a restart is none of apt's doing: {log}");
-    assert_eq!(wishes(&agent), [("/v1/snapshots".to_owned(), 1)].into());
+    assert_eq!(requests(&agent), [("/v1/snapshots".to_owned(), 1)].into());
     world.set_boot("boot-a");
     assert_eq!(judge(&guest, &world).0, Some(11));
-    assert_eq!(wishes(&agent)["/v1/rollback"], 1);
+    assert_eq!(requests(&agent)["/v1/rollback"], 1);
     // It was judged: what changes now has a snapshot of its own.
     world.set_unit("db.service", "active");
     assert_eq!(guest.ask("apt-hook", &[]).status.code(), Some(0));
-    assert_eq!(wishes(&agent)["/v1/snapshots"], 2);
+    assert_eq!(requests(&agent)["/v1/snapshots"], 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_tried_is_judged_by_that_alone() {
+async fn guestd_try_is_checked_by_itself_only() {
     let (agent, guest, world, _) = guest().await;
     sets(&world, "snapshot = \"must\"\nafter = \"roll_back\"");
     let hook = format!("{} apt-hook --root \"$1\" --source-address 127.0.7.9", env!("CARGO_BIN_EXE_guestd"));
@@ -231,16 +231,16 @@ async fn what_is_tried_is_judged_by_that_alone() {
     let output = guest.ask("try", &["--", "/bin/sh", "-c", &hook, "sh", root.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("something is tried"), "{}", text(&output.stderr));
-    assert_eq!(wishes(&agent), [("/v1/snapshots".to_owned(), 1)].into(), "the trial's own");
+    assert_eq!(requests(&agent), [("/v1/snapshots".to_owned(), 1)].into(), "the trial's own");
     assert!(world.judges().is_empty() && !guest.path("run/holdfast/apt.json").exists());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn packages_change_where_nobody_can_judge() {
+async fn packages_change_without_an_agent() {
     let (_agent, guest, world, _) = guest().await;
-    sets(&world, "after = \"tell\"");
-    world.trouble("fail", "arm-judge");
+    sets(&world, "after = \"report\"");
+    world.fault("fail", "arm-judge");
     let output = guest.ask("apt-hook", &[]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(said(&guest).contains("nobody judges how the stacks are"), "{}", said(&guest));
+    assert!(said(&guest).contains("stacks are not checked"), "{}", said(&guest));
 }

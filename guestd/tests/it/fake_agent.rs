@@ -1,4 +1,4 @@
-//! An agent's local API, as far as a controller speaks to it: one leaf, one claim, one token, and a record of who asked.
+//! Fake agent: a local API with one certificate, claim and token.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -42,16 +42,15 @@ pub enum OnClaim {
 
 /// What the agent does with a wish for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnWish {
+pub enum OnRequest {
     /// Takes it, and the connection breaks before the answer.
     Lose,
-    /// Refuses.
     Refuse(ErrorCode),
 }
 
 /// What it saw and what it answers.
 #[derive(Default)]
-pub struct Book {
+pub struct AgentScript {
     /// What to do with the next claims; after that they are given.
     pub on_claim: VecDeque<OnClaim>,
     /// The redeemers' proofs of the claims, in order.
@@ -63,9 +62,9 @@ pub struct Book {
     /// The hellos with a token that is not known.
     pub strangers: u32,
     /// The wishes for work: path, key and body.
-    pub wishes: Vec<(String, String, serde_json::Value)>,
+    pub requests: Vec<(String, String, serde_json::Value)>,
     /// Answers to the next wishes; after that they are taken.
-    pub on_wish: VecDeque<OnWish>,
+    pub on_request: VecDeque<OnRequest>,
     /// How much work goes before a rollback.
     pub before_rollback: u32,
     /// Whether a rollback is done. The guest would go down under it.
@@ -96,7 +95,7 @@ pub struct Book {
 pub struct FakeAgent {
     pub endpoint: String,
     pub pin: Pin,
-    pub book: Arc<Mutex<Book>>,
+    pub script: Arc<Mutex<AgentScript>>,
     _server: JoinSet<()>,
 }
 
@@ -106,7 +105,7 @@ pub const NEW_TOKEN: &str = "token-fedcba9876543210fedcba9876";
 
 #[derive(Clone)]
 pub struct Shared {
-    pub book: Arc<Mutex<Book>>,
+    pub script: Arc<Mutex<AgentScript>>,
     endpoint: String,
     pin: Pin,
 }
@@ -121,9 +120,10 @@ impl FakeAgent {
         let leaf = rcgen::generate_simple_self_signed(vec!["agent".to_owned()]).unwrap();
         let pin = Pin::of(PinKind::Leaf, leaf.cert.der());
         let endpoint = format!("https://{address}");
-        let book = Arc::new(Mutex::new(Book { tokens: vec![TOKEN.to_owned()], ..Book::default() }));
-        let shared = Shared { book: Arc::clone(&book), endpoint: endpoint.clone(), pin };
-        let peers = Arc::clone(&book);
+        let script =
+            Arc::new(Mutex::new(AgentScript { tokens: vec![TOKEN.to_owned()], ..AgentScript::default() }));
+        let shared = Shared { script: Arc::clone(&script), endpoint: endpoint.clone(), pin };
+        let peers = Arc::clone(&script);
         let tls = TlsListener { inner: listener, acceptor: acceptor(&leaf), peers };
         let router = Router::new()
             .route("/v1/claim", post(claim))
@@ -132,9 +132,9 @@ impl FakeAgent {
             .route("/v1/storage", get(storage))
             .route("/v1/desired", get(desired))
             .route("/v1/artifacts/{sha256}", get(artifact))
-            .route("/v1/snapshots", post(wish).get(snapshots))
-            .route("/v1/rollback", post(wish))
-            .route("/v1/backups", post(wish).get(backups))
+            .route("/v1/snapshots", post(request).get(snapshots))
+            .route("/v1/rollback", post(request))
+            .route("/v1/backups", post(request).get(backups))
             .route("/v1/operations/{id}", get(operation).delete(cancel))
             .route("/v1/backups/due", get(fake_windows::due))
             .route("/v1/quiesce-windows", post(fake_windows::ask))
@@ -146,10 +146,10 @@ impl FakeAgent {
             .with_state(shared);
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(tls, router).await.unwrap() });
-        Self { endpoint, pin, book, _server: server }
+        Self { endpoint, pin, script, _server: server }
     }
 
-    pub fn ticket(&self, mode: Mode) -> Ticket {
+    pub fn bootstrap_token(&self, mode: Mode) -> Ticket {
         let claim = Secret::new(CLAIM.to_owned());
         Ticket { schema: TicketSchema::V1, endpoint: self.endpoint.clone(), pin: self.pin, claim, mode }
     }
@@ -159,11 +159,11 @@ impl FakeAgent {
     }
 
     pub fn plan(&self, on_claim: &[OnClaim]) {
-        self.book.lock().unwrap().on_claim = on_claim.iter().copied().collect();
+        self.script.lock().unwrap().on_claim = on_claim.iter().copied().collect();
     }
 
-    pub fn read<T>(&self, look: impl FnOnce(&Book) -> T) -> T {
-        look(&self.book.lock().unwrap())
+    pub fn read<T>(&self, look: impl FnOnce(&AgentScript) -> T) -> T {
+        look(&self.script.lock().unwrap())
     }
 }
 
@@ -188,11 +188,11 @@ async fn no_redirects(request: Request, next: Next) -> Response {
 async fn claim(State(shared): State<Shared>, body: Bytes) -> Response {
     let request: ClaimRequest = serde_json::from_slice(&body).unwrap();
     assert_eq!(request.claim.expose(), CLAIM);
-    let mut book = shared.book.lock().unwrap();
-    book.claims.push(request.redeemer.unwrap().expose().to_owned());
-    match book.on_claim.pop_front().unwrap_or(OnClaim::Give) {
+    let mut script = shared.script.lock().unwrap();
+    script.claims.push(request.redeemer.unwrap().expose().to_owned());
+    match script.on_claim.pop_front().unwrap_or(OnClaim::Give) {
         OnClaim::Give => {
-            let token = book.tokens.last().unwrap().clone();
+            let token = script.tokens.last().unwrap().clone();
             answer(bootstrap(&shared.endpoint, shared.pin, &token))
         }
         OnClaim::Lose => refuse(ErrorCode::Unavailable),
@@ -201,22 +201,22 @@ async fn claim(State(shared): State<Shared>, body: Bytes) -> Response {
 }
 
 async fn hello(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
-    let mut book = shared.book.lock().unwrap();
-    if !knows(&book, &headers) {
-        book.strangers += 1;
+    let mut script = shared.script.lock().unwrap();
+    if !knows(&script, &headers) {
+        script.strangers += 1;
         return refuse(ErrorCode::Unauthenticated);
     }
-    book.hellos.push(serde_json::from_slice(&body).unwrap());
+    script.hellos.push(serde_json::from_slice(&body).unwrap());
     answer(HelloAnswer { again_in_s: 1 })
 }
 
 async fn desired(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    let book = shared.book.lock().unwrap();
-    if !knows(&book, &headers) {
+    let script = shared.script.lock().unwrap();
+    if !knows(&script, &headers) {
         return refuse(ErrorCode::Unauthenticated);
     }
-    let maintenance = &book.maintenance;
-    match &book.desired {
+    let maintenance = &script.maintenance;
+    match &script.desired {
         Some(controller) => {
             answer(serde_json::json!({ "controller": controller, "maintenance": maintenance }))
         }
@@ -225,16 +225,16 @@ async fn desired(State(shared): State<Shared>, headers: HeaderMap) -> Response {
 }
 
 async fn artifact(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    let mut book = shared.book.lock().unwrap();
-    if !knows(&book, &headers) {
+    let mut script = shared.script.lock().unwrap();
+    if !knows(&script, &headers) {
         return refuse(ErrorCode::Unauthenticated);
     }
-    book.fetched += 1;
-    Bytes::from(book.artifact.clone()).into_response()
+    script.fetched += 1;
+    Bytes::from(script.artifact.clone()).into_response()
 }
 
 async fn whoami(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if !knows(&shared.book.lock().unwrap(), &headers) {
+    if !knows(&shared.script.lock().unwrap(), &headers) {
         return refuse(ErrorCode::Unauthenticated);
     }
     answer(serde_json::json!({
@@ -248,12 +248,12 @@ async fn whoami(State(shared): State<Shared>, headers: HeaderMap) -> Response {
 
 async fn storage(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     {
-        let mut book = shared.book.lock().unwrap();
-        if !knows(&book, &headers) {
+        let mut script = shared.script.lock().unwrap();
+        if !knows(&script, &headers) {
             return refuse(ErrorCode::Unauthenticated);
         }
-        if book.windows.deaf.contains("storage") {
-            book.windows.missed.insert("storage");
+        if script.windows.deaf.contains("storage") {
+            script.windows.missed.insert("storage");
             return refuse(ErrorCode::Unavailable);
         }
     }
@@ -263,45 +263,45 @@ async fn storage(State(shared): State<Shared>, headers: HeaderMap) -> Response {
 }
 
 /// Its id, and that of its operation, is the count of different keys.
-async fn wish(State(shared): State<Shared>, request: Request) -> Response {
+async fn request(State(shared): State<Shared>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, 1 << 16).await.unwrap();
-    let mut book = shared.book.lock().unwrap();
-    if !knows(&book, &parts.headers) {
+    let mut script = shared.script.lock().unwrap();
+    if !knows(&script, &parts.headers) {
         return refuse(ErrorCode::Unauthenticated);
     }
     let key = parts.headers["idempotency-key"].to_str().unwrap().to_owned();
-    book.wishes.push((parts.uri.path().to_owned(), key, serde_json::from_slice(&bytes).unwrap()));
-    match book.on_wish.pop_front() {
+    script.requests.push((parts.uri.path().to_owned(), key, serde_json::from_slice(&bytes).unwrap()));
+    match script.on_request.pop_front() {
         // The connection goes with whoever serves it.
-        Some(OnWish::Lose) => {
-            drop(book);
+        Some(OnRequest::Lose) => {
+            drop(script);
             std::panic::resume_unwind(Box::new("the answer is lost"));
         }
-        Some(OnWish::Refuse(code)) => return refuse(code),
+        Some(OnRequest::Refuse(code)) => return refuse(code),
         None => {}
     }
-    let before = if parts.uri.path() == "/v1/rollback" { book.before_rollback } else { 1 };
+    let before = if parts.uri.path() == "/v1/rollback" { script.before_rollback } else { 1 };
     answer(serde_json::json!({ "operation": Uuid::from_u128(9), "taken": "queued", "before": before }))
 }
 
 async fn operation(State(shared): State<Shared>, request: Request) -> Response {
-    let slow = shared.book.lock().unwrap().rolls_back_slowly;
+    let slow = shared.script.lock().unwrap().rolls_back_slowly;
     if slow {
         // As an agent does that holds the call back until something changes.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    let mut book = shared.book.lock().unwrap();
-    if !knows(&book, request.headers()) {
+    let mut script = shared.script.lock().unwrap();
+    if !knows(&script, request.headers()) {
         return refuse(ErrorCode::Unauthenticated);
     }
     assert!(request.uri().query().unwrap().starts_with("wait="));
-    book.looks += 1;
-    let path = book.wishes.last().map(|wish| wish.0.clone()).unwrap_or_default();
-    let (kind, status) = match (book.looks, path.as_str()) {
+    script.looks += 1;
+    let path = script.requests.last().map(|request| request.0.clone()).unwrap_or_default();
+    let (kind, status) = match (script.looks, path.as_str()) {
         (1, _) => ("backup", "queued"),
-        (_, "/v1/rollback") if book.rolls_back_slowly => ("roll_back", "running"),
-        (_, "/v1/rollback") if book.rolls_back => ("roll_back", "done"),
+        (_, "/v1/rollback") if script.rolls_back_slowly => ("roll_back", "running"),
+        (_, "/v1/rollback") if script.rolls_back => ("roll_back", "done"),
         (_, "/v1/rollback") => ("roll_back", "undone"),
         (_, _) => ("backup", "done"),
     };
@@ -313,11 +313,11 @@ async fn operation(State(shared): State<Shared>, request: Request) -> Response {
 }
 
 async fn cancel(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    let mut book = shared.book.lock().unwrap();
-    if !knows(&book, &headers) {
+    let mut script = shared.script.lock().unwrap();
+    if !knows(&script, &headers) {
         return refuse(ErrorCode::Unauthenticated);
     }
-    book.cancelled += 1;
+    script.cancelled += 1;
     answer(serde_json::json!({
         "id": Uuid::from_u128(9), "kind": "roll_back", "guest": Uuid::from_u128(7), "name": "web-1",
         "status": "undone", "steps": [], "opened_at": "2026-11-21T12:00:00Z"
@@ -326,24 +326,24 @@ async fn cancel(State(shared): State<Shared>, headers: HeaderMap) -> Response {
 
 /// Those that were wished, then the others.
 async fn snapshots(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    let book = shared.book.lock().unwrap();
-    if !knows(&book, &headers) {
+    let script = shared.script.lock().unwrap();
+    if !knows(&script, &headers) {
         return refuse(ErrorCode::Unauthenticated);
     }
-    let wished = book.wishes.iter().filter(|wish| wish.0 == "/v1/snapshots");
-    let wished = wished.filter_map(|wish| wish.2["name"].as_str().map(str::to_owned));
+    let wished = script.requests.iter().filter(|request| request.0 == "/v1/snapshots");
+    let wished = wished.filter_map(|request| request.2["name"].as_str().map(str::to_owned));
     let one = |name: String| {
         serde_json::json!({
             "name": name, "taken_at": "2026-11-21T12:00:00Z", "expires_at": "2026-11-22T12:00:00Z",
             "operation": Uuid::from_u128(9)
         })
     };
-    let all: Vec<_> = wished.chain(book.other_snapshots.iter().cloned()).map(one).collect();
+    let all: Vec<_> = wished.chain(script.other_snapshots.iter().cloned()).map(one).collect();
     answer(serde_json::json!({ "snapshots": all, "quota": 9 }))
 }
 
 async fn backups(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if !knows(&shared.book.lock().unwrap(), &headers) {
+    if !knows(&shared.script.lock().unwrap(), &headers) {
         return refuse(ErrorCode::Unauthenticated);
     }
     answer(serde_json::json!({ "backups": [
@@ -352,9 +352,9 @@ async fn backups(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     ] }))
 }
 
-pub fn knows(book: &Book, headers: &HeaderMap) -> bool {
+pub fn knows(script: &AgentScript, headers: &HeaderMap) -> bool {
     let shown = headers["authorization"].to_str().unwrap().strip_prefix("Bearer ").unwrap();
-    book.tokens.iter().any(|token| token == shown)
+    script.tokens.iter().any(|token| token == shown)
 }
 
 pub fn answer<T: Serialize>(data: T) -> Response {
@@ -392,7 +392,7 @@ fn acceptor(leaf: &rcgen::CertifiedKey<rcgen::KeyPair>) -> TlsAcceptor {
 struct TlsListener {
     inner: TcpListener,
     acceptor: TlsAcceptor,
-    peers: Arc<Mutex<Book>>,
+    peers: Arc<Mutex<AgentScript>>,
 }
 
 impl Listener for TlsListener {

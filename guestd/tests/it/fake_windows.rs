@@ -1,4 +1,4 @@
-//! The agent's side of windows: an honest one by itself, and one that loses, lies or keeps still as a test wants it.
+//! Fake windows: an honest agent, and faults that a test sets.
 
 use std::collections::BTreeSet;
 
@@ -95,24 +95,24 @@ fn heard(
     headers: &HeaderMap,
     take: impl FnOnce(&mut Windows),
 ) -> Response {
-    let mut book = shared.book.lock().unwrap();
-    if !knows(&book, headers) {
+    let mut script = shared.script.lock().unwrap();
+    if !knows(&script, headers) {
         return refuse(ErrorCode::Unauthenticated);
     }
-    let lost = book.windows.lost.contains(call);
-    let deaf = book.windows.deaf.contains(call);
+    let lost = script.windows.lost.contains(call);
+    let deaf = script.windows.deaf.contains(call);
     if !deaf {
-        take(&mut book.windows);
+        take(&mut script.windows);
     }
     if deaf {
-        book.windows.missed.insert(call);
+        script.windows.missed.insert(call);
     }
     if lost || deaf {
-        drop(book);
+        drop(script);
         // The connection goes with whoever serves it.
         std::panic::resume_unwind(Box::new("the answer is lost"));
     }
-    book.windows.view()
+    script.windows.view()
 }
 
 pub async fn due(State(shared): State<Shared>, headers: HeaderMap) -> Response {
@@ -127,11 +127,11 @@ pub async fn due(State(shared): State<Shared>, headers: HeaderMap) -> Response {
 }
 
 pub async fn ask(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
-    let wish: WindowRequest = serde_json::from_slice(&body).unwrap();
+    let request: WindowRequest = serde_json::from_slice(&body).unwrap();
     let key = headers["idempotency-key"].to_str().unwrap().to_owned();
     let view = heard(&shared, "ask", &headers, |windows| {
         windows.asked.push(key);
-        windows.tiers.push(wish.tier);
+        windows.tiers.push(request.tier);
         windows.phase = Some(WindowPhase::Requested);
     });
     drop(view);
@@ -151,10 +151,10 @@ pub async fn look(State(shared): State<Shared>, request: Request) -> Response {
         }
     });
     let is_held = || {
-        let mut book = shared.book.lock().unwrap();
-        let held = book.windows.held.contains("look");
+        let mut script = shared.script.lock().unwrap();
+        let held = script.windows.held.contains("look");
         if held {
-            book.windows.waiting.insert("look");
+            script.windows.waiting.insert("look");
         }
         held
     };

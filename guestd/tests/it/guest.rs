@@ -1,4 +1,4 @@
-//! A guest that is a directory, with the real program in it.
+//! Test guest: a directory with the real program.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -51,8 +51,8 @@ impl Guest {
         self.root.path().join(below)
     }
 
-    pub fn set_ticket(&self, ticket: &Ticket) {
-        self.set_variable(ticket.seal().unwrap().expose());
+    pub fn set_bootstrap_token(&self, bootstrap_token: &Ticket) {
+        self.set_variable(bootstrap_token.seal().unwrap().expose());
     }
 
     pub fn set_variable(&self, value: &str) {
@@ -71,7 +71,7 @@ impl Guest {
     }
 
     /// The kept bootstrap and its mode, where there is one.
-    pub fn kept(&self, name: &str) -> Option<(Bootstrap, u32)> {
+    pub fn bootstrap_file(&self, name: &str) -> Option<(Bootstrap, u32)> {
         let path = self.path("var/lib/holdfast").join(name);
         let text = fs::read(&path).ok()?;
         let mode = fs::metadata(&path).unwrap().mode() & 0o7777;
@@ -90,7 +90,7 @@ impl Guest {
     }
 
     /// The state once it is in this mode with a problem that has these words.
-    pub async fn trouble(&self, mode: &str, words: &str) {
+    pub async fn fault(&self, mode: &str, words: &str) {
         let fits = || {
             let state = self.state();
             state["mode"] == mode && state["problem"].as_str().is_some_and(|problem| problem.contains(words))
@@ -210,7 +210,6 @@ impl Guest {
         Running { child: Some(command.spawn().unwrap()) }
     }
 
-    /// `guestd resume`.
     pub fn resume(&self, rest: &[&str]) -> Output {
         self.ask("resume", rest)
     }
@@ -243,7 +242,7 @@ impl Running {
 
     /// Stops it where it is, as a guest that sleeps does, until it is woken. All of it stands when this returns.
     pub async fn sleep(&mut self) {
-        self.tell(Signal::STOP);
+        self.signal(Signal::STOP);
         let stat = format!("/proc/{}/stat", self.child.as_ref().unwrap().id());
         let asleep = || fs::read_to_string(&stat).unwrap().contains(") T ");
         until("it sleeps", asleep, || fs::read_to_string(&stat).unwrap()).await;
@@ -251,10 +250,10 @@ impl Running {
 
     /// It goes on.
     pub fn wake(&mut self) {
-        self.tell(Signal::CONT);
+        self.signal(Signal::CONT);
     }
 
-    fn tell(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.as_ref().unwrap().id()).unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
@@ -272,7 +271,7 @@ impl Running {
     }
 
     /// Whether it stands still, by the kernel's word.
-    pub fn stands(&self) -> bool {
+    pub fn is_suspended(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid().as_raw_nonzero())).unwrap();
         stat.rsplit_once(") ").unwrap().1.starts_with('T')
     }

@@ -1,4 +1,4 @@
-//! Stacks while nothing is done to them: what fell over is told and started where that is wished, and a person's stop stands.
+//! Tests of stack health between windows.
 
 use holdfast_protocol::local::hello::{UnwellStack, UnwellState};
 use holdfast_protocol::report::Health;
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::fake_agent::FakeAgent;
 use crate::guest::{Guest, until};
-use crate::windows::{guest, told};
-use crate::world::{Known, World};
+use crate::windows::{guest, stack_status};
+use crate::world::{Existing, World};
 
 /// One stack of one unit, and one of two containers.
 fn sets(world: &World, more: &str) {
@@ -18,19 +18,19 @@ fn sets(world: &World, more: &str) {
 }
 
 fn shown(guest: &Guest, stack: &str) -> Value {
-    let told = told(guest);
-    let watched = told["watched"].as_array().cloned().unwrap_or_default();
+    let stack_status = stack_status(guest);
+    let watched = stack_status["stack_status"].as_array().cloned().unwrap_or_default();
     watched.into_iter().find(|one| one["stack"] == stack).unwrap_or_default()
 }
 
 async fn is(guest: &Guest, stack: &str, state: &str) {
     let fits = || shown(guest, stack)["state"] == state;
-    until(&format!("{stack} is {state}"), fits, || told(guest).to_string()).await;
+    until(&format!("{stack} is {state}"), fits, || stack_status(guest).to_string()).await;
 }
 
 /// Of the last hello.
 fn unwell(agent: &FakeAgent) -> Vec<UnwellStack> {
-    agent.read(|book| book.hellos.last().map(|hello| hello.unwell.clone()).unwrap_or_default())
+    agent.read(|script| script.hellos.last().map(|hello| hello.unwell.clone()).unwrap_or_default())
 }
 
 fn starts(world: &World) -> Vec<String> {
@@ -38,7 +38,7 @@ fn starts(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fell_over_is_told_in_the_status_and_in_the_hello_and_left_as_it_is() {
+async fn a_failed_stack_is_reported_and_not_started() {
     let (agent, guest, world, _) = guest().await;
     sets(&world, "");
     let _running = guest.run_watching();
@@ -54,7 +54,7 @@ async fn what_fell_over_is_told_in_the_status_and_in_the_hello_and_left_as_it_is
     assert_eq!((said[0].stack.as_str(), said[0].state), ("app", UnwellState::Down));
     assert_eq!((said[0].why.as_str(), said[0].restarts), ("cache ended by itself", 0));
     assert_eq!(said[1].why, "db.service ended by itself");
-    let health = agent.read(|book| book.hellos.last().unwrap().health);
+    let health = agent.read(|script| script.hellos.last().unwrap().health);
     assert_eq!(health, Health::Well, "the controller itself is well, and can be exchanged");
     let table = String::from_utf8(guest.status("table").stdout).unwrap();
     assert!(table.contains("Unwell      app is down since"), "{table}");
@@ -62,11 +62,11 @@ async fn what_fell_over_is_told_in_the_status_and_in_the_hello_and_left_as_it_is
     // A person mends it.
     world.set_unit("db.service", "active");
     world.set_container("cache1", Some("app cache running"));
-    until("it is over", || unwell(&agent).is_empty(), || told(&guest).to_string()).await;
+    until("it is over", || unwell(&agent).is_empty(), || stack_status(&guest).to_string()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fell_over_is_started_with_growing_pauses_where_that_is_wished() {
+async fn a_failed_stack_is_restarted_with_growing_pauses_where_configured() {
     let (agent, guest, world, _) = guest().await;
     sets(&world, "on_failure = \"restart\"");
     let _running = guest.run_watching();
@@ -80,23 +80,23 @@ async fn what_fell_over_is_started_with_growing_pauses_where_that_is_wished() {
             world.set_time(over);
         }
         let up = || shown(&guest, "app")["restarts"] == fall && shown(&guest, "app")["state"] == "runs";
-        until(&format!("start {fall}"), up, || told(&guest).to_string()).await;
+        until(&format!("start {fall}"), up, || stack_status(&guest).to_string()).await;
         assert_eq!(starts(&world).len() as u64, fall);
     }
     assert_eq!(starts(&world)[0], "docker start web1", "and nothing else of it");
     world.set_unit("db.service", "failed");
-    until("the unit", || starts(&world).len() == 4, || told(&guest).to_string()).await;
+    until("the unit", || starts(&world).len() == 4, || stack_status(&guest).to_string()).await;
     assert_eq!(starts(&world)[3], "systemctl start -- db.service");
-    until("it runs", || world.states()["db.service"] == "active", || told(&guest).to_string()).await;
+    until("it runs", || world.states()["db.service"] == "active", || stack_status(&guest).to_string()).await;
     let table = String::from_utf8(guest.status("table").stdout).unwrap();
-    assert!(table.contains("app runs again; it was started 3 times"), "{table}");
+    assert!(table.contains("app runs again; restarted 3 times"), "{table}");
     until("told as well", || unwell(&agent).is_empty(), || format!("{:?}", unwell(&agent))).await;
 }
 
 /// By hand: a unit that was stopped, or ended as a program does that is told to; containers that were stopped, whatever they
 /// ended with; and a project that was removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_person_stopped_is_left_alone() {
+async fn a_manually_stopped_stack_is_left_alone() {
     type Stop = fn(&World);
     let stops: [(&str, Stop); 6] = [
         ("db", |world| world.set_unit("db.service", "inactive")),
@@ -107,7 +107,7 @@ async fn what_a_person_stopped_is_left_alone() {
         ("app", |world| all(world, "exited")),
         ("app", |world| {
             for id in ["web1", "web2", "cache1"] {
-                world.set_stopped(id, Known::Yes);
+                world.set_stopped(id, Existing::Yes);
             }
             all(world, "crashed");
         }),
@@ -133,11 +133,11 @@ async fn what_a_person_stopped_is_left_alone() {
         // Some more looks, and Docker has forgotten who stopped what.
         if world.path("world/stopped/web1").exists() {
             for id in ["web1", "web2", "cache1"] {
-                world.set_stopped(id, Known::NoLonger);
+                world.set_stopped(id, Existing::NoLonger);
             }
         }
         let looks = world.log().len();
-        until("more looks", || world.log().len() > looks + 20, || told(&guest).to_string()).await;
+        until("more looks", || world.log().len() > looks + 20, || stack_status(&guest).to_string()).await;
         assert_eq!(shown(&guest, stack)["state"], "stopped");
         assert_eq!((starts(&world), unwell(&agent)), (Vec::new(), Vec::new()));
         drop(running);
@@ -151,28 +151,28 @@ fn all(world: &World, state: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_docker_starts_again_is_left_to_docker() {
+async fn docker_restarts_are_left_to_docker() {
     let (agent, guest, world, _) = guest().await;
     sets(&world, "on_failure = \"restart\"");
     world.set_policy("web1", "always");
     let _running = guest.run_watching();
     world.set_container("web1", Some("app web restarting"));
     is(&guest, "app", "restarting").await;
-    until("told", || !unwell(&agent).is_empty(), || told(&guest).to_string()).await;
-    assert_eq!(unwell(&agent)[0].why, "web ends again and again, and Docker starts it");
+    until("told", || !unwell(&agent).is_empty(), || stack_status(&guest).to_string()).await;
+    assert_eq!(unwell(&agent)[0].why, "web fails repeatedly, and Docker restarts it");
     assert!(starts(&world).is_empty(), "{:?}", starts(&world));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stack_whose_check_says_no_is_told() {
+async fn a_failing_health_check_is_reported() {
     let (agent, guest, world, _) = guest().await;
     let hook = world.path("bin/hook");
     sets(&world, &format!("hooks.health = [\"{}\", \"health\"]", hook.display()));
     let _running = guest.run_watching();
     is(&guest, "db", "well").await;
-    world.trouble("fail", "hook-health");
+    world.fault("fail", "hook-health");
     is(&guest, "db", "unhealthy").await;
-    until("told", || unwell(&agent).len() == 2, || told(&guest).to_string()).await;
+    until("told", || unwell(&agent).len() == 2, || stack_status(&guest).to_string()).await;
     assert!(unwell(&agent)[0].why.contains("says the test"), "{:?}", unwell(&agent));
     world.no_trouble("fail", "hook-health");
     is(&guest, "db", "well").await;
@@ -180,7 +180,7 @@ async fn a_stack_whose_check_says_no_is_told() {
 
 /// While stacks stand still for a backup, while packages change, while something is tried, in a scratch guest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_looks_while_somebody_else_does_something() {
+async fn no_polling_while_other_work_runs() {
     type Hold = fn(&Guest, &World) -> Option<std::fs::File>;
     let holds: [Hold; 3] = [
         |_, world| Some(world.changes_packages()),
@@ -209,6 +209,6 @@ async fn nobody_looks_while_somebody_else_does_something() {
         until("two hellos", || hellos() != before, hellos).await;
         assert!(starts(&world).is_empty(), "{:?}", starts(&world));
         drop(held);
-        until("started", || starts(&world).len() == 1, || told(&guest).to_string()).await;
+        until("started", || starts(&world).len() == 1, || stack_status(&guest).to_string()).await;
     }
 }

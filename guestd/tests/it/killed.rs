@@ -1,16 +1,16 @@
-//! The controller killed at each moment of a window: whoever comes next, all that ran runs again, and nothing else.
+//! Tests of kills at each moment of a window.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::fake_agent::FakeAgent;
 use crate::guest::{Guest, each_point, until};
-use crate::windows::{guest, plan, told, windows};
+use crate::windows::{guest, plan, stack_status, windows};
 use crate::world::World;
 
 /// Every moment that has a name.
 pub const POINTS: [&str; 14] = [
-    "Asked",
+    "Requested",
     "Granted",
     "ProgramLaid",
     "MarkerWritten",
@@ -18,7 +18,7 @@ pub const POINTS: [&str; 14] = [
     "HookRun",
     "OneStopped",
     "AllStopped",
-    "QuiescedTold",
+    "QuiescedReported",
     "Captured",
     "OneStarted",
     "AllStarted",
@@ -45,9 +45,9 @@ async fn dead_with(point: &str, set_up: impl Fn(&World)) -> Dead {
     plan(&agent, |_| {});
     let mut running = guest.run_until(point);
     let died = running.died().await;
-    assert!(died, "it did not die at {point}: {}", told(&guest));
+    assert!(died, "it did not die at {point}: {}", stack_status(&guest));
     // Nothing more is due: what happens now is the bringing back alone.
-    agent.book.lock().unwrap().windows.due = false;
+    agent.script.lock().unwrap().windows.due = false;
     if world.states() != before {
         assert!(world.marker() && world.timer().is_some(), "{point}: {:?}", world.states());
     }
@@ -61,18 +61,23 @@ fn as_before(dead: &Dead, point: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn the_next_start_brings_everything_back() {
+async fn the_next_start_resumes_everything() {
     each_point(&POINTS, |point| async move {
         let dead = dead_at(point).await;
         let running = dead.guest.run();
-        let hellos = dead.agent.read(|book| book.hellos.len());
+        let hellos = dead.agent.read(|script| script.hellos.len());
         let back = || dead.world.states() == dead.before && !dead.world.marker();
-        until(point, back, || format!("{:?} {}", dead.world.states(), told(&dead.guest))).await;
+        until(point, back, || format!("{:?} {}", dead.world.states(), stack_status(&dead.guest))).await;
         // Nobody knows of a window whose id was never noted: the agent's own bound ends it.
         // Of any other the agent, which holds the lane for it, hears that it is over.
-        let told = || windows(&dead.agent, |w| w.released.len() + w.given_up as usize > 0);
-        until(&format!("{point}: told"), || point == "Asked" || told(), || dead.world.log().join("\n")).await;
-        until("hello", || dead.agent.read(|book| book.hellos.len() > hellos), String::new).await;
+        let stack_status = || windows(&dead.agent, |w| w.released.len() + w.given_up as usize > 0);
+        until(
+            &format!("{point}: told"),
+            || point == "Requested" || stack_status(),
+            || dead.world.log().join("\n"),
+        )
+        .await;
+        until("hello", || dead.agent.read(|script| script.hellos.len() > hellos), String::new).await;
         as_before(&dead, point);
         assert_eq!(running.stop().0.code(), Some(0));
     })
@@ -81,21 +86,23 @@ async fn the_next_start_brings_everything_back() {
 
 /// The controller lives, and a person's `guestd backup` dies: the lane, which the agent holds for it, is given back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn a_backup_by_hand_that_dies_is_brought_back_and_told_by_the_controller() {
+async fn a_killed_manual_backup_is_resumed_and_reported() {
     each_point(
-        &["Granted", "MarkerWritten", "AllStopped", "QuiescedTold", "MarkerGone"],
+        &["Granted", "MarkerWritten", "AllStopped", "QuiescedReported", "MarkerGone"],
         |point| async move {
             let (agent, guest, world, before) = guest().await;
             let controller = guest.run();
-            until("hello", || agent.read(|book| !book.hellos.is_empty()), String::new).await;
-            assert!(guest.start_until(point, "backup").died().await, "{point}: {}", told(&guest));
+            until("hello", || agent.read(|script| !script.hellos.is_empty()), String::new).await;
+            assert!(guest.start_until(point, "backup").died().await, "{point}: {}", stack_status(&guest));
             let told_agent = || windows(&agent, |w| w.released.len() + w.given_up as usize > 0);
-            until(&format!("{point}: told"), told_agent, || format!("{:?} {}", world.states(), told(&guest)))
-                .await;
+            until(&format!("{point}: told"), told_agent, || {
+                format!("{:?} {}", world.states(), stack_status(&guest))
+            })
+            .await;
             assert_eq!((world.states(), world.marker()), (before, false), "{point}");
             // The controller tells the agent first, and then notes that it did.
-            let noted = || told(&guest)["open"].is_null();
-            until(&format!("{point}: noted"), noted, || told(&guest).to_string()).await;
+            let noted = || stack_status(&guest)["open"].is_null();
+            until(&format!("{point}: noted"), noted, || stack_status(&guest).to_string()).await;
             assert_eq!(controller.stop().0.code(), Some(0));
         },
     )
@@ -103,7 +110,7 @@ async fn a_backup_by_hand_that_dies_is_brought_back_and_told_by_the_controller()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn the_timer_brings_everything_back_when_nobody_starts() {
+async fn the_timer_resumes_everything() {
     each_point(&POINTS, |point| async move {
         let dead = dead_at(point).await;
         let Some(timer) = dead.world.timer() else {
@@ -114,7 +121,7 @@ async fn the_timer_brings_everything_back_when_nobody_starts() {
         if dead.world.marker() {
             let early = dead.guest.start_as_systemd(&timer);
             assert!(
-                String::from_utf8_lossy(&early.stdout).contains("a backup may go on"),
+                String::from_utf8_lossy(&early.stdout).contains("a window is open"),
                 "{point}: {early:?}"
             );
             assert!(dead.world.marker());
@@ -130,7 +137,7 @@ async fn the_timer_brings_everything_back_when_nobody_starts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn a_reboot_brings_everything_back() {
+async fn a_reboot_resumes_everything() {
     each_point(&POINTS, |point| async move {
         let dead = dead_at(point).await;
         // Timers die with PID 1, and the new boot's clock shows less than the old one's deadline.
@@ -151,15 +158,16 @@ async fn a_reboot_brings_everything_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_start_after_a_kill_is_tried_until_it_can() {
+async fn failed_starts_after_a_kill_are_retried() {
     let dead = dead_at("AllStopped").await;
-    dead.world.trouble("fail", "start-db.service");
+    dead.world.fault("fail", "start-db.service");
     let running = dead.guest.run();
-    until("told", || !told(&dead.guest)["down"].is_null(), || told(&dead.guest).to_string()).await;
+    until("told", || !stack_status(&dead.guest)["down"].is_null(), || stack_status(&dead.guest).to_string())
+        .await;
     assert!(dead.world.marker());
     dead.world.no_trouble("fail", "start-db.service");
     let back = || dead.world.states() == dead.before && !dead.world.marker();
-    until("back", back, || told(&dead.guest).to_string()).await;
+    until("back", back, || stack_status(&dead.guest).to_string()).await;
     assert_eq!(running.stop().0.code(), Some(0));
 }
 
@@ -176,15 +184,16 @@ async fn a_marker_that_cannot_be_read_starts_what_should_run() {
     };
     until("started", wanted, || format!("{:?}", dead.world.states())).await;
     until("put aside", || dead.guest.path("var/lib/holdfast/quiesce.json.bad").exists(), String::new).await;
-    let problem = || told(&dead.guest)["put_aside"].as_str().unwrap_or_default().contains("malformed");
-    until("told", problem, || told(&dead.guest).to_string()).await;
+    let problem =
+        || stack_status(&dead.guest)["marker_problem"].as_str().unwrap_or_default().contains("malformed");
+    until("told", problem, || stack_status(&dead.guest).to_string()).await;
     std::fs::remove_file(dead.guest.path("var/lib/holdfast/quiesce.json.bad")).unwrap();
-    until("well again", || !problem(), || told(&dead.guest).to_string()).await;
+    until("well again", || !problem(), || stack_status(&dead.guest).to_string()).await;
     running.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_marker_that_others_may_read_says_all_the_same_what_ran() {
+async fn a_world_readable_marker_is_still_used() {
     let dead = dead_at("AllStopped").await;
     let marker = dead.guest.path("var/lib/holdfast/quiesce.json");
     std::fs::set_permissions(&marker, std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -217,7 +226,7 @@ async fn a_marker_that_is_too_long_starts_what_should_run_with_its_volumes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_who_resume_at_once_do_no_harm() {
+async fn two_resumes_at_once_are_safe() {
     let dead = dead_at("AllStopped").await;
     dead.world.set_time(1_000 + 890);
     let timer = dead.world.timer().unwrap();

@@ -1,4 +1,4 @@
-//! The real `guestd` on a directory for a guest, against an agent that is a TLS server in this process.
+//! Integration tests: the real `guestd` against a fake agent.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -6,17 +6,17 @@
 )]
 
 mod apt;
+mod commands;
 mod fake_agent;
 mod fake_windows;
+mod faults;
 mod guest;
 mod health;
 mod killed;
-mod people;
+mod missing_units;
 mod refusals;
-mod removed;
 mod restore_test;
 mod stories;
-mod troubled;
 mod units;
 mod update;
 mod upgrade;

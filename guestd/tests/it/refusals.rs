@@ -1,4 +1,4 @@
-//! What is refused: each ends in set-up mode or a typed problem, and changes nothing.
+//! Tests of refused claims, tokens and files.
 
 use std::fs;
 
@@ -10,11 +10,11 @@ use crate::fake_agent::{FakeAgent, OnClaim, TOKEN};
 use crate::guest::Guest;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_ticket_it_waits_in_set_up_mode_and_says_why() {
+async fn without_a_token_it_stays_in_set_up_mode_with_a_reason() {
     for (value, words) in [
-        (None, "no ticket"),
-        (Some(""), "no ticket"),
-        (Some("pending"), "restored and not handed over"),
+        (None, "no bootstrap token"),
+        (Some(""), "no bootstrap token"),
+        (Some("pending"), "restored and is not ready yet"),
         (Some("{{claim}}"), "not base64url"),
         (Some("e30"), "does not hold a ticket"),
     ] {
@@ -23,7 +23,7 @@ async fn without_a_ticket_it_waits_in_set_up_mode_and_says_why() {
             guest.set_variable(value);
         }
         let running = guest.run();
-        guest.trouble("set_up", words).await;
+        guest.fault("set_up", words).await;
         assert_eq!(guest.status("table").status.code(), Some(4));
         let (status, log) = running.stop();
         assert_eq!(status.code(), Some(0), "{log}");
@@ -35,33 +35,33 @@ async fn without_a_ticket_it_waits_in_set_up_mode_and_says_why() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_pin_sends_nothing() {
     let (agent, guest) = (FakeAgent::start().await, Guest::new());
-    let mut ticket = agent.ticket(Mode::Serve);
-    ticket.pin = Pin::of(PinKind::Leaf, b"another leaf");
-    guest.set_ticket(&ticket);
+    let mut bootstrap_token = agent.bootstrap_token(Mode::Serve);
+    bootstrap_token.pin = Pin::of(PinKind::Leaf, b"another leaf");
+    guest.set_bootstrap_token(&bootstrap_token);
     let running = guest.run();
-    guest.trouble("claiming", "PIN_MISMATCH").await;
+    guest.fault("claiming", "PIN_MISMATCH").await;
     running.stop();
     assert!(!guest.has_bootstrap());
-    assert_eq!(agent.read(|book| book.claims.len()), 0);
+    assert_eq!(agent.read(|script| script.claims.len()), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_claim_is_not_sent_twice_even_after_a_restart() {
     let (agent, guest) = (FakeAgent::start().await, Guest::new());
     agent.plan(&[OnClaim::Refuse(ErrorCode::ClaimTwice)]);
-    guest.set_ticket(&agent.ticket(Mode::Serve));
+    guest.set_bootstrap_token(&agent.bootstrap_token(Mode::Serve));
     for _ in 0..2 {
         let running = guest.run();
-        guest.trouble("set_up", "CLAIM_TWICE").await;
+        guest.fault("set_up", "CLAIM_TWICE").await;
         running.stop();
         fs::remove_file(guest.path("run/holdfast/guestd.json")).unwrap();
     }
-    assert_eq!(agent.read(|book| book.claims.len()), 1);
+    assert_eq!(agent.read(|script| script.claims.len()), 1);
     assert!(!guest.has_bootstrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kept_file_that_cannot_be_trusted_is_left_alone() {
+async fn an_untrusted_bootstrap_file_is_left_alone() {
     let agent = FakeAgent::start().await;
     let good = serde_json::to_string(&agent.bootstrap(TOKEN)).unwrap();
     let cases = [
@@ -74,32 +74,35 @@ async fn a_kept_file_that_cannot_be_trusted_is_left_alone() {
     for (text, mode, words) in cases {
         let guest = Guest::new();
         guest.keep_text(text, mode);
-        guest.set_ticket(&agent.ticket(Mode::Serve));
+        guest.set_bootstrap_token(&agent.bootstrap_token(Mode::Serve));
         let running = guest.run();
-        guest.trouble("set_up", words).await;
+        guest.fault("set_up", words).await;
         running.stop();
         assert_eq!(fs::read_to_string(guest.path("var/lib/holdfast/bootstrap.json")).unwrap(), text);
     }
-    assert_eq!(agent.read(|book| (book.claims.len(), book.hellos.len())), (0, 0));
+    assert_eq!(agent.read(|script| (script.claims.len(), script.hellos.len())), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_that_is_not_known_stays_where_no_ticket_is_there() {
+async fn an_unknown_token_stays_without_a_bootstrap_token() {
     let (agent, guest) = (FakeAgent::start().await, Guest::new());
     guest.keep(&agent.bootstrap("token-that-nobody-knows-any-more"));
     let running = guest.run();
-    guest.trouble("serving", "UNAUTHENTICATED").await;
+    guest.fault("serving", "UNAUTHENTICATED").await;
     assert_eq!(guest.status("table").status.code(), Some(69));
     running.stop();
-    assert_eq!(guest.kept("bootstrap.json").unwrap().0.token.expose(), "token-that-nobody-knows-any-more");
-    assert!(guest.kept("bootstrap.json.old").is_none());
+    assert_eq!(
+        guest.bootstrap_file("bootstrap.json").unwrap().0.token.expose(),
+        "token-that-nobody-knows-any-more"
+    );
+    assert!(guest.bootstrap_file("bootstrap.json.old").is_none());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_controllers_on_one_guest_are_one_too_many() {
+async fn a_second_controller_is_refused() {
     let guest = Guest::new();
     let first = guest.run();
-    guest.trouble("set_up", "no ticket").await;
+    guest.fault("set_up", "no bootstrap token").await;
     let (status, log) = guest.run().end();
     assert_eq!(status.code(), Some(5), "{log}");
     assert!(log.contains("another guestd runs"), "{log}");

@@ -1,11 +1,11 @@
-//! The controller of a scratch guest: what the backup brought along is started, looked at and reported, by a new token.
+//! Tests of the restore test in a scratch guest.
 
 use holdfast_protocol::bootstrap::Mode;
 use holdfast_protocol::local::restore_test::{StackHealth, TestReport};
 
 use crate::fake_agent::{FakeAgent, NEW_TOKEN, TOKEN};
 use crate::guest::{Guest, until};
-use crate::windows::{plan, told, windows};
+use crate::windows::{plan, stack_status, windows};
 use crate::world::World;
 
 /// A guest that was backed up while its stacks stood still, as it wakes in a test.
@@ -15,28 +15,28 @@ async fn restored() -> (FakeAgent, Guest, World) {
     let world = World::of(&guest);
     plan(&agent, |_| {});
     let mut running = guest.run_until("AllStopped");
-    assert!(running.died().await, "{}", told(&guest));
+    assert!(running.died().await, "{}", stack_status(&guest));
     world.lose_timers();
     world.set_boot("boot-of-the-scratch");
     world.set_time(3);
     {
-        let mut book = agent.book.lock().unwrap();
+        let mut script = agent.script.lock().unwrap();
         // Its old token is not known here, and would be counted.
-        book.tokens = vec![NEW_TOKEN.to_owned()];
-        book.windows.due = true;
-        book.windows.asked.clear();
+        script.tokens = vec![NEW_TOKEN.to_owned()];
+        script.windows.due = true;
+        script.windows.asked.clear();
     }
-    guest.set_ticket(&agent.ticket(Mode::RestoreTest));
+    guest.set_bootstrap_token(&agent.bootstrap_token(Mode::RestoreTest));
     (agent, guest, world)
 }
 
 async fn report(agent: &FakeAgent, guest: &Guest) -> TestReport {
-    until("reported", || windows(agent, |w| !w.reports.is_empty()), || told(guest).to_string()).await;
+    until("reported", || windows(agent, |w| !w.reports.is_empty()), || stack_status(guest).to_string()).await;
     windows(agent, |w| serde_json::from_value(w.reports[0].clone()).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_ran_runs_and_the_canaries_are_those_of_the_backup() {
+async fn running_stacks_and_canaries_match_the_backup() {
     let (agent, guest, world) = restored().await;
     let canaries = std::fs::read(guest.path("var/lib/holdfast/canaries.json")).unwrap();
     let canaries: serde_json::Value = serde_json::from_slice(&canaries).unwrap();
@@ -50,11 +50,11 @@ async fn what_ran_runs_and_the_canaries_are_those_of_the_backup() {
     );
     assert_eq!(serde_json::to_value(&report.canaries).unwrap(), canaries["canaries"]);
     assert_eq!(world.states()["web1"], "running");
-    until("hellos go on", || agent.read(|book| book.hellos.len() > 2), String::new).await;
+    until("hellos go on", || agent.read(|script| script.hellos.len() > 2), String::new).await;
     windows(&agent, |w| {
         assert_eq!((w.reports.len(), w.asked.len()), (1, 0), "one report, and no window of a scratch guest");
     });
-    assert_eq!(agent.read(|book| book.strangers), 0, "the token of the backup is never spoken with");
+    assert_eq!(agent.read(|script| script.strangers), 0, "the token of the backup is never spoken with");
     // The agent has the report before the guest knows that it has it.
     let text = || String::from_utf8(guest.status("table").stdout).unwrap();
     until("told in the guest", || text().contains("reported: 3 stacks, 1 canaries"), text).await;
@@ -62,7 +62,7 @@ async fn what_ran_runs_and_the_canaries_are_those_of_the_backup() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_well_is_said_and_what_is_left_out_is_not() {
+async fn unhealthy_stacks_are_reported_and_excluded_ones_are_not() {
     let (agent, guest, world) = restored().await;
     let hook = world.path("bin/hook");
     world.set_stacks(&format!(
@@ -77,7 +77,7 @@ async fn what_is_not_well_is_said_and_what_is_left_out_is_not() {
         hook.to_str().unwrap(),
         hook.to_str().unwrap()
     ));
-    world.trouble("fail", "hook-health");
+    world.fault("fail", "hook-health");
     std::fs::remove_file(guest.path("var/lib/holdfast/canary")).unwrap();
     let _running = guest.run();
     let report = report(&agent, &guest).await;
@@ -91,14 +91,14 @@ async fn what_is_not_well_is_said_and_what_is_left_out_is_not() {
         .collect();
     assert_eq!(said.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["app", "media", "spare"]);
     assert!(said[0].1.contains("says the test"), "{said:?}");
-    assert!(said[1].1.contains("wants a bulk volume as `files`, and this guest has none"), "{said:?}");
+    assert!(said[1].1.contains("needs a bulk volume for `files`, and this guest has none"), "{said:?}");
     assert_eq!(said[2].1, "Healthy");
     assert!(report.canaries.is_empty(), "the one that was there is gone");
 }
 
 /// Else a backup in which nothing can be started would be proved by its canaries alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_of_stacks_that_is_none_is_reported_as_what_does_not_come_back() {
+async fn an_invalid_stacks_file_is_reported() {
     let (agent, guest, world) = restored().await;
     world.set_stacks("[stack.app]\ndriver = \"magic\"\n");
     let _running = guest.run();

@@ -1,4 +1,4 @@
-//! Units of systemd that are tied to each other: what belongs to one, what needs one, and targets.
+//! Tests of systemd units with dependencies.
 
 use crate::windows::{guest, over, plan};
 
@@ -10,7 +10,7 @@ async fn what_is_part_of_a_unit_is_waited_for() {
     world.consists("db.service", "db@1.service");
     plan(&agent, |_| {});
     let _running = guest.run();
-    over(&guest, "has what it needs").await;
+    over(&guest, "the backup was captured").await;
     assert_eq!(
         world.acts(),
         [
@@ -38,7 +38,7 @@ async fn what_needs_a_unit_stops_before_it_and_comes_back_after_it() {
     let before = world.states();
     plan(&agent, |_| {});
     let _running = guest.run();
-    over(&guest, "has what it needs").await;
+    over(&guest, "the backup was captured").await;
     assert_eq!(
         world.acts(),
         [
@@ -77,7 +77,7 @@ async fn a_target_that_needs_a_unit_comes_back_without_what_a_person_stopped() {
     let before = world.states();
     plan(&agent, |_| {});
     let _running = guest.run();
-    over(&guest, "has what it needs").await;
+    over(&guest, "the backup was captured").await;
     assert_eq!(world.states(), before, "what a person stopped stands still");
     assert_eq!(
         world.acts().iter().map(|act| act.rsplit(' ').next().unwrap()).collect::<Vec<_>>(),

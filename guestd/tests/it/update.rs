@@ -1,4 +1,4 @@
-//! The controller exchanged for another: it comes up, or all is as it was.
+//! Tests of program replacement.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -34,7 +34,7 @@ impl Case {
         let old = fs::read(guest.install()).unwrap();
         // What follows a program's last section is read by nobody, and makes it another.
         let new = [old.as_slice(), b"another build"].concat();
-        agent.book.lock().unwrap().artifact.clone_from(&new);
+        agent.script.lock().unwrap().artifact.clone_from(&new);
         Self { agent, guest, old, new }
     }
 
@@ -46,7 +46,7 @@ impl Case {
     fn says(&self, version: &str, sha256: &str, bytes: u64) {
         let turn = json!({ "now": Uuid::from_u128(7) });
         let controller = json!({ "version": version, "sha256": sha256, "bytes": bytes, "turn": turn });
-        self.agent.book.lock().unwrap().desired = Some(controller);
+        self.agent.script.lock().unwrap().desired = Some(controller);
     }
 
     fn lies(&self, name: &str) -> Option<Vec<u8>> {
@@ -58,23 +58,23 @@ impl Case {
         let digest = sha256(bytes);
         let said = || {
             let is = |build: &holdfast_protocol::job::act::Sha256Text| build.as_str() == digest;
-            self.agent.read(|book| book.hellos.iter().any(|hello| hello.build.as_ref().is_some_and(is)))
+            self.agent.read(|script| script.hellos.iter().any(|hello| hello.build.as_ref().is_some_and(is)))
         };
         until("a hello of that build", said, || self.guest.state().to_string()).await;
     }
 
     /// The program that was there is there, nothing lies beside it, and it goes on saying hello.
     async fn is_as_it_was(&self, running: Running) {
-        let hellos = self.agent.read(|book| book.hellos.len());
-        until("two more hellos", || self.agent.read(|book| book.hellos.len() >= hellos + 2), String::new)
+        let hellos = self.agent.read(|script| script.hellos.len());
+        until("two more hellos", || self.agent.read(|script| script.hellos.len() >= hellos + 2), String::new)
             .await;
         assert_eq!(self.lies("guestd").as_deref(), Some(self.old.as_slice()));
         // It may be tried once more in the same turn; what is fetched is thrown away each time.
         until("nothing lies beside it", || self.lies("guestd.new").is_none(), String::new).await;
         assert_eq!(self.lies("guestd.old"), None);
         let own = sha256(&self.old);
-        assert!(self.agent.read(|book| {
-            book.hellos.iter().all(|hello| hello.build.as_ref().is_some_and(|build| build.as_str() == own))
+        assert!(self.agent.read(|script| {
+            script.hellos.iter().all(|hello| hello.build.as_ref().is_some_and(|build| build.as_str() == own))
         }));
         assert_eq!(running.stop().0.code(), Some(0));
     }
@@ -84,15 +84,15 @@ impl Case {
 const OWN: &str = env!("CARGO_PKG_VERSION");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn in_its_turn_the_controller_is_exchanged_and_says_hello_as_the_new_one() {
+async fn the_controller_is_replaced_and_says_hello() {
     let case = Case::new().await;
     let waits =
         json!({ "version": OWN, "sha256": sha256(&case.new), "bytes": case.new.len(), "turn": "waits" });
-    case.agent.book.lock().unwrap().desired = Some(waits);
+    case.agent.script.lock().unwrap().desired = Some(waits);
     let running = case.guest.run_installed("");
     case.hello_of(&case.old).await;
-    until("two hellos", || case.agent.read(|book| book.hellos.len() >= 2), String::new).await;
-    assert_eq!(case.agent.read(|book| book.fetched), 0, "before its turn it does nothing");
+    until("two hellos", || case.agent.read(|script| script.hellos.len() >= 2), String::new).await;
+    assert_eq!(case.agent.read(|script| script.fetched), 0, "before its turn it does nothing");
     case.turn(OWN, &case.new);
     case.hello_of(&case.new).await;
     assert!(case.lies("guestd").as_deref() == Some(case.new.as_slice()));
@@ -103,12 +103,12 @@ async fn in_its_turn_the_controller_is_exchanged_and_says_hello_as_the_new_one()
     assert_eq!(case.lies("guestd.new"), None);
     let mode = fs::metadata(case.guest.path("usr/bin/guestd")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o755);
-    assert_eq!(case.agent.read(|book| book.fetched), 1, "the new one is content");
+    assert_eq!(case.agent.read(|script| script.fetched), 1, "the new one is content");
     assert_eq!(running.stop().0.code(), Some(0), "it is the same process, and ends as told");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_as_named_is_thrown_away() {
+async fn a_program_with_another_hash_is_discarded() {
     // In order: other bytes, too few, too many, more than any controller has.
     let case = Case::new().await;
     let digest = sha256(&case.new);
@@ -116,23 +116,23 @@ async fn what_is_not_as_named_is_thrown_away() {
     let changed = [&case.new[..case.new.len() - 1], b"X"].concat();
     let rows: [(&str, Vec<u8>, u64, &str); 4] = [
         ("other bytes", changed, named, "another hash"),
-        ("truncated", case.new[..case.new.len() / 2].to_vec(), named, "too early"),
-        ("longer than named", [case.new.as_slice(), b"more"].concat(), named, "more bytes than were named"),
-        ("absurd", case.new.clone(), u64::from(u32::MAX), "nothing is fetched"),
+        ("truncated", case.new[..case.new.len() / 2].to_vec(), named, "fewer bytes"),
+        ("longer than named", [case.new.as_slice(), b"more"].concat(), named, "more bytes than announced"),
+        ("absurd", case.new.clone(), u64::from(u32::MAX), "nothing was fetched"),
     ];
     for (name, bytes, size, words) in rows {
-        case.agent.book.lock().unwrap().artifact = bytes;
+        case.agent.script.lock().unwrap().artifact = bytes;
         case.says(OWN, &digest, size);
         let running = case.guest.run_installed("");
-        case.guest.trouble("serving", words).await;
+        case.guest.fault("serving", words).await;
         println!("{name}");
         case.is_as_it_was(running).await;
     }
-    assert!(case.agent.read(|book| book.fetched) >= 3);
+    assert!(case.agent.read(|script| script.fetched) >= 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_run_or_is_older_is_not_put_in() {
+async fn an_older_or_broken_program_is_not_installed() {
     let case = Case::new().await;
     let rows: [(&[u8], &str, &str); 4] = [
         (b"#!/bin/sh\nexit 3\n", OWN, "does not run here"),
@@ -141,20 +141,20 @@ async fn what_does_not_run_or_is_older_is_not_put_in() {
         (b"#!/bin/sh\necho guestd 0.0.1\n", "0.0.1", "not newer"),
     ];
     for (bytes, version, words) in rows {
-        case.agent.book.lock().unwrap().artifact = bytes.to_vec();
+        case.agent.script.lock().unwrap().artifact = bytes.to_vec();
         case.turn(version, bytes);
         let running = case.guest.run_installed("");
-        case.guest.trouble("serving", words).await;
+        case.guest.fault("serving", words).await;
         case.is_as_it_was(running).await;
     }
 }
 
 /// It says its version and then fails: that is what the agent's snapshot is for. The old one lies beside it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_starts_and_fails_leaves_the_old_one_beside_it() {
+async fn a_failing_program_leaves_the_old_one_in_place() {
     let case = Case::new().await;
     let bad = format!("#!/bin/sh\nif test \"$1\" = --version; then echo guestd {OWN}; else exit 9; fi\n");
-    case.agent.book.lock().unwrap().artifact = bad.clone().into_bytes();
+    case.agent.script.lock().unwrap().artifact = bad.clone().into_bytes();
     case.turn(OWN, bad.as_bytes());
     let (status, _) = case.guest.run_installed("").end();
     assert_eq!(status.code(), Some(9), "the new one took its place, and systemd sees how it ends");
@@ -163,7 +163,7 @@ async fn one_that_starts_and_fails_leaves_the_old_one_beside_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_there_is_a_whole_program_and_the_next_start_ends_it() {
+async fn a_kill_anywhere_leaves_a_whole_program() {
     for point in POINTS {
         let case = Case::new().await;
         case.turn(OWN, &case.new);
@@ -183,15 +183,15 @@ async fn killed_anywhere_there_is_a_whole_program_and_the_next_start_ends_it() {
 
 /// Whoever has the turn of stacks keeps the controller as it is, until it is given back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_stacks_stand_still_nothing_is_exchanged() {
+async fn no_replacement_while_stacks_are_stopped() {
     let case = Case::new().await;
     fs::create_dir_all(case.guest.path("run/holdfast")).unwrap();
     let held = fs::File::create(case.guest.path("run/holdfast/quiesce.lock")).unwrap();
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
     case.turn(OWN, &case.new);
     let running = case.guest.run_installed("");
-    case.guest.trouble("serving", "stand still").await;
-    assert_eq!(case.agent.read(|book| book.fetched), 0);
+    case.guest.fault("serving", "stacks are stopped").await;
+    assert_eq!(case.agent.read(|script| script.fetched), 0);
     assert!(case.lies("guestd").as_deref() == Some(case.old.as_slice()));
     drop(held);
     case.hello_of(&case.new).await;
@@ -205,7 +205,7 @@ async fn a_full_disk_leaves_everything_as_it_was() {
     let case = Case::new().await;
     case.turn(OWN, &case.new);
     let running = case.guest.run_installed_on_a_full_disk();
-    case.guest.trouble("serving", "cannot write").await;
+    case.guest.fault("serving", "cannot write").await;
     case.is_as_it_was(running).await;
     let running = case.guest.run_installed("");
     case.hello_of(&case.new).await;
@@ -218,8 +218,8 @@ async fn a_folder_that_takes_no_new_file_leaves_everything_as_it_was() {
     fs::create_dir_all(case.guest.path("usr/bin/guestd.new/full")).unwrap();
     case.turn(OWN, &case.new);
     let running = case.guest.run_installed("");
-    case.guest.trouble("serving", "guestd.new").await;
+    case.guest.fault("serving", "guestd.new").await;
     assert!(case.lies("guestd").as_deref() == Some(case.old.as_slice()));
-    assert_eq!(case.agent.read(|book| book.fetched), 0);
+    assert_eq!(case.agent.read(|script| script.fetched), 0);
     assert_eq!(running.stop().0.code(), Some(0));
 }

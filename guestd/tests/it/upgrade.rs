@@ -1,4 +1,4 @@
-//! Security upgrades: what apt is told, what is told of them, and the way back.
+//! Tests of security upgrades.
 
 use holdfast_protocol::bootstrap::Mode;
 use holdfast_protocol::local::desired::MaintenanceWindow;
@@ -29,12 +29,14 @@ fn last(guest: &Guest) -> Value {
 }
 
 fn snapshots(agent: &FakeAgent) -> Vec<String> {
-    let name = |wish: &(String, String, Value)| wish.2["name"].as_str().map(str::to_owned);
-    agent.read(|book| book.wishes.iter().filter(|wish| wish.0 == "/v1/snapshots").filter_map(name).collect())
+    let name = |request: &(String, String, Value)| request.2["name"].as_str().map(str::to_owned);
+    agent.read(|script| {
+        script.requests.iter().filter(|request| request.0 == "/v1/snapshots").filter_map(name).collect()
+    })
 }
 
 fn rollbacks(agent: &FakeAgent) -> usize {
-    agent.read(|book| book.wishes.iter().filter(|wish| wish.0 == "/v1/rollback").count())
+    agent.read(|script| script.requests.iter().filter(|request| request.0 == "/v1/rollback").count())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,7 +47,7 @@ async fn security_upgrades_are_made_behind_a_snapshot_and_judged_after_it() {
     let (code, log) = upgrade(&guest);
     assert_eq!((code, last(&guest)["outcome"].as_str()), (Some(0), Some("under_way")), "{log}");
     assert!(snapshots(&agent)[0].starts_with("upgrade-"), "{:?}", snapshots(&agent));
-    agent.read(|book| assert_eq!(book.wishes[0].2["keep_s"], 7 * 24 * 3_600));
+    agent.read(|script| assert_eq!(script.requests[0].2["keep_s"], 7 * 24 * 3_600));
     assert_eq!(judge(&guest, &world), Some(0));
     let said = last(&guest);
     assert_eq!(said["outcome"], "upgraded", "{said}");
@@ -61,7 +63,7 @@ async fn security_upgrades_are_made_behind_a_snapshot_and_judged_after_it() {
     assert!(priorities.starts_with("Package: *\nPin: release l=Debian-Security\n"), "{priorities}");
     // The agent hears it, and the next night there is nothing to do.
     let _running = guest.run();
-    let heard = || agent.read(|book| book.hellos.last().and_then(|hello| hello.upgrade.clone()));
+    let heard = || agent.read(|script| script.hellos.last().and_then(|hello| hello.upgrade.clone()));
     until("heard", || heard().is_some(), || format!("{:?}", heard())).await;
     assert_eq!(upgrade(&guest).0, Some(0));
     assert_eq!((last(&guest)["outcome"].as_str(), snapshots(&agent).len()), (Some("current"), 1));
@@ -75,7 +77,7 @@ async fn an_upgrade_that_breaks_a_stack_or_is_left_half_done_goes_back_and_is_he
     ] {
         let (agent, guest, world, _) = guest().await;
         world.set_stacks(STACK);
-        agent.book.lock().unwrap().rolls_back = true;
+        agent.script.lock().unwrap().rolls_back = true;
         world.set_upgrades(&["web"], &acts.replace("ROOT", guest.path("").to_str().unwrap()));
         let before = guest.path("var/lib/holdfast/upgrade.json");
         assert!(!before.exists());
@@ -94,10 +96,10 @@ async fn an_upgrade_that_breaks_a_stack_or_is_left_half_done_goes_back_and_is_he
         world.set_unit("db.service", "active");
         world.set_upgrades(&["web"], "");
         let _running = guest.run();
-        let told = || last(&guest)["outcome"] == "rolled_back";
-        until("told after the restart", told, || last(&guest).to_string()).await;
+        let stack_status = || last(&guest)["outcome"] == "rolled_back";
+        until("told after the restart", stack_status, || last(&guest).to_string()).await;
         assert_eq!(last(&guest)["snapshot"], snapshots(&agent)[0].as_str());
-        let heard = || agent.read(|book| book.hellos.last().is_some_and(|hello| hello.upgrade.is_some()));
+        let heard = || agent.read(|script| script.hellos.last().is_some_and(|hello| hello.upgrade.is_some()));
         until("the agent hears it", heard, || last(&guest).to_string()).await;
         // The next night: not the same again.
         let (code, log) = upgrade(&guest);
@@ -107,7 +109,7 @@ async fn an_upgrade_that_breaks_a_stack_or_is_left_half_done_goes_back_and_is_he
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_hinders_an_upgrade_is_told_and_nothing_is_changed() {
+async fn a_blocked_upgrade_is_reported_and_changes_nothing() {
     type Hinder = fn(&World);
     let cases: [(Hinder, &str, &str); 4] = [
         (|world| world.set_stacks("[upgrades]\nsecurity = \"off\"\n"), "not_run", "switched off"),
@@ -116,7 +118,7 @@ async fn what_hinders_an_upgrade_is_told_and_nothing_is_changed() {
         (
             |world| {
                 world.set_upgrades(&[], "");
-                world.trouble("fail", "apt-update");
+                world.fault("fail", "apt-update");
             },
             "not_run",
             "lists of packages cannot be renewed",
@@ -137,11 +139,11 @@ async fn what_hinders_an_upgrade_is_told_and_nothing_is_changed() {
 
 /// The kernel of a container is its host's: what waits for a restart are programs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn apt_that_fails_is_told_and_a_restart_that_is_needed_too() {
+async fn apt_failures_and_needed_restarts_are_reported() {
     let (agent, guest, world, _) = guest().await;
-    world.set_stacks(&format!("[apt]\nafter = \"tell\"\n{STACK}"));
+    world.set_stacks(&format!("[apt]\nafter = \"report\"\n{STACK}"));
     world.set_upgrades(&["web"], "");
-    world.trouble("fail", "apt-upgrade");
+    world.fault("fail", "apt-upgrade");
     let (code, log) = upgrade(&guest);
     assert_eq!(code, Some(1), "{log}");
     assert_eq!(judge(&guest, &world), Some(0));
@@ -150,16 +152,17 @@ async fn apt_that_fails_is_told_and_a_restart_that_is_needed_too() {
     assert!(said["why"].as_str().unwrap().starts_with("upgrading web failed"), "{said}");
     std::fs::write(guest.path("run/reboot-required"), "").unwrap();
     let table = String::from_utf8(guest.status("table").stdout).unwrap();
-    assert!(table.contains("Restart     a package asks for a restart"), "{table}");
+    assert!(table.contains("Restart     a package requires a restart"), "{table}");
     let _running = guest.run();
-    let heard = || agent.read(|book| book.hellos.last().is_some_and(|hello| hello.restart_needed.is_some()));
+    let heard =
+        || agent.read(|script| script.hellos.last().is_some_and(|hello| hello.restart_needed.is_some()));
     until("the agent hears it", heard, || last(&guest).to_string()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scratch_guest_is_tested_as_it_was_backed_up() {
     let (agent, guest, world, _) = guest().await;
-    guest.set_ticket(&agent.ticket(Mode::RestoreTest));
+    guest.set_bootstrap_token(&agent.bootstrap_token(Mode::RestoreTest));
     world.set_upgrades(&["web"], "");
     assert_eq!(upgrade(&guest).0, Some(0));
     assert_eq!((world.log(), last(&guest)), (Vec::new(), Value::Null));
@@ -173,7 +176,7 @@ fn set_window(agent: &FakeAgent, open: Open, restart: RestartRule) {
         Open::Later => ["2190-01-01T00:00:00Z", "2200-01-01T00:00:00Z"],
     };
     let [begins, ends] = years.map(|at| at.parse().unwrap());
-    agent.book.lock().unwrap().maintenance.window = Some(MaintenanceWindow { begins, ends, restart });
+    agent.script.lock().unwrap().maintenance.window = Some(MaintenanceWindow { begins, ends, restart });
 }
 
 enum Open {
@@ -222,7 +225,7 @@ async fn a_document_switches_upgrades_and_restarts_off() {
     world.set_upgrades(&["openssl"], "");
     std::fs::write(guest.path("run/reboot-required"), "").unwrap();
     set_window(&agent, Open::Now, RestartRule::ByHand);
-    agent.book.lock().unwrap().maintenance.security_upgrades = SecurityUpgrades::Off;
+    agent.script.lock().unwrap().maintenance.security_upgrades = SecurityUpgrades::Off;
     let (code, log) = by_timer(&guest);
     assert_eq!((code, snapshots(&agent).len(), reboots(&world)), (Some(0), 0, 0), "{log}");
     // A person who asks gets it.

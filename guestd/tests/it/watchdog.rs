@@ -1,10 +1,10 @@
-//! What systemd's watchdog hears of a controller.
+//! Tests of the systemd watchdog.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use crate::guest::until;
-use crate::windows::{guest, told};
+use crate::windows::{guest, stack_status};
 
 /// systemd as it listens, and how often it heard that the controller works.
 fn heard(socket: &UnixDatagram) -> usize {
@@ -17,18 +17,18 @@ fn heard(socket: &UnixDatagram) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn systemd_hears_of_a_controller_that_works_and_nothing_of_one_that_stands() {
+async fn the_watchdog_is_notified_by_a_working_controller_only() {
     let (_agent, guest, _world, _) = guest().await;
     let socket = UnixDatagram::bind(guest.path("notify")).unwrap();
     socket.set_nonblocking(true).unwrap();
     let mut running = guest.run_notifying(&guest.path("notify"), Duration::from_millis(300));
     for _ in 0..3 {
-        until("it says that it works", || heard(&socket) > 0, || told(&guest).to_string()).await;
+        until("it says that it works", || heard(&socket) > 0, || stack_status(&guest).to_string()).await;
     }
     running.sleep().await;
     // All of it stands: what it said before is all that there is.
     heard(&socket);
     assert_eq!(heard(&socket), 0);
     running.wake();
-    until("it goes on", || heard(&socket) > 0, || told(&guest).to_string()).await;
+    until("it goes on", || heard(&socket) > 0, || stack_status(&guest).to_string()).await;
 }

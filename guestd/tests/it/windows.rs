@@ -1,4 +1,4 @@
-//! Windows from the guest's side: what stands still, in which order, and that it comes back whatever the agent does.
+//! Tests of quiesce windows.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -21,16 +21,16 @@ pub async fn guest() -> (FakeAgent, Guest, World, BTreeMap<String, String>) {
 }
 
 pub fn plan(agent: &FakeAgent, change: impl FnOnce(&mut Windows)) {
-    let mut book = agent.book.lock().unwrap();
-    book.windows.due = true;
-    change(&mut book.windows);
+    let mut script = agent.script.lock().unwrap();
+    script.windows.due = true;
+    change(&mut script.windows);
 }
 
 pub fn windows<T>(agent: &FakeAgent, look: impl FnOnce(&Windows) -> T) -> T {
-    agent.read(|book| look(&book.windows))
+    agent.read(|script| look(&script.windows))
 }
 
-pub fn told(guest: &Guest) -> serde_json::Value {
+pub fn stack_status(guest: &Guest) -> serde_json::Value {
     match std::fs::read(guest.path("run/holdfast/stacks.json")) {
         Ok(bytes) => serde_json::from_slice(&bytes).unwrap(),
         Err(_) => serde_json::Value::Null,
@@ -39,16 +39,21 @@ pub fn told(guest: &Guest) -> serde_json::Value {
 
 /// Until a window is over, with these words.
 pub async fn over(guest: &Guest, words: &str) {
-    let why = || told(guest)["last"]["why"].as_str().unwrap_or_default().to_owned();
-    until(&format!("a window is over: {words}"), || why().contains(words), || told(guest).to_string()).await;
+    let why = || stack_status(guest)["last"]["why"].as_str().unwrap_or_default().to_owned();
+    until(
+        &format!("a window is over: {words}"),
+        || why().contains(words),
+        || stack_status(guest).to_string(),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_runs_stands_still_for_a_backup_that_is_due_and_only_that_comes_back() {
+async fn running_stacks_stop_for_a_due_backup_and_resume() {
     let (agent, guest, world, before) = guest().await;
     plan(&agent, |_| {});
     let running = guest.run();
-    over(&guest, "has what it needs").await;
+    over(&guest, "the backup was captured").await;
     assert_eq!(world.states(), before, "exactly what ran runs, and what a person stopped stands still");
     assert!(world.was_guarded() && !world.marker() && world.timer().is_none());
     assert_eq!(
@@ -71,9 +76,9 @@ async fn what_runs_stands_still_for_a_backup_that_is_due_and_only_that_comes_bac
         assert_eq!(said.canaries.len(), 1, "no volume is mounted");
         assert_eq!((windows.released[0].down.len(), windows.released[0].begun_ms_ago), (0, Some(0)));
     });
-    assert!(!guest.path("var/lib/holdfast/untold.json").exists(), "the agent heard it");
+    assert!(!guest.path("var/lib/holdfast/releases.json").exists(), "the agent heard it");
     let text = String::from_utf8(guest.status("table").stdout).unwrap();
-    for words in ["db, app, idle", "Last window", "standing still (says the test)", "Canaries    1"] {
+    for words in ["db, app, idle", "Last window", "application-consistent (says the test)", "Canaries    1"] {
         assert!(text.contains(words), "{words} is missing:\n{text}");
     }
     let bound = world.log().into_iter().find(|line| line.starts_with("systemd-run")).unwrap();
@@ -82,12 +87,12 @@ async fn what_runs_stands_still_for_a_backup_that_is_due_and_only_that_comes_bac
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_somebody_is_just_stopping_calls_the_window_off() {
+async fn a_stack_being_stopped_cancels_the_window() {
     let (agent, guest, world, _) = guest().await;
     world.set_unit("spare.service", "deactivating");
     plan(&agent, |_| {});
     let _running = guest.run();
-    over(&guest, "spare.service of stack db are just being stopped").await;
+    over(&guest, "spare.service of stack db are being stopped by hand").await;
     assert!(!world.acts().iter().any(|act| act.contains("stop")), "{:?}", world.acts());
     windows(&agent, |windows| assert_eq!((windows.given_up, windows.quiesced.len()), (1, 0)));
 }
@@ -101,7 +106,7 @@ async fn hot_volumes_that_are_mounted_get_a_canary() {
         .unwrap();
     plan(&agent, |_| {});
     let _running = guest.run();
-    over(&guest, "has what it needs").await;
+    over(&guest, "the backup was captured").await;
     let canary = windows(&agent, |windows| windows.quiesced[0].canaries[1].clone());
     assert_eq!(canary.mount.unwrap().as_str(), "/srv/db");
     assert_eq!(std::fs::read(guest.path("srv/db/.holdfast-canary")).unwrap().len(), 64);
@@ -110,7 +115,7 @@ async fn hot_volumes_that_are_mounted_get_a_canary() {
 
 /// Nothing is stopped, and the window is called off, when this file cannot be written or that act fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_marker_program_or_timer_nothing_is_stopped() {
+async fn nothing_is_stopped_without_marker_program_or_timer() {
     for (folder_at, fails, words) in [
         (Some("var/lib/holdfast/quiesce.json.new"), None, "the marker cannot be written"),
         (Some("var/lib/holdfast/guestd-resume.new"), None, "no timer could be armed"),
@@ -122,7 +127,7 @@ async fn without_marker_program_or_timer_nothing_is_stopped() {
             std::fs::create_dir_all(guest.path(path).join("x")).unwrap();
         }
         if let Some(act) = fails {
-            world.trouble("fail", act);
+            world.fault("fail", act);
         }
         plan(&agent, |_| {});
         let running = guest.run();
@@ -137,15 +142,20 @@ async fn without_marker_program_or_timer_nothing_is_stopped() {
 
 /// A full disk: each file but the marker may be unwritable, and the window goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_written_besides_stops_nothing() {
+async fn other_write_failures_stop_nothing() {
     for path in ["var/lib/holdfast/canary.new", "var/lib/holdfast/canaries.json.new"] {
         let (agent, guest, world, before) = guest().await;
         std::fs::create_dir_all(guest.path(path).join("x")).unwrap();
         plan(&agent, |_| {});
         let _running = guest.run();
-        over(&guest, "has what it needs").await;
+        over(&guest, "the backup was captured").await;
         assert_eq!(world.states(), before);
-        assert_eq!(told(&guest)["last"]["notes"].as_array().unwrap().len(), 1, "{}", told(&guest));
+        assert_eq!(
+            stack_status(&guest)["last"]["notes"].as_array().unwrap().len(),
+            1,
+            "{}",
+            stack_status(&guest)
+        );
     }
 }
 
@@ -165,9 +175,10 @@ async fn an_answer_that_is_lost_or_never_given_ends_in_running_stacks() {
                 _ => 1,
             })
         };
-        until(call, || made() > 0, || told(&guest).to_string()).await;
-        agent.book.lock().unwrap().windows.lost.clear();
-        until("it is over", || told(&guest)["last"].is_object(), || told(&guest).to_string()).await;
+        until(call, || made() > 0, || stack_status(&guest).to_string()).await;
+        agent.script.lock().unwrap().windows.lost.clear();
+        until("it is over", || stack_status(&guest)["last"].is_object(), || stack_status(&guest).to_string())
+            .await;
         assert_eq!(world.states(), before, "{call}");
         assert!(world.was_guarded() && !world.marker(), "{call}");
         windows(&agent, |windows| {
@@ -184,17 +195,20 @@ async fn an_agent_that_is_away_at_any_call_stops_nothing_for_longer_than_it_is_s
         plan(&agent, |windows| windows.deaf.extend([call]));
         let _running = guest.run();
         let tried = || windows(&agent, |w| w.missed.contains(call));
-        until(&format!("{call} is tried"), tried, || told(&guest).to_string()).await;
+        until(&format!("{call} is tried"), tried, || stack_status(&guest).to_string()).await;
         // Two minutes pass on its clock; nothing is waited for here.
         world.set_time(1_000 + 125);
         match call {
-            "look" => over(&guest, "silent for too long").await,
-            "quiesced" => over(&guest, "could not be told that the stacks stand still").await,
+            "look" => over(&guest, "did not answer for too long").await,
+            "quiesced" => over(&guest, "did not acknowledge that the stacks are stopped").await,
             _ => {}
         }
-        agent.book.lock().unwrap().windows.deaf.clear();
+        agent.script.lock().unwrap().windows.deaf.clear();
         let ends = || world.states() == before && !world.marker();
-        until(&format!("{call}: all runs"), ends, || format!("{:?} {}", world.states(), told(&guest))).await;
+        until(&format!("{call}: all runs"), ends, || {
+            format!("{:?} {}", world.states(), stack_status(&guest))
+        })
+        .await;
         assert!(world.was_guarded(), "{call}");
     }
 }
@@ -204,16 +218,18 @@ async fn an_answer_that_comes_too_late_changes_nothing() {
     let (agent, guest, world, before) = guest().await;
     plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Quiesced));
     let _running = guest.run();
-    until("quiesced", || windows(&agent, |w| !w.quiesced.is_empty()), || told(&guest).to_string()).await;
+    until("quiesced", || windows(&agent, |w| !w.quiesced.is_empty()), || stack_status(&guest).to_string())
+        .await;
     // The answer to this look is held until long after the bound, and then says that all is well.
-    agent.book.lock().unwrap().windows.held.insert("look");
-    until("held", || windows(&agent, |w| w.waiting.contains("look")), || told(&guest).to_string()).await;
+    agent.script.lock().unwrap().windows.held.insert("look");
+    until("held", || windows(&agent, |w| w.waiting.contains("look")), || stack_status(&guest).to_string())
+        .await;
     world.set_time(1_000 + 890);
-    over(&guest, "its time is over").await;
+    over(&guest, "the bound of the window passed").await;
     assert_eq!(world.states(), before);
-    agent.book.lock().unwrap().windows.held.clear();
+    agent.script.lock().unwrap().windows.held.clear();
     let released = || windows(&agent, |w| w.released.len() == 1);
-    until("told", released, || told(&guest).to_string()).await;
+    until("told", released, || stack_status(&guest).to_string()).await;
     assert_eq!(world.states(), before);
     assert!(!world.marker());
 }
@@ -227,16 +243,21 @@ async fn a_clock_that_jumps_or_goes_ends_the_window() {
         until(
             "capturing",
             || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
-            || told(&guest).to_string(),
+            || stack_status(&guest).to_string(),
         )
         .await;
         std::fs::write(guest.path("proc/uptime.new"), time.unwrap()).unwrap();
         std::fs::rename(guest.path("proc/uptime.new"), guest.path("proc/uptime")).unwrap();
         if time == Some("5.00 0.00\n") {
             // Back: more is left than ever was. The agent's end ends it all the same.
-            agent.book.lock().unwrap().windows.stays_at = None;
+            agent.script.lock().unwrap().windows.stays_at = None;
         }
-        until("all runs", || world.states() == before && !world.marker(), || told(&guest).to_string()).await;
+        until(
+            "all runs",
+            || world.states() == before && !world.marker(),
+            || stack_status(&guest).to_string(),
+        )
+        .await;
     }
 }
 
@@ -249,23 +270,23 @@ async fn starting_again_needs_no_room() {
     until(
         "capturing",
         || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
-        || told(&guest).to_string(),
+        || stack_status(&guest).to_string(),
     )
     .await;
-    for file in ["guestd.json", "stacks.json", "resume-wished"] {
+    for file in ["guestd.json", "stacks.json", "resume-requested"] {
         no_room(&guest.path("run/holdfast").join(format!("{file}.new"))).await;
     }
     for file in
-        ["quiesce.json.new", "canary.new", "canaries.json.new", "guestd-resume.new", "untold.json.new"]
+        ["quiesce.json.new", "canary.new", "canaries.json.new", "guestd-resume.new", "releases.json.new"]
     {
         no_room(&guest.path("var/lib/holdfast").join(file)).await;
     }
-    agent.book.lock().unwrap().windows.stays_at = None;
+    agent.script.lock().unwrap().windows.stays_at = None;
     until("all runs", || world.states() == before && !world.marker(), || format!("{:?}", world.states()))
         .await;
     until("told", || windows(&agent, |w| !w.released.is_empty()), || format!("{:?}", world.log())).await;
     // What is shown to people could not be written: the agent hears it once all the same.
-    let hellos = || agent.read(|book| book.hellos.len());
+    let hellos = || agent.read(|script| script.hellos.len());
     let heard = hellos();
     until("more hellos", || hellos() > heard + 3, || hellos().to_string()).await;
     assert_eq!(windows(&agent, |w| w.released.len()), 1);
@@ -290,30 +311,31 @@ async fn a_silent_agent_keeps_nothing_stopped() {
     until(
         "capturing",
         || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
-        || told(&guest).to_string(),
+        || stack_status(&guest).to_string(),
     )
     .await;
     assert_eq!(world.states()["db.service"], "inactive");
     plan(&agent, |windows| windows.deaf.extend(["look", "released", "quiesced"]));
     // What it said before that was heard by now.
-    until("silent", || windows(&agent, |w| w.missed.contains("look")), || told(&guest).to_string()).await;
+    until("silent", || windows(&agent, |w| w.missed.contains("look")), || stack_status(&guest).to_string())
+        .await;
     world.set_time(1_000 + 125);
-    over(&guest, "silent for too long").await;
+    over(&guest, "did not answer for too long").await;
     assert_eq!(world.states(), before);
     assert!(!world.marker());
     // It hears of it a minute later, whoever runs then, and that it began a minute ago: its copy may have been going on.
-    assert!(guest.path("var/lib/holdfast/untold.json").exists());
+    assert!(guest.path("var/lib/holdfast/releases.json").exists());
     drop(running);
     world.set_time(1_000 + 185);
     let _running = guest.run();
     let missed = || windows(&agent, |w| w.missed.clone());
-    agent.book.lock().unwrap().windows.missed.clear();
-    until("told again", || missed().contains("released"), || told(&guest).to_string()).await;
-    agent.book.lock().unwrap().windows.deaf.clear();
-    until("heard", || windows(&agent, |w| !w.released.is_empty()), || told(&guest).to_string()).await;
+    agent.script.lock().unwrap().windows.missed.clear();
+    until("queued for later", || missed().contains("released"), || stack_status(&guest).to_string()).await;
+    agent.script.lock().unwrap().windows.deaf.clear();
+    until("heard", || windows(&agent, |w| !w.released.is_empty()), || stack_status(&guest).to_string()).await;
     assert_eq!(windows(&agent, |w| w.released[0].begun_ms_ago), Some(59_990));
-    let forgotten = || !guest.path("var/lib/holdfast/untold.json").exists();
-    until("forgotten", forgotten, || told(&guest).to_string()).await;
+    let forgotten = || !guest.path("var/lib/holdfast/releases.json").exists();
+    until("forgotten", forgotten, || stack_status(&guest).to_string()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -328,38 +350,40 @@ async fn the_bound_is_ours_whatever_the_agent_says() {
         until(
             "capturing",
             || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
-            || told(&guest).to_string(),
+            || stack_status(&guest).to_string(),
         )
         .await;
         // As after a suspend: much time at once.
         world.set_time(1_000 + if bound_s == 900 { 890 } else { 7_190 });
-        over(&guest, "its time is over").await;
+        over(&guest, "the bound of the window passed").await;
         assert_eq!(world.states(), before);
         assert_eq!(windows(&agent, |w| w.released.len()), 1);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn absurd_words_of_the_agent_stop_nothing_or_bring_it_back() {
+async fn contradictory_answers_stop_nothing_or_resume() {
     for (phase, words) in [
-        (WindowPhase::Captured, "they are not"),
+        (WindowPhase::Captured, "they are running"),
         (WindowPhase::Released, "it is over"),
-        (WindowPhase::Cancelled, "the agent cancelled it"),
+        (WindowPhase::Cancelled, "the agent cancelled the window"),
     ] {
         let (agent, guest, world, before) = guest().await;
         plan(&agent, |windows| windows.stays_at = Some(phase));
         // It is asked for, and is in that phase from the first look on.
         let _running = guest.run();
-        until("asked", || windows(&agent, |w| !w.asked.is_empty()), || told(&guest).to_string()).await;
-        agent.book.lock().unwrap().windows.phase = Some(phase);
-        until("it is over", || told(&guest)["last"].is_object(), || told(&guest).to_string()).await;
+        until("asked", || windows(&agent, |w| !w.asked.is_empty()), || stack_status(&guest).to_string())
+            .await;
+        agent.script.lock().unwrap().windows.phase = Some(phase);
+        until("it is over", || stack_status(&guest)["last"].is_object(), || stack_status(&guest).to_string())
+            .await;
         assert_eq!(world.states(), before, "{words}");
         assert!(!world.marker());
     }
     let (agent, guest, world, before) = guest().await;
     plan(&agent, |windows| windows.bound_s = 5);
     let _running = guest.run();
-    over(&guest, "too little of its time").await;
+    over(&guest, "too little time").await;
     assert_eq!((world.states(), world.acts().len()), (before, 0));
 }
 
@@ -369,7 +393,7 @@ async fn a_stack_that_does_not_stop_calls_the_window_off() {
         [("stop-cache1", "stack app does not stop"), ("hook-pre", "pre_quiesce of stack app failed")]
     {
         let (agent, guest, world, before) = guest().await;
-        world.trouble("fail", fails);
+        world.fault("fail", fails);
         plan(&agent, |_| {});
         let _running = guest.run();
         over(&guest, words).await;
@@ -381,11 +405,10 @@ async fn a_stack_that_does_not_stop_calls_the_window_off() {
 
 /// Its data are as after a power cut, whatever stands still.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_killed_did_not_stand_still() {
-    for (container, words) in [
-        (true, "cache of stack app did not end by themselves"),
-        (false, "db.service of stack db did not end"),
-    ] {
+async fn a_killed_part_cancels_the_window() {
+    for (container, words) in
+        [(true, "cache of stack app did not stop in time"), (false, "db.service of stack db did not stop")]
+    {
         let (agent, guest, world, before) = guest().await;
         match container {
             true => world.set_deaf("cache1"),
@@ -403,12 +426,13 @@ async fn what_is_killed_did_not_stand_still() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stack_that_does_not_start_is_told_and_tried_again() {
+async fn a_stack_that_does_not_start_is_reported_and_retried() {
     let (agent, guest, world, before) = guest().await;
-    world.trouble("fail", "start-cache1");
+    world.fault("fail", "start-cache1");
     plan(&agent, |_| {});
     let running = guest.run();
-    until("released", || windows(&agent, |w| !w.released.is_empty()), || told(&guest).to_string()).await;
+    until("released", || windows(&agent, |w| !w.released.is_empty()), || stack_status(&guest).to_string())
+        .await;
     windows(&agent, |windows| {
         let down = &windows.released[0].down;
         assert_eq!((down.len(), down[0].stack.as_str()), (1, "app"));
@@ -416,47 +440,49 @@ async fn a_stack_that_does_not_start_is_told_and_tried_again() {
     });
     assert_eq!(world.states()["db.service"], "active", "one that fails keeps no other down");
     assert!(world.marker());
-    let unwell =
-        || agent.read(|book| book.hellos.last().unwrap().health == holdfast_protocol::report::Health::Unwell);
-    until("unwell", unwell, || told(&guest).to_string()).await;
+    let unwell = || {
+        agent.read(|script| script.hellos.last().unwrap().health == holdfast_protocol::report::Health::Unwell)
+    };
+    until("unwell", unwell, || stack_status(&guest).to_string()).await;
     let text = String::from_utf8(guest.status("table").stdout).unwrap();
     assert!(text.contains("Down        app:"), "{text}");
     world.no_trouble("fail", "start-cache1");
-    until("all runs", || world.states() == before && !world.marker(), || told(&guest).to_string()).await;
-    until("well again", || !unwell(), || told(&guest).to_string()).await;
+    until("all runs", || world.states() == before && !world.marker(), || stack_status(&guest).to_string())
+        .await;
+    until("well again", || !unwell(), || stack_status(&guest).to_string()).await;
     until("the timer is taken back", || world.timer().is_none(), || format!("{:?}", world.log())).await;
     assert_eq!(running.stop().0.code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_person_gets_the_stacks_back_at_once() {
+async fn a_resume_request_ends_the_window_at_once() {
     let (agent, guest, world, before) = guest().await;
     plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
     let _running = guest.run();
     until(
         "capturing",
         || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
-        || told(&guest).to_string(),
+        || stack_status(&guest).to_string(),
     )
     .await;
     let output = guest.resume(&[]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(world.states(), before);
     assert!(!world.marker());
-    over(&guest, "somebody wanted the stacks back").await;
+    over(&guest, "guestd resume was requested").await;
     let nothing = guest.resume(&[]);
-    assert!(String::from_utf8_lossy(&nothing.stdout).contains("nothing was stopped"));
+    assert!(String::from_utf8_lossy(&nothing.stdout).contains("nothing is stopped"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_stops_the_controller_gets_the_stacks_back_first() {
+async fn stopping_the_controller_resumes_the_stacks_first() {
     let (agent, guest, world, before) = guest().await;
     plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
     let running = guest.run();
     until(
         "capturing",
         || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing)),
-        || told(&guest).to_string(),
+        || stack_status(&guest).to_string(),
     )
     .await;
     let (status, log) = running.stop();
@@ -466,7 +492,7 @@ async fn whoever_stops_the_controller_gets_the_stacks_back_first() {
     // The agent hears it from whoever runs next.
     world.set_time(1_000 + 30);
     let _running = guest.run();
-    until("heard", || windows(&agent, |w| !w.released.is_empty()), || told(&guest).to_string()).await;
+    until("heard", || windows(&agent, |w| !w.released.is_empty()), || stack_status(&guest).to_string()).await;
     assert_eq!(windows(&agent, |w| w.released[0].begun_ms_ago), Some(29_990));
 }
 
@@ -478,7 +504,7 @@ async fn a_dry_run_shows_everything_and_stops_nothing() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     for words in [
         "db                   runs: db.service",
-        "idle                 stands still, and stays so",
+        "idle                 stopped, and stays stopped",
         "1. app stop: docker stop web1 web2",
         "2. db stop: systemctl stop -- db.service",
         "Nothing was stopped.",
@@ -488,16 +514,17 @@ async fn a_dry_run_shows_everything_and_stops_nothing() {
     assert_eq!((world.states(), world.acts().len()), (before, 0));
     assert!(world.timer().is_none() && !world.marker(), "what was tried was taken back");
     assert!(world.log().iter().any(|line| line.starts_with("systemd-run")), "the timer was tried");
-    world.trouble("fail", "arm-timer");
+    world.fault("fail", "arm-timer");
     let output = guest.ask("quiesce", &["--dry-run", "--output", "json"]);
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), plan["problems"].as_array().unwrap().len()), (Some(1), 1), "{plan}");
     world.set_stacks("[stack.a]\ndriver = \"podman\"\n");
-    let unwell = || told(&guest)["file_problem"].as_str().is_some_and(|why| why.contains("stack.a.driver"));
+    let unwell =
+        || stack_status(&guest)["file_problem"].as_str().is_some_and(|why| why.contains("stack.a.driver"));
     let running = guest.run();
-    until("the file's mistake is told", unwell, || told(&guest).to_string()).await;
+    until("the file's mistake is told", unwell, || stack_status(&guest).to_string()).await;
     world.set_stacks("");
-    until("and taken back", || !unwell(), || told(&guest).to_string()).await;
+    until("and taken back", || !unwell(), || stack_status(&guest).to_string()).await;
     drop(running);
     world.set_stacks("[stack.a]\ndriver = \"podman\"\n");
     let refused = guest.ask("quiesce", &["--dry-run"]);
@@ -507,12 +534,12 @@ async fn a_dry_run_shows_everything_and_stops_nothing() {
 
 /// The agent calls a backup by when the first of it was started, whoever did it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_sleeps_through_the_bound_tells_since_when_the_timer_had_started_all() {
+async fn after_suspend_the_timers_start_time_is_reported() {
     let (agent, guest, world, before) = guest().await;
     plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
     let mut running = guest.run();
     let capturing = || windows(&agent, |w| w.phase == Some(WindowPhase::Capturing));
-    until("capturing", capturing, || told(&guest).to_string()).await;
+    until("capturing", capturing, || stack_status(&guest).to_string()).await;
     running.sleep().await;
     world.set_time(1_000 + 900);
     let output = guest.start_as_systemd(&world.timer().unwrap());
@@ -520,6 +547,7 @@ async fn who_sleeps_through_the_bound_tells_since_when_the_timer_had_started_all
     assert_eq!(world.states(), before);
     world.set_time(1_000 + 1_000);
     running.wake();
-    until("released", || windows(&agent, |w| !w.released.is_empty()), || told(&guest).to_string()).await;
+    until("released", || windows(&agent, |w| !w.released.is_empty()), || stack_status(&guest).to_string())
+        .await;
     assert_eq!(windows(&agent, |w| w.released[0].begun_ms_ago), Some(100_000 - 10));
 }

@@ -1,4 +1,4 @@
-//! What runs inside a guest that is a folder: containers and units that are files, and the fake programs that change them.
+//! Fake programs and units of a test guest, as files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ const APP: &str = r#"{"name":"app","services":{"web":{"depends_on":{"cache":{}}}
 
 /// Whether Docker remembers something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum Existing {
     Yes,
     NoLonger,
 }
@@ -175,10 +175,10 @@ impl World {
     }
 
     /// How a container stands; nothing removes it.
-    pub fn set_container(&self, id: &str, stands: Option<&str>) {
-        match stands {
-            Some(stands) => {
-                fs::write(self.path("world/new"), format!("{stands}\n")).unwrap();
+    pub fn set_container(&self, id: &str, is_suspended: Option<&str>) {
+        match is_suspended {
+            Some(is_suspended) => {
+                fs::write(self.path("world/new"), format!("{is_suspended}\n")).unwrap();
                 fs::rename(self.path("world/new"), self.path(&format!("world/c/{id}"))).unwrap();
             }
             None => fs::remove_file(self.path(&format!("world/c/{id}"))).unwrap(),
@@ -214,10 +214,10 @@ impl World {
     }
 
     /// Somebody stopped a container, as Docker remembers it; or Docker has forgotten that.
-    pub fn set_stopped(&self, id: &str, known: Known) {
+    pub fn set_stopped(&self, id: &str, known: Existing) {
         match known {
-            Known::Yes => self.put(&format!("world/stopped/{id}"), ""),
-            Known::NoLonger => fs::remove_file(self.path(&format!("world/stopped/{id}"))).unwrap(),
+            Existing::Yes => self.put(&format!("world/stopped/{id}"), ""),
+            Existing::NoLonger => fs::remove_file(self.path(&format!("world/stopped/{id}"))).unwrap(),
         }
     }
 
@@ -227,7 +227,7 @@ impl World {
     }
 
     /// `fail` or `hold`, an act and what it is about.
-    pub fn trouble(&self, kind: &str, act: &str) {
+    pub fn fault(&self, kind: &str, act: &str) {
         fs::write(self.path(&format!("world/{kind}/{act}")), "").unwrap();
     }
 

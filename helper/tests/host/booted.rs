@@ -1,15 +1,14 @@
-//! Both doors as they are shipped: the machine's own Debian, booted once more with its real systemd and sudo in a
-//! container over an overlay, with the units, the sudoers file and the program laid where a package lays them.
+//! Test of the shipped units and sudoers file in a booted Debian.
 //!
 //! It shows what no reading of the units shows: that the hardening leaves the helper what it needs, and that a mount
 //! made behind it is seen by PID 1.
 
 use serde_json::Value;
 
+use crate::access::shipped;
 use crate::disks::{LoopDisk, fresh_uuid};
-use crate::doors::shipped;
-use crate::golden::{POWERS, SAYS};
-use crate::stage::{CALLER_UID, Host, mount_request, on_a_host, run};
+use crate::golden::{CAPABILITIES, SAYS};
+use crate::test_host::{CALLER_UID, Host, mount_request, on_a_host, run};
 
 const BOX: &str = "/run/box/root";
 const LOG: &str = "/run/box/check/log";
@@ -19,8 +18,8 @@ const CHECK: &str = r#"
 exec >/check/log 2>/check/errors
 P=/usr/lib/holdfast/holdfast-helper
 as() { local uid=$1; shift; setpriv --reuid=$uid --regid=990 --clear-groups "$@"; }
-door() { as $1 env HOLDFAST_HELPER_SOCKET=$2 HOLDFAST_HELPER_CLIENT="$3" /usr/lib/holdfast/client doors::a_client --exact --nocapture | grep -o '{.*'; }
-ask() { echo "$1 $(door $2 /run/holdfast-helper.sock "$3")"; }
+call() { as $1 env HOLDFAST_HELPER_SOCKET=$2 HOLDFAST_HELPER_CLIENT="$3" /usr/lib/holdfast/client access::a_client --exact --nocapture | grep -o '{.*'; }
+ask() { echo "$1 $(call $2 /run/holdfast-helper.sock "$3")"; }
 built() { echo "$1-builder $(echo "$2" | head -n 1)"; echo "$1 $(echo "$2" | tail -n 1)"; }
 by_sudo() { echo "$1 $(echo "$2" | as 990 sudo -n $P $3)"; }
 seen() { echo "$1 $(grep -c ' - ext4 /dev/loop' <(grep ' /mnt/holdfast/usb1 ' /proc/1/mountinfo))"; }
@@ -40,10 +39,10 @@ by_sudo sudo-status "$S" status
 by_sudo sudo-mismatch "$S" mount
 by_sudo sudo-unmount "$U" unmount
 seen sudo-gone
-built socket-golden "$(door 990 /run/holdfast-golden.sock "$G")"
+built socket-golden "$(call 990 /run/holdfast-golden.sock "$G")"
 built sudo-golden "$(echo "$G" | as 990 sudo -n $P golden-build)"
-built golden-stranger "$(door 991 /run/holdfast-golden.sock "$G")"
-built golden-mounts "$(door 990 /run/holdfast-golden.sock "$MOUNT")"
+built golden-stranger "$(call 991 /run/holdfast-golden.sock "$G")"
+built golden-mounts "$(call 990 /run/holdfast-golden.sock "$MOUNT")"
 ask golden-elsewhere 990 "$G"
 denied sudo -n $P
 denied sudo -n $P mount x
@@ -72,8 +71,8 @@ const UNIT: &str = "[Unit]\nRequires=holdfast-helper.socket holdfast-golden.sock
     [Service]\nType=oneshot\nExecStart=/bin/bash /check/check.sh\nExecStopPost=/bin/systemctl --no-block exit 0\n";
 
 #[test]
-fn the_shipped_doors_mount_for_the_whole_host() {
-    on_a_host("booted::the_shipped_doors_mount_for_the_whole_host", |_: &Host| {
+fn the_shipped_units_and_sudoers_mount_for_the_whole_host() {
+    on_a_host("booted::the_shipped_units_and_sudoers_mount_for_the_whole_host", |_: &Host| {
         let disk = LoopDisk::new("disk", "ext4");
         lay_out(&disk);
         let bind = format!("--bind={0}:{0}", disk.device);
@@ -104,18 +103,22 @@ fn the_shipped_doors_mount_for_the_whole_host() {
             serde_json::from_str::<Value>(&of(name))
                 .unwrap_or_else(|error| panic!("{name}: {error}: {log}{errors}"))
         };
-        for door in ["socket", "sudo"] {
-            assert_eq!(reply(&format!("{door}-mount"))["how"], "mounted", "{log}{errors}");
-            assert_eq!(of(&format!("{door}-seen")), "1", "PID 1 sees it: {log}{errors}");
-            assert_eq!(reply(&format!("{door}-status"))["targets"][0]["mounted"], true);
-            assert_eq!(reply(&format!("{door}-unmount"))["ok"], true, "{log}");
-            assert_eq!(of(&format!("{door}-gone")), "0", "{log}");
+        for entry in ["socket", "sudo"] {
+            assert_eq!(reply(&format!("{entry}-mount"))["how"], "mounted", "{log}{errors}");
+            assert_eq!(of(&format!("{entry}-seen")), "1", "PID 1 sees it: {log}{errors}");
+            assert_eq!(reply(&format!("{entry}-status"))["targets"][0]["mounted"], true);
+            assert_eq!(reply(&format!("{entry}-unmount"))["ok"], true, "{log}");
+            assert_eq!(of(&format!("{entry}-gone")), "0", "{log}");
         }
-        for door in ["socket", "sudo"] {
-            let builder = reply(&format!("{door}-golden-builder"));
+        for entry in ["socket", "sudo"] {
+            let builder = reply(&format!("{entry}-golden-builder"));
             assert_eq!(builder["words"], "build --output json --out /var/lib/vz/dump", "{log}{errors}");
-            assert_eq!((&builder["environment"], &builder["powers"]), (&"".into(), &POWERS.into()), "{log}");
-            assert_eq!(reply(&format!("{door}-golden"))["ok"], true, "{log}{errors}");
+            assert_eq!(
+                (&builder["environment"], &builder["capabilities"]),
+                (&"".into(), &CAPABILITIES.into()),
+                "{log}"
+            );
+            assert_eq!(reply(&format!("{entry}-golden"))["ok"], true, "{log}{errors}");
         }
         assert_eq!(reply("golden-stranger")["code"], "E_PEER", "{log}");
         assert_eq!(reply("golden-mounts")["code"], "E_ARGV", "{log}");
@@ -143,7 +146,7 @@ fn the_shipped_doors_mount_for_the_whole_host() {
 
 /// The machine's own root file system beneath, everything that is laid on top in memory.
 fn lay_out(disk: &LoopDisk) {
-    // The container is told of no other machine than this one, which is new.
+    // The container gets a machine id of its own.
     std::fs::write("/etc/machine-id", fresh_uuid().replace('-', "")).unwrap();
     run("install", &["-d", "/run/box", "/run/box/upper", "/run/box/work", "/run/box/check", BOX]);
     run(

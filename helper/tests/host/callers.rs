@@ -1,4 +1,4 @@
-//! Hostile callers: whatever state a process, a user or a connection is in, the answer is the same deed or a code.
+//! Tests of hostile callers: any process state, user or connection.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::disks::LoopDisk;
-use crate::stage::{Host, PROGRAM, command, mount_request, on_a_host, run, wait_until};
+use crate::test_host::{Host, PROGRAM, command, mount_request, on_a_host, run, wait_until};
 
 const STATUS: &str = r#"{"verb":"status"}"#;
 const TOOLS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
@@ -32,9 +32,9 @@ fn helper() -> Command {
 }
 
 #[test]
-fn arguments_are_one_known_verb_or_none() {
+fn at_most_one_known_verb_is_accepted() {
     use std::os::unix::process::CommandExt;
-    on_a_host("callers::arguments_are_one_known_verb_or_none", |host| {
+    on_a_host("callers::at_most_one_known_verb_is_accepted", |host| {
         let refused = |what: &str, prepare: &dyn Fn(&mut Command)| {
             let mut command = helper();
             prepare(&mut command);
@@ -103,8 +103,8 @@ fn standard_input_is_one_bounded_request() {
 }
 
 #[test]
-fn the_environment_makes_no_difference() {
-    on_a_host("callers::the_environment_makes_no_difference", |host| {
+fn the_environment_is_ignored() {
+    on_a_host("callers::the_environment_is_ignored", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         let plain = host.ask(STATUS);
@@ -142,8 +142,8 @@ fn the_environment_makes_no_difference() {
 }
 
 #[test]
-fn odd_processes_do_the_same_deed() {
-    on_a_host("callers::odd_processes_do_the_same_deed", |host| {
+fn unusual_process_state_changes_nothing() {
+    on_a_host("callers::unusual_process_state_changes_nothing", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         let request = mount_request("usb1", &disk.uuid);
@@ -180,8 +180,8 @@ fn odd_processes_do_the_same_deed() {
 }
 
 #[test]
-fn odd_processes_that_cannot_be_mended_are_refused() {
-    on_a_host("callers::odd_processes_that_cannot_be_mended_are_refused", |host| {
+fn uncorrectable_process_state_is_refused() {
+    on_a_host("callers::uncorrectable_process_state_is_refused", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         let request = mount_request("usb1", &disk.uuid);
@@ -204,7 +204,7 @@ fn odd_processes_that_cannot_be_mended_are_refused() {
             ),
             (
                 "E_CAPS",
-                "another user with root's powers",
+                "another user with root's capabilities",
                 through(&[
                     "setpriv",
                     "--reuid=1000",
@@ -225,8 +225,8 @@ fn odd_processes_that_cannot_be_mended_are_refused() {
 }
 
 #[test]
-fn there_is_one_at_a_time() {
-    on_a_host("callers::there_is_one_at_a_time", |host: &Host| {
+fn calls_are_exclusive() {
+    on_a_host("callers::calls_are_exclusive", |host: &Host| {
         host.status();
         let lock = File::open("/run/holdfast-helper/lock").unwrap();
         lock.lock().unwrap();
@@ -237,10 +237,10 @@ fn there_is_one_at_a_time() {
     });
 }
 
-/// While it listens it is nobody: no power in effect, one kept for later, nothing of the caller's left.
+/// While it reads, no capability is effective, one is permitted, and nothing of the caller is left.
 #[test]
-fn while_it_reads_it_can_do_nothing() {
-    on_a_host("callers::while_it_reads_it_can_do_nothing", |host| {
+fn no_capability_is_effective_while_reading() {
+    on_a_host("callers::no_capability_is_effective_while_reading", |host| {
         let mut child = helper()
             .env("SECRET", "x")
             .current_dir("/run")

@@ -1,13 +1,13 @@
-//! Which device is taken, on real ones: exactly one, with everything that the policy names, and nothing that reaches out.
+//! Tests of device selection with real disks.
 
 use std::os::unix::fs::FileExt;
 
 use crate::disks::{LoopDisk, empty_file, fresh_uuid};
-use crate::stage::{mounted_at, on_a_host, run};
+use crate::test_host::{mounted_at, on_a_host, run};
 
 #[test]
-fn a_uuid_alone_names_no_disk() {
-    on_a_host("devices::a_uuid_alone_names_no_disk", |host| {
+fn a_uuid_alone_is_not_enough() {
+    on_a_host("devices::a_uuid_alone_is_not_enough", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         let other = fresh_uuid();
         host.policy(&disk.target("usb1", "ext4"));
@@ -31,8 +31,8 @@ fn a_uuid_alone_names_no_disk() {
 }
 
 #[test]
-fn a_partition_is_known_by_its_table() {
-    on_a_host("devices::a_partition_is_known_by_its_table", |host| {
+fn a_partition_is_identified_by_its_table() {
+    on_a_host("devices::a_partition_is_identified_by_its_table", |host| {
         for label in ["gpt", "dos"] {
             let (disk, part_uuid) = LoopDisk::partitioned(label, label);
             let identity = format!("part_uuid = \"{part_uuid}\"");
@@ -53,8 +53,8 @@ fn a_partition_is_known_by_its_table() {
 }
 
 #[test]
-fn a_superblock_that_reaches_out_is_not_mounted() {
-    on_a_host("devices::a_superblock_that_reaches_out_is_not_mounted", |host| {
+fn a_superblock_with_an_external_device_is_not_mounted() {
+    on_a_host("devices::a_superblock_with_an_external_device_is_not_mounted", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         run("tune2fs", &["-E", "mount_opts=errors=panic", &disk.device]);
@@ -79,8 +79,8 @@ fn a_superblock_that_reaches_out_is_not_mounted() {
 }
 
 #[test]
-fn what_is_no_file_system_of_ours_is_not_there() {
-    on_a_host("devices::what_is_no_file_system_of_ours_is_not_there", |host| {
+fn unsupported_file_systems_are_not_found() {
+    on_a_host("devices::unsupported_file_systems_are_not_found", |host| {
         let uuid = fresh_uuid();
         for (what, make) in [
             ("nothing", "true"),
@@ -100,25 +100,25 @@ fn what_is_no_file_system_of_ours_is_not_there() {
 
 /// A disk whose structure is nonsense behind a good superblock: the kernel refuses, nothing is left.
 #[test]
-fn what_the_kernel_will_not_mount_leaves_nothing() {
-    on_a_host("devices::what_the_kernel_will_not_mount_leaves_nothing", |host| {
+fn a_failed_mount_leaves_nothing() {
+    on_a_host("devices::a_failed_mount_leaves_nothing", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         let file = std::fs::OpenOptions::new().write(true).open(&disk.file).unwrap();
         // More blocks than the device has.
         file.write_all_at(&[0xff; 4], 1024 + 4).unwrap();
         run("blockdev", &["--flushbufs", &disk.device]);
-        let before = crate::stage::world();
+        let before = crate::test_host::world();
         let answer = host.mount("usb1", &disk.uuid);
         assert_eq!((answer.exit, &answer.reply["code"]), (Some(1), &"E_FAILED".into()), "{answer:?}");
-        assert_eq!(crate::stage::world(), before);
+        assert_eq!(crate::test_host::world(), before);
     });
 }
 
-/// `/` itself is on a disk of ours, on which another partition wears everything that the policy names.
+/// `/` itself is on a disk of ours, on which another partition has everything that the policy names.
 #[test]
-fn the_disk_beneath_root_is_never_mounted() {
-    on_a_host("devices::the_disk_beneath_root_is_never_mounted", |host| {
+fn the_root_disk_is_never_mounted() {
+    on_a_host("devices::the_root_disk_is_never_mounted", |host| {
         let (disk, _) = LoopDisk::partitioned("root", "gpt");
         let uuid = disk.second_partition();
         let policy = disk.target("usb1", "ext4").replace(&disk.uuid, &uuid);

@@ -1,9 +1,9 @@
-//! Disks of files: loop devices that go away by themselves when the test ends, however it ends.
+//! Loop devices that detach when the test ends.
 
 use std::fs::File;
 use std::path::PathBuf;
 
-use crate::stage::run;
+use crate::test_host::run;
 
 /// Enough for the smallest xfs; the files are sparse.
 const SIZE: &str = "320M";
@@ -43,7 +43,7 @@ impl LoopDisk {
             _ => format!("{}-01", run("sfdisk", &["--disk-id", &file]).trim_start_matches("0x")),
         };
         let mut disk = Self::attached(file, &fresh_uuid());
-        // A kernel that cannot read partition tables of files is told.
+        // A kernel that cannot read partition tables of loop devices is given the partitions.
         if !std::path::Path::new(&format!("{}p1", disk.device)).exists() {
             run("addpart", &[&disk.device, "1", "2048", "260000"]);
         }

@@ -1,18 +1,19 @@
-//! The verb `golden-build` with a builder that only says what it was given: who may have it started, in which folder, and
-//! what it may do then. The real builder is shown by `cargo xtask golden prove`.
+//! Tests of the verb `golden-build` with a fake builder.
+//!
+//! The real builder is tested by `cargo xtask golden prove`.
 
 use crate::callers::through;
-use crate::stage::{CALLER_UID, Host, POLICY, on_a_host, run};
+use crate::test_host::{CALLER_UID, Host, POLICY, on_a_host, run};
 
 const BUILD: &str = r#"{"verb":"golden-build"}"#;
 const BUILDER: &str = "/usr/lib/holdfast/holdfast-golden";
-/// Tells its words, its environment and its powers, as the real one tells its stages.
+/// Prints its arguments, environment and capabilities, as the real builder prints its stages.
 pub const SAYS: &str = r#"#!/bin/sh
-echo "{\"words\":\"$*\",\"environment\":\"$(tr '\0' ' ' </proc/$PPID/environ)\",\"powers\":\"$(sed -n 's/^CapEff:\t//p' /proc/self/status)\"}"
+echo "{\"words\":\"$*\",\"environment\":\"$(tr '\0' ' ' </proc/$PPID/environ)\",\"capabilities\":\"$(sed -n 's/^CapEff:\t//p' /proc/self/status)\"}"
 [ ! -e /run/builder-fails ]
 "#;
 /// chown, dac_override, fowner, fsetid, kill, setgid, setuid, sys_chroot, sys_admin, mknod, setfcap.
-pub const POWERS: &str = "00000000882400fb";
+pub const CAPABILITIES: &str = "00000000882400fb";
 
 /// A machine with the builder and a dump folder.
 fn lay_out(host: &Host) {
@@ -39,15 +40,18 @@ fn dump(host: &Host, folder: &str) {
 }
 
 #[test]
-fn the_builder_gets_fixed_words_no_environment_and_eleven_powers() {
-    on_a_host("golden::the_builder_gets_fixed_words_no_environment_and_eleven_powers", |host| {
+fn the_builder_gets_fixed_arguments_no_environment_and_eleven_capabilities() {
+    on_a_host("golden::the_builder_gets_fixed_arguments_no_environment_and_eleven_capabilities", |host| {
         lay_out(host);
         let output = through(&["env", "SECRET=x"]).arg("golden-build").said(BUILD);
         let lines: Vec<serde_json::Value> =
             output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let [builder, reply] = lines.as_slice() else { panic!("{output}") };
         assert_eq!(builder["words"], "build --output json --out /mnt/dump");
-        assert_eq!((builder["environment"].as_str(), builder["powers"].as_str()), (Some(""), Some(POWERS)));
+        assert_eq!(
+            (builder["environment"].as_str(), builder["capabilities"].as_str()),
+            (Some(""), Some(CAPABILITIES))
+        );
         assert_eq!((&reply["ok"], &reply["verb"]), (&true.into(), &"golden-build".into()));
         let journal = host.lines();
         assert!(journal.len() == 1 && journal[0].contains("HOLDFAST_VERB=golden-build\n"), "{journal:?}");
@@ -59,16 +63,19 @@ fn the_builder_gets_fixed_words_no_environment_and_eleven_powers() {
 }
 
 #[test]
-fn a_build_that_root_did_not_prepare_is_refused() {
-    on_a_host("golden::a_build_that_root_did_not_prepare_is_refused", |host| {
+fn a_build_without_root_setup_is_refused() {
+    on_a_host("golden::a_build_without_root_setup_is_refused", |host| {
         lay_out(host);
-        let by_its_door = |host: &Host| host.answer(through(&["env"]).arg("golden-build"), BUILD.as_bytes());
-        // The mounting door has not the powers, whatever it is asked.
-        host.refused("E_CAPS", "by the mounting door", || host.ask(BUILD));
+        let by_its_socket =
+            |host: &Host| host.answer(through(&["env"]).arg("golden-build"), BUILD.as_bytes());
+        // The mounting socket has too few capabilities, whatever is requested.
+        host.refused("E_CAPS", "by the mounting socket", || host.ask(BUILD));
         let status = br#"{"verb":"status"}"#;
         host.refused("E_ARGV", "another verb", || host.answer(through(&["env"]).arg("golden-build"), status));
         let mut weak = through(&["setpriv", "--bounding-set=-all,+sys_admin"]);
-        host.refused("E_CAPS", "too few powers", || host.answer(weak.arg("golden-build"), BUILD.as_bytes()));
+        host.refused("E_CAPS", "too few capabilities", || {
+            host.answer(weak.arg("golden-build"), BUILD.as_bytes())
+        });
         run("install", &["-d", "-m", "777", "/mnt/open"]);
         run("ln", &["-s", "/mnt/dump", "/mnt/link"]);
         run("install", &["-d", "-o", "990", "/mnt/others"]);
@@ -76,23 +83,23 @@ fn a_build_that_root_did_not_prepare_is_refused() {
             ["", "mnt/dump", "/", "/mnt/none", "/mnt/open", "/mnt/link", "/mnt/others", "/mnt/../mnt/dump"]
         {
             dump(host, folder);
-            host.refused("E_PATH", folder, || by_its_door(host));
+            host.refused("E_PATH", folder, || by_its_socket(host));
         }
         host.policy("");
-        host.refused("E_AUTHZ", "no folder", || by_its_door(host));
+        host.refused("E_AUTHZ", "no folder", || by_its_socket(host));
         dump(host, "/mnt/dump");
         run("chmod", &["777", BUILDER]);
-        host.refused("E_ENV", "a builder that others may write", || by_its_door(host));
+        host.refused("E_ENV", "a builder writable by others", || by_its_socket(host));
         run("rm", &[BUILDER]);
-        host.refused("E_ENV", "no builder", || by_its_door(host));
+        host.refused("E_ENV", "no builder", || by_its_socket(host));
         run("chmod", &["666", POLICY]);
-        host.refused("E_ENV", "a policy that others may write", || by_its_door(host));
+        host.refused("E_ENV", "a policy writable by others", || by_its_socket(host));
     });
 }
 
 #[test]
-fn a_build_holds_up_no_mount() {
-    on_a_host("golden::a_build_holds_up_no_mount", |host| {
+fn a_build_does_not_block_mounts() {
+    on_a_host("golden::a_build_does_not_block_mounts", |host| {
         lay_out(host);
         run("mkfifo", &["/run/go-on"]);
         std::fs::write("/run/builder", "#!/bin/sh\necho '{\"stage\":\"debian\"}'\nread line </run/go-on\n")
@@ -110,11 +117,11 @@ fn a_build_holds_up_no_mount() {
 }
 
 /// A call whose every line counts.
-trait Said {
+trait BuilderOutput {
     fn said(&mut self, request: &str) -> String;
 }
 
-impl Said for std::process::Command {
+impl BuilderOutput for std::process::Command {
     fn said(&mut self, request: &str) -> String {
         let (reader, mut writer) = std::io::pipe().unwrap();
         std::io::Write::write_all(&mut writer, request.as_bytes()).unwrap();

@@ -1,5 +1,4 @@
-//! The helper on a host of its own: real disks, real mounts, the real program, in namespaces that each test makes and
-//! that end with it. As root everything runs; an ordinary user sees only what needs no root.
+//! Integration tests on a host of their own, in namespaces.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
@@ -9,12 +8,12 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod access;
 mod booted;
 mod callers;
 mod devices;
 mod disks;
-mod doors;
 mod golden;
+mod mountpoints;
 mod mounts;
-mod places;
-mod stage;
+mod test_host;

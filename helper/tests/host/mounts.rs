@@ -1,4 +1,4 @@
-//! The two deeds on real file systems: what is mounted, with which flags, seen by whom, and taken away by whom.
+//! Tests of mounting and unmounting real file systems.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use rustix::fs::{CWD, RenameFlags};
 use serde_json::Value;
 
 use crate::disks::LoopDisk;
-use crate::stage::{Host, PROGRAM, command, mount_request, mounted_at, on_a_host, run, wait_until};
+use crate::test_host::{Host, PROGRAM, command, mount_request, mounted_at, on_a_host, run, wait_until};
 
 const AT: &str = "/mnt/holdfast/usb1";
 
@@ -29,7 +29,7 @@ fn a_disk_is_mounted_seen_by_the_host_and_unmounted() {
                 listed[0].starts_with("rw,nosuid,nodev,noexec,") && listed[0].contains(filesystem),
                 "{listed:?}"
             );
-            nothing_on_it_runs();
+            mounted_files_cannot_be_executed();
             let again = host.done("again", host.mount("usb1", &disk.uuid));
             assert_eq!(again["how"], "already");
             assert_eq!(mounted_at(AT).len(), 1);
@@ -47,7 +47,7 @@ fn a_disk_is_mounted_seen_by_the_host_and_unmounted() {
 }
 
 /// Neither a program nor a device node on the disk is worth anything.
-fn nothing_on_it_runs() {
+fn mounted_files_cannot_be_executed() {
     run("install", &["-m", "4755", "/bin/true", "/mnt/holdfast/usb1/program"]);
     let error = command("/mnt/holdfast/usb1/program").status().unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
@@ -57,8 +57,8 @@ fn nothing_on_it_runs() {
 }
 
 #[test]
-fn options_add_and_never_take_away() {
-    on_a_host("mounts::options_add_and_never_take_away", |host| {
+fn options_never_remove_mandatory_flags() {
+    on_a_host("mounts::options_never_remove_mandatory_flags", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         let uuid = &disk.uuid;
@@ -72,8 +72,8 @@ fn options_add_and_never_take_away() {
 }
 
 #[test]
-fn what_is_in_use_stays() {
-    on_a_host("mounts::what_is_in_use_stays", |host| {
+fn a_busy_mount_stays() {
+    on_a_host("mounts::a_busy_mount_stays", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         host.done("mount", host.mount("usb1", &disk.uuid));
@@ -120,8 +120,8 @@ fn only_its_own_mounts_are_unmounted() {
 }
 
 #[test]
-fn a_namespace_of_its_own_is_no_place_to_mount() {
-    on_a_host("mounts::a_namespace_of_its_own_is_no_place_to_mount", |host| {
+fn a_private_mount_namespace_is_refused() {
+    on_a_host("mounts::a_private_mount_namespace_is_refused", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         let request = mount_request("usb1", &disk.uuid);
@@ -146,8 +146,8 @@ fn a_namespace_of_its_own_is_no_place_to_mount() {
 
 /// Killed at any moment: the disk is mounted and known as ours, or it is not mounted; the next call goes on from there.
 #[test]
-fn killed_in_the_middle_it_leaves_nothing_that_the_next_call_does_not_know() {
-    on_a_host("mounts::killed_in_the_middle_it_leaves_nothing_that_the_next_call_does_not_know", |host| {
+fn a_kill_leaves_nothing_that_the_next_call_cannot_handle() {
+    on_a_host("mounts::a_kill_leaves_nothing_that_the_next_call_cannot_handle", |host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         let (mut before, mut after) = (0, 0);
@@ -262,10 +262,10 @@ fn points_of(disk: &LoopDisk) -> Vec<String> {
     ours.map(|line| line.split(' ').nth(4).unwrap().to_owned()).collect()
 }
 
-/// Nothing is done that nobody would read of.
+/// Without a journal no change is made.
 #[test]
-fn without_a_journal_nothing_is_done() {
-    on_a_host("mounts::without_a_journal_nothing_is_done", |host: &Host| {
+fn nothing_is_changed_without_a_journal() {
+    on_a_host("mounts::nothing_is_changed_without_a_journal", |host: &Host| {
         let disk = LoopDisk::new("disk", "ext4");
         host.policy(&disk.target("usb1", "ext4"));
         std::fs::remove_file("/run/systemd/journal/socket").unwrap();

@@ -1,10 +1,10 @@
--- Certificates of a host before this number were revoked with it; it came back with this one.
+-- Generation of the first certificate after the last readmission; earlier ones are revoked.
 ALTER TABLE hosts ADD COLUMN readmitted_from INTEGER NOT NULL DEFAULT 0;
 
--- The certificate that the approval of a knock gave: the first of a new host, a later one of a host that came back.
+-- Generation of the certificate that the approval gave: 1 for a new host, a later one for a readmitted host.
 ALTER TABLE knocks ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
 
--- Times of a host that ended, by the first certificate of the next. Its audit is numbered anew in each.
+-- Ended epochs of a host, by the first certificate of the next. The audit is numbered from 1 in each.
 CREATE TABLE epochs (
     host               INTEGER NOT NULL REFERENCES hosts (number),
     before_generation  INTEGER NOT NULL,
@@ -14,5 +14,5 @@ CREATE TABLE epochs (
     PRIMARY KEY (host, before_generation)
 ) STRICT, WITHOUT ROWID;
 
--- As whom a box that knocks may come back is asked by name.
+-- An enrollment request looks up revoked hosts by name.
 CREATE INDEX hosts_revoked ON hosts (name) WHERE standing = 'revoked';

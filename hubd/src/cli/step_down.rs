@@ -1,16 +1,16 @@
-//! From root to the hub's own user, before anything is touched.
+//! The switch from root to the owner of the hub's folder.
 //!
-//! Root that makes, opens or changes files in a folder of another user can be led out of it by a link. So a command that root
-//! starts on such a folder starts itself again as the folder's owner. Root goes on by itself only where nobody else has a hand
-//! in the folder or in one above it. Deliberately absent: any work in another user's folder as root.
+//! Root that makes, opens or changes files in another user's folder follows that user's links. So a command that root starts
+//! on such a folder starts itself again as the folder's owner. Root continues as root only where no other user can change the
+//! folder or one above it. Deliberately absent: any work in another user's folder as root.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 use held_files::held_folder::{HeldError, HeldFolder};
 
-/// What the command still needs to know of its surroundings.
-const KEPT: [&str; 7] = [
+/// Environment variables that the restarted command keeps.
+const KEPT_VARIABLES: [&str; 7] = [
     "HOLDFAST_HUB_CONFIG",
     "HOLDFAST_HUB_DIR",
     "HOLDFAST_LOG",
@@ -20,13 +20,13 @@ const KEPT: [&str; 7] = [
     "SSL_CERT_FILE",
 ];
 
-/// Why the command does not run.
+/// Why the command was not run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StepDownError {
     /// The folder, or one on the way to it.
     #[error(
         "root does not use the hub's folder there, and nothing was changed: run the command as the hub's user \
-         (`runuser -u holdfast-hub -- hubd …`), or give a folder on whose way there is no link and no other user's hand"
+         (`runuser -u holdfast-hub -- hubd …`), or give a folder whose path has no link and which no other user can change"
     )]
     Folder(#[source] HeldError),
     /// The program could not be started again.
@@ -42,8 +42,8 @@ pub(super) enum StepDownError {
     },
 }
 
-/// Returns where this process is not root, or where the folder is root's alone; else it becomes the same command, run by the
-/// folder's owner.
+/// Returns where this process is not root, or where only root can change the folder. Otherwise it is replaced by the same
+/// command, run by the folder's owner.
 ///
 /// # Errors
 /// [`StepDownError`].
@@ -58,7 +58,7 @@ pub(super) fn to_owner_of(folder: &Path) -> Result<(), StepDownError> {
     Err(become_user(uid, gid))
 }
 
-/// Whose the folder is; where it is missing, whose the last one is in which it would be made.
+/// The folder's owner; where it is missing, the owner of the nearest folder above it.
 fn owner(folder: &Path) -> Result<(u32, u32, &Path), HeldError> {
     let mut at = folder;
     loop {
@@ -87,7 +87,7 @@ fn become_user(uid: u32, gid: u32) -> StepDownError {
         Ok(program) => program,
         Err(source) => return StepDownError::Again { uid, source },
     };
-    let kept = std::env::vars_os().filter(|(name, _)| KEPT.iter().any(|kept| name == kept));
+    let kept = std::env::vars_os().filter(|(name, _)| KEPT_VARIABLES.iter().any(|kept| name == kept));
     // With `uid` set the standard library also empties the list of extra groups.
     let source = std::process::Command::new(program)
         .args(std::env::args_os().skip(1))

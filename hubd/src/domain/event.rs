@@ -66,7 +66,7 @@ kinds! {
     JobSucceeded = "job_succeeded"
     /// An operator took a signed job back before the host spoke of it.
     JobWithdrawn = "job_withdrawn"
-    /// An operator let a revoked host come back as who it was.
+    /// An operator readmitted a revoked host.
     HostReadmitted = "host_readmitted"
     /// An operator let a knocking host in.
     KnockApproved = "knock_approved"

@@ -38,7 +38,7 @@ pub struct IdentityRecord {
     pub used: u32,
     /// From this generation on it is the box that took a lost one's place; 0 when none did.
     pub restored_from: u32,
-    /// From this generation on it is the host as it came back after a revocation; 0 when it never did.
+    /// Generation of the first certificate after its last readmission; 0 when it never was readmitted.
     pub readmitted_from: u32,
 }
 
@@ -50,8 +50,8 @@ pub enum IdentityError {
     Unknown,
     /// It was revoked.
     #[error(
-        "this host was revoked: if it should come back as who it was, remove its identity folder, let it ask again \
-         (`agentd enroll --knock`), and approve that with `holdfast host approve --returns`; with a new invite it is a new host"
+        "this host was revoked: to readmit it with its history, remove its identity folder, send an enrollment request \
+         (`agentd enroll --knock`) and approve it with `holdfast host approve --returns`; a new invite makes it a new host"
     )]
     Revoked,
     /// It is frozen already.
@@ -99,7 +99,7 @@ pub fn judge(presented: u32, record: IdentityRecord) -> Result<(), IdentityError
         HostStanding::Revoked => Err(IdentityError::Revoked),
         // Also while the new box is frozen: the old one is not part of that.
         _ if presented < record.restored_from => Err(IdentityError::Replaced),
-        // What was revoked stays revoked, and does not freeze the host that came back.
+        // What was revoked stays revoked, and does not freeze the readmitted host.
         _ if presented < record.readmitted_from => Err(IdentityError::Revoked),
         HostStanding::Frozen => Err(IdentityError::Frozen),
         HostStanding::Active if presented > record.issued => Err(IdentityError::Unknown),
@@ -152,7 +152,7 @@ mod tests {
                 IdentityRecord { standing, issued: 3, used: 3, restored_from: 3, readmitted_from: 0 };
             assert_eq!(judge(2, restored), Err(IdentityError::Replaced));
             assert_eq!(judge(3, restored).is_ok(), standing == HostStanding::Active);
-            // A certificate of before the revocation is worth nothing, and a box that was replaced is told so all the same.
+            // Certificates before the revocation are refused; a replaced machine still gets its own refusal.
             let back = IdentityRecord { standing, issued: 4, used: 4, restored_from: 2, readmitted_from: 4 };
             assert_eq!(judge(1, back), Err(IdentityError::Replaced));
             assert_eq!(judge(3, back), Err(IdentityError::Revoked));

@@ -13,7 +13,7 @@
 //! | [`intake`] | whether a report begins anew, is laid over, or is late |
 //! | [`mail`] | whether a signed job is taken in, and what the host says of it |
 //! | [`notice`] | whom a notice would reach |
-//! | [`readmission`] | whether a revoked host comes back as who it was |
+//! | [`readmission`] | the decision to readmit a revoked host |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`summary`] | what of a report the host list shows |
 

@@ -1,4 +1,4 @@
-//! Times of a host that ended, each with the numbers of its audit.
+//! Ended epochs of hosts, each with its range of audit numbers.
 
 use holdfast_protocol::operator::{EpochEnd, PastEpoch};
 use jiff::Timestamp;
@@ -7,10 +7,10 @@ use rusqlite::{Connection, params};
 use super::columns::Time;
 use super::writer::Tx;
 
-/// As many as are kept of one host; each begins by an operator's deed.
+/// Epochs kept per host; each began by an operator's decision.
 const KEPT_MAX: u32 = 50;
 
-/// Ends the present epoch of a host: its audit's number is kept with it, and the next one counts from nothing.
+/// Ends the present epoch of a host and keeps its last audit number; the next epoch counts from 1.
 pub(super) fn close_epoch(
     tx: &Tx<'_>,
     host: i64,
@@ -41,7 +41,7 @@ pub(super) fn past(connection: &Connection, host: i64) -> rusqlite::Result<Vec<P
             before_generation: row.get(0)?,
             audit_seen: u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default(),
             ended_at: row.get::<_, Time>(2)?.0,
-            // The table's check allows these two alone.
+            // The table's check allows these two values only.
             end: match row.get_ref(3)?.as_str()? {
                 "restored" => EpochEnd::Restored,
                 _ => EpochEnd::Readmitted,

@@ -17,7 +17,7 @@ use super::certificates::{
 use super::columns::{Id, Time, Word};
 use super::events::emit;
 use super::idempotency::By;
-use super::readmission::{self, Return};
+use super::readmission::{self, Readmission};
 use super::writer::{Shape, Tx};
 use super::{Failed, Store, StoreError, WriteError};
 use crate::authority::{AgentKey, CsrError, IssueError, Issued};
@@ -75,7 +75,7 @@ pub struct KnockRecord {
 #[derive(Debug, thiserror::Error)]
 pub enum KnockError {
     /// There is no such knock.
-    #[error("there is no such knock: `holdfast host list --knocks` shows those that wait")]
+    #[error("there is no such enrollment request: see `holdfast host requests`")]
     Unknown,
     /// It was refused for good.
     #[error("this knock was refused for good: ask an operator for an invite if that was a mistake")]
@@ -222,7 +222,7 @@ impl Store {
             }
             if let Some(host) = approval.request.returns {
                 let decision =
-                    readmission::readmit(tx, by, &Return { host, name, name_use, key: &key }, issue)?;
+                    readmission::readmit(tx, by, &Readmission { host, name, name_use, key: &key }, issue)?;
                 return decide(tx, by, &known, decision);
             }
             if name_use == NameUse::Taken {

@@ -1,4 +1,4 @@
-//! A revoked host that comes back: its next certificate, and what ends with its old ones.
+//! The readmission of a revoked host: its next certificate, and what ends.
 
 use holdfast_protocol::id::{HostId, HostName};
 use holdfast_protocol::operator::{EpochEnd, RevokedHost};
@@ -15,29 +15,29 @@ use super::writer::Tx;
 use crate::authority::{AgentKey, IssueError, Issued};
 use crate::domain::event::EventKind;
 use crate::domain::identity::HostStanding;
-use crate::domain::readmission::{Former, NameUse, ReadmitError, judge};
+use crate::domain::readmission::{NameUse, ReadmitError, RevokedRecord, judge};
 
-/// Revoked hosts that are shown of one name.
+/// Revoked hosts shown per name.
 const NAMESAKES_MAX: u32 = 3;
 
-/// As whom a box is let in, by an operator's word.
-pub(super) struct Return<'a> {
+/// A readmission that an operator approved.
+pub(super) struct Readmission<'a> {
     /// The revoked host.
     pub host: HostId,
     /// The name that the operator wrote.
     pub name: &'a HostName,
     /// Whether a host that is not revoked has it.
     pub name_use: NameUse,
-    /// The box's new key.
+    /// The host's new key.
     pub key: &'a AgentKey,
 }
 
-/// Lets a revoked host come back. Reports, documents, wrapped keys and events of its id stay; what was on its way to the old
-/// certificate does not reach the new one: signed jobs that wait are withdrawn, and unused restore invites end.
+/// Readmits a revoked host. Reports, documents, wrapped keys and events of its id stay. What was meant for the old
+/// certificate does not reach the new one: queued signed jobs are withdrawn, and unused restore invites end.
 pub(super) fn readmit(
     tx: &Tx<'_>,
     by: &By,
-    wanted: &Return<'_>,
+    wanted: &Readmission<'_>,
     issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError>,
 ) -> Result<Decision, Failed<KnockError>> {
     let refuse = |error: ReadmitError| Failed::Refused(KnockError::Readmit(error));
@@ -59,8 +59,7 @@ pub(super) fn readmit(
     let sql = "UPDATE restores SET expires_at = min(expires_at, ?2) WHERE host = ?1 AND used_at IS NULL";
     tx.prepare_cached(sql)?.execute(params![number, Time(by.at)])?;
     let message = format!(
-        "{}, which was revoked, was let in again as who it was: key {}, certificate {generation}; signed jobs that waited \
-         for it and were withdrawn: {withdrawn}",
+        "{}, which was revoked, was readmitted: key {}, certificate {generation}; queued signed jobs withdrawn: {withdrawn}",
         wanted.name,
         wanted.key.fingerprint()
     );
@@ -68,15 +67,15 @@ pub(super) fn readmit(
     Ok(Decision::Approved { host: number, id: wanted.host, generation, kind, message })
 }
 
-/// The table's check allows three words alone.
-fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, Former)> {
+/// The table's check allows these three values only.
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, RevokedRecord)> {
     let standing = match row.get_ref(2)?.as_str()? {
         "active" => HostStanding::Active,
         "revoked" => HostStanding::Revoked,
         _ => HostStanding::Frozen,
     };
     let name = row.get::<_, Word<_>>(1)?.0;
-    Ok((row.get(0)?, Former { name, standing, issued: row.get(3)? }))
+    Ok((row.get(0)?, RevokedRecord { name, standing, issued: row.get(3)? }))
 }
 
 /// The newest revoked hosts of a name.

@@ -1,4 +1,4 @@
-//! Revoked hosts that come back by a knock that an operator approves.
+//! Readmission of revoked hosts by approved enrollment requests.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::{EnrolRequest, KnockAnswer, KnockRequest};

@@ -1,4 +1,4 @@
-//! `hubd` as root, where the hub's user has put links into its folder.
+//! Links in the hub's folder, and commands that root runs.
 //!
 //! Each file that a command opens, makes or changes is a link to a file of root's, a link to nothing beside it, or a second
 //! name of root's file. Whatever the command says, root's files are as they were, and nothing in the folder became root's. Only

@@ -1,4 +1,4 @@
-//! The command line of `holdfast escrow`.
+//! Command line arguments of `holdfast escrow`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use holdfast_protocol::escrow::CodeNumber;
 /// Of `holdfast escrow`.
 #[derive(Debug, Subcommand)]
 pub enum EscrowCommand {
-    /// Print the page for the customer: where the backups are, which guests, and every line to type on any Debian.
+    /// Print the page for the customer: where the backups are, which guests, and every command to type on any Debian.
     #[command(after_long_help = "\
 The page is made of what the hub knows today: the off-site targets of the document, the guests with every VMID that they had, \
 and which sheet opens which key. It holds no secret. Its last part is for the backup server: the lines that make the customer's \
@@ -18,10 +18,10 @@ secret; once a year, and whenever a target changes.")]
         /// The host's name or id.
         host: String,
     },
-    /// Write the wrapped keys to files, of each key the newest. The customer is told of each, and the hub writes it down.
+    /// Write the wrapped keys to files, of each key the newest. The customer is notified of each, and the hub records it.
     #[command(after_long_help = "\
-A file opens with the eleven words of its sheet alone, which nobody but the customer has. The hub gives it to nobody while it has \
-no address to tell the customer at (`[[escrow_notice]]` in hub.toml).")]
+A file opens with the eleven words of its sheet alone, which only the customer has. The hub releases it only when it has an \
+address to notify the customer at (`[[escrow_notice]]` in hub.toml).")]
     Fetch {
         /// The host's name or id.
         host: String,

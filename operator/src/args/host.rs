@@ -1,4 +1,4 @@
-//! The command line of `holdfast host`.
+//! Command line arguments of `holdfast host`.
 
 use clap::{Args as ClapArgs, Subcommand};
 use holdfast_protocol::id::{HostId, HostName, KnockId};
@@ -7,7 +7,7 @@ use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
 
-use super::{KeyArgs, Sure, job_reason};
+use super::{AssumeYes, KeyArgs, job_reason};
 
 /// Of `holdfast host`.
 #[derive(Debug, Subcommand)]
@@ -17,7 +17,7 @@ pub enum HostCommand {
         /// What the host will be called.
         name: HostName,
     },
-    /// Let a new box take the place of a lost one: sign the order, and get one line for `agentd enroll --restore`.
+    /// Restore a lost host on a new machine: sign the order, and get one line for `agentd enroll --restore`.
     #[command(after_long_help = "\
 The order is signed with your own key, and both boxes hold it to the operators file that root laid down on them: the new one \
 becomes the host by it alone, and the lost one, should it come back, stands still by it alone. The hub hands over what it \
@@ -29,58 +29,58 @@ signature on restore_host, this command cannot give them yet.
 The order names the new box's key, so no other box can follow it. One that no box followed is over for every box after its \
 time; `holdfast host show` lists it, `holdfast host withdraw` takes it back.")]
     Restore(RestoreArgs),
-    /// Take back an order to restore a host, by another one signed with your key.
+    /// Withdraw an order to restore a host, by another one signed with your key.
     #[command(after_long_help = "\
-The hub keeps it beside the order and gives no box a place by it; a host that lives gets it as a job and remembers it. A host \
-that sleeps hears of it from the hub alone: one that was stolen can keep it back, and that host then stands still when it \
-wakes, though it loses nothing.")]
+The hub stores it with the order and follows the order no more; a running host gets it as a job and records it. A host that \
+is off learns of it from the hub alone: a stolen hub can withhold it, and that host then stops when it starts again, though \
+it loses nothing.")]
     Withdraw(WithdrawArgs),
-    /// Know a host from now on as the hub shows it, after comparing its fingerprint with the box itself.
+    /// Pin a host as the hub shows it, after comparing its fingerprint on the host itself.
     #[command(after_long_help = "\
-Whoever signs for a host knows it by name, id, key and the life of its records, noted at the first use in `hosts.json` beside \
-the login. When the hub shows anything else, nothing is signed (HOST_KEY_CHANGED). The fingerprint stands in `agentd status` on \
-the box; give it with --fingerprint, or compare it when asked.")]
+An operator knows a host by name, id, key and epoch, pinned at the first use in `hosts.json` next to the \
+login. When the hub shows anything else, nothing is signed (HOST_KEY_CHANGED). `agentd status` on the host shows the \
+fingerprint; give it with --fingerprint, or compare it when prompted.")]
     Pin(PinArgs),
-    /// Show all hosts, those that need a person first.
+    /// Show all hosts, those that need attention first.
     List {
-        /// Show the hosts that ask to be let in instead: the same as `host knocks`.
+        /// Show enrollment requests instead: the same as `host requests`.
         #[arg(long)]
-        knocks: bool,
+        requests: bool,
     },
     /// Show one host with its guests, storages and work.
     Show {
         /// Its name or id.
         host: String,
     },
-    /// Show the hosts that ask to be let in without an invitation.
-    Knocks,
-    /// Let a host in that knocked.
+    /// Show the enrollment requests of hosts without an invite.
+    Requests,
+    /// Approve an enrollment request.
     Approve {
-        /// The knock's id.
-        knock: KnockId,
+        /// The request's id.
+        request: KnockId,
         /// What the host will be called.
         name: HostName,
-        /// The key's pin, read off the box itself.
+        /// The key's pin, read on the host itself.
         #[arg(long, value_name = "PIN")]
         fingerprint: Pin,
-        /// The revoked host that it is: it comes back with that host's id and history, under the host's own name. Only the
-        /// fingerprint that you compare says that it is that box.
+        /// Readmit this revoked host, with its id, name and history. Only the fingerprint that you compare proves that the
+        /// request comes from that machine.
         #[arg(long, value_name = "HOST_ID")]
         returns: Option<HostId>,
     },
-    /// Refuse a host that knocked, for good.
+    /// Refuse an enrollment request for good.
     Refuse {
-        /// The knock's id.
-        knock: KnockId,
+        /// The request's id.
+        request: KnockId,
         #[command(flatten)]
-        sure: Sure,
+        assume_yes: AssumeYes,
     },
-    /// Let a host go: its certificate is worth nothing from now on. Its guests run on.
+    /// Revoke a host: its certificate is no longer accepted. Its guests keep running.
     Revoke {
         /// Its name or id.
         host: String,
         #[command(flatten)]
-        sure: Sure,
+        assume_yes: AssumeYes,
     },
 }
 

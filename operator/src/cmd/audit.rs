@@ -1,4 +1,4 @@
-//! `holdfast audit verify`: an exported audit held to its hashes, and to the head that its host last reported.
+//! `holdfast audit verify`: checks the hash chain of an exported audit.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use holdfast_protocol::audit::{ChainError, Held, Verifier, verify};
 use holdfast_protocol::operator::HostDetail;
 use serde::Serialize;
 
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::Hub;
 use crate::render;
 use crate::screen::Screen;
@@ -20,32 +20,25 @@ pub enum AuditError {
     /// It cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// It does not hold.
-    #[error("{} does not hold", path.display())]
+    #[error("the hash chain of {} is broken", path.display())]
     Chain {
-        /// Which.
         path: PathBuf,
-        /// Where.
         #[source]
         source: ChainError,
     },
     /// Nothing to compare with.
     #[error("{host} has not reported the head of its audit: update its agent, or verify without --host")]
-    NoHead {
-        /// Which host.
-        host: String,
-    },
+    NoHead { host: String },
 }
 
 /// A chain that holds: the document for programs.
 #[derive(Debug, Serialize)]
-pub struct Holds {
+pub struct AuditVerification {
     /// The number of the last line.
     pub lines: u64,
     /// So many lines at the beginning are not in the file: nothing is proved of them.
@@ -71,7 +64,7 @@ pub async fn run(file: &Path, host: Option<(&str, &Hub)>, screen: &Screen) -> Re
     let text = read(file)?;
     let chain = |source| AuditError::Chain { path: file.to_owned(), source };
     let Held { missing, lines, head } = verify(&text, verifier).map_err(chain)?;
-    screen.show(&Holds { lines, missing, head, reported }, |holds, _| render::audit::holds(holds))
+    screen.show(&AuditVerification { lines, missing, head, reported }, |holds, _| render::audit::holds(holds))
 }
 
 fn read(path: &Path) -> Result<String, AuditError> {

@@ -1,4 +1,4 @@
-//! `holdfast desired`: show, compare, put, follow.
+//! `holdfast desired`: show, diff, apply and history of desired documents.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::watch;
 use crate::args::{ApplyArgs, DesiredCommand};
 use crate::diff::{Diff, diff, in_force};
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::Hub;
 use crate::screen::Screen;
-use crate::{ask, clock, draft, render};
+use crate::{clock, document_file, prompt, render};
 
 pub async fn run(command: DesiredCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
     match command {
@@ -47,15 +47,15 @@ fn read(host: &str, version: &DesiredVersion) -> Result<Desired, CliError> {
 }
 
 /// A file, completed and compared, with what it was compared to.
-struct Prepared {
+struct PreparedChange {
     detail: HostDetail,
     held: Option<DesiredVersion>,
     desired: Desired,
     diff: Diff,
 }
 
-async fn prepare(hub: &Hub, host: &str, file: &Path) -> Result<Prepared, CliError> {
-    let draft = draft::read(file)?;
+async fn prepare(hub: &Hub, host: &str, file: &Path) -> Result<PreparedChange, CliError> {
+    let draft = document_file::read(file)?;
     let detail: HostDetail = hub.get(&["v1", "hosts", host]).await?;
     let held: Option<DesiredVersion> = hub.find(&["v1", "hosts", host, "desired"]).await?;
     let before = held.as_ref().map(|version| read(host, version)).transpose()?;
@@ -65,11 +65,11 @@ async fn prepare(hub: &Hub, host: &str, file: &Path) -> Result<Prepared, CliErro
     let desired = draft.complete(before, floor, || GuestUid::new(Uuid::now_v7()))?;
     let in_force = in_force(detail.sections.guests.as_deref());
     let diff = diff(before, desired.document(), &in_force);
-    Ok(Prepared { detail, held, desired, diff })
+    Ok(PreparedChange { detail, held, desired, diff })
 }
 
 async fn apply(args: ApplyArgs, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
-    let Prepared { detail, held, desired, diff } = prepare(hub, &args.host, &args.file).await?;
+    let PreparedChange { detail, held, desired, diff } = prepare(hub, &args.host, &args.file).await?;
     let name = detail.host.name.as_str();
     let (version, target) = match held {
         Some(held) if diff.is_empty() => {
@@ -79,12 +79,12 @@ async fn apply(args: ApplyArgs, hub: &Hub, screen: &Screen) -> Result<(), CliErr
         }
         held => {
             let text = render::desired::diff(name, &diff, screen.style());
-            if args.sure.yes {
+            if args.assume_yes.yes {
                 screen.note(text.trim_end())
             } else {
                 screen.before_question(&text)
             }
-            ask::confirm(&format!("Put generation {} to {name}?", diff.to), args.sure)?;
+            prompt::confirm(&format!("Put generation {} to {name}?", diff.to), args.assume_yes)?;
             let put = DesiredPut { reason: reason(&args)?, document: text_of(&desired)? };
             let seen = held.map_or(Generation::NONE, |held| held.generation);
             let version: DesiredVersion = hub.put_desired(&detail.host.id.to_string(), seen, &put).await?;

@@ -1,4 +1,4 @@
-//! `holdfast escrow`: the customer's page, and the wrapped keys as files.
+//! `holdfast escrow`: the kit for a customer, and wrapped keys as files.
 //!
 //! What comes in: what the hub knows of a host. What goes out: a page without any secret, and files that open with the words of
 //! their sheets alone. Each file that is read is told to its customer by the hub. Deliberately absent: a code, a key, and the
@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::args::EscrowCommand;
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::Hub;
 use crate::screen::Screen;
 use crate::{clock, render};
@@ -30,25 +30,16 @@ use crate::{clock, render};
 pub enum EscrowCommandError {
     /// Nothing goes off-site.
     #[error("{host} has no off-site target in its document, so there are no backups that a sheet could open")]
-    NoOffSite {
-        /// Which host.
-        host: HostName,
-    },
+    NoOffSite { host: HostName },
     /// The guests are several customers' and no code says whose the key is.
     #[error(
         "no recovery code was made for {host}, and its guests are not one customer's: make one first, with `agentd escrow create` \
          there"
     )]
-    NoCustomer {
-        /// Which host.
-        host: HostName,
-    },
+    NoCustomer { host: HostName },
     /// There is no folder for them.
-    #[error("{} is no folder, so nothing was asked of the hub: name one with --to", path.display())]
-    NoFolder {
-        /// The folder.
-        path: PathBuf,
-    },
+    #[error("{} is not a folder, so nothing was fetched: give one with --to", path.display())]
+    NoFolder { path: PathBuf },
     /// A file is in the way, or cannot be made.
     #[error(
         "{} cannot be written; it must not be there yet. The hub gave the files out and tells the customer: what is written so far \
@@ -56,9 +47,7 @@ pub enum EscrowCommandError {
         path.display()
     )]
     Unwritten {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
@@ -68,7 +57,6 @@ pub enum EscrowCommandError {
 #[derive(Debug, Serialize)]
 pub struct Kit {
     schema: &'static str,
-    /// The host.
     pub host: HostName,
     /// Whose data it is.
     pub customer: CustomerId,
@@ -83,7 +71,6 @@ pub struct Kit {
 /// One off-site target on the page.
 #[derive(Debug, Serialize)]
 pub struct KitTarget {
-    /// Its name.
     pub target: TargetName,
     /// The sheet that opens its key, where there is one.
     pub sheet: Option<KitSheet>,
@@ -98,7 +85,6 @@ pub struct KitTarget {
 /// The sheet that opens a key.
 #[derive(Debug, Serialize)]
 pub struct KitSheet {
-    /// Its number.
     pub code: CodeNumber,
     /// When it was made.
     pub made_at: String,
@@ -106,7 +92,7 @@ pub struct KitSheet {
 
 /// A file that was written.
 #[derive(Debug, Serialize)]
-pub struct Fetched {
+pub struct FetchedKey {
     /// Where it lies.
     pub path: PathBuf,
     /// What it is.
@@ -127,7 +113,7 @@ pub async fn run(command: EscrowCommand, hub: &Hub, screen: &Screen) -> Result<(
             }
             let read = EscrowRead { code };
             let found: EscrowFiles = hub.post(&["v1", "hosts", &host, "escrow", "read"], &read).await?;
-            let written: Result<Vec<Fetched>, EscrowCommandError> = found
+            let written: Result<Vec<FetchedKey>, EscrowCommandError> = found
                 .files
                 .into_iter()
                 .map(|found| write(&to, found.version, found.file.as_bytes()))
@@ -138,12 +124,12 @@ pub async fn run(command: EscrowCommand, hub: &Hub, screen: &Screen) -> Result<(
     }
 }
 
-fn write(folder: &Path, version: EscrowView, bytes: &[u8]) -> Result<Fetched, EscrowCommandError> {
+fn write(folder: &Path, version: EscrowView, bytes: &[u8]) -> Result<FetchedKey, EscrowCommandError> {
     let path = folder.join(by_hand::file_name(version.code));
     let unwritten = |source| EscrowCommandError::Unwritten { path: path.clone(), source };
     let mut file = File::create_new(&path).map_err(unwritten)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(unwritten)?;
-    Ok(Fetched { path, version })
+    Ok(FetchedKey { path, version })
 }
 
 async fn kit(hub: &Hub, host: &str) -> Result<Kit, CliError> {

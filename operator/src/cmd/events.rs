@@ -1,4 +1,4 @@
-//! `holdfast events`.
+//! `holdfast events`: the event log of the hub.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use holdfast_protocol::id::{HostId, HostName};
 use holdfast_protocol::operator::{EventView, HostDetail, HostView};
 
 use crate::args::EventsArgs;
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
 use crate::render;
 use crate::screen::Screen;

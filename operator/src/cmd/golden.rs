@@ -1,4 +1,4 @@
-//! `holdfast golden`: the images that guests are made from, over the fleet.
+//! `holdfast golden`: golden images over all hosts.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,15 @@ use holdfast_protocol::report::{GoldenReport, GoldenStanding, Sections};
 use serde::Serialize;
 
 use crate::args::GoldenCommand;
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
 use crate::render;
 use crate::screen::Screen;
 
 /// One version on one host: the document for programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PlacedGolden {
-    /// Which host.
+pub struct ImageOnHost {
     pub host: HostName,
-    /// Which version.
     pub version: GoldenVersion,
     /// What its archive there hashes to, as far as the host told.
     pub sha256: Option<String>,
@@ -43,15 +41,15 @@ pub async fn run(command: GoldenCommand, hub: &Hub, screen: &Screen) -> Result<(
     let mut goldens = Vec::new();
     for name in names {
         let detail: HostDetail = hub.get(&["v1", "hosts", &name]).await?;
-        goldens.extend(placed(&detail.host.name, &detail.sections));
+        goldens.extend(images_on_host(&detail.host.name, &detail.sections));
     }
     screen.show(&goldens, |goldens, style| render::golden::goldens(goldens, style))
 }
 
 /// Every version that lies on a host or that a guest there came from; the newest first.
-pub fn placed(host: &HostName, sections: &Sections) -> Vec<PlacedGolden> {
-    let mut found: BTreeMap<_, PlacedGolden> = BTreeMap::new();
-    let empty = |version: &GoldenVersion| PlacedGolden {
+pub fn images_on_host(host: &HostName, sections: &Sections) -> Vec<ImageOnHost> {
+    let mut found: BTreeMap<_, ImageOnHost> = BTreeMap::new();
+    let empty = |version: &GoldenVersion| ImageOnHost {
         host: host.clone(),
         version: version.clone(),
         sha256: None,
@@ -61,7 +59,7 @@ pub fn placed(host: &HostName, sections: &Sections) -> Vec<PlacedGolden> {
     };
     for GoldenReport { version, sha256, standing, .. } in sections.host.iter().flat_map(|host| &host.goldens)
     {
-        let golden = PlacedGolden { sha256: sha256.clone(), standing: Some(*standing), ..empty(version) };
+        let golden = ImageOnHost { sha256: sha256.clone(), standing: Some(*standing), ..empty(version) };
         found.insert(version.age_key(), golden);
     }
     for guest in sections.guests.iter().flatten() {
@@ -70,7 +68,7 @@ pub fn placed(host: &HostName, sections: &Sections) -> Vec<PlacedGolden> {
     }
     let usable = found.values().rfind(|golden| golden.standing == Some(GoldenStanding::Approved));
     let newest = usable.map(|golden| golden.version.clone());
-    let mut goldens: Vec<PlacedGolden> = found.into_values().rev().collect();
+    let mut goldens: Vec<ImageOnHost> = found.into_values().rev().collect();
     for golden in &mut goldens {
         golden.newer = newest.clone().filter(|newest| newest.age_key() > golden.version.age_key());
     }

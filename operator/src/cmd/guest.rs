@@ -1,4 +1,4 @@
-//! `holdfast guest`: what the agents last said of their guests.
+//! `holdfast guest`: guests as last reported by their agents.
 
 use holdfast_protocol::id::{GuestUid, HostName};
 use holdfast_protocol::operator::{HostDetail, HostState, HostView};
@@ -7,14 +7,14 @@ use holdfast_protocol::report::GuestReport;
 use serde::Serialize;
 
 use crate::args::GuestCommand;
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
 use crate::screen::Screen;
 use crate::{clock, render};
 
 /// A guest with its host: the document for programs.
 #[derive(Debug, Serialize)]
-struct Placed {
+struct OnHost {
     host: HostName,
     #[serde(flatten)]
     guest: GuestReport,
@@ -22,15 +22,15 @@ struct Placed {
 
 /// What is promised about a guest of ours: the document for programs.
 #[derive(Debug, Serialize)]
-struct Protected {
+struct GuestProtection {
     host: HostName,
     uid: GuestUid,
     name: String,
     protection: Option<Box<ProtectionReport>>,
 }
 
-impl Protected {
-    fn of(Placed { host, guest }: &Placed) -> Option<Self> {
+impl GuestProtection {
+    fn of(OnHost { host, guest }: &OnHost) -> Option<Self> {
         let (host, name) = (host.clone(), guest.name.clone());
         Some(Self { host, uid: guest.uid?, name, protection: guest.protection.clone() })
     }
@@ -41,29 +41,32 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
         GuestCommand::List { host } => {
             let guests = guests(hub, host.as_deref()).await?;
             screen.show(&guests, |guests, style| {
-                let pairs: Vec<_> = guests.iter().map(|placed| (&placed.host, &placed.guest)).collect();
+                let pairs: Vec<_> = guests.iter().map(|on_host| (&on_host.host, &on_host.guest)).collect();
                 render::guest::guests(&pairs, style)
             })
         }
         GuestCommand::Protection { host } => {
             let guests = guests(hub, host.as_deref()).await?;
-            let ours: Vec<Protected> = guests.iter().filter_map(Protected::of).collect();
+            let ours: Vec<GuestProtection> = guests.iter().filter_map(GuestProtection::of).collect();
             screen.show(&ours, |_, style| {
-                let pairs: Vec<_> = guests.iter().map(|placed| (&placed.host, &placed.guest)).collect();
+                let pairs: Vec<_> = guests.iter().map(|on_host| (&on_host.host, &on_host.guest)).collect();
                 render::protection::protection(&pairs, style)
             })
         }
         GuestCommand::Show { guest, host } => {
-            let mut found: Vec<Placed> =
-                guests(hub, host.as_deref()).await?.into_iter().filter(|placed| is(placed, &guest)).collect();
+            let mut found: Vec<OnHost> = guests(hub, host.as_deref())
+                .await?
+                .into_iter()
+                .filter(|on_host| is_called(on_host, &guest))
+                .collect();
             match (found.pop(), found.is_empty()) {
                 (None, _) => Err(CliError::NoGuest { guest }),
-                (Some(placed), true) => screen.show(&placed, |placed, _| {
-                    render::guest::guest(&placed.host, &placed.guest, clock::now())
+                (Some(on_host), true) => screen.show(&on_host, |on_host, _| {
+                    render::guest::guest(&on_host.host, &on_host.guest, clock::now())
                 }),
                 (Some(last), false) => {
                     let hosts: Vec<&str> =
-                        found.iter().chain([&last]).map(|placed| placed.host.as_str()).collect();
+                        found.iter().chain([&last]).map(|on_host| on_host.host.as_str()).collect();
                     Err(CliError::ManyGuests { guest, hosts: hosts.join(", ") })
                 }
             }
@@ -71,11 +74,11 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
     }
 }
 
-fn is(placed: &Placed, asked: &str) -> bool {
-    let guest = &placed.guest;
-    guest.name == asked
-        || guest.uid.is_some_and(|uid| uid.to_string() == asked)
-        || guest.vmid.is_some_and(|vmid| vmid.to_string() == asked)
+fn is_called(on_host: &OnHost, name: &str) -> bool {
+    let guest = &on_host.guest;
+    guest.name == name
+        || guest.uid.is_some_and(|uid| uid.to_string() == name)
+        || guest.vmid.is_some_and(|vmid| vmid.to_string() == name)
 }
 
 /// One host, or all that were not let go.
@@ -96,12 +99,12 @@ pub(super) async fn hosts(hub: &Hub, host: Option<&str>) -> Result<Vec<HostDetai
 }
 
 /// Of one host, or of all that were not let go.
-async fn guests(hub: &Hub, host: Option<&str>) -> Result<Vec<Placed>, CliError> {
+async fn guests(hub: &Hub, host: Option<&str>) -> Result<Vec<OnHost>, CliError> {
     let mut guests = Vec::new();
     for detail in hosts(hub, host).await? {
         let host = detail.host.name;
         let reports = detail.sections.guests.unwrap_or_default();
-        guests.extend(reports.into_iter().map(|guest| Placed { host: host.clone(), guest }));
+        guests.extend(reports.into_iter().map(|guest| OnHost { host: host.clone(), guest }));
     }
     Ok(guests)
 }

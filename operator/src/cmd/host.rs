@@ -1,4 +1,4 @@
-//! `holdfast host`.
+//! `holdfast host`: invites, enrollment requests, hosts.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use holdfast_protocol::operator::{
 use serde_json::json;
 
 use crate::args::HostCommand;
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
 use crate::screen::Screen;
-use crate::{ask, clock, render};
+use crate::{clock, prompt, render};
 
 pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     match command {
@@ -23,7 +23,7 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
         HostCommand::Restore(args) => super::restore::run(args, hub, folder, screen).await,
         HostCommand::Withdraw(args) => super::withdraw::run(args, hub, folder, screen).await,
         HostCommand::Pin(args) => super::pin::run(args, hub, folder, screen).await,
-        HostCommand::List { knocks: false } => {
+        HostCommand::List { requests: false } => {
             let hosts: Vec<HostView> = hub.list(&["v1", "hosts"], &[], WHOLE).await?;
             screen.show(&hosts, |hosts, style| render::host::hosts(hosts, clock::now(), style))
         }
@@ -31,28 +31,32 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
             let detail: HostDetail = hub.get(&["v1", "hosts", &host]).await?;
             screen.show(&detail, |detail, style| render::host::host(detail, clock::now(), style))
         }
-        HostCommand::Knocks | HostCommand::List { knocks: true } => {
-            let knocks: Vec<KnockView> = hub.list(&["v1", "knocks"], &[], WHOLE).await?;
-            screen.show(&knocks, |knocks, style| render::host::knocks(knocks, clock::now(), style))
+        HostCommand::Requests | HostCommand::List { requests: true } => {
+            let requests: Vec<KnockView> = hub.list(&["v1", "knocks"], &[], WHOLE).await?;
+            screen.show(&requests, |requests, style| {
+                render::host::enrollment_requests(requests, clock::now(), style)
+            })
         }
-        HostCommand::Approve { knock, name, fingerprint, returns } => {
+        HostCommand::Approve { request, name, fingerprint, returns } => {
             let approval = KnockApproval { host_name: name, fingerprint, returns };
-            let knock: KnockView =
-                hub.post(&["v1", "knocks", &knock.to_string(), "approve"], &approval).await?;
-            one_knock(knock, screen)
+            let request: KnockView =
+                hub.post(&["v1", "knocks", &request.to_string(), "approve"], &approval).await?;
+            show_request(request, screen)
         }
-        HostCommand::Refuse { knock, sure } => {
-            ask::confirm(&format!("Refuse knock {knock} for good?"), sure)?;
-            let path = ["v1", "knocks", &knock.to_string(), "refuse"];
-            let knock: KnockView = hub.post(&path, &json!({})).await?;
-            one_knock(knock, screen)
+        HostCommand::Refuse { request, assume_yes } => {
+            prompt::confirm(&format!("Refuse enrollment request {request} for good?"), assume_yes)?;
+            let path = ["v1", "knocks", &request.to_string(), "refuse"];
+            let request: KnockView = hub.post(&path, &json!({})).await?;
+            show_request(request, screen)
         }
-        HostCommand::Revoke { host, sure } => {
+        HostCommand::Revoke { host, assume_yes } => {
             let detail: HostDetail = hub.get(&["v1", "hosts", &host]).await?;
             let (name, guests) = (&detail.host.name, detail.host.guests);
-            ask::confirm(
-                &format!("Let {name} go? Its agent is not served any more; its {guests} guests run on."),
-                sure,
+            prompt::confirm(
+                &format!(
+                    "Revoke {name}? Its agent is not served any more; its {guests} guests keep running."
+                ),
+                assume_yes,
             )?;
             let id = detail.host.id.to_string();
             let host: HostView = hub.post(&["v1", "hosts", &id, "revoke"], &json!({})).await?;
@@ -63,6 +67,8 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
     }
 }
 
-fn one_knock(knock: KnockView, screen: &Screen) -> Result<(), CliError> {
-    screen.show(&knock, |knock, style| render::host::knocks(std::slice::from_ref(knock), clock::now(), style))
+fn show_request(request: KnockView, screen: &Screen) -> Result<(), CliError> {
+    screen.show(&request, |request, style| {
+        render::host::enrollment_requests(std::slice::from_ref(request), clock::now(), style)
+    })
 }

@@ -1,4 +1,4 @@
-//! `holdfast job`: signed jobs left for hosts, what became of them, and stopping one.
+//! `holdfast job`: submits, follows and cancels signed jobs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::args::{CancelArgs, JobCommand};
-use crate::blob::{self, Blob, BlobError, Over};
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::{Hub, HubError, WHOLE};
-use crate::order;
-use crate::pins::Checked;
+use crate::job_draft;
+use crate::job_file::{self, JobFile, JobFileError, Overwrite};
+use crate::pins::CheckedHost;
 use crate::screen::Screen;
 use crate::{clock, keygen, render};
 
@@ -28,7 +28,7 @@ const POLL: Duration = Duration::from_millis(500);
 
 /// A job with its host: the document for programs.
 #[derive(Debug, Serialize)]
-struct Placed {
+struct OnHost {
     host: HostName,
     #[serde(flatten)]
     job: JobView,
@@ -37,23 +37,23 @@ struct Placed {
 pub async fn run(command: JobCommand, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     match command {
         JobCommand::Submit { host, file } => {
-            let (blob, text) = Blob::read(&file)?;
+            let (blob, text) = JobFile::read(&file)?;
             let detail: HostDetail = hub.get(&["v1", "hosts", &host]).await?;
             if blob.payload.host_id != detail.host.id {
                 let (found, wanted) = (detail.host.id.to_string(), blob.payload.host_id.to_string());
                 return Err(CliError::OtherHost { host, found, wanted });
             }
-            let job = leave(hub, &detail, blob.payload.job_id, text).await?;
-            one(detail.host.name, job, screen)
+            let job = submit(hub, &detail, blob.payload.job_id, text).await?;
+            show_one(detail.host.name, job, screen)
         }
         JobCommand::List { host } => list(hub, host, screen).await,
         JobCommand::Show { host, job, save } => {
             let (name, id) = find(hub, &host, &job).await?;
             let found: JobDetail = hub.get(&["v1", "hosts", &host, "jobs", &id.to_string()]).await?;
             if let Some(path) = save {
-                blob::write(&path, &found.blob, Over::Nothing)?;
+                job_file::write(&path, &found.blob, Overwrite::Never)?;
             }
-            let read = Blob::parse(found.blob.as_bytes(), "what the hub holds").ok();
+            let read = JobFile::parse(found.blob.as_bytes(), "what the hub holds").ok();
             screen
                 .show(&found, |found, _| render::job::detail(&name, &found.job, read.as_ref(), clock::now()))
         }
@@ -63,14 +63,14 @@ pub async fn run(command: JobCommand, hub: &Hub, folder: &Path, screen: &Screen)
 }
 
 /// Leaves a signed job with the hub.
-pub async fn leave(hub: &Hub, detail: &HostDetail, job: JobId, blob: String) -> Result<JobView, HubError> {
+pub async fn submit(hub: &Hub, detail: &HostDetail, job: JobId, blob: String) -> Result<JobView, HubError> {
     let id = detail.host.id.to_string();
     hub.post(&["v1", "hosts", &id, "jobs"], &JobSubmit { job, blob }).await
 }
 
-fn one(host: HostName, job: JobView, screen: &Screen) -> Result<(), CliError> {
-    screen.show(&Placed { host, job }, |placed, style| {
-        render::job::jobs(&[(&placed.host, &placed.job)], clock::now(), style)
+fn show_one(host: HostName, job: JobView, screen: &Screen) -> Result<(), CliError> {
+    screen.show(&OnHost { host, job }, |on_host, style| {
+        render::job::jobs(&[(&on_host.host, &on_host.job)], clock::now(), style)
     })
 }
 
@@ -89,11 +89,11 @@ async fn list(hub: &Hub, host: Option<String>, screen: &Screen) -> Result<(), Cl
     let mut jobs = Vec::new();
     for (name, id) in hosts {
         let found: Vec<JobView> = hub.list(&["v1", "hosts", &id, "jobs"], &[], WHOLE).await?;
-        jobs.extend(found.into_iter().map(|job| Placed { host: name.clone(), job }));
+        jobs.extend(found.into_iter().map(|job| OnHost { host: name.clone(), job }));
     }
-    jobs.sort_by_key(|placed| std::cmp::Reverse(placed.job.submitted_at));
+    jobs.sort_by_key(|on_host| std::cmp::Reverse(on_host.job.submitted_at));
     screen.show(&jobs, |jobs, style| {
-        let pairs: Vec<_> = jobs.iter().map(|placed| (&placed.host, &placed.job)).collect();
+        let pairs: Vec<_> = jobs.iter().map(|on_host| (&on_host.host, &on_host.job)).collect();
         render::job::jobs(&pairs, clock::now(), style)
     })
 }
@@ -119,15 +119,16 @@ async fn watch(hub: &Hub, host: &str, job: &str, timeout_s: u64, screen: &Screen
         let found: JobDetail = hub.get(&["v1", "hosts", host, "jobs", &id.to_string()]).await?;
         let job = found.job;
         // How long it still waits is no news every second.
-        let news = job.report.as_ref().map_or_else(String::new, |report| report.state.as_str().to_owned());
-        if news != said || said.is_empty() && begin.elapsed() < POLL {
+        let changes_since =
+            job.report.as_ref().map_or_else(String::new, |report| report.state.as_str().to_owned());
+        if changes_since != said || said.is_empty() && begin.elapsed() < POLL {
             screen.note(&render::clean(&render::job::line(&job, clock::now())));
-            said = news;
+            said = changes_since;
         }
         let state = job.report.as_ref().map(|report| report.state);
         if job.mail == MailState::Withdrawn || state.is_some_and(JobState::is_end) {
-            let end = ended(host, &job);
-            one(name, job, screen)?;
+            let end = end_result(host, &job);
+            show_one(name, job, screen)?;
             return end;
         }
         if begin.elapsed().as_secs() >= timeout_s {
@@ -141,7 +142,7 @@ async fn watch(hub: &Hub, host: &str, job: &str, timeout_s: u64, screen: &Screen
     }
 }
 
-fn ended(host: &str, view: &JobView) -> Result<(), CliError> {
+fn end_result(host: &str, view: &JobView) -> Result<(), CliError> {
     let (host, job) = (host.to_owned(), view.id.to_string());
     let Some(report) = view.report.as_ref().filter(|_| view.mail != MailState::Withdrawn) else {
         return Err(CliError::JobCancelled { host, job });
@@ -160,28 +161,28 @@ async fn cancel(hub: &Hub, args: CancelArgs, folder: &Path, screen: &Screen) -> 
     let (name, id) = find(hub, &args.host, &args.job).await?;
     let path = ["v1", "hosts", &args.host, "jobs", &id.to_string(), "withdraw"];
     match hub.post::<JobView>(&path, &json!({})).await {
-        Ok(job) => return one(name, job, screen),
+        Ok(job) => return show_one(name, job, screen),
         // The host has it: only a signature stops it there.
         Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::UnderWay => {}
         Err(error) => return Err(error.into()),
     }
     let Some(key) = args.key else { return Err(CliError::CancelNeedsKey { host: args.host }) };
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
-    let checked = Checked::of(&detail, folder)?;
+    let checked = CheckedHost::of(&detail, folder)?;
     let draft = Draft { target: Target::Host {}, act: Act::Cancel(args::Cancel { job: id }) };
-    let payload = order::complete(draft, &checked.shown, 1, args.reason, clock::now())?;
-    if let Some(words) = checked.words() {
+    let payload = job_draft::complete(draft, &checked.shown, 1, args.reason, clock::now())?;
+    if let Some(words) = checked.notice() {
         screen.before_question(&words);
     }
-    checked.keep(clock::now())?;
-    let bytes = payload.to_json().map_err(BlobError::Unwritable)?.into_bytes();
+    checked.save(clock::now())?;
+    let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
     let signature = keygen::sign(&bytes, &key)?;
     let signed = SignedJob { payload: bytes, signatures: vec![signature.armoured] };
-    let text = signed.to_json().map_err(BlobError::Unwritable)?;
+    let text = signed.to_json().map_err(JobFileError::Unwritable)?;
     screen.note(&format!(
-        "{name} has job {id} already: a signed cancel, job {}, is left for it.",
+        "{name} has job {id} already: a signed cancel, job {}, was submitted.",
         payload.job_id
     ));
-    let job = leave(hub, &detail, payload.job_id, text).await?;
-    one(name, job, screen)
+    let job = submit(hub, &detail, payload.job_id, text).await?;
+    show_one(name, job, screen)
 }

@@ -1,4 +1,4 @@
-//! `holdfast login`: nothing is kept that the hub did not answer to.
+//! `holdfast login` and `whoami`; a login is stored after the hub answered.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use holdfast_protocol::operator::WhoAmI;
 
 use super::connect;
 use crate::args::LoginArgs;
-use crate::ask;
 use crate::config::{self, Ca, ConfigError, Login, Schema};
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::HubError;
+use crate::prompt;
 use crate::render;
 use crate::screen::Screen;
 
@@ -21,7 +21,7 @@ pub async fn login(args: LoginArgs, folder: &Path, screen: &Screen) -> Result<()
         // clap demands one of them.
         (None, None) => return Err(HubError::Url { url: args.url }.into()),
     };
-    let token = ask::token(args.token_file.as_deref())?;
+    let token = prompt::token(args.token_file.as_deref())?;
     let login = Login { schema: Schema::V1, url: args.url, ca, token };
     let who: WhoAmI = connect(&login)?.get(&["v1", "whoami"]).await?;
     let path = config::store(folder, &login)?;

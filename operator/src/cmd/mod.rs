@@ -1,4 +1,4 @@
-//! One module per command: ask the hub, show what it says.
+//! Commands, one module each.
 
 pub mod audit;
 mod desired;
@@ -24,7 +24,7 @@ use holdfast_tls::Trust;
 
 use crate::args::{AuditCommand, Command};
 use crate::config::{self, Login};
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::Hub;
 use crate::render;
 use crate::screen::Screen;

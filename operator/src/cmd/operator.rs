@@ -1,14 +1,14 @@
-//! `holdfast operator`.
+//! `holdfast operator`: operators and their tokens.
 
 use holdfast_protocol::operator::{OperatorMade, OperatorRequest, OperatorView, Role};
 use holdfast_protocol::size::TokenDays;
 use serde_json::json;
 
-use crate::args::{OperatorCommand, RoleWord};
-use crate::exit::CliError;
+use crate::args::{OperatorCommand, RoleArg};
+use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
 use crate::screen::Screen;
-use crate::{ask, clock, render};
+use crate::{clock, prompt, render};
 
 pub async fn run(command: OperatorCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
     match command {
@@ -23,8 +23,8 @@ pub async fn run(command: OperatorCommand, hub: &Hub, screen: &Screen) -> Result
             let made: OperatorMade = hub.post(&["v1", "operators"], &request).await?;
             screen.show(&made, |made, _| render::operator::made(made, clock::now()))
         }
-        OperatorCommand::Revoke { name, sure } => {
-            ask::confirm(&format!("Let {name} go? Every token of theirs ends at once."), sure)?;
+        OperatorCommand::Revoke { name, assume_yes } => {
+            prompt::confirm(&format!("Let {name} go? Every token of theirs ends at once."), assume_yes)?;
             let path = ["v1", "operators", name.as_str(), "revoke"];
             let gone: OperatorView = hub.post(&path, &json!({})).await?;
             screen.show(&gone, |gone, style| {
@@ -34,12 +34,12 @@ pub async fn run(command: OperatorCommand, hub: &Hub, screen: &Screen) -> Result
     }
 }
 
-impl From<RoleWord> for Role {
-    fn from(word: RoleWord) -> Self {
+impl From<RoleArg> for Role {
+    fn from(word: RoleArg) -> Self {
         match word {
-            RoleWord::Viewer => Self::Viewer,
-            RoleWord::Operator => Self::Operator,
-            RoleWord::Admin => Self::Admin,
+            RoleArg::Viewer => Self::Viewer,
+            RoleArg::Operator => Self::Operator,
+            RoleArg::Admin => Self::Admin,
         }
     }
 }

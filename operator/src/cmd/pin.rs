@@ -1,4 +1,4 @@
-//! `holdfast host pin`: a host is known from now on as the hub shows it, since a person compared it with the box itself.
+//! `holdfast host pin`: pins a host after a comparison by the operator.
 
 use std::path::Path;
 
@@ -6,15 +6,14 @@ use holdfast_protocol::operator::HostDetail;
 use serde::Serialize;
 
 use crate::args::PinArgs;
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::Hub;
-use crate::pins::{How, PinError, Pins, Shown};
+use crate::pins::{PinError, PinOrigin, Pins, ShownHost};
 use crate::screen::Screen;
-use crate::{ask, clock};
+use crate::{clock, prompt};
 
-/// For programs.
 #[derive(Serialize)]
-struct Pinned {
+struct PinOutcome {
     host: String,
     id: String,
     epoch: String,
@@ -23,28 +22,28 @@ struct Pinned {
 
 pub async fn run(args: PinArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
-    let shown = Shown::of(&detail)?;
+    let shown = ShownHost::of(&detail)?;
     let (name, fingerprint) = (shown.name.clone(), shown.fingerprint());
     match args.fingerprint {
         Some(given) if given != fingerprint => {
-            return Err(PinError::Other { name, shown: fingerprint, given }.into());
+            return Err(PinError::OtherFingerprint { name, shown: fingerprint, given }.into());
         }
         Some(_) => {}
-        None => ask::compared(
+        None => prompt::confirm_comparison(
             &format!(
                 "The hub shows {name} with fingerprint\n  {fingerprint}\nDoes `agentd status` on {name} show the same?"
             ),
             "--fingerprint with what `agentd status` shows on the box",
         )?,
     }
-    let pinned = Pinned {
+    let pinned = PinOutcome {
         host: name.to_string(),
         id: shown.id.to_string(),
         epoch: shown.epoch.to_string(),
         fingerprint: fingerprint.to_string(),
     };
     let mut pins = Pins::load(folder)?;
-    pins.note(shown, How::Compared, clock::now(), folder)?;
+    pins.note(shown, PinOrigin::Compared, clock::now(), folder)?;
     pins.store(folder)?;
     screen.show(&pinned, |pinned, _| {
         format!("{} is known by fingerprint {}, epoch {}.\n", pinned.host, pinned.fingerprint, pinned.epoch)

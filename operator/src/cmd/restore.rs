@@ -1,4 +1,4 @@
-//! `holdfast host restore`: an order, signed with the operator's own key, and the invite by which a new box follows it.
+//! `holdfast host restore`: a signed order and the invite for it.
 //!
 //! The hub makes the invite and cannot make the order; what it hands back is held to the order that was signed here.
 
@@ -11,13 +11,13 @@ use holdfast_protocol::operator::{HostDetail, InviteCreated};
 use holdfast_protocol::restore::RestoreRequest;
 
 use crate::args::RestoreArgs;
-use crate::blob::{Blob, BlobError};
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::Hub;
-use crate::order;
-use crate::pins::Checked;
+use crate::job_draft;
+use crate::job_file::{JobFile, JobFileError};
+use crate::pins::CheckedHost;
 use crate::screen::Screen;
-use crate::{ask, clock, keygen, render};
+use crate::{clock, keygen, prompt, render};
 
 /// As long as the invite is good, and an hour for a box whose clock is off.
 const HOURS: u32 = 2;
@@ -26,29 +26,31 @@ const HOURS: u32 = 2;
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// It is none.
-    #[error("what the hub made is no invite")]
+    #[error("the hub's answer has no valid invite")]
     Invite(#[from] InviteError),
     /// For something else.
-    #[error("the hub's invite names another order than the one that was signed: look who runs the hub")]
+    #[error(
+        "the hub's invite names another order than the one that was signed: do not use it, and check the hub"
+    )]
     Exchanged,
 }
 
 pub async fn run(args: RestoreArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
-    let checked = Checked::of(&detail, folder)?;
+    let checked = CheckedHost::of(&detail, folder)?;
     let name = checked.shown.name.to_string();
     let act = Act::RestoreHost(args::RestoreHost { new_key: Some(args.new_key) });
     let draft = Draft { target: Target::Host {}, act };
-    let payload = order::complete(draft, &checked.shown, HOURS, args.reason, clock::now())?;
-    let words = checked.words().unwrap_or_default();
+    let payload = job_draft::complete(draft, &checked.shown, HOURS, args.reason, clock::now())?;
+    let words = checked.notice().unwrap_or_default();
     screen.before_question(&(words + &render::job::to_sign(&payload, &detail, None, clock::now())));
-    ask::name(&name, "\nType the host's name to sign for this:", args.key.confirm.as_deref())?;
-    checked.keep(clock::now())?;
-    let bytes = payload.to_json().map_err(BlobError::Unwritable)?.into_bytes();
+    prompt::name(&name, "\nType the host's name to sign for this:", args.key.confirm.as_deref())?;
+    checked.save(clock::now())?;
+    let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
     let digest = Sha256Text::of(&bytes);
     let signature = keygen::sign(&bytes, &args.key.key)?;
     let job = SignedJob { payload: bytes, signatures: Vec::new() };
-    let mut blob = Blob { job, payload, keys: Vec::new() };
+    let mut blob = JobFile { job, payload, keys: Vec::new() };
     blob.add(signature.armoured, signature.key)?;
     let request = RestoreRequest { order: blob.text()? };
     let id = detail.host.id.to_string();

@@ -1,4 +1,4 @@
-//! `holdfast storage seal`: credentials of a storage target, for one host alone.
+//! `holdfast storage seal`: credentials sealed for one host.
 //!
 //! In: the document that names the target, a password that is asked for, and the host's public key. Out: the text for the
 //! target's `creds`. Whose key that is, is the question that matters: the hub passes it on and could show its own, so it is
@@ -13,34 +13,29 @@ use holdfast_protocol::operator::HostDetail;
 use holdfast_protocol::storage::draft::{self, NoMedium};
 use holdfast_protocol::storage::{HostRecipient, Medium, Sealed};
 use holdfast_seal::backup_key::{BackupKey, KEY_FILE_BYTES_MAX};
-use holdfast_seal::{Creds, Meant, OpenError, SealError};
+use holdfast_seal::{Creds, OpenError, SealContext, SealError};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::args::SealArgs;
-use crate::ask;
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::Hub;
+use crate::prompt;
 use crate::screen::Screen;
 
 /// Why nothing is sealed.
 #[derive(Debug, thiserror::Error)]
 pub enum SealCommandError {
-    /// A file.
     #[error("{} cannot be read", path.display())]
     Read {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// No document, or none that names the target as it should.
-    #[error("{} names no storage target {target} with a medium: write it there first, without `creds`", path.display())]
+    #[error("{} has no storage target {target} with a medium: add it first, without `creds`", path.display())]
     NoTarget {
-        /// The document.
         path: PathBuf,
-        /// The target.
         target: TargetName,
         /// What is wrong with it, where it is there.
         #[source]
@@ -48,34 +43,22 @@ pub enum SealCommandError {
     },
     /// The hub has no public key of that host.
     #[error(
-        "{host} has not told what to seal to: give --recipient with what `agentd storage key` prints there"
+        "{host} has not reported its key: give --recipient with the output of `agentd storage key` there"
     )]
-    Untold {
-        /// The host.
-        host: HostName,
-    },
+    NoRecipient { host: HostName },
     /// The hub shows another key than the person has.
     #[error(
-        "the hub shows {shown} for {host}, and you gave {given}: nothing was sealed. One of the two is not that host's; \
-         `agentd storage key` on the box tells which"
+        "the hub shows {shown} for {host}, and you gave {given}: nothing was sealed. Compare both with \
+         `agentd storage key` on the host"
     )]
-    Other {
-        /// The host.
-        host: HostName,
-        /// The hub's.
-        shown: HostRecipient,
-        /// The person's.
-        given: HostRecipient,
-    },
+    OtherRecipient { host: HostName, shown: HostRecipient, given: HostRecipient },
     /// What is to be sealed.
     #[error(transparent)]
     Content(#[from] OpenError),
-    /// Sealing.
     #[error(transparent)]
     Seal(#[from] SealError),
 }
 
-/// For programs.
 #[derive(Serialize)]
 struct Outcome {
     host: HostName,
@@ -97,8 +80,8 @@ pub async fn run(args: SealArgs, hub: &Hub, screen: &Screen) -> Result<(), CliEr
     let host = detail.host.name;
     let recipient =
         recipient(&host, args.recipient, detail.sections.agent.and_then(|agent| agent.recipient))?;
-    let password = ask::password()?;
-    let meant = Meant { target: &args.target, medium: &medium };
+    let password = prompt::password()?;
+    let meant = SealContext { target: &args.target, medium: &medium };
     let creds = Creds::new(meant, args.user, password, key).map_err(SealCommandError::Content)?;
     let creds = creds.seal(&recipient).map_err(SealCommandError::Seal)?;
     let outcome = Outcome { host, target: args.target, recipient, creds };
@@ -113,11 +96,11 @@ fn recipient(
 ) -> Result<HostRecipient, CliError> {
     match (given, shown) {
         (Some(given), Some(shown)) if given != shown => {
-            Err(SealCommandError::Other { host: host.clone(), shown, given }.into())
+            Err(SealCommandError::OtherRecipient { host: host.clone(), shown, given }.into())
         }
         (Some(given), _) => Ok(given),
         (None, Some(shown)) => {
-            ask::compared(
+            prompt::confirm_comparison(
                 &format!(
                     "The hub says that {host} has this key:\n  {shown}\nDoes `agentd storage key` on {host} print the same?"
                 ),
@@ -125,7 +108,7 @@ fn recipient(
             )?;
             Ok(shown)
         }
-        (None, None) => Err(SealCommandError::Untold { host: host.clone() }.into()),
+        (None, None) => Err(SealCommandError::NoRecipient { host: host.clone() }.into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `holdfast sign`: what waits on a host, shown, named by the person, signed with their own key, and written to a file.
+//! `holdfast sign`: shows, confirms and signs one job.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,18 @@ use holdfast_protocol::report::WaitingForSignature;
 use serde::Serialize;
 
 use super::job;
-use crate::args::{BackupTier, Loses, SignArgs};
-use crate::blob::{self, Blob, BlobError, Over};
-use crate::exit::CliError;
+use crate::args::{BackupTier, LossArg, SignArgs};
+use crate::error::CliError;
 use crate::hub::Hub;
-use crate::order::{self, OrderError};
-use crate::pins::{self, Checked, Shown};
+use crate::job_draft::{self, JobDraftError};
+use crate::job_file::{self, JobFile, JobFileError, Overwrite};
+use crate::pins::{self, CheckedHost, ShownHost};
 use crate::screen::Screen;
-use crate::{ask, clock, keygen, render};
+use crate::{clock, keygen, prompt, render};
 
 /// A signed job: the document for programs.
 #[derive(Debug, Serialize)]
-struct Signed {
+struct SignOutcome {
     job: JobId,
     host: String,
     verb: Verb,
@@ -35,51 +35,51 @@ struct Signed {
 
 pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
-    let checked = Checked::of(&detail, folder)?;
-    let (mut blob, said, file) = match &args.also {
-        Some(path) => (Blob::read(path)?.0, None, path.clone()),
+    let checked = CheckedHost::of(&detail, folder)?;
+    let (mut blob, entry, file) = match &args.also {
+        Some(path) => (JobFile::read(path)?.0, None, path.clone()),
         None => {
-            let (payload, said) = payload(&args, &detail, &checked.shown)?;
+            let (payload, entry) = payload(&args, &detail, &checked.shown)?;
             let file = args.out.clone();
             let file = file.unwrap_or_else(|| PathBuf::from(format!("holdfast-{}.json", payload.job_id)));
-            (unsigned(payload)?, said, file)
+            (unsigned(payload)?, entry, file)
         }
     };
-    is_for(&blob.payload, &detail, &args.host)?;
+    require_host(&blob.payload, &detail, &args.host)?;
     pins::same_job(&blob.payload, &checked.shown)?;
-    holds_document(&blob.payload, hub, &detail).await?;
-    let said = said.or_else(|| said_of(&blob.payload, &detail));
+    require_document(&blob.payload, hub, &detail).await?;
+    let entry = entry.or_else(|| waiting_entry(&blob.payload, &detail));
     let name = detail.host.name.as_str();
-    let words = checked.words().unwrap_or_default();
-    let page = render::job::to_sign(&blob.payload, &detail, said.as_ref(), clock::now());
+    let words = checked.notice().unwrap_or_default();
+    let page = render::job::to_sign(&blob.payload, &detail, entry.as_ref(), clock::now());
     screen.before_question(&(words + &page));
-    let wanted = order::name_to_type(&blob.payload, name);
-    let whose = if wanted == name { "the host's" } else { "the guest's" };
-    ask::name(wanted, &format!("\nType {whose} name to sign for this:"), args.key.confirm.as_deref())?;
-    checked.keep(clock::now())?;
+    let wanted = job_draft::name_to_type(&blob.payload, name);
+    let owner = if wanted == name { "the host's" } else { "the guest's" };
+    prompt::name(wanted, &format!("\nType {owner} name to sign for this:"), args.key.confirm.as_deref())?;
+    checked.save(clock::now())?;
     let signature = keygen::sign(&blob.job.payload, &args.key.key)?;
     blob.add(signature.armoured, signature.key)?;
-    let over = if args.also.is_some() { Over::Itself } else { Over::Nothing };
+    let over = if args.also.is_some() { Overwrite::SameFile } else { Overwrite::Never };
     let text = blob.text()?;
-    blob::write(&file, &text, over)?;
+    job_file::write(&file, &text, over)?;
     if args.submit {
-        job::leave(hub, &detail, blob.payload.job_id, text).await?;
+        job::submit(hub, &detail, blob.payload.job_id, text).await?;
     }
     show(&blob, &detail, &args, file, screen)
 }
 
 /// The bytes that will be signed.
-fn unsigned(payload: Payload) -> Result<Blob, BlobError> {
-    let bytes = payload.to_json().map_err(BlobError::Unwritable)?.into_bytes();
-    Ok(Blob { job: SignedJob { payload: bytes, signatures: Vec::new() }, payload, keys: Vec::new() })
+fn unsigned(payload: Payload) -> Result<JobFile, JobFileError> {
+    let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
+    Ok(JobFile { job: SignedJob { payload: bytes, signatures: Vec::new() }, payload, keys: Vec::new() })
 }
 
 /// A bulk change is let through under the document that the hub shows, or under none: who signs looks there what it is.
-async fn holds_document(payload: &Payload, hub: &Hub, detail: &HostDetail) -> Result<(), CliError> {
+async fn require_document(payload: &Payload, hub: &Hub, detail: &HostDetail) -> Result<(), CliError> {
     let Act::ReleaseBrake(release) = &payload.act else { return Ok(()) };
     let host = detail.host.name.to_string();
     let Some(document) = &release.document else {
-        return Err(OrderError::NoDocument { host }.into());
+        return Err(JobDraftError::NoDocument { host }.into());
     };
     let id = detail.host.id.to_string();
     let held: Option<DesiredVersion> = hub.find(&["v1", "hosts", &id, "desired"]).await?;
@@ -88,37 +88,41 @@ async fn holds_document(payload: &Payload, hub: &Hub, detail: &HostDetail) -> Re
     let same = shown.is_some_and(|shown| {
         shown.generation == release.generation && Sha256Text::from(shown.content) == *document
     });
-    if same { Ok(()) } else { Err(OrderError::OtherDocument { host, generation: release.generation }.into()) }
+    if same {
+        Ok(())
+    } else {
+        Err(JobDraftError::OtherDocument { host, generation: release.generation }.into())
+    }
 }
 
 fn payload(
     args: &SignArgs,
     detail: &HostDetail,
-    shown: &Shown,
+    shown: &ShownHost,
 ) -> Result<(Payload, Option<WaitingForSignature>), CliError> {
     let name = detail.host.name.to_string();
     let waiting = detail.sections.waiting.as_deref().unwrap_or_default();
-    let (draft, said) = match (files(args)?, act(args, detail)?, args.what.as_deref()) {
+    let (draft, entry) = match (files(args)?, act(args, detail)?, args.what.as_deref()) {
         (Some(draft), _, _) => (draft, None),
         (_, Some(act), Some(guest)) => {
             let guests = detail.sections.guests.as_deref().unwrap_or_default();
-            (order::upon(act, &name, guests, guest)?, None)
+            (job_draft::for_guest(act, &name, guests, guest)?, None)
         }
         (_, _, what) => {
-            let (place, draft) = order::choose(&name, waiting, what)?;
+            let (place, draft) = job_draft::choose(&name, waiting, what)?;
             (draft, waiting.get(place).cloned())
         }
     };
     // clap demands it where it is needed.
     let reason = args.reason.clone().ok_or(CliError::Reason("a job says why"))?;
-    Ok((order::complete(draft, shown, args.hours, reason, clock::now())?, said))
+    Ok((job_draft::complete(draft, shown, args.hours, reason, clock::now())?, entry))
 }
 
 /// What files ask for.
 fn files(args: &SignArgs) -> Result<Option<Draft>, CliError> {
     Ok(match (args.policy.as_deref(), args.draft.as_deref()) {
         (Some([operators, policy]), _) => Some(policy_update(operators, policy)?),
-        (_, Some(draft)) => Some(blob::draft(draft)?),
+        (_, Some(draft)) => Some(job_file::draft(draft)?),
         _ => None,
     })
 }
@@ -133,16 +137,16 @@ fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
         return Ok(Some(Act::RestoreTest(args::RestoreTest { tier })));
     }
     if let Some(archive) = args.delete_backup.clone() {
-        let loses = args.loses.iter().copied().map(Loses::loss).collect();
+        let loses = args.loses.iter().copied().map(LossArg::loss).collect();
         return Ok(Some(Act::DeleteBackup(args::DeleteBackup { archive, loses })));
     }
-    if let Some([volume, to]) = args.hand_over.as_deref() {
+    if let Some([volume, to]) = args.move_volume.as_deref() {
         let guests = detail.sections.guests.as_deref().unwrap_or_default();
-        return Ok(Some(order::hand_over(volume, detail.host.name.as_str(), guests, to)?));
+        return Ok(Some(job_draft::move_volume(volume, detail.host.name.as_str(), guests, to)?));
     }
     if let Some(copy) = args.swap.as_deref() {
         let guests = detail.sections.guests.as_deref().unwrap_or_default();
-        return Ok(Some(order::swap(copy, &args.leave, detail.host.name.as_str(), guests)?));
+        return Ok(Some(job_draft::swap(copy, &args.leave, detail.host.name.as_str(), guests)?));
     }
     let back = args.roll_back.clone().map(|snapshot| Act::Rollback(args::Rollback { snapshot }));
     let restore = args.restore.clone().map(|archive| Act::Restore(args::Restore { archive }));
@@ -151,7 +155,7 @@ fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
 
 fn policy_update(operators: &Path, policy: &Path) -> Result<Draft, CliError> {
     let read = |path: &Path| {
-        let failed = |source| BlobError::Io { verb: "read", path: path.to_owned(), source };
+        let failed = |source| JobFileError::Io { verb: "read", path: path.to_owned(), source };
         std::fs::read_to_string(path).map_err(failed)
     };
     let (signers, policy) = (read(operators)?, read(policy)?);
@@ -162,7 +166,7 @@ fn policy_update(operators: &Path, policy: &Path) -> Result<Draft, CliError> {
 }
 
 /// A job for another host, or another life of this one, would only be refused there.
-fn is_for(payload: &Payload, detail: &HostDetail, asked: &str) -> Result<(), CliError> {
+fn require_host(payload: &Payload, detail: &HostDetail, asked: &str) -> Result<(), CliError> {
     if payload.host_id == detail.host.id {
         return Ok(());
     }
@@ -171,14 +175,14 @@ fn is_for(payload: &Payload, detail: &HostDetail, asked: &str) -> Result<(), Cli
 }
 
 /// What the host says of the same wish, for whoever signs second.
-fn said_of(payload: &Payload, detail: &HostDetail) -> Option<WaitingForSignature> {
+fn waiting_entry(payload: &Payload, detail: &HostDetail) -> Option<WaitingForSignature> {
     let same = |draft: &Draft| draft.act == payload.act && draft.target == payload.target;
     let mut waiting = detail.sections.waiting.iter().flatten();
     waiting.rfind(|one| Draft::parse(one.payload.as_bytes()).is_ok_and(|draft| same(&draft))).cloned()
 }
 
 fn show(
-    blob: &Blob,
+    blob: &JobFile,
     detail: &HostDetail,
     args: &SignArgs,
     file: PathBuf,
@@ -189,7 +193,7 @@ fn show(
         Target::Guest { uid, .. } => Some(*uid),
         Target::Host {} => None,
     };
-    let signed = Signed {
+    let signed = SignOutcome {
         job: payload.job_id,
         host: detail.host.name.to_string(),
         verb: payload.act.verb(),
@@ -203,10 +207,10 @@ fn show(
         let (count, file) = (signed.keys.len(), signed.file.display());
         let signatures = if count == 1 { "1 signature".to_owned() } else { format!("{count} signatures") };
         let next = if signed.submitted {
-            format!("Left for {0}. Follow it with `holdfast job watch {0} {1}`.", signed.host, signed.job)
+            format!("Submitted to {0}. Follow it with `holdfast job watch {0} {1}`.", signed.host, signed.job)
         } else {
             format!(
-                "Leave it for the host with `holdfast job submit {0} {file}`, or let another operator sign too: \
+                "Submit it with `holdfast job submit {0} {file}`, or have another operator sign it too: \
                  `holdfast sign {0} --also {file} --key KEY`.",
                 signed.host
             )

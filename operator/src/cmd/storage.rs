@@ -1,4 +1,4 @@
-//! `holdfast storage`: what the agents last said of their disks, shares and backup servers.
+//! `holdfast storage`: storage targets as last reported by their agents.
 
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::storage::report::TargetReport;
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use super::guest::hosts;
 use crate::args::StorageCommand;
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::Hub;
 use crate::screen::Screen;
 use crate::{clock, render};
 
 /// A target with its host: the document for programs.
 #[derive(Debug, Serialize)]
-struct Placed {
+struct OnHost {
     host: HostName,
     #[serde(flatten)]
     target: TargetReport,
@@ -28,10 +28,10 @@ pub async fn run(command: StorageCommand, hub: &Hub, screen: &Screen) -> Result<
     for detail in hosts(hub, host.as_deref()).await? {
         let host = detail.host.name;
         let reports = detail.sections.storage.unwrap_or_default();
-        targets.extend(reports.into_iter().map(|target| Placed { host: host.clone(), target }));
+        targets.extend(reports.into_iter().map(|target| OnHost { host: host.clone(), target }));
     }
     screen.show(&targets, |targets, style| {
-        let pairs: Vec<_> = targets.iter().map(|placed| (&placed.host, &placed.target)).collect();
+        let pairs: Vec<_> = targets.iter().map(|on_host| (&on_host.host, &on_host.target)).collect();
         render::storage::targets(&pairs, clock::now(), style)
     })
 }

@@ -1,4 +1,4 @@
-//! Follows a host until its guests are as wished: bars on a terminal, plain lines otherwise.
+//! Progress of a host towards its document: bars or plain lines.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use holdfast_protocol::operator::HostDetail;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use tokio::time::{Instant, sleep};
 
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::Hub;
-use crate::progress::{Standpoint, current_step, end_line, judge, news, steps_done};
+use crate::progress::{Convergence, assess, changes_since, current_step, outcome_line, steps_done};
 use crate::render::clean;
 use crate::screen::Screen;
 
@@ -36,31 +36,31 @@ pub async fn watch(
         let operations = detail.sections.operations.clone().unwrap_or_default();
         view.show(&known, &operations);
         known = operations;
-        match judge(wanted, &detail.sections) {
-            Standpoint::Reached => {
+        match assess(wanted, &detail.sections) {
+            Convergence::Reached => {
                 let count = wanted.guests.len();
-                let guests = if count == 1 { "guest is" } else { "guests are" };
+                let guests = if count == 1 { "guest has" } else { "guests have" };
                 screen.note(&format!(
-                    "{host}: {count} {guests} as wished, after {} s.",
+                    "{host}: {count} {guests} converged after {} s.",
                     begin.elapsed().as_secs()
                 ));
                 return Ok(());
             }
-            Standpoint::Refused(problem) => {
+            Convergence::Refused(problem) => {
                 return Err(CliError::RefusedByAgent {
                     host,
                     generation: wanted.generation.number(),
                     problem,
                 });
             }
-            Standpoint::NeedsSignature(effects) => {
+            Convergence::NeedsSignature(effects) => {
                 return Err(CliError::NeedsSignature { host, effects: effects.join("; ") });
             }
-            Standpoint::Stuck(reasons) => return Err(CliError::Stuck { host, reasons: reasons.join("; ") }),
-            Standpoint::Underway(missing) if begin.elapsed().as_secs() >= timeout_s => {
+            Convergence::Stuck(reasons) => return Err(CliError::Stuck { host, reasons: reasons.join("; ") }),
+            Convergence::Underway(missing) if begin.elapsed().as_secs() >= timeout_s => {
                 return Err(CliError::TimedOut { host, seconds: timeout_s, missing: few(&missing) });
             }
-            Standpoint::Underway(missing) => {
+            Convergence::Underway(missing) => {
                 // While work is under way its steps are told; else it is told what is waited for.
                 if known.iter().all(|operation| operation.status.is_end()) {
                     view.waiting(&few(&missing));
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
 
     fn show(&mut self, before: &[OperationView], after: &[OperationView]) {
         let Some(bars) = &mut self.bars else {
-            news(before, after).iter().for_each(|line| self.line(line));
+            changes_since(before, after).iter().for_each(|line| self.line(line));
             return;
         };
         let ended = bars.show(before, after);
@@ -135,7 +135,7 @@ impl Bars {
                     bar.finish_and_clear();
                 }
                 if !before.iter().any(|was| was.id == now.id && was.status.is_end()) {
-                    ended.push(end_line(now));
+                    ended.push(outcome_line(now));
                 }
                 continue;
             }

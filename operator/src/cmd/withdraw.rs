@@ -1,4 +1,4 @@
-//! `holdfast host withdraw`: an order to restore a host is taken back, by another one that is signed with the operator's key.
+//! `holdfast host withdraw`: a signed withdrawal of a restore order.
 //!
 //! The hub keeps it beside the order; the host, should it live, gets it as a job and remembers it for good.
 
@@ -11,12 +11,12 @@ use holdfast_protocol::restore::{RestoreOrder, RestoreState, WithdrawRequest};
 
 use super::job;
 use crate::args::WithdrawArgs;
-use crate::blob::BlobError;
-use crate::exit::CliError;
+use crate::error::CliError;
 use crate::hub::Hub;
-use crate::pins::Checked;
+use crate::job_file::JobFileError;
+use crate::pins::CheckedHost;
 use crate::screen::Screen;
-use crate::{ask, clock, keygen, order, render};
+use crate::{clock, job_draft, keygen, prompt, render};
 
 /// The host is told as long as it may be away for a day.
 const HOURS: u32 = 24;
@@ -26,19 +26,14 @@ const HOURS: u32 = 24;
 pub enum WithdrawError {
     /// None, or several.
     #[error(
-        "{count} orders to restore {host} could be meant: give --order with the hash that `holdfast host restore` printed"
+        "{host} has {count} open restore orders: give --order with the hash that `holdfast host restore` printed"
     )]
-    Which {
-        /// Whose.
-        host: String,
-        /// So many.
-        count: usize,
-    },
+    Which { host: String, count: usize },
 }
 
 pub async fn run(args: WithdrawArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;
-    let checked = Checked::of(&detail, folder)?;
+    let checked = CheckedHost::of(&detail, folder)?;
     let name = checked.shown.name.to_string();
     let which = match args.order {
         Some(order) => order,
@@ -46,19 +41,19 @@ pub async fn run(args: WithdrawArgs, hub: &Hub, folder: &Path, screen: &Screen) 
     };
     let act = Act::WithdrawRestore(args::WithdrawRestore { order: which });
     let draft = Draft { target: Target::Host {}, act };
-    let payload = order::complete(draft, &checked.shown, HOURS, args.reason, clock::now())?;
-    let words = checked.words().unwrap_or_default();
+    let payload = job_draft::complete(draft, &checked.shown, HOURS, args.reason, clock::now())?;
+    let words = checked.notice().unwrap_or_default();
     screen.before_question(&(words + &render::job::to_sign(&payload, &detail, None, clock::now())));
-    ask::name(&name, "\nType the host's name to sign for this:", args.key.confirm.as_deref())?;
-    checked.keep(clock::now())?;
-    let bytes = payload.to_json().map_err(BlobError::Unwritable)?.into_bytes();
+    prompt::name(&name, "\nType the host's name to sign for this:", args.key.confirm.as_deref())?;
+    checked.save(clock::now())?;
+    let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
     let signature = keygen::sign(&bytes, &args.key.key)?;
     let signed = SignedJob { payload: bytes, signatures: vec![signature.armoured] };
-    let text = signed.to_json().map_err(BlobError::Unwritable)?;
+    let text = signed.to_json().map_err(JobFileError::Unwritable)?;
     let id = detail.host.id.to_string();
     let request = WithdrawRequest { withdrawal: text.clone() };
     let kept: RestoreOrder = hub.post(&["v1", "hosts", &id, "restore", "withdraw"], &request).await?;
-    job::leave(hub, &detail, payload.job_id, text).await?;
+    job::submit(hub, &detail, payload.job_id, text).await?;
     screen.show(&kept, |kept, _| {
         format!("Order {} is taken back: no box takes the place of {name} by it.\n", kept.order.as_str())
     })

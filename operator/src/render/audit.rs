@@ -1,10 +1,10 @@
-//! An audit that holds.
+//! Text of a verified audit.
 
 use super::table::list;
-use crate::cmd::audit::Holds;
+use crate::cmd::audit::AuditVerification;
 
 /// What was proved of it, and by what.
-pub fn holds(holds: &Holds) -> String {
+pub fn holds(holds: &AuditVerification) -> String {
     let reported = holds.reported.map_or_else(
         || "not compared with what its host reported (--host HOST does)".to_owned(),
         |number| format!("line {number} is the one that its host reported last"),

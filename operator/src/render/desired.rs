@@ -1,4 +1,4 @@
-//! Desired documents: one, its history, and what a change would do.
+//! Text of documents, their history and differences.
 
 use holdfast_protocol::desired::{Desired, DesiredGuest, RunState};
 use holdfast_protocol::generation::Generation;

@@ -1,6 +1,6 @@
-//! The customer's page as plain text, and the files that were written.
+//! Text of the kit and of fetched keys.
 
-use crate::cmd::escrow::{Fetched, Kit, KitTarget};
+use crate::cmd::escrow::{FetchedKey, Kit, KitTarget};
 
 /// Sentences are this wide; commands are never broken.
 const COLUMNS: usize = 78;
@@ -87,9 +87,9 @@ fn wrapped(sentence: &str, margin: &str) -> String {
 }
 
 /// The files, and what was done beside.
-pub fn fetched(written: &[Fetched]) -> String {
+pub fn fetched(written: &[FetchedKey]) -> String {
     let mut text = String::new();
-    for Fetched { path, version } in written {
+    for FetchedKey { path, version } in written {
         text += &format!(
             "{}  sheet {}, made {}, key {}\n",
             path.display(),
@@ -98,5 +98,5 @@ pub fn fetched(written: &[Fetched]) -> String {
             version.fingerprint
         );
     }
-    text + "The hub wrote this down, and tells the customer.\n"
+    text + "The hub recorded this and notifies the customer.\n"
 }

@@ -1,4 +1,4 @@
-//! What happened.
+//! Text of events.
 
 use std::collections::BTreeMap;
 

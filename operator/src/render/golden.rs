@@ -1,9 +1,9 @@
-//! Golden images: which lie where, what may be made of them, which guests are of an old one.
+//! Table of golden images.
 
 use holdfast_protocol::report::GoldenStanding;
 
 use super::table::{Field, NOTHING, Tone, plain, table};
-use crate::cmd::golden::PlacedGolden;
+use crate::cmd::golden::ImageOnHost;
 use crate::screen::Style;
 
 const HEADER: [&str; 6] = ["HOST", "VERSION", "STANDING", "SHA-256", "GUESTS", "NOTES"];
@@ -11,14 +11,14 @@ const HEADER: [&str; 6] = ["HOST", "VERSION", "STANDING", "SHA-256", "GUESTS", "
 const DIGITS: usize = 16;
 
 /// All of them, host by host, the newest first.
-pub fn goldens(goldens: &[PlacedGolden], style: Style) -> String {
+pub fn goldens(goldens: &[ImageOnHost], style: Style) -> String {
     if goldens.is_empty() {
         return "No golden image is reported. `agentd golden build` makes one on its box.\n".to_owned();
     }
     table(&HEADER, goldens.iter().map(row), style)
 }
 
-fn row(golden: &PlacedGolden) -> Vec<Field> {
+fn row(golden: &ImageOnHost) -> Vec<Field> {
     let digest = golden.sha256.as_deref().map(|digest| digest.get(..DIGITS).unwrap_or(digest));
     let guests = if golden.guests.is_empty() { NOTHING.to_owned() } else { golden.guests.join(", ") };
     vec![
@@ -42,7 +42,7 @@ fn standing(standing: Option<GoldenStanding>) -> Field {
 }
 
 /// An old one matters where guests run from it, or could only be made again from it.
-fn notes(golden: &PlacedGolden) -> Field {
+fn notes(golden: &ImageOnHost) -> Field {
     match (&golden.newer, golden.guests.is_empty()) {
         (Some(newer), false) => (format!("old: {newer} is there"), Tone::Look),
         (Some(_), true) => plain("no guest is of it any more"),

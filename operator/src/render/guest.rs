@@ -1,4 +1,4 @@
-//! Guests, as their agents see them.
+//! Tables and pages of guests.
 
 use holdfast_protocol::desired::{GuestSize, RunState};
 use holdfast_protocol::id::HostName;
@@ -120,7 +120,6 @@ const fn health(health: Health) -> (&'static str, Tone) {
     }
 }
 
-/// One guest.
 pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
     let unknown = || "not known".to_owned();
     let mut pairs = vec![
@@ -179,13 +178,11 @@ fn standing_sentence(guest: &GuestReport) -> String {
         }
         Standing::Absent if guest.vmid.is_some() => "named by the document; an operation makes it",
         Standing::Absent => "named by the document, not there yet",
-        Standing::Missing => {
-            "ours by the records, but it cannot be seen; unknown is not gone, look at the box"
-        }
-        Standing::Foreign => "not ours; never changed",
-        Standing::Broken => "it would not stay up; left for a person",
-        Standing::Parked => "an operation on it was parked; left for a person",
-        Standing::Beside => "a copy of a guest of ours, restored beside it; never started by the agent",
+        Standing::Missing => "managed, but not found in Proxmox; check on the host",
+        Standing::Foreign => "not managed; never changed",
+        Standing::Broken => "it did not stay up; needs attention",
+        Standing::Parked => "an operation on it was parked; needs attention",
+        Standing::Beside => "a restored copy of a managed guest; never started by the agent",
     };
     format!("{} ({means})", standing_words(guest))
 }

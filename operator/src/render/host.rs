@@ -1,4 +1,4 @@
-//! Hosts, knocks and invites.
+//! Tables and pages of hosts, enrollment requests and invites.
 
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::job::HostFingerprint;
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use super::guest;
 use super::table::{Field, NOTHING, Tone, list, plain, table};
 use super::time::{ago, bytes, stamp, when};
-use crate::progress::{current_step, end_line};
+use crate::progress::{current_step, outcome_line};
 use crate::screen::Style;
 
 const HEADER: [&str; 7] = ["NAME", "STATE", "SEEN", "WANTED", "HELD", "GUESTS", "ATTENTION"];
@@ -28,16 +28,16 @@ pub fn hosts(hosts: &[HostView], now: Timestamp, style: Style) -> String {
     sorted.sort_by_key(|host| (urgency(host), &host.name));
     let mut text = table(&HEADER, sorted.iter().map(|host| row(host, now)), style);
     let needy: Vec<&str> =
-        sorted.iter().filter(|host| needs_a_person(host)).map(|host| host.name.as_str()).collect();
+        sorted.iter().filter(|host| needs_attention(host)).map(|host| host.name.as_str()).collect();
     if let Some(first) = needy.first() {
         let count = needy.len();
         let verb = if count == 1 { "host needs" } else { "hosts need" };
-        text.push_str(&format!("\n{count} {verb} a person. Begin with `holdfast host show {first}`.\n"));
+        text.push_str(&format!("\n{count} {verb} attention. Begin with `holdfast host show {first}`.\n"));
     }
     text
 }
 
-fn needs_a_person(host: &HostView) -> bool {
+fn needs_attention(host: &HostView) -> bool {
     host.attention > 0 || matches!(host.state, HostState::Offline | HostState::Frozen | HostState::Degraded)
 }
 
@@ -113,13 +113,13 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     }
     text.push_str(&work(sections, now));
     text.push_str(&orders(host, restores, now));
-    text.push_str(&past(epochs, now));
+    text.push_str(&past_epochs(epochs, now));
     text
 }
 
 /// Orders to restore it that no box followed and nobody took back.
-/// The host's times before this one, each with the numbers of its own audit.
-fn past(epochs: &[PastEpoch], now: Timestamp) -> String {
+/// Earlier epochs, each with the range of its own audit numbers.
+fn past_epochs(epochs: &[PastEpoch], now: Timestamp) -> String {
     if epochs.is_empty() {
         return String::new();
     }
@@ -127,18 +127,18 @@ fn past(epochs: &[PastEpoch], now: Timestamp) -> String {
         .iter()
         .map(|epoch| {
             let end = match epoch.end {
-                EpochEnd::Readmitted => "it came back after a revocation",
-                EpochEnd::Restored => "another box took its place",
+                EpochEnd::Readmitted => "readmitted after a revocation",
+                EpochEnd::Restored => "replaced by another machine",
             };
             format!(
-                "  until {}: certificates before {}, audit lines up to {}; then {end}\n",
+                "  until {}: certificates before {}, audit lines up to {}; {end}\n",
                 when(epoch.ended_at, now),
                 epoch.before_generation,
                 epoch.audit_seen
             )
         })
         .collect();
-    format!("\nBefore (audit lines are numbered anew in each):\n{lines}")
+    format!("\nEarlier epochs (each numbers its audit lines from 1):\n{lines}")
 }
 
 fn orders(host: &HostView, restores: &[RestoreOrder], now: Timestamp) -> String {
@@ -160,8 +160,8 @@ fn orders(host: &HostView, restores: &[RestoreOrder], now: Timestamp) -> String 
 /// What a person must do, in order.
 fn frozen(name: &HostName) -> String {
     format!(
-        "\nTwo held this host's identity, so neither is served: a copy of the box, or of its agent's state folder, is at \
-         work.\nFind the copy and end it. Then `holdfast host revoke {name}` and `holdfast host invite {name}`; on the \
+        "\nTwo machines used this host's identity, so neither is served: a copy of the host, or of its agent's state folder, is \
+         running.\nFind the copy and stop it. Then `holdfast host revoke {name}` and `holdfast host invite {name}`; on the \
          right box `agentd enroll`, which says what to remove first.\n"
     )
 }
@@ -220,7 +220,7 @@ fn work(sections: &Sections, now: Timestamp) -> String {
                 1 => String::new(),
                 more => format!(" ({more} tries, the first {})", ago(first_at, now)),
             };
-            format!("{}  {}{times}", end_line(operation), ago(at, now))
+            format!("{}  {}{times}", outcome_line(operation), ago(at, now))
         } else {
             let (name, kind) = (&operation.name, operation.kind.as_str());
             format!("{name}  {kind}  {} (began {})", current_step(operation), ago(operation.opened_at, now))
@@ -243,52 +243,52 @@ fn work(sections: &Sections, now: Timestamp) -> String {
 }
 
 /// Hosts that ask to be let in.
-pub fn knocks(knocks: &[KnockView], now: Timestamp, style: Style) -> String {
-    if knocks.is_empty() {
-        return "Nobody knocks.\n".to_owned();
+pub fn enrollment_requests(enrollment_requests: &[KnockView], now: Timestamp, style: Style) -> String {
+    if enrollment_requests.is_empty() {
+        return "No enrollment requests.\n".to_owned();
     }
-    let rows = knocks.iter().map(|knock| {
-        let (word, tone) = match knock.state {
+    let rows = enrollment_requests.iter().map(|request| {
+        let (word, tone) = match request.state {
             KnockState::Pending => ("pending", Tone::Look),
             KnockState::Approved => ("approved", Tone::Good),
             KnockState::Refused => ("refused", Tone::Plain),
         };
         vec![
-            plain(knock.id),
-            plain(&knock.says),
+            plain(request.id),
+            plain(&request.says),
             (word.to_owned(), tone),
-            plain(ago(knock.first_at, now)),
-            plain(knock.fingerprint),
+            plain(ago(request.first_at, now)),
+            plain(request.fingerprint),
         ]
     });
-    let mut text = table(&["KNOCK", "SAYS", "STATE", "SINCE", "FINGERPRINT"], rows, style);
-    if knocks.iter().any(|knock| knock.state == KnockState::Pending) {
+    let mut text = table(&["REQUEST", "NAME", "STATE", "SINCE", "FINGERPRINT"], rows, style);
+    if enrollment_requests.iter().any(|request| request.state == KnockState::Pending) {
         text.push_str(
-            "\nRead the fingerprint off the box itself (`agentd enroll --knock` shows it), then \
-             `holdfast host approve KNOCK NAME --fingerprint PIN`.\n",
+            "\nRead the fingerprint on the host itself (`agentd enroll --knock` shows it), then \
+             `holdfast host approve REQUEST NAME --fingerprint PIN`.\n",
         );
     }
-    for knock in knocks {
-        text.push_str(&returning(knock, now));
+    for request in enrollment_requests {
+        text.push_str(&readmission(request, now));
     }
     text
 }
 
-/// As whom it was let in, or could come back.
-fn returning(knock: &KnockView, now: Timestamp) -> String {
+/// The host that it became, or the revoked hosts that it may be.
+fn readmission(request: &KnockView, now: Timestamp) -> String {
     let mut text = String::new();
-    if let Some(host) = knock.host {
-        text.push_str(&format!("\n{} was let in as host {host}.\n", knock.id));
+    if let Some(host) = request.host {
+        text.push_str(&format!("\n{} was approved as host {host}.\n", request.id));
     }
-    for revoked in &knock.revoked {
+    for revoked in &request.revoked {
         let seen = revoked
             .seen_at
             .map_or_else(|| "never heard of".to_owned(), |at| format!("last heard of {}", ago(at, now)));
         text.push_str(&format!(
-            "\n{} says the name of revoked host {}, {seen}. Anybody can say a name: only the fingerprint on the box itself \
-             shows that it is that box. To let it come back with that host's history: `holdfast host approve {} {} \
-             --fingerprint PIN --returns {}`.\n",
-            knock.id, revoked.id, knock.id, knock.says, revoked.id
+            "\n{} gives the name of revoked host {}, {seen}. A name proves nothing: compare the fingerprint on the machine \
+             itself. To readmit that host with its history: `holdfast host approve {} {} --fingerprint PIN --returns \
+             {}`.\n",
+            request.id, revoked.id, request.id, request.says, revoked.id
         ));
     }
     text

@@ -1,4 +1,4 @@
-//! Signed jobs: what a person is shown before they sign, and what became of a job after.
+//! Pages of signed jobs, before and after signing.
 
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::job::act::ReleaseKind;
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::table::{Field, NOTHING, Tone, list, plain, table};
 use super::time::{ago, stamp, when};
-use crate::blob::Blob;
+use crate::job_file::JobFile;
 use crate::screen::Style;
 
 /// What a person must see before they sign. All that binds is read from the payload; what the host or hub only says is
@@ -25,10 +25,10 @@ pub fn to_sign(
     let mut pairs = act(payload);
     if let Target::Guest { uid, .. } = &payload.target {
         let report = detail.sections.guests.iter().flatten().find(|guest| guest.uid == Some(*uid));
-        let run = report.map_or("nobody says", |guest| match guest.run {
+        let run = report.map_or("not reported", |guest| match guest.run {
             Running::Running => "yes, it runs now",
-            Running::Stopped => "no, it stands still",
-            Running::Unknown => "the host cannot tell",
+            Running::Stopped => "no, it is stopped",
+            Running::Unknown => "unknown to the host",
         });
         pairs.push(("Runs", run.to_owned()));
     }
@@ -86,14 +86,12 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
         }
         Act::WithdrawRestore(args) => {
             pairs.push(("Takes back", format!("order {}", args.order.as_str())));
-            pairs.push(("Then", "no box takes this host's place by that order".to_owned()));
+            pairs.push(("Then", "no machine becomes this host by that order".to_owned()));
         }
         Act::RestoreHost(args) => {
             pairs.extend(args.new_key.map(|key| ("New box's key", key.to_string())));
-            pairs.push((
-                "Then",
-                "a new box takes this host's place, and the old one stands still for good".to_owned(),
-            ));
+            pairs
+                .push(("Then", "a new machine becomes this host, and the old one stops for good".to_owned()));
         }
         Act::AttachStorage(args) => {
             pairs.extend(args.from.iter().flat_map(|from| target("In force", from)));
@@ -137,6 +135,16 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
         Act::PolicyUpdate(args) => {
             pairs.extend(lines("Operators", &args.signers));
             pairs.extend(lines("Policy", &args.policy));
+            // What the host's own policy says of it is not known here.
+            pairs.push((
+                "Waits",
+                "24 h if one operator signs alone and another could, 10 min if two sign".to_owned(),
+            ));
+            pairs.push((
+                "",
+                "the same file (`--also`) before it is left; unless the host's policy says".to_owned(),
+            ));
+            pairs.push(("", "otherwise. `holdfast job cancel` stops it meanwhile".to_owned()));
         }
         Act::ReleaseBrake(args) => {
             pairs.push(("Document", format!("generation {}", args.generation)));
@@ -154,7 +162,10 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
             pairs.extend(copy.fingerprint.volumes.iter().map(|volume| ("", volume.clone())));
             let left = args.leaves.iter().map(|volume| volume.as_str().to_owned()).collect();
             pairs.extend(listed("Stays behind", left));
-            pairs.push(("Then", "the guest is kept under its number, laid aside and unplugged".to_owned()));
+            pairs.push((
+                "Then",
+                "the guest is set aside: kept under its VMID, stopped, without network".to_owned(),
+            ));
         }
         Act::Rollback(args) => pairs.push(("Snapshot", args.snapshot.to_string())),
     }
@@ -194,7 +205,7 @@ const HEADER: [&str; 7] = ["JOB", "HOST", "STATE", "WHAT", "BY", "LEFT", "NOTES"
 /// Jobs, in the order given.
 pub fn jobs(jobs: &[(&HostName, &JobView)], now: Timestamp, style: Style) -> String {
     if jobs.is_empty() {
-        return "No signed job was left here. `holdfast sign HOST` makes one of what waits.\n".to_owned();
+        return "No signed job. `holdfast sign HOST` signs what waits.\n".to_owned();
     }
     let rows = jobs.iter().map(|(host, job)| {
         let report = job.report.as_ref();
@@ -260,7 +271,7 @@ pub fn line(job: &JobView, now: Timestamp) -> String {
 }
 
 /// One job: what is in it as far as its bytes say, and what its host says became of it.
-pub fn detail(host: &HostName, job: &JobView, blob: Option<&Blob>, now: Timestamp) -> String {
+pub fn detail(host: &HostName, job: &JobView, blob: Option<&JobFile>, now: Timestamp) -> String {
     let mut pairs = Vec::new();
     match blob {
         Some(blob) => {

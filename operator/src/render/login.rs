@@ -1,10 +1,9 @@
-//! Who we are to the hub.
+//! Text of the login.
 
 use holdfast_protocol::operator::{Role, WhoAmI};
 
 use super::table::list;
 
-/// One operator.
 pub fn whoami(url: &str, who: &WhoAmI) -> String {
     let may = match who.role {
         Role::Viewer => "viewer: looks",

@@ -1,4 +1,4 @@
-//! What people read. Every table is pure: data, the time and a style in; text out; a golden file for each.
+//! Text output; every function is pure and has a snapshot.
 
 pub mod audit;
 pub mod desired;

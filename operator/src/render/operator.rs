@@ -1,4 +1,4 @@
-//! Who may use the hub.
+//! Table of operators.
 
 use holdfast_protocol::operator::{OperatorMade, OperatorView, Role};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! How guests are protected: what is in force, line by line, and what of the document's wish is held.
+//! Tables of protection: what is in force, and what is held.
 
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::protection::tested::span;

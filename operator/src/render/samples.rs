@@ -1,4 +1,4 @@
-//! Fixed data that the golden files and the tests of pure modules share.
+//! Sample data of snapshots and unit tests.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredDocument;
@@ -263,7 +263,7 @@ pub fn jobs() -> Vec<holdfast_protocol::operator::JobView> {
 }
 
 /// What a host reports when [`document`] is reached.
-pub fn sections_as_wished() -> Sections {
+pub fn converged_sections() -> Sections {
     let mut guests = guests();
     guests.truncate(2);
     Sections { guests: Some(guests), operations: Some(Vec::new()), ..sections() }
@@ -310,7 +310,7 @@ pub fn events() -> Vec<EventView> {
     ]))
 }
 
-pub fn knocks() -> Vec<KnockView> {
+pub fn enrollment_requests() -> Vec<KnockView> {
     let pin = format!("spki/sha256:{}", "ab".repeat(32));
     read(json!([
         { "id": id(301), "says": "attic", "fingerprint": pin, "first_at": "2026-11-21T02:50:00Z", "state": "pending" },

@@ -1,4 +1,4 @@
-//! Storage targets: those that need a person first, each with why beneath the table.
+//! Table of storage targets, those that need attention first.
 
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::storage::report::{OffSiteReport, TargetReport, TargetStanding};
@@ -14,7 +14,8 @@ const HEADER: [&str; 8] = ["HOST", "TARGET", "STANDING", "SINCE", "ROLE", "CLASS
 /// All of them.
 pub fn targets(targets: &[(&HostName, &TargetReport)], now: Timestamp, style: Style) -> String {
     if targets.is_empty() {
-        return "No storage target is wished for on these hosts, and none was ever approved.\n".to_owned();
+        return "No storage target is in the documents of these hosts, and none was ever approved.\n"
+            .to_owned();
     }
     let mut sorted = targets.to_vec();
     sorted.sort_by_key(|(host, target)| (urgency(target.standing), *host, &target.name));
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_stands_first_with_its_reason_and_moves_no_cursor() {
+    fn dropped_targets_come_first_without_control_characters() {
         let host: HostName = "box7".parse().unwrap();
         let (well, gone) = (
             target("usb1", TargetStanding::Mounted, ""),

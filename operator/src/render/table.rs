@@ -1,4 +1,4 @@
-//! The one look of all tables: a header line, columns apart by two spaces, no frames to get in the way of `grep`.
+//! Table layout: a header line, two spaces between columns, no frames.
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 

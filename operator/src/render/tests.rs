@@ -1,4 +1,4 @@
-//! A golden file for everything that people read.
+//! Snapshots of all text output.
 
 use std::collections::BTreeMap;
 
@@ -58,8 +58,8 @@ fn host_show() {
 }
 
 #[test]
-fn knocks_and_invites() {
-    assert_snapshot!(host::knocks(&samples::knocks(), now(), PLAIN));
+fn enrollment_requests_and_invites() {
+    assert_snapshot!(host::enrollment_requests(&samples::enrollment_requests(), now(), PLAIN));
     let invite = InviteCreated {
         invite: InviteId::new(Uuid::nil()),
         code: Secret::new("hf1_an-invite".to_owned()),
@@ -79,8 +79,8 @@ fn guest_list() {
 #[test]
 fn golden_list() {
     let sections = samples::with_goldens();
-    let placed = crate::cmd::golden::placed(&"box7".parse().unwrap(), &sections);
-    assert_snapshot!(golden::goldens(&placed, PLAIN));
+    let images_on_host = crate::cmd::golden::images_on_host(&"box7".parse().unwrap(), &sections);
+    assert_snapshot!(golden::goldens(&images_on_host, PLAIN));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn whoami() {
 }
 
 #[test]
-fn what_is_shown_before_signing() {
+fn the_page_before_signing() {
     let mut detail = HostDetail {
         host: samples::hosts().remove(0),
         sections: samples::sections(),
@@ -158,7 +158,7 @@ fn what_is_shown_before_signing() {
     detail.sections.waiting = Some(samples::waiting_to_sign());
     let page = |asked: &str| {
         let all = samples::waiting_to_sign();
-        let (place, draft) = crate::order::choose("box7", &all, Some(asked)).unwrap();
+        let (place, draft) = crate::job_draft::choose("box7", &all, Some(asked)).unwrap();
         let payload = draft.ordered(holdfast_protocol::job::Order {
             job_id: read(json!("018f3c1e-6b1f-7c1d-9d0a-000000000401")),
             host_id: detail.host.id,

@@ -1,4 +1,4 @@
-//! Times and amounts, for people.
+//! Text of times, durations and amounts.
 
 use jiff::Timestamp;
 
@@ -26,7 +26,6 @@ pub fn stamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
-/// Both.
 pub fn when(then: Timestamp, now: Timestamp) -> String {
     format!("{} ({})", stamp(then), ago(then, now))
 }
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_read_well() {
+    fn spans() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let then = |seconds: i64| ago(Timestamp::from_second(now.as_second() - seconds).unwrap(), now);
         let all: Vec<String> = [0, 1, 119, 120, 7_199, 7_200, 172_799, 172_800, -3_600].map(then).to_vec();
@@ -76,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_read_well() {
+    fn amounts() {
         let all: Vec<String> = [0, 1023, 1024, 1536, 64 << 20, 3 << 40, 5000 << 40].map(bytes).to_vec();
         assert_eq!(all, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "64.0 MiB", "3.0 TiB", "5000.0 TiB"]);
     }

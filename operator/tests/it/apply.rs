@@ -1,4 +1,4 @@
-//! Putting a document: what is sent, what is asked, how a host is followed.
+//! Tests of `holdfast desired apply`.
 
 use std::process::Output;
 
@@ -55,21 +55,21 @@ fn apply(hub: &FakeHub, memory_mib: u32, more: &[&str]) -> Output {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_is_shown_and_put_over_what_was_seen() {
+async fn a_change_is_shown_and_put_with_a_precondition() {
     let hub = hub().await;
     let output = apply(&hub, 1024, &["--yes", "--reason", "more memory for web"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("size.memory_mib: 512 -> 1024"), "{}", stderr(&output));
-    let asked = hub.asked(PUT);
-    assert_eq!(asked[0].headers["if-match"], "\"7\"");
-    assert_eq!(asked[0].body["reason"], "more memory for web");
-    let document: Value = serde_json::from_str(asked[0].body["document"].as_str().unwrap()).unwrap();
+    let requests = hub.requests(PUT);
+    assert_eq!(requests[0].headers["if-match"], "\"7\"");
+    assert_eq!(requests[0].body["reason"], "more memory for web");
+    let document: Value = serde_json::from_str(requests[0].body["document"].as_str().unwrap()).unwrap();
     assert_eq!((document["generation"].clone(), document["poll_interval_s"].clone()), (8.into(), 5.into()));
     assert_eq!(document["guests"][0]["uid"], UID, "the uid of the guest of that name");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_to_ask_means_nothing_is_put() {
+async fn without_a_terminal_nothing_is_put() {
     let hub = hub().await;
     let output = apply(&hub, 1024, &[]);
     assert_eq!(output.status.code(), Some(2));
@@ -79,25 +79,25 @@ async fn nobody_to_ask_means_nothing_is_put() {
     let bad = apply(&hub, 1, &["--yes"]);
     assert_eq!(bad.status.code(), Some(1));
     assert!(stderr(&bad).contains("guests[0].size.memory_mib"), "{}", stderr(&bad));
-    assert!(hub.asked(PUT).is_empty());
+    assert!(hub.requests(PUT).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_document_is_put_over_none_and_a_hub_set_back_is_caught_up() {
+async fn a_first_document_and_a_reset_hub() {
     let hub = FakeHub::logged_in().await;
     hub.on("GET /v1/hosts/box1", Reply::Data(detail(41, json!({}))));
     hub.on(PUT, Reply::Data(version(42, 512)));
     let output = apply(&hub, 512, &["--yes"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let asked = hub.asked(PUT);
-    assert_eq!(asked[0].headers["if-match"], "\"0\"");
-    let document: Value = serde_json::from_str(asked[0].body["document"].as_str().unwrap()).unwrap();
+    let requests = hub.requests(PUT);
+    assert_eq!(requests[0].headers["if-match"], "\"0\"");
+    let document: Value = serde_json::from_str(requests[0].body["document"].as_str().unwrap()).unwrap();
     assert_eq!(document["generation"], 42, "one more than the host holds");
     assert_eq!(hub.holdfast(&["desired", "show", "box1"]).status.code(), Some(4));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_answer_is_asked_for_again_with_the_same_key_and_a_conflict_is_not() {
+async fn a_lost_answer_is_retried_with_the_same_key() {
     let hub = FakeHub::logged_in().await;
     hub.on("GET /v1/hosts/box1", Reply::Data(detail(7, json!({}))));
     hub.on("GET /v1/hosts/box1/desired", Reply::Data(version(7, 512)));
@@ -105,14 +105,14 @@ async fn a_lost_answer_is_asked_for_again_with_the_same_key_and_a_conflict_is_no
     hub.on(PUT, Reply::Error(412, "PRECONDITION_FAILED", "the current document is generation 8"));
     let output = apply(&hub, 1024, &["--yes"]);
     assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
-    let asked = hub.asked(PUT);
-    assert_eq!(asked.len(), 2);
-    assert_eq!(asked[0].headers["idempotency-key"], asked[1].headers["idempotency-key"]);
-    assert_eq!(asked[0].body, asked[1].body);
+    let requests = hub.requests(PUT);
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].headers["idempotency-key"], requests[1].headers["idempotency-key"]);
+    assert_eq!(requests[0].body, requests[1].body);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_is_followed_step_by_step_until_it_is_as_wished() {
+async fn a_host_is_followed_until_it_has_converged() {
     let hub = hub().await;
     let path = format!("GET /v1/hosts/{HOST}");
     for sections in [
@@ -130,7 +130,7 @@ async fn a_host_is_followed_step_by_step_until_it_is_as_wished() {
         "1/1 set_config …",
         "1/1 set_config done",
         "web  reconfigure  is done",
-        "1 guest is as wished",
+        "1 guest has converged",
     ];
     let places: Vec<usize> =
         lines.iter().map(|line| told.find(line).unwrap_or_else(|| panic!("{line}: {told}"))).collect();
@@ -140,7 +140,7 @@ async fn a_host_is_followed_step_by_step_until_it_is_as_wished() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_way_of_not_getting_there_has_its_exit_code() {
+async fn each_failure_to_converge_has_its_exit_code() {
     let refused = json!({ "desired": { "held": 7, "content": "00", "refused": { "generation": 8,
         "problem": { "code": "VMID_FOREIGN", "message": "104 is\u{1b}[2J somebody else's" } } } });
     let mut waiting = report(8, 1024, "managed", json!([]));
@@ -149,7 +149,7 @@ async fn each_way_of_not_getting_there_has_its_exit_code() {
     for (sections, exit, words) in [
         (refused, 6, "VMID_FOREIGN"),
         (waiting, 6, "drop volume db"),
-        (report(8, 512, "parked", json!([])), 1, "needs a person"),
+        (report(8, 512, "parked", json!([])), 1, "needs attention"),
         (report(8, 512, "managed", json!([])), 7, "web: its size"),
     ] {
         let hub = hub().await;

@@ -1,4 +1,4 @@
-//! An exported audit off the box: held to its hashes, and to the head that the hub heard.
+//! Tests of `holdfast audit verify`.
 
 use holdfast_protocol::audit::{AuditLine, ExportHeader, ExportSchema, Fields, chain, hex};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn reports(number: u64, chain: &str) -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_cut_changed_or_is_another_history_is_seen() {
+async fn truncated_changed_and_other_histories_are_detected() {
     let hub = FakeHub::logged_in().await;
     let all = lines(9);
     hub.on("GET /v1/hosts/box1", reports(7, &all[6].chain));

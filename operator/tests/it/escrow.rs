@@ -1,4 +1,4 @@
-//! The customer's page, made of what the hub knows, and the wrapped keys as files.
+//! Tests of `holdfast escrow`.
 
 use holdfast_protocol::escrow::by_hand::{self, GuestNumbers, OffSite};
 use holdfast_protocol::id::Vmid;
@@ -58,7 +58,7 @@ async fn hub(targets: &[Value], versions: &[Value]) -> FakeHub {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_holds_all_that_a_customer_types_for_each_key() {
+async fn the_kit_has_all_commands_for_each_key() {
     let targets = [target("off1", "aa"), target("off2", "bb"), target("off3", "cc")];
     // Of the first key two codes; the older was put anew. The third target's key has no code.
     let versions = [version(4, 1, "aa"), version(3, 3, "aa"), version(2, 2, "bb")];
@@ -83,7 +83,7 @@ async fn the_page_holds_all_that_a_customer_types_for_each_key() {
     assert!(!text.contains("somebody's own"), "{text}");
     assert!(text.contains("Sheet: 3, made 2026-11-22T13:00:00Z"), "{text}");
     assert_eq!(text.matches("No recovery code opens this key.").count(), 1, "{text}");
-    assert!(hub.asked("POST /v1/hosts/box1/escrow/read").is_empty(), "no file is read for it");
+    assert!(hub.requests("POST /v1/hosts/box1/escrow/read").is_empty(), "no file is read for it");
     let json = hub.holdfast(&["escrow", "kit", "box1", "--output", "json"]);
     let page: Value = serde_json::from_str(&stdout(&json)).unwrap();
     assert_eq!(
@@ -93,7 +93,7 @@ async fn the_page_holds_all_that_a_customer_types_for_each_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_without_an_off_site_target_has_no_page() {
+async fn a_host_without_off_site_target_has_no_kit() {
     let hub = hub(&[], &[version(1, 1, "aa")]).await;
     let output = hub.holdfast(&["escrow", "kit", "box1"]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""));
@@ -101,7 +101,7 @@ async fn a_host_without_an_off_site_target_has_no_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wrapped_keys_are_written_by_the_names_of_their_sheets_and_over_nothing() {
+async fn wrapped_keys_are_written_by_sheet_and_overwrite_nothing() {
     let hub = hub(&[], &[]).await;
     let found = |number, code, key| json!({ "version": version(number, code, key), "file": "YWdl" });
     let path = "POST /v1/hosts/box1/escrow/read";
@@ -110,7 +110,7 @@ async fn wrapped_keys_are_written_by_the_names_of_their_sheets_and_over_nothing(
     let to = folder.path().to_str().unwrap();
     let output = hub.holdfast(&["escrow", "fetch", "box1", "--to", to]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("tells the customer"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("notifies the customer"), "{}", stdout(&output));
     for name in ["escrow-3.age", "escrow-2.age"] {
         assert_eq!(std::fs::read(folder.path().join(name)).unwrap(), b"age");
     }
@@ -118,9 +118,9 @@ async fn wrapped_keys_are_written_by_the_names_of_their_sheets_and_over_nothing(
     assert_eq!(again.status.code(), Some(1));
     assert!(stderr(&again).contains("it must not be there yet"), "{}", stderr(&again));
     let nowhere = hub.holdfast(&["escrow", "fetch", "box1", "--to", &format!("{to}/nowhere")]);
-    assert!(stderr(&nowhere).contains("nothing was asked of the hub"), "{}", stderr(&nowhere));
-    let asked = hub.asked(path);
-    assert_eq!(asked.len(), 2);
-    assert_eq!((&asked[0].body, &asked[1].body), (&json!({}), &json!({ "code": 3 })));
-    assert!(asked[0].headers.contains_key("idempotency-key"), "a lost answer is not one more read");
+    assert!(stderr(&nowhere).contains("nothing was fetched"), "{}", stderr(&nowhere));
+    let requests = hub.requests(path);
+    assert_eq!(requests.len(), 2);
+    assert_eq!((&requests[0].body, &requests[1].body), (&json!({}), &json!({ "code": 3 })));
+    assert!(requests[0].headers.contains_key("idempotency-key"), "a lost answer is not one more read");
 }

@@ -1,4 +1,4 @@
-//! A hub as far as a client sees it: scripted answers by method and path, and a record of what was asked.
+//! Fake hub: scripted answers, and a record of requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -22,10 +22,8 @@ use tokio_rustls::server::TlsStream;
 
 pub const TOKEN: &str = "token-0123456789abcdef";
 
-/// One answer.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// Data.
     Data(Value),
     /// An error: its status, code and sentence.
     Error(u16, &'static str, &'static str),
@@ -33,9 +31,8 @@ pub enum Reply {
     Cut,
 }
 
-/// One request.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RecordedRequest {
     pub method: String,
     pub path: String,
     pub headers: HeaderMap,
@@ -43,16 +40,16 @@ pub struct Asked {
 }
 
 #[derive(Default)]
-struct Book {
+struct Script {
     script: BTreeMap<String, VecDeque<Reply>>,
-    asked: Vec<Asked>,
+    requests: Vec<RecordedRequest>,
 }
 
 pub struct FakeHub {
     pub url: String,
     pub ca_pem: String,
     pub ca_pin: String,
-    book: Arc<Mutex<Book>>,
+    script: Arc<Mutex<Script>>,
     home: TempDir,
     _server: JoinSet<()>,
 }
@@ -77,13 +74,13 @@ impl FakeHub {
         let pin = holdfast_tls::pin_of(holdfast_protocol::pin::PinKind::Leaf, ca.der()).unwrap();
         let inner = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", inner.local_addr().unwrap());
-        let book = Arc::new(Mutex::new(Book::default()));
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&book));
+        let script = Arc::new(Mutex::new(Script::default()));
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&script));
         let tls = TlsListener { inner, acceptor: TlsAcceptor::from(Arc::new(config)) };
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(tls, router).await.unwrap() });
         let home = tempfile::tempdir().unwrap();
-        Self { url, ca_pem: ca.pem(), ca_pin: pin.to_string(), book, home, _server: server }
+        Self { url, ca_pem: ca.pem(), ca_pin: pin.to_string(), script, home, _server: server }
     }
 
     /// A hub that this home is logged in to.
@@ -97,14 +94,15 @@ impl FakeHub {
 
     /// Adds an answer. The last one for a path is given again and again.
     pub fn on(&self, what: &str, reply: Reply) {
-        self.book.lock().unwrap().script.entry(what.to_owned()).or_default().push_back(reply);
+        self.script.lock().unwrap().script.entry(what.to_owned()).or_default().push_back(reply);
     }
 
-    pub fn asked(&self, what: &str) -> Vec<Asked> {
-        let book = self.book.lock().unwrap();
-        book.asked
+    pub fn requests(&self, what: &str) -> Vec<RecordedRequest> {
+        let script = self.script.lock().unwrap();
+        script
+            .requests
             .iter()
-            .filter(|asked| format!("{} {}", asked.method, asked.path) == what)
+            .filter(|requests| format!("{} {}", requests.method, requests.path) == what)
             .cloned()
             .collect()
     }
@@ -152,24 +150,24 @@ pub fn whoami() -> Value {
     json!({ "name": "ada", "role": "operator", "hub_version": "0.1.0" })
 }
 
-async fn answer(State(book): State<Arc<Mutex<Book>>>, request: Request) -> Response<Body> {
+async fn answer(State(script): State<Arc<Mutex<Script>>>, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let bytes = to_bytes(body, 4 << 20).await.unwrap();
     let path = head.uri.path_and_query().unwrap().to_string();
-    let asked = Asked {
+    let requests = RecordedRequest {
         method: head.method.to_string(),
         path,
         headers: head.headers,
         body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
     };
-    let what = format!("{} {}", asked.method, asked.path);
-    let known = asked.headers["authorization"] == format!("Bearer {TOKEN}");
-    let mut book = book.lock().unwrap();
-    book.asked.push(asked);
+    let what = format!("{} {}", requests.method, requests.path);
+    let known = requests.headers["authorization"] == format!("Bearer {TOKEN}");
+    let mut script = script.lock().unwrap();
+    script.requests.push(requests);
     if !known {
         return frame(Err((401, "UNAUTHENTICATED", "no such token")));
     }
-    let reply = book.script.get_mut(&what).map(|replies| {
+    let reply = script.script.get_mut(&what).map(|replies| {
         if replies.len() > 1 { replies.pop_front().unwrap() } else { replies.front().unwrap().clone() }
     });
     match reply {

@@ -1,4 +1,4 @@
-//! The real `holdfast` against a hub that is a TLS server in this process.
+//! Integration tests: the real `holdfast` against a fake hub.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -9,7 +9,7 @@ mod apply;
 mod audit;
 mod escrow;
 mod fake_hub;
-mod look;
+mod read_commands;
 mod seal;
 mod sign;
 mod terminal;

@@ -1,10 +1,10 @@
-//! Sealing credentials: read from standard input, for the host whose key the person vouches for, and for nobody else.
+//! Tests of `holdfast storage seal`.
 
 use std::io::Write as _;
 use std::process::{Output, Stdio};
 
 use holdfast_protocol::storage::Sealed;
-use holdfast_seal::{Creds, HostKey, Meant};
+use holdfast_seal::{Creds, HostKey, SealContext};
 use serde_json::{Value, json};
 
 use crate::fake_hub::{FakeHub, Reply, stderr, stdout};
@@ -27,13 +27,13 @@ fn medium() -> Value {
     json!({ "cifs": { "server": "nas", "share": "bk" } })
 }
 
-struct Ground {
+struct SealFixture {
     hub: FakeHub,
     _folder: tempfile::TempDir,
     document: String,
 }
 
-impl Ground {
+impl SealFixture {
     async fn new() -> Self {
         let hub = FakeHub::logged_in().await;
         let folder = tempfile::tempdir().unwrap();
@@ -59,8 +59,8 @@ impl Ground {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_sealed_only_the_host_opens() {
-    let ground = Ground::new().await;
+async fn sealed_credentials_open_on_the_host_only() {
+    let ground = SealFixture::new().await;
     let key = HostKey::generate();
     let recipient = key.recipient().unwrap();
     ground.hub.on("GET /v1/hosts/box1", detail(Some(recipient.as_str())));
@@ -70,16 +70,18 @@ async fn what_is_sealed_only_the_host_opens() {
     assert!(!text.contains("kept") && !stderr(&output).contains("kept"));
     let sealed = Sealed::try_from(text.trim().to_owned()).unwrap();
     let (target, medium) = ("nas1".parse().unwrap(), serde_json::from_value(medium()).unwrap());
-    let opened = Creds::open(&sealed, &key, Meant { target: &target, medium: &medium }).unwrap();
+    let opened = Creds::open(&sealed, &key, SealContext { target: &target, medium: &medium }).unwrap();
     assert_eq!((opened.user(), opened.password().expose()), ("backup", PASSWORD));
-    assert!(Creds::open(&sealed, &HostKey::generate(), Meant { target: &target, medium: &medium }).is_err());
+    assert!(
+        Creds::open(&sealed, &HostKey::generate(), SealContext { target: &target, medium: &medium }).is_err()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hubs_word_alone_is_not_enough() {
+async fn the_hubs_key_must_be_compared() {
     let (mine, hubs) = (HostKey::generate().recipient().unwrap(), HostKey::generate().recipient().unwrap());
     for (shown, given, code) in [(Some(&hubs), Some(&mine), 5), (Some(&hubs), None, 2), (None, None, 1)] {
-        let ground = Ground::new().await;
+        let ground = SealFixture::new().await;
         ground.hub.on("GET /v1/hosts/box1", detail(shown.map(|shown| shown.as_str())));
         let more: Vec<&str> = given.iter().flat_map(|given| ["--recipient", given.as_str()]).collect();
         let output = ground.seal("nas1", &more, &format!("{PASSWORD}\n"));
@@ -90,8 +92,8 @@ async fn a_hubs_word_alone_is_not_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_host_would_refuse_is_not_sealed() {
-    let ground = Ground::new().await;
+async fn invalid_credentials_are_not_sealed() {
+    let ground = SealFixture::new().await;
     let recipient = HostKey::generate().recipient().unwrap();
     ground.hub.on("GET /v1/hosts/box1", detail(Some(recipient.as_str())));
     let given = ["--recipient", recipient.as_str()];

@@ -1,4 +1,4 @@
-//! Signing what waits, with stock `ssh-keygen`; leaving jobs, following them, stopping them.
+//! Tests of `holdfast sign` and `holdfast job`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -76,7 +76,7 @@ async fn hub() -> FakeHub {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_people_sign_the_same_bytes_and_stock_openssh_agrees() {
+async fn two_operators_sign_the_same_bytes() {
     let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
     let (ada, bob) = (key(folder.path(), "ada"), key(folder.path(), "bob"));
     let file = folder.path().join("job.json");
@@ -113,7 +113,7 @@ async fn two_people_sign_the_same_bytes_and_stock_openssh_agrees() {
         .map(|armoured| check(&job.payload, armoured, Namespace::Job).unwrap().fingerprint())
         .collect();
     assert!(keys.len() == 2 && keys[0] != keys[1], "{keys:?}");
-    let sent = hub.asked(&format!("POST /v1/hosts/{HOST}/jobs"));
+    let sent = hub.requests(&format!("POST /v1/hosts/{HOST}/jobs"));
     assert_eq!(sent.len(), 1, "only the second was submitted");
     assert_eq!(
         (sent[0].body["job"].clone(), sent[0].body["blob"].clone()),
@@ -137,7 +137,7 @@ async fn two_people_sign_the_same_bytes_and_stock_openssh_agrees() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_the_name_itself_is_a_yes() {
+async fn only_the_exact_name_confirms() {
     let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
     let ada = key(folder.path(), "ada");
     let sign = |more: &[&str]| {
@@ -162,7 +162,7 @@ async fn only_the_name_itself_is_a_yes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_for_another_host_is_not_left_there() {
+async fn a_job_for_another_host_is_not_submitted() {
     let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
     let ada = key(folder.path(), "ada");
     let file = folder.path().join("job.json");
@@ -179,7 +179,7 @@ async fn a_job_for_another_host_is_not_left_there() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replacen("eyJ", "eyK", 1)).unwrap();
     let output = hub.holdfast(&["job", "submit", "box1", file.to_str().unwrap()]);
-    assert!(stderr(&output).contains("does not hold"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is invalid"), "{}", stderr(&output));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -204,7 +204,7 @@ async fn each_end_of_a_job_has_its_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_is_a_withdrawal_or_a_signature() {
+async fn a_cancel_withdraws_or_signs() {
     let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
     let ada = key(folder.path(), "ada");
     let withdraw = format!("POST /v1/hosts/box1/jobs/{JOB}/withdraw");
@@ -218,7 +218,7 @@ async fn a_cancel_is_a_withdrawal_or_a_signature() {
     assert_eq!(keyless.status.code(), Some(2), "{}", stderr(&keyless));
     let late = hub.holdfast(&[&cancel[..], &["--key", ada.to_str().unwrap()]].concat());
     assert_eq!(late.status.code(), Some(0), "{}", stderr(&late));
-    let sent = hub.asked(&format!("POST /v1/hosts/{HOST}/jobs"));
+    let sent = hub.requests(&format!("POST /v1/hosts/{HOST}/jobs"));
     let job = SignedJob::parse(sent[0].body["blob"].as_str().unwrap().as_bytes()).unwrap();
     let payload = Payload::parse(&job.payload).unwrap();
     assert_eq!(payload.act.verb(), Verb::Cancel);
@@ -226,7 +226,7 @@ async fn a_cancel_is_a_withdrawal_or_a_signature() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_no_host_asks_for_is_signed_for_the_guest_as_it_is_reported() {
+async fn operator_jobs_name_the_guest_as_reported() {
     let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
     let ada = key(folder.path(), "ada");
     let sign = |n: usize, guest: &str, act: &[&str]| {
@@ -277,7 +277,7 @@ async fn what_no_host_asks_for_is_signed_for_the_guest_as_it_is_reported() {
 
 /// What `agentd golden approve-request` writes, and what a person may mistake for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_box_wrote_down_is_signed_from_its_file() {
+async fn a_draft_file_of_a_host_is_signed() {
     let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
     let ada = key(folder.path(), "ada");
     let file = folder.path().join("job.json");
@@ -293,7 +293,7 @@ async fn what_a_box_wrote_down_is_signed_from_its_file() {
     };
     let refused = sign(&other);
     assert_ne!(refused.status.code(), Some(0));
-    assert!(stderr(&refused).contains("asks for nothing that can be signed"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("is not a job draft"), "{}", stderr(&refused));
     let output = sign(&draft);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains(&"ab".repeat(32)), "the digest is shown whole: {}", stderr(&output));
@@ -303,7 +303,7 @@ async fn what_a_box_wrote_down_is_signed_from_its_file() {
 
 /// A hub that was stolen shows one host's id, key or life under another's name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_hub_shows_of_a_host_is_held_to_what_was_known_of_it() {
+async fn a_host_shown_differently_is_not_signed_for() {
     let (hub, folder) = (FakeHub::logged_in().await, tempfile::tempdir().unwrap());
     let ada = key(folder.path(), "ada");
     let (right, host) = (detail(7, sections(json!([destroy()]))), "GET /v1/hosts/box1");
@@ -316,7 +316,7 @@ async fn what_the_hub_shows_of_a_host_is_held_to_what_was_known_of_it() {
     hub.on(host, Reply::Data(right.clone()));
     let (first, file) = sign(0);
     assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
-    assert!(stderr(&first).contains("box1 is new to you"), "{}", stderr(&first));
+    assert!(stderr(&first).contains("box1 is not known yet"), "{}", stderr(&first));
     let payload = SignedJob::parse(&std::fs::read(&file).unwrap()).unwrap().payload;
     let seen = Payload::parse(&payload).unwrap().host.unwrap();
     assert_eq!(seen.name.as_str(), "box1", "what the agent compares with itself");
@@ -338,8 +338,9 @@ async fn what_the_hub_shows_of_a_host_is_held_to_what_was_known_of_it() {
         let path = format!("GET /v1/hosts/box{}", n + 2);
         hub.on(&path, Reply::Data(lie));
         let file = folder.path().join(format!("lie-{n}.json"));
-        let (asked, file_text) = (format!("box{}", n + 2), file.to_str().unwrap());
-        let words = ["sign", &asked, "web", "--key", ada.to_str().unwrap(), "--reason", "the customer left"];
+        let (requests, file_text) = (format!("box{}", n + 2), file.to_str().unwrap());
+        let words =
+            ["sign", &requests, "web", "--key", ada.to_str().unwrap(), "--reason", "the customer left"];
         let output = hub.holdfast(&[&words[..], &["--confirm", "web", "--out", file_text]].concat());
         assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
         for part in ["HOST_KEY_CHANGED", "Nothing was signed", "at its first use", "holdfast host pin"] {
@@ -358,7 +359,7 @@ async fn what_the_hub_shows_of_a_host_is_held_to_what_was_known_of_it() {
 
 /// What lets a bulk change pass is for the document that the person can look at.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_release_of_the_brake_is_for_the_document_that_the_hub_shows() {
+async fn a_brake_release_must_match_the_hubs_document() {
     let document =
         json!({ "schema": "holdfast.desired/v1", "generation": 9, "poll_interval_s": 30, "guests": [] });
     let content = holdfast_protocol::desired::Desired::parse(document.to_string().as_bytes()).unwrap();

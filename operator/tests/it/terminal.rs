@@ -1,4 +1,4 @@
-//! At a terminal: what is asked, what is not shown, and bars that leave clean lines behind.
+//! Tests at a pseudo-terminal: prompts, hidden input, progress bars.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -60,7 +60,7 @@ fn apply(hub: &FakeHub, more: &[&str]) -> Command {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_typed_token_is_not_shown() {
+async fn a_typed_token_is_hidden() {
     let hub = FakeHub::start().await;
     hub.on("GET /v1/whoami", Reply::Data(whoami()));
     let command = hub.command(&["login", &hub.url, "--ca-pin", &hub.ca_pin]);
@@ -71,18 +71,18 @@ async fn a_typed_token_is_not_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_no_puts_nothing() {
+async fn declining_puts_nothing() {
     let hub = hub().await;
     for answer in ["n\n", "\n", "yep\n"] {
         let (status, shown) = at_terminal(apply(&hub, &[]), "Put generation 8 to box1? [y/N] ", answer);
         assert_eq!(status.code(), Some(1), "{shown}");
         assert!(shown.contains("size.memory_mib: 512 -> 1024"), "what is asked about is shown: {shown}");
     }
-    assert!(hub.asked(PUT).is_empty());
+    assert!(hub.requests(PUT).is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_yes_puts_it_and_bars_leave_whole_lines() {
+async fn accepting_puts_it_and_progress_bars_leave_whole_lines() {
     let hub = hub().await;
     for sections in [
         report(7, 512, "managed", json!([])),
@@ -94,13 +94,11 @@ async fn a_yes_puts_it_and_bars_leave_whole_lines() {
     }
     let (status, shown) = at_terminal(apply(&hub, &["--watch"]), "[y/N] ", "y\n");
     assert_eq!(status.code(), Some(0), "{shown}");
-    assert_eq!(hub.asked(PUT).len(), 1);
+    assert_eq!(hub.requests(PUT).len(), 1);
     assert!(shown.contains("0/1 set_config") || shown.contains("1/1 set_config"), "a bar was drawn: {shown}");
-    for line in [
-        "waiting for the agent to take generation 8\r\n",
-        "web  reconfigure  is done\r\n",
-        "as wished, after",
-    ] {
+    for line in
+        ["waiting for the agent to take generation 8\r\n", "web  reconfigure  is done\r\n", "converged after"]
+    {
         assert!(shown.contains(line), "{line:?} is missing: {shown:?}");
     }
 }

@@ -1,9 +1,9 @@
-//! Logging in: who is trusted, and what is kept.
+//! Tests of `holdfast login`: trust and stored data.
 
 use crate::fake_hub::{FakeHub, Reply, TOKEN, stderr, stdout, whoami};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hub_is_known_by_pin_or_file_and_by_nothing_else() {
+async fn a_hub_is_trusted_by_pin_or_ca_file_only() {
     let hub = FakeHub::start().await;
     hub.on("GET /v1/whoami", Reply::Data(whoami()));
     let other = FakeHub::start().await;
@@ -11,10 +11,10 @@ async fn a_hub_is_known_by_pin_or_file_and_by_nothing_else() {
 
     let pinned_wrong = hub.login(&["--ca-pin", &other.ca_pin], TOKEN);
     assert_eq!(pinned_wrong.status.code(), Some(69));
-    assert!(stderr(&pinned_wrong).contains("does not show the pinned CA"), "{}", stderr(&pinned_wrong));
+    assert!(stderr(&pinned_wrong).contains("does not present the pinned CA"), "{}", stderr(&pinned_wrong));
     let filed_wrong = hub.login(&["--ca-file", other_file.to_str().unwrap()], TOKEN);
     assert_eq!(filed_wrong.status.code(), Some(69), "{}", stderr(&filed_wrong));
-    assert!(hub.asked("GET /v1/whoami").is_empty(), "no token was sent to a stranger");
+    assert!(hub.requests("GET /v1/whoami").is_empty(), "no token was sent to a stranger");
     assert!(!hub.is_logged_in());
 
     let none = hub.login(&[], TOKEN);
@@ -32,7 +32,7 @@ async fn a_hub_is_known_by_pin_or_file_and_by_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_login_nothing_is_asked() {
+async fn without_a_login_nothing_is_sent() {
     let hub = FakeHub::start().await;
     let output = hub.holdfast(&["host", "list"]);
     assert_eq!(output.status.code(), Some(77));

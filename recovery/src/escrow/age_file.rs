@@ -1,4 +1,4 @@
-//! The file itself: `age`, for a passphrase and nobody else, as text.
+//! Escrow file: ASCII-armoured `age`, for one passphrase.
 //!
 //! What can be judged without the code is judged when it is read ([`form`]): its length, its form, that there is one
 //! reader, a passphrase, and how much work that passphrase asks for. The library would ask the machine how much is too
@@ -12,10 +12,10 @@ use age::{DecryptError, Decryptor, Encryptor, scrypt};
 use holdfast_protocol::escrow::form::{self, WORK_FACTOR, WORK_FACTOR_MAX};
 use zeroize::Zeroizing;
 
-use super::refused::{OpenError, WrapError};
+use super::error::{OpenError, WrapError};
 use crate::code::RecoveryCode;
-use crate::meant::Place;
-use crate::typed::Mismatch;
+use crate::parse::Mismatch;
+use crate::suggest::Position;
 
 /// More than any key with what it is for; small enough that the file fits into one QR code.
 pub const PLAIN_BYTES_MAX: usize = 1280;
@@ -28,9 +28,6 @@ pub struct EscrowFile {
 
 impl EscrowFile {
     /// Judges what came from outside, without opening it.
-    ///
-    /// # Errors
-    /// [`OpenError`].
     pub fn parse(text: &[u8]) -> Result<Self, OpenError> {
         Ok(Self { bytes: form::judge(text)? })
     }
@@ -44,13 +41,13 @@ impl EscrowFile {
     /// The place of the one word that was typed wrongly: with what fits there instead, this file opens. Nothing where more
     /// than one is wrong, or where the file asks for so much work that eleven tries would keep a person waiting.
     #[must_use]
-    pub fn wrong_place(&self, mismatch: &Mismatch) -> Option<Place> {
+    pub fn wrong_position(&self, mismatch: &Mismatch) -> Option<Position> {
         if form::work_factor(&self.bytes) != Ok(WORK_FACTOR) {
             return None;
         }
-        mismatch.with_another_word().find_map(|(place, words)| {
+        mismatch.with_another_word().find_map(|(position, words)| {
             let code = RecoveryCode::keep(&words).ok()?;
-            self.unwrap(&code).is_ok().then_some(place)
+            self.unwrap(&code).is_ok().then_some(position)
         })
     }
 

@@ -1,17 +1,18 @@
-//! What an escrow is for. It stands inside, beside the key, and is compared on opening.
+//! Escrow context: what a wrapped key is for, compared on opening.
+//!
+//! It is stored inside the file, with the key.
 
 use holdfast_protocol::escrow::CodeNumber;
 use holdfast_protocol::id::{CustomerId, HostId, HostName, KeyFingerprint};
 use holdfast_protocol::job::{HostEpoch, UtcSecond};
 use serde::{Deserialize, Serialize};
 
-use super::refused::OpenError;
+use super::error::OpenError;
 
 /// What it is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Context {
-    /// The box.
     pub host: HostId,
     /// As people call it.
     pub host_name: HostName,
@@ -19,7 +20,6 @@ pub struct Context {
     pub customer: CustomerId,
     /// Which life of the box's state.
     pub epoch: HostEpoch,
-    /// Which code.
     pub code: CodeNumber,
     /// When the code was made, for people.
     pub made_at: UtcSecond,

@@ -1,4 +1,4 @@
-//! The escrow: the backup key wrapped under a recovery code, as a standard `age` file.
+//! Escrow: the backup key wrapped under a recovery code with `age`.
 //!
 //! ```text
 //! Context + BackupKey ─▶ Escrow ── wrap(code) ─▶ EscrowFile ─▶ hub, backup targets, paper
@@ -11,7 +11,7 @@
 
 mod age_file;
 mod context;
-mod refused;
+mod error;
 
 use holdfast_protocol::id::KeyFingerprint;
 use holdfast_protocol::strict;
@@ -21,9 +21,9 @@ use zeroize::Zeroizing;
 
 pub use age_file::{EscrowFile, PLAIN_BYTES_MAX};
 pub use context::{Context, Record};
+pub use error::{OpenError, WrapError};
 pub use holdfast_protocol::escrow::CodeNumber;
 pub use holdfast_protocol::escrow::form::{FILE_BYTES_MAX, WORK_FACTOR, WORK_FACTOR_MAX};
-pub use refused::{OpenError, WrapError};
 
 use crate::code::RecoveryCode;
 
@@ -47,13 +47,13 @@ pub struct Escrow {
 
 /// What a file should be.
 #[derive(Clone, Copy, Debug)]
-pub enum Wanted<'a> {
+pub enum Expected<'a> {
     /// This and no other: a hub could serve another host's, or an older one.
     Exactly(&'a Record),
     /// This key, by whichever of its sheets: the file came by another way than its records.
     Key(&'a KeyFingerprint),
     /// Nobody is left who knows: what is inside is shown to the person who decides.
-    WhateverItIs,
+    Any,
 }
 
 impl Escrow {
@@ -69,7 +69,6 @@ impl Escrow {
         &self.context
     }
 
-    /// The key.
     #[must_use]
     pub const fn key(&self) -> &BackupKey {
         &self.key
@@ -88,14 +87,11 @@ impl Escrow {
     }
 
     /// Wraps it, and proves it: the file is opened again with the same code and compared.
-    ///
-    /// # Errors
-    /// [`WrapError`].
     pub fn wrap(&self, code: &RecoveryCode) -> Result<EscrowFile, WrapError> {
         let mut plain = Zeroizing::new(Vec::with_capacity(PLAIN_BYTES_MAX * 2));
         serde_json::to_writer(&mut *plain, self).map_err(|error| WrapError::Library(Box::new(error)))?;
         let file = EscrowFile::wrap(&plain, code)?;
-        file.open(code, Wanted::Exactly(&self.record())).map_err(WrapError::Unproved)?;
+        file.open(code, Expected::Exactly(&self.record())).map_err(WrapError::NotReadable)?;
         Ok(file)
     }
 }
@@ -105,17 +101,17 @@ impl EscrowFile {
     ///
     /// # Errors
     /// [`OpenError`], at the first reason.
-    pub fn open(&self, code: &RecoveryCode, wanted: Wanted<'_>) -> Result<Escrow, OpenError> {
+    pub fn open(&self, code: &RecoveryCode, wanted: Expected<'_>) -> Result<Escrow, OpenError> {
         let plain = self.unwrap(code)?;
         let escrow: Escrow = strict::parse("the escrow", &plain, PLAIN_BYTES_MAX).map_err(OpenError::Form)?;
         escrow.key.check().map_err(OpenError::key)?;
         match wanted {
-            Wanted::Exactly(record) => record.compare(&escrow.record())?,
-            Wanted::Key(wanted) if wanted != escrow.key.fingerprint() => {
+            Expected::Exactly(record) => record.compare(&escrow.record())?,
+            Expected::Key(wanted) if wanted != escrow.key.fingerprint() => {
                 let inside = escrow.key.fingerprint().clone();
                 return Err(OpenError::OtherKey { inside, wanted: wanted.clone() });
             }
-            Wanted::Key(_) | Wanted::WhateverItIs => {}
+            Expected::Key(_) | Expected::Any => {}
         }
         Ok(escrow)
     }

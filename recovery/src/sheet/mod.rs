@@ -1,20 +1,20 @@
-//! The sheet of paper: two A4 pages, as PDF and as plain text, for a person who may read it years later.
+//! Recovery sheet: two A4 pages, as PDF and as plain text.
 //!
 //! ```text
 //! Record + RecoveryCode + OffSite + guests (+ EscrowFile, + BackupKey) ─▶ Sheet ─▶ to_pdf, to_text
 //! ```
 //! The first page says what it is for, the words, and what to do with Holdfast. The second says where the backups are and all
-//! that is typed to restore them without any program of Holdfast; the same on paper and as text ([`says`]). Two more pages are there when they are asked for: the wrapped key, which is worth nothing without the words,
+//! that is typed to restore them without any program of Holdfast; the same on paper and as text ([`text`]). Two more pages are there when they are asked for: the wrapped key, which is worth nothing without the words,
 //! and the bare key, which is worth everything to whoever finds it. Deliberately absent: clocks (the date is that of the
 //! code), printers, and keeping what was made: a sheet is shown once.
 
-mod face;
-mod ink;
-mod leaf;
+mod fonts;
+mod layout;
 mod pdf;
-mod plain;
+mod pdf_draw;
 mod qr;
-pub mod says;
+pub mod text;
+mod text_output;
 
 use holdfast_protocol::escrow::by_hand::{GuestNumbers, OffSite};
 use holdfast_seal::backup_key::BackupKey;
@@ -38,7 +38,6 @@ pub enum Naming {
 pub struct Sheet<'a> {
     /// What the code is for.
     pub record: &'a Record,
-    /// The code.
     pub code: &'a RecoveryCode,
     /// Whether it says whose it is.
     pub naming: Naming,

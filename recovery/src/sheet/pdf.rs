@@ -1,4 +1,4 @@
-//! The sheet as a PDF file: its structure, and the letters in it.
+//! PDF file of the sheet: document structure and fonts.
 
 use std::io::Write as _;
 
@@ -9,46 +9,43 @@ use pdf_writer::{Filter, Finish as _, Name, Pdf, Rect, Ref, TextStr};
 use zeroize::Zeroizing;
 
 use super::Sheet;
-use super::face::{CODES, Face, Metrics};
-use super::ink::Ink;
-use super::leaf::{self, HEIGHT, Load, WIDTH};
+use super::fonts::{CODES, Font, Metrics};
+use super::layout::{self, HEIGHT, PageContent, WIDTH};
+use super::pdf_draw::Canvas;
 use super::qr::Matrix;
-use super::says::{self, Page};
+use super::text::{self, Page};
 
-/// Three pages with three faces have less: a buffer that grows leaves its former places unwiped.
+/// Three pages with three fonts have less: a buffer that grows leaves its former places unwiped.
 const BYTES: usize = 2 * 1024 * 1024;
 
 /// Why there is no sheet.
 #[derive(Debug, thiserror::Error)]
 pub enum DrawError {
     /// More than a QR code holds.
-    #[error("what the page {0:?} holds is too long for a QR code: print the sheet without it")]
+    #[error("the content of page {0:?} is too long for a QR code: print the sheet without it")]
     TooLong(&'static str),
     /// The key cannot be written.
-    #[error("the key cannot be written: this is a fault of this program")]
+    #[error("the key cannot be serialised: this is a bug of this program")]
     Key(#[source] holdfast_seal::OpenError),
     /// No memory for it.
-    #[error("there is no memory that the sheet could lie in")]
+    #[error("no memory could be allocated for the sheet")]
     Memory(#[source] std::io::Error),
 }
 
 impl Sheet<'_> {
     /// As a PDF file. It holds the words: it is wiped when it is dropped.
-    ///
-    /// # Errors
-    /// [`DrawError`].
     pub fn to_pdf(&self) -> Result<Zeroizing<Vec<u8>>, DrawError> {
-        let mut first = Ink::new();
-        leaf::words(&mut first, self);
-        let mut second = Ink::new();
-        leaf::by_hand(&mut second, self);
+        let mut first = Canvas::new();
+        layout::words(&mut first, self);
+        let mut second = Canvas::new();
+        layout::by_hand(&mut second, self);
         let mut pages = vec![first, second];
         if let Some(file) = self.wrapped {
             let text = file.to_text();
             let lines: Vec<&str> = text.lines().collect();
             pages.push(self.further(
                 pages.len() + 1,
-                &says::wrapped(self.record.context.code),
+                &text::wrapped(self.record.context.code),
                 text.trim_end(),
                 &lines,
             )?);
@@ -57,7 +54,7 @@ impl Sheet<'_> {
             let json = key.to_json().map_err(DrawError::Key)?;
             pages.push(self.further(
                 pages.len() + 1,
-                &says::bare(),
+                &text::bare(),
                 json.expose(),
                 &key_lines(json.expose()),
             )?);
@@ -65,10 +62,10 @@ impl Sheet<'_> {
         Ok(file(&pages))
     }
 
-    fn further(&self, number: usize, page: &Page, whole: &str, lines: &[&str]) -> Result<Ink, DrawError> {
+    fn further(&self, number: usize, page: &Page, whole: &str, lines: &[&str]) -> Result<Canvas, DrawError> {
         let matrix = Matrix::of(whole).ok_or(DrawError::TooLong(page.title))?;
-        let mut ink = Ink::new();
-        leaf::further(&mut ink, self, number, page, &Load { matrix: &matrix, lines });
+        let mut ink = Canvas::new();
+        layout::further(&mut ink, self, number, page, &PageContent { matrix: &matrix, lines });
         Ok(ink)
     }
 }
@@ -78,7 +75,7 @@ pub fn key_lines(json: &str) -> Vec<&str> {
     json.split_inclusive(',').collect()
 }
 
-fn file(pages: &[Ink]) -> Zeroizing<Vec<u8>> {
+fn file(pages: &[Canvas]) -> Zeroizing<Vec<u8>> {
     let mut next = 1;
     let mut new = || {
         let id = Ref::new(next);
@@ -88,10 +85,10 @@ fn file(pages: &[Ink]) -> Zeroizing<Vec<u8>> {
     let mut pdf = Pdf::with_capacity(BYTES);
     let (catalog, tree, info) = (new(), new(), new());
     pdf.catalog(catalog).pages(tree).lang(TextStr("en"));
-    pdf.document_info(info).title(TextStr(says::TITLE)).producer(TextStr("Holdfast"));
-    let fonts = Face::ALL.map(|face| (face, new()));
-    for (face, id) in fonts {
-        font(&mut pdf, id, [new(), new()], face.metrics());
+    pdf.document_info(info).title(TextStr(text::TITLE)).producer(TextStr("Holdfast"));
+    let fonts = Font::ALL.map(|font| (font, new()));
+    for (font, id) in fonts {
+        write_font(&mut pdf, id, [new(), new()], font.metrics());
     }
     let leaves: Vec<(Ref, Ref)> = pages.iter().map(|_| (new(), new())).collect();
     let count = i32::try_from(pages.len()).unwrap_or(i32::MAX);
@@ -101,8 +98,8 @@ fn file(pages: &[Ink]) -> Zeroizing<Vec<u8>> {
         page.parent(tree).media_box(Rect::new(0.0, 0.0, WIDTH, HEIGHT)).contents(content);
         let mut resources = page.resources();
         let mut named = resources.fonts();
-        for (face, id) in fonts {
-            named.pair(Name(face.key().as_bytes()), id);
+        for (font, id) in fonts {
+            named.pair(Name(font.key().as_bytes()), id);
         }
         named.finish();
         resources.finish();
@@ -113,7 +110,7 @@ fn file(pages: &[Ink]) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(pdf.finish())
 }
 
-fn font(pdf: &mut Pdf, id: Ref, [descriptor, file]: [Ref; 2], metrics: &Metrics) {
+fn write_font(pdf: &mut Pdf, id: Ref, [descriptor, file]: [Ref; 2], metrics: &Metrics) {
     let name = Name(metrics.name.as_bytes());
     let mut font = pdf.indirect(id).dict();
     font.pair(Name(b"Type"), Name(b"Font"));

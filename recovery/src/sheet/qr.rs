@@ -1,4 +1,4 @@
-//! QR codes: a text as dark and light squares.
+//! QR codes as rows of dark and light modules.
 
 use std::ops::Range;
 

@@ -1,5 +1,7 @@
-//! The drill of somebody who has the printed sheet and nothing of ours: every command is taken from the sheet's text and typed
-//! on a fresh machine, which has no program but those that the sheet has installed. The guests' files come back, equal by hash.
+//! Restore drill with the printed sheet and stock tools only.
+//!
+//! Every command is taken from the text of the sheet and typed on a fresh machine, which has no program but those that
+//! the sheet installs. The files of the guests come back, equal by hash.
 //!
 //! `age`, `jq` and `bash` are Debian's own. The backup server's client is a stand-in that takes what the genuine one was
 //! recorded to take, and `apt-get`, `wget` and `tee` are stand-ins that write below a folder: nothing here reaches a network.
@@ -14,7 +16,7 @@ use holdfast_recovery::sheet::{Naming, Sheet};
 use holdfast_seal::backup_key::BackupKey;
 use sha2::{Digest as _, Sha256};
 
-use crate::fixture::{code, escrow, guests, key, off_site};
+use crate::fixtures::{code, escrow, guests, key, off_site};
 use crate::terminal::typed_by;
 
 const CLIENT: &str = include_str!("drill/backup-client.sh");
@@ -36,14 +38,14 @@ struct Printed {
 }
 
 /// A folder with a backup server, a backup disk, and a fresh machine in it.
-struct Place(tempfile::TempDir);
+struct Position(tempfile::TempDir);
 
-impl Place {
+impl Position {
     fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
+        let position = Self(tempfile::tempdir().unwrap());
         for folder in ["machine/bin", "machine/packages", "machine/root", "server", "disk/.holdfast", "made"]
         {
-            fs::create_dir_all(place.at(folder)).unwrap();
+            fs::create_dir_all(position.at(folder)).unwrap();
         }
         for (name, text) in [
             ("address", "backup.example:8007"),
@@ -51,27 +53,27 @@ impl Place {
             ("secret", SECRET),
             ("fingerprint", &vec!["86"; 32].join(":")),
         ] {
-            fs::write(place.at("server").join(name), text).unwrap();
+            fs::write(position.at("server").join(name), text).unwrap();
         }
         for vmid in [20_001, 19_000, 20_002] {
-            place.back_up(vmid, "2026-11-20T02:30:00Z", "an older state");
-            place.back_up(vmid, "2026-11-21T02:30:00Z", "");
+            position.back_up(vmid, "2026-11-20T02:30:00Z", "an older state");
+            position.back_up(vmid, "2026-11-21T02:30:00Z", "");
         }
-        let machine = place.at("machine");
+        let machine = position.at("machine");
         let script = |name: &str, text: String| {
             fs::write(machine.join(name), text).unwrap();
             fs::set_permissions(machine.join(name), fs::Permissions::from_mode(0o755)).unwrap();
         };
         script(
             "packages/proxmox-backup-client",
-            CLIENT.replace("@SERVER@", place.at("server").to_str().unwrap()),
+            CLIENT.replace("@SERVER@", position.at("server").to_str().unwrap()),
         );
         script("bin/apt-get", MACHINE.replace("@MACHINE@", machine.to_str().unwrap()));
         symlink("apt-get", machine.join("bin/tee")).unwrap();
         for program in ["bash", "shred"] {
             symlink(Path::new("/usr/bin").join(program), machine.join("bin").join(program)).unwrap();
         }
-        place
+        position
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -224,16 +226,16 @@ fn hashes(folder: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_sheet_alone_brings_the_guests_files_back_without_any_program_of_ours() {
-    let place = Place::new();
+fn the_printed_steps_restore_guest_files_with_stock_tools() {
+    let position = Position::new();
     let (text, wrapped) = sheet();
     let steps = steps(&text);
     let (file, folder) = file_to_get(&steps);
-    fs::write(place.at("disk/.holdfast/escrow-2.age"), wrapped).unwrap();
+    fs::write(position.at("disk/.holdfast/escrow-2.age"), wrapped).unwrap();
     // What the sheet names is what lies on a backup disk.
-    fs::copy(place.at("disk").join(folder).join(&file), place.at("machine/root").join(&file)).unwrap();
-    let shown = place.typed(&lines(&steps), &words(&text));
-    let root = place.at("machine/root");
+    fs::copy(position.at("disk").join(folder).join(&file), position.at("machine/root").join(&file)).unwrap();
+    let shown = position.typed(&lines(&steps), &words(&text));
+    let root = position.at("machine/root");
     assert!(shown.contains("ct/20001/2026-11-21T02:30:00Z"), "{shown}");
     assert!(shown.contains(key(0).fingerprint().as_str()), "the fingerprint is shown: {shown}");
     for vmid in [20_001, 19_000, 20_002] {

@@ -1,5 +1,4 @@
-//! What a hub could serve instead of the file that it was given; and stock `age` and `jq`, with which a customer gets the
-//! key without Holdfast.
+//! Tests of escrow files: substituted files, and stock `age` and `jq`.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use base64::Engine as _;
@@ -7,11 +6,11 @@ use base64::engine::general_purpose::STANDARD;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::HostEpoch;
 use holdfast_recovery::escrow::{
-    CodeNumber, Escrow, EscrowFile, FILE_BYTES_MAX, OpenError, Record, Wanted, WrapError,
+    CodeNumber, Escrow, EscrowFile, Expected, FILE_BYTES_MAX, OpenError, Record, WrapError,
 };
 use holdfast_seal::backup_key::BackupKey;
 
-use crate::fixture::{KEYS, code, context, escrow, key, passphrase};
+use crate::fixtures::{KEYS, code, context, escrow, key, passphrase};
 use crate::terminal::at_terminal;
 
 /// A file as text, of bytes that nobody judged.
@@ -28,12 +27,12 @@ fn bytes_of(file: &EscrowFile) -> Vec<u8> {
     STANDARD.decode(lines.concat()).unwrap()
 }
 
-fn unread(bytes: &[u8]) -> ErrorCode {
+fn parse_error(bytes: &[u8]) -> ErrorCode {
     EscrowFile::parse(armoured(bytes).as_bytes()).unwrap_err().code()
 }
 
 /// The second line of the header with another work factor.
-fn asking(bytes: &[u8], factor: &str) -> Vec<u8> {
+fn with_work_factor(bytes: &[u8], factor: &str) -> Vec<u8> {
     let end = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(1).unwrap().0;
     let line = std::str::from_utf8(&bytes[..end]).unwrap();
     let (before, _) = line.rsplit_once(' ').unwrap();
@@ -41,23 +40,23 @@ fn asking(bytes: &[u8], factor: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_wrapped_opens_with_its_code_and_no_other() {
+fn a_file_opens_with_its_own_code_only() {
     let file = escrow().wrap(&code("abacus")).unwrap();
     assert!(file.to_text().len() < 1500, "{} bytes", file.to_text().len());
     let again = EscrowFile::parse(file.to_text().as_bytes()).unwrap();
     assert!(again == file);
-    for wanted in [Wanted::WhateverItIs, Wanted::Exactly(&escrow().record())] {
+    for wanted in [Expected::Any, Expected::Exactly(&escrow().record())] {
         let opened = again.open(&code("abacus"), wanted).unwrap();
         assert_eq!(opened.context(), &context());
         assert_eq!(opened.key().to_json().unwrap().expose(), key(0).to_json().unwrap().expose());
     }
-    let error = again.open(&code("abdomen"), Wanted::WhateverItIs).unwrap_err();
+    let error = again.open(&code("abdomen"), Expected::Any).unwrap_err();
     assert_eq!(error.code(), ErrorCode::EscrowCode);
     assert!(!format!("{:?}", escrow()).contains("1mvQQrO1"), "no log shows the key");
 }
 
 #[test]
-fn another_file_under_the_same_code_is_told_for_what_it_is() {
+fn a_file_with_another_context_is_refused_by_field() {
     let file = escrow().wrap(&code("abacus")).unwrap();
     let is = escrow().record();
     let of = |change: fn(&mut Record)| {
@@ -78,56 +77,56 @@ fn another_file_under_the_same_code_is_told_for_what_it_is() {
         ),
         (of(|record| record.fingerprint = key(1).fingerprint().clone()), "has the fingerprint 52:28:ea"),
     ];
-    assert!(file.open(&code("abacus"), Wanted::Exactly(&is)).is_ok());
+    assert!(file.open(&code("abacus"), Expected::Exactly(&is)).is_ok());
     // Whatever sheet it is of, by its key alone.
-    assert!(file.open(&code("abacus"), Wanted::Key(&is.fingerprint)).is_ok());
-    let error = file.open(&code("abacus"), Wanted::Key(key(1).fingerprint())).unwrap_err();
+    assert!(file.open(&code("abacus"), Expected::Key(&is.fingerprint)).is_ok());
+    let error = file.open(&code("abacus"), Expected::Key(key(1).fingerprint())).unwrap_err();
     assert!(matches!(error, OpenError::OtherKey { .. }), "{error}");
     for (wanted, says) in cases {
-        let error = file.open(&code("abacus"), Wanted::Exactly(&wanted)).unwrap_err();
+        let error = file.open(&code("abacus"), Expected::Exactly(&wanted)).unwrap_err();
         assert_eq!(error.code(), ErrorCode::EscrowOther);
         assert!(error.to_string().contains(says), "{error}");
     }
 }
 
 #[test]
-fn too_little_or_too_much_work_is_refused_before_any_is_done() {
+fn work_factors_out_of_bounds_are_refused_before_deriving() {
     let good = bytes_of(&escrow().wrap(&code("abacus")).unwrap());
     for factor in ["0", "1", "10", "15", "21", "22", "63", "64", "255"] {
-        let error = EscrowFile::parse(armoured(&asking(&good, factor)).as_bytes()).unwrap_err();
+        let error = EscrowFile::parse(armoured(&with_work_factor(&good, factor)).as_bytes()).unwrap_err();
         assert!(matches!(error, OpenError::Work(read) if read.to_string() == factor), "{factor}: {error}");
     }
     for factor in ["", "256", "99999999999999999999", "-1", "016", "16 16", "sixteen", "1e1"] {
-        assert_eq!(unread(&asking(&good, factor)), ErrorCode::EscrowBroken, "{factor}");
+        assert_eq!(parse_error(&with_work_factor(&good, factor)), ErrorCode::EscrowBroken, "{factor}");
     }
     for factor in ["16", "20"] {
-        assert!(EscrowFile::parse(armoured(&asking(&good, factor)).as_bytes()).is_ok(), "{factor}");
+        assert!(EscrowFile::parse(armoured(&with_work_factor(&good, factor)).as_bytes()).is_ok(), "{factor}");
     }
 }
 
 #[test]
-fn what_is_no_escrow_file_is_refused_unopened() {
+fn other_files_are_refused_before_opening() {
     let good = bytes_of(&escrow().wrap(&code("abacus")).unwrap());
     let header = good.windows(5).position(|five| five == b"\n--- ").unwrap();
     for cut in 0..=header {
-        assert_eq!(unread(&good[..cut]), ErrorCode::EscrowBroken, "cut at {cut}");
+        assert_eq!(parse_error(&good[..cut]), ErrorCode::EscrowBroken, "cut at {cut}");
     }
     let second = [&good[..=header], &good["age-encryption.org/v1\n".len()..]].concat();
-    assert_eq!(unread(&second), ErrorCode::EscrowBroken, "two readers");
+    assert_eq!(parse_error(&second), ErrorCode::EscrowBroken, "two readers");
     for text in [
         "age-encryption.org/v1\n-> X25519 AAAA\nAAAA\n--- AAAA\nxxxx",
         "age-encryption.org/v2\n-> scrypt AAAA 16\nAAAA\n--- AAAA\nxxxx",
         "age-encryption.org/v1\n-> scrypt\nAAAA\n--- AAAA\nxxxx",
         "",
     ] {
-        assert_eq!(unread(text.as_bytes()), ErrorCode::EscrowBroken, "{text}");
+        assert_eq!(parse_error(text.as_bytes()), ErrorCode::EscrowBroken, "{text}");
     }
     for text in [&b"\xff\xfe"[..], b"{}", b"-----BEGIN AGE ENCRYPTED FILE-----", &good] {
         assert_eq!(EscrowFile::parse(text).unwrap_err().code(), ErrorCode::EscrowBroken);
     }
     // The second would be within the bound in one line, and is not in lines of 64.
     for huge in [vec![0; FILE_BYTES_MAX], [&good[..], &vec![0; 3000 - good.len()]].concat()] {
-        assert_eq!(unread(&huge), ErrorCode::Size);
+        assert_eq!(parse_error(&huge), ErrorCode::Size);
     }
 }
 
@@ -141,7 +140,7 @@ fn a_file_that_was_cut_or_changed_does_not_open() {
         changed[at] ^= 1;
         for bytes in [&changed[..], &good[..at]] {
             if let Ok(file) = EscrowFile::parse(armoured(bytes).as_bytes()) {
-                let code = file.open(&code("abacus"), Wanted::WhateverItIs).unwrap_err().code();
+                let code = file.open(&code("abacus"), Expected::Any).unwrap_err().code();
                 assert!(matches!(code, ErrorCode::EscrowBroken | ErrorCode::EscrowCode), "{at}: {code}");
             }
             refused += 1;
@@ -181,7 +180,7 @@ fn stock_rage_gives_the_same_key() {
 }
 
 #[test]
-fn what_stock_age_wrapped_by_hand_opens() {
+fn a_file_made_by_stock_age_opens() {
     let folder = tempfile::tempdir().unwrap();
     let code = code("abdomen");
     std::fs::write(folder.path().join("plain.json"), serde_json::to_vec(&escrow()).unwrap()).unwrap();
@@ -192,12 +191,12 @@ fn what_stock_age_wrapped_by_hand_opens() {
     ];
     at_terminal(folder.path(), "age -p -a -o escrow.age plain.json", &answers);
     let file = EscrowFile::parse(&std::fs::read(folder.path().join("escrow.age")).unwrap()).unwrap();
-    let opened = file.open(&code, Wanted::Exactly(&escrow().record())).unwrap();
+    let opened = file.open(&code, Expected::Exactly(&escrow().record())).unwrap();
     assert_eq!(opened.key().fingerprint(), key(0).fingerprint());
 }
 
 #[test]
-fn what_is_inside_is_read_strictly_and_held_to_its_key() {
+fn the_content_is_parsed_strictly_and_checked_against_its_key() {
     let good = serde_json::to_value(escrow()).unwrap();
     let with = |pointer: &str, value: serde_json::Value| {
         let mut changed = good.clone();
@@ -217,7 +216,7 @@ fn what_is_inside_is_read_strictly_and_held_to_its_key() {
             Err(error) => assert_eq!(error.code(), expected, "{content}"),
             // A key that is not its fingerprint's is found by reckoning alone, when it is opened.
             Ok(escrow) => match escrow.wrap(&code("abacus")).unwrap_err() {
-                WrapError::Unproved(error) => assert_eq!(error.code(), expected, "{content}"),
+                WrapError::NotReadable(error) => assert_eq!(error.code(), expected, "{content}"),
                 error => panic!("{error}"),
             },
         }

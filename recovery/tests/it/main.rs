@@ -1,4 +1,4 @@
-//! Integration tests of the recovery code, the escrow file and the printed sheet.
+//! Integration tests of recovery codes, escrow files and the printed sheet.
 
 #[expect(
     clippy::unwrap_used,
@@ -13,7 +13,7 @@ mod escrow;
     clippy::indexing_slicing,
     reason = "a test fails by panicking, in its helpers too"
 )]
-mod fixture;
+mod fixtures;
 mod sheet;
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #[path = "../../../tests/support/terminal.rs"]

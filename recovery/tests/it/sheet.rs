@@ -1,5 +1,6 @@
-//! The printed sheet, read back by stock programs: `pdftotext` its text, `pdftoppm` and `zbarimg` its QR codes; and its
-//! commands, typed as they are printed.
+//! Tests of the printed sheet, read back by stock programs.
+//!
+//! `pdftotext` reads its text, `pdftoppm` and `zbarimg` its QR codes; its commands are typed as printed.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -10,12 +11,12 @@ use holdfast_protocol::escrow::by_hand::{self, GuestNumbers, OffSite, Step};
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::storage::Medium;
 use holdfast_recovery::RecoveryCode;
-use holdfast_recovery::escrow::{EscrowFile, Wanted};
-use holdfast_recovery::sheet::{Naming, Sheet, says};
+use holdfast_recovery::escrow::{EscrowFile, Expected};
+use holdfast_recovery::sheet::{Naming, Sheet, text};
 use holdfast_recovery::word::WORD_LETTERS_MAX;
 use holdfast_seal::backup_key::BackupKey;
 
-use crate::fixture::{code, context, escrow, guests, key, off_site, passphrase};
+use crate::fixtures::{code, context, escrow, guests, key, off_site, passphrase};
 use crate::terminal::at_terminal;
 
 /// Runs a program of Debian in a folder and gives what it printed.
@@ -85,18 +86,18 @@ fn by_hand() -> Vec<Step> {
 }
 
 fn sentences() -> Vec<String> {
-    let steps = [says::steps_with(context().code), by_hand()].concat();
+    let steps = [text::steps_with(context().code), by_hand()].concat();
     let mut all: Vec<String> =
         steps.into_iter().flat_map(|step| [vec![step.says], step.commands].concat()).collect();
     all.extend(
-        [says::TITLE, says::SUBTITLE, says::PURPOSE, says::TICK, says::ELEVENTH, says::FINGERPRINT]
+        [text::TITLE, text::SUBTITLE, text::PURPOSE, text::TICK, text::ELEVENTH, text::FINGERPRINT]
             .map(str::to_owned),
     );
     all.extend(
-        [says::WITH, says::WITHOUT, says::WITHOUT_SHORT, says::WARNING, says::WARNING_MORE]
+        [text::WITH, text::WITHOUT, text::WITHOUT_SHORT, text::WARNING, text::WARNING_MORE]
             .map(str::to_owned),
     );
-    all.extend([says::PLACE, says::LATER].map(str::to_owned));
+    all.extend([text::BACKUP_LOCATION, text::YEARLY].map(str::to_owned));
     all.extend(off_site().facts().into_iter().map(|(name, value)| format!("{name} {value}")));
     all
 }
@@ -131,12 +132,12 @@ fn everything_on_the_first_two_pages_is_read_back() {
 }
 
 #[test]
-fn a_person_who_copies_the_page_across_its_columns_is_understood() {
+fn words_copied_across_the_columns_are_read_in_order() {
     let printed = print(Naming::Named, Pages::Two);
     let laid_out = run(printed.folder.path(), "pdftotext", &["-layout", "sheet.pdf", "-"]);
-    let begin = laid_out.find(says::TICK).unwrap() + says::TICK.len();
-    let grid = &laid_out[begin..laid_out.find(says::WITH).unwrap()];
-    let grid = grid.replace(says::ELEVENTH, "");
+    let begin = laid_out.find(text::TICK).unwrap() + text::TICK.len();
+    let grid = &laid_out[begin..laid_out.find(text::WITH).unwrap()];
+    let grid = grid.replace(text::ELEVENTH, "");
     // The sentence about the eleventh word stands in the grid, and may lie on two lines of it.
     let words: Vec<&str> = printed.code.words().collect();
     let cells = grid.split_whitespace().filter(|cell| words.contains(cell) || cell.parse::<u8>().is_ok());
@@ -146,10 +147,10 @@ fn a_person_who_copies_the_page_across_its_columns_is_understood() {
 }
 
 #[test]
-fn the_text_form_says_the_same() {
+fn the_text_sheet_equals_the_pdf_sheet() {
     let printed = print(Naming::Named, Pages::Four);
     let flat_text = flat(&printed.plain.replace("!!", " ")).replace(':', "");
-    let caveats = [says::WRAPPED_CAVEAT, says::BARE_CAVEAT].map(str::to_owned);
+    let caveats = [text::WRAPPED_CAVEAT, text::BARE_CAVEAT].map(str::to_owned);
     for sentence in sentences().into_iter().chain(caveats) {
         assert!(
             flat_text.contains(&flat(&sentence).replace(':', "")),
@@ -161,13 +162,13 @@ fn the_text_form_says_the_same() {
     assert!(printed.plain.lines().all(|line| line.chars().count() <= 150), "{}", printed.plain);
     assert!(printed.plain.contains(&printed.file.to_text()));
     let begin = printed.plain.find("  [ ] ").unwrap();
-    let end = printed.plain.find(says::ELEVENTH).unwrap();
+    let end = printed.plain.find(text::ELEVENTH).unwrap();
     let read = RecoveryCode::read(&printed.plain[begin..end]).unwrap();
     assert_eq!(passphrase(&read), passphrase(&printed.code));
 }
 
 #[test]
-fn an_anonymous_sheet_names_nobody() {
+fn an_anonymous_sheet_has_no_names() {
     let printed = print(Naming::Anonymous, Pages::Four);
     let pages = ["1", "2", "3", "4"].map(|page| printed.text(page)).concat();
     let all = format!("{pages}{}", printed.plain);
@@ -184,7 +185,7 @@ fn the_printed_commands_give_the_key_from_the_scanned_page() {
     let printed = print(Naming::Named, Pages::Four);
     let folder = printed.folder.path();
     let third = printed.text("3");
-    assert!(flat(&third).contains(says::WRAPPED_CAVEAT), "{third}");
+    assert!(flat(&third).contains(text::WRAPPED_CAVEAT), "{third}");
     assert!(third.contains(printed.file.to_text().trim_end()), "{third}");
     printed.picture("3");
     let scan = third.lines().find(|line| line.starts_with("zbarimg ")).unwrap().to_owned();
@@ -197,7 +198,7 @@ fn the_printed_commands_give_the_key_from_the_scanned_page() {
     let shown = at_terminal(folder, &line, &[("Enter passphrase: ", &passphrase(&printed.code))]);
     let scanned = EscrowFile::parse(&fs::read(folder.join("escrow-2.age")).unwrap()).unwrap();
     assert!(scanned == printed.file);
-    let opened = scanned.open(&printed.code, Wanted::Exactly(&escrow().record())).unwrap();
+    let opened = scanned.open(&printed.code, Expected::Exactly(&escrow().record())).unwrap();
     let taken = BackupKey::parse(&fs::read(folder.join("key.json")).unwrap()).unwrap();
     assert_eq!(taken.to_json().unwrap().expose(), opened.key().to_json().unwrap().expose());
     assert!(shown.contains(key(0).fingerprint().as_str()), "{shown}");
@@ -207,7 +208,7 @@ fn the_printed_commands_give_the_key_from_the_scanned_page() {
 fn the_paper_key_is_read_back_by_eye_and_by_camera() {
     let printed = print(Naming::Named, Pages::Four);
     let text = printed.text("4");
-    assert!(flat(&text).contains(says::BARE_CAVEAT), "{text}");
+    assert!(flat(&text).contains(text::BARE_CAVEAT), "{text}");
     let (begin, end) = (text.find('{').unwrap(), text.rfind('}').unwrap());
     let by_eye = BackupKey::parse(&text.as_bytes()[begin..=end]).unwrap();
     printed.picture("4");

@@ -1,16 +1,16 @@
-//! What a person at a keyboard does to a code: every single wrong word and every swap is told; what is harmless is forgiven.
+//! Tests of typing errors: detected or accepted, exhaustively.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
 
 use holdfast_recovery::checksum::{DRAWN, PLACES};
 use holdfast_recovery::code::ReadError;
-use holdfast_recovery::meant::Repair;
-use holdfast_recovery::typed::TypingError;
+use holdfast_recovery::parse::TypingError;
+use holdfast_recovery::suggest::Repair;
 use holdfast_recovery::word::{WORDS, Word};
 use holdfast_recovery::{Locked, RecoveryCode};
 
-use crate::fixture::escrow;
+use crate::fixtures::escrow;
 
 const CODES: usize = 1000;
 
@@ -55,7 +55,7 @@ fn repairs(words: &[&str]) -> Vec<Repair> {
 }
 
 #[test]
-fn any_two_words_in_each_others_place_are_told_and_named() {
+fn any_two_swapped_words_are_detected_and_named() {
     let mut numbers = Numbers(1);
     for _ in 0..CODES {
         let code = words(&numbers.code());
@@ -72,8 +72,8 @@ fn any_two_words_in_each_others_place_are_told_and_named() {
                     continue;
                 }
                 let named = repairs(&typed).iter().any(|repair| match repair {
-                    Repair::Swapped(a, b) => (a.number(), b.number()) == (one + 1, other + 1),
-                    Repair::Instead(..) => false,
+                    Repair::Swap(a, b) => (a.number(), b.number()) == (one + 1, other + 1),
+                    Repair::Replace(..) => false,
                 });
                 assert!(named, "{} and {}", one + 1, other + 1);
             }
@@ -82,7 +82,7 @@ fn any_two_words_in_each_others_place_are_told_and_named() {
 }
 
 #[test]
-fn any_single_wrong_word_is_told() {
+fn any_single_wrong_word_is_detected() {
     let mut numbers = Numbers(2);
     for _ in 0..CODES {
         let code = words(&numbers.code());
@@ -99,7 +99,7 @@ fn any_single_wrong_word_is_told() {
 }
 
 #[test]
-fn each_word_of_the_list_is_told_in_each_place_but_the_right_one() {
+fn every_wrong_word_is_detected_at_every_position() {
     let code = words(&Numbers(3).code());
     for at in 0..PLACES {
         let mut taken = 0;
@@ -113,7 +113,7 @@ fn each_word_of_the_list_is_told_in_each_place_but_the_right_one() {
 }
 
 #[test]
-fn a_word_read_as_its_neighbour_is_guessed() {
+fn a_misread_word_is_suggested() {
     let mut numbers = Numbers(4);
     let mut guessed = 0;
     for _ in 0..CODES {
@@ -130,8 +130,8 @@ fn a_word_read_as_its_neighbour_is_guessed() {
         let mut typed = code.clone();
         typed[at] = near;
         let right = repairs(&typed).iter().any(|repair| match repair {
-            Repair::Instead(place, word) => (place.number(), word.as_str()) == (at + 1, code[at]),
-            Repair::Swapped(..) => false,
+            Repair::Replace(position, word) => (position.number(), word.as_str()) == (at + 1, code[at]),
+            Repair::Swap(..) => false,
         });
         assert!(right, "{near} for {}", code[at]);
         guessed += 1;
@@ -141,7 +141,7 @@ fn a_word_read_as_its_neighbour_is_guessed() {
 
 /// The sheet promises that a wrong word is told by its place; with one that is in the list only the file or the code can.
 #[test]
-fn one_wrong_word_of_the_list_is_named_by_its_place() {
+fn one_wrong_listed_word_is_named_by_position() {
     let mut numbers = Numbers(8);
     let code = numbers.code();
     let file = escrow().wrap(&code).unwrap();
@@ -152,17 +152,17 @@ fn one_wrong_word_of_the_list_is_named_by_its_place() {
             typed[at] = numbers.word().as_str();
         }
         let TypingError::Mismatch(mismatch) = refusal(&typed) else { panic!("it is told") };
-        assert_eq!(file.wrong_place(&mismatch).unwrap().number(), at + 1);
-        assert_eq!(code.wrong_place(&mismatch).unwrap().number(), at + 1);
+        assert_eq!(file.wrong_position(&mismatch).unwrap().number(), at + 1);
+        assert_eq!(code.wrong_position(&mismatch).unwrap().number(), at + 1);
     }
     let mut typed = right.clone();
     typed.swap(2, 7);
     let TypingError::Mismatch(two) = refusal(&typed) else { panic!("it is told") };
-    assert!(file.wrong_place(&two).is_none() && code.wrong_place(&two).is_none(), "two are wrong");
+    assert!(file.wrong_position(&two).is_none() && code.wrong_position(&two).is_none(), "two are wrong");
 }
 
 #[test]
-fn what_is_harmless_is_forgiven() {
+fn harmless_differences_are_accepted() {
     let mut numbers = Numbers(5);
     for _ in 0..CODES {
         let code = words(&numbers.code());
@@ -207,7 +207,7 @@ fn a_word_with_a_dash_is_read_with_and_without() {
 }
 
 #[test]
-fn a_word_that_is_none_is_named_by_its_place_with_what_was_meant() {
+fn an_unknown_word_is_named_by_position_with_suggestions() {
     let mut code = words(&Numbers(6).code());
     code[3] = "abakus";
     code[8] = "zyoology";
@@ -215,9 +215,9 @@ fn a_word_that_is_none_is_named_by_its_place_with_what_was_meant() {
     assert_eq!(error.to_string(), "words 4 and 9 are not in the list of words: type them as on the sheet");
     assert!(!format!("{error:?} {error}").contains("abacus"), "no log shows it");
     let TypingError::Unknown(slips) = error else { panic!("{error}") };
-    let meant: Vec<(usize, Option<&str>)> =
-        slips.iter().map(|slip| (slip.place.number(), slip.meant().next())).collect();
-    assert_eq!(meant, [(4, Some("abacus")), (9, Some("zoology"))]);
+    let suggestions: Vec<(usize, Option<&str>)> =
+        slips.iter().map(|slip| (slip.position.number(), slip.suggestions().next())).collect();
+    assert_eq!(suggestions, [(4, Some("abacus")), (9, Some("zoology"))]);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn too_few_too_many_and_far_too_many_are_counted() {
 }
 
 #[test]
-fn codes_are_drawn_anew_from_the_whole_list() {
+fn codes_are_drawn_from_the_whole_list() {
     let made: Vec<RecoveryCode> = (0..100).map(|_| RecoveryCode::generate().unwrap()).collect();
     let drawn: BTreeSet<&str> = made.iter().flat_map(|code| code.words().take(DRAWN)).collect();
     // Of 1,000 draws from 7,776 some 62 come twice; 200 would be eighteen standard deviations off.

@@ -53,6 +53,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Stage {
     options: Options,
+    home: Place,
     place: Place,
     // Dropped in this order: the agent says farewell to a hub that still listens.
     agent: Option<Running>,
@@ -76,6 +77,7 @@ impl Stage {
         }
         Ok(Self {
             options,
+            home: Place::default(),
             place: Place::default(),
             agent: None,
             hub: None,
@@ -84,6 +86,11 @@ impl Stage {
             hub_url: String::new(),
             _turn: turn,
         })
+    }
+
+    /// Puts the box, its simulator too, into a network namespace that the caller made. Before anything is started.
+    pub fn stand_in(&mut self, namespace: PathBuf) {
+        self.home.namespace = Some(namespace);
     }
 
     /// Where guests live in this stage.

@@ -68,7 +68,10 @@ impl InProcess {
         assert!(count < self.patience, "{WITHOUT_END}: {} {}", request.method, request.path);
         if changes {
             let path = request.path.clone();
-            self.log.effect(Effect { at: self.timeline.passed(), step, call: request.call, path, status });
+            let archive =
+                params.iter().find(|(key, _)| *key == "ostemplate").map(|(_, value)| (*value).to_owned());
+            let at = self.timeline.passed();
+            self.log.effect(Effect { at, step, call: request.call, path, status, archive });
             self.pass(Side::After).await;
         }
         tokio::time::sleep(ONE_WAY).await;

@@ -25,7 +25,7 @@
 //! | [`invariant`] | what must hold |
 //! | [`matrix`] | all cases, and the table |
 //! | [`power`] | a disk that forgets what was not synced, and stories that lose their power |
-//! | `planted` | with the feature of that name: bugs that must be found |
+//! | [`planted`], [`outside`] | bugs that must be found: within the agent, and around it |
 //! | [`schedule`] | a whole agent, and a seed that chooses what goes wrong |
 //! | [`pen`], [`mailbox`] | operators who sign, and what the hub passes on in a story |
 //! | [`line`] | a hub at the end of a line of bytes |
@@ -56,6 +56,7 @@ pub mod log;
 pub mod mailbox;
 pub mod matrix;
 pub mod nights;
+pub mod outside;
 pub mod pen;
 pub mod planted;
 pub mod points;

@@ -20,6 +20,8 @@ pub struct Effect {
     pub path: String,
     /// What was answered.
     pub status: u16,
+    /// The archive that it restores.
+    pub archive: Option<String>,
 }
 
 /// A task of the simulator.

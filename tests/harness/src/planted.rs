@@ -15,6 +15,7 @@ use crate::ground::{Ground, Template};
 use crate::hostile;
 use crate::matrix::case::{Case, HOWS, Outcome, TASK_ENDS, run};
 use crate::nights;
+use crate::outside::{self, Outside};
 use crate::power::{files, suite};
 use crate::schedule::plot::{self, Plot};
 use crate::schedule::run_script;
@@ -26,11 +27,53 @@ pub const SEEDS_MAX: u64 = 20;
 /// So many stolen hubs are tried; each takes seconds.
 const THIEVES_MAX: u64 = 4;
 
+/// A bug, and where it is planted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Plant {
+    /// Within the agent.
+    Inside(Bug),
+    /// Around it, in the harness's wrappers.
+    Around(Outside),
+}
+
+impl Plant {
+    /// Every one.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let inside = Bug::ALL.iter().map(|bug| Self::Inside(*bug));
+        inside.chain(Outside::ALL.map(Self::Around))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Inside(bug) => bug.name(),
+            Self::Around(bug) => bug.name(),
+        }
+    }
+
+    /// What it does.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Inside(bug) => bug.text(),
+            Self::Around(bug) => bug.text(),
+        }
+    }
+
+    const fn hunt(self) -> Hunt {
+        match self {
+            Self::Inside(bug) => hunt(bug),
+            Self::Around(Outside::ForgetStandstill | Outside::SettlePoints) => Hunt::Stolen(3),
+        }
+    }
+}
+
 /// Where a bug was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Find {
     /// The bug.
-    pub bug: Bug,
+    pub bug: Plant,
     /// The case or the seed.
     pub at: String,
     /// After how many cases.
@@ -43,9 +86,14 @@ pub struct Find {
 struct Planted;
 
 impl Planted {
-    fn bug(bug: Bug) -> Self {
-        plant(Some(bug));
-        held_files::fault::plant(disk_fault(bug));
+    fn bug(bug: Plant) -> Self {
+        match bug {
+            Plant::Inside(bug) => {
+                plant(Some(bug));
+                held_files::fault::plant(disk_fault(bug));
+            }
+            Plant::Around(bug) => outside::plant(Some(bug)),
+        }
         Self
     }
 }
@@ -54,16 +102,14 @@ impl Drop for Planted {
     fn drop(&mut self) {
         plant(None);
         held_files::fault::plant(None);
+        outside::plant(None);
     }
 }
 
 /// The bugs that are careless writes of small files.
 fn disk_fault(bug: Bug) -> Option<Fault> {
-    match bug {
-        Bug::FileNotSynced => Some(Fault::FileNotSynced),
-        Bug::FolderNotSynced => Some(Fault::FolderNotSynced),
-        _ => None,
-    }
+    let both = [(Bug::FileNotSynced, Fault::FileNotSynced), (Bug::FolderNotSynced, Fault::FolderNotSynced)];
+    both.into_iter().find_map(|(planted, fault)| (planted == bug).then_some(fault))
 }
 
 /// How a story goes undisturbed and without bugs.
@@ -138,8 +184,8 @@ const fn hunt(bug: Bug) -> Hunt {
 
 /// Looks for a bug until it is found.
 #[must_use]
-pub fn find(bug: Bug) -> Option<Find> {
-    match hunt(bug) {
+pub fn find(bug: Plant) -> Option<Find> {
+    match bug.hunt() {
         Hunt::Matrix(family, stories) => in_the_matrix(bug, family, stories),
         Hunt::Plot(plot) => in_a_plot(bug, plot),
         Hunt::Stolen(days) => by_a_thief(bug, days),
@@ -148,7 +194,7 @@ pub fn find(bug: Bug) -> Option<Find> {
     }
 }
 
-fn in_the_matrix(bug: Bug, family: Family, names: &[&str]) -> Option<Find> {
+fn in_the_matrix(bug: Plant, family: Family, names: &[&str]) -> Option<Find> {
     let stories: Vec<_> = story::all().into_iter().filter(|story| names.contains(&story.name)).collect();
     assert_eq!(stories.len(), names.len(), "there is no story of that name");
     // Grounds and references are made by an agent without bugs.
@@ -169,7 +215,7 @@ fn in_the_matrix(bug: Bug, family: Family, names: &[&str]) -> Option<Find> {
     None
 }
 
-fn in_a_plot(bug: Bug, plot: Plot) -> Option<Find> {
+fn in_a_plot(bug: Plant, plot: Plot) -> Option<Find> {
     for ground in (1..=SEEDS_MAX).map(|seed| (plot.script)(seed).ground) {
         drop(Template::of(ground));
     }
@@ -182,7 +228,7 @@ fn in_a_plot(bug: Bug, plot: Plot) -> Option<Find> {
     })
 }
 
-fn by_a_thief(bug: Bug, days: u64) -> Option<Find> {
+fn by_a_thief(bug: Plant, days: u64) -> Option<Find> {
     drop(Template::of(Ground::TwoGuests));
     let _planted = Planted::bug(bug);
     (1..=THIEVES_MAX).find_map(|seed| {
@@ -194,14 +240,14 @@ fn by_a_thief(bug: Bug, days: u64) -> Option<Find> {
     })
 }
 
-fn in_the_nights(bug: Bug) -> Option<Find> {
+fn in_the_nights(bug: Plant) -> Option<Find> {
     drop(Template::of(Ground::GuestRuns));
     let _planted = Planted::bug(bug);
     let what = nights::run().into_iter().next()?;
     Some(Find { bug, at: "nights of backups".to_owned(), cases: 1, what })
 }
 
-fn in_files(bug: Bug) -> Option<Find> {
+fn in_files(bug: Plant) -> Option<Find> {
     let _planted = Planted::bug(bug);
     let what = files::run().into_iter().next()?;
     Some(Find { bug, at: "small files that lose their power".to_owned(), cases: 1, what })

@@ -34,6 +34,8 @@ pub enum Windows {
     Nobody,
     /// What they should.
     Play,
+    /// They stop their programs, and start them no sooner than their own bound says.
+    Slow,
     /// They stop their programs and start them again by their own bound, and never say the latter: killed meanwhile, with
     /// only their timer left.
     NeverRelease,
@@ -142,6 +144,23 @@ pub async fn play(world: &World, store: &Store, conductor: &Conductor, windows: 
     }
 }
 
+/// One look at one window, and whether nothing more is to be done about it.
+pub async fn is_settled(
+    world: &World,
+    store: &Store,
+    conductor: &Conductor,
+    (windows, window): (Windows, OperationId),
+) -> bool {
+    world.windows.keep_bounds(world.timeline.passed());
+    turn(world, store, conductor, (windows, window)).await;
+    let over = match store.look_at_window(window).await.unwrap() {
+        Some(look) => look.view(&Clock::boot_moment(&world.timeline)).phase.is_over(),
+        None => true,
+    };
+    // What stood still is over when its controller said that all runs again.
+    world.windows.is_done(window) || (over && world.windows.of(window).is_none())
+}
+
 /// The windows that are wished for, open, or stood still for.
 async fn known(world: &World, store: &Store) -> BTreeSet<OperationId> {
     let open = store.open_operations().await.unwrap().into_iter();
@@ -178,6 +197,7 @@ async fn turn(
     if stood.to.is_none() {
         match view.phase {
             WindowPhase::Granted => drop(say(world, store, conductor, (window, quiesced())).await),
+            _ if windows == Windows::Slow => {}
             WindowPhase::Captured => memory.start(window, now),
             phase if phase.is_over() => memory.start(window, now),
             _ => {}
@@ -185,7 +205,8 @@ async fn turn(
     }
     let Some(started) = memory.of(window).and_then(|stood| stood.to) else { return };
     let ago = world.timeline.passed().saturating_sub(started);
-    if windows == Windows::Play && say(world, store, conductor, (window, released(ago))).await {
+    let speaks = matches!(windows, Windows::Play | Windows::Slow);
+    if speaks && say(world, store, conductor, (window, released(ago))).await {
         memory.done(window);
     }
 }

@@ -1,4 +1,4 @@
-//! Slots that are free again when their connections end.
+//! Connection slots, freed when their connection ends.
 //!
 //! In: the table of [`super`], shared by the loops of one listener. Out: a [`Slot`] for each connection. Nothing here waits,
 //! and nothing is decided here.
@@ -20,7 +20,6 @@ impl<M, C> Clone for Slots<M, C> {
 /// A newcomer with its slot.
 #[derive(Debug)]
 pub struct Arrived<M: Ord + Clone, C> {
-    /// Its slot.
     pub slot: Slot<M, C>,
     /// What must be ended now, because it made room.
     pub displaced: Option<C>,
@@ -46,9 +45,6 @@ impl<M: Ord + Clone, C> Slots<M, C> {
     }
 
     /// Takes a slot.
-    ///
-    /// # Errors
-    /// [`Refusal`].
     pub fn arrive(&self, party: Party<M>, end: C) -> Result<Arrived<M, C>, Refusal> {
         let (id, displaced) = lock(&self.0).arrive(party, end)?;
         Ok(Arrived { slot: Slot { table: Arc::clone(&self.0), id }, displaced })

@@ -1,4 +1,4 @@
-//! The table of admissions: what it promises, over random arrivals.
+//! Tests of the admission table over random arrivals.
 
 use std::collections::BTreeMap;
 
@@ -173,7 +173,7 @@ fn an_origin_at_its_limit_makes_room_for_itself() {
 }
 
 #[test]
-fn who_shows_who_it_is_leaves_the_strangers() {
+fn an_identified_member_leaves_the_strangers() {
     let mut table = Table::new(SMALL);
     let mut known = Vec::new();
     for who in 0..4 {

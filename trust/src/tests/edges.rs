@@ -8,7 +8,7 @@ use holdfast_protocol::job::Verb;
 use super::*;
 use crate::OperatorKey;
 use crate::operators::Standing;
-use crate::policy::Rule;
+use crate::policy::{ALONE_DELAY_S, Lane, Rule};
 
 /// `text` with comments up to a length.
 fn filled(text: &str, length: usize) -> String {
@@ -152,6 +152,59 @@ fn without_a_policy_what_destroys_waits_and_is_counted() {
         assert_eq!(Rule::first(*verb), rule, "{verb:?}");
         assert_eq!(Policy::first().rule(*verb), rule, "{verb:?}");
     }
+}
+
+/// Who changes who may sign does so with another one, or leaves the others a day to stop it.
+#[test]
+fn one_of_two_who_changes_who_may_sign_waits_for_a_day() {
+    let (alice, again, bob) = (Hand::plain(1), Hand::plain(2), Hand::plain(3));
+    let update = PAYLOAD.replace(
+        r#""verb":"destroy_guest","args":{}"#,
+        r#""verb":"policy_update","args":{"signers":"x","policy":"y"}"#,
+    );
+    let start = update.find(r#""target":"#).unwrap();
+    let end = update.find(r#","verb""#).unwrap();
+    let update = [&update[..start], r#""target":{"kind":"host"}"#, &update[end..]].concat();
+    let (one, other) = (alice.line("alice"), bob.line("bob"));
+    let two = [one.clone(), other.clone()];
+    let ended = [one.clone(), bob.line("bob valid-before=\"20260101Z\"")];
+    let soon = [one.clone(), bob.line("bob valid-after=\"20271121Z\"")];
+    let elsewhere = [one.clone(), bob.line("bob namespaces=\"git\"")];
+    let spare = [one.clone(), again.line("alice")];
+    let plain = "version = 1";
+    type Row<'a> = (&'a str, &'a [String], &'a str, &'a [&'a Hand], Lane, u32);
+    let cases: [Row<'_>; 9] = [
+        ("the only one", &two[..1], plain, &[&alice], Lane::Rule, 600),
+        ("one of two", &two, plain, &[&alice], Lane::Alone, ALONE_DELAY_S),
+        ("two of two", &two, plain, &[&alice, &bob], Lane::Rule, 600),
+        ("the other's key ended", &ended, plain, &[&alice], Lane::Rule, 600),
+        ("the other's key is not in use yet", &soon, plain, &[&alice], Lane::Rule, 600),
+        ("the other's key is for other things", &elsewhere, plain, &[&alice], Lane::Rule, 600),
+        ("one person with two keys, alone", &spare, plain, &[&alice, &again], Lane::Rule, 600),
+        (
+            "one person with two keys, of two people",
+            &[one.clone(), again.line("alice"), other.clone()],
+            plain,
+            &[&alice, &again],
+            Lane::Alone,
+            ALONE_DELAY_S,
+        ),
+        (
+            "the policy says so",
+            &two,
+            "version = 1\n[verbs.policy_update]\ndelay_s = 60",
+            &[&alice],
+            Lane::Rule,
+            60,
+        ),
+    ];
+    for (name, lines, policy, hands, lane, delay_s) in cases {
+        let accepted = roster(lines, policy).accept(&job(&update, hands), now()).unwrap();
+        assert_eq!((accepted.lane(), accepted.rule().delay_s), (lane, delay_s), "{name}");
+    }
+    // Every other verb is as it was.
+    let accepted = roster(&two, plain).accept(&job(PAYLOAD, &[&alice]), now()).unwrap();
+    assert_eq!((accepted.lane(), accepted.rule().delay_s), (Lane::Rule, 600));
 }
 
 #[test]

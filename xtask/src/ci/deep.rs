@@ -23,6 +23,10 @@ const HEADING: &str = "\n## Runs at full depth\n";
 /// The crash matrix with all second kills is run in so many units.
 const MATRIX_SHARDS: u64 = 8;
 
+/// Stolen hubs, of thirty days each, are played in so many units, each of so many seeds.
+const HOSTILE_SHARDS: u64 = 10;
+const HOSTILE_SEEDS: u64 = 5;
+
 /// Inputs of each fuzz target; CI takes two thousand, and without libFuzzer.
 const FUZZ_RUNS: u64 = 50_000;
 
@@ -82,7 +86,10 @@ enum Work {
         shard: u64,
     },
     Schedules,
-    Hostile,
+    /// A share of the stolen hubs.
+    Hostile {
+        shard: u64,
+    },
     Planted,
     Power,
     Fuzz,
@@ -100,9 +107,13 @@ fn units() -> Vec<Unit> {
             work: Work::Matrix { shard },
         })
         .collect();
+    all.extend((0..HOSTILE_SHARDS).map(|shard| Unit {
+        name: format!("hostile-{}", shard + 1),
+        shows: "five stolen hubs, thirty days each",
+        work: Work::Hostile { shard },
+    }));
     all.extend([
         unit("schedules", "all seeds that CI rotates through", Work::Schedules),
-        unit("hostile", "all stolen hubs that CI rotates through, thirty days each", Work::Hostile),
         unit("power", "the power goes before every change of a file", Work::Power),
         unit("planted", "every planted bug is found", Work::Planted),
         unit("fuzz", "every fuzz target under libFuzzer, which looks at what an input reaches", Work::Fuzz),
@@ -131,10 +142,11 @@ impl Work {
                 &words(&["--from", "1", "--count", &rotation::SCHEDULES.of.to_string()]),
                 Build::Deep,
             ),
-            Self::Hostile => schedules::hostile(
-                &words(&["--from", "1", "--count", &rotation::HOSTILE.of.to_string(), "--days", "30"]),
-                Build::Deep,
-            ),
+            Self::Hostile { shard } => {
+                let (first, count) = (1 + shard * HOSTILE_SEEDS, HOSTILE_SEEDS);
+                let seeds = ["--from", &first.to_string(), "--count", &count.to_string()];
+                schedules::hostile(&words(&[&seeds[..], &["--fresh", "--days", "30"]].concat()), Build::Deep)
+            }
             Self::Power => schedules::power(&[], Build::Deep),
             Self::Planted => schedules::planted(&[], Build::Deep),
             Self::Fuzz => fuzz::each(FUZZ_RUNS),

@@ -7,6 +7,8 @@ mod crates;
 mod files;
 mod helper;
 mod layers;
+mod rust_names;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,6 +49,7 @@ pub fn run(root: &Path) -> Result<()> {
     let table = layers::Table::parse(&architecture)?;
     let mut breaches = files::check(&sources);
     breaches.extend(layers::check(&table, &sources));
+    breaches.extend(words::check(&sources));
     breaches.extend(crates::check(&crates::workspace(root)?));
     breaches.extend(helper::check(&sources, &helper::tree(root)?));
     breaches.sort();

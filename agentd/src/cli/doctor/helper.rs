@@ -35,14 +35,14 @@ fn disk(target: &HelperTarget) -> Check {
     match (target.mounted, &target.device, &target.refusal) {
         (true, Some(device), _) => Check::new(State::Good, name, format!("mounted, {device}")),
         (true, None, refusal) => {
-            let why = refusal.as_ref().map_or("its device is gone", |refusal| refusal.says.as_str());
+            let why = refusal.as_ref().map_or("its device is gone", |refusal| refusal.message.as_str());
             Check::new(State::Failed, name, format!("mounted, but {why}"))
         }
         (false, Some(device), _) => {
             Check::new(State::Failed, name, format!("attached as {device}, and not mounted"))
         }
         (false, None, Some(refusal)) => {
-            Check::new(State::Failed, name, format!("not mounted, {}: {}", refusal.code, refusal.says))
+            Check::new(State::Failed, name, format!("not mounted, {}: {}", refusal.code, refusal.message))
         }
         (false, None, None) => {
             Check::new(State::Failed, name, "not mounted, and the helper does not say why")
@@ -56,7 +56,7 @@ mod tests {
     use crate::port::helper::HelperRefusal;
 
     fn target(mounted: bool, device: Option<&str>, code: Option<&str>) -> HelperTarget {
-        let refusal = code.map(|code| HelperRefusal { code: code.to_owned(), says: "no disk".to_owned() });
+        let refusal = code.map(|code| HelperRefusal { code: code.to_owned(), message: "no disk".to_owned() });
         HelperTarget { target: "usb1".to_owned(), mounted, device: device.map(str::to_owned), refusal }
     }
 

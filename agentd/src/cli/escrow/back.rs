@@ -1,9 +1,11 @@
-//! The words, typed back from the paper: so that what was written down is what was shown, and is held by somebody.
+//! Confirmation of a new recovery code, typed back from the paper.
+//!
+//! So it is known that what was written down is what was shown.
 
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::checksum::PLACES;
 use holdfast_recovery::locked::Locked;
-use holdfast_recovery::typed::TYPED_BYTES_MAX;
+use holdfast_recovery::parse::TYPED_BYTES_MAX;
 use zeroize::Zeroize as _;
 
 use super::EscrowCommandError;
@@ -37,7 +39,7 @@ pub fn typed(code: &RecoveryCode, asked: Asked, terminal: &mut Terminal) -> Resu
     };
     match asked {
         Asked::All => loop {
-            let back = match typing::ask(terminal, &|mismatch| code.wrong_place(mismatch)) {
+            let back = match typing::ask(terminal, &|mismatch| code.wrong_position(mismatch)) {
                 Ok(back) => back,
                 Err(TypingFailed::Ended) => return Err(EscrowCommandError::NotBack),
                 Err(error) => return Err(error.into()),

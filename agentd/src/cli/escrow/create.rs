@@ -1,5 +1,7 @@
-//! `agentd escrow create` and `rotate`: a code is made, the key wrapped under it and the wrapping proved, the words shown once
-//! and typed back, and only then the wrapped key is kept.
+//! `agentd escrow create` and `rotate`: a new recovery code.
+//!
+//! The code is made, the key is wrapped under it and opened again as a proof, the words are shown once and typed back. Only then
+//! the wrapped key is kept.
 //!
 //! Each step is written down by the agent before the next one begins, and none takes anything away: whenever this dies,
 //! whatever opened the key before still opens it, and a code that came to nothing leaves its number to the next.
@@ -12,7 +14,7 @@ use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{Escrow, EscrowFile};
 use holdfast_recovery::sheet::{Naming, Sheet};
 use holdfast_seal::backup_key::BackupKey;
-use holdfast_seal::{Creds, HostKey, Meant};
+use holdfast_seal::{Creds, HostKey, SealContext};
 use serde::Serialize;
 
 use super::paper::{self, Paper};
@@ -134,7 +136,7 @@ fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<B
 /// The key, as it was sealed for this target. What is in there was held to the fingerprint that was signed for.
 fn key(begun: &Begun, host_key: &HostKey) -> Result<BackupKey, EscrowCommandError> {
     let approval = &begun.approval;
-    let meant = Meant { target: &approval.name, medium: &approval.medium };
+    let meant = SealContext { target: &approval.name, medium: &approval.medium };
     let creds = Creds::open(&begun.sealed, host_key, meant)?;
     creds.key().cloned().ok_or(EscrowCommandError::NoKey)
 }

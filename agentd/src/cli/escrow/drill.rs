@@ -1,7 +1,9 @@
-//! `agentd escrow drill`: the words of the code in use, typed from the paper; yes or no, and nothing is shown. And `retire`: an
-//! older code goes by typing the one that replaced it.
+//! `agentd escrow drill` and `retire`: recovery codes typed from the paper.
+//!
+//! A drill answers whether the words open the key in use, and shows nothing. `retire` removes an older code after the one that
+//! replaced it was typed.
 
-use holdfast_recovery::escrow::{CodeNumber, EscrowFile, Wanted};
+use holdfast_recovery::escrow::{CodeNumber, EscrowFile, Expected};
 use serde::Serialize;
 
 use super::EscrowCommandError;
@@ -99,7 +101,7 @@ fn try_code(settings: &Settings, of: EscrowQuestion, first: &str) -> Result<Code
     let context = &wrapped.record.context;
     let says = format!("{first}Recovery code of sheet {code}, made {}.\n", context.made_at);
     terminal.say(&says).map_err(TypingFailed::Terminal)?;
-    let opened = typing::open(&file, Wanted::Exactly(&wrapped.record), &mut terminal)?;
+    let opened = typing::open(&file, Expected::Exactly(&wrapped.record), &mut terminal)?;
     drop(opened?);
     note(put_escrow(state, EscrowQuestion::Drilled { code })?)?;
     Ok(code)

@@ -1,4 +1,6 @@
-//! A sheet to print: a file in memory, there while it is printed, then wiped and taken away.
+//! The printable recovery sheet, as a file in memory.
+//!
+//! It exists while it is printed, and is wiped and removed afterwards.
 //!
 //! Whoever holds the file holds a lock on it, so that what a killed process left is told from what another one is printing.
 
@@ -10,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_recovery::locked::Locked;
 use holdfast_recovery::sheet::Sheet;
-use holdfast_recovery::sheet::says;
+use holdfast_recovery::sheet::text;
 use rustix::fs::{FileType, FlockOperation, OFlags, flock, fstat, fstatfs};
 
 use super::EscrowCommandError;
@@ -229,7 +231,7 @@ fn is_sheet(file: &mut File) -> io::Result<bool> {
     };
     let begin = piece(0)?;
     let has = |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).any(|part| part == what);
-    if begin.starts_with(format!("{} {}\n", says::TITLE, says::SUBTITLE).as_bytes()) {
+    if begin.starts_with(format!("{} {}\n", text::TITLE, text::SUBTITLE).as_bytes()) {
         return Ok(true);
     }
     if !begin.starts_with(b"%PDF-") {

@@ -1,5 +1,6 @@
-//! `agentd storage recover-key`: the key of a lost box's backups, opened with the code on the sheet and sealed to this box,
-//! in one process.
+//! `agentd storage recover-key`: the backup key of a lost host.
+//!
+//! It is opened with the recovery code and sealed to this host, in one process.
 //!
 //! What comes in: the wrapped key, handed over by the hub or from a file, and the words, typed at a terminal. What goes out is
 //! what `make-key` gives ([`super::sealing`]), so that all behind it is one path: an operator signs for the fingerprint, and
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::{KeyFingerprint, TargetName};
 use holdfast_protocol::storage::Medium;
-use holdfast_recovery::escrow::{Context, EscrowFile, Record, Wanted};
+use holdfast_recovery::escrow::{Context, EscrowFile, Expected, Record};
 
 use super::StorageCommandError;
 use super::sealing::{self, ForDocument, SealingArguments};
@@ -121,7 +122,7 @@ pub fn run(arguments: &RecoverKeyArguments) -> Result<(), StorageCommandError> {
         let says = format!("Recovery code of sheet {}, made {}.\n", context.code, context.made_at);
         terminal.say(&says).map_err(sealing::SealingError::Terminal)?;
     }
-    let wanted = record.as_ref().map_or(Wanted::Key(&key), Wanted::Exactly);
+    let wanted = record.as_ref().map_or(Expected::Key(&key), Expected::Exactly);
     let opened = typing::open(&file, wanted, &mut terminal).map_err(RecoverError::Typing);
     let escrow = opened.and_then(|opened| Ok(opened?)).map_err(RecoverKeyError::Recover)?;
     let (context, key) = escrow.into_parts();

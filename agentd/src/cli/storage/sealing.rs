@@ -1,5 +1,6 @@
-//! What `make-key` and `recover-key` share: a target that is still being written, the login of its server, and both sealed
-//! with a key to this very host.
+//! Sealing of a storage target's credentials, for `make-key` and `recover-key`.
+//!
+//! The login of the backup server and the backup key are sealed together to this very host.
 //!
 //! What comes in: a document that names the target, name and password for the server, typed at a terminal, and a key. What
 //! goes out: the target's `medium` with the key's fingerprint, and its `creds` with the key inside. Whoever opens them cannot
@@ -14,7 +15,7 @@ use holdfast_protocol::storage::draft::{self, NoMedium};
 use holdfast_protocol::storage::{HostRecipient, Medium, Sealed};
 use holdfast_recovery::locked::Locked;
 use holdfast_seal::backup_key::BackupKey;
-use holdfast_seal::{Creds, Meant, SealError};
+use holdfast_seal::{Creds, SealContext, SealError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -154,7 +155,7 @@ impl SealingArguments {
         key: BackupKey,
     ) -> Result<ForDocument, StorageCommandError> {
         let fingerprint = key.fingerprint().clone();
-        let meant = Meant { target: &self.target, medium: &medium };
+        let meant = SealContext { target: &self.target, medium: &medium };
         let creds = Creds::new(meant, login.user, login.password, Some(key))?;
         let creds = creds.seal(to).map_err(SealingError::Seal)?;
         Ok(ForDocument { schema, target: self.target.clone(), fingerprint, medium, creds })

@@ -1,4 +1,4 @@
-//! Asking the helper for a golden image: through the builder's own door, or sudo's.
+//! Asking the helper for a golden image: through the builder's own socket, or sudo.
 //!
 //! What comes in: nothing but the wish. What goes out: each stage as it begins, then what was built or why nothing was.
 //! The answer is lines of closed forms, bounded in number, length and time.
@@ -68,7 +68,7 @@ enum Line {
     Built { built: BuiltGolden },
     Problem { problem: String },
     Done { ok: bool, verb: String },
-    Refused { ok: bool, code: String, says: String },
+    Refused { ok: bool, code: String, message: String },
 }
 
 impl Helper {
@@ -130,10 +130,10 @@ async fn answer(
             Line::Done { ok: true, verb } if verb == "golden-build" => {
                 return built.ok_or(HelperError::Nothing);
             }
-            Line::Refused { ok: false, code, says } => {
+            Line::Refused { ok: false, code, message } => {
                 return Err(match problem {
                     Some(problem) => HelperError::Unbuilt(problem),
-                    None => HelperError::from(HelperRefusal { code, says }),
+                    None => HelperError::from(HelperRefusal { code, message }),
                 });
             }
             Line::Done { .. } | Line::Refused { .. } => return Err(HelperError::Nothing),
@@ -171,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_went_wrong_is_told_in_the_builders_words() {
-        let refused = r#"{"ok":false,"code":"E_FAILED","says":"no golden was built"}"#;
+        let refused = r#"{"ok":false,"code":"E_FAILED","message":"no golden was built"}"#;
         let (outcome, _) = heard(&[r#"{"problem":"mmdebstrap made no Debian"}"#, refused]).await;
         assert!(
             matches!(&outcome, Err(HelperError::Unbuilt(why)) if why.contains("mmdebstrap")),

@@ -26,7 +26,7 @@ use holdfast_protocol::storage::report::TargetStanding;
 use holdfast_protocol::storage::{Medium, Sealed};
 use holdfast_seal::backup_key::BackupKey;
 use holdfast_seal::token::Token;
-use holdfast_seal::{Creds, HostKey, Meant};
+use holdfast_seal::{Creds, HostKey, SealContext};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -129,7 +129,7 @@ impl Ground {
     fn sealed(&self, target: &str, medium: &Medium, to: &HostKey) -> Sealed {
         let target = target.parse().unwrap();
         let key = matches!(medium, Medium::Pbs { .. }).then(|| BackupKey::parse(KEY_FILE).unwrap());
-        let meant = Meant { target: &target, medium };
+        let meant = SealContext { target: &target, medium };
         let creds = Creds::new(meant, "pve@pbs!bk".to_owned(), Secret::new(SECRET.to_owned()), key).unwrap();
         creds.seal(&to.recipient().unwrap()).unwrap()
     }

@@ -16,7 +16,7 @@ use agentd::model::escrow::{CodeRecord, CodeStanding};
 use agentd::plan::escrow::{RETIRE_AFTER, current};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_recovery::RecoveryCode;
-use holdfast_recovery::escrow::Wanted;
+use holdfast_recovery::escrow::Expected;
 use holdfast_seal::backup_key::BackupKey;
 use jiff::SignedDuration;
 use rustix::process::{Pid, Signal, getpid, kill_process};
@@ -131,7 +131,7 @@ fn all_open(place: &Place, signed: &BackupKey, papers: &[(u32, &RecoveryCode)]) 
         let held: Vec<_> = papers.iter().filter(|(held, _)| *held == number).collect();
         assert_eq!(held.len(), 1, "nobody holds code {number}");
         for (_, words) in held {
-            let opened = place.file(code.number()).open(words, Wanted::Exactly(&code.record)).unwrap();
+            let opened = place.file(code.number()).open(words, Expected::Exactly(&code.record)).unwrap();
             let wanted =
                 [key(), other_key()].into_iter().find(|one| one.fingerprint() == code.key()).unwrap();
             assert_eq!(opened.key().to_json().unwrap().expose(), wanted.to_json().unwrap().expose());

@@ -13,7 +13,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::escrow::{EscrowBytes, EscrowNumber, EscrowPut, form};
 use holdfast_protocol::restore::HandOver;
 use holdfast_protocol::storage::report::TargetStanding;
-use holdfast_recovery::escrow::{CodeNumber, Context, Escrow, EscrowFile, Wanted};
+use holdfast_recovery::escrow::{CodeNumber, Context, Escrow, EscrowFile, Expected};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -175,7 +175,7 @@ fn whatever_the_hub_holds_instead_is_refused_by_who_opens_it_and_put_right_by_th
         for (already, Instead { what, file, refused }) in all.into_iter().enumerate() {
             // All but a file of a form that may be opened is refused before anything slow is begun.
             let opened =
-                EscrowFile::parse(&file).and_then(|file| file.open(&words, Wanted::Exactly(&record)));
+                EscrowFile::parse(&file).and_then(|file| file.open(&words, Expected::Exactly(&record)));
             assert_eq!(opened.map(drop).unwrap_err().code(), refused, "{what}");
             let at = version(&place, code).await;
             hub.held().swapped.insert(at, EscrowBytes::try_from(file).unwrap());

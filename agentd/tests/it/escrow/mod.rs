@@ -17,7 +17,7 @@ use agentd::model::escrow::CodeStanding;
 use agentd::plan::escrow::{RETIRE_AFTER, current};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_recovery::RecoveryCode;
-use holdfast_recovery::escrow::{EscrowFile, Wanted};
+use holdfast_recovery::escrow::{EscrowFile, Expected};
 use jiff::SignedDuration;
 
 use crate::escrow::place::{Place, key};
@@ -40,7 +40,7 @@ fn opens(place: &Place, paper: &Paper, number: u32) -> EscrowFile {
     let code = current(&known.codes, key().fingerprint()).unwrap();
     assert_eq!(code.number().number(), number);
     let file = place.file(code.number());
-    let opened = file.open(&paper.code(), Wanted::Exactly(&code.record)).unwrap();
+    let opened = file.open(&paper.code(), Expected::Exactly(&code.record)).unwrap();
     assert_eq!(opened.key().to_json().unwrap().expose(), key().to_json().unwrap().expose());
     file
 }
@@ -89,8 +89,8 @@ fn a_code_is_made_typed_back_and_drilled_and_nothing_of_it_stays() {
     assert!(rotated.contains("Recovery code 2 opens"), "{rotated}");
     opens(&place, &newer, 2);
     let first = place.codes().codes[0].clone();
-    place.file(first.number()).open(&paper.code(), Wanted::Exactly(&first.record)).unwrap();
-    assert!(place.file(first.number()).open(&newer.code(), Wanted::Exactly(&first.record)).is_err());
+    place.file(first.number()).open(&paper.code(), Expected::Exactly(&first.record)).unwrap();
+    assert!(place.file(first.number()).open(&newer.code(), Expected::Exactly(&first.record)).is_err());
 
     // The older one goes after the hold alone, and by the words of the newer.
     let held = typed_by(place.path(), "! bin/agentd escrow retire 1", &mut |fresh: &str| newer.answer(fresh));

@@ -1,8 +1,8 @@
 //! A key that is made at the box: sealed to it and shown to nobody, and opened by its recovery code like any other.
 
 use holdfast_protocol::storage::{Medium, Sealed};
-use holdfast_recovery::escrow::Wanted;
-use holdfast_seal::{Creds, Meant};
+use holdfast_recovery::escrow::Expected;
+use holdfast_seal::{Creds, SealContext};
 use serde_json::{Value, json};
 
 use crate::escrow::place::{Place, key, target_of};
@@ -40,7 +40,7 @@ fn a_key_that_is_made_at_the_box_is_opened_by_its_code_and_known_to_nobody_else(
     assert_ne!(medium, other, "each is another key");
     let host_key = place.host_key();
     let name = "off1".parse().unwrap();
-    let creds = Creds::open(&sealed, &host_key, Meant { target: &name, medium: &medium }).unwrap();
+    let creds = Creds::open(&sealed, &host_key, SealContext { target: &name, medium: &medium }).unwrap();
     let own = creds.key().unwrap().clone();
     assert_eq!((creds.user(), creds.password().expose()), ("pve@pbs!bk", "secret"));
     assert_ne!(own.fingerprint(), key().fingerprint());
@@ -54,7 +54,7 @@ fn a_key_that_is_made_at_the_box_is_opened_by_its_code_and_known_to_nobody_else(
     assert!(shown.contains("opens the off-site backups at off1 from now on"), "{shown}");
     let code = place.codes().codes.pop().unwrap();
     assert_eq!(code.key(), own.fingerprint());
-    let opened = place.file(code.number()).open(&paper.code(), Wanted::Exactly(&code.record)).unwrap();
+    let opened = place.file(code.number()).open(&paper.code(), Expected::Exactly(&code.record)).unwrap();
     assert_eq!(opened.key().to_json().unwrap().expose(), own.to_json().unwrap().expose());
 }
 

@@ -29,7 +29,7 @@ use holdfast_protocol::storage::{Approval, Medium, Sealed, StorageTarget};
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{Context, Escrow, EscrowFile, Record};
 use holdfast_seal::backup_key::BackupKey;
-use holdfast_seal::{Creds, HostKey, Meant};
+use holdfast_seal::{Creds, HostKey, SealContext};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -325,7 +325,7 @@ fn target(state: &Path, key: &BackupKey) -> StorageTarget {
         "namespace": "hf", "fingerprint": vec!["86"; 32].join(":"), "key": key.fingerprint() } }))
         .unwrap();
     let name: TargetName = "off1".parse().unwrap();
-    let meant = Meant { target: &name, medium: &medium };
+    let meant = SealContext { target: &name, medium: &medium };
     let creds =
         Creds::new(meant, "pve@pbs!bk".to_owned(), Secret::new("secret".to_owned()), Some(key.clone()))
             .unwrap();

@@ -10,7 +10,7 @@ use holdfast_protocol::restore::HandOver;
 use holdfast_protocol::storage::{Medium, Sealed};
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{CodeNumber, Escrow, EscrowFile, Record};
-use holdfast_seal::{Creds, Meant};
+use holdfast_seal::{Creds, SealContext};
 use serde_json::{Value, json};
 
 use crate::escrow::fake_hub::FakeHub;
@@ -122,7 +122,8 @@ fn opens(place: &Place, made: &Value) {
     let medium: Medium = serde_json::from_value(made["medium"].clone()).unwrap();
     let sealed: Sealed = serde_json::from_value(made["creds"].clone()).unwrap();
     let name = "off1".parse().unwrap();
-    let creds = Creds::open(&sealed, &place.host_key(), Meant { target: &name, medium: &medium }).unwrap();
+    let creds =
+        Creds::open(&sealed, &place.host_key(), SealContext { target: &name, medium: &medium }).unwrap();
     assert_eq!((creds.user(), creds.password().expose()), ("pve@pbs!bk", "secret"));
     assert_eq!(creds.key().unwrap().to_json().unwrap().expose(), key().to_json().unwrap().expose());
 }
@@ -142,12 +143,9 @@ fn typed_with_slips_it_is_sealed_to_this_box_and_is_nowhere_else() {
     let line = format!("{LINE} --output json > made.json");
     let shown = at_terminal(lost.place.path(), &line, &answers);
     let sheet = format!("Recovery code of sheet {}", lost.record.context.code);
-    for told in [
-        sheet.as_str(),
-        "word 1 is not in the list",
-        "perhaps words 4 and 5 in each other's place",
-        "sealed to this box",
-    ] {
+    for told in
+        [sheet.as_str(), "word 1 is not in the list", "perhaps words 4 and 5 swapped", "sealed to this box"]
+    {
         assert!(shown.contains(told), "{told:?} is not in {shown}");
     }
     let text = fs::read_to_string(lost.place.path().join("made.json")).unwrap();

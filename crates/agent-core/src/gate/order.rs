@@ -5,22 +5,30 @@
 //! and the same operator may send a right one. Pure. Deliberately absent: whether its id and nonce were used before
 //! (`agent-store` says that, in the transaction that uses them up), and the effect.
 
+use std::collections::BTreeSet;
+
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, TargetName, Vmid};
+use holdfast_protocol::id::{
+    CustomerId, GoldenVersion, GuestName, GuestUid, JobId, OperatorName, TargetName, Vmid,
+};
 use holdfast_protocol::job::act::{ReleaseKind, ReleaseVersion};
 use holdfast_protocol::job::envelope::SignedJobError;
 use holdfast_protocol::job::{Act, Payload, SeenHost, SignedJob, Target, UtcSecond, Verb};
 use holdfast_protocol::protection::{Protection, compare};
-use holdfast_trust::law::{Binding, Here, NotHere, binding, meant_for, timely};
+use holdfast_trust::law::{Binding, Here, NotHere, binding, meant_for, timely, timely_until};
 use holdfast_trust::limits::BackupLimits;
 use holdfast_trust::operators::OperatorsError;
-use holdfast_trust::policy::PolicyError;
+use holdfast_trust::policy::{Lane, PolicyError};
 use holdfast_trust::{Accepted, Operators, Policy, Refused, Roster};
 use jiff::{SignedDuration, Timestamp};
 
 use super::brake;
 use super::protection::beyond::within;
 use crate::model::record::{BesideRecord, BesideStage, Place};
+
+/// How long after its delay a job may still have its effect whose delay outlasts its end: a host that was off for a
+/// weekend does not change who may sign when it comes back.
+pub const LATE: SignedDuration = SignedDuration::from_hours(24);
 
 /// Why a job is turned away. Nothing was done and nothing of it was used up.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +132,12 @@ pub enum TurnedAway {
     /// The ledger is full of jobs that cannot be forgotten yet.
     #[error("{0} jobs are on record and none is old enough to be forgotten: wait a day")]
     Full(u32),
+    /// One person cancels what two signed.
+    #[error(
+        "job {0} changes who may sign and was signed by two or more operators: to cancel it, let another operator sign the \
+         same cancel"
+    )]
+    CancelAlone(JobId),
     /// No such job to cancel.
     #[error("there is no job {0} here to cancel")]
     NoSuchJob(JobId),
@@ -151,6 +165,7 @@ impl TurnedAway {
             Self::OnlyCopy { .. } => ErrorCode::Forbidden,
             Self::Pair(_) => ErrorCode::Forbidden,
             Self::NothingLoosened => ErrorCode::Range,
+            Self::CancelAlone(_) => ErrorCode::SignaturesMissing,
             Self::Replayed => ErrorCode::JobReplayed,
             Self::Often { .. } | Self::Full(_) => ErrorCode::Quota,
             Self::NoSuchJob(_) => ErrorCode::NotFound,
@@ -166,6 +181,21 @@ pub fn due(job: &Accepted, taken_at: Timestamp) -> Timestamp {
     taken_at.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
+/// Whether a job may be cancelled by who signed the cancel. Two who change who may sign are not stopped by one, whose
+/// key may be the very one that they take away.
+///
+/// # Errors
+/// [`TurnedAway::CancelAlone`].
+pub fn cancels(
+    (id, verb, signers): (JobId, Verb, &BTreeSet<OperatorName>),
+    by: &BTreeSet<OperatorName>,
+) -> Result<(), TurnedAway> {
+    if verb == Verb::PolicyUpdate && signers.len() >= 2 && by.len() < 2 {
+        return Err(TurnedAway::CancelAlone(id));
+    }
+    Ok(())
+}
+
 /// Judges a text that was left for this host under an id.
 ///
 /// # Errors
@@ -178,7 +208,8 @@ pub fn judge(
 ) -> Result<Accepted, TurnedAway> {
     let signed = SignedJob::parse(text.as_bytes())?;
     let roster = roster.ok_or(TurnedAway::NoOperators)?;
-    let job = again(&signed, roster, here)?;
+    let job = roster.accept(&signed, here.now)?;
+    timely(job.payload(), here)?;
     let payload = job.payload();
     meant_for(payload, own)?;
     bound(payload)?;
@@ -186,7 +217,7 @@ pub fn judge(
         return Err(TurnedAway::Id { job: payload.job_id, left });
     }
     let due = due(&job, here.now);
-    if due >= payload.expires_at.at() {
+    if job.lane() == Lane::Rule && due >= payload.expires_at.at() {
         return Err(TurnedAway::TooShort { ends: payload.expires_at, due });
     }
     match &payload.act {
@@ -234,13 +265,21 @@ fn bound(payload: &Payload) -> Result<(), NotHere> {
     }
 }
 
-/// Judges a job once more, when its delay is over: who may sign may have changed, and so may the time.
+/// Judges a job once more, when its delay is over: who may sign may have changed, and so may the time. One that was
+/// taken although its delay outlasts its end ([`Lane::Alone`]) has [`LATE`] from there.
 ///
 /// # Errors
 /// [`TurnedAway`].
-pub fn again(signed: &SignedJob, roster: &Roster, here: &Here) -> Result<Accepted, TurnedAway> {
+pub fn when_due(
+    signed: &SignedJob,
+    due_at: Timestamp,
+    roster: &Roster,
+    here: &Here,
+) -> Result<Accepted, TurnedAway> {
     let job = roster.accept(signed, here.now)?;
-    timely(job.payload(), here)?;
+    let ends = job.payload().expires_at.at();
+    let end = if due_at < ends { ends } else { due_at.checked_add(LATE).unwrap_or(Timestamp::MAX) };
+    timely_until(job.payload(), here, end)?;
     Ok(job)
 }
 

@@ -123,7 +123,8 @@ fn no_road_opens_what_is_forbidden_and_only_a_signature_opens_what_needs_one() {
 #[test]
 fn every_verb_that_may_be_signed() {
     use holdfast_protocol::job::Verb;
-    use holdfast_trust::policy::Rule;
+    use holdfast_trust::Policy;
+    use holdfast_trust::policy::{Lane, Quorum, Rule};
     let mut text = String::new();
     for verb in Verb::ALL {
         let Rule { signatures, delay_s, per_day, .. } = Rule::first(*verb);
@@ -131,6 +132,10 @@ fn every_verb_that_may_be_signed() {
         text.push_str(&format!(
             "{name:<16} {target:<6} signatures {signatures}  delay {delay_s:>4} s  a day {per_day:>4}\n"
         ));
+        let (rule, lane) = Policy::first().rule_for(*verb, Quorum { signed: 1, able: 2 });
+        if lane == Lane::Alone {
+            text.push_str(&format!("{name:<16} alone where two could sign   delay {} s\n", rule.delay_s));
+        }
     }
     insta::assert_snapshot!(text);
 }

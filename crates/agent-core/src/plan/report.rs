@@ -6,6 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::GuestSize;
 use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::id::{GuestUid, NodeName, Vmid};
+use holdfast_protocol::job::{JobReport, JobState, Verb};
 use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::{
@@ -160,6 +161,25 @@ pub fn long_under_way(operations: &[OperationView], now: Timestamp) -> Vec<Probl
     operations.iter().filter(is_long).map(told).collect()
 }
 
+/// A change of who may sign that waits for its delay: everybody who looks hears of it while it can still be stopped.
+#[must_use]
+pub fn pending_rosters(jobs: &[JobReport]) -> Vec<Problem> {
+    let told = |job: &JobReport| {
+        let waits = job.state == JobState::Waiting && job.verb == Some(Verb::PolicyUpdate);
+        let due = job.due_at.filter(|_| waits)?;
+        let names: Vec<&str> = job.signers.iter().map(|name| name.as_str()).collect();
+        let who = if names.len() < 2 { "any operator stops" } else { "two operators who sign a cancel stop" };
+        let text = format!(
+            "job {}, signed by {}, changes who may sign here, from {due:.0} on: look at it with `holdfast job show`; {who} it \
+             until then with `holdfast job cancel`",
+            job.id,
+            names.join(" and "),
+        );
+        Some(Problem::new(ErrorCode::PolicyPending, text))
+    };
+    jobs.iter().filter_map(told).collect()
+}
+
 /// None when the guest has a size that no document could ask for.
 fn size(facts: &GuestFacts) -> Option<GuestSize> {
     let number = |value: u64| u32::try_from(value).ok();
@@ -252,5 +272,37 @@ mod tests {
         assert_eq!(told.len(), 2, "{told:?}");
         assert_eq!(told[0].code, ErrorCode::TakesLong);
         assert!(told[0].message.starts_with("restore_test of web-1"), "{}", told[0].message);
+    }
+
+    #[test]
+    fn a_change_of_who_may_sign_is_told_while_it_waits() {
+        let job = |verb: &str, state: &str, signers: &[&str]| -> JobReport {
+            let due = (state == "waiting").then_some("2026-11-22T14:00:00Z");
+            serde_json::from_value(serde_json::json!({
+                "id": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "blob": "00", "state": state, "verb": verb,
+                "signers": signers, "taken_at": "2026-11-21T14:00:00Z", "due_at": due
+            }))
+            .unwrap()
+        };
+        for (verb, state) in
+            [("destroy_guest", "waiting"), ("policy_update", "done"), ("policy_update", "cancelled")]
+        {
+            assert_eq!(pending_rosters(&[job(verb, state, &["ada"])]), Vec::new(), "{verb} {state}");
+        }
+        let told = |signers: &[&str]| {
+            let told = pending_rosters(&[job("policy_update", "waiting", signers)]);
+            assert_eq!(told.iter().map(|one| one.code).collect::<Vec<_>>(), [ErrorCode::PolicyPending]);
+            told[0].message.clone()
+        };
+        assert_eq!(
+            told(&["ada"]),
+            "job 018f3c1e-6b1f-7c1d-9d0a-000000000001, signed by ada, changes who may sign here, from 2026-11-22T14:00:00Z on: \
+             look at it with `holdfast job show`; any operator stops it until then with `holdfast job cancel`"
+        );
+        let both = told(&["ada", "bob"]);
+        assert!(
+            both.contains("signed by ada and bob") && both.contains("two operators who sign a cancel"),
+            "{both}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The devices that the shipped unit allows, enforced by a control group of the old kind.
+//! Device rules of the shipped unit, in a version 1 cgroup.
 //!
 //! systemd enforces `DevicePolicy=` by a program in the kernel, which a container may not load. A group of the old `devices`
 //! controller does the same: it is made here, by the unit's own lines, and the builder enters it before its first act.

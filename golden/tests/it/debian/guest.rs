@@ -1,4 +1,4 @@
-//! A guest from the archive: unpacked as a restore does it, booted by `systemd-nspawn`, asked how it is from inside.
+//! Guest from the archive: unpacked, booted by `systemd-nspawn`, inspected.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,6 @@ impl Guest {
         guest
     }
 
-    /// A file of it.
     pub fn file(&self, path: &str) -> String {
         std::fs::read_to_string(self.place.join("root").join(path)).unwrap()
     }
@@ -113,7 +112,6 @@ impl Guest {
 }
 
 impl Report {
-    /// One value.
     pub fn of(&self, name: &str) -> &str {
         self.lines.get(name).unwrap_or_else(|| panic!("{name} is missing: {}", self.text))
     }

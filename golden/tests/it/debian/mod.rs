@@ -1,5 +1,4 @@
-//! The golden of Debian, whole: built by hand and through the helper's shipped door, the same bytes both times; looked
-//! through; booted twice. It needs root, the network and some minutes, so it runs where `cargo xtask golden prove` asks.
+//! Test of the Debian image, built by hand and through the helper.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
@@ -9,8 +8,8 @@
 )]
 
 mod devices;
-mod door;
 mod guest;
+mod helper_build;
 pub mod tools;
 
 use std::path::{Path, PathBuf};
@@ -56,24 +55,24 @@ fn the_golden_of_debian() {
         return;
     };
     let (programs, place) = (PathBuf::from(programs), PathBuf::from(place));
-    let by_door = door::build(&programs, &place);
-    let by_hand = by_hand(&programs, &place, "by-hand");
+    let by_door = helper_build::build(&programs, &place);
+    let build_by_hand = build_by_hand(&programs, &place, "by-hand");
     // The archive may have moved on between the two; a third build is of the same packages as the second.
-    let other = if by_door.manifest.packages == by_hand.manifest.packages {
+    let other = if by_door.manifest.packages == build_by_hand.manifest.packages {
         by_door
     } else {
-        self::by_hand(&programs, &place, "again")
+        self::build_by_hand(&programs, &place, "again")
     };
-    assert_eq!(other.manifest.packages, by_hand.manifest.packages);
-    assert_eq!(other.manifest.sha256, by_hand.manifest.sha256, "the same packages, other bytes");
-    assert_eq!(other.manifest.recipe_sha256, by_hand.manifest.recipe_sha256);
-    told(&by_hand);
-    assert_eq!(scan(&by_hand.archive()).unwrap(), []);
-    boots(&by_hand, &place);
+    assert_eq!(other.manifest.packages, build_by_hand.manifest.packages);
+    assert_eq!(other.manifest.sha256, build_by_hand.manifest.sha256, "the same packages, other bytes");
+    assert_eq!(other.manifest.recipe_sha256, build_by_hand.manifest.recipe_sha256);
+    output(&build_by_hand);
+    assert_eq!(scan(&build_by_hand.archive()).unwrap(), []);
+    boots(&build_by_hand, &place);
 }
 
 /// As root builds it on any Debian machine, with the installed program's own arguments.
-fn by_hand(programs: &Path, place: &Path, name: &str) -> Golden {
+fn build_by_hand(programs: &Path, place: &Path, name: &str) -> Golden {
     let out = place.join(name);
     let begun = Instant::now();
     let recipe = env!("CARGO_MANIFEST_DIR");
@@ -99,7 +98,7 @@ fn by_hand(programs: &Path, place: &Path, name: &str) -> Golden {
 }
 
 /// The manifest, the bill of materials and the files agree.
-fn told(golden: &Golden) {
+fn output(golden: &Golden) {
     let manifest = &golden.manifest;
     assert_eq!((manifest.contents, manifest.suite.as_deref()), (GoldenContents::Complete, Some("trixie")));
     assert_eq!(std::fs::metadata(golden.archive()).unwrap().len(), manifest.size_bytes);

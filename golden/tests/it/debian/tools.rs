@@ -1,4 +1,4 @@
-//! The machine's own tools, called and held to success.
+//! Command-line tools of this machine, required to succeed.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! In which order units start that systemd ties to each other.
+//! Start order of units with dependencies.
 //!
 //! In: who is tied to whom, as it was told. Out: a rank for each. What needs a unit starts after it, so it stops before it
 //! and is waited for. What belongs to a unit starts before it: it is up when that one is told to start, and stops last.
@@ -58,8 +58,8 @@ impl Ties {
                     Tie::Belongs => (behind, before + 1),
                     Tie::Needs => (behind + 1, 0),
                 };
-                if let Some(place) = places.get_mut(other.as_str()) {
-                    *place = wanted.max(*place);
+                if let Some(paths) = places.get_mut(other.as_str()) {
+                    *paths = wanted.max(*paths);
                 }
             }
         }

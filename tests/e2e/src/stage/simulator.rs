@@ -10,13 +10,15 @@ use serde::Deserialize;
 use super::{READY, Stage};
 use crate::child::Running;
 use crate::document::Ground;
-use crate::place::{Place, User};
+use crate::place::User;
 
 /// How guests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runtime {
     /// Each is a folder; its `guestd` is a child process on a loopback address of its own.
     Process,
+    /// Each is only said to run; whoever made the stage speaks for it, from the box's bridge.
+    Inert,
     /// Each is a booted system on a bridge in a network namespace; needs root.
     Nspawn,
 }
@@ -25,6 +27,7 @@ impl Runtime {
     pub(super) const fn text(self) -> &'static str {
         match self {
             Self::Process => "process",
+            Self::Inert => "inert",
             Self::Nspawn => "nspawn",
         }
     }
@@ -35,6 +38,7 @@ impl Runtime {
         let golden = golden.to_owned();
         match self {
             Self::Process => Ground { network: "127.66.0".to_owned(), prefix: 8, gateway: None, golden },
+            Self::Inert => Ground { network: "10.66.0".to_owned(), prefix: 24, gateway: None, golden },
             Self::Nspawn => Ground {
                 network: "10.66.0".to_owned(),
                 prefix: 24,
@@ -47,7 +51,7 @@ impl Runtime {
     /// Where backups are tried: in guests that boot, on the seed's bridge without ports.
     pub(super) const fn trials(self) -> &'static [&'static str] {
         match self {
-            Self::Process => &[],
+            Self::Process | Self::Inert => &[],
             Self::Nspawn => &["--scratch-pool", "--scratch-range", "6000-6009", "--test-network"],
         }
     }
@@ -56,7 +60,7 @@ impl Runtime {
     pub(super) const fn local_api(self) -> &'static str {
         match self {
             Self::Process => "127.66.0.1:8443",
-            Self::Nspawn => "10.66.0.1:8443",
+            Self::Inert | Self::Nspawn => "10.66.0.1:8443",
         }
     }
 }
@@ -87,7 +91,7 @@ impl Stage {
     /// When it does not come up.
     pub fn start_simulator(&mut self) -> Result<Proxmox> {
         let state = self.part("sim");
-        let mut command = Place::default().command(self.options.programs.path("pve-sim"), User::Same);
+        let mut command = self.home.command(self.options.programs.path("pve-sim"), User::Same);
         // Where one listened before, the next one does: a box keeps its address.
         let before =
             self.proxmox.as_ref().map(|proxmox| proxmox.url.trim_start_matches("https://").to_owned());
@@ -104,7 +108,7 @@ impl Stage {
         let proxmox: Proxmox =
             serde_json::from_str(&line).context("pve-sim's first line is not of its form")?;
         self.simulator = Some(simulator);
-        self.place.namespace.clone_from(&proxmox.netns);
+        self.place.namespace = proxmox.netns.clone().or_else(|| self.home.namespace.clone());
         self.proxmox = Some(proxmox.clone());
         let golden = self.golden_on_storage()?;
         let dump = golden.parent().context("an archive lies in a folder")?;
@@ -145,7 +149,7 @@ impl Stage {
     /// # Errors
     /// When the simulator refuses.
     pub fn fault(&self, words: &[&str]) -> Result<String> {
-        let mut command = Place::default().command(self.options.programs.path("pve-sim"), User::Same);
+        let mut command = self.home.command(self.options.programs.path("pve-sim"), User::Same);
         command.arg("fault").arg("--state").arg(self.part("sim")).args(words);
         let output = command.output().context("cannot run pve-sim")?;
         if !output.status.success() {

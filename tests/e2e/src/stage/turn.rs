@@ -16,7 +16,7 @@ impl Turn {
     /// Waits for the turn.
     pub(super) fn take(runtime: Runtime) -> Result<Self> {
         let network = match runtime {
-            Runtime::Process => own_network()?,
+            Runtime::Process | Runtime::Inert => own_network()?,
             // What boots its guests makes namespaces by name, which are the machine's.
             Runtime::Nspawn => String::new(),
         };

@@ -15,7 +15,7 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::pin::{Pin, PinKind};
 use jiff::{SignedDuration, Timestamp};
 
-use super::growth;
+use super::{growth, promise, still};
 use crate::kit;
 use crate::mailbox::own;
 use crate::pen::{Pen, signed};
@@ -33,6 +33,8 @@ pub struct Ordered {
     pub act: Act,
     /// To which guest.
     pub guest: Option<GuestUid>,
+    /// To what, as the text shows it.
+    pub target: Target,
     /// The text.
     pub text: String,
     /// Until when it is good.
@@ -102,7 +104,9 @@ impl Desk {
              [verbs.destroy_guest]\nsignatures = 2\ndelay_s = 600\nper_day = 3\n\
              [verbs.policy_update]\nsignatures = 2\ndelay_s = 300\nper_day = 5\n\
              [verbs.rollback]\ndelay_s = 300\nper_day = 5\n\
-             [backups]\nconsistency = \"application\"\n{}",
+             {}{}{}",
+            promise::LIMITS,
+            still::POLICY,
             growth::POLICY
         )
     }
@@ -154,7 +158,8 @@ impl Desk {
             Target::Guest { uid, .. } => Some(*uid),
             Target::Host {} => None,
         };
-        let ordered = Ordered { act, guest, text: text.clone(), until: payload.expires_at.at() };
+        let target = payload.target.clone();
+        let ordered = Ordered { act, guest, target, text: text.clone(), until: payload.expires_at.at() };
         self.ordered.insert(payload.job_id, ordered);
         (payload.job_id, text)
     }

@@ -104,10 +104,11 @@ pub fn write(dice: &mut Dice, held: u64) -> Written {
     }
     let (number, word) = number(dice, held);
     what.insert(0, format!("generation {number} ({word})"));
-    // Mostly rare looks, which make weeks fast.
-    let poll = match dice.below(20) {
+    // Rare looks make weeks fast: a document that asks one every few seconds is in force for hours, which costs as much as days.
+    let poll = match dice.below(400) {
         0 => *dice.of_these(&["30", "60", "1"]),
-        1 => *dice.of_these(&["0", "3601", "\"30\""]),
+        1..20 => *dice.of_these(&["600", "900", "1800"]),
+        20..40 => *dice.of_these(&["0", "3601", "\"30\""]),
         _ => "3600",
     };
     let schema = if dice.below(20) == 0 { "holdfast.desired/v2" } else { "holdfast.desired/v1" };

@@ -11,8 +11,8 @@ use holdfast_protocol::audit::hex;
 use holdfast_protocol::bootstrap::VARIABLE;
 use holdfast_protocol::desired::{DesiredGuest, RunState};
 use holdfast_protocol::id::JobId;
+use holdfast_protocol::job::Verb;
 use holdfast_protocol::job::act::ArchiveText;
-use holdfast_protocol::job::{Act, Verb};
 use rusqlite::Connection;
 
 use super::Figures;
@@ -20,7 +20,7 @@ use super::desk::Desk;
 use super::document::{DOOR, ROUTER};
 use super::growth::Sizes;
 use super::hub::{REPORT_MAX, Stolen};
-use super::rows;
+use super::{rows, signed, still};
 use crate::ground::Template;
 use crate::invariant::apart::plugged;
 use crate::invariant::{GONE, Violation, one_task_at_a_time};
@@ -297,6 +297,13 @@ impl Watch {
         self.strangers_are_untouched(&scene, &tasks);
         self.addresses_are_ones_own(&scene);
         self.only_what_was_signed(&tasks, desk);
+        for what in signed::beyond(desk.ordered.values(), &world.log.effects()) {
+            self.wrong("text", what);
+        }
+        let stood = still::longest(&world.windows.stood(), world.timeline.passed());
+        if stood > still::BUDGET {
+            self.wrong("standstill", format!("programs stood still for {} s within a day", stood.as_secs()));
+        }
         self.growth_is_within_the_policy(world, &scene, desk);
         for what in one_task_at_a_time(&tasks) {
             self.wrong("I6", what);
@@ -313,6 +320,9 @@ impl Watch {
         self.heads_are_in_the_books(&books, heads.into_iter().map(|head| (head.number, head.chain)));
         self.the_audit_is_right(&books, desk);
         self.the_brake_held(&books);
+        for what in signed::in_the_books(&books, desk) {
+            self.wrong("text", what);
+        }
         self.tables_are_bounded(&books, world.timeline.now().as_microsecond(), desk);
         let told = store.job_reports().await.unwrap().len();
         if told > JOBS_TOLD_MAX {
@@ -340,14 +350,9 @@ impl Watch {
 
     /// I1: volumes and backups.
     fn nothing_is_gone(&mut self, world: &World, scene: &Scene, desk: &Desk) {
-        let let_go: BTreeSet<u32> = (1..=2)
-            .filter(|n| desk.ordered.values().any(|job| job.guest == Some(uid(*n)) && is_destroy(&job.act)))
-            .map(|n| target(n).vmid.number())
-            .collect();
+        let let_go = signed::let_go(desk);
         let now: BTreeSet<&String> = scene.holdings().collect();
-        let may_go = |name: &String| {
-            name.starts_with("tank:") && Scene::owner(name).is_some_and(|owner| let_go.contains(&owner))
-        };
+        let may_go = |name: &String| let_go.contains(name);
         // Of each day the newest backup is kept by the honest promise, and a denser one lets the others go.
         let of_its_day = |name: &String| {
             let day = day_of(name).filter(|_| name.starts_with("backup2:"));
@@ -506,8 +511,4 @@ impl Watch {
 /// Whose backup it is, and of which day.
 fn day_of(archive: &str) -> Option<&str> {
     archive.split_once("vzdump-lxc-")?.1.get(.."300-2026_11_21".len())
-}
-
-const fn is_destroy(act: &Act) -> bool {
-    matches!(act, Act::DestroyGuest(_))
 }

@@ -18,6 +18,8 @@
 //! | [`promise`] | the grammar of backup policies |
 //! | [`desk`] | what operators really signed |
 //! | [`growth`] | what guests may grow by |
+//! | [`still`] | a guest that asks for windows, and how long its programs stand still |
+//! | [`signed`] | what each signature opens |
 //! | [`hub`] | the stolen hub |
 //! | [`play`] | the days, and the end |
 //! | [`judge`] | what must hold |
@@ -33,6 +35,8 @@ pub mod papers;
 pub mod play;
 pub mod promise;
 mod rows;
+pub mod signed;
+pub mod still;
 
 use crate::ground::{Ground, Template};
 use crate::invariant::Violation;

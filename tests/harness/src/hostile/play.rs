@@ -39,13 +39,14 @@ use super::hub::{Rule, Stolen};
 use super::judge::Watch;
 use super::mail::Captured;
 use super::papers::Papers;
-use super::promise;
 use super::{Figures, Length, Verdict};
+use super::{promise, still};
 use crate::controllers::{Speech, speak_every};
 use crate::ground::Template;
 use crate::invariant::Violation;
 use crate::kit::{guest, uid};
 use crate::line::dial;
+use crate::outside;
 use crate::points::Conductor;
 use crate::schedule::dice::Dice;
 use crate::world::World;
@@ -152,6 +153,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         () = sync.run(stop.clone()) => game.watch.wrong("harness", "the exchange ended".to_owned()),
         () = teller.run(stop.clone()) => game.watch.wrong("harness", "the report ended".to_owned()),
         () = upkeep.run(stop) => game.watch.wrong("harness", "the upkeep ended".to_owned()),
+        () = still::play(&world, &store, &conductor) => game.watch.wrong("harness", "nobody asks".to_owned()),
         () = speak_every(SPEAK_EVERY, &world, &store, &speech) => game.watch.wrong("harness", "nobody speaks".to_owned()),
     }
     game.verdict(seed)
@@ -220,6 +222,7 @@ impl Game<'_> {
 
     async fn hours(&mut self, length: Duration) {
         tokio::time::sleep(length).await;
+        outside::meddle(&self.world.agent_folder());
         self.watch.glance(self.world, &self.store, &self.hub).await;
     }
 

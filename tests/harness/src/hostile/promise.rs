@@ -10,6 +10,9 @@ use crate::schedule::dice::Dice;
 /// The honest policy's name.
 pub const NAME: &str = "usual";
 
+/// What a document may promise without a signature: few enough points that weeks are fast, and more than are honest.
+pub const LIMITS: &str = "[backups]\nconsistency = \"application\"\nper_day = 8\nsnapshots_per_day = 8\n";
+
 /// Calendars: none, far too dense, as dense as may be, odd, and texts that are none.
 const CALENDARS: [&str; 10] = [
     "minutely",
@@ -21,7 +24,7 @@ const CALENDARS: [&str; 10] = [
     "2030-02-30 00:00",
     "02:30;reboot",
     "",
-    "*-*-* 0..23:00",
+    "0/3:00",
 ];
 
 /// The policies of an honest document: a backup every six hours, for which guests may ask for a window.

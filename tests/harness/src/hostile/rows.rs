@@ -6,8 +6,8 @@ use rusqlite::Connection;
 const EVENTS_KEPT_US: i64 = 8 * 24 * 3_600_000_000;
 
 /// Operations of one day that a thief's documents bring about: those of the guests themselves, and of four guests what `[backups]`
-/// of the policy lets a document promise without a signature: 288 snapshots and 24 backups, each of which goes again.
-pub const OPERATIONS_PER_DAY: i64 = 200 + 4 * 2 * (288 + 24);
+/// of the policy lets a document promise without a signature: 8 snapshots and 8 backups, each of which goes again.
+pub const OPERATIONS_PER_DAY: i64 = 200 + 4 * 2 * (8 + 8);
 
 /// Operations of thirty days and one, and what belongs to each: who it holds, and the lines of the audit about it.
 const OPERATIONS: i64 = 31 * OPERATIONS_PER_DAY;

@@ -1,14 +1,18 @@
 //! Delays and cancels, the cap of a day, and operators who put others in their place.
 
+use agent_core::gate::order::{TurnedAway, when_due};
 use agent_store::job::Settled;
 use agent_store::job_intake::Outcome;
 use agent_store::roster::{LaidDown, RosterTexts};
 use holdfast_protocol::code::ErrorCode::{self, NotFound, Quota, Range, StaleGeneration, UnderWay};
 use holdfast_protocol::id::JobId;
 use holdfast_protocol::job::{JobReport, JobState};
+use holdfast_trust::Accepted;
+use holdfast_trust::law::{Here, NotHere};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use crate::intake::door::{Door, roster, target};
+use crate::intake::door::{Door, HOST, roster, target};
 use crate::intake::hand::{Hand, job};
 
 fn host(verb: &str, args: &serde_json::Value) -> String {
@@ -115,19 +119,18 @@ async fn operators_put_others_in_their_place_by_their_signatures() {
     let before = door.store.trust_section().await.unwrap();
     let (id, payload) = door.payload(&update(&new(2, &both))).await;
     assert!(matches!(door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await, Outcome::Taken));
-    // It waits like everything that cannot be taken back; alice still may.
+    // Bob could have signed too, so it waits for a day, longer than the job lives; alice still may.
+    assert_eq!(report(&door, id).await.due_at, Some(later(&door, 86_400)));
     assert_eq!(door.store.trust_section().await.unwrap().policy_version, 1);
     door.takes("while the new ones wait").await;
-    door.pass(601);
+    door.pass(86_399);
     for due in door.store.due_jobs(door.now).await.unwrap() {
-        if due.id == id {
-            let roster = door.store.standing().await.unwrap().roster.unwrap();
-            let job = roster.accept(&due.signed, door.now).unwrap();
-            door.store.change_roster(job, door.now).await.unwrap();
-        } else {
-            door.store.settle_job(due.id, Settled::Done, door.now).await.unwrap();
-        }
+        assert_ne!(due.id, id, "not before its day is over");
+        door.store.settle_job(due.id, Settled::Done, door.now).await.unwrap();
     }
+    door.pass(1);
+    let accepted = judged(&door, id, door.now).await.unwrap();
+    door.store.change_roster(accepted, door.now).await.unwrap();
     let after = door.store.trust_section().await.unwrap();
     assert_eq!(after.policy_version, 2);
     assert!(after.operators != before.operators && after.audit.number > before.audit.number);
@@ -143,6 +146,74 @@ async fn operators_put_others_in_their_place_by_their_signatures() {
     assert_eq!(door.store.lay_down(roster(3), door.now).await.unwrap(), LaidDown::Taken);
     assert_eq!(door.store.lay_down(roster(3), door.now).await.unwrap(), LaidDown::Same);
     door.takes("root put alice back").await;
+}
+
+fn later(door: &Door, seconds: i64) -> Timestamp {
+    door.now.checked_add(SignedDuration::from_secs(seconds)).unwrap()
+}
+
+/// What a job whose delay is over is judged to be at a time, as the agent judges it.
+async fn judged(door: &Door, id: JobId, at: Timestamp) -> Result<Accepted, TurnedAway> {
+    let due = door.store.due_jobs(at).await.unwrap().into_iter().find(|due| due.id == id).unwrap();
+    let standing = door.store.standing().await.unwrap();
+    let (host, epoch) = (HOST.parse().unwrap(), standing.epoch);
+    let here = Here { host, epoch, now: at, latest: standing.latest.max(at) };
+    when_due(&due.signed, due.due_at, &standing.roster.unwrap(), &here)
+}
+
+/// Two who sign wait ten minutes, and are held to the job's end; one who signs alone waits a day, and has another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_who_may_sign_has_its_effect_in_its_time_or_never() {
+    let mut door = Door::open().await;
+    let ends = |error: &TurnedAway| matches!(error, TurnedAway::NotHere(NotHere::Expired(_)));
+    let (id, payload) = door.payload(&update(&roster(2))).await;
+    let blob = job(payload.as_bytes(), &[&door.alice, &door.bob]);
+    assert!(matches!(door.leave(id, &blob).await, Outcome::Taken));
+    assert_eq!(report(&door, id).await.due_at, Some(later(&door, 600)));
+    assert!(judged(&door, id, later(&door, 3_599)).await.is_ok());
+    assert!(ends(&judged(&door, id, later(&door, 3_600)).await.unwrap_err()));
+
+    let (id, payload) = door.payload(&update(&roster(3))).await;
+    assert!(matches!(door.leave(id, &job(payload.as_bytes(), &[&door.bob])).await, Outcome::Taken));
+    assert_eq!(report(&door, id).await.due_at, Some(later(&door, 86_400)));
+    assert!(judged(&door, id, later(&door, 2 * 86_400 - 1)).await.is_ok());
+    assert!(ends(&judged(&door, id, later(&door, 2 * 86_400)).await.unwrap_err()));
+    let detail = door.audit().into_iter().rfind(|(action, _)| action == "job_taken").unwrap().1;
+    assert!(detail.starts_with("policy_update signed by bob, due 2026-11-22T14:00:00Z"), "{detail}");
+    // One whose time was over when it came is not taken, however long it would wait.
+    let (id, payload) = door.payload(&update(&roster(4))).await;
+    door.pass(3_600);
+    let blob = job(payload.as_bytes(), &[&door.alice]);
+    door.refuses("over before it came", id, &blob, ErrorCode::JobExpired).await;
+}
+
+/// A thief with one key stops what one signed, and not what two signed to be rid of that key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_stops_what_one_signed_and_two_what_two_signed() {
+    let mut door = Door::open().await;
+    let (alone, payload) = door.payload(&update(&roster(2))).await;
+    assert!(matches!(door.leave(alone, &job(payload.as_bytes(), &[&door.alice])).await, Outcome::Taken));
+    let (both, payload) = door.payload(&update(&roster(3))).await;
+    let blob = job(payload.as_bytes(), &[&door.alice, &door.bob]);
+    assert!(matches!(door.leave(both, &blob).await, Outcome::Taken));
+    let (cancel, payload) = door.payload(&host("cancel", &json!({ "job": alone }))).await;
+    assert!(matches!(door.leave(cancel, &job(payload.as_bytes(), &[&door.bob])).await, Outcome::Taken));
+    assert_eq!(report(&door, alone).await.state, JobState::Cancelled);
+
+    let (cancel, payload) = door.payload(&host("cancel", &json!({ "job": both }))).await;
+    let bytes = payload.as_bytes();
+    door.refuses("one against two", cancel, &job(bytes, &[&door.alice]), ErrorCode::SignaturesMissing).await;
+    assert_eq!(report(&door, both).await.state, JobState::Waiting);
+    let blob = job(bytes, &[&door.alice, &door.bob]);
+    assert!(matches!(door.leave(cancel, &blob).await, Outcome::Taken));
+    assert_eq!(report(&door, both).await.state, JobState::Cancelled);
+    // Of everything else one signature is enough.
+    let (id, payload) = door.destroy().await;
+    let blob = job(payload.as_bytes(), &[&door.alice, &door.bob]);
+    assert!(matches!(door.leave(id, &blob).await, Outcome::Taken));
+    let (cancel, payload) = door.payload(&host("cancel", &json!({ "job": id }))).await;
+    assert!(matches!(door.leave(cancel, &job(payload.as_bytes(), &[&door.bob])).await, Outcome::Taken));
+    assert_eq!(report(&door, id).await.state, JobState::Cancelled);
 }
 
 /// The hub leaves a text until it hears that it was turned away. That costs no signature's check each time.

@@ -92,7 +92,7 @@ pub fn out_and_in(stand: &Stand) {
     assert_eq!(machine.does(&format!("find {SPOT} -mindepth 1 | wc -l")), "0", "nothing on the root disk");
     stand.disk.put_in_another(&stand.folder);
     let other = ask(stand, &mount_request(stand));
-    stand.saw(&format!("another drive: {} {}", other["code"], other["says"]));
+    stand.saw(&format!("another drive: {} {}", other["code"], other["message"]));
     assert_eq!(other["ok"], false, "{other}");
     stand.disk.pull_out();
     stand.disk.until_out(|| ());

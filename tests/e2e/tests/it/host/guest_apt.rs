@@ -6,7 +6,7 @@ use super::stand::{Stand, write};
 use super::story::SOON;
 
 /// One service for a stack, and no snapshots.
-const STACKS: &str = "[apt]\nafter = \"tell\"\n[stack.shop]\ndriver = \"systemd\"\nunits = [\"shop.service\"]\nhealth_timeout_s = 1\n";
+const STACKS: &str = "[apt]\nafter = \"report\"\n[stack.shop]\ndriver = \"systemd\"\nunits = [\"shop.service\"]\nhealth_timeout_s = 1\n";
 const SHOP: &str = "[Service]\nExecStart=/usr/bin/sleep infinity\n";
 
 /// While its script runs, the judge runs already, and must wait: the shop is down then, and up before apt ends.
@@ -32,7 +32,10 @@ pub fn is_judged(stand: &Stand) {
 
     machine.refuses(&format!("{install} {} 2>&1", package(stand, "breaks", BREAKS)));
     let told = said(machine, "stack shop is not well");
-    assert!(told.contains("shop.service do not run") && told.contains("breaks (half-configured)"), "{told}");
+    assert!(
+        told.contains("shop.service are not running") && told.contains("breaks (half-configured)"),
+        "{told}"
+    );
     stand.saw(&told);
     let journal = machine.does("journalctl --no-pager --quiet --output=cat --unit='holdfast-apt-judge-*'");
     assert!(journal.contains("stack shop is not well"), "{journal}");

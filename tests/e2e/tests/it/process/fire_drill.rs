@@ -367,7 +367,7 @@ impl Drill {
         .unwrap();
     }
 
-    /// A word that is none, two in each other's place, and the code; K goes from there into the document, sealed.
+    /// An unknown word, two swapped words, and the code; K goes from there into the document, sealed.
     fn types_the_code(&mut self, made: &Value) -> Value {
         let good = self.paper.whole();
         let misspelt = good.replacen(&self.paper.words[2], &format!("{}q", self.paper.words[2]), 1);
@@ -378,9 +378,7 @@ impl Drill {
         let recovered = self.seals("recover-key", &made["medium"], &words);
         let shown = self.shown.last().unwrap();
         let meant = format!("word 3: did you mean {}", self.paper.words[2]);
-        for says in
-            [meant.as_str(), "perhaps words 7 and 8 in each other's place", "The key is sealed to this box"]
-        {
+        for says in [meant.as_str(), "perhaps words 7 and 8 swapped", "The key is sealed to this box"] {
             assert!(shown.contains(says), "{says}: {shown}");
         }
         assert_eq!(recovered["medium"], made["medium"], "the same key at the same place");

@@ -12,6 +12,7 @@ mod bad_input;
 mod books;
 mod fire;
 mod fire_drill;
+mod hostile_guest;
 mod jobs;
 mod judges;
 mod kill;

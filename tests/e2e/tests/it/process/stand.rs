@@ -52,7 +52,17 @@ fn seed(folder: &Path) -> PathBuf {
 
 /// Everything up to the enrolled agent, which does not run yet.
 pub fn enrolled() -> Stand {
-    let mut stand = laid();
+    enrol(laid())
+}
+
+/// The same on a box that is a network namespace, whose guests are only said to run.
+pub fn enrolled_in(namespace: &str) -> Stand {
+    let mut stand = laid_with(Runtime::Inert);
+    stand.stage.stand_in(Path::new("/run/netns").join(namespace));
+    enrol(stand)
+}
+
+fn enrol(mut stand: Stand) -> Stand {
     let stage = &mut stand.stage;
     stage.start_simulator().unwrap();
     stage.start_hub().unwrap();
@@ -64,6 +74,10 @@ pub fn enrolled() -> Stand {
 
 /// A stage on which nothing runs yet.
 pub fn laid() -> Stand {
+    laid_with(Runtime::Process)
+}
+
+fn laid_with(runtime: Runtime) -> Stand {
     let folder = tempfile::Builder::new().prefix("holdfast-e2e-").tempdir().unwrap();
     let root = rustix_uid() == 0;
     open(folder.path());
@@ -71,7 +85,7 @@ pub fn laid() -> Stand {
     let options = Options {
         programs,
         folder: folder.path().to_owned(),
-        runtime: Runtime::Process,
+        runtime,
         golden: Golden::read(&named("HOLDFAST_E2E_GOLDEN")).unwrap(),
         seed: seed(folder.path()),
         agent_user: if root { User::Unprivileged } else { User::Same },

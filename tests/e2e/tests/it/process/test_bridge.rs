@@ -36,13 +36,13 @@ impl Drop for Net {
     }
 }
 
-fn run(words: &[&str]) {
+pub(super) fn run(words: &[&str]) {
     let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Does something in a namespace. A socket that is made there stays there.
-fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+pub(super) fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     let file = std::fs::File::open(format!("/run/netns/{namespace}")).unwrap();
     let there = move || {
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();

@@ -70,8 +70,8 @@ fn a_guests_stacks_stand_still_for_its_backup_and_the_label_says_so() {
         (Some("quiesced_backup"), Some("done")),
         "{view:#}"
     );
-    assert!(said.contains("the window is over: the backup has what it needs"), "{said}");
-    assert!(said.contains("holds the stacks standing still"), "{said}");
+    assert!(said.contains("window ended: the backup was captured"), "{said}");
+    assert!(said.contains("is application-consistent"), "{said}");
 
     let log = std::fs::read_to_string(root.join("world/log")).unwrap();
     let place = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words} is not in\n{log}"));
@@ -80,7 +80,7 @@ fn a_guests_stacks_stand_still_for_its_backup_and_the_label_says_so() {
     assert_eq!(std::fs::read_to_string(root.join("world/u/db.service")).unwrap(), "active\n");
     assert!(!root.join("var/lib/holdfast/quiesce.json").exists());
     let status = String::from_utf8(guestd(&root, &["status"]).stdout).unwrap();
-    assert!(status.contains("Last window") && status.contains("standing still"), "{status}");
+    assert!(status.contains("Last window") && status.contains("application-consistent"), "{status}");
 
     // The same without: what is told is what was done.
     let plain = guestd(&root, &["backup", "--crash-consistent"]);

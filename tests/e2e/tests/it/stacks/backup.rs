@@ -91,10 +91,10 @@ pub fn interrupted(stand: &Stand, shop: &Guest) {
 /// What the controller says of its last window.
 fn stood_still(shop: &Guest) -> Duration {
     let status: Value = serde_json::from_str(&shop.run(&["guestd", "status", "--output", "json"])).unwrap();
-    let last = &status["stacks"]["told"]["last"];
+    let last = &status["stacks"]["status"]["last"];
     assert_eq!(last["stacks"], serde_json::json!(["db", "shop"]), "{status:#}");
     assert_eq!(last["label"]["consistency"], "application", "{status:#}");
-    Duration::from_millis(last["still_ms"].as_u64().expect("a number"))
+    Duration::from_millis(last["stopped_ms"].as_u64().expect("a number"))
 }
 
 fn gap(shop: &Guest, from: u64) -> Duration {

@@ -5,10 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use agentd::model::planted::Bug;
 use clap::Args;
 use harness::matrix::plan::{Share, parse_share};
-use harness::planted::{Find, find, table};
+use harness::planted::{Find, Plant, find, table};
 
 /// Plants each bug and looks for it.
 #[derive(Debug, Args)]
@@ -25,10 +24,11 @@ pub struct Arguments {
 }
 
 pub fn command(arguments: &Arguments) -> ExitCode {
-    let chosen = |bug: &&Bug| arguments.bug.as_deref().is_none_or(|name| name == bug.name());
+    let chosen = |bug: &Plant| arguments.bug.as_deref().is_none_or(|name| name == bug.name());
     let share = arguments.shard.unwrap_or(Share::WHOLE);
-    let all = Bug::ALL.iter().filter(chosen).copied().enumerate();
-    let bugs: Vec<Bug> = all.filter(|(nth, _)| nth % share.of == share.number).map(|(_, bug)| bug).collect();
+    let all = Plant::all().filter(chosen).enumerate();
+    let bugs: Vec<Plant> =
+        all.filter(|(nth, _)| nth % share.of == share.number).map(|(_, bug)| bug).collect();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (began, next, found) = (Instant::now(), AtomicUsize::new(0), Mutex::<Vec<Find>>::default());
     std::thread::scope(|scope| {

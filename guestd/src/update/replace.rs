@@ -1,0 +1,61 @@
+//! Trial run and installation of the new program.
+//!
+//! There is a whole program under our name at every moment. The one that was ours stays beside it as `guestd.old`, for
+//! a person.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::UpdateError;
+use crate::failpoint::{Point, reached};
+use crate::file;
+use crate::program::{self, Call};
+
+/// It says its version and ends; a slow disk has it read first.
+const TRY_LIMIT: Duration = Duration::from_secs(30);
+
+/// Where the new one is written: in the folder of ours, so that a rename is enough.
+pub fn new_path(program: &Path) -> PathBuf {
+    with(program, ".new")
+}
+
+fn with(program: &Path, ending: &str) -> PathBuf {
+    let mut name = program.file_name().map(OsString::from).unwrap_or_default();
+    name.push(ending);
+    program.with_file_name(name)
+}
+
+/// Has it say its version.
+pub async fn try_out(new: &Path, target: &str) -> Result<(), UpdateError> {
+    let call = Call::new([new.to_string_lossy().as_ref(), "--version"], TRY_LIMIT);
+    let said = program::run_well(&call).await.map_err(UpdateError::DoesNotRun)?;
+    let said = said.out.trim();
+    if said != format!("guestd {target}") {
+        let said = said.chars().take(100).collect();
+        return Err(UpdateError::OtherVersion { said, target: target.to_owned() });
+    }
+    reached(Point::Tried);
+    Ok(())
+}
+
+/// Puts it in our place and becomes it. Returns only with an error, and then this program goes on under its own name.
+pub fn put_in(program: &Path, new: &Path) -> Result<(), UpdateError> {
+    let old = with(program, ".old");
+    file::lay_by(program, &old)?;
+    reached(Point::OldKept);
+    file::rename(new, program)?;
+    reached(Point::Swapped);
+    let error = become_it(program);
+    file::lay_by(&old, program)?;
+    Err(UpdateError::Start(error))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the new controller, in this process's place and with its arguments"
+)]
+fn become_it(program: &Path) -> std::io::Error {
+    std::process::Command::new(program).args(std::env::args_os().skip(1)).exec()
+}

@@ -1,0 +1,41 @@
+//! Caller identification: peer credentials of the socket, or sudo.
+//!
+//! Socket: standard input is the connection, and the kernel says who opened it. Sudo: the process is root's already and
+//! the allow-list of `sudoers/` judged who may start it; the kernel's login uid goes to the journal.
+
+use rustix::fs::FileType;
+use rustix::net::AddressFamily;
+use rustix::net::sockopt::{socket_domain, socket_peercred};
+
+use crate::policy::Policy;
+use crate::procfs;
+use crate::reply::{Refusal, refusal};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// By the socket, as this uid.
+    Socket(u32),
+    /// As root, with the login uid of the kernel; services have none.
+    Root(Option<u32>),
+}
+
+/// Looks at standard input. A connection's other side must be root or the one uid of the policy.
+pub fn identify(policy: &Policy) -> Result<Caller, Refusal> {
+    let input = std::io::stdin();
+    let failed = |error| refusal!(Peer, "cannot stat standard input: {error}");
+    let stat = rustix::fs::fstat(&input).map_err(failed)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+        let login_uid = procfs::attribute("/proc/self/loginuid").and_then(|text| text.parse().ok());
+        return Ok(Caller::Root(login_uid.filter(|uid| *uid != u32::MAX)));
+    }
+    // Asked before the credentials: a socket of another kind, or without another side, has none to tell.
+    let connected = rustix::net::getpeername(&input).is_ok();
+    if !connected || socket_domain(&input).map_err(failed)? != AddressFamily::UNIX {
+        return Err(refusal!(Peer, "standard input is a socket, but not a connected Unix socket"));
+    }
+    let uid = socket_peercred(&input).map_err(failed)?.uid.as_raw();
+    if uid == 0 || uid == policy.caller_uid {
+        return Ok(Caller::Socket(uid));
+    }
+    Err(refusal!(Peer, "uid {uid} may not use the helper; the policy allows uid {}", policy.caller_uid))
+}

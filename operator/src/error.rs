@@ -1,0 +1,251 @@
+//! Errors of the command, with one exit code per kind.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::desired::DesiredError;
+
+use crate::cmd::seal::SealCommandError;
+use crate::config::ConfigError;
+use crate::document_file::DocumentFileError;
+use crate::hub::HubError;
+use crate::job_draft::JobDraftError;
+use crate::job_file::JobFileError;
+use crate::keygen::KeygenError;
+use crate::pins::PinError;
+use crate::prompt::PromptError;
+
+/// It is done.
+pub const DONE: u8 = 0;
+pub const FAILED: u8 = 1;
+/// The command line was wrong.
+const USAGE: u8 = 2;
+const NOT_FOUND: u8 = 4;
+const CONFLICT: u8 = 5;
+const REFUSED: u8 = 6;
+const TIMED_OUT: u8 = 7;
+const UNAVAILABLE: u8 = 69;
+const NO_PERMISSION: u8 = 77;
+
+pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 usage, 4 not found, 5 conflict (changed by someone else), \
+                              6 refused by policy or waiting for a signature, 7 time-out, 69 the hub does not answer, \
+                              77 no permission.";
+
+/// Why the command did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The file with the document.
+    #[error(transparent)]
+    DocumentFile(#[from] DocumentFileError),
+    #[error(transparent)]
+    Document(#[from] DesiredError),
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// What is to be signed.
+    #[error(transparent)]
+    JobDraft(#[from] JobDraftError),
+    /// A host that is not the one that was known.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// An order that is not taken back.
+    #[error(transparent)]
+    Withdraw(#[from] crate::cmd::withdraw::WithdrawError),
+    #[error(transparent)]
+    Keygen(#[from] KeygenError),
+    /// The file with a signed job.
+    #[error(transparent)]
+    JobFile(#[from] JobFileError),
+    /// An operators file that no host would take.
+    #[error(transparent)]
+    Operators(#[from] holdfast_trust::operators::OperatorsError),
+    /// A policy that no host would take.
+    #[error(transparent)]
+    Policy(#[from] holdfast_trust::policy::PolicyError),
+    /// An exported audit.
+    #[error(transparent)]
+    Audit(#[from] crate::cmd::audit::AuditError),
+    /// Credentials that cannot be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealCommandError),
+    /// Wrapped keys that are not written, or a page that cannot be made.
+    #[error(transparent)]
+    Escrow(#[from] crate::cmd::escrow::EscrowCommandError),
+    /// A restore invite that is not handed on.
+    #[error(transparent)]
+    Restore(#[from] crate::cmd::restore::RestoreError),
+    /// A job for another host.
+    #[error("the job is for host {wanted}, but {host} is {found}: it was not submitted")]
+    OtherHost {
+        /// As asked for.
+        host: String,
+        found: String,
+        wanted: String,
+    },
+    /// No such job.
+    #[error("{host} has no signed job {job}: see `holdfast job list {host}`")]
+    NoJob {
+        host: String,
+        /// As asked for.
+        job: String,
+    },
+    /// The host has it, and nothing to sign a cancel with was given.
+    #[error("{host} has the job already, so only a signed cancel can stop it: give your key with --key")]
+    CancelNeedsKey { host: String },
+    /// The host would not take it.
+    #[error("{host} refuses job {job}: {problem}")]
+    JobRefused { host: String, job: String, problem: String },
+    /// It came to nothing.
+    #[error("job {job} failed on {host}: {problem}")]
+    JobFailed { host: String, job: String, problem: String },
+    /// It was stopped.
+    #[error("job {job} of {host} was cancelled")]
+    JobCancelled { host: String, job: String },
+    /// Not there in time.
+    #[error(
+        "job {job} of {host} has not ended after {seconds} s; it continues: see `holdfast job show {host} {job}`"
+    )]
+    JobTimedOut {
+        host: String,
+        job: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The hub holds a document that this program cannot read.
+    #[error(
+        "the hub's document for {host} cannot be read by this version of holdfast: use one of the hub's release line"
+    )]
+    Held {
+        host: String,
+        #[source]
+        source: DesiredError,
+    },
+    /// Nothing was put yet.
+    #[error("no document was put to {host} yet: put one with `holdfast desired apply {host} FILE`")]
+    NoDocument { host: String },
+    /// No such guest.
+    #[error("no guest {guest}: see `holdfast guest list`")]
+    NoGuest {
+        /// As asked for.
+        guest: String,
+    },
+    /// Several guests of that name.
+    #[error("guest {guest} is on several hosts ({hosts}): choose one with --host, or give the uid")]
+    ManyGuests {
+        /// As asked for.
+        guest: String,
+        hosts: String,
+    },
+    /// The agent would not take the document.
+    #[error("the agent of {host} refuses generation {generation}: {problem}")]
+    RefusedByAgent { host: String, generation: u64, problem: String },
+    /// Some of it waits for an operator's signature.
+    #[error("{host} waits for a signature: {effects}")]
+    NeedsSignature {
+        host: String,
+        /// What would happen.
+        effects: String,
+    },
+    /// Something stands still and will not go on by itself.
+    #[error("{host} needs attention: {reasons}; see `holdfast host show {host}`")]
+    Stuck { host: String, reasons: String },
+    /// Not there in time.
+    #[error(
+        "{host} has not converged after {seconds} s (missing: {missing}); it continues: see `holdfast host show {host}`"
+    )]
+    TimedOut {
+        host: String,
+        /// How long was waited.
+        seconds: u64,
+        /// What is missing.
+        missing: String,
+    },
+    /// No reason can be made of the file's name.
+    #[error("give a reason with --reason: {0}")]
+    Reason(&'static str),
+    /// Nobody reads what we print.
+    #[error("the result cannot be printed")]
+    Print(#[source] std::io::Error),
+    /// Cannot happen for what was read from JSON.
+    #[error("the result cannot be written as JSON")]
+    Unwritable(#[source] serde_json::Error),
+}
+
+impl CliError {
+    /// For the shell.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Hub(error) => of_hub(error),
+            Self::Config(ConfigError::NotLoggedIn { .. }) => NO_PERMISSION,
+            Self::Prompt(PromptError::NoTerminal { .. }) => USAGE,
+            Self::NoGuest { .. } | Self::NoDocument { .. } | Self::NoJob { .. } => NOT_FOUND,
+            Self::JobDraft(
+                JobDraftError::Nothing { .. } | JobDraftError::NoSuch { .. } | JobDraftError::Unseen { .. },
+            ) => NOT_FOUND,
+            Self::ManyGuests { .. } | Self::Reason(_) | Self::CancelNeedsKey { .. } => USAGE,
+            Self::JobDraft(JobDraftError::Which { .. }) => USAGE,
+            Self::Pin(
+                PinError::Changed { .. } | PinError::OtherFingerprint { .. } | PinError::Signed { .. },
+            ) => CONFLICT,
+            Self::Withdraw(_) => USAGE,
+            Self::JobDraft(JobDraftError::OtherDocument { .. }) => CONFLICT,
+            Self::Seal(SealCommandError::OtherRecipient { .. }) => CONFLICT,
+            Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,
+            Self::RefusedByAgent { .. } | Self::NeedsSignature { .. } | Self::JobRefused { .. } => REFUSED,
+            Self::TimedOut { .. } | Self::JobTimedOut { .. } => TIMED_OUT,
+            _ => FAILED,
+        }
+    }
+
+    /// The hub's own code, where it spoke.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Hub(HubError::Refused { problem, .. }) => Some(problem.code),
+            Self::Hub(HubError::OtherServer { .. }) => Some(ErrorCode::PinMismatch),
+            Self::Pin(PinError::Changed { .. } | PinError::OtherFingerprint { .. }) => {
+                Some(ErrorCode::HostKeyChanged)
+            }
+            Self::JobDraft(JobDraftError::NoDocument { .. }) => Some(ErrorCode::JobUnbound),
+            Self::JobDraft(JobDraftError::OtherDocument { .. }) => Some(ErrorCode::TargetChanged),
+            Self::Document(error) => Some(error.code()),
+            Self::DocumentFile(error) => error.code(),
+            Self::Seal(SealCommandError::Content(error)) => Some(error.code()),
+            _ => None,
+        }
+    }
+}
+
+fn of_hub(error: &HubError) -> u8 {
+    match error {
+        HubError::Unreachable { .. } | HubError::OtherServer { .. } => UNAVAILABLE,
+        HubError::Refused { problem, .. } => of_code(problem.code),
+        _ => FAILED,
+    }
+}
+
+const fn of_code(code: ErrorCode) -> u8 {
+    match code {
+        ErrorCode::NotFound => NOT_FOUND,
+        ErrorCode::PreconditionFailed
+        | ErrorCode::StaleGeneration
+        | ErrorCode::GenerationConflict
+        | ErrorCode::GenerationJump
+        | ErrorCode::IdempotencyMismatch
+        | ErrorCode::Locked
+        | ErrorCode::NameTaken => CONFLICT,
+        ErrorCode::NeedsSignature | ErrorCode::Refused | ErrorCode::Frozen | ErrorCode::GoldenUnapproved => {
+            REFUSED
+        }
+        ErrorCode::Unavailable | ErrorCode::Busy | ErrorCode::RateLimited | ErrorCode::Internal => {
+            UNAVAILABLE
+        }
+        // The hub says FORBIDDEN to a role that may not do this.
+        ErrorCode::Unauthenticated
+        | ErrorCode::Forbidden
+        | ErrorCode::NotYours
+        | ErrorCode::Certificate
+        | ErrorCode::Revoked => NO_PERMISSION,
+        _ => FAILED,
+    }
+}

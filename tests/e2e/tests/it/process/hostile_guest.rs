@@ -1,0 +1,137 @@
+//! A hostile guest beside two honest ones, on a bridge in network namespaces, against the real agent.
+//!
+//! Simulator, hub and agent run in the namespace of the box; each guest is a namespace that is plugged into the box's
+//! bridge, with an HTTPS client that claimed the guest's token. While the hostile guest attacks, its neighbours make honest
+//! calls. What is judged are counts: no honest call fails, the agent is the same process, every guest is still managed and
+//! running, and nothing of it was changed in Proxmox. How long the neighbours waited is printed beside the same calls without
+//! an attack, and decides nothing.
+//!
+//! | attack | what it does |
+//! | --- | --- |
+//! | [`attacks::crowd`] | idle connections from many addresses that nobody gave it |
+//! | [`attacks::slow`] | handshakes and bodies byte by byte |
+//! | [`attacks::no_tls`] | bytes that are no handshake of TLS 1.3 |
+//! | [`calls::crossing`] | every call with every id that is another's, malformed or huge, and every call without a token |
+//!
+//! Not covered yet: spoofed ARP and a neighbour's address, a token shown by another guest, a claim that is raced for, quotas
+//! and lanes used up, how a neighbour's quiesce windows go meanwhile. Not measured: the controller itself, whose place the
+//! client takes.
+
+mod attacks;
+mod calls;
+mod client;
+mod judge;
+mod net;
+
+use e2e::document;
+use e2e::wait;
+use serde_json::{Value, json};
+
+use self::calls::Theirs;
+use self::client::{Guest, PATIENCE, Token, ticket};
+use self::judge::{HEADING, Told, measured};
+use self::net::Net;
+use super::stand::{self, Stand, well};
+use super::test_bridge::within;
+
+/// Of the guests, by their number in the document.
+const HOSTILE: u8 = 1;
+const ALL: u8 = 3;
+
+/// The ticket of the guest with this address, once it runs. Before, the agent may still change it: nobody can have read it.
+fn ticket_of(stand: &Stand, number: u8) -> Value {
+    let address = format!("ip={}/24", net::address(number));
+    wait::until(&format!("the ticket of guest {number}"), PATIENCE, || {
+        let running = std::fs::read(stand.stage.folder().join("sim/run/running.json")).unwrap_or_default();
+        let running: Vec<u32> = serde_json::from_slice(&running).unwrap_or_default();
+        let all = stand.stage.configurations()?;
+        let own = all.iter().find(|(vmid, text)| running.contains(vmid) && text.contains(&address));
+        Ok(own.and_then(|(_, text)| ticket(text)))
+    })
+    .unwrap()
+}
+
+/// Three guests that claimed their tokens and said hello.
+fn guests(stand: &Stand, net: &Net) -> Vec<Guest> {
+    let ground = stand.stage.ground();
+    let wished: Vec<Value> =
+        (1..=ALL).map(|number| document::guest(&ground, number, &format!("g{number}"), "acme")).collect();
+    stand.stage.apply(&json!({ "poll_interval_s": 5, "guests": wished }), "three guests").unwrap();
+    let claimed = (1..=ALL).zip(&wished).map(|(number, wish)| {
+        let ticket = ticket_of(stand, number);
+        within(net.guest(number), || {
+            let guest = Guest::claims(number, wish["uid"].as_str().unwrap(), &ticket);
+            assert_eq!(guest.says_hello().unwrap().status, 200);
+            guest
+        })
+    });
+    let all: Vec<Guest> = claimed.collect();
+    stand
+        .stage
+        .guests_until("three guests", |now| now.len() == wished.len() && now.iter().all(well))
+        .unwrap();
+    all
+}
+
+/// Something of a neighbour's that the hostile guest would like to have: a snapshot, and the work that took it.
+fn snapshot_of(guest: &Guest) -> Theirs {
+    let asked = guest.ask("POST", "/v1/snapshots", Token::Own, r#"{"name":"theirs"}"#).unwrap();
+    let operation =
+        asked.body["data"]["operation"].as_str().unwrap_or_else(|| panic!("{asked:?}")).to_owned();
+    let path = format!("/v1/operations/{operation}?wait=20s");
+    wait::until("the snapshot", PATIENCE, || {
+        let now = guest.ask("GET", &path, Token::Own, "")?;
+        Ok((now.body["data"]["status"] == "done").then_some(()))
+    })
+    .unwrap();
+    Theirs { uid: guest.uid.clone(), operation, snapshot: "theirs".to_owned() }
+}
+
+#[test]
+fn a_hostile_guest_takes_nothing_from_its_neighbours() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os("HOLDFAST_CI").is_none(), "CI runs as root");
+        println!("left out: network namespaces take root");
+        return;
+    }
+    let net = Net::new(ALL);
+    let mut stand = stand::enrolled_in(&net.the_box);
+    stand.stage.start_agent(None).unwrap();
+    let agent = stand.stage.agent_pid().unwrap();
+    let all = guests(&stand, &net);
+    let (hostile, neighbours) = all.split_first().unwrap();
+    assert_eq!(hostile.number, HOSTILE);
+    let theirs = within(net.guest(neighbours[0].number), || snapshot_of(&neighbours[0]));
+    net.takes_addresses(HOSTILE);
+    let (before, tasks) = (stand.stage.configurations().unwrap(), stand.stage.tasks().unwrap());
+
+    let peace = |_: &Guest, signals: &judge::Signals| {
+        signals.begun();
+        Told::default()
+    };
+    let sides = (hostile, neighbours);
+    let table = [
+        measured("none", &net, agent, sides, peace),
+        measured("many addresses", &net, agent, sides, attacks::crowd),
+        measured("slow", &net, agent, sides, attacks::slow),
+        measured("no TLS", &net, agent, sides, attacks::no_tls),
+        measured("others' ids", &net, agent, sides, |guest, signals| {
+            calls::crossing(guest, signals, &theirs)
+        }),
+    ];
+    println!("{HEADING}");
+    table.iter().for_each(|row| println!("{}", row.line()));
+
+    let faults: Vec<String> = table.iter().flat_map(judge::Row::faults).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(
+        stand.stage.agent_gone().unwrap().is_none() && stand.stage.agent_pid() == Some(agent),
+        "the agent"
+    );
+    stand
+        .stage
+        .guests_until("three guests as before", |now| now.len() == usize::from(ALL) && now.iter().all(well))
+        .unwrap();
+    assert_eq!(stand.stage.configurations().unwrap(), before, "nothing of any guest was changed");
+    assert_eq!(stand.stage.tasks().unwrap(), tasks, "nothing was done to any guest");
+}

@@ -1,0 +1,160 @@
+//! The judge of signatures in the hostile hub suite.
+//!
+//! Each signature allows what its text shows, and nothing else.
+//!
+//! In: what operators signed, the requests that reached the node, and the agent's books. Out: effects that no text names, in
+//! words. Deliberately absent: that a job is taken once, and by whom it was signed ([`super::judge`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agentd::port::store::roster::RosterTexts;
+use holdfast_protocol::id::JobId;
+use holdfast_protocol::job::{Act, Target};
+use rusqlite::Connection;
+
+use super::desk::{Desk, Ordered};
+use crate::kit::ARCHIVE;
+use crate::log::Effect;
+
+/// What is opened, as a request names it: a snapshot of a guest by its number, or an archive.
+type Opened = (&'static str, String);
+
+/// What the texts name, and how often.
+fn named<'a>(ordered: impl Iterator<Item = &'a Ordered>) -> BTreeMap<Opened, usize> {
+    let mut named = BTreeMap::new();
+    for job in ordered {
+        let opened = match (&job.act, &job.target) {
+            (Act::Rollback(args), Target::Guest { vmid: Some(vmid), .. }) => {
+                ("rollback", format!("{}/{}", vmid.number(), args.snapshot))
+            }
+            (Act::Restore(args), _) => ("restore", args.archive.as_str().to_owned()),
+            _ => continue,
+        };
+        *named.entry(opened).or_default() += 1;
+    }
+    named
+}
+
+/// What a request that was answered well opened.
+fn opened(effect: &Effect) -> Option<Opened> {
+    if effect.status != 200 {
+        return None;
+    }
+    if let Some(archive) = effect.archive.as_ref().filter(|archive| *archive != ARCHIVE) {
+        return Some(("restore", archive.clone()));
+    }
+    let (guest, snapshot) = effect.path.split_once("/lxc/")?.1.split_once("/snapshot/")?;
+    Some(("rollback", format!("{guest}/{}", snapshot.strip_suffix("/rollback")?)))
+}
+
+/// What was opened, and no text or not enough texts name it.
+#[must_use]
+pub fn beyond<'a>(ordered: impl Iterator<Item = &'a Ordered>, effects: &[Effect]) -> Vec<String> {
+    let named = named(ordered);
+    let mut done: BTreeMap<Opened, usize> = BTreeMap::new();
+    for opened in effects.iter().filter_map(opened) {
+        *done.entry(opened).or_default() += 1;
+    }
+    let most = |opened: &Opened| named.get(opened).copied().unwrap_or_default();
+    let beyond = done.iter().filter(|(opened, times)| **times > most(opened));
+    beyond
+        .map(|(opened, times)| {
+            let (kind, what) = opened;
+            format!("{kind} of {what}, {times} times, and texts named it {} times", most(opened))
+        })
+        .collect()
+}
+
+/// The volumes that texts let go, as the scene names them.
+#[must_use]
+pub fn let_go(desk: &Desk) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for job in desk.ordered.values() {
+        if let (Act::DestroyGuest(_), Target::Guest { fingerprint, .. }) = (&job.act, &job.target) {
+            let names = fingerprint.volumes.iter();
+            all.extend(names.map(|name| name.strip_suffix(".raw").unwrap_or(name).to_owned()));
+        }
+    }
+    all
+}
+
+/// Rosters that came into use and stand in no text, and orders that no text took back.
+#[must_use]
+pub fn in_the_books(books: &Connection, desk: &Desk) -> Vec<String> {
+    let texts = |job: &Ordered| match &job.act {
+        Act::PolicyUpdate(args) => Some((args.signers.clone(), args.policy.clone())),
+        _ => None,
+    };
+    let RosterTexts { operators, policy } = desk.laid_down();
+    let mut rosters: BTreeSet<_> = desk.ordered.values().filter_map(texts).collect();
+    rosters.insert((operators, policy));
+    let mut wrong = Vec::new();
+    let pairs = |sql: &str| -> Vec<(String, String)> {
+        let mut select = books.prepare(sql).unwrap();
+        select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
+    };
+    for found in pairs("SELECT operators, policy FROM roster ORDER BY version") {
+        if !rosters.contains(&found) {
+            wrong.push(format!("a roster is in use that no text shows: {}", found.1));
+        }
+    }
+    for (digest, job) in pairs("SELECT digest, job FROM withdrawn_order") {
+        let order = job.parse::<JobId>().ok().and_then(|id| desk.ordered.get(&id));
+        let named =
+            |job: &Ordered| matches!(&job.act, Act::WithdrawRestore(args) if args.order.as_str() == digest);
+        if !order.is_some_and(named) {
+            wrong.push(format!("order {digest} was taken back by {job}, which names another or none"));
+        }
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use holdfast_protocol::generation::Generation;
+    use holdfast_protocol::job::act::args;
+
+    use super::*;
+    use crate::hostile::desk::{Moment, target};
+
+    fn effect(path: &str, archive: Option<&str>) -> Effect {
+        Effect {
+            at: Duration::ZERO,
+            step: "step",
+            call: "call",
+            path: path.to_owned(),
+            status: 200,
+            archive: archive.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn another_snapshot_and_another_archive_are_found() {
+        let mut desk = Desk::default();
+        let moment = Moment {
+            host: "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02".parse().unwrap(),
+            epoch: holdfast_protocol::job::HostEpoch::new(1),
+            at: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let archive = "backup2:backup/vzdump-lxc-300-2026_11_22-02_30_00.tar.zst";
+        let rollback = Act::Rollback(args::Rollback { snapshot: "d3".parse().unwrap() });
+        let restore = Act::Restore(args::Restore { archive: archive.to_owned().try_into().unwrap() });
+        desk.order(moment, rollback, target(1));
+        desk.order(moment, restore, target(1));
+        drop(desk.release(Generation::new(1)));
+        let beyond = |effects: &[Effect]| beyond(desk.ordered.values(), effects).len();
+        let right = effect("/api2/json/nodes/pve1/lxc/300/snapshot/d3/rollback", None);
+        let restored = effect("/api2/json/nodes/pve1/lxc", Some(archive));
+        let made = effect("/api2/json/nodes/pve1/lxc", Some(ARCHIVE));
+        assert_eq!(beyond(&[right.clone(), restored.clone(), made]), 0);
+        assert_eq!(beyond(&[right.clone(), right]), 1, "one text opens once");
+        for path in ["lxc/300/snapshot/d1/rollback", "lxc/301/snapshot/d3/rollback"] {
+            assert_eq!(beyond(&[effect(&format!("/api2/json/nodes/pve1/{path}"), None)]), 1, "{path}");
+        }
+        let other = archive.replace("22", "21");
+        assert_eq!(beyond(&[effect("/api2/json/nodes/pve1/lxc", Some(&other))]), 1);
+        assert_eq!(beyond(&[restored.clone(), restored]), 1);
+    }
+}

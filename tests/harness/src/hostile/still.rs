@@ -1,0 +1,91 @@
+//! The judge of stopped programs in the hostile hub suite.
+//!
+//! A guest asks for quiesce windows; how long its programs were stopped is judged.
+//!
+//! In: the world. Out: in the world, when programs stood still, by the guest's own count; and what is more than the policy
+//! lets. The guest asks more often than it may stand still, and starts its programs no sooner than its bound says.
+
+use std::time::Duration;
+
+use agentd::model::policy::QuiesceBound;
+use agentd::model::request::Ask;
+use agentd::port::store::Store;
+use agentd::port::store::request::NewRequest;
+use holdfast_protocol::id::OperationId;
+
+use crate::kit::uid;
+use crate::points::Conductor;
+use crate::windows::{self, Stood, Windows};
+use crate::world::World;
+
+/// The guest whose controller asks.
+pub const ASKS: u8 = 1;
+
+/// How long programs may stand still in any 24 hours, by the policy.
+pub const BUDGET: Duration = Duration::from_secs(40 * 60);
+
+/// What the policy says of it.
+pub const POLICY: &str = "still_min_per_day = 40\n";
+
+/// Twelve wishes a day, of a quarter of an hour each.
+const ASK_EVERY: Duration = Duration::from_secs(2 * 3_600);
+
+/// How often a controller looks at its window.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// A wish that waits behind something else is looked after for so long.
+const LOOKS_MAX: usize = 360;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Asks, stops and starts for as long as it is awaited.
+pub async fn play(world: &World, store: &Store, conductor: &Conductor) {
+    for nth in 1_u128.. {
+        tokio::time::sleep(ASK_EVERY).await;
+        let id = OperationId::new(uuid::Uuid::from_u128((8 << 64) | nth));
+        let ask = Ask::QuiescedBackup { tier: None, bound: QuiesceBound::usual() };
+        let asked = NewRequest { id, guest: uid(ASKS), ask, key: None, at: world.timeline.now() };
+        if store.ask(asked).await.is_err() {
+            continue;
+        }
+        for _ in 0..LOOKS_MAX {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if windows::is_settled(world, store, conductor, (Windows::Slow, id)).await {
+                break;
+            }
+        }
+    }
+}
+
+/// The longest that programs stood still within 24 hours.
+#[must_use]
+pub fn longest(stood: &[Stood], now: Duration) -> Duration {
+    let from_each = stood.iter().map(|first| {
+        let until = first.from + DAY;
+        let within = stood.iter().filter(|other| other.from >= first.from);
+        within.map(|other| other.to.unwrap_or(now).min(until).saturating_sub(other.from)).sum()
+    });
+    from_each.max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_any_24_hours() {
+        let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+        let stood = |from: u64, to: Option<u64>| Stood {
+            window: OperationId::new(uuid::Uuid::from_u128(u128::from(from))),
+            from: hours(from),
+            deadline: hours(from + 9),
+            heard: hours(from),
+            to: to.map(hours),
+        };
+        let both = [stood(20, Some(22)), stood(30, Some(31))];
+        assert_eq!(longest(&both, hours(40)), hours(3), "over midnight");
+        assert_eq!(longest(&[stood(1, Some(2)), stood(26, Some(27))], hours(40)), hours(1));
+        assert_eq!(longest(&[stood(1, None)], hours(5)), hours(4), "that still stand");
+        assert_eq!(longest(&[], hours(5)), Duration::ZERO);
+    }
+}
