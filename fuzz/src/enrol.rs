@@ -2,7 +2,7 @@
 
 use holdfast_protocol::bootstrap::{BOOTSTRAP_BYTES_MAX, Bootstrap, Ticket};
 use holdfast_protocol::enrol::{
-    EnrolRequest, Enrolled, INVITE_CHARS_MAX, Invite, KnockAnswer, KnockRequest, RenewRequest,
+    InviteRedemption, Enrolled, INVITE_CHARS_MAX, Invite, EnrollmentAnswer, EnrollmentRequest, RenewRequest,
 };
 use holdfast_protocol::secret::Secret;
 
@@ -13,10 +13,10 @@ use crate::round;
 /// # Panics
 /// When a law does not hold.
 pub fn target(data: &[u8]) {
-    round::document::<EnrolRequest>(data, BOOTSTRAP_BYTES_MAX);
+    round::document::<InviteRedemption>(data, BOOTSTRAP_BYTES_MAX);
     round::document::<RenewRequest>(data, BOOTSTRAP_BYTES_MAX);
-    round::document::<KnockRequest>(data, BOOTSTRAP_BYTES_MAX);
-    round::document::<KnockAnswer>(data, BOOTSTRAP_BYTES_MAX);
+    round::document::<EnrollmentRequest>(data, BOOTSTRAP_BYTES_MAX);
+    round::document::<EnrollmentAnswer>(data, BOOTSTRAP_BYTES_MAX);
     round::document::<Bootstrap>(data, BOOTSTRAP_BYTES_MAX);
     if let Some(enrolled) = round::document::<Enrolled>(data, BOOTSTRAP_BYTES_MAX)
         && enrolled.not_before <= enrolled.not_after

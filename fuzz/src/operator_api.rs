@@ -1,8 +1,8 @@
 //! What operators ask of the hub, and what it answers.
 
 use holdfast_protocol::operator::{
-    DesiredPut, DesiredVersion, EventView, HostDetail, InviteRequest, JobDetail, JobSubmit, KnockApproval,
-    KnockView, Page, WhoAmI,
+    DesiredPut, DesiredVersion, EventView, HostDetail, InviteRequest, JobDetail, JobSubmit, EnrollmentApproval,
+    EnrollmentRequestView, Page, WhoAmI,
 };
 
 use crate::round;
@@ -15,7 +15,7 @@ const BYTES_MAX: usize = 2 * 1024 * 1024;
 /// When a law does not hold.
 pub fn target(data: &[u8]) {
     round::document::<InviteRequest>(data, BYTES_MAX);
-    round::document::<KnockApproval>(data, BYTES_MAX);
+    round::document::<EnrollmentApproval>(data, BYTES_MAX);
     round::document::<DesiredPut>(data, BYTES_MAX);
     round::document::<JobSubmit>(data, BYTES_MAX);
     round::document::<JobDetail>(data, BYTES_MAX);
@@ -23,5 +23,5 @@ pub fn target(data: &[u8]) {
     round::document::<HostDetail>(data, BYTES_MAX);
     round::document::<WhoAmI>(data, BYTES_MAX);
     round::document::<Page<EventView>>(data, BYTES_MAX);
-    round::document::<Page<KnockView>>(data, BYTES_MAX);
+    round::document::<Page<EnrollmentRequestView>>(data, BYTES_MAX);
 }

@@ -1,4 +1,4 @@
-//! The command line: `serve`, and `operator add|list|revoke` for the machine's own administrator.
+//! The command line of `hubd`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

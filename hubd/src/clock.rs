@@ -1,4 +1,4 @@
-//! The time, as an argument. The one place that asks the machine.
+//! The clock, passed as an argument.
 //!
 //! Times are cut to milliseconds, which is what the store keeps: what is answered and what is read back are equal.
 

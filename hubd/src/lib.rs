@@ -1,4 +1,4 @@
-//! The hub: it holds what is wanted, hears how it is, and notices silence.
+//! The hub: desired documents, reports, and liveness of hosts.
 //!
 //! In: `hubd serve --dir DIR`; agents over mutual TLS, operators over TLS with a token. Out: certificates, desired
 //! documents, events. It never connects to a box, holds no signing key, no recovery code and no unwrapped key.

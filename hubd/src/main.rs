@@ -1,4 +1,4 @@
-//! The hub's program: logs as JSON on standard error, the command line, an exit code.
+//! The program `hubd`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

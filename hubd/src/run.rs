@@ -1,6 +1,6 @@
-//! The composition root: opens what is kept, makes what is missing, starts what runs, watches it, stops it in order.
+//! The composition root: opening, starting, supervising and stopping the hub.
 //!
-//! In: [`Settings`]. Out: a running [`Hub`](crate::api::Hub) until told to stop. Only this module sees everything.
+//! In: [`Settings`]. Out: a running [`Hub`](crate::api::Hub) until `stop`. Only this module sees everything.
 
 use std::fs::{DirBuilder, File};
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::api::{self, Pace, Turns, Waiters};
+use crate::api::{self, ConcurrencyLimits, LongPolls, RateLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
 use crate::serve::{self, Serving, TlsError};
 use crate::settings::{PublicUrl, Settings, certificate_names};
 use crate::store::{OpenError, Store, StoreError, WriterThread};
-use crate::task::notice::{NoticeSettings, Notifier};
-use crate::task::post::{WebhookError, WebhookSettings};
+use crate::task::escrow_notice::{NoticeSettings, Notifier};
+use crate::task::http_post::{WebhookError, WebhookSettings};
 use crate::task::webhook::Forwarder;
 use crate::task::{deadman, upkeep};
 
@@ -29,7 +29,7 @@ mod admin;
 pub use admin::{ADMIN_TOKEN_FILE, AdminError, TOKEN_LIFE, new_token};
 
 /// Where everything is kept, opened.
-pub struct Opened {
+pub struct OpenHub {
     /// What is kept.
     pub store: Store,
     /// Its writer's thread.
@@ -81,7 +81,7 @@ pub enum RunError {
         #[source]
         source: std::io::Error,
     },
-    /// The hub listens everywhere, and nobody said how it is reached.
+    /// The hub listens on all addresses and has no public URL.
     #[error("the hub listens on every address: say with --public-url how agents and operators reach it")]
     NoPublicUrl,
     /// The listener's certificate.
@@ -102,7 +102,7 @@ pub enum RunError {
 ///
 /// # Errors
 /// [`RunError`].
-pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<Opened, RunError> {
+pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<OpenHub, RunError> {
     let failed = |source| RunError::Folder { path: folder.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     let lock =
@@ -115,7 +115,7 @@ pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<Opened, RunError> 
     let authority = Arc::new(Authority::open_or_make(folder, fresh, clock.now())?);
     let (store, writer) = Store::open(&database)?;
     let admin_token = admin::first_admin(&store, folder, clock.now()).await?;
-    Ok(Opened { store, writer, authority, admin_token, _lock: lock })
+    Ok(OpenHub { store, writer, authority, admin_token, _lock: lock })
 }
 
 /// The database of a folder.
@@ -136,19 +136,19 @@ pub struct Running {
     _lock: File,
 }
 
-/// What a hub is started with, beside what it opened.
+/// Start options of a hub.
 pub struct Start {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// How it is reached, if somebody said.
+    /// The public URL, if set.
     pub public_url: Option<PublicUrl>,
     /// Where events go, if anywhere.
     pub webhook: Option<WebhookSettings>,
-    /// Where customers are told of reads of their wrapped keys.
+    /// Addresses for notices of escrow reads.
     pub escrow_notice: NoticeSettings,
     /// Connections at a time.
     pub connections_max: usize,
-    /// What tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -171,8 +171,8 @@ impl Start {
 ///
 /// # Errors
 /// [`RunError`]; nothing runs then.
-pub async fn start(opened: Opened, start: Start) -> Result<Running, RunError> {
-    let Opened { store, writer, authority, _lock, .. } = opened;
+pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
+    let OpenHub { store, writer, authority, _lock, .. } = opened;
     let listen = |source| RunError::Listen { address: start.listen, source };
     let listener = TcpListener::bind(start.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
@@ -216,10 +216,10 @@ pub async fn start(opened: Opened, start: Start) -> Result<Running, RunError> {
         clock: start.clock,
         reached,
         public_url: public_url.as_str().to_owned(),
-        waiters: Waiters::default(),
+        long_polls: LongPolls::default(),
         stop: stopped.clone(),
-        turns: Turns::default(),
-        pace: Pace::default(),
+        concurrency: ConcurrencyLimits::default(),
+        rates: RateLimits::default(),
     };
     let router = api::router(Arc::new(hub));
     let connections_max = start.connections_max;
@@ -228,7 +228,7 @@ pub async fn start(opened: Opened, start: Start) -> Result<Running, RunError> {
 }
 
 impl Running {
-    /// Waits until told to stop, then stops in order: connections and tasks, then the writer.
+    /// Waits for `stop`, then stops in order: connections and tasks, then the writer.
     ///
     /// # Errors
     /// [`RunError::TaskEnded`] when a part of the hub ended by itself.

@@ -1,4 +1,4 @@
-//! What a person sets: flags of `hubd serve`, over the file `hub.toml`, over what is usual.
+//! Settings: flags of `hubd serve` over `hub.toml` over defaults.
 //!
 //! In: the parsed flags and the file. Out: [`Settings`], checked. The one place that reads the file.
 //!
@@ -26,13 +26,13 @@ use holdfast_protocol::secret::Secret;
 use reqwest::Url;
 use serde::Deserialize;
 
-use crate::task::notice::NoticeSettings;
-use crate::task::post::WebhookSettings;
+use crate::task::escrow_notice::NoticeSettings;
+use crate::task::http_post::WebhookSettings;
 
-/// Where the hub listens when nobody says: on this machine alone, so that nothing is open by accident.
+/// The default address: this machine only, so that nothing is open by accident.
 const LISTEN_USUAL: &str = "127.0.0.1:8440";
 
-/// Connections at a time when nobody says: ten thousand hosts and some operators.
+/// Connections at a time by default: ten thousand hosts and some operators.
 const CONNECTIONS_USUAL: usize = 12_000;
 
 /// A webhook's secret shorter than this can be guessed.
@@ -45,11 +45,11 @@ pub struct Settings {
     pub dir: PathBuf,
     /// Where to listen.
     pub listen: SocketAddr,
-    /// How agents and operators reach the hub; if nobody says, by the address it listens on.
+    /// How agents and operators reach the hub; by default the address it listens on.
     pub public_url: Option<PublicUrl>,
     /// Where events are forwarded to, if anywhere.
     pub webhook: Option<WebhookSettings>,
-    /// Where customers are told of reads of their wrapped keys.
+    /// Addresses for notices of escrow reads.
     pub escrow_notice: NoticeSettings,
     /// Connections at a time.
     pub connections_max: usize,

@@ -201,7 +201,7 @@ codes! {
     RecordsDamaged = "RECORDS_DAMAGED", 503
     /// The agent's own records are larger than they should be.
     RecordsLarge = "RECORDS_LARGE", 503
-    /// The knock was refused for good.
+    /// The enrollment request was refused for good.
     Refused = "REFUSED", 403
     /// Another box took this one's place, by an operator's order: this one stands still.
     Replaced = "REPLACED", 403

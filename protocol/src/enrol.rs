@@ -1,4 +1,4 @@
-//! Invites, certificates and knocking: `POST /v1/enroll`, `/v1/knock`, `/v1/renew`.
+//! Invites, enrollment requests and certificates: `POST /v1/enroll`, `/v1/enrollment-requests`, `/v1/renew`.
 //!
 //! An invite holds all a new agent needs to trust the hub: its URL, the pin of its CA, and a secret that works once.
 //! Of a CSR the hub takes the public key alone; the identity comes from the invite.
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{HostId, HostName, KnockId};
+use crate::id::{EnrollmentRequestId, HostId, HostName};
 use crate::job::act::Sha256Text;
 use crate::pin::Pin;
 use crate::secret::Secret;
@@ -96,7 +96,7 @@ impl Invite {
 /// Redeems an invite.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct EnrolRequest {
+pub struct InviteRedemption {
     /// The invite's secret.
     pub secret: Secret,
     /// The agent's CSR, PEM. Only its public key and its own signature are looked at.
@@ -143,21 +143,21 @@ pub struct RenewRequest {
 /// Asks to be let in without an invite.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct KnockRequest {
-    /// The agent's CSR, PEM. Knocking again with the same key is the same knock.
+pub struct EnrollmentRequest {
+    /// The agent's CSR, PEM. A second request with the same key is the same request.
     pub csr_pem: String,
     /// What the agent believes its node is called; only shown.
-    pub says: HostName,
+    pub claimed_name: HostName,
 }
 
-/// How a knock stands.
+/// The answer to an enrollment request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum KnockAnswer {
+pub enum EnrollmentAnswer {
     /// An operator has to decide; ask again after this many seconds.
     Pending {
-        /// Names the knock.
-        knock: KnockId,
+        /// Its id.
+        request: EnrollmentRequestId,
         /// What operator and person at the box compare by eye.
         fingerprint: Pin,
         /// When to ask again.
@@ -195,11 +195,11 @@ mod tests {
         let pin = Pin::of(PinKind::Leaf, b"x");
         let text = |more: &str| {
             format!(
-                r#"{{"pending":{{"knock":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01",{more}"fingerprint":"{pin}","retry_after_s":60}}}}"#
+                r#"{{"pending":{{"request":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01",{more}"fingerprint":"{pin}","retry_after_s":60}}}}"#
             )
         };
-        assert!(serde_json::from_str::<KnockAnswer>(&text("")).is_ok());
-        assert!(serde_json::from_str::<KnockAnswer>(&text(r#""fiock":1,"fiock":2,"#)).is_err());
+        assert!(serde_json::from_str::<EnrollmentAnswer>(&text("")).is_ok());
+        assert!(serde_json::from_str::<EnrollmentAnswer>(&text(r#""fiock":1,"fiock":2,"#)).is_err());
     }
 
     #[test]

@@ -144,7 +144,7 @@ uuid_ids! {
     /// One signed act.
     JobId
     /// One host that asks to be let in without an invite.
-    KnockId
+    EnrollmentRequestId
     /// One journaled piece of work on a host.
     OperationId
     /// One request and its answer.

@@ -18,7 +18,7 @@
 //! | [`audit`] | the chain of what a host did |
 //! | [`operation`] | how far a piece of work is |
 //! | [`checkin`] | the exchange between agent and hub |
-//! | [`enrol`] | invites, certificates, knocking |
+//! | [`enrol`] | invites, enrollment requests, certificates |
 //! | [`escrow`] | wrapped backup keys at the hub, and the outer form of their files |
 //! | [`envelope`], [`code`] | the frame of every answer, and the closed list of error codes |
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may ask of it |

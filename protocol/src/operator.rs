@@ -7,9 +7,9 @@
 //! | `GET /v1/hosts` | | [`Page`] of [`HostView`] |
 //! | `GET /v1/hosts/{id or name}` | | [`HostDetail`] |
 //! | `POST /v1/hosts/{id or name}/revoke` | | [`HostView`] |
-//! | `GET /v1/knocks` | | [`Page`] of [`KnockView`] |
-//! | `POST /v1/knocks/{id}/approve` | [`KnockApproval`] | [`KnockView`] |
-//! | `POST /v1/knocks/{id}/refuse` | | [`KnockView`] |
+//! | `GET /v1/enrollment-requests` | | [`Page`] of [`EnrollmentRequestView`] |
+//! | `POST /v1/enrollment-requests/{id}/approve` | [`EnrollmentApproval`] | [`EnrollmentRequestView`] |
+//! | `POST /v1/enrollment-requests/{id}/refuse` | | [`EnrollmentRequestView`] |
 //! | `GET /v1/hosts/{id or name}/desired` | | [`DesiredVersion`], ETag is the generation in quotes |
 //! | `PUT /v1/hosts/{id or name}/desired`, `If-Match` | [`DesiredPut`] | [`DesiredVersion`] |
 //! | `GET /v1/hosts/{id or name}/desired/history` | | [`Page`] of [`DesiredVersion`] |
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::desired::Reason;
 use crate::generation::Generation;
-use crate::id::{HostId, HostName, InviteId, JobId, KnockId, OperatorName};
+use crate::id::{EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName};
 use crate::job::JobReport;
 use crate::pin::Pin;
 use crate::report::Sections;
@@ -241,17 +241,17 @@ pub enum EpochEnd {
 /// A host that asks to be let in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct KnockView {
-    /// Names the knock.
-    pub id: KnockId,
+pub struct EnrollmentRequestView {
+    /// Its id.
+    pub id: EnrollmentRequestId,
     /// What it says it is called.
-    pub says: HostName,
+    pub claimed_name: HostName,
     /// Its key, to be compared by eye with what the box shows.
     pub fingerprint: Pin,
     /// When it first asked.
     pub first_at: Timestamp,
     /// How it stands.
-    pub state: KnockState,
+    pub state: EnrollmentRequestState,
     /// The host that it became when it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostId>,
@@ -271,10 +271,10 @@ pub struct RevokedHost {
     pub seen_at: Option<Timestamp>,
 }
 
-/// How a knock stands.
+/// The state of an enrollment request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum KnockState {
+pub enum EnrollmentRequestState {
     /// Undecided.
     Pending,
     /// Let in.
@@ -286,7 +286,7 @@ pub enum KnockState {
 /// Lets a host in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct KnockApproval {
+pub struct EnrollmentApproval {
     /// What the host will be called.
     pub host_name: HostName,
     /// The key the operator read off the box.

@@ -26,10 +26,10 @@ pub fn all() -> Vec<Named> {
         named::<checkin::CheckinAnswer>("checkin-answer"),
         named::<checkin::CheckinRequest>("checkin-request"),
         named::<desired::DesiredDocument>("desired"),
-        named::<enrol::EnrolRequest>("enrol-request"),
+        named::<enrol::InviteRedemption>("invite-redemption"),
         named::<enrol::Enrolled>("enrolled"),
-        named::<enrol::KnockAnswer>("knock-answer"),
-        named::<enrol::KnockRequest>("knock-request"),
+        named::<enrol::EnrollmentAnswer>("enrollment-answer"),
+        named::<enrol::EnrollmentRequest>("enrollment-request"),
         named::<enrol::RenewRequest>("renew-request"),
         named::<envelope::Envelope<envelope::Problem>>("envelope"),
         named::<escrow::EscrowFiles>("escrow-files"),
@@ -73,8 +73,8 @@ pub fn all() -> Vec<Named> {
         named::<operator::JobDetail>("job-detail"),
         named::<operator::JobSubmit>("job-submit"),
         named::<operator::JobView>("job"),
-        named::<operator::KnockApproval>("knock-approval"),
-        named::<operator::KnockView>("knock"),
+        named::<operator::EnrollmentApproval>("enrollment-approval"),
+        named::<operator::EnrollmentRequestView>("enrollment-request-view"),
         named::<operator::OperatorMade>("operator-made"),
         named::<operator::OperatorRequest>("operator-request"),
         named::<operator::OperatorView>("operator-view"),
@@ -115,7 +115,7 @@ mod tests {
             walk(named.name, "", named.schema.as_value(), &mut open);
         }
         // The struct variant inside an externally tagged enum is closed by serde but not marked by the derive.
-        open.retain(|at| !at.contains("knock-answer"));
+        open.retain(|at| !at.contains("enrollment-answer"));
         assert_eq!(open, Vec::<String>::new());
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdfast_protocol::enrol::{
-    EnrolRequest, Enrolled, INVITE_CHARS_MAX, Invite, InviteError, KnockAnswer, KnockRequest,
+    Enrolled, EnrollmentAnswer, EnrollmentRequest, INVITE_CHARS_MAX, Invite, InviteError, InviteRedemption,
 };
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::job::HostFingerprint;
@@ -49,37 +49,37 @@ is seen by every user of this box while the command runs and kept in the shell's
 To take a lost box's place, `--show-key` prints this box's key first: the operators' order names it, and no other box can \
 follow that order.
 
-Without an invite the agent can knock: an operator sees its key's fingerprint and lets it in or not.
+Without an invite the agent can send an enrollment request: an operator compares its key's fingerprint and approves or refuses it.
 
 Run as root, the command goes on as the owner of the state folder.")]
 pub struct EnrollArguments {
     #[command(flatten)]
     config: ConfigPath,
     /// The invite, or `-` to read it from standard input, which is also what happens without it.
-    #[arg(value_parser = secret, conflicts_with_all = ["invite_file", "knock"])]
+    #[arg(value_parser = secret, conflicts_with_all = ["invite_file", "request"])]
     invite: Option<Secret>,
     /// The invite is a restore invite (`holdfast host restore`): this box takes the place of a lost one.
-    #[arg(long, conflicts_with_all = ["knock", "take_up"])]
+    #[arg(long, conflicts_with_all = ["request", "take_up"])]
     restore: bool,
     /// Print this box's key, which is made where there is none yet, and do nothing else. `holdfast host restore --new-key` binds
     /// the order to it.
-    #[arg(long, conflicts_with_all = ["invite", "invite_file", "knock", "restore", "take_up"])]
+    #[arg(long, conflicts_with_all = ["invite", "invite_file", "request", "restore", "take_up"])]
     show_key: bool,
     /// Take up the guests of the box whose place this one took: they come back from their off-site backups, and documents
     /// are taken again. Said again, with --without, it lets one go that was to come back.
-    #[arg(long, conflicts_with_all = ["invite", "invite_file", "knock"])]
+    #[arg(long, conflicts_with_all = ["invite", "invite_file", "request"])]
     take_up: bool,
     /// A guest of the lost box that does not come back; the document may make it anew, empty.
     #[arg(long, value_name = "GUEST", requires = "take_up")]
     without: Vec<String>,
     /// A file that holds the invite.
-    #[arg(long, value_name = "FILE", conflicts_with = "knock")]
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
     invite_file: Option<PathBuf>,
     /// Ask the hub at this URL to be let in without an invite.
     #[arg(long, value_name = "URL", requires = "ca_pin")]
-    knock: Option<String>,
+    request: Option<String>,
     /// The pin of that hub's CA, `leaf/sha256:…`, as `hubd serve` prints it.
-    #[arg(long, value_name = "PIN", requires = "knock")]
+    #[arg(long, value_name = "PIN", requires = "request")]
     ca_pin: Option<Pin>,
     /// Table for people, or JSON for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
@@ -246,12 +246,12 @@ pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
         eprint!("{}", restore::next_steps(&handover));
         return Ok(());
     }
-    let identity = match (&arguments.knock, arguments.ca_pin) {
+    let identity = match (&arguments.request, arguments.ca_pin) {
         (Some(hub), Some(pin)) => {
             let node = settings.proxmox.node.to_string();
-            let says = node.to_ascii_lowercase().parse();
-            let says = says.map_err(|source| EnrollError::Name { node, source })?;
-            runtime.block_on(knock(&folder, hub, pin, says))?
+            let claimed_name = node.to_ascii_lowercase().parse();
+            let claimed_name = claimed_name.map_err(|source| EnrollError::Name { node, source })?;
+            runtime.block_on(request_enrollment(&folder, hub, pin, claimed_name))?
         }
         _ => {
             let invite = Invite::open(&read_invite(&arguments)?)?;
@@ -288,7 +288,7 @@ async fn redeem(folder: &IdentityFolder, invite: Invite) -> Result<Identity, Enr
     }
     let hub = Hub::first_contact(&invite.hub, invite.ca)?;
     let key = folder.pending(Purpose::Enrol)?;
-    let request = EnrolRequest { secret: invite.secret, csr_pem: key.csr_pem()? };
+    let request = InviteRedemption { secret: invite.secret, csr_pem: key.csr_pem()? };
     let mut failures = 0;
     let enrolled = loop {
         match hub.enroll(&request).await {
@@ -302,15 +302,15 @@ async fn redeem(folder: &IdentityFolder, invite: Invite) -> Result<Identity, Enr
     keep(folder, &key, &invite.hub, enrolled)
 }
 
-async fn knock(
+async fn request_enrollment(
     folder: &IdentityFolder,
     base: &str,
     pin: Pin,
-    says: HostName,
+    claimed_name: HostName,
 ) -> Result<Identity, EnrollError> {
     let hub = Hub::first_contact(base, pin)?;
     let key = folder.pending(Purpose::Enrol)?;
-    let request = KnockRequest { csr_pem: key.csr_pem()?, says };
+    let request = EnrollmentRequest { csr_pem: key.csr_pem()?, claimed_name };
     eprintln!("This box's key is {}", key.fingerprint());
     eprintln!(
         "Compare it with `holdfast host requests` and approve it there. Ctrl-C stops the waiting; run the"
@@ -318,9 +318,9 @@ async fn knock(
     eprintln!("same command again to go on.");
     let mut failures = 0;
     let enrolled = loop {
-        match hub.knock(&request).await {
-            Ok(KnockAnswer::Approved(enrolled)) => break *enrolled,
-            Ok(KnockAnswer::Pending { retry_after_s, .. }) => {
+        match hub.request_enrollment(&request).await {
+            Ok(EnrollmentAnswer::Approved(enrolled)) => break *enrolled,
+            Ok(EnrollmentAnswer::Pending { retry_after_s, .. }) => {
                 failures = 0;
                 // A hub cannot make us hammer it, nor sleep for a day.
                 tokio::time::sleep(Duration::from_secs(u64::from(retry_after_s.clamp(1, 300)))).await;

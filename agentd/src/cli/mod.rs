@@ -57,7 +57,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make this box known to a hub, by an invite or by knocking.
+    /// Enroll this host at a hub, by an invite or by an enrollment request.
     Enroll(enroll::EnrollArguments),
     /// Run the daemon in the foreground, as systemd starts it.
     Run(Box<run::RunArguments>),
@@ -237,7 +237,7 @@ mod tests {
     fn an_invite_on_the_command_line_shows_nowhere() {
         let arguments = Arguments::try_parse_from(["agentd", "enroll", "hf1_abcdefghijklmnop"]).unwrap();
         assert!(!format!("{arguments:?}").contains("abcdefgh"));
-        assert!(Arguments::try_parse_from(["agentd", "enroll", "--knock", "https://hub"]).is_err());
+        assert!(Arguments::try_parse_from(["agentd", "enroll", "--request", "https://hub"]).is_err());
         assert!(Arguments::try_parse_from(["agentd", "enroll", "x", "--invite-file", "y"]).is_err());
     }
 }

@@ -15,7 +15,7 @@ pub struct Backoff {
 
 impl Backoff {
     /// The wait after `failures` failures in a row. `random` spreads it over one half to one and a half, so that a
-    /// hundred agents whose hub comes back do not knock in the same second.
+    /// hundred agents whose hub comes back do not ask in the same second.
     #[must_use]
     pub fn after(&self, failures: u32, random: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(16);

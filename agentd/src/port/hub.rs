@@ -2,7 +2,7 @@
 //!
 //! | call | when |
 //! | --- | --- |
-//! | [`Hub::enroll`], [`Hub::knock`], [`Hub::restore`] | before there is an identity; the CA is known by its pin |
+//! | [`Hub::enroll`], [`Hub::request_enrollment`], [`Hub::restore`] | before there is an identity; the CA is known by its pin |
 //! | [`Hub::renew`], [`Hub::checkin`], [`Hub::replacement`] | with the identity's certificate |
 //! | `Hub::*_escrow` | the same, about wrapped keys |
 //!
@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, JOBS_PER_ANSWER, WAIT_SECONDS_MAX};
 use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
-use holdfast_protocol::enrol::{EnrolRequest, Enrolled, KnockAnswer, KnockRequest, RenewRequest};
+use holdfast_protocol::enrol::{
+    Enrolled, EnrollmentAnswer, EnrollmentRequest, InviteRedemption, RenewRequest,
+};
 use holdfast_protocol::envelope::{Envelope, Problem};
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::pin::Pin;
@@ -121,7 +123,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`HubError`].
-    pub async fn enroll(&self, request: &EnrolRequest) -> Result<Enrolled, HubError> {
+    pub async fn enroll(&self, request: &InviteRedemption) -> Result<Enrolled, HubError> {
         self.post("/v1/enroll", request, 0).await
     }
 
@@ -145,8 +147,11 @@ impl Hub {
     ///
     /// # Errors
     /// [`HubError`].
-    pub async fn knock(&self, request: &KnockRequest) -> Result<KnockAnswer, HubError> {
-        self.post("/v1/knock", request, 0).await
+    pub async fn request_enrollment(
+        &self,
+        request: &EnrollmentRequest,
+    ) -> Result<EnrollmentAnswer, HubError> {
+        self.post("/v1/enrollment-requests", request, 0).await
     }
 
     /// Asks for the next certificate.

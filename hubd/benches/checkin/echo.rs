@@ -1,4 +1,4 @@
-//! The baseline: axum, rustls and serde, nothing else. It reads the report as the hub does and writes it back.
+//! A bare HTTP echo server, the baseline of the benchmark.
 
 use std::path::Path;
 use std::sync::Arc;

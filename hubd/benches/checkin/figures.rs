@@ -70,7 +70,7 @@ impl Figures {
         values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
     }
 
-    fn beside_echo(
+    fn echo_ratio(
         &self,
         (name, unit, note): (&'static str, &'static str, String),
         kind: Of,
@@ -99,12 +99,12 @@ impl Figures {
                 .to_owned()
         };
         let figures = [
-            self.beside_echo(
+            self.echo_ratio(
                 ("CPU of a check-in, report of 4 KiB changed", "µs", cpu("2 × the echo")),
                 CHANGED,
                 Sample::cpu_us,
             ),
-            self.beside_echo(
+            self.echo_ratio(
                 (
                     "CPU of a check-in, report unchanged",
                     "µs",
@@ -113,9 +113,9 @@ impl Figures {
                 UNCHANGED,
                 Sample::cpu_us,
             ),
-            self.beside_echo(("check-ins, report changed", "per s", rate()), CHANGED, Sample::rate),
-            self.beside_echo(("check-ins, report unchanged", "per s", rate()), UNCHANGED, Sample::rate),
-            self.beside_echo(
+            self.echo_ratio(("check-ins, report changed", "per s", rate()), CHANGED, Sample::rate),
+            self.echo_ratio(("check-ins, report unchanged", "per s", rate()), UNCHANGED, Sample::rate),
+            self.echo_ratio(
                 ("99th percentile of a check-in, report changed", "ms", rate()),
                 CHANGED,
                 |sample| sample.p99_ms,

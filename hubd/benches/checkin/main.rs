@@ -1,4 +1,4 @@
-//! How much a durable check-in costs, beside a bare echo of the same body in the same minutes.
+//! Benchmark of check-ins against a bare echo server.
 //!
 //! Two servers, each in a process of its own so that its CPU can be read: the hub, and a bare axum + rustls + serde echo
 //! (parse the report, write it back). Each takes a changed report of 4 KiB and an unchanged one; the four are measured

@@ -1,4 +1,4 @@
-//! A server in a process of its own, and how much CPU it has used.
+//! The hub under measurement, as a process of its own.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use hubd::clock::SystemClock;
 use hubd::run::{self, Start};
-use hubd::task::notice::NoticeSettings;
+use hubd::task::escrow_notice::NoticeSettings;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 

@@ -20,7 +20,7 @@ CREATE TABLE hosts (
     id                   BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
     name                 TEXT NOT NULL,
     enrolled_at          INTEGER NOT NULL,
-    standing             TEXT NOT NULL CHECK (standing IN ('active', 'frozen', 'revoked')),
+    status               TEXT NOT NULL CHECK (status IN ('active', 'frozen', 'revoked')),
     issued_generation    INTEGER NOT NULL,
     used_generation      INTEGER NOT NULL,
     certificate_ends_at  INTEGER NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE hosts (
 ) STRICT;
 
 -- A revoked host gives its name back.
-CREATE UNIQUE INDEX hosts_by_name ON hosts (name) WHERE standing <> 'revoked';
+CREATE UNIQUE INDEX hosts_by_name ON hosts (name) WHERE status <> 'revoked';
 
 -- The last report, one column per section, so that a changed section is laid over without reading the others.
 CREATE TABLE reports (
@@ -76,18 +76,18 @@ CREATE TABLE invites (
     used_host    INTEGER REFERENCES hosts (number)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE knocks (
+CREATE TABLE enrollment_requests (
     id          BLOB PRIMARY KEY CHECK (length(id) = 16),
     spki        BLOB NOT NULL UNIQUE CHECK (length(spki) = 32),
     spki_der    BLOB NOT NULL,
-    says        TEXT NOT NULL,
+    claimed_name        TEXT NOT NULL,
     first_at    INTEGER NOT NULL,
     last_at     INTEGER NOT NULL,
     state       TEXT NOT NULL CHECK (state IN ('pending', 'approved', 'refused')),
     host        INTEGER REFERENCES hosts (number)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX knocks_by_time ON knocks (first_at, id);
+CREATE INDEX enrollment_requests_by_time ON enrollment_requests (first_at, id);
 
 CREATE TABLE desired (
     host        INTEGER NOT NULL REFERENCES hosts (number),

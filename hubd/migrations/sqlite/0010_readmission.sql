@@ -2,7 +2,7 @@
 ALTER TABLE hosts ADD COLUMN readmitted_from INTEGER NOT NULL DEFAULT 0;
 
 -- Generation of the certificate that the approval gave: 1 for a new host, a later one for a readmitted host.
-ALTER TABLE knocks ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE enrollment_requests ADD COLUMN generation INTEGER NOT NULL DEFAULT 1;
 
 -- Ended epochs of a host, by the first certificate of the next. The audit is numbered from 1 in each.
 CREATE TABLE epochs (
@@ -15,4 +15,4 @@ CREATE TABLE epochs (
 ) STRICT, WITHOUT ROWID;
 
 -- An enrollment request looks up revoked hosts by name.
-CREATE INDEX hosts_revoked ON hosts (name) WHERE standing = 'revoked';
+CREATE INDEX hosts_revoked ON hosts (name) WHERE status = 'revoked';

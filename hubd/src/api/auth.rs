@@ -1,4 +1,4 @@
-//! Who asks: an agent by the certificate of its connection, an operator by a bearer token.
+//! Authentication: agents by certificate, operators by bearer token.
 //!
 //! A token is looked up by its hash at every request, so a revocation takes effect at the next one.
 
@@ -13,10 +13,10 @@ use holdfast_protocol::secret::TokenHash;
 use holdfast_tls::admission::Origin;
 
 use super::Hub;
-use super::frame::Answer;
+use super::envelope::Answer;
 use super::problem::ApiError;
 use crate::domain::identity::Presented;
-use crate::serve::Visitor;
+use crate::serve::AdmittedConnection;
 
 /// An agent, as far as its certificate says. What that is worth is judged by the store.
 pub(super) struct Agent(pub Presented);
@@ -72,7 +72,7 @@ impl FromRequestParts<Arc<Hub>> for Operator {
         let record = found.ok_or_else(unknown)?;
         // From now on the connection is the operator's, and no stranger's crowd ends it.
         if let Some(Err(_)) =
-            parts.extensions.get::<Visitor>().map(|visitor| visitor.is_operator(&record.name))
+            parts.extensions.get::<AdmittedConnection>().map(|visitor| visitor.is_operator(&record.name))
         {
             return Err(ApiError::new(
                 ErrorCode::Busy,
@@ -90,7 +90,7 @@ impl<S: Sync> FromRequestParts<S> for From {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         // The listener put it there; a request without it would be our own mistake.
-        let visitor = parts.extensions.get::<Visitor>();
+        let visitor = parts.extensions.get::<AdmittedConnection>();
         visitor
             .map(|visitor| Self(visitor.origin()))
             .ok_or_else(|| ApiError::internal("a request from nowhere"))

@@ -1,4 +1,4 @@
-//! Reading bodies: a bound on size and time, then strict JSON.
+//! Request bodies: bounded size and time, strict JSON.
 
 use std::time::Duration;
 

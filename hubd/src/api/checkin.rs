@@ -1,4 +1,4 @@
-//! `POST /v1/agent/checkin?wait=25s`: the report is durable before the answer, and the answer waits for news.
+//! `POST /v1/agent/checkin`: durable reports and long polls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::auth::Agent;
-use super::frame::{Answer, Ids};
-use super::page::Asked;
+use super::envelope::{Answer, Ids};
+use super::long_poll::{LongPoll, WakeReason};
+use super::page::CheckedQuery;
 use super::problem::ApiError;
-use super::waiters::{Waiter, Woken};
 use super::{Hub, body, since_epoch, too_often};
-use crate::domain::desired::Telling;
+use crate::domain::desired::Delivery;
 use crate::domain::identity::Presented;
-use crate::domain::intake::Arriving;
+use crate::domain::merge::IncomingReport;
 use crate::domain::summary::Summary;
-use crate::serve::Visitor;
-use crate::store::{Checkin, Kept, SectionTexts};
+use crate::serve::AdmittedConnection;
+use crate::store::{Checkin, CheckinReply, SectionTexts};
 
 /// How long an agent waits for its turn when a whole fleet comes back at once.
 const TURN_WAIT: Duration = Duration::from_secs(10);
@@ -54,22 +54,22 @@ impl CheckinQuery {
 pub(super) async fn check_in(
     State(hub): State<Arc<Hub>>,
     Agent(presented): Agent,
-    Asked(query): Asked<CheckinQuery>,
-    visitor: Option<Extension<Visitor>>,
+    CheckedQuery(query): CheckedQuery<CheckinQuery>,
+    visitor: Option<Extension<AdmittedConnection>>,
     ids: Ids,
     body: Body,
 ) -> Result<Answer<CheckinAnswer>, ApiError> {
     let wait = query.wait()?;
     let kib = report_kib(body.size_hint().upper());
-    let paced = hub.pace.reports.take_many(presented.host, kib, since_epoch(hub.clock.now()));
+    let paced = hub.rates.reports.take_many(presented.host, kib, since_epoch(hub.clock.now()));
     paced.map_err(|often| too_often("this host has reported more than eight MiB within a minute", often))?;
-    let turn = match tokio::time::timeout(TURN_WAIT, hub.turns.agents.acquire()).await {
+    let turn = match tokio::time::timeout(TURN_WAIT, hub.concurrency.agents.acquire()).await {
         Ok(Ok(turn)) => turn,
         Ok(Err(_)) | Err(_) => return Err(ApiError::from(crate::store::StoreError::Busy)),
     };
     let checkin = read(&hub, presented, ids, body).await?;
     let (held, farewell) = (checkin.held, checkin.arriving.coverage == Coverage::Farewell);
-    let waiter = hub.waiters.take(presented.host);
+    let waiter = hub.long_polls.take(presented.host);
     let mut kept = hub.store.check_in(checkin).await??;
     drop(turn);
     if let Some(Extension(visitor)) = visitor {
@@ -77,7 +77,7 @@ pub(super) async fn check_in(
     }
     // A host is held no longer than its poll interval, so that it is heard of in every one.
     let wait = wait.min(Duration::from_secs(kept.poll.get().into()));
-    let news = kept.telling == Telling::Now || !kept.jobs.is_empty();
+    let news = kept.delivery == Delivery::Now || !kept.jobs.is_empty();
     if !news && kept.need == Need::Changed && !farewell && !wait.is_zero() {
         hold(&hub, &waiter, presented, held, &mut kept, Instant::now() + wait).await?;
     }
@@ -111,7 +111,7 @@ async fn read(hub: &Hub, presented: Presented, ids: Ids, body: Body) -> Result<C
     }
     Ok(Checkin {
         presented,
-        arriving: Arriving {
+        arriving: IncomingReport {
             coverage: request.coverage,
             run: request.sections.agent.as_ref().map(|agent| whole_ms(agent.started_at)),
             sequence: request.sequence,
@@ -151,10 +151,10 @@ fn texts(sections: &Sections) -> Result<SectionTexts, ApiError> {
 /// Waits for news, the end of the time, a newer check-in of the same host, or the end of the hub.
 async fn hold(
     hub: &Hub,
-    waiter: &Waiter,
+    waiter: &LongPoll,
     presented: Presented,
     held: Generation,
-    kept: &mut Kept,
+    kept: &mut CheckinReply,
     until: Instant,
 ) -> Result<(), ApiError> {
     let mut stop = hub.stop.clone();
@@ -164,12 +164,12 @@ async fn hold(
             () = tokio::time::sleep_until(until) => return Ok(()),
             _ = stop.wait_for(|stop| *stop) => return Ok(()),
         };
-        if woken == Woken::Displaced {
+        if woken == WakeReason::Displaced {
             return Ok(());
         }
         let news = hub.store.look_again(presented, held).await??;
         (kept.desired, kept.jobs) = (news.desired, news.jobs);
-        if news.telling == Telling::Now || !kept.jobs.is_empty() {
+        if news.delivery == Delivery::Now || !kept.jobs.is_empty() {
             return Ok(());
         }
     }

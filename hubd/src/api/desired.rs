@@ -13,10 +13,10 @@ use holdfast_protocol::operator::{DesiredPut, DesiredVersion, Page};
 use holdfast_protocol::strict;
 
 use super::auth::Operator;
-use super::frame::Answer;
+use super::envelope::Answer;
 use super::hosts::host_ref;
 use super::mutation::Head;
-use super::page::{Asked, PageQuery, bad_cursor, page};
+use super::page::{CheckedQuery, PageQuery, bad_cursor, page};
 use super::problem::ApiError;
 use super::{Hub, body};
 use crate::domain::desired::IfMatch;
@@ -82,7 +82,7 @@ pub(super) async fn put(
     let by = head.by(&hub, &bytes)?;
     drop(bytes);
     let done = hub.store.put_desired(by, put).await?.ok_or_else(|| ApiError::not_found("host"))?;
-    hub.waiters.wake(done.host);
+    hub.long_polls.wake(done.host);
     Ok((etag(done.version.generation), Answer(StatusCode::OK, done.version)))
 }
 
@@ -90,7 +90,7 @@ pub(super) async fn history(
     State(hub): State<Arc<Hub>>,
     _: Operator,
     Path(host): Path<String>,
-    Asked(query): Asked<PageQuery>,
+    CheckedQuery(query): CheckedQuery<PageQuery>,
 ) -> Result<Answer<Page<DesiredVersion>>, ApiError> {
     let limit = query.limit(HISTORY_PAGE_MAX)?;
     let before = query.cursor()?.map(|cursor| cursor.parse().map_err(|_| bad_cursor())).transpose()?;

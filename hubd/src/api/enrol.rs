@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
-use holdfast_protocol::enrol::{CSR_BYTES_MAX, EnrolRequest, Enrolled, RenewRequest};
+use holdfast_protocol::enrol::{CSR_BYTES_MAX, Enrolled, InviteRedemption, RenewRequest};
 use holdfast_protocol::id::HostId;
 use uuid::Uuid;
 
 use super::auth::Agent;
-use super::frame::{Answer, Ids};
+use super::envelope::{Answer, Ids};
 use super::problem::ApiError;
 use super::{Hub, body};
 use crate::authority::AgentKey;
@@ -36,7 +36,7 @@ pub(super) async fn enrol(
     ids: Ids,
     body: Body,
 ) -> Result<Answer<Enrolled>, ApiError> {
-    let request: EnrolRequest = body::parse("the enrolment", body, ENROL_BODY_MAX).await?;
+    let request: InviteRedemption = body::parse("the enrolment", body, ENROL_BODY_MAX).await?;
     let redemption = Redemption {
         secret: request.secret.hash(),
         key: AgentKey::from_csr(&request.csr_pem)?,

@@ -1,4 +1,4 @@
-//! `/v1/agent/escrow`: a host's wrapped keys. It reads and writes its own alone; who it is, its certificate says.
+//! `/v1/agent/escrow`: the wrapped keys of the calling host.
 //! `/v1/hosts/{id or name}/escrow`: the same for operators, who list them and read them, and never without a notice.
 
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use holdfast_protocol::strict;
 use serde::Deserialize;
 
 use super::auth::{Agent, Operator};
-use super::frame::{Answer, Ids};
+use super::envelope::{Answer, Ids};
 use super::hosts::{EMPTY_BODY_MAX, host_ref};
 use super::mutation::Head;
-use super::page::Asked;
+use super::page::CheckedQuery;
 use super::problem::ApiError;
 use super::{Hub, body};
-use crate::store::{Asking, Which};
+use crate::store::{EscrowCaller, EscrowSelector};
 
 /// What a proof is asked with.
 #[derive(Debug, Deserialize)]
@@ -31,8 +31,8 @@ pub(super) struct ProofQuery {
     nonce: Nonce,
 }
 
-fn asking(hub: &Hub, Agent(presented): Agent, ids: Ids) -> Asking {
-    Asking { presented, at: hub.clock.now(), correlation: ids.correlation }
+fn asking(hub: &Hub, Agent(presented): Agent, ids: Ids) -> EscrowCaller {
+    EscrowCaller { presented, at: hub.clock.now(), correlation: ids.correlation }
 }
 
 /// A text that is no number names no version.
@@ -70,7 +70,7 @@ pub(super) async fn newest(
     agent: Agent,
     ids: Ids,
 ) -> Result<Answer<EscrowFound>, ApiError> {
-    read(&hub, agent, ids, Which::Newest).await
+    read(&hub, agent, ids, EscrowSelector::Newest).await
 }
 
 pub(super) async fn show(
@@ -79,10 +79,15 @@ pub(super) async fn show(
     ids: Ids,
     Path(version): Path<String>,
 ) -> Result<Answer<EscrowFound>, ApiError> {
-    read(&hub, agent, ids, Which::Number(number(&version)?)).await
+    read(&hub, agent, ids, EscrowSelector::Number(number(&version)?)).await
 }
 
-async fn read(hub: &Hub, agent: Agent, ids: Ids, which: Which) -> Result<Answer<EscrowFound>, ApiError> {
+async fn read(
+    hub: &Hub,
+    agent: Agent,
+    ids: Ids,
+    which: EscrowSelector,
+) -> Result<Answer<EscrowFound>, ApiError> {
     let found = hub.store.read_escrow(asking(hub, agent, ids), which, hub.reached.clone()).await?;
     Ok(Answer(StatusCode::OK, found))
 }
@@ -92,7 +97,7 @@ pub(super) async fn prove(
     agent: Agent,
     ids: Ids,
     Path(version): Path<String>,
-    Asked(query): Asked<ProofQuery>,
+    CheckedQuery(query): CheckedQuery<ProofQuery>,
 ) -> Result<Answer<EscrowProof>, ApiError> {
     let proof = hub.store.prove_escrow(asking(&hub, agent, ids), number(&version)?, query.nonce).await?;
     Ok(Answer(StatusCode::OK, proof))
@@ -128,7 +133,7 @@ pub(super) async fn fetch(
 ) -> Result<Answer<EscrowFiles>, ApiError> {
     let bytes = body::read("what is to be read", body, EMPTY_BODY_MAX).await?;
     let asked: EscrowRead = strict::parse("what is to be read", &bytes, EMPTY_BODY_MAX)?;
-    let which = asked.code.map_or(Which::EachKey, Which::Code);
+    let which = asked.code.map_or(EscrowSelector::EachKey, EscrowSelector::Code);
     let by = head.by(&hub, &bytes)?;
     let found = hub.store.fetch_escrow(by, host_ref(&host)?, which, hub.reached.clone()).await?;
     Ok(Answer(StatusCode::OK, found.ok_or_else(|| ApiError::not_found("host"))?))

@@ -1,4 +1,4 @@
-//! `GET /v1/events`: what happened, newest first.
+//! `GET /v1/events`: the event log, newest first.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use super::Hub;
 use super::auth::Operator;
-use super::frame::Answer;
-use super::page::{Asked, bad_cursor, limit, open, page};
+use super::envelope::Answer;
+use super::page::{CheckedQuery, bad_cursor, limit, open, page};
 use super::problem::ApiError;
 use crate::store::{EventFilter, PAGE_MAX};
 
@@ -26,7 +26,7 @@ pub(super) struct EventQuery {
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
     _: Operator,
-    Asked(query): Asked<EventQuery>,
+    CheckedQuery(query): CheckedQuery<EventQuery>,
 ) -> Result<Answer<Page<EventView>>, ApiError> {
     let limit = limit(query.limit, PAGE_MAX)?;
     let before = match query.cursor {

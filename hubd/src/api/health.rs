@@ -1,4 +1,4 @@
-//! Whether the hub lives, whether it can work, and what is said of paths that are not there.
+//! Health and readiness probes, and the answer to unknown paths.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::Hub;
-use super::frame::Answer;
+use super::envelope::Answer;
 use super::problem::ApiError;
 
-type Word = BTreeMap<&'static str, &'static str>;
+type Text = BTreeMap<&'static str, &'static str>;
 
-pub(super) async fn healthz() -> Answer<Word> {
+pub(super) async fn healthz() -> Answer<Text> {
     Answer(StatusCode::OK, BTreeMap::from([("status", "alive")]))
 }
 
 /// Ready when the database takes a write and answers a read, and the hub is not stopping.
-pub(super) async fn readyz(State(hub): State<Arc<Hub>>) -> Result<Answer<Word>, ApiError> {
+pub(super) async fn readyz(State(hub): State<Arc<Hub>>) -> Result<Answer<Text>, ApiError> {
     if *hub.stop.borrow() {
         return Err(ApiError::from(crate::store::StoreError::Stopped));
     }

@@ -9,9 +9,9 @@ use holdfast_protocol::id::HostName;
 use holdfast_protocol::operator::{HostDetail, HostView, Page};
 
 use super::auth::Operator;
-use super::frame::Answer;
+use super::envelope::Answer;
 use super::mutation::Head;
-use super::page::{Asked, PageQuery, bad_cursor, page};
+use super::page::{CheckedQuery, PageQuery, bad_cursor, page};
 use super::problem::ApiError;
 use super::{Hub, body};
 use crate::domain::host::HostRef;
@@ -28,7 +28,7 @@ pub(super) fn host_ref(text: &str) -> Result<HostRef, ApiError> {
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
     _: Operator,
-    Asked(query): Asked<PageQuery>,
+    CheckedQuery(query): CheckedQuery<PageQuery>,
 ) -> Result<Answer<Page<HostView>>, ApiError> {
     let limit = query.limit(PAGE_MAX)?;
     let after = query.cursor()?.map(|cursor| place(&cursor)).transpose()?;
@@ -61,7 +61,7 @@ pub(super) async fn revoke(
     let bytes = body::read("the revocation", body, EMPTY_BODY_MAX).await?;
     let revoked = hub.store.revoke_host(head.by(&hub, &bytes)?, host_ref(&host)?).await?;
     let view = revoked.ok_or_else(|| ApiError::not_found("host"))?;
-    // A held check-in is told at once.
-    hub.waiters.wake(view.id);
+    // A held check-in is answered at once.
+    hub.long_polls.wake(view.id);
     Ok(Answer(StatusCode::OK, view))
 }

@@ -12,7 +12,7 @@ use holdfast_protocol::operator::{InviteCreated, InviteRequest};
 use holdfast_protocol::strict;
 use uuid::Uuid;
 
-use super::frame::Answer;
+use super::envelope::Answer;
 use super::mutation::Head;
 use super::problem::ApiError;
 use super::{Hub, body};

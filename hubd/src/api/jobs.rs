@@ -1,4 +1,4 @@
-//! `/v1/hosts/{id or name}/jobs`: signed jobs, left, listed, shown, and withdrawn before the host speaks of them.
+//! `/v1/hosts/{id or name}/jobs`: submitting, listing and withdrawing signed jobs.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use holdfast_protocol::operator::{JobDetail, JobSubmit, JobView, Page};
 use holdfast_protocol::strict;
 
 use super::auth::Operator;
-use super::frame::Answer;
+use super::envelope::Answer;
 use super::hosts::{EMPTY_BODY_MAX, host_ref};
 use super::mutation::Head;
-use super::page::{Asked, PageQuery, bad_cursor, page};
+use super::page::{CheckedQuery, PageQuery, bad_cursor, page};
 use super::problem::ApiError;
 use super::{Hub, body};
-use crate::store::{LeaveJob, PAGE_MAX};
+use crate::store::{PAGE_MAX, SubmitJob};
 
 /// The text stands in the body as a string: its quotes take two bytes each.
 const SUBMIT_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
@@ -35,10 +35,10 @@ pub(super) async fn leave(
 ) -> Result<Answer<JobView>, ApiError> {
     let bytes = body::read("the signed job's request", body, SUBMIT_BODY_MAX).await?;
     let request: JobSubmit = strict::parse("the signed job's request", &bytes, SUBMIT_BODY_MAX)?;
-    let leave = LeaveJob { host: host_ref(&host)?, id: request.job, blob: request.blob };
-    let done = hub.store.leave_job(head.by(&hub, &bytes)?, leave).await?;
+    let leave = SubmitJob { host: host_ref(&host)?, id: request.job, blob: request.blob };
+    let done = hub.store.submit_job(head.by(&hub, &bytes)?, leave).await?;
     let done = done.ok_or_else(|| ApiError::not_found("host"))?;
-    hub.waiters.wake(done.host);
+    hub.long_polls.wake(done.host);
     Ok(Answer(StatusCode::CREATED, done.job))
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
     _: Operator,
     Path(host): Path<String>,
-    Asked(query): Asked<PageQuery>,
+    CheckedQuery(query): CheckedQuery<PageQuery>,
 ) -> Result<Answer<Page<JobView>>, ApiError> {
     let limit = query.limit(PAGE_MAX)?;
     let before = query.cursor()?.map(|cursor| cursor.parse().map_err(|_| bad_cursor())).transpose()?;

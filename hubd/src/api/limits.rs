@@ -1,4 +1,4 @@
-//! Bounds for everybody but agents' check-ins: how many at a time, and how long.
+//! Concurrency limits and time-outs for all calls but check-ins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,15 +19,15 @@ const TURN_WAIT: Duration = Duration::from_secs(10);
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
 pub(super) async fn agents(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
-    in_turn(&hub.turns.agents, request, next).await
+    in_turn(&hub.concurrency.agents, request, next).await
 }
 
 pub(super) async fn operators(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
-    in_turn(&hub.turns.operators, request, next).await
+    in_turn(&hub.concurrency.operators, request, next).await
 }
 
 pub(super) async fn strangers(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
-    in_turn(&hub.turns.strangers, request, next).await
+    in_turn(&hub.concurrency.strangers, request, next).await
 }
 
 async fn in_turn(turns: &Semaphore, request: Request, next: Next) -> Response {

@@ -1,11 +1,11 @@
-//! What is asked over HTTP: the routes, and what they share.
+//! The HTTP API: its routes and shared state.
 //!
 //! In: requests, with the peer's identity where a client certificate was shown. Out: one envelope each. A handler reads
 //! typed input, asks the store, and says what came of it; there is no SQL here and no rule.
 //!
 //! | audience | authentication | routes |
 //! | --- | --- | --- |
-//! | anybody | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/knock`, `/v1/restore` |
+//! | any caller | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/enrollment-requests`, `/v1/restore` |
 //! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement` |
 //! | operators | bearer token | all other `/v1/…` |
 
@@ -14,21 +14,21 @@ mod body;
 mod checkin;
 mod desired;
 mod enrol;
+mod enrollment_requests;
+mod envelope;
 mod escrow;
 mod events;
-mod frame;
 mod health;
 mod hosts;
 mod invites;
 mod jobs;
-mod knocks;
 mod limits;
+mod long_poll;
 mod mutation;
 mod operators;
 mod page;
 mod problem;
 mod restore;
-mod waiters;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,12 +42,12 @@ use holdfast_tls::rate::{Rates, TooOften};
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 
-pub use waiters::Waiters;
+pub use long_poll::LongPolls;
 
 use self::problem::ApiError;
 use crate::authority::Authority;
 use crate::clock::Clock;
-use crate::domain::notice::Reached;
+use crate::domain::escrow_notice::Recipients;
 use crate::serve::STRANGERS_MAX;
 use crate::store::Store;
 
@@ -57,38 +57,38 @@ pub struct Hub {
     pub store: Store,
     /// What signs certificates.
     pub authority: Arc<Authority>,
-    /// What tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Who is told when a wrapped key is read.
-    pub reached: Reached,
+    /// Recipients of notices when a wrapped key is read.
+    pub reached: Recipients,
     /// How the hub is reached, as invites say.
     pub public_url: String,
     /// Check-ins that are held open.
-    pub waiters: Waiters,
+    pub long_polls: LongPolls,
     /// Becomes true when the hub is to stop.
     pub stop: watch::Receiver<bool>,
     /// Turns for reading and keeping bodies.
-    pub turns: Turns,
+    pub concurrency: ConcurrencyLimits,
     /// How often one place, and how much one certificate, may ask.
-    pub pace: Pace,
+    pub rates: RateLimits,
 }
 
-/// How often one place may knock, and how much one host may report, whatever turns are free.
-pub struct Pace {
-    knocks: Rates<Origin>,
+/// How often one address may request enrollment, and how much one host may report.
+pub struct RateLimits {
+    enrollment_requests: Rates<Origin>,
     reports: Rates<HostId>,
 }
 
-/// A knocking agent asks every half minute: several boxes behind one address.
-const KNOCKS_PER_MINUTE: u32 = 30;
+/// A waiting agent repeats its request every half minute: several hosts behind one address.
+const ENROLLMENT_REQUESTS_PER_MINUTE: u32 = 30;
 
 /// Eight whole reports at once, or one each eight seconds. Those of a box with a hundred guests take a tenth of it.
 const REPORT_KIB_PER_MINUTE: u32 = 8 * 1024;
 
-impl Default for Pace {
+impl Default for RateLimits {
     fn default() -> Self {
         Self {
-            knocks: Rates::per_minute(KNOCKS_PER_MINUTE),
+            enrollment_requests: Rates::per_minute(ENROLLMENT_REQUESTS_PER_MINUTE),
             reports: Rates::per_minute(REPORT_KIB_PER_MINUTE),
         }
     }
@@ -99,15 +99,15 @@ fn since_epoch(now: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0))
 }
 
-/// Too much was asked: told when to come back.
+/// The answer to a caller beyond its rate, with the time to wait.
 fn too_often(what: &str, often: TooOften) -> ApiError {
     ApiError::new(ErrorCode::RateLimited, format!("{what}: ask again in {} seconds", often.retry_after_s))
 }
 
 /// How many requests are worked on at a time, so that memory is bounded. Each audience has its own, so that strangers
-/// cannot starve operators, nor operators the agents. As many strangers as have connections have turns: none waits for another
+/// cannot starve operators, nor operators the agents. As many strangers as have connections have concurrency: none waits for another
 /// whose body is slow.
-pub struct Turns {
+pub struct ConcurrencyLimits {
     /// Reports of up to 1 MiB, mostly some kilobytes.
     agents: Semaphore,
     /// Bodies of up to 2.1 MiB, read only when the token is good.
@@ -116,7 +116,7 @@ pub struct Turns {
     strangers: Semaphore,
 }
 
-impl Default for Turns {
+impl Default for ConcurrencyLimits {
     fn default() -> Self {
         let strangers = STRANGERS_MAX as usize + 128;
         Self {
@@ -144,7 +144,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/v1/enroll", post(enrol::enrol))
-        .route("/v1/knock", post(knocks::knock))
+        .route("/v1/enrollment-requests", post(enrollment_requests::submit))
         .route("/v1/restore", post(restore::redeem))
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::strangers));
     let operators = Router::new()
@@ -162,9 +162,9 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))
         .route("/v1/hosts/{host}/jobs/{job}", get(jobs::show))
         .route("/v1/hosts/{host}/jobs/{job}/withdraw", post(jobs::withdraw))
-        .route("/v1/knocks", get(knocks::list))
-        .route("/v1/knocks/{knock}/approve", post(knocks::approve))
-        .route("/v1/knocks/{knock}/refuse", post(knocks::refuse))
+        .route("/v1/enrollment-requests", get(enrollment_requests::list))
+        .route("/v1/enrollment-requests/{id}/approve", post(enrollment_requests::approve))
+        .route("/v1/enrollment-requests/{id}/refuse", post(enrollment_requests::refuse))
         .route("/v1/operators", get(operators::list).post(operators::make))
         .route("/v1/operators/{name}/revoke", post(operators::revoke))
         .route("/v1/events", get(events::list))
@@ -174,6 +174,6 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .merge(strangers)
         .merge(operators)
         .fallback(health::no_such_route)
-        .layer(middleware::from_fn_with_state(Arc::clone(&hub), frame::frame))
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), envelope::frame))
         .with_state(hub)
 }

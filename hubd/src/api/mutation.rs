@@ -1,4 +1,4 @@
-//! What every change by an operator brings along: who, as part of what, and by which key a repeat is known.
+//! The head of operator changes: author, correlation id, idempotency key.
 
 use axum::http::{HeaderMap, Method, header};
 use holdfast_protocol::code::ErrorCode;
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Hub;
 use super::auth::Operator;
-use super::frame::Ids;
+use super::envelope::Ids;
 use super::problem::ApiError;
 use crate::store::{By, Claim};
 

@@ -1,4 +1,4 @@
-//! `GET` and `POST /v1/operators`, and letting one go: for admins.
+//! `/v1/operators`: listing, adding and removing operators, for admins.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use jiff::SignedDuration;
 use uuid::Uuid;
 
 use super::auth::Operator;
-use super::frame::Answer;
+use super::envelope::Answer;
 use super::hosts::EMPTY_BODY_MAX;
 use super::mutation::Head;
 use super::problem::ApiError;

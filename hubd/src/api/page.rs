@@ -1,4 +1,4 @@
-//! Pages: a bound on their length, and a cursor that says where the next begins.
+//! Pages of lists: bounded length and a cursor.
 //!
 //! A cursor is text for the client to hand back; what is in it is ours alone.
 
@@ -14,13 +14,13 @@ use serde::de::DeserializeOwned;
 use super::problem::ApiError;
 use crate::store::PAGE_MAX;
 
-/// Items on a page when nobody says.
+/// Items on a page by default.
 const PAGE_USUAL: u32 = 100;
 
 /// A query, or the typed error of a bad one.
-pub(super) struct Asked<T>(pub T);
+pub(super) struct CheckedQuery<T>(pub T);
 
-impl<T: DeserializeOwned, S: Sync + Send> FromRequestParts<S> for Asked<T> {
+impl<T: DeserializeOwned, S: Sync + Send> FromRequestParts<S> for CheckedQuery<T> {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let query = Query::<T>::from_request_parts(parts, state).await;

@@ -1,4 +1,4 @@
-//! From every error to the one shape of an error: a code, a sentence, small details.
+//! The conversion of errors into API errors.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -8,20 +8,20 @@ use holdfast_protocol::envelope::Problem;
 use holdfast_protocol::escrow::form::FormError;
 use holdfast_protocol::strict::{StrictError, chain};
 
-use super::frame::Content;
+use super::envelope::Content;
 use crate::authority::CsrError;
 use crate::domain::desired::PutError;
-use crate::domain::enrolment::InviteError;
+use crate::domain::enrollment::InviteError;
 use crate::domain::identity::IdentityError;
-use crate::domain::mail::MailError;
+use crate::domain::job_queue::JobQueueError;
 use crate::domain::readmission::ReadmitError;
 use crate::store::OperatorError;
 use crate::store::{
-    EscrowError, InviteRequestError, KnockError, RedeemError, RenewError, RestoreError, RestoreRequestError,
-    StoreError, WithdrawError, WriteError,
+    EnrollmentRequestError, EscrowError, InviteRequestError, RedeemError, RenewError, RestoreError,
+    RestoreRequestError, StoreError, WithdrawError, WriteError,
 };
 
-/// Who is told to come back, is told when.
+/// Sets `Retry-After` where the code asks for it.
 const RETRY_AFTER: &str = "5";
 
 /// A bad answer.
@@ -247,27 +247,29 @@ impl From<PutError> for ApiError {
     }
 }
 
-impl From<MailError> for ApiError {
-    fn from(error: MailError) -> Self {
+impl From<JobQueueError> for ApiError {
+    fn from(error: JobQueueError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }
 
-impl From<KnockError> for ApiError {
-    fn from(error: KnockError) -> Self {
+impl From<EnrollmentRequestError> for ApiError {
+    fn from(error: EnrollmentRequestError) -> Self {
         let code = match error {
-            KnockError::Unknown => ErrorCode::NotFound,
-            KnockError::Refused | KnockError::Spent => ErrorCode::Refused,
-            KnockError::Readmit(ReadmitError::Unknown(_)) => ErrorCode::NotFound,
-            KnockError::Readmit(ReadmitError::Taken { .. }) => ErrorCode::NameTaken,
-            KnockError::Readmit(
+            EnrollmentRequestError::Unknown => ErrorCode::NotFound,
+            EnrollmentRequestError::Refused | EnrollmentRequestError::Spent => ErrorCode::Refused,
+            EnrollmentRequestError::Readmit(ReadmitError::Unknown(_)) => ErrorCode::NotFound,
+            EnrollmentRequestError::Readmit(ReadmitError::Taken { .. }) => ErrorCode::NameTaken,
+            EnrollmentRequestError::Readmit(
                 ReadmitError::NotRevoked { .. } | ReadmitError::OtherName { .. } | ReadmitError::Exhausted,
             ) => ErrorCode::PreconditionFailed,
-            KnockError::Decided => ErrorCode::PreconditionFailed,
-            KnockError::Fingerprint { .. } => ErrorCode::PreconditionFailed,
-            KnockError::Taken { .. } => ErrorCode::NameTaken,
-            KnockError::KeyTaken => ErrorCode::Csr,
-            KnockError::Key(_) | KnockError::Issue(_) => return Self::caused(ErrorCode::Internal, &error),
+            EnrollmentRequestError::Decided => ErrorCode::PreconditionFailed,
+            EnrollmentRequestError::Fingerprint { .. } => ErrorCode::PreconditionFailed,
+            EnrollmentRequestError::Taken { .. } => ErrorCode::NameTaken,
+            EnrollmentRequestError::KeyTaken => ErrorCode::Csr,
+            EnrollmentRequestError::Key(_) | EnrollmentRequestError::Issue(_) => {
+                return Self::caused(ErrorCode::Internal, &error);
+            }
         };
         Self::new(code, error.to_string())
     }

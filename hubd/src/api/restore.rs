@@ -1,4 +1,4 @@
-//! A new box in the place of a lost one: `POST /v1/hosts/{id or name}/restore` and `…/restore/withdraw`, `POST /v1/restore`,
+//! Replacement of a lost host: restore invites, redemption and withdrawal.
 //! `POST /v1/agent/replacement`.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::auth::Agent;
 use super::enrol::{ENROL_BODY_MAX, enrolled};
-use super::frame::{Answer, Ids};
+use super::envelope::{Answer, Ids};
 use super::hosts::host_ref;
 use super::mutation::Head;
 use super::problem::ApiError;
@@ -44,7 +44,7 @@ fn signed(text: &str, verb: Verb) -> Result<(Payload, Sha256Text), ApiError> {
     Ok((payload, Sha256Text::of(&signed.payload)))
 }
 
-/// An order that names no key would let whoever has the invite take the place.
+/// With an order that names no key, any holder of the invite could replace the host.
 fn order(text: &str) -> Result<(Payload, Sha256Text), ApiError> {
     let (payload, digest) = signed(text, Verb::RestoreHost)?;
     match &payload.act {
@@ -56,7 +56,7 @@ fn order(text: &str) -> Result<(Payload, Sha256Text), ApiError> {
     }
 }
 
-/// Keeps what takes an order back, beside that order.
+/// Stores the withdrawal of an order.
 pub(super) async fn withdraw(
     State(hub): State<Arc<Hub>>,
     Path(host): Path<String>,
@@ -124,7 +124,7 @@ pub(super) async fn redeem(
         })
         .await?;
     // The old box may be there after all, in a check-in that is held open.
-    hub.waiters.wake(redeemed.certificate.host);
+    hub.long_polls.wake(redeemed.certificate.host);
     let enrolled = enrolled(&hub, redeemed.certificate);
     Ok(Answer(StatusCode::OK, Restored { enrolled, order: redeemed.order, handover: redeemed.handover }))
 }

@@ -1,4 +1,4 @@
-//! What is taken of a CSR: its public key, once its own signature proves that the applicant holds it. Nothing else.
+//! Certificate requests: the public key and the proof of its possession.
 //!
 //! The names, usages and CA flag that an applicant asks for are not even looked at, but for being there once each.
 
@@ -155,7 +155,7 @@ fn ends_in_bit_string(der: &[u8], signature: &[u8]) -> bool {
     length <= SHORT_LENGTH_MAX && der.ends_with(&part)
 }
 
-/// Whether a text is one PEM block of a CSR and nothing besides. The reader would take the first of several and overlook
+/// Whether a text is one PEM block of a CSR and nothing else. The reader would take the first of several and overlook
 /// what stands around it.
 fn is_one_block(pem: &str) -> bool {
     let text = pem.trim();

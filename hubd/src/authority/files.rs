@@ -1,4 +1,4 @@
-//! Small files that are there whole or not at all: written beside, synced, renamed, folder synced.
+//! Atomic files: temporary file, sync, rename, folder sync.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use super::AuthorityError;
 pub(super) fn read_text(path: &Path) -> Result<String, AuthorityError> {
     fs::read_to_string(path).map_err(|source| AuthorityError::File {
         path: path.to_owned(),
-        deed: "read",
+        action: "read",
         source,
     })
 }
@@ -26,7 +26,7 @@ pub(super) fn write_public(path: &Path, text: &str) -> Result<(), AuthorityError
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), AuthorityError> {
     durably(path, text, mode).map_err(|source| AuthorityError::File {
         path: path.to_owned(),
-        deed: "written",
+        action: "written",
         source,
     })
 }

@@ -43,7 +43,7 @@ pub enum IssueError {
 }
 
 impl Authority {
-    /// Makes the certificate of a host that was let in.
+    /// Issues the certificate of an approved host.
     ///
     /// # Errors
     /// [`IssueError`].

@@ -1,7 +1,7 @@
-//! The hub's own certificate authority: its key and certificate on disk, and what it signs.
+//! The hub's certificate authority.
 //!
-//! In: a folder; public keys of agents that were let in. Out: certificates for agents and for the hub's own listener.
-//! The key is made once, written 0600 and synced before it is used. Deliberately absent: who is let in; that is judged
+//! In: a folder; public keys of approved agents. Out: certificates for agents and for the hub's own listener.
+//! The key is made once, written 0600 and synced before it is used. Deliberately absent: which hosts are approved; that is judged
 //! before.
 //!
 //! | file | what | mode |
@@ -49,12 +49,12 @@ pub struct Authority {
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// A file cannot be read or written.
-    #[error("{path} cannot be {deed}: the hub's user must be able to")]
+    #[error("{path} cannot be {action}: the hub's user must be able to")]
     File {
         /// The file.
         path: PathBuf,
         /// What was tried.
-        deed: &'static str,
+        action: &'static str,
         /// Why not.
         #[source]
         source: std::io::Error,
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_readable_by_nobody_else() {
+    fn keys_are_readable_by_their_owner_only() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let now = Timestamp::from_second(1_700_000_000).unwrap();

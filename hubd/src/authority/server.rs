@@ -1,4 +1,4 @@
-//! The certificate of the hub's own listener. Its key lives in memory alone and is made anew at every start and every
+//! The certificate of the hub's listener.
 //! two months; what agents pin is the CA.
 
 use std::sync::{Arc, PoisonError, RwLock};

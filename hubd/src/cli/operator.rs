@@ -1,4 +1,4 @@
-//! `hubd operator`: works on the database itself, beside a running hub.
+//! The command `hubd operator`, also while the hub runs.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -48,7 +48,7 @@ async fn command_on(store: &Store, command: OperatorCommand) -> anyhow::Result<(
         OperatorCommand::List => {
             for operator in store.operators().await? {
                 let state = match (operator.revoked_at, operator.expires_at) {
-                    (Some(at), _) => format!("let go at {at}"),
+                    (Some(at), _) => format!("removed at {at}"),
                     (None, Some(at)) if at > now => format!("token until {at}"),
                     (None, _) => "no token".to_owned(),
                 };

@@ -1,4 +1,4 @@
-//! `hubd serve`: settings, the composition root, and the signals that stop it.
+//! The command `hubd serve`.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) async fn run(given: Given) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("the signal SIGTERM cannot be heard")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("the signal SIGINT cannot be heard")?;
     sd_notify::notify(&[sd_notify::NotifyState::Ready])
-        .context("systemd cannot be told that the hub is ready")?;
+        .context("systemd cannot be notified that the hub is ready")?;
     let told = async {
         tokio::select! {
             _ = terminate.recv() => {}

@@ -1,8 +1,8 @@
 //! The bound on the audit number that a host may claim.
 //!
 //! In: what is kept, what the host claims, and the time since it was last heard. Out: what is kept from now on. The number
-//! is told back to the host for good: one that no audit can have reached would make it take its own records for an older
-//! copy, and a real older copy would never be told again. So it grows no faster than an agent writes.
+//! is sent back to the host for good: one that no audit can have reached would make it take its own records for an older
+//! copy, and a real older copy would never be noticed again. So it grows no faster than an agent writes.
 
 use jiff::SignedDuration;
 

@@ -1,8 +1,8 @@
-//! The dead-man's switch: silence, judged.
+//! The dead-man's switch: liveness by silence.
 //!
 //! In: when a host was last heard of, how often it should ask, since when the hub has been listening, and now. Out: how
-//! the host is. The clock starts anew when the hub does, so a hub that was down alarms for nobody until each host had
-//! its full time again. Deliberately absent: who is told.
+//! the host is. The clock restarts with the hub, so a hub that was down raises no alarm until each host had
+//! its full time again. Deliberately absent: the recipients.
 //!
 //! ```text
 //! new ──check-in──► online ──2 polls──► late ──3 polls + 45 s──► offline (alarm)
@@ -14,7 +14,7 @@
 use holdfast_protocol::size::PollSeconds;
 use jiff::{SignedDuration, Timestamp};
 
-/// A host is given this beside its three polls before the alarm. Together with [`TICK`] and the first delivery this
+/// Added to three polls before the alarm. Together with [`TICK`] and the first delivery this
 /// stays under the minute that is promised.
 const GRACE: SignedDuration = SignedDuration::from_secs(45);
 
@@ -32,7 +32,7 @@ pub enum Liveness {
     Online,
     /// One poll overdue.
     Late,
-    /// Overdue so long that somebody must look.
+    /// Overdue so long that an operator must look.
     Offline,
 }
 

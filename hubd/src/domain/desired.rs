@@ -1,7 +1,7 @@
-//! Whether an offered desired document is taken, and whether a host is told of it now.
+//! Checks of desired documents, and their delivery to hosts.
 //!
 //! In: what is current, what the operator saw (`If-Match`), what is offered; or what a host holds and refused. Out: a
-//! verdict. The law of generations itself is [`holdfast_protocol::generation`], the same on both sides; what becomes of a
+//! verdict. The rule of generations itself is [`holdfast_protocol::generation`], the same on both sides; what becomes of a
 //! change to a field is [`holdfast_protocol::desired::field`]. Deliberately absent: where documents and reports are kept.
 
 use std::collections::BTreeMap;
@@ -46,9 +46,9 @@ pub enum PutError {
         /// What the operator saw.
         seen: Generation,
     },
-    /// Against the law of generations.
+    /// Against the rule of generations.
     #[error(transparent)]
-    Law(#[from] GenerationError),
+    Generation(#[from] GenerationError),
     /// The host holds a newer one than the hub: the hub's history was lost or set back.
     #[error(
         "the host holds generation {held} already: offer {held} + 1 or more, or it would refuse the document"
@@ -89,7 +89,7 @@ impl PutError {
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Unchangeable { path, .. } | Self::TooSmall { path, .. } => Some(path),
-            Self::Moved { .. } | Self::Law(_) | Self::Behind { .. } => None,
+            Self::Moved { .. } | Self::Generation(_) | Self::Behind { .. } => None,
         }
     }
 
@@ -98,7 +98,7 @@ impl PutError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Moved { .. } => ErrorCode::PreconditionFailed,
-            Self::Law(law) => law.code(),
+            Self::Generation(error) => error.code(),
             Self::Behind { .. } => ErrorCode::StaleGeneration,
             Self::Unchangeable { .. } => ErrorCode::Unsupported,
             Self::TooSmall { .. } => ErrorCode::Range,
@@ -134,19 +134,19 @@ pub fn judge_put(
 }
 
 /// Judges what a document says of its guests, by what the host last said of them. What the host never said is not judged
-/// here: its agent tells it.
+/// here: its agent reports it.
 ///
 /// # Errors
 /// [`PutError`]; the current document stays.
 pub fn judge_guests(
     current: Option<&DesiredDocument>,
     offered: &DesiredDocument,
-    told: &Sections,
+    delivered: &Sections,
 ) -> Result<(), PutError> {
     let before: BTreeMap<_, _> =
         current.into_iter().flat_map(|document| &document.guests).map(|guest| (guest.uid, guest)).collect();
     let reports: BTreeMap<_, _> =
-        told.guests.iter().flatten().filter_map(|report| Some((report.uid?, report))).collect();
+        delivered.guests.iter().flatten().filter_map(|report| Some((report.uid?, report))).collect();
     for (at, guest) in offered.guests.iter().enumerate() {
         match reports.get(&guest.uid).and_then(|report| made(report)) {
             Some(made) => {
@@ -156,7 +156,7 @@ pub fn judge_guests(
                     return Err(PutError::Unchangeable { path, instead: found.instead });
                 }
             }
-            None => fits(at, guest, told)?,
+            None => fits(at, guest, delivered)?,
         }
     }
     Ok(())
@@ -178,8 +178,8 @@ fn made(report: &GuestReport) -> Option<MadeGuest<'_>> {
 }
 
 /// Whether the root disk of a guest that is not made yet holds its image, where the host said how large that is.
-fn fits(at: usize, guest: &DesiredGuest, told: &Sections) -> Result<(), PutError> {
-    let goldens = told.host.iter().flat_map(|host| &host.goldens);
+fn fits(at: usize, guest: &DesiredGuest, delivered: &Sections) -> Result<(), PutError> {
+    let goldens = delivered.host.iter().flat_map(|host| &host.goldens);
     let image =
         goldens.filter(|golden| golden.version == guest.golden).find_map(|golden| golden.rootfs_bytes);
     let wanted_gib = guest.size.rootfs_gib.get();
@@ -195,27 +195,27 @@ fn fits(at: usize, guest: &DesiredGuest, told: &Sections) -> Result<(), PutError
     }
 }
 
-/// Whether a host is told of a document at once.
+/// Whether a document is delivered to a host at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
+pub enum Delivery {
     /// Nothing is new to it.
     Nothing,
-    /// It has what is newest and refused it: it is told again when it asks the next time, not at once, or the two would
+    /// It refused the newest: it is delivered again with the next check-in, not at once, or the two would
     /// spin.
     Again,
     /// At once.
     Now,
 }
 
-/// Judges what a host is told.
+/// Decides the delivery to a host.
 #[must_use]
-pub fn judge_telling(wanted: Generation, held: Generation, refused: Option<Generation>) -> Telling {
+pub fn judge_delivery(wanted: Generation, held: Generation, refused: Option<Generation>) -> Delivery {
     if wanted <= held {
-        Telling::Nothing
+        Delivery::Nothing
     } else if refused == Some(wanted) {
-        Telling::Again
+        Delivery::Again
     } else {
-        Telling::Now
+        Delivery::Now
     }
 }
 
@@ -261,10 +261,10 @@ mod tests {
         })
     }
 
-    /// What a host tells: the guest, and an image of 2 GiB and one byte.
-    fn told(standing: &str) -> Sections {
+    /// A host's report: the guest, and an image of 2 GiB and one byte.
+    fn delivered(status: &str) -> Sections {
         let report = serde_json::json!([{
-            "uid": guest()["uid"], "name": "web-1", "vmid": 300, "standing": standing, "run": "running", "golden": "2026.11.1",
+            "uid": guest()["uid"], "name": "web-1", "vmid": 300, "standing": status, "run": "running", "golden": "2026.11.1",
             "volumes": ["fast:300/a.raw"]
         }]);
         let host = serde_json::json!({
@@ -283,39 +283,41 @@ mod tests {
         let mut other = guest();
         other["customer"] = "umbrella".into();
         let (was, next) = (document(&guest()), document(&other));
-        let refused = judge_guests(Some(&was), &next, &told("managed")).unwrap_err();
+        let refused = judge_guests(Some(&was), &next, &delivered("managed")).unwrap_err();
         assert_eq!((refused.code(), refused.path()), (ErrorCode::Unsupported, Some("guests[0].customer")));
         assert!(refused.to_string().contains("name a new guest with a new uid"), "{refused}");
-        // Until it is made it can be another, and what its host never said of it is its agent's to tell.
-        for (current, told) in
-            [(Some(&was), told("absent")), (None, told("managed")), (Some(&was), Sections::default())]
-        {
-            assert_eq!(judge_guests(current, &next, &told), Ok(()));
+        // Until it is made it can be another, and what its host never reported is judged by its agent.
+        for (current, delivered) in [
+            (Some(&was), delivered("absent")),
+            (None, delivered("managed")),
+            (Some(&was), Sections::default()),
+        ] {
+            assert_eq!(judge_guests(current, &next, &delivered), Ok(()));
         }
     }
 
     #[test]
     fn a_root_disk_is_as_large_as_its_image() {
-        let wish = |gib: u32| {
+        let document = |gib: u32| {
             let mut new = guest();
             new["golden"] = "2026.12.1".into();
             new["size"]["rootfs_gib"] = gib.into();
             document(&new)
         };
-        let refused = judge_guests(None, &wish(2), &told("absent")).unwrap_err();
+        let refused = judge_guests(None, &document(2), &delivered("absent")).unwrap_err();
         assert_eq!((refused.code(), refused.path()), (ErrorCode::Range, Some("guests[0].size.rootfs_gib")));
         assert!(refused.to_string().contains("2147483649 bytes: ask for 3 GiB or more"), "{refused}");
-        assert_eq!(judge_guests(None, &wish(3), &told("absent")), Ok(()));
+        assert_eq!(judge_guests(None, &document(3), &delivered("absent")), Ok(()));
     }
 
     #[test]
     fn a_refused_document_is_not_pressed_on_the_host() {
         let g = Generation::new;
-        assert_eq!(judge_telling(g(3), g(3), None), Telling::Nothing);
-        assert_eq!(judge_telling(g(3), g(4), None), Telling::Nothing);
-        assert_eq!(judge_telling(g(4), g(3), None), Telling::Now);
-        assert_eq!(judge_telling(g(4), g(3), Some(g(4))), Telling::Again);
-        assert_eq!(judge_telling(g(5), g(3), Some(g(4))), Telling::Now);
+        assert_eq!(judge_delivery(g(3), g(3), None), Delivery::Nothing);
+        assert_eq!(judge_delivery(g(3), g(4), None), Delivery::Nothing);
+        assert_eq!(judge_delivery(g(4), g(3), None), Delivery::Now);
+        assert_eq!(judge_delivery(g(4), g(3), Some(g(4))), Delivery::Again);
+        assert_eq!(judge_delivery(g(5), g(3), Some(g(4))), Delivery::Now);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Which versions of a host's escrow are kept, which may go, and how often a host may ask.
+//! Retention and rate limits of escrow files.
 //!
 //! In: what is held, what is put, and now. Out: that it is kept and what goes for it, that it was kept before, or why
-//! not. The hub cannot tell a good file from a well-formed bad one, so nothing that somebody may still need ever goes for
+//! not. The hub cannot distinguish a good file from a well-formed bad one, so no version that may still be needed is removed for
 //! something newer: a version goes only once another of the same key took its place [`SUPERSEDED_KEPT`] ago, and never
 //! when it is the last of its key that a holder was seen to open. Where nothing may go, what is new is refused: a stolen
 //! certificate can fill the place up, loudly, and loses nothing. Deliberately absent: opening a file.
@@ -100,7 +100,7 @@ pub fn judge_put(held: &[EscrowView], put: &EscrowView) -> Result<Put, PutError>
     may_go.map(Some).next().map(Put::Keep).ok_or(PutError::Full)
 }
 
-/// Whether nobody needs the version at this place any more.
+/// Whether the version at this index is no longer needed.
 fn may_go(held: &[EscrowView], place: usize, now: Timestamp) -> bool {
     let (newer, Some(view)) = (held.get(..place).unwrap_or(&[]), held.get(place)) else { return false };
     let mut of_this_key = newer.iter().filter(|other| other.fingerprint == view.fingerprint);
@@ -114,7 +114,7 @@ fn may_go(held: &[EscrowView], place: usize, now: Timestamp) -> bool {
 /// What a host does that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Puts a version, or tells that one was opened.
+    /// Puts a version, or reports that one was opened.
     Write,
     /// Reads a file.
     Read,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_may_need_never_goes() {
+    fn needed_versions_are_never_removed() {
         let next = view(VERSIONS_MAX + 1, "aa", 0);
         let gone = |held: &[EscrowView]| judge_put(held, &next);
         let oldest = |number: u32| Ok(Put::Keep(Some(number.try_into().unwrap())));

@@ -1,4 +1,4 @@
-//! What things that happen are called, and what is written of each.
+//! Kinds of events and their texts.
 
 use holdfast_protocol::id::{CorrelationId, HostId, OperatorName};
 use jiff::Timestamp;
@@ -34,7 +34,7 @@ kinds! {
     EscrowKept = "escrow_kept"
     /// A holder of a code opened an escrow, as its host says.
     EscrowOpened = "escrow_opened"
-    /// An escrow left the hub; its customer is told.
+    /// An escrow file was read; its customer is notified.
     EscrowRead = "escrow_read"
     /// A host is silent beyond its time.
     HeartbeatMissed = "heartbeat_missed"
@@ -68,23 +68,23 @@ kinds! {
     JobWithdrawn = "job_withdrawn"
     /// An operator readmitted a revoked host.
     HostReadmitted = "host_readmitted"
-    /// An operator let a knocking host in.
-    KnockApproved = "knock_approved"
-    /// A host asks to be let in.
-    KnockReceived = "knock_received"
-    /// An operator turned a knocking host away for good.
-    KnockRefused = "knock_refused"
+    /// An operator approved an enrollment request.
+    EnrollmentApproved = "enrollment_approved"
+    /// A host requested enrollment.
+    EnrollmentRequested = "enrollment_requested"
+    /// An operator refused an enrollment request for good.
+    EnrollmentRefused = "enrollment_refused"
     /// An operator made an invite to take a host's place.
     RestoreInvited = "restore_invited"
     /// An operator took such an invite's order back.
     RestoreWithdrawn = "restore_withdrawn"
-    /// A customer could not be told of a read.
+    /// A customer could not be notified of a read.
     NoticeGivenUp = "notice_given_up"
-    /// A customer was told of a read.
+    /// A customer was notified of a read.
     NoticeSent = "notice_sent"
     /// An operator was made.
     OperatorAdded = "operator_added"
-    /// An operator was let go.
+    /// An operator was removed.
     OperatorRevoked = "operator_revoked"
 }
 
@@ -99,7 +99,7 @@ pub struct NewEvent {
     pub host: Option<HostId>,
     /// Who did it, where a person did.
     pub actor: Option<OperatorName>,
-    /// The wish it belongs to.
+    /// The correlation id of the request.
     pub correlation: CorrelationId,
     /// In words.
     pub message: String,

@@ -1,4 +1,4 @@
-//! How an operator names a host: by its id or by its name.
+//! References to hosts by id or name.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! What a presented client certificate is worth.
+//! Checks of presented client certificates.
 //!
 //! In: the host and generation read from a certificate that our CA signed, and the host's record. Out: that it may be
 //! served, or why not. Generations count a host's certificates: once a newer one was used, an older one in use means
@@ -18,7 +18,7 @@ pub struct Presented {
 
 /// How a host stands with the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostStanding {
+pub enum HostStatus {
     /// It is served.
     Active,
     /// Two held its identity: nothing is served to it.
@@ -31,7 +31,7 @@ pub enum HostStanding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdentityRecord {
     /// How the host stands.
-    pub standing: HostStanding,
+    pub status: HostStatus,
     /// The newest generation issued.
     pub issued: u32,
     /// The newest generation that was presented.
@@ -46,12 +46,12 @@ pub struct IdentityRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     /// Nobody of that id was ever enrolled here, or the hub never issued this generation.
-    #[error("this certificate names nobody this hub knows: enrol the host again with a new invite")]
+    #[error("this certificate names no host of this hub: enroll the host again with a new invite")]
     Unknown,
     /// It was revoked.
     #[error(
         "this host was revoked: to readmit it with its history, remove its identity folder, send an enrollment request \
-         (`agentd enroll --knock`) and approve it with `holdfast host approve --returns`; a new invite makes it a new host"
+         (`agentd enroll --request`) and approve it with `holdfast host approve --returns`; a new invite makes it a new host"
     )]
     Revoked,
     /// It is frozen already.
@@ -95,18 +95,18 @@ impl IdentityError {
 /// # Errors
 /// [`IdentityError`]; after [`IdentityError::Twice`] the host must be frozen.
 pub fn judge(presented: u32, record: IdentityRecord) -> Result<(), IdentityError> {
-    match record.standing {
-        HostStanding::Revoked => Err(IdentityError::Revoked),
+    match record.status {
+        HostStatus::Revoked => Err(IdentityError::Revoked),
         // Also while the new box is frozen: the old one is not part of that.
         _ if presented < record.restored_from => Err(IdentityError::Replaced),
         // What was revoked stays revoked, and does not freeze the readmitted host.
         _ if presented < record.readmitted_from => Err(IdentityError::Revoked),
-        HostStanding::Frozen => Err(IdentityError::Frozen),
-        HostStanding::Active if presented > record.issued => Err(IdentityError::Unknown),
-        HostStanding::Active if presented < record.used => {
+        HostStatus::Frozen => Err(IdentityError::Frozen),
+        HostStatus::Active if presented > record.issued => Err(IdentityError::Unknown),
+        HostStatus::Active if presented < record.used => {
             Err(IdentityError::Twice { presented, used: record.used })
         }
-        HostStanding::Active => Ok(()),
+        HostStatus::Active => Ok(()),
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn each_certificate_against_each_record() {
         let active = |issued, used| IdentityRecord {
-            standing: HostStanding::Active,
+            status: HostStatus::Active,
             issued,
             used,
             restored_from: 0,
@@ -135,28 +135,25 @@ mod tests {
         for (presented, record, expected) in table {
             assert_eq!(judge(presented, record), expected, "{presented} against {record:?}");
         }
-        for (standing, error) in
-            [(HostStanding::Frozen, IdentityError::Frozen), (HostStanding::Revoked, IdentityError::Revoked)]
+        for (status, error) in
+            [(HostStatus::Frozen, IdentityError::Frozen), (HostStatus::Revoked, IdentityError::Revoked)]
         {
             assert_eq!(
-                judge(
-                    1,
-                    IdentityRecord { standing, issued: 1, used: 1, restored_from: 0, readmitted_from: 0 }
-                ),
+                judge(1, IdentityRecord { status, issued: 1, used: 1, restored_from: 0, readmitted_from: 0 }),
                 Err(error)
             );
         }
-        // The old box is told so, and neither freezes the new one nor is frozen with it.
-        for standing in [HostStanding::Active, HostStanding::Frozen] {
+        // The old machine gets its refusal, and neither freezes the new one nor is frozen with it.
+        for status in [HostStatus::Active, HostStatus::Frozen] {
             let restored =
-                IdentityRecord { standing, issued: 3, used: 3, restored_from: 3, readmitted_from: 0 };
+                IdentityRecord { status, issued: 3, used: 3, restored_from: 3, readmitted_from: 0 };
             assert_eq!(judge(2, restored), Err(IdentityError::Replaced));
-            assert_eq!(judge(3, restored).is_ok(), standing == HostStanding::Active);
+            assert_eq!(judge(3, restored).is_ok(), status == HostStatus::Active);
             // Certificates before the revocation are refused; a replaced machine still gets its own refusal.
-            let back = IdentityRecord { standing, issued: 4, used: 4, restored_from: 2, readmitted_from: 4 };
+            let back = IdentityRecord { status, issued: 4, used: 4, restored_from: 2, readmitted_from: 4 };
             assert_eq!(judge(1, back), Err(IdentityError::Replaced));
             assert_eq!(judge(3, back), Err(IdentityError::Revoked));
-            assert_eq!(judge(4, back).is_ok(), standing == HostStanding::Active);
+            assert_eq!(judge(4, back).is_ok(), status == HostStatus::Active);
         }
     }
 }

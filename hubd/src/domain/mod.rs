@@ -1,18 +1,18 @@
-//! What the hub decides: pure functions and plain data, no input, no output, no clock.
+//! Pure decisions and data of the hub.
 //!
 //! | module | decides |
 //! | --- | --- |
 //! | [`deadman`] | whether a silent host is late or gone |
-//! | [`desired`] | whether an offered document is taken, and whether a host is told of it now |
-//! | [`enrolment`] | what a presented invite is worth |
+//! | [`desired`] | checks of desired documents, and their delivery |
+//! | [`enrollment`] | checks of invites and enrollment requests |
 //! | [`escrow`] | which versions of a wrapped key are kept, and how often a host may ask |
-//! | [`event`] | what things that happen are called |
-//! | [`familiar`] | from where hosts and operators were served lately |
-//! | [`host`] | how an operator names a host |
-//! | [`identity`] | what a presented certificate is worth |
-//! | [`intake`] | whether a report begins anew, is laid over, or is late |
-//! | [`mail`] | whether a signed job is taken in, and what the host says of it |
-//! | [`notice`] | whom a notice would reach |
+//! | [`event`] | kinds of events |
+//! | [`known_origins`] | addresses from which peers were served lately |
+//! | [`host`] | references to hosts by id or name |
+//! | [`identity`] | checks of client certificates |
+//! | [`merge`] | whether a report replaces, changes or misses the stored one |
+//! | [`job_queue`] | whether a signed job is accepted, and how its reports are logged |
+//! | [`escrow_notice`] | recipients of notices |
 //! | [`readmission`] | the decision to readmit a revoked host |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`summary`] | what of a report the host list shows |
@@ -20,15 +20,15 @@
 pub mod audit_claim;
 pub mod deadman;
 pub mod desired;
-pub mod enrolment;
+pub mod enrollment;
 pub mod escrow;
+pub mod escrow_notice;
 pub mod event;
-pub mod familiar;
 pub mod host;
 pub mod identity;
-pub mod intake;
-pub mod mail;
-pub mod notice;
+pub mod job_queue;
+pub mod known_origins;
+pub mod merge;
 pub mod readmission;
 pub mod retry;
 pub mod summary;

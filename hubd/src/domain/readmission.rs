@@ -6,7 +6,7 @@
 
 use holdfast_protocol::id::{HostId, HostName};
 
-use super::identity::HostStanding;
+use super::identity::HostStatus;
 
 /// The record of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct RevokedRecord {
     /// What it is called.
     pub name: HostName,
     /// How it stands.
-    pub standing: HostStanding,
+    pub status: HostStatus,
     /// The newest certificate issued.
     pub issued: u32,
 }
@@ -70,13 +70,11 @@ pub enum ReadmitError {
 /// [`ReadmitError`].
 pub fn judge(record: &RevokedRecord, written: &HostName, name_use: NameUse) -> Result<u32, ReadmitError> {
     let name = || record.name.clone();
-    match (record.standing, name_use) {
-        (HostStanding::Active | HostStanding::Frozen, _) => Err(ReadmitError::NotRevoked { name: name() }),
-        (HostStanding::Revoked, _) if record.name != *written => {
-            Err(ReadmitError::OtherName { name: name() })
-        }
-        (HostStanding::Revoked, NameUse::Taken) => Err(ReadmitError::Taken { name: name() }),
-        (HostStanding::Revoked, NameUse::Free) => record.issued.checked_add(1).ok_or(ReadmitError::Exhausted),
+    match (record.status, name_use) {
+        (HostStatus::Active | HostStatus::Frozen, _) => Err(ReadmitError::NotRevoked { name: name() }),
+        (HostStatus::Revoked, _) if record.name != *written => Err(ReadmitError::OtherName { name: name() }),
+        (HostStatus::Revoked, NameUse::Taken) => Err(ReadmitError::Taken { name: name() }),
+        (HostStatus::Revoked, NameUse::Free) => record.issued.checked_add(1).ok_or(ReadmitError::Exhausted),
     }
 }
 
@@ -87,20 +85,20 @@ mod tests {
     #[test]
     fn each_host_against_each_approval() {
         let (own, other): (HostName, HostName) = ("box7".parse().unwrap(), "box8".parse().unwrap());
-        let record = |standing, issued| RevokedRecord { name: own.clone(), standing, issued };
+        let record = |status, issued| RevokedRecord { name: own.clone(), status, issued };
         let name = own.clone();
-        let revoked = record(HostStanding::Revoked, 4);
+        let revoked = record(HostStatus::Revoked, 4);
         assert_eq!(judge(&revoked, &own, NameUse::Free), Ok(5));
         assert_eq!(judge(&revoked, &own, NameUse::Taken), Err(ReadmitError::Taken { name: name.clone() }));
         for name_use in [NameUse::Free, NameUse::Taken] {
             let refused = Err(ReadmitError::OtherName { name: name.clone() });
             assert_eq!(judge(&revoked, &other, name_use), refused);
-            for standing in [HostStanding::Active, HostStanding::Frozen] {
+            for status in [HostStatus::Active, HostStatus::Frozen] {
                 let refused = Err(ReadmitError::NotRevoked { name: name.clone() });
-                assert_eq!(judge(&record(standing, 4), &own, name_use), refused);
+                assert_eq!(judge(&record(status, 4), &own, name_use), refused);
             }
         }
-        let last = record(HostStanding::Revoked, u32::MAX);
+        let last = record(HostStatus::Revoked, u32::MAX);
         assert_eq!(judge(&last, &own, NameUse::Free), Err(ReadmitError::Exhausted));
     }
 }

@@ -1,4 +1,4 @@
-//! When a failed delivery is tried again, and when it is given up.
+//! Retry delays of failed deliveries.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What of a report the host list shows, so that a list of ten thousand hosts reads no report.
+//! The parts of a report that the host list shows.
 //!
 //! Each part is present only when its section is: what did not change keeps its count.
 
@@ -81,7 +81,7 @@ impl Summary {
 fn count(guests: &[GuestReport]) -> GuestCounts {
     let mut counts = GuestCounts::default();
     for guest in guests {
-        // A guest that is not there yet is ours, too: it is wanted. A copy beside one is no guest more.
+        // A guest that does not exist yet is ours, too: it is wanted. A restored copy is no further guest.
         let ours = !matches!(guest.standing, Standing::Foreign | Standing::Beside);
         counts.guests += u32::from(ours);
         counts.running += u32::from(ours && guest.run == Running::Running);
@@ -91,7 +91,7 @@ fn count(guests: &[GuestReport]) -> GuestCounts {
 }
 
 /// Foreign guests only when they stand in the way of something of ours, which the agent says with a condition. Whether a
-/// guest's backups protect it, the agent says with its posture; that nobody can tell at present comes with its cause.
+/// guest's backups protect it, the agent says with its posture; what is unknown at present comes with its cause.
 fn needs_a_person(guest: &GuestReport) -> bool {
     match guest.standing {
         Standing::Missing | Standing::Broken | Standing::Parked => true,
@@ -121,14 +121,14 @@ mod tests {
     use holdfast_protocol::protection::{PostureReport, ProtectionReport};
     use holdfast_protocol::report::Condition;
 
-    fn guest(standing: Standing, run: Running) -> GuestReport {
+    fn guest(status: Standing, run: Running) -> GuestReport {
         GuestReport {
             uid: None,
             customer: None,
             name: "web".to_owned(),
             vmid: None,
             former_vmids: Vec::new(),
-            standing,
+            standing: status,
             run,
             unknown_since: None,
             wanted: None,
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(AgentSummary::of(&section(None)).degraded, None);
     }
 
-    /// A host full of guests that are in no policy is not one that needs nobody.
+    /// A host full of guests without a policy needs an operator.
     #[test]
     fn a_guest_that_its_backups_do_not_protect_needs_a_person() {
         let count = |is| {

@@ -1,4 +1,4 @@
-//! The first admin: made on the first start, with a token in a file that only the hub's user can read.
+//! The first admin and its token file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ use crate::store::{NewOperator, OperatorError, Store, StoreError, WriteError};
 /// The file with the first admin's token.
 pub const ADMIN_TOKEN_FILE: &str = "admin-token";
 
-/// How long a token lives when nobody says.
+/// The default lifetime of a token.
 pub const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// Why there is no first admin.
@@ -62,8 +62,8 @@ pub fn new_token() -> Result<Secret, getrandom::Error> {
     Ok(Secret::new(format!("{OPERATOR_TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes.as_slice()))))
 }
 
-/// Makes the first admin when there is no operator at all. The file is written first: a token that nobody could read
-/// would lock everybody out, a file whose token is not known is written anew at the next start.
+/// Makes the first admin when there is no operator at all. The file is written first: a token that is in no file
+/// would lock everyone out; a file with an unknown token is rewritten at the next start.
 pub(super) async fn first_admin(
     store: &Store,
     folder: &Path,

@@ -1,12 +1,12 @@
-//! Connections: TLS on one port for everybody, with a client certificate for agents.
+//! The TLS listener for agents and operators.
 //!
 //! In: a bound listener, the TLS settings, the router. Out: requests that carry who their peer's certificate names.
 //! Every wait has an end and every number a bound: connections of each host, of each operator, of each place and of strangers
 //! together ([`admit`]). Nothing is spent on TLS before the peer began to speak it, and handshakes wait for no turn that one
-//! who stalls could hold. When `stop` is told, nothing new is accepted, requests under way are finished, and after a grace the
+//! who stalls could hold. On `stop`, nothing new is accepted, requests under way are finished, and after a grace the
 //! rest is cut.
 
-mod admit;
+mod admission;
 mod peer;
 mod tls;
 
@@ -24,8 +24,8 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-use self::admit::Admit;
-pub use admit::{STRANGERS_MAX, Visitor};
+use self::admission::Admission;
+pub use admission::{AdmittedConnection, STRANGERS_MAX};
 pub use peer::presented;
 pub use tls::{TlsError, provider, server_config};
 
@@ -63,11 +63,11 @@ pub struct Serving {
     pub stop: watch::Receiver<bool>,
 }
 
-/// Serves until it is told to stop.
+/// Serves until `stop`.
 pub async fn serve(serving: Serving) {
     let Serving { listener, tls, router, connections_max, mut stop } = serving;
     let acceptor = TlsAcceptor::from(tls);
-    let admit = Admit::new(connections_max);
+    let admit = Admission::new(connections_max);
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -103,7 +103,7 @@ pub async fn serve(serving: Serving) {
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that whoever would tell us is gone: then it is time, too.
+    // An error means that the sender is gone, which also means stop.
     drop(stop.wait_for(|stop| *stop).await);
 }
 
@@ -112,7 +112,7 @@ type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 /// One connection, from its first byte to its end.
 async fn attend(
     stream: TcpStream,
-    visitor: Visitor,
+    visitor: AdmittedConnection,
     acceptor: &TlsAcceptor,
     router: Router,
     stop: watch::Receiver<bool>,
@@ -128,7 +128,7 @@ async fn attend(
 
 async fn shake_hands(
     stream: TcpStream,
-    visitor: &Visitor,
+    visitor: &AdmittedConnection,
     acceptor: &TlsAcceptor,
 ) -> Option<(TlsStream, Option<Presented>)> {
     let mut first = [0; 3];
@@ -154,7 +154,7 @@ async fn shake_hands(
 
 async fn converse(
     stream: TlsStream,
-    (peer, visitor): (Option<Presented>, Visitor),
+    (peer, visitor): (Option<Presented>, AdmittedConnection),
     router: Router,
     mut stop: watch::Receiver<bool>,
 ) {

@@ -1,6 +1,6 @@
-//! Who a peer's certificate names: `urn:holdfast:host:<id>:<generation>` among its names.
+//! The host identity in a client certificate.
 //!
-//! The certificate's signature was verified by the handshake. One with two such names is nobody's: which would count?
+//! The certificate's signature was verified by the handshake. One with two such names is refused.
 
 use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;

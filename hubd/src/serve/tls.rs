@@ -1,4 +1,4 @@
-//! The TLS settings of the one port: TLS 1.3 alone, no session tickets, a client certificate of our own CA or none.
+//! TLS settings: TLS 1.3 only, optional client certificates.
 //!
 //! A certificate of another CA, or one that ended, fails the handshake. What a good certificate is worth is judged at
 //! every request, by the store.

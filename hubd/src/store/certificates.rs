@@ -1,10 +1,10 @@
-//! Hosts and their certificates, made together in one transaction.
+//! Hosts and their certificates, written in one transaction.
 
 use holdfast_protocol::id::{HostId, HostName};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
-use super::columns::{Id, Time, Word};
+use super::columns::{Id, Text, Time};
 use super::writer::Tx;
 use crate::authority::Issued;
 
@@ -30,8 +30,7 @@ const POLL_WITHOUT_DOCUMENT_S: u32 = 30;
 
 /// Whether a host that is not revoked has this name.
 pub(super) fn name_is_taken(tx: &Tx<'_>, name: &HostName) -> rusqlite::Result<bool> {
-    tx.prepare_cached("SELECT 1 FROM hosts WHERE name = ?1 AND standing <> 'revoked'")?
-        .exists([name.as_str()])
+    tx.prepare_cached("SELECT 1 FROM hosts WHERE name = ?1 AND status <> 'revoked'")?.exists([name.as_str()])
 }
 
 /// Whether another host than this one has, or ever had, a certificate of this key. Whoever holds that host's key would
@@ -43,7 +42,7 @@ pub(super) fn key_is_anothers(tx: &Tx<'_>, key: [u8; 32], host: Option<i64>) -> 
 
 /// Writes a new host; its first certificate follows in the same transaction.
 pub(super) fn insert_host(tx: &Tx<'_>, id: HostId, name: &HostName, now: Timestamp) -> rusqlite::Result<i64> {
-    let sql = "INSERT INTO hosts (id, name, enrolled_at, standing, issued_generation, used_generation,
+    let sql = "INSERT INTO hosts (id, name, enrolled_at, status, issued_generation, used_generation,
                    certificate_ends_at, liveness, poll_interval_s, wanted, held)
                VALUES (?1, ?2, ?3, 'active', 0, 0, 0, 'new', ?4, 0, 0)";
     let row = params![Id(id.uuid()), name.as_str(), Time(now), POLL_WITHOUT_DOCUMENT_S];
@@ -79,7 +78,7 @@ pub(super) fn certificate(
         .query_row(params![host, generation], |row| {
             let record = CertificateRecord {
                 host: HostId::new(row.get::<_, Id>("id")?.0),
-                name: row.get::<_, Word<_>>("name")?.0,
+                name: row.get::<_, Text<_>>("name")?.0,
                 generation: row.get("generation")?,
                 pem: row.get("pem")?,
                 not_before: row.get::<_, Time>("not_before")?.0,

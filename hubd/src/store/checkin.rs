@@ -1,4 +1,4 @@
-//! A check-in: identity, last-seen and report in one durable step.
+//! Check-ins: identity, contact time and report in one transaction.
 //!
 //! This is the hot path. It is a lookup by id, one update of the host's small row, and, when something changed, one of
 //! its report. The sections come as text, made outside the writer.
@@ -11,16 +11,16 @@ use holdfast_protocol::size::PollSeconds;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use super::columns::{Id, Number, Time, Word};
+use super::columns::{Id, Number, Text, Time};
 use super::events::emit;
 use super::jobs;
 use super::writer::{Shape, Tx};
 use super::{Store, StoreError};
 use crate::domain::audit_claim;
-use crate::domain::desired::{Telling, judge_telling};
+use crate::domain::desired::{Delivery, judge_delivery};
 use crate::domain::event::{EventKind, NewEvent};
-use crate::domain::identity::{self, HostStanding, IdentityError, IdentityRecord, Presented};
-use crate::domain::intake::{self, Arriving, Intake};
+use crate::domain::identity::{self, HostStatus, IdentityError, IdentityRecord, Presented};
+use crate::domain::merge::{self, IncomingReport, Merge};
 use crate::domain::summary::Summary;
 
 /// The sections of a report, each as JSON text. `None` is unchanged.
@@ -38,7 +38,7 @@ pub struct SectionTexts {
     pub operations: Option<String>,
     /// What waits.
     pub waiting: Option<String>,
-    /// By whose signatures it goes.
+    /// The roster that it follows.
     pub trust: Option<String>,
     /// Signed jobs.
     pub jobs: Option<String>,
@@ -66,7 +66,7 @@ pub struct Checkin {
     /// The certificate it came with.
     pub presented: Presented,
     /// Coverage, run and sequence of the report.
-    pub arriving: Arriving,
+    pub arriving: IncomingReport,
     /// What the host holds.
     pub held: Generation,
     /// What changed.
@@ -77,22 +77,22 @@ pub struct Checkin {
     pub jobs: Vec<JobReport>,
     /// Now.
     pub at: Timestamp,
-    /// The wish it belongs to.
+    /// The correlation id of the request.
     pub correlation: CorrelationId,
 }
 
-/// What is kept after a check-in.
+/// The reply to a check-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct CheckinReply {
     /// The newest report that is kept; 0 is none.
     pub acknowledged: u64,
     /// What the next report should carry.
     pub need: Need,
     /// How often the host should ask.
     pub poll: PollSeconds,
-    /// What the host is told of its desired document.
-    pub telling: Telling,
-    /// The document, where there is one to tell.
+    /// Whether its desired document is delivered.
+    pub delivery: Delivery,
+    /// The document, where it is delivered.
     pub desired: Option<String>,
     /// Signed jobs that the host has not spoken of.
     pub jobs: Vec<MailedJob>,
@@ -100,24 +100,24 @@ pub struct Kept {
     pub audit_seen: u64,
 }
 
-/// What a held check-in is told when something may have changed.
+/// The answer to a held check-in after a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
-    /// What the host is told of its desired document.
-    pub telling: Telling,
-    /// The document, where there is one to tell.
+pub struct Update {
+    /// Whether its desired document is delivered.
+    pub delivery: Delivery,
+    /// The document, where it is delivered.
     pub desired: Option<String>,
     /// Signed jobs that the host has not spoken of.
     pub jobs: Vec<MailedJob>,
 }
 
 /// A host whose certificate is served.
-pub(super) struct Admitted {
+pub(super) struct AuthenticatedHost {
     pub number: i64,
     pub name: HostName,
     pub issued: u32,
     liveness: String,
-    kept: Option<intake::Kept>,
+    kept: Option<merge::StoredReport>,
     poll: PollSeconds,
     wanted: Generation,
     refused: Option<Generation>,
@@ -125,37 +125,39 @@ pub(super) struct Admitted {
     seen_at: Option<Timestamp>,
 }
 
-struct Looked {
+struct HostRow {
     record: IdentityRecord,
-    host: Admitted,
+    host: AuthenticatedHost,
 }
 
-fn look(row: &Row<'_>) -> rusqlite::Result<Looked> {
+fn look(row: &Row<'_>) -> rusqlite::Result<HostRow> {
     // By place: names are looked up anew for every row, and this is every request.
-    let standing = match row.get_ref(1)?.as_str()? {
-        "active" => HostStanding::Active,
-        "revoked" => HostStanding::Revoked,
-        _ => HostStanding::Frozen,
+    let status = match row.get_ref(1)?.as_str()? {
+        "active" => HostStatus::Active,
+        "revoked" => HostStatus::Revoked,
+        _ => HostStatus::Frozen,
     };
     let sequence: Option<i64> = row.get(6)?;
     let run = row.get::<_, Option<Time>>(5)?.map(|time| time.0);
     let poll: u32 = row.get(7)?;
     let issued = row.get(2)?;
-    Ok(Looked {
+    Ok(HostRow {
         record: IdentityRecord {
-            standing,
+            status,
             issued,
             used: row.get(3)?,
             restored_from: row.get(12)?,
             readmitted_from: row.get(14)?,
         },
-        host: Admitted {
+        host: AuthenticatedHost {
             number: row.get(0)?,
-            name: row.get::<_, Word<_>>(10)?.0,
+            name: row.get::<_, Text<_>>(10)?.0,
             issued,
             liveness: row.get(4)?,
-            kept: sequence
-                .map(|sequence| intake::Kept { run, sequence: u64::try_from(sequence).unwrap_or_default() }),
+            kept: sequence.map(|sequence| merge::StoredReport {
+                run,
+                sequence: u64::try_from(sequence).unwrap_or_default(),
+            }),
             poll: PollSeconds::try_from(poll).unwrap_or(PollSeconds::MAX),
             wanted: row.get::<_, Number>(8)?.0,
             refused: row.get::<_, Option<Number>>(9)?.map(|number| number.0),
@@ -166,7 +168,7 @@ fn look(row: &Row<'_>) -> rusqlite::Result<Looked> {
 }
 
 const LOOK: &str =
-    "SELECT number, standing, issued_generation, used_generation, liveness, run_started_at, sequence,
+    "SELECT number, status, issued_generation, used_generation, liveness, run_started_at, sequence,
     poll_interval_s, wanted, refused, name, audit_seen, restored_from, seen_at, readmitted_from FROM hosts WHERE id = ?1";
 
 /// Judges the presented certificate. Two holders of one identity are frozen here, and that stays.
@@ -175,14 +177,14 @@ pub(super) fn admit(
     presented: Presented,
     at: Timestamp,
     correlation: CorrelationId,
-) -> rusqlite::Result<Result<Admitted, IdentityError>> {
+) -> rusqlite::Result<Result<AuthenticatedHost, IdentityError>> {
     let looked = tx.prepare_cached(LOOK)?.query_row([Id(presented.host.uuid())], look).optional()?;
     let Some(looked) = looked else { return Ok(Err(IdentityError::Unknown)) };
     match identity::judge(presented.generation, looked.record) {
         Ok(()) => Ok(Ok(looked.host)),
         Err(error) => {
             if matches!(error, IdentityError::Twice { .. }) {
-                let sql = "UPDATE hosts SET standing = 'frozen' WHERE number = ?1";
+                let sql = "UPDATE hosts SET status = 'frozen' WHERE number = ?1";
                 tx.prepare_cached(sql)?.execute([looked.host.number])?;
                 let message = format!("{} is frozen: {error}", looked.host.name);
                 let kind = EventKind::HostFrozen;
@@ -199,7 +201,10 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`]; the inner error says that the certificate is not served.
-    pub async fn check_in(&self, checkin: Checkin) -> Result<Result<Kept, IdentityError>, StoreError> {
+    pub async fn check_in(
+        &self,
+        checkin: Checkin,
+    ) -> Result<Result<CheckinReply, IdentityError>, StoreError> {
         let kept = self.write("keep a check-in", Shape::Single, move |tx| {
             Ok(match admit(tx, checkin.presented, checkin.at, checkin.correlation)? {
                 Ok(admitted) => Ok(keep(tx, &checkin, &admitted)?),
@@ -209,7 +214,7 @@ impl Store {
         kept.await.map_err(StoreError::from)
     }
 
-    /// What a held check-in is told when something may have changed.
+    /// The answer to a held check-in after a change.
     ///
     /// # Errors
     /// [`StoreError`]; the inner error says that the certificate is not served any more.
@@ -217,7 +222,7 @@ impl Store {
         &self,
         presented: Presented,
         held: Generation,
-    ) -> Result<Result<News, IdentityError>, StoreError> {
+    ) -> Result<Result<Update, IdentityError>, StoreError> {
         self.read("look for a newer document", move |connection| {
             let looked =
                 connection.prepare_cached(LOOK)?.query_row([Id(presented.host.uuid())], look).optional()?;
@@ -225,9 +230,9 @@ impl Store {
             if let Err(error) = identity::judge(presented.generation, looked.record) {
                 return Ok(Err(error));
             }
-            let telling = judge_telling(looked.host.wanted, held, looked.host.refused);
-            let desired = document(connection, &looked.host, telling)?;
-            Ok(Ok(News { telling, desired, jobs: jobs::queued(connection, looked.host.number)? }))
+            let delivery = judge_delivery(looked.host.wanted, held, looked.host.refused);
+            let desired = document(connection, &looked.host, delivery)?;
+            Ok(Ok(Update { delivery, desired, jobs: jobs::queued(connection, looked.host.number)? }))
         })
         .await
     }
@@ -235,10 +240,10 @@ impl Store {
 
 fn document(
     connection: &rusqlite::Connection,
-    host: &Admitted,
-    telling: Telling,
+    host: &AuthenticatedHost,
+    delivery: Delivery,
 ) -> rusqlite::Result<Option<String>> {
-    if telling == Telling::Nothing {
+    if delivery == Delivery::Nothing {
         return Ok(None);
     }
     let sql = "SELECT document FROM desired WHERE host = ?1 AND generation = ?2";
@@ -248,15 +253,15 @@ fn document(
         .optional()
 }
 
-fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kept> {
-    let (intake, need) = intake::judge(host.kept, checkin.arriving);
-    let sequence = match intake {
-        Intake::Anew | Intake::LayOver => Some(checkin.arriving.sequence),
-        Intake::Aside => host.kept.map(|kept| kept.sequence),
+fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) -> rusqlite::Result<CheckinReply> {
+    let (merge, need) = merge::judge(host.kept, checkin.arriving);
+    let sequence = match merge {
+        Merge::Replace | Merge::Merge => Some(checkin.arriving.sequence),
+        Merge::Ignore => host.kept.map(|kept| kept.sequence),
     };
-    let run = match intake {
-        Intake::Anew => checkin.arriving.run,
-        Intake::LayOver | Intake::Aside => host.kept.and_then(|kept| kept.run),
+    let run = match merge {
+        Merge::Replace => checkin.arriving.run,
+        Merge::Merge | Merge::Ignore => host.kept.and_then(|kept| kept.run),
     };
     let farewell = checkin.arriving.coverage == Coverage::Farewell;
     let audit_seen = audit_seen(checkin, host);
@@ -273,36 +278,36 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<Kep
         farewell.then_some(Time(checkin.at)),
         i64::try_from(audit_seen).unwrap_or(i64::MAX),
     ])?;
-    match intake {
-        Intake::Anew => {
+    match merge {
+        Merge::Replace => {
             tx.prepare_cached("INSERT OR IGNORE INTO reports (host) VALUES (?1)")?.execute([host.number])?;
             lay_over(tx, host.number, checkin)?;
         }
-        Intake::LayOver if !checkin.sections.is_empty() => lay_over(tx, host.number, checkin)?,
-        Intake::LayOver | Intake::Aside => {}
+        Merge::Merge if !checkin.sections.is_empty() => lay_over(tx, host.number, checkin)?,
+        Merge::Merge | Merge::Ignore => {}
     }
-    let refused = match (intake, checkin.summary.refused) {
-        (Intake::Anew | Intake::LayOver, Some(refused)) => refused,
+    let refused = match (merge, checkin.summary.refused) {
+        (Merge::Replace | Merge::Merge, Some(refused)) => refused,
         _ => host.refused,
     };
-    tell(tx, checkin, host, refused, intake)?;
-    if intake != Intake::Aside {
+    record_events(tx, checkin, host, refused, merge)?;
+    if merge != Merge::Ignore {
         jobs::heard(tx, checkin, host)?;
     }
-    let telling = judge_telling(host.wanted, checkin.held, refused);
-    Ok(Kept {
+    let delivery = judge_delivery(host.wanted, checkin.held, refused);
+    Ok(CheckinReply {
         acknowledged: sequence.unwrap_or(0),
         need,
         poll: host.poll,
-        telling,
-        desired: document(tx, host, telling)?,
+        delivery,
+        desired: document(tx, host, delivery)?,
         jobs: jobs::queued(tx, host.number)?,
         audit_seen,
     })
 }
 
 /// How far the host's audit is, as far as it is believed.
-fn audit_seen(checkin: &Checkin, host: &Admitted) -> u64 {
+fn audit_seen(checkin: &Checkin, host: &AuthenticatedHost) -> u64 {
     let claimed = checkin.summary.audit.unwrap_or(0);
     let since = host.seen_at.map(|seen| checkin.at.duration_since(seen));
     let seen = audit_claim::believed(host.audit_seen, claimed, since);
@@ -314,12 +319,12 @@ fn audit_seen(checkin: &Checkin, host: &Admitted) -> u64 {
 }
 
 /// Writes down what this check-in makes happen.
-fn tell(
+fn record_events(
     tx: &Tx<'_>,
     checkin: &Checkin,
-    host: &Admitted,
+    host: &AuthenticatedHost,
     refused: Option<Generation>,
-    intake: Intake,
+    merge: Merge,
 ) -> rusqlite::Result<()> {
     let event = |kind, message| NewEvent {
         at: checkin.at,
@@ -336,7 +341,7 @@ fn tell(
         "offline" => emit(tx, &event(EventKind::HostOnline, format!("{} speaks again", host.name)))?,
         _ => {}
     }
-    if checkin.arriving.coverage == Coverage::Farewell && intake != Intake::Aside {
+    if checkin.arriving.coverage == Coverage::Farewell && merge != Merge::Ignore {
         emit(tx, &event(EventKind::AgentFarewell, format!("the agent of {} stopped on purpose", host.name)))?;
     }
     match refused {

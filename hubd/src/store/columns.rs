@@ -1,4 +1,4 @@
-//! How our types stand in columns: times as milliseconds, ids as 16 bytes, names and words as text.
+//! Column types: times in milliseconds, ids as bytes, names as text.
 
 use std::str::FromStr;
 
@@ -58,9 +58,9 @@ impl FromSql for Number {
 }
 
 /// A name, or another type that reads itself from text.
-pub(super) struct Word<T>(pub T);
+pub(super) struct Text<T>(pub T);
 
-impl<T> FromSql for Word<T>
+impl<T> FromSql for Text<T>
 where
     T: FromStr,
     T::Err: std::error::Error + Send + Sync + 'static,

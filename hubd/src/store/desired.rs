@@ -1,4 +1,4 @@
-//! Desired documents: the current one, its history, and the compare-and-set that writes the next.
+//! Desired documents: history and compare-and-set.
 
 use holdfast_protocol::desired::{Desired, Reason};
 use holdfast_protocol::generation::{ContentHash, Generation, Numbered, Offer};
@@ -8,7 +8,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::columns::{Number, Time, Word};
+use super::columns::{Number, Text, Time};
 use super::events::emit;
 use super::hosts::{find, report, sections};
 use super::idempotency::By;
@@ -55,7 +55,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<DesiredVersion> {
     Ok(DesiredVersion {
         generation: row.get::<_, Number>("generation")?.0,
         content: row.get("content")?,
-        author: row.get::<_, Word<OperatorName>>("author")?.0,
+        author: row.get::<_, Text<OperatorName>>("author")?.0,
         reason: row.get::<_, ReasonColumn>("reason")?.0,
         put_at: row.get::<_, Time>("put_at")?.0,
         document: row.get("document")?,

@@ -1,7 +1,7 @@
-//! Wrapped backup keys: put in versions, listed, proved, and read with a notice to the customer.
+//! Wrapped backup keys in versions, with notices of reads.
 //!
 //! Every call is a write: it is counted, and a read is written down, with its notice, in the transaction that gives the
-//! file. So no file leaves the hub of which nobody would hear.
+//! file. So no file leaves the hub without a notice.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::escrow::notice::{EscrowNotice, NoticeSchema, Reader};
@@ -15,34 +15,34 @@ use jiff::Timestamp;
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::checkin::{Admitted, admit};
-use super::columns::{Time, Word};
+use super::checkin::{AuthenticatedHost, admit};
+use super::columns::{Text, Time};
+use super::escrow_notices;
 use super::events::emit;
 use super::hosts;
 use super::idempotency::By;
-use super::notices;
 use super::writer::{Shape, Tx};
 use super::{Failed, Store, StoreError, WriteError};
 use crate::domain::escrow::{Act, Hour, Put, PutError, TooOften, count, judge_put};
+use crate::domain::escrow_notice::Recipients;
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::domain::identity::{IdentityError, Presented};
-use crate::domain::notice::Reached;
 
 /// Which host asks, and when.
 #[derive(Clone, Copy, Debug)]
-pub struct Asking {
+pub struct EscrowCaller {
     /// The certificate it asks with.
     pub presented: Presented,
     /// Now.
     pub at: Timestamp,
-    /// The wish it belongs to.
+    /// The correlation id of the request.
     pub correlation: CorrelationId,
 }
 
 /// Which versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum EscrowSelector {
     /// The newest.
     Newest,
     /// This one.
@@ -68,9 +68,9 @@ pub enum EscrowError {
     /// There is none.
     #[error("there is no such escrow of this host here: `agentd escrow create` makes one")]
     None,
-    /// Nobody would be told.
+    /// No address to notify.
     #[error(
-        "the escrow is not read, because nobody would be told of it: write an address for customer {customer} under \
+        "the escrow is not read, because no address would be notified of it: write one for customer {customer} under \
          [[escrow_notice]] in hub.toml, start the hub again, and ask again"
     )]
     Unset {
@@ -98,7 +98,7 @@ fn refused<T>(error: impl Into<EscrowError>) -> Result<T, Failed<EscrowError>> {
 }
 
 /// A row of `escrows`.
-struct Kept {
+struct EscrowRow {
     view: EscrowView,
     file: EscrowBytes,
 }
@@ -106,19 +106,19 @@ struct Kept {
 const COLUMNS: &str =
     "SELECT number, file, customer, epoch, code, fingerprint, made_at, kept_at, opened_at FROM escrows";
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Kept> {
+fn read(row: &Row<'_>) -> rusqlite::Result<EscrowRow> {
     let other = |says: &'static str| rusqlite::Error::from(FromSqlError::Other(says.into()));
     let file = EscrowBytes::try_from(row.get::<_, Vec<u8>>("file")?).map_err(other)?;
     let second = |time: Time| UtcSecond::new(time.0).map_err(other);
-    Ok(Kept {
+    Ok(EscrowRow {
         view: EscrowView {
             number: row.get::<_, u32>("number")?.try_into().map_err(other)?,
             sha256: file.sha256(),
             bytes: u32::try_from(file.as_bytes().len()).unwrap_or(u32::MAX),
-            customer: row.get::<_, Word<_>>("customer")?.0,
+            customer: row.get::<_, Text<_>>("customer")?.0,
             epoch: HostEpoch::new(row.get("epoch")?),
             code: row.get::<_, u32>("code")?.try_into().map_err(other)?,
-            fingerprint: row.get::<_, Word<_>>("fingerprint")?.0,
+            fingerprint: row.get::<_, Text<_>>("fingerprint")?.0,
             made_at: second(row.get("made_at")?)?,
             kept_at: row.get::<_, Time>("kept_at")?.0,
             opened_at: row.get::<_, Option<Time>>("opened_at")?.map(second).transpose()?,
@@ -133,22 +133,24 @@ fn all(tx: &Connection, host: i64) -> rusqlite::Result<Vec<EscrowView>> {
         .collect()
 }
 
-fn one(tx: &Tx<'_>, host: i64, number: EscrowNumber) -> rusqlite::Result<Option<Kept>> {
+fn one(tx: &Tx<'_>, host: i64, number: EscrowNumber) -> rusqlite::Result<Option<EscrowRow>> {
     tx.prepare_cached(&format!("{COLUMNS} WHERE host = ?1 AND number = ?2"))?
         .query_row(params![host, number.number()], read)
         .optional()
 }
 
 /// Those that are asked for, newest first.
-fn some(tx: &Tx<'_>, host: i64, which: Which) -> rusqlite::Result<Vec<Kept>> {
+fn some(tx: &Tx<'_>, host: i64, which: EscrowSelector) -> rusqlite::Result<Vec<EscrowRow>> {
     let held = all(tx, host)?;
     let wanted: Vec<EscrowNumber> = match which {
-        Which::Newest => held.first().map(|view| view.number).into_iter().collect(),
-        Which::Number(number) => vec![number],
-        Which::Code(code) => {
+        EscrowSelector::Newest => held.first().map(|view| view.number).into_iter().collect(),
+        EscrowSelector::Number(number) => vec![number],
+        EscrowSelector::Code(code) => {
             held.iter().find(|view| view.code == code).map(|view| view.number).into_iter().collect()
         }
-        Which::EachKey => escrow::newest_of_each_key(&held).into_iter().map(|view| view.number).collect(),
+        EscrowSelector::EachKey => {
+            escrow::newest_of_each_key(&held).into_iter().map(|view| view.number).collect()
+        }
     };
     wanted.into_iter().filter_map(|number| one(tx, host, number).transpose()).collect()
 }
@@ -170,12 +172,12 @@ fn counted(tx: &Tx<'_>, host: i64, act: Act, at: Timestamp) -> Result<(), Failed
 }
 
 /// One thing that happened to a host's escrows.
-fn happened(kind: EventKind, host: HostId, asking: &Asking, message: String) -> NewEvent {
+fn happened(kind: EventKind, host: HostId, asking: &EscrowCaller, message: String) -> NewEvent {
     NewEvent { at: asking.at, kind, host: Some(host), actor: None, correlation: asking.correlation, message }
 }
 
-/// Who reads whose files, and as part of what.
-pub(super) struct Reading<'a> {
+/// A read of escrow files: reader, owner, correlation id.
+pub(super) struct EscrowRead<'a> {
     pub owner: Owner<'a>,
     pub reader: Reader,
     /// The operator, where it is one.
@@ -184,7 +186,7 @@ pub(super) struct Reading<'a> {
     pub correlation: CorrelationId,
 }
 
-impl Reading<'_> {
+impl EscrowRead<'_> {
     fn by(&self) -> String {
         match (self.reader, &self.actor) {
             (Reader::Agent, _) => "the box itself".to_owned(),
@@ -205,9 +207,9 @@ impl Reading<'_> {
 /// Gives files out: counted, written down, and their customer's notices queued, in this transaction or not at all.
 pub(super) fn give_out(
     tx: &Tx<'_>,
-    reading: &Reading<'_>,
-    which: Which,
-    reached: &Reached,
+    reading: &EscrowRead<'_>,
+    which: EscrowSelector,
+    reached: &Recipients,
 ) -> Result<Vec<EscrowFound>, Failed<EscrowError>> {
     let owner = &reading.owner;
     counted(tx, owner.number, reading.act(), reading.at)?;
@@ -215,15 +217,15 @@ pub(super) fn give_out(
     if kept.is_empty() {
         return refused(EscrowError::None);
     }
-    kept.into_iter().map(|kept| told_of(tx, reading, kept, reached)).collect()
+    kept.into_iter().map(|kept| notified_of(tx, reading, kept, reached)).collect()
 }
 
 /// One file, once its customer's notice is queued.
-fn told_of(
+fn notified_of(
     tx: &Tx<'_>,
-    reading: &Reading<'_>,
-    kept: Kept,
-    reached: &Reached,
+    reading: &EscrowRead<'_>,
+    kept: EscrowRow,
+    reached: &Recipients,
 ) -> Result<EscrowFound, Failed<EscrowError>> {
     let (view, owner) = (kept.view, &reading.owner);
     if reached.notice(&view.customer) == Notice::Unset {
@@ -243,7 +245,7 @@ fn told_of(
         reader: reading.reader,
         message: message.clone(),
     };
-    notices::queue(tx, &notice, reading.correlation)?;
+    escrow_notices::queue(tx, &notice, reading.correlation)?;
     let event = NewEvent {
         at: reading.at,
         kind: EventKind::EscrowRead,
@@ -256,8 +258,8 @@ fn told_of(
     Ok(EscrowFound { version: view, file: kept.file })
 }
 
-/// What an operator or a host is told of all versions.
-fn listed(tx: &Connection, host: i64, reached: &Reached) -> rusqlite::Result<EscrowList> {
+/// All versions, as listed for an operator or the host.
+fn listed(tx: &Connection, host: i64, reached: &Recipients) -> rusqlite::Result<EscrowList> {
     let versions = all(tx, host)?;
     let notice = match versions.first() {
         Some(first) => reached.notice(&first.customer),
@@ -275,7 +277,7 @@ pub(super) struct Owner<'a> {
 }
 
 impl<'a> Owner<'a> {
-    fn of(admitted: &'a Admitted, asking: &Asking) -> Self {
+    fn of(admitted: &'a AuthenticatedHost, asking: &EscrowCaller) -> Self {
         Self { number: admitted.number, id: asking.presented.host, name: &admitted.name }
     }
 }
@@ -285,8 +287,8 @@ impl Store {
     async fn for_host<T: Send + 'static>(
         &self,
         action: &'static str,
-        asking: Asking,
-        work: impl FnOnce(&Tx<'_>, &Admitted) -> Result<T, Failed<EscrowError>> + Send + 'static,
+        asking: EscrowCaller,
+        work: impl FnOnce(&Tx<'_>, &AuthenticatedHost) -> Result<T, Failed<EscrowError>> + Send + 'static,
     ) -> Result<T, WriteError<EscrowError>> {
         // A refusal may freeze the host, and that must stay: the answer of the transaction is itself a result.
         let answer = self.write(action, Shape::Several, move |tx| {
@@ -307,9 +309,9 @@ impl Store {
     /// [`EscrowError`].
     pub async fn put_escrow(
         &self,
-        asking: Asking,
+        asking: EscrowCaller,
         put: EscrowPut,
-        reached: Reached,
+        reached: Recipients,
     ) -> Result<EscrowKept, WriteError<EscrowError>> {
         self.for_host("keep an escrow", asking, move |tx, host| {
             counted(tx, host.number, Act::Write, asking.at)?;
@@ -354,8 +356,8 @@ impl Store {
     /// [`EscrowError`].
     pub async fn escrows(
         &self,
-        asking: Asking,
-        reached: Reached,
+        asking: EscrowCaller,
+        reached: Recipients,
     ) -> Result<EscrowList, WriteError<EscrowError>> {
         self.for_host("list escrows", asking, move |tx, host| {
             counted(tx, host.number, Act::Look, asking.at)?;
@@ -370,7 +372,7 @@ impl Store {
     /// [`EscrowError`].
     pub async fn prove_escrow(
         &self,
-        asking: Asking,
+        asking: EscrowCaller,
         number: EscrowNumber,
         nonce: Nonce,
     ) -> Result<EscrowProof, WriteError<EscrowError>> {
@@ -389,10 +391,10 @@ impl Store {
     /// [`EscrowError`].
     pub async fn escrow_opened(
         &self,
-        asking: Asking,
+        asking: EscrowCaller,
         number: EscrowNumber,
         opened: EscrowOpened,
-        reached: Reached,
+        reached: Recipients,
     ) -> Result<EscrowKept, WriteError<EscrowError>> {
         self.for_host("write down that an escrow was opened", asking, move |tx, host| {
             counted(tx, host.number, Act::Write, asking.at)?;
@@ -413,12 +415,12 @@ impl Store {
     /// [`EscrowError`].
     pub async fn read_escrow(
         &self,
-        asking: Asking,
-        which: Which,
-        reached: Reached,
+        asking: EscrowCaller,
+        which: EscrowSelector,
+        reached: Recipients,
     ) -> Result<EscrowFound, WriteError<EscrowError>> {
         self.for_host("read an escrow", asking, move |tx, host| {
-            let reading = Reading {
+            let reading = EscrowRead {
                 owner: Owner::of(host, &asking),
                 reader: Reader::Agent,
                 actor: None,
@@ -438,7 +440,7 @@ impl Store {
     pub async fn host_escrows(
         &self,
         host: HostRef,
-        reached: Reached,
+        reached: Recipients,
     ) -> Result<Option<EscrowList>, StoreError> {
         self.read("list a host's escrows", move |connection| {
             let Some(record) = hosts::find(connection, &host)? else { return Ok(None) };
@@ -455,13 +457,13 @@ impl Store {
         &self,
         by: By,
         host: HostRef,
-        which: Which,
-        reached: Reached,
+        which: EscrowSelector,
+        reached: Recipients,
     ) -> Result<Option<EscrowFiles>, WriteError<EscrowError>> {
         self.mutate("read a host's escrow", by, move |tx, by| {
             let Some(record) = hosts::find(tx, &host)? else { return Ok(None) };
             let view = record.view;
-            let reading = Reading {
+            let reading = EscrowRead {
                 owner: Owner { number: record.number, id: view.id, name: &view.name },
                 reader: Reader::Operator,
                 actor: Some(by.operator.clone()),

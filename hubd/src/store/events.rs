@@ -1,10 +1,10 @@
-//! What happened: written in the transaction of the change it tells of, listed newest first.
+//! The event log, written in the transaction of its change.
 
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::operator::EventView;
 use rusqlite::{Row, params};
 
-use super::columns::{Id, Time, Word};
+use super::columns::{Id, Text, Time};
 use super::writer::Tx;
 use super::{Store, StoreError};
 use crate::domain::event::NewEvent;
@@ -46,7 +46,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<EventView> {
         at: row.get::<_, Time>("at")?.0,
         kind: row.get("kind")?,
         host: row.get::<_, Option<Id>>("host")?.map(|id| HostId::new(id.0)),
-        actor: row.get::<_, Option<Word<_>>>("actor")?.map(|word| word.0),
+        actor: row.get::<_, Option<Text<_>>>("actor")?.map(|word| word.0),
         message: row.get("message")?,
     })
 }

@@ -1,4 +1,4 @@
-//! Hosts as operators see them: the list, one with its report, and letting one go.
+//! Hosts as operators see them.
 
 use holdfast_protocol::id::{HostId, HostName};
 use holdfast_protocol::operator::{Degraded, HostDetail, HostState, HostView};
@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-use super::columns::{Id, Number, Time, Word};
+use super::columns::{Id, Number, Text, Time};
 use super::events::emit;
 use super::idempotency::By;
 use super::{Failed, Store, StoreError, WriteError, epochs, restore_orders};
@@ -24,15 +24,15 @@ pub struct HostRecord {
     pub number: i64,
 }
 
-pub(super) const COLUMNS: &str = "number, id, name, standing, liveness, seen_at, wanted, held, agent_version,
+pub(super) const COLUMNS: &str = "number, id, name, status, liveness, seen_at, wanted, held, agent_version,
     guests_running, guests,
     attention_guests + attention_waiting + attention_agent + (refused IS NOT NULL) AS attention,
     degraded_since, degraded_reason, certificate_ends_at";
 
 /// The table's checks allow these words alone.
 fn read_state(row: &Row<'_>, degraded: Option<&Degraded>) -> rusqlite::Result<HostState> {
-    let (standing, liveness): (String, String) = (row.get("standing")?, row.get("liveness")?);
-    Ok(match (standing.as_str(), liveness.as_str()) {
+    let (status, liveness): (String, String) = (row.get("status")?, row.get("liveness")?);
+    Ok(match (status.as_str(), liveness.as_str()) {
         ("revoked", _) => HostState::Revoked,
         ("frozen", _) => HostState::Frozen,
         (_, "new") => HostState::New,
@@ -52,7 +52,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<HostRecord> {
     });
     let view = HostView {
         id: HostId::new(row.get::<_, Id>("id")?.0),
-        name: row.get::<_, Word<_>>("name")?.0,
+        name: row.get::<_, Text<_>>("name")?.0,
         state: read_state(row, degraded.as_ref())?,
         seen_at: row.get::<_, Option<Time>>("seen_at")?.map(|time| time.0),
         degraded,
@@ -67,7 +67,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<HostRecord> {
     Ok(HostRecord { view, number: row.get("number")? })
 }
 
-/// One host; by name only one that was not let go.
+/// One host; by name only one that is not revoked.
 pub(super) fn find(connection: &Connection, host: &HostRef) -> rusqlite::Result<Option<HostRecord>> {
     match host {
         HostRef::Id(id) => {
@@ -75,7 +75,7 @@ pub(super) fn find(connection: &Connection, host: &HostRef) -> rusqlite::Result<
             connection.prepare_cached(&sql)?.query_row([Id(id.uuid())], read).optional()
         }
         HostRef::Name(name) => {
-            let sql = format!("SELECT {COLUMNS} FROM hosts WHERE name = ?1 AND standing <> 'revoked'");
+            let sql = format!("SELECT {COLUMNS} FROM hosts WHERE name = ?1 AND status <> 'revoked'");
             connection.prepare_cached(&sql)?.query_row([name.as_str()], read).optional()
         }
     }
@@ -169,7 +169,7 @@ impl Store {
             if record.view.state == HostState::Revoked {
                 return Ok(Some(record.view));
             }
-            tx.prepare_cached("UPDATE hosts SET standing = 'revoked' WHERE number = ?1")?
+            tx.prepare_cached("UPDATE hosts SET status = 'revoked' WHERE number = ?1")?
                 .execute([record.number])?;
             let event = NewEvent {
                 at: by.at,

@@ -1,4 +1,4 @@
-//! Mutations by operators: at most one effect per idempotency key.
+//! Idempotency keys of operator changes.
 //!
 //! The answer is kept in the transaction of the effect, so there is no moment at which one is there without the other.
 //! A refusal changed nothing and is not kept: the same key may be used again when its cause is gone.
@@ -18,7 +18,7 @@ use super::{Failed, Store, WriteError};
 pub struct By {
     /// The operator.
     pub operator: OperatorName,
-    /// The wish it belongs to.
+    /// The correlation id of the request.
     pub correlation: CorrelationId,
     /// When.
     pub at: Timestamp,

@@ -1,4 +1,4 @@
-//! Invites: made, and redeemed exactly once.
+//! Invites and their redemption.
 
 use holdfast_protocol::id::{CorrelationId, HostId, HostName, InviteId};
 use holdfast_protocol::secret::TokenHash;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::certificates::{
     CertificateRecord, certificate, insert_certificate, insert_host, key_is_anothers, name_is_taken,
 };
-use super::columns::{Id, Time, Word};
+use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::idempotency::By;
 use super::writer::{Shape, Tx};
 use super::{Failed, Store, WriteError};
 use crate::authority::{AgentKey, IssueError, Issued};
-use crate::domain::enrolment::{self, INVITE_LIFE, InviteError, InviteRecord, Redeem};
+use crate::domain::enrollment::{self, INVITE_LIFE, InviteError, InviteRecord, Redeem};
 use crate::domain::event::{EventKind, NewEvent};
 
 /// An invite to be made.
@@ -62,7 +62,7 @@ pub struct Redemption {
     pub host: HostId,
     /// Now.
     pub at: Timestamp,
-    /// The wish it belongs to.
+    /// The correlation id of the request.
     pub correlation: CorrelationId,
 }
 
@@ -88,21 +88,21 @@ pub enum RedeemError {
     Issue(#[source] IssueError),
 }
 
-struct Found {
+struct InviteRow {
     id: Id,
     host_name: HostName,
     host: Option<i64>,
     record: InviteRecord,
 }
 
-fn find(tx: &Tx<'_>, secret: TokenHash) -> rusqlite::Result<Option<Found>> {
+fn find(tx: &Tx<'_>, secret: TokenHash) -> rusqlite::Result<Option<InviteRow>> {
     let sql = "SELECT invites.id, host_name, expires_at, used_spki, used_host, issued_generation
                FROM invites LEFT JOIN hosts ON number = used_host WHERE secret_hash = ?1";
     tx.prepare_cached(sql)?
         .query_row([secret.as_bytes()], |row| {
-            Ok(Found {
+            Ok(InviteRow {
                 id: row.get(0)?,
-                host_name: row.get::<_, Word<_>>(1)?.0,
+                host_name: row.get::<_, Text<_>>(1)?.0,
                 host: row.get(4)?,
                 record: InviteRecord {
                     expires_at: row.get::<_, Time>(2)?.0,
@@ -169,7 +169,7 @@ impl Store {
         self.write("redeem an invite", Shape::Several, move |tx| {
             let found = find(tx, redemption.secret)?;
             let key = redemption.key.hash();
-            let verdict = enrolment::judge(found.as_ref().map(|found| found.record), key, redemption.at);
+            let verdict = enrollment::judge(found.as_ref().map(|found| found.record), key, redemption.at);
             let refuse = |error: InviteError| Err(Failed::Refused(RedeemError::Invite(error)));
             let (verdict, found) = match (verdict, found) {
                 (Ok(verdict), Some(found)) => (verdict, found),
@@ -190,7 +190,7 @@ impl Store {
 fn first(
     tx: &Tx<'_>,
     redemption: &Redemption,
-    found: &Found,
+    found: &InviteRow,
     issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError>,
 ) -> Result<i64, Failed<RedeemError>> {
     let name = &found.host_name;

@@ -1,4 +1,4 @@
-//! Signed jobs: left by operators, passed on unopened, and what the hosts say of them.
+//! Signed jobs, their delivery and their reports.
 
 use holdfast_protocol::checkin::JOBS_PER_ANSWER;
 use holdfast_protocol::id::{HostId, JobId, OperatorName};
@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::checkin::{Admitted, Checkin};
-use super::columns::{Id, Time, Word};
+use super::checkin::{AuthenticatedHost, Checkin};
+use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::hosts::find;
 use super::idempotency::By;
@@ -18,11 +18,11 @@ use super::writer::Tx;
 use super::{Failed, Store, StoreError, WriteError};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
-use crate::domain::mail::{self, KEPT_MAX, KeptMail, MailError, Same, Taking};
+use crate::domain::job_queue::{self, Acceptance, JobQueueError, KEPT_MAX, StoredJob, TextMatch};
 
 /// A signed job that is left for a host.
 #[derive(Clone, Debug)]
-pub struct LeaveJob {
+pub struct SubmitJob {
     /// The host.
     pub host: HostRef,
     /// Under which id.
@@ -40,9 +40,9 @@ pub struct JobDone {
     pub job: JobView,
 }
 
-struct MailColumn(MailState);
+struct QueueStateColumn(MailState);
 
-impl FromSql for MailColumn {
+impl FromSql for QueueStateColumn {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(Self(match value.as_str()? {
             "queued" => MailState::Queued,
@@ -63,24 +63,24 @@ impl FromSql for ReportColumn {
 
 const COLUMNS: &str = "number, id, operator, submitted_at, length(blob) AS bytes, mail, report";
 
-struct Placed {
+struct JobRow {
     number: i64,
     job: JobView,
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Placed> {
+fn read(row: &Row<'_>) -> rusqlite::Result<JobRow> {
     let job = JobView {
         id: JobId::new(row.get::<_, Id>("id")?.0),
-        by: row.get::<_, Word<OperatorName>>("operator")?.0,
+        by: row.get::<_, Text<OperatorName>>("operator")?.0,
         submitted_at: row.get::<_, Time>("submitted_at")?.0,
         bytes: row.get("bytes")?,
-        mail: row.get::<_, MailColumn>("mail")?.0,
+        mail: row.get::<_, QueueStateColumn>("mail")?.0,
         report: row.get::<_, Option<ReportColumn>>("report")?.map(|report| report.0),
     };
-    Ok(Placed { number: row.get("number")?, job })
+    Ok(JobRow { number: row.get("number")?, job })
 }
 
-fn one(connection: &Connection, host: i64, id: JobId) -> rusqlite::Result<Option<Placed>> {
+fn one(connection: &Connection, host: i64, id: JobId) -> rusqlite::Result<Option<JobRow>> {
     let sql = format!("SELECT {COLUMNS} FROM jobs WHERE host = ?1 AND id = ?2");
     connection.prepare_cached(&sql)?.query_row(params![host, Id(id.uuid())], read).optional()
 }
@@ -93,7 +93,7 @@ pub(super) fn queued(connection: &Connection, host: i64) -> rusqlite::Result<Vec
 }
 
 /// Takes in what a host says of its jobs. What it says of a text that is not kept is no answer to anything.
-pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite::Result<()> {
+pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) -> rusqlite::Result<()> {
     for report in &checkin.jobs {
         let sql = "SELECT hash, report FROM jobs WHERE host = ?1 AND id = ?2";
         let key = params![host.number, Id(report.id.uuid())];
@@ -110,7 +110,7 @@ pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
         let sql = "UPDATE jobs SET mail = 'answered', report = ?3 WHERE host = ?1 AND id = ?2";
         tx.prepare_cached(sql)?.execute(params![host.number, Id(report.id.uuid()), text])?;
-        let Some(kind) = mail::event(before.map(|before| before.state), report) else { continue };
+        let Some(kind) = job_queue::event(before.map(|before| before.state), report) else { continue };
         let verb = report.verb.map_or("a signed job", |verb| verb.as_str());
         let why = report.problem.as_ref().map_or_else(String::new, |problem| format!(": {problem}"));
         let event = NewEvent {
@@ -131,7 +131,7 @@ pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &Admitted) -> rusqlite
     Ok(())
 }
 
-fn insert(tx: &Tx<'_>, host: i64, by: &By, leave: &LeaveJob, hash: &[u8; 32]) -> rusqlite::Result<()> {
+fn insert(tx: &Tx<'_>, host: i64, by: &By, leave: &SubmitJob, hash: &[u8; 32]) -> rusqlite::Result<()> {
     let id = Id(leave.id.uuid());
     // A text in place of another one waits anew, behind those that wait.
     tx.prepare_cached("DELETE FROM jobs WHERE host = ?1 AND id = ?2")?.execute(params![host, id])?;
@@ -151,18 +151,18 @@ fn insert(tx: &Tx<'_>, host: i64, by: &By, leave: &LeaveJob, hash: &[u8; 32]) ->
     Ok(())
 }
 
-fn kept(tx: &Tx<'_>, host: i64, leave: &LeaveJob, hash: &[u8; 32]) -> rusqlite::Result<Option<KeptMail>> {
-    let Some(placed) = one(tx, host, leave.id)? else { return Ok(None) };
+fn kept(tx: &Tx<'_>, host: i64, leave: &SubmitJob, hash: &[u8; 32]) -> rusqlite::Result<Option<StoredJob>> {
+    let Some(row) = one(tx, host, leave.id)? else { return Ok(None) };
     let sql = "SELECT hash FROM jobs WHERE number = ?1";
-    let before: [u8; 32] = tx.prepare_cached(sql)?.query_row([placed.number], |row| row.get(0))?;
-    Ok(Some(KeptMail {
-        mail: placed.job.mail,
-        state: placed.job.report.map(|report| report.state),
-        text: if before == *hash { Same::Yes } else { Same::No },
+    let before: [u8; 32] = tx.prepare_cached(sql)?.query_row([row.number], |row| row.get(0))?;
+    Ok(Some(StoredJob {
+        mail: row.job.mail,
+        state: row.job.report.map(|report| report.state),
+        text: if before == *hash { TextMatch::Yes } else { TextMatch::No },
     }))
 }
 
-fn told(by: &By, kind: EventKind, host: HostId, message: String) -> NewEvent {
+fn job_event(by: &By, kind: EventKind, host: HostId, message: String) -> NewEvent {
     let (actor, correlation) = (Some(by.operator.clone()), by.correlation);
     NewEvent { at: by.at, kind, host: Some(host), actor, correlation, message }
 }
@@ -183,11 +183,11 @@ impl Store {
             let sql = format!(
                 "SELECT {COLUMNS} FROM jobs WHERE host = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3"
             );
-            let rows: rusqlite::Result<Vec<Placed>> = connection
+            let rows: rusqlite::Result<Vec<JobRow>> = connection
                 .prepare_cached(&sql)?
                 .query_map(params![record.number, before.unwrap_or(i64::MAX), limit], read)?
                 .collect();
-            Ok(Some(rows?.into_iter().map(|placed| (placed.number, placed.job)).collect()))
+            Ok(Some(rows?.into_iter().map(|row| (row.number, row.job)).collect()))
         })
         .await
     }
@@ -199,7 +199,7 @@ impl Store {
     pub async fn job(&self, host: HostRef, id: JobId) -> Result<Option<JobDetail>, StoreError> {
         self.read("read a signed job", move |connection| {
             let Some(record) = find(connection, &host)? else { return Ok(None) };
-            let Some(Placed { number, job }) = one(connection, record.number, id)? else { return Ok(None) };
+            let Some(JobRow { number, job }) = one(connection, record.number, id)? else { return Ok(None) };
             let sql = "SELECT blob FROM jobs WHERE number = ?1";
             let blob = connection.prepare_cached(sql)?.query_row([number], |row| row.get(0))?;
             Ok(Some(JobDetail { job, blob }))
@@ -210,8 +210,12 @@ impl Store {
     /// Leaves a job for a host. `None` when there is no such host.
     ///
     /// # Errors
-    /// [`MailError`].
-    pub async fn leave_job(&self, by: By, leave: LeaveJob) -> Result<Option<JobDone>, WriteError<MailError>> {
+    /// [`JobQueueError`].
+    pub async fn submit_job(
+        &self,
+        by: By,
+        leave: SubmitJob,
+    ) -> Result<Option<JobDone>, WriteError<JobQueueError>> {
         self.mutate("keep a signed job", by, move |tx, by| {
             let Some(record) = find(tx, &leave.host)? else { return Ok(None) };
             if record.view.state == HostState::Revoked {
@@ -221,13 +225,14 @@ impl Store {
             let waits = "SELECT count(*) FROM jobs WHERE host = ?1 AND mail = 'queued'";
             let waits: u32 = tx.prepare_cached(waits)?.query_row([record.number], |row| row.get(0))?;
             let kept = kept(tx, record.number, &leave, &hash)?;
-            if mail::judge(kept, waits, leave.blob.len()).map_err(Failed::Refused)? == Taking::Queue {
+            if job_queue::judge(kept, waits, leave.blob.len()).map_err(Failed::Refused)? == Acceptance::Queue
+            {
                 insert(tx, record.number, by, &leave, &hash)?;
                 let text = format!("signed job {} waits for {}", leave.id, record.view.name);
-                emit(tx, &told(by, EventKind::JobQueued, record.view.id, text))?;
+                emit(tx, &job_event(by, EventKind::JobQueued, record.view.id, text))?;
             }
-            let placed = one(tx, record.number, leave.id)?;
-            Ok(placed.map(|placed| JobDone { host: record.view.id, job: placed.job }))
+            let row = one(tx, record.number, leave.id)?;
+            Ok(row.map(|row| JobDone { host: record.view.id, job: row.job }))
         })
         .await
     }
@@ -235,26 +240,26 @@ impl Store {
     /// Takes a job back that the host has not spoken of. Taking it back twice changes nothing.
     ///
     /// # Errors
-    /// [`MailError::Answered`].
+    /// [`JobQueueError::Answered`].
     pub async fn withdraw_job(
         &self,
         by: By,
         host: HostRef,
         id: JobId,
-    ) -> Result<Option<JobView>, WriteError<MailError>> {
+    ) -> Result<Option<JobView>, WriteError<JobQueueError>> {
         self.mutate("withdraw a signed job", by, move |tx, by| {
             let Some(record) = find(tx, &host)? else { return Ok(None) };
-            let Some(placed) = one(tx, record.number, id)? else { return Ok(None) };
-            match placed.job.mail {
-                MailState::Withdrawn => return Ok(Some(placed.job)),
-                MailState::Answered => return Err(Failed::Refused(MailError::Answered)),
+            let Some(row) = one(tx, record.number, id)? else { return Ok(None) };
+            match row.job.mail {
+                MailState::Withdrawn => return Ok(Some(row.job)),
+                MailState::Answered => return Err(Failed::Refused(JobQueueError::Answered)),
                 MailState::Queued => {}
             }
             tx.prepare_cached("UPDATE jobs SET mail = 'withdrawn' WHERE number = ?1")?
-                .execute([placed.number])?;
+                .execute([row.number])?;
             let text = format!("signed job {id} for {} was withdrawn", record.view.name);
-            emit(tx, &told(by, EventKind::JobWithdrawn, record.view.id, text))?;
-            Ok(Some(JobView { mail: MailState::Withdrawn, ..placed.job }))
+            emit(tx, &job_event(by, EventKind::JobWithdrawn, record.view.id, text))?;
+            Ok(Some(JobView { mail: MailState::Withdrawn, ..row.job }))
         })
         .await
     }

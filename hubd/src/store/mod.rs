@@ -1,4 +1,4 @@
-//! What the hub keeps, on SQLite: one writer that commits many requests together, and a few readers.
+//! The store on SQLite: one group-committing writer and a few readers.
 //!
 //! In: typed requests of `api` and `task`. Out: what is durable. A write is answered only after its commit reached the
 //! disk (`synchronous=FULL`); requests that arrive while one commit runs share the next. "Not found" is `None`, not an
@@ -16,15 +16,16 @@ mod certificates;
 mod checkin;
 mod columns;
 mod desired;
+mod enrollment_requests;
 mod epochs;
 mod escrow;
+mod escrow_notices;
 mod events;
 mod hosts;
 mod idempotency;
 mod invites;
 mod jobs;
-mod knocks;
-mod notices;
+mod liveness;
 mod operators;
 mod prune;
 mod readers;
@@ -33,7 +34,6 @@ mod renewal;
 mod restore_orders;
 mod restores;
 mod schema;
-mod silence;
 mod webhook;
 mod writer;
 
@@ -43,22 +43,24 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 pub use certificates::CertificateRecord;
-pub use checkin::{Checkin, Kept, News, SectionTexts};
+pub use checkin::{Checkin, CheckinReply, SectionTexts, Update};
 pub use desired::{Put, PutDone};
-pub use escrow::{Asking, EscrowError, Which};
+pub use enrollment_requests::{
+    Approval, EnrollmentReply, EnrollmentRequestError, EnrollmentRequestRecord, NewEnrollmentRequest,
+};
+pub use escrow::{EscrowCaller, EscrowError, EscrowSelector};
+pub use escrow_notices::{NoticeEnd, OutgoingNotice};
 pub use events::EventFilter;
 pub use hosts::HostRecord;
 pub use idempotency::{By, Claim};
 pub use invites::{InviteMade, InviteRequestError, NewInvite, RedeemError, Redemption};
-pub use jobs::{JobDone, LeaveJob};
-pub use knocks::{Approval, Knock, KnockAnswered, KnockError, KnockRecord};
-pub use notices::{NoticeEnd, OutgoingNotice};
+pub use jobs::{JobDone, SubmitJob};
+pub use liveness::HostContact;
 pub use operators::{NewOperator, OperatorError, OperatorRecord, TokenMade};
 pub use readers::PAGE_MAX;
 pub use renewal::{RenewError, Renewal};
 pub use restore_orders::{NewWithdrawal, WithdrawError};
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError};
-pub use silence::Silence;
 pub use webhook::Outgoing;
 pub use writer::WriterThread;
 

@@ -1,4 +1,4 @@
-//! Operators and their tokens. Of a token only the hash is kept.
+//! Operators and the hashes of their tokens.
 
 use holdfast_protocol::id::{CorrelationId, OperatorName};
 use holdfast_protocol::operator::{OperatorView, Role};
@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::columns::{Time, Word};
+use super::columns::{Text, Time};
 use super::events::emit;
 use super::idempotency::By;
 use super::writer::{Shape, Tx};
@@ -28,7 +28,7 @@ pub struct NewOperator {
     pub expires_at: Timestamp,
     /// Now.
     pub at: Timestamp,
-    /// The wish it belongs to.
+    /// The correlation id of the request.
     pub correlation: CorrelationId,
 }
 
@@ -41,7 +41,7 @@ pub struct OperatorRecord {
     pub role: Role,
     /// When the last of their tokens ends.
     pub expires_at: Option<Timestamp>,
-    /// When they were let go, if they were.
+    /// When the operator was removed.
     pub revoked_at: Option<Timestamp>,
 }
 
@@ -63,11 +63,11 @@ pub struct TokenMade {
     pub expires_at: Timestamp,
 }
 
-/// Why an operator is not made or let go.
+/// Why an operator is not added or removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperatorError {
-    /// There is one of that name with another role, or one who was let go.
-    #[error("{name} is there already, as {role:?} or let go: choose another name")]
+    /// The name is in use with another role, or was removed.
+    #[error("{name} exists already, as {role:?} or removed: choose another name")]
     Taken {
         /// The name.
         name: OperatorName,
@@ -110,14 +110,14 @@ fn read_role(row: &Row<'_>) -> rusqlite::Result<Role> {
 
 fn read(row: &Row<'_>) -> rusqlite::Result<OperatorRecord> {
     Ok(OperatorRecord {
-        name: row.get::<_, Word<_>>("name")?.0,
+        name: row.get::<_, Text<_>>("name")?.0,
         role: read_role(row)?,
         expires_at: row.get::<_, Option<Time>>("expires_at")?.map(|time| time.0),
         revoked_at: row.get::<_, Option<Time>>("revoked_at")?.map(|time| time.0),
     })
 }
 
-/// When, as part of what and by whom an operator is let go.
+/// The removal of an operator: time, correlation id, author.
 struct Revocation<'a> {
     at: Timestamp,
     correlation: CorrelationId,
@@ -176,7 +176,7 @@ fn revoke(tx: &Tx<'_>, name: &OperatorName, how: Revocation<'_>) -> Result<(), F
         host: None,
         actor: how.actor.cloned(),
         correlation: how.correlation,
-        message: format!("{name} was let go"),
+        message: format!("{name} was removed"),
     };
     emit(tx, &event)?;
     Ok(())
@@ -208,7 +208,7 @@ impl Store {
         .await
     }
 
-    /// Lets an operator go, whoever it is: the machine's own administrator does.
+    /// Removes any operator: for the machine's own administrator.
     ///
     /// # Errors
     /// [`OperatorError::Unknown`].

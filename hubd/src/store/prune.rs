@@ -1,4 +1,4 @@
-//! What is kept only for a time. Each bound is a number here; nothing grows for ever.
+//! Retention limits of stored rows.
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::params;
@@ -11,8 +11,8 @@ use super::{Failed, Store, StoreError, restore_orders};
 const ANSWERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// Used and ended invites.
 const INVITES_KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
-/// A box that stopped knocking.
-const KNOCKS_KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Pending requests of agents that stopped asking.
+const ENROLLMENT_REQUESTS_KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// At about 300 bytes each, some 60 MiB.
 const EVENTS_KEPT: u32 = 200_000;
 /// Versions of one host's document.
@@ -39,7 +39,10 @@ impl Store {
                 [before(restore_orders::SHOWN)],
             )?;
             tx.execute("DELETE FROM tokens WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
-            tx.execute("DELETE FROM knocks WHERE state = 'pending' AND last_at < ?1", [before(KNOCKS_KEPT)])?;
+            tx.execute(
+                "DELETE FROM enrollment_requests WHERE state = 'pending' AND last_at < ?1",
+                [before(ENROLLMENT_REQUESTS_KEPT)],
+            )?;
             tx.execute("DELETE FROM jobs WHERE submitted_at < ?1", [before(JOBS_KEPT)])?;
             tx.execute("DELETE FROM notices WHERE done_at < ?1", [before(NOTICES_KEPT)])?;
             tx.execute(

@@ -1,4 +1,4 @@
-//! Four read-only connections, each used by one request at a time, on threads that may block.
+//! Four read-only connections on threads that may block.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

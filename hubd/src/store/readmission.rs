@@ -7,14 +7,14 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Failed;
 use super::certificates::insert_certificate;
-use super::columns::{Id, Time, Word};
+use super::columns::{Id, Text, Time};
+use super::enrollment_requests::{Decision, EnrollmentRequestError};
 use super::epochs::close_epoch;
 use super::idempotency::By;
-use super::knocks::{Decision, KnockError};
 use super::writer::Tx;
 use crate::authority::{AgentKey, IssueError, Issued};
 use crate::domain::event::EventKind;
-use crate::domain::identity::HostStanding;
+use crate::domain::identity::HostStatus;
 use crate::domain::readmission::{NameUse, ReadmitError, RevokedRecord, judge};
 
 /// Revoked hosts shown per name.
@@ -39,18 +39,18 @@ pub(super) fn readmit(
     by: &By,
     wanted: &Readmission<'_>,
     issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError>,
-) -> Result<Decision, Failed<KnockError>> {
-    let refuse = |error: ReadmitError| Failed::Refused(KnockError::Readmit(error));
-    let sql = "SELECT number, name, standing, issued_generation FROM hosts WHERE id = ?1";
+) -> Result<Decision, Failed<EnrollmentRequestError>> {
+    let refuse = |error: ReadmitError| Failed::Refused(EnrollmentRequestError::Readmit(error));
+    let sql = "SELECT number, name, status, issued_generation FROM hosts WHERE id = ?1";
     let found = tx.prepare_cached(sql)?.query_row([Id(wanted.host.uuid())], read).optional()?;
     let (number, former) = found.ok_or(refuse(ReadmitError::Unknown(wanted.host)))?;
     let generation = judge(&former, wanted.name, wanted.name_use).map_err(refuse)?;
     let issued = issue(wanted.host, generation, wanted.key, by.at)
-        .map_err(|error| Failed::Refused(KnockError::Issue(error)))?;
+        .map_err(|error| Failed::Refused(EnrollmentRequestError::Issue(error)))?;
     insert_certificate(tx, number, generation, wanted.key.hash(), &issued)?;
     close_epoch(tx, number, generation, EpochEnd::Readmitted, by.at)?;
     let sql =
-        "UPDATE hosts SET standing = 'active', liveness = 'new', readmitted_from = ?2, used_generation = ?2,
+        "UPDATE hosts SET status = 'active', liveness = 'new', readmitted_from = ?2, used_generation = ?2,
                    run_started_at = NULL, sequence = NULL, farewell_at = NULL, held = 0, refused = NULL
                WHERE number = ?1";
     tx.prepare_cached(sql)?.execute(params![number, generation])?;
@@ -69,18 +69,19 @@ pub(super) fn readmit(
 
 /// The table's check allows these three values only.
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, RevokedRecord)> {
-    let standing = match row.get_ref(2)?.as_str()? {
-        "active" => HostStanding::Active,
-        "revoked" => HostStanding::Revoked,
-        _ => HostStanding::Frozen,
+    let status = match row.get_ref(2)?.as_str()? {
+        "active" => HostStatus::Active,
+        "revoked" => HostStatus::Revoked,
+        _ => HostStatus::Frozen,
     };
-    let name = row.get::<_, Word<_>>(1)?.0;
-    Ok((row.get(0)?, RevokedRecord { name, standing, issued: row.get(3)? }))
+    let name = row.get::<_, Text<_>>(1)?.0;
+    Ok((row.get(0)?, RevokedRecord { name, status, issued: row.get(3)? }))
 }
 
 /// The newest revoked hosts of a name.
 pub(super) fn namesakes(connection: &Connection, name: &HostName) -> rusqlite::Result<Vec<RevokedHost>> {
-    let sql = "SELECT id, seen_at FROM hosts WHERE name = ?1 AND standing = 'revoked' ORDER BY number DESC LIMIT ?2";
+    let sql =
+        "SELECT id, seen_at FROM hosts WHERE name = ?1 AND status = 'revoked' ORDER BY number DESC LIMIT ?2";
     let read = |row: &rusqlite::Row<'_>| {
         Ok(RevokedHost {
             id: HostId::new(row.get::<_, Id>(0)?.0),

@@ -1,11 +1,11 @@
-//! A host's next certificate, over its present one.
+//! Renewal of a host certificate.
 
 use holdfast_protocol::id::{CorrelationId, HostId};
 use jiff::Timestamp;
 use rusqlite::params;
 
 use super::certificates::{CertificateRecord, certificate, insert_certificate, key_is_anothers};
-use super::checkin::{Admitted, admit};
+use super::checkin::{AuthenticatedHost, admit};
 use super::events::emit;
 use super::writer::{Shape, Tx};
 use super::{Failed, Store, WriteError};
@@ -21,7 +21,7 @@ pub struct Renewal {
     pub key: AgentKey,
     /// Now.
     pub at: Timestamp,
-    /// The wish it belongs to.
+    /// The correlation id of the request.
     pub correlation: CorrelationId,
 }
 
@@ -69,7 +69,7 @@ impl Store {
 fn next(
     tx: &Tx<'_>,
     renewal: &Renewal,
-    admitted: &Admitted,
+    admitted: &AuthenticatedHost,
     issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError>,
 ) -> Result<CertificateRecord, Failed<RenewError>> {
     let presented = renewal.presented.generation;

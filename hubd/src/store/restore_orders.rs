@@ -1,4 +1,4 @@
-//! Orders to restore a host as they lie here: which there are, what became of each, and taking one back.
+//! Restore orders of a host: listing and withdrawal.
 //!
 //! The hub reads no more of an order than its hash. Whether a withdrawal counts is for the boxes to say; it is handed over
 //! with the order that it names, and no box is given a place by an order that has one.
@@ -10,7 +10,7 @@ use holdfast_protocol::restore::{RestoreOrder, RestoreState};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, params};
 
-use super::columns::{Id, Time, Word};
+use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::hosts;
 use super::idempotency::By;
@@ -78,7 +78,7 @@ fn rows(connection: &Connection, number: i64, now: Timestamp) -> rusqlite::Resul
         let payload = SignedJob::parse(signed.as_bytes()).map(|job| job.payload).unwrap_or_default();
         let order = RestoreOrder {
             order: Sha256Text::of(&payload),
-            by: row.get::<_, Word<OperatorName>>(2)?.0,
+            by: row.get::<_, Text<OperatorName>>(2)?.0,
             at: row.get::<_, Time>(3)?.0,
             expires_at,
             state,
@@ -98,7 +98,7 @@ pub(super) fn of_host(
 }
 
 impl Store {
-    /// Keeps a withdrawal beside the order that it takes back. The first one stays.
+    /// Stores the withdrawal of an order. The first one stays.
     ///
     /// # Errors
     /// [`WithdrawError`]; `None` when there is no such host.

@@ -1,4 +1,4 @@
-//! A new box in the place of a lost one: the invite with the operators' order, its redemption, and what the old box is told.
+//! Restore invites and their redemption by a replacement host.
 //!
 //! Redeemed once, in one transaction: the certificate, the end of the old identity, the hand-over, the read of the wrapped
 //! key with its notice. A repeat with the same key is the same answer, and one more read.
@@ -18,7 +18,7 @@ use rusqlite::{OptionalExtension as _, params};
 use super::certificates::{CertificateRecord, certificate, insert_certificate, key_is_anothers};
 use super::columns::{Id, Time};
 use super::epochs::close_epoch;
-use super::escrow::{EscrowError, Owner, Reading, Which, give_out};
+use super::escrow::{EscrowError, EscrowRead, EscrowSelector, Owner, give_out};
 use super::events::emit;
 use super::hosts;
 use super::idempotency::By;
@@ -26,11 +26,11 @@ use super::invites::InviteMade;
 use super::writer::{Shape, Tx};
 use super::{Failed, Store, StoreError, WriteError};
 use crate::authority::{AgentKey, IssueError, Issued};
-use crate::domain::enrolment::{self, INVITE_LIFE, InviteError, InviteRecord, Redeem};
+use crate::domain::enrollment::{self, INVITE_LIFE, InviteError, InviteRecord, Redeem};
+use crate::domain::escrow_notice::Recipients;
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::domain::identity::Presented;
-use crate::domain::notice::Reached;
 
 /// An invite to be made.
 #[derive(Clone, Debug)]
@@ -58,8 +58,10 @@ pub enum RestoreRequestError {
         /// Who was asked for.
         here: HostId,
     },
-    /// It was let go.
-    #[error("this host was revoked, and what was let go does not come back: enrol the new box as a new host")]
+    /// The host was revoked.
+    #[error(
+        "this host was revoked, so no other machine can replace it: enroll the new machine as a new host"
+    )]
     Revoked,
     /// The clock is beyond what can be written.
     #[error("the hub's clock is beyond what can be written: set the clock")]
@@ -74,10 +76,10 @@ pub struct RestoreRedemption {
     pub key: AgentKey,
     /// Now.
     pub at: Timestamp,
-    /// The wish it belongs to.
+    /// The correlation id of the request.
     pub correlation: CorrelationId,
-    /// Who is told of the read.
-    pub reached: Reached,
+    /// The reader named in the notice.
+    pub reached: Recipients,
 }
 
 /// Why it gives nothing.
@@ -86,7 +88,7 @@ pub enum RestoreError {
     /// The rules say so.
     #[error(transparent)]
     Invite(#[from] InviteError),
-    /// The host was let go meanwhile.
+    /// The host was revoked meanwhile.
     #[error("the host of this invite was revoked meanwhile: enrol this box as a new host")]
     Revoked,
     /// The key is another's, or the old box's.
@@ -123,17 +125,17 @@ pub struct Redeemed {
     pub handover: HandOver,
 }
 
-struct Found {
+struct RestoreRow {
     id: Id,
     host: i64,
     order: String,
-    standing: String,
+    status: String,
     issued: u32,
     withdrawn: Option<i64>,
     record: InviteRecord,
 }
 
-impl Found {
+impl RestoreRow {
     /// Whether the order lets this key take the place.
     fn names(&self, key: &AgentKey) -> bool {
         let payload = SignedJob::parse(self.order.as_bytes()).ok();
@@ -142,18 +144,18 @@ impl Found {
     }
 }
 
-fn find(tx: &Tx<'_>, secret: TokenHash) -> rusqlite::Result<Option<Found>> {
+fn find(tx: &Tx<'_>, secret: TokenHash) -> rusqlite::Result<Option<RestoreRow>> {
     let sql =
-        "SELECT restores.id, host, signed_job, standing, issued_generation, expires_at, used_spki, generation, withdrawn_at
+        "SELECT restores.id, host, signed_job, status, issued_generation, expires_at, used_spki, generation, withdrawn_at
                FROM restores JOIN hosts ON number = host WHERE secret_hash = ?1";
     tx.prepare_cached(sql)?
         .query_row([secret.as_bytes()], |row| {
             let (issued, given): (u32, Option<u32>) = (row.get(4)?, row.get(7)?);
-            Ok(Found {
+            Ok(RestoreRow {
                 id: row.get(0)?,
                 host: row.get(1)?,
                 order: row.get(2)?,
-                standing: row.get(3)?,
+                status: row.get(3)?,
                 issued,
                 withdrawn: row.get(8)?,
                 record: InviteRecord {
@@ -231,9 +233,9 @@ impl Store {
                 return refuse(InviteError::Unknown.into());
             };
             let key = redemption.key.hash();
-            let generation = match enrolment::judge(Some(found.record), key, redemption.at) {
+            let generation = match enrollment::judge(Some(found.record), key, redemption.at) {
                 Err(error) => return refuse(error.into()),
-                Ok(_) if found.standing == "revoked" => return refuse(RestoreError::Revoked),
+                Ok(_) if found.status == "revoked" => return refuse(RestoreError::Revoked),
                 Ok(_) if found.withdrawn.is_some() => return refuse(RestoreError::Withdrawn),
                 Ok(_) if !found.names(&redemption.key) => return refuse(RestoreError::OtherKey),
                 Ok(Redeem::Again) => found.issued,
@@ -271,7 +273,7 @@ impl Store {
 fn first(
     tx: &Tx<'_>,
     redemption: &RestoreRedemption,
-    found: &Found,
+    found: &RestoreRow,
     issue: impl FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError>,
 ) -> Result<u32, Failed<RestoreError>> {
     let refuse = Failed::Refused;
@@ -289,7 +291,7 @@ fn first(
     insert_certificate(tx, found.host, generation, key, &issued)?;
     close_epoch(tx, found.host, generation, EpochEnd::Restored, redemption.at)?;
     let sql =
-        "UPDATE hosts SET standing = 'active', liveness = 'new', restored_from = ?2, used_generation = ?2,
+        "UPDATE hosts SET status = 'active', liveness = 'new', restored_from = ?2, used_generation = ?2,
                    run_started_at = NULL, sequence = NULL, farewell_at = NULL, held = 0, refused = NULL
                WHERE number = ?1";
     tx.prepare_cached(sql)?.execute(params![found.host, generation])?;
@@ -305,7 +307,7 @@ fn first(
         host: Some(host),
         actor: None,
         correlation: redemption.correlation,
-        message: format!("a new box took the place of {name}; the old one is told to stand still"),
+        message: format!("another machine replaced {name}; the old one is told to stop"),
     };
     emit(tx, &event)?;
     Ok(generation)
@@ -337,14 +339,14 @@ fn wrapped(
     number: i64,
     certificate: &CertificateRecord,
 ) -> Result<Result<Vec<EscrowFound>, Problem>, Failed<RestoreError>> {
-    let reading = Reading {
+    let reading = EscrowRead {
         owner: Owner { number, id: certificate.host, name: &certificate.name },
         reader: Reader::Restore,
         actor: None,
         at: redemption.at,
         correlation: redemption.correlation,
     };
-    match give_out(tx, &reading, Which::EachKey, &redemption.reached) {
+    match give_out(tx, &reading, EscrowSelector::EachKey, &redemption.reached) {
         Ok(found) => Ok(Ok(found)),
         Err(Failed::Refused(why)) => Ok(Err(Problem::new(EscrowError::code(&why), why.to_string()))),
         Err(Failed::KeyReused) => Err(Failed::KeyReused),

@@ -1,4 +1,4 @@
-//! Opening the database: file mode, pragmas, and migrations that run forward on start.
+//! The database file: mode, pragmas and migrations.
 
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -22,7 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0006_restore.sql"),
     include_str!("../../migrations/sqlite/0007_degraded.sql"),
     include_str!("../../migrations/sqlite/0008_restore_withdrawn.sql"),
-    include_str!("../../migrations/sqlite/0009_knock_origin.sql"),
+    include_str!("../../migrations/sqlite/0009_enrollment_origin.sql"),
     include_str!("../../migrations/sqlite/0010_readmission.sql"),
 ];
 

@@ -1,4 +1,4 @@
-//! The queue of events to be forwarded: the events themselves, and how far they were passed on.
+//! The queue of events for the webhook.
 
 use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::operator::EventView;
@@ -13,7 +13,7 @@ use super::{Failed, Store, StoreError, events};
 pub struct Outgoing {
     /// The event.
     pub event: EventView,
-    /// The wish it belongs to.
+    /// The correlation id of the request.
     pub correlation: CorrelationId,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In: jobs from a bounded queue. Out: each job's answer, after the commit that holds its effect is on the disk. A job
 //! that its own rules refuse, or that finds something damaged, is undone alone; when SQLite cannot go on, the whole batch
-//! is rolled back and every job in it is told so.
+//! is rolled back and every job in it gets the error.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -18,7 +18,7 @@ use super::{Failed, Store, StoreError, WriteError};
 /// Jobs that share a commit at most. More would make the first wait for the last without saving anything.
 const BATCH_MAX: usize = 256;
 
-/// How long a request waits for a place in the queue before it is told that the hub is busy.
+/// How long a request waits for room in the queue before it is refused as busy.
 const PLACE_WAIT: Duration = Duration::from_secs(5);
 
 /// An open transaction.

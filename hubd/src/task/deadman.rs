@@ -1,4 +1,4 @@
-//! The dead-man's switch, ticking: read last-seen, judge, write down who got worse.
+//! The timer of the dead-man's switch.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::domain::deadman::{Listening, TICK, evaluate, worsened};
 use crate::store::{Store, StoreError};
 
-/// Ticks until told to stop. A tick that fails is said and tried again at the next.
+/// Ticks until `stop`. A tick that fails is logged and repeated at the next.
 pub async fn run(store: Store, clock: Arc<dyn Clock>, mut stop: watch::Receiver<bool>) {
     let mut listening = Listening::from(clock.now());
     while rest(&mut stop, TICK).await == Rest::Over {

@@ -1,17 +1,17 @@
-//! What happens by the clock, forwarding, and notices. Each task ends when `stop` is told; the composition root watches them.
+//! Long-lived tasks: timers, webhook and notices.
 
 pub mod deadman;
-pub mod notice;
-pub mod post;
+pub mod escrow_notice;
+pub mod http_post;
 pub mod upkeep;
 pub mod webhook;
 
 use tokio::sync::watch;
 
-/// Waits until the hub is to stop, or the time is over; tells which.
+/// Waits for `stop` or for the time, whichever comes first.
 async fn rest(stop: &mut watch::Receiver<bool>, time: std::time::Duration) -> Rest {
     tokio::select! {
-        // An error means that whoever would tell us is gone: then it is time, too.
+        // An error means that the sender is gone, which also means stop.
         _ = stop.wait_for(|stop| *stop) => Rest::Stop,
         () = tokio::time::sleep(time) => Rest::Over,
     }

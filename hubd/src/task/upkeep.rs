@@ -1,4 +1,4 @@
-//! Hourly: drop what is past its time, and make the listener's next certificate when it is due.
+//! Hourly maintenance: retention, and renewal of the listener certificate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,11 @@ pub struct Upkeep {
     pub certificate: Arc<ServerCertificate>,
     /// The TLS library's cryptography.
     pub provider: Arc<CryptoProvider>,
-    /// What tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Goes on until told to stop. What fails is said and tried again in an hour.
+/// Runs until `stop`. What fails is logged and repeated in an hour.
 pub async fn run(upkeep: Upkeep, mut stop: watch::Receiver<bool>) {
     while rest(&mut stop, EVERY).await == Rest::Over {
         let now = upkeep.clock.now();

@@ -1,7 +1,7 @@
-//! Forwarding events: each once it is durable, in order, signed, again until it is taken.
+//! Forwarding of events to the webhook, in order.
 //!
 //! The queue is the table of events and a mark in it, so a restart loses nothing and a receiver that is down costs no
-//! memory. An event may arrive twice (its taking may be lost); the number in `x-holdfast-event` tells.
+//! memory. An event may arrive twice (the receiver's answer may be lost); the number in `x-holdfast-event` shows it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use holdfast_protocol::strict::chain;
 use jiff::SignedDuration;
 use tokio::sync::watch;
 
-use super::post::{Post, WebhookError, WebhookSettings};
+use super::http_post::{Post, WebhookError, WebhookSettings};
 use super::{Rest, rest};
 use crate::clock::Clock;
 use crate::domain::retry::{AfterFailure, after};
 use crate::store::{Outgoing, Store, StoreError};
 
-/// An event older than this is not worth waking anybody for; what comes after it must not wait behind it for ever.
+/// Events older than this are dropped, so that newer ones do not wait behind them for ever.
 const TRIED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
-/// How often the queue is looked at when nobody says that something is in it (another process may have put it there).
+/// How often the queue is polled without a notification (another process may have written to it).
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// The number of the event.
@@ -47,7 +47,7 @@ impl Forwarder {
         Ok(Self { post, settings, store, clock })
     }
 
-    /// Forwards until told to stop.
+    /// Forwards until `stop`.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let mut written = self.store.events_written();
         let mut failures = 0;

@@ -1,4 +1,4 @@
-//! Certificates that are none of a host's: by which alert or code, that nothing changes, and that the right one is served
+//! Client certificates that are refused, and the ones that are served.
 //! afterwards. Part 3.4.8 of the catalogue, with the hub's own CA in the hand of whoever makes them wrongly.
 
 mod limbo;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::enrol::{EnrolRequest, Enrolled, RenewRequest};
+use holdfast_protocol::enrol::{Enrolled, InviteRedemption, RenewRequest};
 use holdfast_protocol::envelope::Envelope;
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::secret::Secret;
@@ -25,7 +25,7 @@ use crate::csr::state;
 use crate::world::{Host, World, csr};
 
 /// A chain, its own first, and the key it is shown with.
-struct Shown {
+struct ClientCertificate {
     chain: Vec<CertificateDer<'static>>,
     key: KeyPair,
 }
@@ -60,20 +60,20 @@ impl Hand {
         named(&[&format!("urn:holdfast:host:{}:1", self.host)])
     }
 
-    fn shown(&self, params: &CertificateParams) -> Shown {
+    fn shown(&self, params: &CertificateParams) -> ClientCertificate {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        Shown { chain: vec![certificate.into()], key }
+        ClientCertificate { chain: vec![certificate.into()], key }
     }
 
-    fn with(&self, change: impl FnOnce(&mut CertificateParams)) -> Shown {
+    fn with(&self, change: impl FnOnce(&mut CertificateParams)) -> ClientCertificate {
         let mut params = self.right();
         change(&mut params);
         self.shown(&params)
     }
 
     /// A certificate by a CA that stands under ours, or beside it.
-    fn under(&self, below: Below, change: impl FnOnce(&mut CertificateParams)) -> Shown {
+    fn under(&self, below: Below, change: impl FnOnce(&mut CertificateParams)) -> ClientCertificate {
         let ca_key = KeyPair::generate().unwrap();
         let mut ca = CertificateParams::default();
         ca.distinguished_name.push(DnType::CommonName, "Holdfast hub CA");
@@ -82,18 +82,18 @@ impl Hand {
         change(&mut ca);
         let between: CertificateDer<'static> = match below {
             Below::Ours => ca.signed_by(&ca_key, &self.issuer).unwrap().into(),
-            Below::Nobody => ca.self_signed(&ca_key).unwrap().into(),
+            Below::NoCertificate => ca.self_signed(&ca_key).unwrap().into(),
         };
         let key = KeyPair::generate().unwrap();
         let leaf = self.right().signed_by(&key, &Issuer::new(ca, ca_key)).unwrap();
-        Shown { chain: vec![leaf.into(), between], key }
+        ClientCertificate { chain: vec![leaf.into(), between], key }
     }
 }
 
 #[derive(Clone, Copy)]
 enum Below {
     Ours,
-    Nobody,
+    NoCertificate,
 }
 
 fn named(urns: &[&str]) -> CertificateParams {
@@ -106,7 +106,7 @@ fn named(urns: &[&str]) -> CertificateParams {
     params
 }
 
-type Row = (&'static str, Shown, Expect);
+type Row = (&'static str, ClientCertificate, Expect);
 
 const UNKNOWN_CA: Expect = Expect::Alert(&[AlertDescription::UnknownCA, AlertDescription::DecryptError]);
 const BAD: Expect = Expect::Alert(&[
@@ -132,7 +132,7 @@ fn by_the_handshake(hand: &Hand) -> Vec<Row> {
             hand.with(|p| (p.not_before, p.not_after) = (of(2100, 1), of(2020, 1))),
             expired,
         ),
-        ("another CA of the same name", hand.under(Below::Nobody, |_| {}), UNKNOWN_CA),
+        ("another CA of the same name", hand.under(Below::NoCertificate, |_| {}), UNKNOWN_CA),
         ("a CA under ours, which may have none", hand.under(Below::Ours, |_| {}), BETWEEN),
         ("a leaf as a CA", hand.under(Below::Ours, |p| p.is_ca = IsCa::ExplicitNoCa), BAD),
         ("a leaf that says nothing, as a CA", hand.under(Below::Ours, |p| p.is_ca = IsCa::NoCa), BAD),
@@ -183,16 +183,16 @@ fn by_the_handshake(hand: &Hand) -> Vec<Row> {
     ));
     let key = KeyPair::generate().unwrap();
     let own = hand.right().self_signed(&key).unwrap();
-    rows.push(("its own", Shown { chain: vec![own.into()], key }, BAD));
+    rows.push(("its own", ClientCertificate { chain: vec![own.into()], key }, BAD));
     let right = hand.shown(&hand.right());
     let key = KeyPair::generate().unwrap();
     rows.push((
         "another's, without its key",
-        Shown { chain: right.chain, key },
+        ClientCertificate { chain: right.chain, key },
         Expect::Alert(&[AlertDescription::DecryptError, AlertDescription::BadCertificate]),
     ));
     let key = KeyPair::generate().unwrap();
-    rows.push(("the CA's own certificate", Shown { chain: vec![hand.ca.clone()], key }, BAD));
+    rows.push(("the CA's own certificate", ClientCertificate { chain: vec![hand.ca.clone()], key }, BAD));
     rows
 }
 
@@ -237,7 +237,7 @@ fn by_what_they_say(hand: &Hand) -> Vec<Row> {
 
 /// Whether its serial number is odd, or its life long, is nothing that a check goes by: only our CA makes them, and what
 /// they are worth is read from the records. So these are the right host's, and served.
-fn odd_and_right(hand: &Hand) -> Vec<(&'static str, Shown)> {
+fn odd_and_right(hand: &Hand) -> Vec<(&'static str, ClientCertificate)> {
     vec![
         ("as it should be", hand.shown(&hand.right())),
         ("serial number zero", hand.with(|p| p.serial_number = Some(SerialNumber::from_slice(&[0])))),
@@ -246,7 +246,7 @@ fn odd_and_right(hand: &Hand) -> Vec<(&'static str, Shown)> {
 }
 
 /// One request over one connection: the answer's body, or the alert that ended it.
-async fn ask(world: &World, shown: &Shown, request: &str) -> Result<Vec<u8>, rustls::Error> {
+async fn ask(world: &World, shown: &ClientCertificate, request: &str) -> Result<Vec<u8>, rustls::Error> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(world.ca_pem.as_bytes()).unwrap()).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(shown.key.serialize_der()));
@@ -383,7 +383,9 @@ async fn a_key_is_one_hosts_alone() {
         let secret = Secret::new(invite.secret.expose().to_owned());
         let client = world.anybody();
         async move {
-            client.send::<Enrolled>(Method::POST, "/v1/enroll", &EnrolRequest { secret, csr_pem: pem }).await
+            client
+                .send::<Enrolled>(Method::POST, "/v1/enroll", &InviteRedemption { secret, csr_pem: pem })
+                .await
         }
     };
     assert_eq!(enrol(csr(&first.key)).await.code(), ErrorCode::Csr);

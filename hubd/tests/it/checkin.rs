@@ -1,4 +1,4 @@
-//! Check-ins: what is kept, what is answered, and how an answer waits.
+//! Check-ins: merged reports, answers, long polls.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ async fn changed_sections_are_laid_over_the_full_report() {
 
 /// A return that takes longer is told to operators as the agent told it, and makes no host one that needs a person.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_restore_tests_showed_is_told_on() {
+async fn restore_test_results_reach_the_summary() {
     let world = World::start().await;
     let host = world.enrol("box7").await;
     host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
@@ -171,7 +171,7 @@ async fn a_revocation_ends_a_held_check_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_farewell_is_answered_at_once_and_told() {
+async fn a_farewell_is_answered_at_once_and_recorded() {
     let world = World::start().await;
     let host = world.enrol("box7").await;
     host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);

@@ -1,10 +1,10 @@
-//! CSRs that are none: by which code, that nothing changes, and that a right one passes afterwards under the same invite.
+//! Malformed certificate requests, by error code.
 //! Part 3.4.8 of the catalogue.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::enrol::{CSR_BYTES_MAX, EnrolRequest, Enrolled, Invite};
+use holdfast_protocol::enrol::{CSR_BYTES_MAX, Enrolled, Invite, InviteRedemption};
 use holdfast_protocol::secret::Secret;
 use rcgen::{Attribute, CertificateParams, CustomExtension, DnType, KeyPair, PKCS_ED25519};
 use reqwest::{Method, StatusCode};
@@ -122,7 +122,7 @@ pub fn state(world: &World) -> Vec<Row> {
 
 async fn ask(world: &World, invite: &Invite, csr_pem: String) -> crate::world::Answered<Enrolled> {
     let secret = Secret::new(invite.secret.expose().to_owned());
-    world.anybody().send(Method::POST, "/v1/enroll", &EnrolRequest { secret, csr_pem }).await
+    world.anybody().send(Method::POST, "/v1/enroll", &InviteRedemption { secret, csr_pem }).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,7 +142,7 @@ async fn what_is_no_csr_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_csr_asks_for_beside_its_key_is_not_given() {
+async fn only_the_key_of_a_csr_is_used() {
     let world = World::start().await;
     let invite = world.invite("box0").await;
     let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();

@@ -1,4 +1,4 @@
-//! Silence, with a clock that the test sets.
+//! Liveness of hosts under a test clock.
 
 use holdfast_protocol::operator::HostState;
 use hubd::clock::Clock as _;
@@ -45,7 +45,7 @@ async fn silence_is_late_then_an_alarm_once_then_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_of_the_hub_alarms_for_nobody_and_forgets_no_alarm() {
+async fn a_restart_of_the_hub_raises_and_forgets_no_alarm() {
     let world = World::start().await;
     let gone = world.enrol("gone").await;
     gone.check_in(&gone.full(1, 0), "0s").await.data(StatusCode::OK);

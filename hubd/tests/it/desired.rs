@@ -1,4 +1,4 @@
-//! Desired documents: compare-and-set, the law of generations, history.
+//! Desired documents: compare-and-set, generations, history.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::operator::{DesiredVersion, Page};
@@ -29,7 +29,7 @@ async fn a_document_is_put_over_the_one_that_was_seen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_law_of_generations_holds_and_a_refusal_changes_nothing() {
+async fn generations_only_grow_and_a_refusal_changes_nothing() {
     let world = World::start().await;
     world.enrol("box7").await;
     let admin = world.admin();

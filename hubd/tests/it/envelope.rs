@@ -1,4 +1,4 @@
-//! The frame of every answer, and the ids in it.
+//! The envelope of every answer, and its ids.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::operator::{EventView, HostView, Page};

@@ -1,4 +1,4 @@
-//! Wrapped keys at the hub: kept in versions, proved without being read, read with a notice, and held against hosts that
+//! Wrapped keys at the hub: versions, proofs, reads, notices.
 //! send anything.
 
 mod hostile;
@@ -20,8 +20,8 @@ use holdfast_protocol::escrow::{
 };
 use holdfast_protocol::job::{HostEpoch, Nonce, UtcSecond};
 use holdfast_protocol::secret::Secret;
-use hubd::task::notice::{NOTICE_HEADER, NoticeSettings};
-use hubd::task::post::{SIGNATURE_HEADER, WebhookSettings};
+use hubd::task::escrow_notice::{NOTICE_HEADER, NoticeSettings};
+use hubd::task::http_post::{SIGNATURE_HEADER, WebhookSettings};
 use reqwest::{Method, StatusCode};
 use ring::hmac;
 use serde_json::Value;
@@ -69,7 +69,7 @@ impl Host {
 #[derive(Clone, Default)]
 pub(super) struct Customer {
     answers: Arc<Mutex<VecDeque<StatusCode>>>,
-    told: Arc<Mutex<Vec<(u64, EscrowNotice)>>>,
+    notices: Arc<Mutex<Vec<(u64, EscrowNotice)>>>,
 }
 
 async fn receive(State(customer): State<Customer>, headers: HeaderMap, body: Bytes) -> StatusCode {
@@ -79,7 +79,7 @@ async fn receive(State(customer): State<Customer>, headers: HeaderMap, body: Byt
     let answer = customer.answers.lock().unwrap().pop_front().unwrap_or(StatusCode::NO_CONTENT);
     if answer.is_success() {
         let number = headers[NOTICE_HEADER].to_str().unwrap().parse().unwrap();
-        customer.told.lock().unwrap().push((number, serde_json::from_slice(&body).unwrap()));
+        customer.notices.lock().unwrap().push((number, serde_json::from_slice(&body).unwrap()));
     }
     answer
 }
@@ -98,8 +98,8 @@ impl Customer {
         NoticeSettings { others: Some(self.address().await), ..NoticeSettings::default() }
     }
 
-    pub(super) fn told(&self) -> Vec<EscrowNotice> {
-        self.told.lock().unwrap().iter().map(|(_, notice)| notice.clone()).collect()
+    pub(super) fn notices(&self) -> Vec<EscrowNotice> {
+        self.notices.lock().unwrap().iter().map(|(_, notice)| notice.clone()).collect()
     }
 }
 

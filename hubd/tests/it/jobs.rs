@@ -1,4 +1,4 @@
-//! Signed jobs: left by operators, passed on unopened, answered by hosts.
+//! Signed jobs: submission, delivery, reports.
 
 use std::time::{Duration, Instant};
 
@@ -165,7 +165,7 @@ async fn the_mailbox_is_bounded_and_each_host_has_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_was_set_back_is_told_how_far_it_had_been() {
+async fn a_host_that_was_set_back_receives_its_last_audit_number() {
     let world = World::start().await;
     let host = world.enrol("box7").await;
     let first = host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);

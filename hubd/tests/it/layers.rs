@@ -1,4 +1,4 @@
-//! The table of layers in `lib.rs`, held against what the modules import.
+//! The layers of the crate, by its imports.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The hub over real TLS, in a folder of its own, with a clock that the test sets.
+//! Integration tests of the hub over real TLS.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
@@ -10,16 +10,15 @@
 
 mod certificates;
 mod checkin;
-mod crowd;
 mod csr;
 mod deadman;
 mod desired;
-mod enrolment;
+mod enrollment;
+mod enrollment_requests;
 mod envelope;
 mod escrow;
 mod idempotency;
 mod jobs;
-mod knocks;
 mod layers;
 mod operators;
 mod process;
@@ -31,6 +30,7 @@ mod root_links;
 mod rows;
 mod sessions;
 mod store_story;
+mod strangers;
 mod tls;
 mod webhook;
 mod world;

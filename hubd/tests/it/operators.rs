@@ -56,7 +56,9 @@ async fn a_viewer_looks_and_changes_nothing() {
     let world = World::start().await;
     world.enrol("box7").await;
     let viewer = world.with_token(&operator(&world, "vera", Role::Viewer).await);
-    for path in ["/v1/hosts", "/v1/hosts/box7", "/v1/hosts/box7/jobs", "/v1/knocks", "/v1/events"] {
+    for path in
+        ["/v1/hosts", "/v1/hosts/box7", "/v1/hosts/box7/jobs", "/v1/enrollment-requests", "/v1/events"]
+    {
         assert_eq!(viewer.get::<Value>(path).await.status, StatusCode::OK, "{path}");
     }
     let request = InviteRequest { host_name: "box8".parse().unwrap() };
@@ -64,7 +66,7 @@ async fn a_viewer_looks_and_changes_nothing() {
         viewer.send::<Value>(Method::POST, "/v1/invites", &request).await,
         viewer.send::<Value>(Method::POST, "/v1/hosts/box7/revoke", &()).await,
         viewer.put_desired::<Value>("box7", Some("\"0\""), crate::world::document(1)).await,
-        viewer.send::<Value>(Method::POST, "/v1/knocks/x/refuse", &()).await,
+        viewer.send::<Value>(Method::POST, "/v1/enrollment-requests/x/refuse", &()).await,
         viewer.send::<Value>(Method::POST, "/v1/hosts/box7/jobs", &()).await,
         viewer.send::<Value>(Method::POST, "/v1/hosts/box7/jobs/x/withdraw", &()).await,
     ];
@@ -96,7 +98,7 @@ fn asked(name: &str, role: Role) -> OperatorRequest {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_admin_makes_and_lets_go_operators_and_nobody_else_does() {
+async fn only_admins_add_and_remove_operators() {
     let world = World::start().await;
     let path = "/v1/operators";
     let made: OperatorMade =

@@ -1,4 +1,4 @@
-//! The program itself: what it prints, how it stops, and what a kill leaves behind.
+//! The program `hubd`: output, shutdown, recovery after a kill.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};

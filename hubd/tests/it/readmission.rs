@@ -1,10 +1,11 @@
 //! Readmission of revoked hosts by approved enrollment requests.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::enrol::{EnrolRequest, KnockAnswer, KnockRequest};
+use holdfast_protocol::enrol::{EnrollmentAnswer, EnrollmentRequest, InviteRedemption};
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::operator::{
-    DesiredVersion, EpochEnd, HostDetail, HostState, HostView, KnockApproval, KnockState, KnockView, Page,
+    DesiredVersion, EnrollmentApproval, EnrollmentRequestState, EnrollmentRequestView, EpochEnd, HostDetail,
+    HostState, HostView, Page,
 };
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::secret::Secret;
@@ -15,30 +16,31 @@ use serde_json::Value;
 use crate::jobs::{BLOB, leave, trust};
 use crate::world::{Answered, Host, World, csr, document};
 
-async fn knock(world: &World, key: &KeyPair) -> Answered<KnockAnswer> {
-    let request = KnockRequest { csr_pem: csr(key), says: "box7".parse().unwrap() };
-    world.anybody().send(Method::POST, "/v1/knock", &request).await
+async fn submit(world: &World, key: &KeyPair) -> Answered<EnrollmentAnswer> {
+    let request = EnrollmentRequest { csr_pem: csr(key), claimed_name: "box7".parse().unwrap() };
+    world.anybody().send(Method::POST, "/v1/enrollment-requests", &request).await
 }
 
 async fn pending(world: &World, key: &KeyPair) -> (String, Pin) {
-    match knock(world, key).await.data(StatusCode::ACCEPTED) {
-        KnockAnswer::Pending { knock, fingerprint, .. } => (knock.to_string(), fingerprint),
-        KnockAnswer::Approved(_) => panic!("nobody approved"),
+    match submit(world, key).await.data(StatusCode::ACCEPTED) {
+        EnrollmentAnswer::Pending { request, fingerprint, .. } => (request.to_string(), fingerprint),
+        EnrollmentAnswer::Approved(_) => panic!("nobody approved"),
     }
 }
 
 async fn approve(
     world: &World,
-    (knock, fingerprint): &(String, Pin),
+    (request, fingerprint): &(String, Pin),
     name: &str,
     returns: Option<HostId>,
-) -> Answered<KnockView> {
-    let approval = KnockApproval { host_name: name.parse().unwrap(), fingerprint: *fingerprint, returns };
-    world.admin().send(Method::POST, &format!("/v1/knocks/{knock}/approve"), &approval).await
+) -> Answered<EnrollmentRequestView> {
+    let approval =
+        EnrollmentApproval { host_name: name.parse().unwrap(), fingerprint: *fingerprint, returns };
+    world.admin().send(Method::POST, &format!("/v1/enrollment-requests/{request}/approve"), &approval).await
 }
 
 async fn let_in(world: &World, key: KeyPair) -> Host {
-    let KnockAnswer::Approved(enrolled) = knock(world, &key).await.data(StatusCode::OK) else {
+    let EnrollmentAnswer::Approved(enrolled) = submit(world, &key).await.data(StatusCode::OK) else {
         panic!("not let in");
     };
     world.host(*enrolled, key)
@@ -83,12 +85,16 @@ async fn a_revoked_host_comes_back_as_who_it_was_and_its_old_certificate_does_no
 
     let key = KeyPair::generate().unwrap();
     let asked = pending(&world, &key).await;
-    let page: Page<KnockView> = world.admin().get("/v1/knocks").await.data(StatusCode::OK);
+    let page: Page<EnrollmentRequestView> =
+        world.admin().get("/v1/enrollment-requests").await.data(StatusCode::OK);
     let shown: Vec<HostId> = page.items[0].revoked.iter().map(|host| host.id).collect();
     assert_eq!(shown, [id], "the operator sees whose name it is");
     for _ in 0..2 {
         let view = approve(&world, &asked, "box7", Some(id)).await.data(StatusCode::OK);
-        assert_eq!((view.state, view.host, view.revoked.len()), (KnockState::Approved, Some(id), 0));
+        assert_eq!(
+            (view.state, view.host, view.revoked.len()),
+            (EnrollmentRequestState::Approved, Some(id), 0)
+        );
     }
     let new = let_in(&world, key).await;
     assert_eq!((new.enrolled.host_id, new.enrolled.certificate_generation), (id, 2));
@@ -125,7 +131,7 @@ async fn a_revoked_host_comes_back_as_who_it_was_and_its_old_certificate_does_no
     assert_eq!(third.enrolled.certificate_generation, 3);
     let epochs: Vec<_> = detail(&world, id).await.epochs.iter().map(|epoch| epoch.audit_seen).collect();
     assert_eq!(epochs, [1, 40]);
-    assert_eq!(knock(&world, &new.key).await.code(), ErrorCode::Refused, "its knock of before is over");
+    assert_eq!(submit(&world, &new.key).await.code(), ErrorCode::Refused, "its earlier request is over");
     assert_eq!(new.check_in(&new.full(4, 1), "0s").await.code(), ErrorCode::Revoked);
 }
 
@@ -137,7 +143,8 @@ async fn a_stranger_with_the_name_of_a_revoked_host_gets_nothing_of_it_without_a
     // While the host is not revoked, nobody comes back as it.
     let key = KeyPair::generate().unwrap();
     let asked = pending(&world, &key).await;
-    let page: Page<KnockView> = world.admin().get("/v1/knocks").await.data(StatusCode::OK);
+    let page: Page<EnrollmentRequestView> =
+        world.admin().get("/v1/enrollment-requests").await.data(StatusCode::OK);
     assert!(page.items[0].revoked.is_empty());
     let refused = approve(&world, &asked, "box7", Some(id)).await;
     assert_eq!(refused.code(), ErrorCode::PreconditionFailed);
@@ -145,9 +152,9 @@ async fn a_stranger_with_the_name_of_a_revoked_host_gets_nothing_of_it_without_a
 
     // To ask is not to be let in, and the revoked host's own key is no way in either.
     assert_eq!(pending(&world, &key).await.0, asked.0);
-    assert_eq!(knock(&world, &old.key).await.code(), ErrorCode::Csr);
+    assert_eq!(submit(&world, &old.key).await.code(), ErrorCode::Csr);
     let invite = Secret::new("0".repeat(43));
-    let guess = EnrolRequest { secret: invite, csr_pem: csr(&key) };
+    let guess = InviteRedemption { secret: invite, csr_pem: csr(&key) };
     assert!(world.anybody().send::<Value>(Method::POST, "/v1/enroll", &guess).await.status.is_client_error());
     assert_eq!(detail(&world, id).await.host.state, HostState::Revoked);
 

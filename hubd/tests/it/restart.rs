@@ -1,4 +1,4 @@
-//! What was answered outlives the hub; two hubs do not share a folder.
+//! Durability over restarts, and one hub per folder.
 
 use holdfast_protocol::operator::{DesiredVersion, HostDetail};
 use hubd::clock::SystemClock;

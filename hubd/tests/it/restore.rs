@@ -1,4 +1,4 @@
-//! A new box in the place of a lost one: once, by an order, with all that is known handed over; and the old one told.
+//! Replacement of a lost host by a signed order.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::{Enrolled, Invite, RenewRequest};
@@ -78,7 +78,7 @@ async fn opened(world: &World, host: &Host, key: &KeyPair) -> Invite {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_new_box_gets_all_and_the_old_one_is_told_to_stand_still() {
+async fn the_new_host_gets_everything_and_the_old_one_is_stopped() {
     let customer = Customer::default();
     let world = World::with_notice(customer.for_all().await).await;
     let old = world.enrol("box7").await;
@@ -96,8 +96,8 @@ async fn the_new_box_gets_all_and_the_old_one_is_told_to_stand_still() {
     assert_eq!(restored.handover.desired, Some(document(1)));
     assert!(restored.handover.sections.guests.is_some());
     assert_eq!(restored.handover.escrows[0].file, version(1).file);
-    until("the customer was told", || async { customer.told().len() == 1 }).await;
-    assert_eq!(customer.told()[0].reader, Reader::Restore);
+    until("the customer was told", || async { customer.notices().len() == 1 }).await;
+    assert_eq!(customer.notices()[0].reader, Reader::Restore);
 
     assert_eq!(old.check_in(&old.full(2, 0), "0s").await.code(), ErrorCode::Replaced);
     assert_eq!(old.put_escrow(&version(2)).await.code(), ErrorCode::Replaced);
@@ -144,7 +144,7 @@ async fn of_each_key_the_file_in_force_is_handed_over() {
         .collect();
     assert_eq!(handed, [(3, 3, &version(1).fingerprint), (2, 2, &other_key)]);
     assert_eq!(restored.handover.escrows[1].file, version(2).file);
-    until("the customer was told of each", || async { customer.told().len() == 2 }).await;
+    until("the customer was told of each", || async { customer.notices().len() == 2 }).await;
 }
 
 /// What the old box is shown.
@@ -154,7 +154,7 @@ async fn order_of(old: &Host) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_box_in_a_held_check_in_is_told_at_once() {
+async fn a_replaced_host_in_a_long_poll_is_answered_at_once() {
     let world = World::start().await;
     let old = world.enrol("box7").await;
     old.check_in(&old.full(1, 0), "0s").await.data(StatusCode::OK);

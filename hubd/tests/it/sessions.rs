@@ -1,4 +1,4 @@
-//! What outlives nothing: no session is resumed, and a connection that is open already ends with its host's standing.
+//! Sessions: no resumption, and connections of revoked hosts.
 
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
-//! One story told to the store alone: what any engine behind it must do.
+//! A story that every engine of the store must pass.
 
 use holdfast_protocol::checkin::{Coverage, Need};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
 use holdfast_protocol::secret::Secret;
 use hubd::authority::{AgentKey, Authority, Fresh, IssueError};
-use hubd::domain::desired::Telling;
+use hubd::domain::desired::Delivery;
 use hubd::domain::host::HostRef;
 use hubd::domain::identity::{IdentityError, Presented};
-use hubd::domain::intake::Arriving;
+use hubd::domain::merge::IncomingReport;
 use hubd::domain::summary::Summary;
 use hubd::store::{By, Checkin, NewInvite, RedeemError, Redemption, SectionTexts, Store, WriteError};
 use jiff::Timestamp;
@@ -29,7 +29,7 @@ fn by(second: i64) -> By {
 fn checkin(host: HostId, generation: u32, sequence: u64) -> Checkin {
     Checkin {
         presented: Presented { host, generation },
-        arriving: Arriving { coverage: Coverage::Full, run: Some(at(0)), sequence },
+        arriving: IncomingReport { coverage: Coverage::Full, run: Some(at(0)), sequence },
         held: Generation::NONE,
         sections: SectionTexts::default(),
         summary: Summary::default(),
@@ -70,7 +70,7 @@ async fn a_host_is_invited_enrolled_heard_and_let_go() {
     assert_eq!((given.host, given.generation), (host, 1));
 
     let kept = store.check_in(checkin(host, 1, 1)).await.unwrap().unwrap();
-    assert_eq!((kept.acknowledged, kept.need, kept.telling), (1, Need::Changed, Telling::Nothing));
+    assert_eq!((kept.acknowledged, kept.need, kept.delivery), (1, Need::Changed, Delivery::Nothing));
     let unknown = store.check_in(checkin(HostId::new(Uuid::from_u128(9)), 1, 1)).await.unwrap();
     assert_eq!(unknown, Err(IdentityError::Unknown));
     assert_eq!(store.check_in(checkin(host, 2, 2)).await.unwrap(), Err(IdentityError::Unknown));

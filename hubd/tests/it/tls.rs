@@ -1,4 +1,4 @@
-//! TLS 1.3 alone, no tickets, and no certificate but our own CA's.
+//! TLS versions, session resumption, client certificates.
 
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
 use reqwest::Method;
@@ -59,7 +59,7 @@ async fn shake(world: &World, version: &'static rustls::SupportedProtocolVersion
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_1_3_is_spoken_without_tickets_and_1_2_is_not() {
+async fn only_tls_1_3_without_session_resumption() {
     let world = World::start().await;
     assert_eq!(shake(&world, &rustls::version::TLS13).await.unwrap(), 0);
     shake(&world, &rustls::version::TLS12).await.expect_err("TLS 1.2 was spoken");

@@ -1,4 +1,4 @@
-//! Events reach a receiver, in order, signed, also when it is down at first.
+//! Delivery of events to a webhook.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use holdfast_protocol::operator::EventView;
 use holdfast_protocol::secret::Secret;
-use hubd::task::post::{SIGNATURE_HEADER, WebhookSettings};
+use hubd::task::http_post::{SIGNATURE_HEADER, WebhookSettings};
 use hubd::task::webhook::EVENT_HEADER;
 use ring::hmac;
 use tokio::net::TcpListener;

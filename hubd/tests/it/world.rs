@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::enrol::{EnrolRequest, Enrolled, Invite};
+use holdfast_protocol::enrol::{Enrolled, Invite, InviteRedemption};
 use holdfast_protocol::envelope::Envelope;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::{DesiredPut, HostView, InviteCreated, InviteRequest};
@@ -20,8 +20,8 @@ use holdfast_protocol::secret::Secret;
 use hubd::clock::{Clock, SystemClock};
 use hubd::run::{self, Start};
 use hubd::store::Store;
-use hubd::task::notice::NoticeSettings;
-use hubd::task::post::WebhookSettings;
+use hubd::task::escrow_notice::NoticeSettings;
+use hubd::task::http_post::WebhookSettings;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{CertificateParams, KeyPair};
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -74,7 +74,7 @@ impl World {
     pub async fn with_notice(notice: NoticeSettings) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let folder = temp.path().join("hub");
-        let mut world = Self::telling(folder, None, notice).await;
+        let mut world = Self::delivery(folder, None, notice).await;
         world._temp = Some(temp);
         world
     }
@@ -90,10 +90,10 @@ impl World {
     }
 
     pub async fn in_folder(folder: PathBuf, webhook: Option<WebhookSettings>) -> Self {
-        Self::telling(folder, webhook, NoticeSettings::default()).await
+        Self::delivery(folder, webhook, NoticeSettings::default()).await
     }
 
-    pub async fn telling(
+    pub async fn delivery(
         folder: PathBuf,
         webhook: Option<WebhookSettings>,
         escrow_notice: NoticeSettings,
@@ -190,7 +190,7 @@ impl World {
 
     pub async fn redeem(&self, invite: &Invite, key: &KeyPair) -> Answered<Enrolled> {
         let secret = Secret::new(invite.secret.expose().to_owned());
-        let request = EnrolRequest { secret, csr_pem: csr(key) };
+        let request = InviteRedemption { secret, csr_pem: csr(key) };
         self.anybody().send(Method::POST, "/v1/enroll", &request).await
     }
 

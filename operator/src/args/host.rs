@@ -1,7 +1,7 @@
 //! Command line arguments of `holdfast host`.
 
 use clap::{Args as ClapArgs, Subcommand};
-use holdfast_protocol::id::{HostId, HostName, KnockId};
+use holdfast_protocol::id::{EnrollmentRequestId, HostId, HostName};
 use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::job::stamp::Reason as JobReason;
@@ -57,7 +57,7 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
     /// Approve an enrollment request.
     Approve {
         /// The request's id.
-        request: KnockId,
+        request: EnrollmentRequestId,
         /// What the host will be called.
         name: HostName,
         /// The key's pin, read on the host itself.
@@ -71,7 +71,7 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
     /// Refuse an enrollment request for good.
     Refuse {
         /// The request's id.
-        request: KnockId,
+        request: EnrollmentRequestId,
         #[command(flatten)]
         assume_yes: AssumeYes,
     },

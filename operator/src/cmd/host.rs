@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use holdfast_protocol::operator::{
-    HostDetail, HostView, InviteCreated, InviteRequest, KnockApproval, KnockView,
+    EnrollmentApproval, EnrollmentRequestView, HostDetail, HostView, InviteCreated, InviteRequest,
 };
 use serde_json::json;
 
@@ -32,21 +32,22 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
             screen.show(&detail, |detail, style| render::host::host(detail, clock::now(), style))
         }
         HostCommand::Requests | HostCommand::List { requests: true } => {
-            let requests: Vec<KnockView> = hub.list(&["v1", "knocks"], &[], WHOLE).await?;
+            let requests: Vec<EnrollmentRequestView> =
+                hub.list(&["v1", "enrollment-requests"], &[], WHOLE).await?;
             screen.show(&requests, |requests, style| {
                 render::host::enrollment_requests(requests, clock::now(), style)
             })
         }
         HostCommand::Approve { request, name, fingerprint, returns } => {
-            let approval = KnockApproval { host_name: name, fingerprint, returns };
-            let request: KnockView =
-                hub.post(&["v1", "knocks", &request.to_string(), "approve"], &approval).await?;
+            let approval = EnrollmentApproval { host_name: name, fingerprint, returns };
+            let request: EnrollmentRequestView =
+                hub.post(&["v1", "enrollment-requests", &request.to_string(), "approve"], &approval).await?;
             show_request(request, screen)
         }
         HostCommand::Refuse { request, assume_yes } => {
             prompt::confirm(&format!("Refuse enrollment request {request} for good?"), assume_yes)?;
-            let path = ["v1", "knocks", &request.to_string(), "refuse"];
-            let request: KnockView = hub.post(&path, &json!({})).await?;
+            let path = ["v1", "enrollment-requests", &request.to_string(), "refuse"];
+            let request: EnrollmentRequestView = hub.post(&path, &json!({})).await?;
             show_request(request, screen)
         }
         HostCommand::Revoke { host, assume_yes } => {
@@ -67,7 +68,7 @@ pub async fn run(command: HostCommand, hub: &Hub, folder: &Path, screen: &Screen
     }
 }
 
-fn show_request(request: KnockView, screen: &Screen) -> Result<(), CliError> {
+fn show_request(request: EnrollmentRequestView, screen: &Screen) -> Result<(), CliError> {
     screen.show(&request, |request, style| {
         render::host::enrollment_requests(std::slice::from_ref(request), clock::now(), style)
     })

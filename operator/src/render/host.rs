@@ -5,7 +5,8 @@ use holdfast_protocol::job::HostFingerprint;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::operation_tries::{Tries, tries};
 use holdfast_protocol::operator::{
-    EpochEnd, HostDetail, HostState, HostView, InviteCreated, KnockState, KnockView, PastEpoch,
+    EnrollmentRequestState, EnrollmentRequestView, EpochEnd, HostDetail, HostState, HostView, InviteCreated,
+    PastEpoch,
 };
 use holdfast_protocol::report::{HostSection, Sections, StorageReport, StorageState};
 use holdfast_protocol::restore::{RestoreOrder, RestoreState};
@@ -243,28 +244,32 @@ fn work(sections: &Sections, now: Timestamp) -> String {
 }
 
 /// Hosts that ask to be let in.
-pub fn enrollment_requests(enrollment_requests: &[KnockView], now: Timestamp, style: Style) -> String {
+pub fn enrollment_requests(
+    enrollment_requests: &[EnrollmentRequestView],
+    now: Timestamp,
+    style: Style,
+) -> String {
     if enrollment_requests.is_empty() {
         return "No enrollment requests.\n".to_owned();
     }
     let rows = enrollment_requests.iter().map(|request| {
         let (word, tone) = match request.state {
-            KnockState::Pending => ("pending", Tone::Look),
-            KnockState::Approved => ("approved", Tone::Good),
-            KnockState::Refused => ("refused", Tone::Plain),
+            EnrollmentRequestState::Pending => ("pending", Tone::Look),
+            EnrollmentRequestState::Approved => ("approved", Tone::Good),
+            EnrollmentRequestState::Refused => ("refused", Tone::Plain),
         };
         vec![
             plain(request.id),
-            plain(&request.says),
+            plain(&request.claimed_name),
             (word.to_owned(), tone),
             plain(ago(request.first_at, now)),
             plain(request.fingerprint),
         ]
     });
     let mut text = table(&["REQUEST", "NAME", "STATE", "SINCE", "FINGERPRINT"], rows, style);
-    if enrollment_requests.iter().any(|request| request.state == KnockState::Pending) {
+    if enrollment_requests.iter().any(|request| request.state == EnrollmentRequestState::Pending) {
         text.push_str(
-            "\nRead the fingerprint on the host itself (`agentd enroll --knock` shows it), then \
+            "\nRead the fingerprint on the host itself (`agentd enroll --request` shows it), then \
              `holdfast host approve REQUEST NAME --fingerprint PIN`.\n",
         );
     }
@@ -275,7 +280,7 @@ pub fn enrollment_requests(enrollment_requests: &[KnockView], now: Timestamp, st
 }
 
 /// The host that it became, or the revoked hosts that it may be.
-fn readmission(request: &KnockView, now: Timestamp) -> String {
+fn readmission(request: &EnrollmentRequestView, now: Timestamp) -> String {
     let mut text = String::new();
     if let Some(host) = request.host {
         text.push_str(&format!("\n{} was approved as host {host}.\n", request.id));
@@ -288,7 +293,7 @@ fn readmission(request: &KnockView, now: Timestamp) -> String {
             "\n{} gives the name of revoked host {}, {seen}. A name proves nothing: compare the fingerprint on the machine \
              itself. To readmit that host with its history: `holdfast host approve {} {} --fingerprint PIN --returns \
              {}`.\n",
-            request.id, revoked.id, request.id, request.says, revoked.id
+            request.id, revoked.id, request.id, request.claimed_name, revoked.id
         ));
     }
     text

@@ -4,7 +4,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredDocument;
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView, StepStatus, StepView};
-use holdfast_protocol::operator::{DesiredVersion, EventView, HostView, KnockView};
+use holdfast_protocol::operator::{DesiredVersion, EnrollmentRequestView, EventView, HostView};
 use holdfast_protocol::report::{GuestReport, Sections, WaitingForSignature};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -310,12 +310,12 @@ pub fn events() -> Vec<EventView> {
     ]))
 }
 
-pub fn enrollment_requests() -> Vec<KnockView> {
+pub fn enrollment_requests() -> Vec<EnrollmentRequestView> {
     let pin = format!("spki/sha256:{}", "ab".repeat(32));
     read(json!([
-        { "id": id(301), "says": "attic", "fingerprint": pin, "first_at": "2026-11-21T02:50:00Z", "state": "pending" },
-        { "id": id(302), "says": "box9", "fingerprint": pin, "first_at": "2026-11-01T00:00:00Z", "state": "approved", "host": id(103) },
-        { "id": id(303), "says": "box3", "fingerprint": pin, "first_at": "2026-11-21T02:55:00Z", "state": "pending",
+        { "id": id(301), "claimed_name": "attic", "fingerprint": pin, "first_at": "2026-11-21T02:50:00Z", "state": "pending" },
+        { "id": id(302), "claimed_name": "box9", "fingerprint": pin, "first_at": "2026-11-01T00:00:00Z", "state": "approved", "host": id(103) },
+        { "id": id(303), "claimed_name": "box3", "fingerprint": pin, "first_at": "2026-11-21T02:55:00Z", "state": "pending",
           "revoked": [{ "id": id(105), "seen_at": "2026-11-20T02:50:00Z" }] }
     ]))
 }

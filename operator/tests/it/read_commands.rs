@@ -77,16 +77,16 @@ async fn a_name_cannot_reach_another_path() {
 async fn an_approval_carries_what_the_operator_compared() {
     let hub = FakeHub::logged_in().await;
     let pin = format!("spki/sha256:{}", "ab".repeat(32));
-    let knock = "018f3c1e-6b1f-7c1d-9d0a-000000000301";
-    let path = format!("POST /v1/knocks/{knock}/approve");
-    let view = json!({ "id": knock, "says": "attic", "fingerprint": pin, "first_at": "2026-11-21T02:50:00Z", "state": "approved" });
+    let request = "018f3c1e-6b1f-7c1d-9d0a-000000000301";
+    let path = format!("POST /v1/enrollment-requests/{request}/approve");
+    let view = json!({ "id": request, "claimed_name": "attic", "fingerprint": pin, "first_at": "2026-11-21T02:50:00Z", "state": "approved" });
     hub.on(&path, Reply::Data(view));
-    let output = hub.holdfast(&["host", "approve", knock, "box9", "--fingerprint", &pin]);
+    let output = hub.holdfast(&["host", "approve", request, "box9", "--fingerprint", &pin]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let requests = hub.requests(&path);
     assert_eq!(requests[0].body, json!({ "host_name": "box9", "fingerprint": pin }));
     assert!(requests[0].headers.contains_key("idempotency-key"));
-    let without = hub.holdfast(&["host", "approve", knock, "box9"]);
+    let without = hub.holdfast(&["host", "approve", request, "box9"]);
     assert_eq!(without.status.code(), Some(2), "nobody is let in without a fingerprint");
 }
 

@@ -11,12 +11,12 @@ use agentd::port::identity::{IdentityFolder, Purpose};
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode, header};
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest};
-use holdfast_protocol::enrol::{EnrolRequest, Enrolled, Invite};
+use holdfast_protocol::enrol::{Enrolled, Invite, InviteRedemption};
 use holdfast_protocol::envelope::Envelope;
 use holdfast_protocol::operator::{DesiredPut, HostDetail, InviteCreated, InviteRequest};
-use hubd::api::{Hub as Parts, Pace, Turns, Waiters, router};
+use hubd::api::{ConcurrencyLimits, Hub as Parts, LongPolls, RateLimits, router};
+use hubd::domain::escrow_notice::Recipients;
 use hubd::domain::identity::Presented;
-use hubd::domain::notice::Reached;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -109,12 +109,12 @@ impl Hub {
             store: opened.store,
             authority: opened.authority,
             clock,
-            reached: Reached::default(),
+            reached: Recipients::default(),
             public_url: "https://hub.example:8443".to_owned(),
-            waiters: Waiters::default(),
+            long_polls: LongPolls::default(),
             stop: stopped,
-            turns: Turns::default(),
-            pace: Pace::default(),
+            concurrency: ConcurrencyLimits::default(),
+            rates: RateLimits::default(),
         };
         let mut hub = Self {
             routes: router(Arc::new(parts)),
@@ -134,7 +134,7 @@ impl Hub {
         let invite = Invite::open(&made.code).unwrap();
         let box_folder = folder();
         let key = IdentityFolder::open(box_folder.path()).unwrap().pending(Purpose::Enrol).unwrap();
-        let request = EnrolRequest { secret: invite.secret, csr_pem: key.csr_pem().unwrap() };
+        let request = InviteRedemption { secret: invite.secret, csr_pem: key.csr_pem().unwrap() };
         let ask = Request::post("/v1/enroll").body(Body::from(json!(request).to_string())).unwrap();
         self.answered(ask).await
     }

@@ -12,6 +12,7 @@ const DONE: &[&str] = &[
     "golden/",
     "guestd/",
     "helper/",
+    "hubd/",
     "manual/",
     "operator/",
     "recovery/",

@@ -1,4 +1,4 @@
-//! Invites and knocks against a small hub on loopback: what is asked again, with which key, and what ends it.
+//! Enrollment against a small hub on loopback.
 
 use std::sync::{Arc, Mutex};
 
@@ -33,15 +33,21 @@ async fn answer(State(hub): State<Arc<FakeHub>>, Json(ask): Json<Value>) -> (Sta
     let csr = CertificateSigningRequestParams::from_pem(ask["csr_pem"].as_str().unwrap()).unwrap();
     hub.keys.lock().unwrap().push(csr.public_key.subject_public_key_info());
     let problem = |code: ErrorCode| (None, Some(json!({"code": code, "message": "as the script says"})));
-    let is_knock = ask.get("says").is_some();
+    let is_request = ask.get("claimed_name").is_some();
     let says = hub.script.lock().unwrap().remove(0);
     let (status, (data, error)) = match says {
         Says::Busy => (503, problem(ErrorCode::Busy)),
         Says::Refused => (403, problem(ErrorCode::Refused)),
         Says::Pending => {
             let pin = Pin::of(PinKind::Spki, b"key");
-            let knock = uuid::Uuid::nil();
-            (200, (Some(json!({"pending": {"knock": knock, "fingerprint": pin, "retry_after_s": 0}})), None))
+            let request = uuid::Uuid::nil();
+            (
+                200,
+                (
+                    Some(json!({"pending": {"request": request, "fingerprint": pin, "retry_after_s": 0}})),
+                    None,
+                ),
+            )
         }
         Says::Welcome => {
             let enrolled = Enrolled {
@@ -49,7 +55,7 @@ async fn answer(State(hub): State<Arc<FakeHub>>, Json(ask): Json<Value>) -> (Sta
                 ..identity("https://hub", &hub.ca, &hub.ca).enrolled
             };
             let data = serde_json::to_value(enrolled).unwrap();
-            (200, (Some(if is_knock { json!({"approved": data}) } else { data }), None))
+            (200, (Some(if is_request { json!({"approved": data}) } else { data }), None))
         }
     };
     let id = uuid::Uuid::now_v7();
@@ -74,7 +80,7 @@ impl World {
         });
         let router = Router::new()
             .route("/v1/enroll", post(answer))
-            .route("/v1/knock", post(answer))
+            .route("/v1/enrollment-requests", post(answer))
             .with_state(Arc::clone(&hub));
         let base = serve(tls(&ca, &ca, None), router).await;
         Self { hub, base, dir: tempfile::tempdir().unwrap() }
@@ -115,18 +121,19 @@ async fn an_invite_is_shown_again_with_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_knock_asks_until_it_is_let_in() {
+async fn a_request_is_repeated_until_it_is_approved() {
     let world = World::new(&[Says::Pending, Says::Pending, Says::Welcome]).await;
-    let says = "pve1".parse().unwrap();
-    let identity = knock(&world.folder(), &world.base, world.pin(), says).await.unwrap();
+    let claimed_name = "pve1".parse().unwrap();
+    let identity = request_enrollment(&world.folder(), &world.base, world.pin(), claimed_name).await.unwrap();
     assert_eq!(identity.enrolled.host_name.as_str(), "box7");
     assert_eq!(world.keys().len(), 3);
 }
 
 #[tokio::test]
-async fn a_knock_that_is_refused_for_good_ends() {
+async fn a_request_that_is_refused_for_good_ends() {
     let world = World::new(&[Says::Pending, Says::Refused]).await;
-    let says = "pve1".parse().unwrap();
-    let error = knock(&world.folder(), &world.base, world.pin(), says).await.unwrap_err();
+    let claimed_name = "pve1".parse().unwrap();
+    let error =
+        request_enrollment(&world.folder(), &world.base, world.pin(), claimed_name).await.unwrap_err();
     assert!(matches!(error, EnrollError::Hub(HubError::Refused { .. })), "{error:?}");
 }

@@ -73,8 +73,8 @@ pub(crate) async fn serve(config: ServerConfig, router: Router) -> String {
     format!("https://{address}")
 }
 
-fn ask() -> EnrolRequest {
-    EnrolRequest { secret: Secret::new("0123456789abcdef".to_owned()), csr_pem: "csr".to_owned() }
+fn ask() -> InviteRedemption {
+    InviteRedemption { secret: Secret::new("0123456789abcdef".to_owned()), csr_pem: "csr".to_owned() }
 }
 
 fn pin(ca: &Ca) -> Pin {

@@ -1,4 +1,4 @@
-//! Chains and certificates of the kinds that x509-limbo collects: roots that signed each other, things said twice, hashes
+//! Odd certificate chains of the kinds that x509-limbo collects.
 //! that are none any more, thickets of CAs. The stock `openssl` makes what the library here would not.
 
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
-use super::{BAD, BETWEEN, Expect, Hand, Row, Shown, UNKNOWN_CA};
+use super::{BAD, BETWEEN, ClientCertificate, Expect, Hand, Row, UNKNOWN_CA};
 
 const NAMES: &[u64] = &[2, 5, 29, 17];
 const KEY_USAGE: &[u64] = &[2, 5, 29, 15];
@@ -46,7 +46,7 @@ pub(super) fn rows(hand: &Hand) -> Vec<Row> {
 }
 
 /// What is odd, and right in all that counts.
-pub(super) fn odd_and_right(hand: &Hand) -> Vec<(&'static str, Shown)> {
+pub(super) fn odd_and_right(hand: &Hand) -> Vec<(&'static str, ClientCertificate)> {
     let long = SerialNumber::from_slice(&[0x7f; 20]);
     vec![
         // The counterpart of the two above: by the same hand with a hash that is taken.
@@ -68,7 +68,7 @@ fn cross_signed(hand: &Hand) -> Vec<Row> {
     let by = |issuer: &Issuer<'_, KeyPair>, more: &[&CertificateDer<'static>]| {
         let (leaf, key) = leaf(hand, issuer);
         let chain = std::iter::once(leaf).chain(more.iter().map(|one| (*one).clone())).collect();
-        Shown { chain, key }
+        ClientCertificate { chain, key }
     };
     vec![
         ("by an old root, alone", by(&old, &[]), UNKNOWN_CA),
@@ -90,12 +90,12 @@ fn thickets(hand: &Hand) -> Vec<Row> {
     let right = || leaf(hand, &hand.issuer);
     let with = |more: &[CertificateDer<'static>]| {
         let (leaf, key) = right();
-        Shown { chain: [&[leaf], more].concat(), key }
+        ClientCertificate { chain: [&[leaf], more].concat(), key }
     };
     let mut turned = with(std::slice::from_ref(&hand.ca));
     turned.chain.reverse();
     let (same, key) = right();
-    let twice = Shown { chain: vec![same.clone(), same], key };
+    let twice = ClientCertificate { chain: vec![same.clone(), same], key };
     // Ten CAs under each other, the first of them under ours: longer than any verifier goes.
     let mut between: Vec<CertificateDer<'static>> = Vec::new();
     let (params, key) = ca("CA 0");
@@ -108,7 +108,7 @@ fn thickets(hand: &Hand) -> Vec<Row> {
     }
     between.reverse();
     let (below, key) = leaf(hand, &last);
-    let deep = Shown { chain: [&[below], &between[..]].concat(), key };
+    let deep = ClientCertificate { chain: [&[below], &between[..]].concat(), key };
     // Each of many CAs of one name is signed by each other's key, and none by ours: a search without bound would go
     // through all orders of them.
     let keys: Vec<KeyPair> = (0..10).map(|_| KeyPair::generate().unwrap()).collect();
@@ -120,7 +120,7 @@ fn thickets(hand: &Hand) -> Vec<Row> {
         maze.extend(keys.iter().map(|key| says.signed_by(key, &issuer).unwrap().into()));
     }
     let (lost, key) = leaf(hand, &Issuer::new(says, KeyPair::from_pem(&keys[0].serialize_pem()).unwrap()));
-    let maze = Shown { chain: [&[lost], &maze[..]].concat(), key };
+    let maze = ClientCertificate { chain: [&[lost], &maze[..]].concat(), key };
     vec![
         ("with its CA behind it", with(std::slice::from_ref(&hand.ca)), BETWEEN),
         ("its CA first", turned, BAD),
@@ -207,7 +207,7 @@ const SAYS: &str = "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digita
     extendedKeyUsage=clientAuth\nsubjectAltName=URI:HOST\n";
 
 /// Signed with the hub's own key by the stock tool. It is in Debian's openssl.
-fn by_openssl(hand: &Hand, hash: &str, says: &str) -> Shown {
+fn by_openssl(hand: &Hand, hash: &str, says: &str) -> ClientCertificate {
     let folder = tempfile::tempdir().unwrap();
     let key = KeyPair::generate().unwrap();
     let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
@@ -233,5 +233,5 @@ fn by_openssl(hand: &Hand, hash: &str, says: &str) -> Shown {
     let made = openssl.stdin(Stdio::null()).output().expect("openssl: install Debian's package of that name");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let pem = std::fs::read_to_string(folder.path().join("leaf.pem")).unwrap();
-    Shown { chain: vec![CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()], key }
+    ClientCertificate { chain: vec![CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()], key }
 }

@@ -1,4 +1,4 @@
-//! Hosts that send anything, ask for others' things, or ask without end; and a hub that was set back.
+//! Hostile hosts at the escrow, and a hub that was set back.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::escrow::{EscrowBytes, EscrowPut, form};
@@ -125,7 +125,7 @@ async fn a_flood_is_held_up_and_pushes_nothing_out() {
 
 /// The same hub from an older copy of its folder: what it lost is put again, and nothing else changes.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hub_that_was_set_back_is_told_again() {
+async fn a_hub_that_was_set_back_receives_the_keys_again() {
     let world = World::start().await;
     let host = world.enrol("box7").await;
     let first = host.put_escrow(&version(1)).await.data(StatusCode::OK).version;

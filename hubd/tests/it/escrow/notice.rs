@@ -1,10 +1,10 @@
-//! The customer hears of every read, or there is none.
+//! Notices of escrow reads to customers.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::escrow::notice::Reader;
 use holdfast_protocol::escrow::{EscrowFiles, EscrowList, EscrowPut, EscrowRead, Notice};
 use hubd::domain::escrow::Act;
-use hubd::task::notice::NoticeSettings;
+use hubd::task::escrow_notice::NoticeSettings;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
@@ -12,16 +12,16 @@ use super::{Customer, version};
 use crate::world::{Answered, World, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_read_is_told_also_to_a_customer_who_was_away() {
+async fn every_read_reaches_a_customer_who_was_away() {
     let customer = Customer::default();
     customer.answers.lock().unwrap().push_back(StatusCode::BAD_GATEWAY);
     let world = World::with_notice(customer.for_all().await).await;
     let host = world.enrol("box7").await;
     host.put_escrow(&version(1)).await.data(StatusCode::OK);
-    assert!(customer.told().is_empty());
+    assert!(customer.notices().is_empty());
     host.read_escrow().await.data(StatusCode::OK);
-    until("the notice came", || async { !customer.told().is_empty() }).await;
-    let told = customer.told().remove(0);
+    until("the notice came", || async { !customer.notices().is_empty() }).await;
+    let told = customer.notices().remove(0);
     assert_eq!(
         (told.customer.as_str(), told.host, told.reader),
         ("acme", host.enrolled.host_id, Reader::Agent)
@@ -32,7 +32,7 @@ async fn every_read_is_told_also_to_a_customer_who_was_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_reads_files_and_the_customer_is_told_who_it_was() {
+async fn an_operator_reads_files_and_the_customer_learns_who_it_was() {
     let customer = Customer::default();
     let world = World::with_notice(customer.for_all().await).await;
     let host = world.enrol("box7").await;
@@ -52,8 +52,8 @@ async fn an_operator_reads_files_and_the_customer_is_told_who_it_was() {
     let older = read(Some(1)).await.data(StatusCode::OK).files;
     assert_eq!((older.len(), &older[0].file), (1, &version(1).file));
     assert_eq!(read(Some(3)).await.code(), ErrorCode::NotFound);
-    until("both notices came", || async { customer.told().len() == 2 }).await;
-    let told = customer.told().remove(0);
+    until("both notices came", || async { customer.notices().len() == 2 }).await;
+    let told = customer.notices().remove(0);
     assert_eq!((told.reader, told.number.number(), told.customer.as_str()), (Reader::Operator, 2, "acme"));
     assert!(told.message.contains("was read by operator "), "{}", told.message);
     let events = world.store.events(hubd::store::EventFilter::default(), 500).await.unwrap();
@@ -77,7 +77,7 @@ async fn an_operator_reads_files_and_the_customer_is_told_who_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_read_of_which_nobody_would_hear() {
+async fn nothing_is_read_without_an_address_to_notify() {
     let world = World::start().await;
     let host = world.enrol("box7").await;
     let kept = host.put_escrow(&version(1)).await.data(StatusCode::OK);
@@ -90,10 +90,10 @@ async fn nothing_is_read_of_which_nobody_would_hear() {
     assert!(!world.event_kinds().await.contains(&"escrow_read".to_owned()));
     let customer = Customer::default();
     let (folder, _temp) = world.stop().await;
-    let world = World::telling(folder, None, customer.for_all().await).await;
+    let world = World::delivery(folder, None, customer.for_all().await).await;
     let host = world.host(host.enrolled, host.key);
     host.read_escrow().await.data(StatusCode::OK);
-    until("the notice came", || async { customer.told().len() == 1 }).await;
+    until("the notice came", || async { customer.notices().len() == 1 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,21 +111,21 @@ async fn a_notice_outlives_the_hub_and_a_deaf_customer_holds_up_no_other() {
     second.put_escrow(&theirs).await.data(StatusCode::OK);
     first.read_escrow().await.data(StatusCode::OK);
     second.read_escrow().await.data(StatusCode::OK);
-    until("bravo was told", || async { bravo.told().len() == 1 }).await;
-    assert!(acme.told().is_empty());
+    until("bravo was told", || async { bravo.notices().len() == 1 }).await;
+    assert!(acme.notices().is_empty());
     let (folder, _temp) = world.stop().await;
     acme.answers.lock().unwrap().clear();
-    let world = World::telling(folder, None, settings().await).await;
-    until("acme was told", || async { acme.told().len() == 1 }).await;
+    let world = World::delivery(folder, None, settings().await).await;
+    until("acme was told", || async { acme.notices().len() == 1 }).await;
     until("it is written down", || async {
         world.event_kinds().await.iter().filter(|kind| *kind == "notice_sent").count() == 2
     })
     .await;
-    assert_eq!((acme.told()[0].host_name.as_str(), bravo.told().len()), ("box7", 1));
+    assert_eq!((acme.notices()[0].host_name.as_str(), bravo.notices().len()), ("box7", 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_customer_who_never_answers_is_told_to_the_operators() {
+async fn operators_see_a_customer_who_cannot_be_reached() {
     let acme = Customer::default();
     acme.answers.lock().unwrap().extend([StatusCode::SERVICE_UNAVAILABLE; 1000]);
     let world = World::with_notice(acme.for_all().await).await;
@@ -135,5 +135,5 @@ async fn a_customer_who_never_answers_is_told_to_the_operators() {
     world.clock.advance(8 * 24 * 3600);
     until("it was given up", || async { world.event_kinds().await.contains(&"notice_given_up".to_owned()) })
         .await;
-    assert!(acme.told().is_empty());
+    assert!(acme.notices().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Signed jobs as far as the hub is concerned: text of a bounded length, under an id, for a host.
+//! The queue of signed jobs for a host.
 //!
 //! In: what is kept under that id, how much waits already, and what was left now. Out: whether it is taken in. A text that
 //! the host refused or never spoke of may be replaced, since a second operator signs the same job; one that the host has
@@ -17,29 +17,29 @@ pub const QUEUED_MAX: u32 = 64;
 /// Jobs of one host that are kept, whatever became of them.
 pub const KEPT_MAX: u32 = 500;
 
-/// What is kept under an id.
+/// The job stored under an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptMail {
+pub struct StoredJob {
     /// How far it is.
     pub mail: MailState,
     /// What the host said of it.
     pub state: Option<JobState>,
     /// Whether it is the same text.
-    pub text: Same,
+    pub text: TextMatch,
 }
 
 /// Whether two texts are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Same {
+pub enum TextMatch {
     /// They are.
     Yes,
     /// They differ.
     No,
 }
 
-/// What is done with a job that was left.
+/// How a submitted job is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taking {
+pub enum Acceptance {
     /// It waits for the host.
     Queue,
     /// It is there already.
@@ -48,7 +48,7 @@ pub enum Taking {
 
 /// Why it is not taken in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MailError {
+pub enum JobQueueError {
     /// Too long.
     #[error("the signed job is {0} bytes long; at most {SIGNED_BYTES_MAX} are accepted")]
     Size(usize),
@@ -67,7 +67,7 @@ pub enum MailError {
     Answered,
 }
 
-impl MailError {
+impl JobQueueError {
     /// The stable code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
@@ -83,26 +83,30 @@ impl MailError {
 /// Judges a job that is left for a host.
 ///
 /// # Errors
-/// [`MailError`]; what is kept stays.
-pub const fn judge(kept: Option<KeptMail>, queued: u32, bytes: usize) -> Result<Taking, MailError> {
+/// [`JobQueueError`]; what is stored stays.
+pub const fn judge(
+    stored: Option<StoredJob>,
+    queued: u32,
+    bytes: usize,
+) -> Result<Acceptance, JobQueueError> {
     if bytes > SIGNED_BYTES_MAX {
-        return Err(MailError::Size(bytes));
+        return Err(JobQueueError::Size(bytes));
     }
-    match kept {
-        Some(KeptMail { text: Same::Yes, mail: MailState::Queued, .. }) => Ok(Taking::Known),
+    match stored {
+        Some(StoredJob { text: TextMatch::Yes, mail: MailState::Queued, .. }) => Ok(Acceptance::Known),
         // What was refused may be right by now: its time has come, its signer is listed.
-        Some(KeptMail { text: Same::Yes, mail: MailState::Answered, state: Some(state) })
+        Some(StoredJob { text: TextMatch::Yes, mail: MailState::Answered, state: Some(state) })
             if !matches!(state, JobState::Refused) =>
         {
-            Ok(Taking::Known)
+            Ok(Acceptance::Known)
         }
-        Some(KeptMail { state: Some(state), .. }) if !matches!(state, JobState::Refused) => {
-            Err(MailError::Taken)
+        Some(StoredJob { state: Some(state), .. }) if !matches!(state, JobState::Refused) => {
+            Err(JobQueueError::Taken)
         }
         // It takes the place of one that waits.
-        Some(KeptMail { mail: MailState::Queued, .. }) => Ok(Taking::Queue),
-        _ if queued >= QUEUED_MAX => Err(MailError::Full),
-        _ => Ok(Taking::Queue),
+        Some(StoredJob { mail: MailState::Queued, .. }) => Ok(Acceptance::Queue),
+        _ if queued >= QUEUED_MAX => Err(JobQueueError::Full),
+        _ => Ok(Acceptance::Queue),
     }
 }
 
@@ -129,26 +133,26 @@ mod tests {
 
     #[test]
     fn each_text_against_what_is_kept() {
-        let kept = |mail, state, text| Some(KeptMail { mail, state, text });
+        let stored = |mail, state, text| Some(StoredJob { mail, state, text });
         use MailState::{Answered, Queued, Withdrawn};
         let table = [
-            (None, 0, 10, Ok(Taking::Queue)),
+            (None, 0, 10, Ok(Acceptance::Queue)),
             (None, QUEUED_MAX, 10, Err(ErrorCode::Quota)),
-            (None, 0, SIGNED_BYTES_MAX, Ok(Taking::Queue)),
+            (None, 0, SIGNED_BYTES_MAX, Ok(Acceptance::Queue)),
             (None, 0, SIGNED_BYTES_MAX + 1, Err(ErrorCode::Size)),
-            (kept(Queued, None, Same::Yes), QUEUED_MAX, 10, Ok(Taking::Known)),
-            (kept(Queued, None, Same::No), QUEUED_MAX, 10, Ok(Taking::Queue)),
-            (kept(Withdrawn, None, Same::Yes), 0, 10, Ok(Taking::Queue)),
-            (kept(Withdrawn, None, Same::Yes), QUEUED_MAX, 10, Err(ErrorCode::Quota)),
-            (kept(Answered, Some(JobState::Refused), Same::Yes), 0, 10, Ok(Taking::Queue)),
-            (kept(Answered, Some(JobState::Refused), Same::No), 0, 10, Ok(Taking::Queue)),
-            (kept(Answered, Some(JobState::Waiting), Same::No), 0, 10, Err(ErrorCode::NameTaken)),
-            (kept(Answered, Some(JobState::Done), Same::No), 0, 10, Err(ErrorCode::NameTaken)),
-            (kept(Answered, Some(JobState::Done), Same::Yes), 0, 10, Ok(Taking::Known)),
+            (stored(Queued, None, TextMatch::Yes), QUEUED_MAX, 10, Ok(Acceptance::Known)),
+            (stored(Queued, None, TextMatch::No), QUEUED_MAX, 10, Ok(Acceptance::Queue)),
+            (stored(Withdrawn, None, TextMatch::Yes), 0, 10, Ok(Acceptance::Queue)),
+            (stored(Withdrawn, None, TextMatch::Yes), QUEUED_MAX, 10, Err(ErrorCode::Quota)),
+            (stored(Answered, Some(JobState::Refused), TextMatch::Yes), 0, 10, Ok(Acceptance::Queue)),
+            (stored(Answered, Some(JobState::Refused), TextMatch::No), 0, 10, Ok(Acceptance::Queue)),
+            (stored(Answered, Some(JobState::Waiting), TextMatch::No), 0, 10, Err(ErrorCode::NameTaken)),
+            (stored(Answered, Some(JobState::Done), TextMatch::No), 0, 10, Err(ErrorCode::NameTaken)),
+            (stored(Answered, Some(JobState::Done), TextMatch::Yes), 0, 10, Ok(Acceptance::Known)),
         ];
-        for (kept, queued, bytes, wanted) in table {
-            let judged = judge(kept, queued, bytes).map_err(|error| error.code());
-            assert_eq!(judged, wanted, "{kept:?}, {queued} wait, {bytes} bytes");
+        for (stored, queued, bytes, wanted) in table {
+            let judged = judge(stored, queued, bytes).map_err(|error| error.code());
+            assert_eq!(judged, wanted, "{stored:?}, {queued} wait, {bytes} bytes");
         }
     }
 }

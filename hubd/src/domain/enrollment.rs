@@ -1,22 +1,22 @@
-//! What a presented invite or knock is worth.
+//! Checks of presented invites and enrollment requests.
 //!
 //! In: what is written of the invite, the applicant's key and now. Out: that a first certificate is due, that the one
 //! given before is repeated, or why neither. A lost reply is cured by asking again with the same key; another key shows
-//! that somebody else has the invite. Deliberately absent: CSRs and certificates; the key is known here by its hash.
+//! that another machine has the invite. Deliberately absent: CSRs and certificates; the key is known here by its hash.
 
 use jiff::{SignedDuration, Timestamp};
 
 /// An invite lives this long.
 pub const INVITE_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
-/// Undecided knocks at most. More would be somebody filling the list: the one that was not heard for longest goes.
-pub const KNOCKS_PENDING_MAX: u32 = 100;
+/// Pending requests at most. Beyond it the one that was not repeated for longest is dropped.
+pub const PENDING_MAX: u32 = 100;
 
 /// Of one address.
-pub const KNOCKS_PENDING_EACH: u32 = 10;
+pub const PENDING_EACH: u32 = 10;
 
-/// A knocking agent asks again after this.
-pub const KNOCK_AGAIN_S: u32 = 30;
+/// A waiting agent repeats its request after this.
+pub const REQUEST_AGAIN_S: u32 = 30;
 
 /// The SHA-256 of a public key, by which a returning applicant is known.
 pub type KeyHash = [u8; 32];
@@ -55,7 +55,7 @@ pub enum InviteError {
     },
     /// Used with another key, or its host has moved on.
     #[error(
-        "this invite was used already: if it was not this box, tell an operator; else ask for a new one (`holdfast host invite NAME`)"
+        "this invite was used already: if it was not by this host, tell an operator; else ask for a new one (`holdfast host invite NAME`)"
     )]
     Used,
 }

@@ -1,7 +1,7 @@
-//! Who gets a connection at the hub: whoever shows who it is keeps it, strangers share a part.
+//! Admission of connections: slots for known peers and for strangers.
 //!
 //! In: a place that connects; later the host or operator that it shows itself to be. Out: a slot, or a refusal. The decision is
-//! [`holdfast_tls::admission`]'s; here are the numbers, and which places are familiar: from where hosts and operators were
+//! [`holdfast_tls::admission`]'s; here are the numbers, and which origins are known: those from which hosts and operators were
 //! served since the hub began. They wait apart from strangers until they show who they are.
 
 use std::net::IpAddr;
@@ -11,78 +11,78 @@ use holdfast_protocol::id::{HostId, OperatorName};
 use holdfast_tls::admission::{Arrived, Limits, Origin, Party, Refusal, Slot, Slots};
 use tokio::sync::Notify;
 
-use crate::domain::familiar::Familiar;
+use crate::domain::known_origins::KnownOrigins;
 
 /// Strangers at a time. Each may have sent 64 KiB of a body, so 64 MiB together; and as few handshakes stand before that of
-/// a host from a familiar place: half a second of one core.
+/// a host from a known origin: half a second of one core.
 pub const STRANGERS_MAX: u32 = 1024;
 
 /// Of one place: several hosts and operators behind one address, before they show who they are.
 const EACH_ORIGIN: u32 = 64;
 
-/// Of one host, operator or familiar place. An agent has a check-in that is held and a few calls beside it; those of a line
+/// Per host, operator or known origin. An agent has a long poll and a few other calls; those of a line
 /// that was cut stay for a minute.
 const EACH_MEMBER: u32 = 32;
 
 /// One connection for each host, whatever others do: that is its check-in. Ten thousand fit.
 const RESERVED: u32 = 1;
 
-/// Whom the hub knows.
+/// A peer that the hub knows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Member {
+pub(super) enum KnownPeer {
     /// By its certificate.
     Host(HostId),
     /// By a token.
     Operator(OperatorName),
     /// Not yet, from a place where others were served.
-    Familiar(Origin),
+    Origin(Origin),
 }
 
-/// Ends a connection that makes room.
-pub(super) type End = Arc<Notify>;
+/// The signal that ends a displaced connection.
+pub(super) type CloseSignal = Arc<Notify>;
 
 /// What all connections share.
 #[derive(Clone)]
-pub(super) struct Admit {
-    slots: Slots<Member, End>,
-    familiar: Arc<Mutex<Familiar<Member>>>,
+pub(super) struct Admission {
+    slots: Slots<KnownPeer, CloseSignal>,
+    known_origins: Arc<Mutex<KnownOrigins<KnownPeer>>>,
 }
 
-/// One connection: its slot, and where it comes from. Handlers say who it turned out to be.
+/// One connection: its slot and origin. Handlers add its identity.
 #[derive(Clone)]
-pub struct Visitor(Arc<Seen>);
+pub struct AdmittedConnection(Arc<ConnectionState>);
 
-struct Seen {
-    slot: Slot<Member, End>,
+struct ConnectionState {
+    slot: Slot<KnownPeer, CloseSignal>,
     from: Origin,
-    admit: Admit,
+    admission: Admission,
 }
 
-impl Admit {
+impl Admission {
     pub(super) fn new(connections_max: usize) -> Self {
-        Self { slots: Slots::new(limits(connections_max)), familiar: Arc::default() }
+        Self { slots: Slots::new(limits(connections_max)), known_origins: Arc::default() }
     }
 
     /// Takes a slot, and ends the connection that made room for it.
-    pub(super) fn admit(&self, from: IpAddr) -> Result<(Visitor, End), Refusal> {
-        let (from, end) = (Origin::from(from), End::default());
-        let is_familiar = self.familiar.lock().unwrap_or_else(PoisonError::into_inner).knows(from);
+    pub(super) fn admit(&self, from: IpAddr) -> Result<(AdmittedConnection, CloseSignal), Refusal> {
+        let (from, end) = (Origin::from(from), CloseSignal::default());
+        let is_known_origin = self.known_origins.lock().unwrap_or_else(PoisonError::into_inner).knows(from);
         let take = |party| self.slots.arrive(party, Arc::clone(&end));
         let stranger = || take(Party::Stranger(from));
-        let admitted = match is_familiar {
-            // Beyond what a familiar place may have it is a place as any other.
-            true => take(Party::Member(Member::Familiar(from))).or_else(|_| stranger()),
+        let admitted = match is_known_origin {
+            // Beyond its own limit a known origin counts as a stranger.
+            true => take(Party::Member(KnownPeer::Origin(from))).or_else(|_| stranger()),
             false => stranger(),
         };
         let Arrived { slot, displaced } = admitted?;
         if let Some(displaced) = displaced {
             displaced.notify_one();
         }
-        Ok((Visitor(Arc::new(Seen { slot, from, admit: self.clone() })), end))
+        Ok((AdmittedConnection(Arc::new(ConnectionState { slot, from, admission: self.clone() })), end))
     }
 }
 
-impl Visitor {
+impl AdmittedConnection {
     /// Where it comes from.
     #[must_use]
     pub fn origin(&self) -> Origin {
@@ -98,12 +98,12 @@ impl Visitor {
     /// # Errors
     /// When the host has as many connections as it may.
     pub(super) fn is_host(&self, host: HostId) -> Result<(), Refusal> {
-        self.0.slot.is_member(Member::Host(host))
+        self.0.slot.is_member(KnownPeer::Host(host))
     }
 
     /// This host's certificate was found good, by the store: others of its place wait apart from strangers.
     pub fn served_host(&self, host: HostId) {
-        self.served(Member::Host(host));
+        self.served(KnownPeer::Host(host));
     }
 
     /// Its token is this operator's.
@@ -111,13 +111,18 @@ impl Visitor {
     /// # Errors
     /// When the operator has as many connections as one may.
     pub fn is_operator(&self, name: &OperatorName) -> Result<(), Refusal> {
-        self.0.slot.is_member(Member::Operator(name.clone()))?;
-        self.served(Member::Operator(name.clone()));
+        self.0.slot.is_member(KnownPeer::Operator(name.clone()))?;
+        self.served(KnownPeer::Operator(name.clone()));
         Ok(())
     }
 
-    fn served(&self, member: Member) {
-        self.0.admit.familiar.lock().unwrap_or_else(PoisonError::into_inner).served(member, self.0.from);
+    fn served(&self, member: KnownPeer) {
+        self.0
+            .admission
+            .known_origins
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .served(member, self.0.from);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Strangers without end, from many addresses, while hosts and operators go on.
+//! Crowds of strangers among served hosts and operators.
 //!
 //! Places were shared by all once: whoever opened as many connections as there were, and sent nothing, or began handshakes and
 //! went no further, kept everybody else out until they timed out, and then began anew.
@@ -43,7 +43,7 @@ async fn crowd(world: &World, says: &[u8]) -> Vec<TcpStream> {
 
 /// A hub for 160 connections, of which strangers may have twenty.
 #[tokio::test(flavor = "multi_thread")]
-async fn silent_and_half_begun_connections_keep_nobody_out() {
+async fn silent_and_half_open_connections_do_not_block_others() {
     for says in [&b""[..], &[22, 3, 1, 2, 0, 1, 0]] {
         let world = World::narrow(160).await;
         let host = world.enrol("box7").await;
@@ -68,7 +68,7 @@ async fn silent_and_half_begun_connections_keep_nobody_out() {
 
 /// Twice as many slow bodies as strangers may have connections: the next stranger has its turn at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_bodies_keep_nobody_from_its_turn() {
+async fn slow_bodies_do_not_block_others() {
     let world = World::narrow(160).await;
     let mut slow = Vec::new();
     for host in 1..=40 {

@@ -1,11 +1,11 @@
-//! Who is silent, and writing down that they are.
+//! Last contact of hosts, and their recorded liveness.
 
 use holdfast_protocol::id::{CorrelationId, HostId, HostName};
 use holdfast_protocol::size::PollSeconds;
 use jiff::Timestamp;
 use rusqlite::params;
 
-use super::columns::{Id, Time, Word};
+use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::writer::Shape;
 use super::{Failed, Store, StoreError};
@@ -14,7 +14,7 @@ use crate::domain::event::{EventKind, NewEvent};
 
 /// A host that should be heard of, and when it last was.
 #[derive(Clone, Debug)]
-pub struct Silence {
+pub struct HostContact {
     number: i64,
     /// The host.
     pub host: HostId,
@@ -23,7 +23,7 @@ pub struct Silence {
     /// When it was last heard of, or enrolled where it never was.
     pub since: Timestamp,
     /// How it went silent.
-    pub last: LastWord,
+    pub last: LastContact,
     /// How often it should ask.
     pub poll: PollSeconds,
     /// How it is written down.
@@ -32,7 +32,7 @@ pub struct Silence {
 
 /// The last that was heard of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LastWord {
+pub enum LastContact {
     /// Nothing since it was enrolled.
     Never,
     /// A check-in.
@@ -46,23 +46,23 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn listened_to(&self) -> Result<Vec<Silence>, StoreError> {
+    pub async fn listened_to(&self) -> Result<Vec<HostContact>, StoreError> {
         self.read("look who is silent", |connection| {
             let sql = "SELECT number, id, name, coalesce(seen_at, enrolled_at), seen_at IS NULL,
                            farewell_at IS NOT NULL, poll_interval_s, liveness = 'late'
                        FROM hosts
-                       WHERE standing = 'active' AND liveness IN ('new', 'online', 'late')";
+                       WHERE status = 'active' AND liveness IN ('new', 'online', 'late')";
             let mut statement = connection.prepare_cached(sql)?;
             let rows = statement.query_map([], |row| {
-                Ok(Silence {
+                Ok(HostContact {
                     number: row.get(0)?,
                     host: HostId::new(row.get::<_, Id>(1)?.0),
-                    name: row.get::<_, Word<_>>(2)?.0,
+                    name: row.get::<_, Text<_>>(2)?.0,
                     since: row.get::<_, Time>(3)?.0,
                     last: match (row.get(4)?, row.get(5)?) {
-                        (true, _) => LastWord::Never,
-                        (false, true) => LastWord::Farewell,
-                        (false, false) => LastWord::Checkin,
+                        (true, _) => LastContact::Never,
+                        (false, true) => LastContact::Farewell,
+                        (false, false) => LastContact::Checkin,
                     },
                     poll: PollSeconds::try_from(row.get::<_, u32>(6)?).unwrap_or(PollSeconds::MAX),
                     // Whoever has never spoken is late for nothing, until it is missed.
@@ -80,7 +80,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn write_down(
         &self,
-        worse: Vec<(Silence, Liveness)>,
+        worse: Vec<(HostContact, Liveness)>,
         at: Timestamp,
         correlation: CorrelationId,
     ) -> Result<(), StoreError> {
@@ -93,7 +93,7 @@ impl Store {
                 };
                 let sql =
                     "UPDATE hosts SET liveness = ?2 WHERE number = ?1 AND coalesce(seen_at, enrolled_at) = ?3
-                               AND standing = 'active' AND liveness IN ('new', 'online', 'late')";
+                               AND status = 'active' AND liveness IN ('new', 'online', 'late')";
                 let unmoved = params![silence.number, word, Time(silence.since)];
                 let changed = tx.prepare_cached(sql)?.execute(unmoved)?;
                 if changed == 1 && *liveness == Liveness::Offline {
@@ -116,11 +116,11 @@ impl Store {
     }
 }
 
-fn alarm(silence: &Silence) -> String {
+fn alarm(silence: &HostContact) -> String {
     let last = match silence.last {
-        LastWord::Never => "has never spoken since it was enrolled",
-        LastWord::Checkin => "was last heard of",
-        LastWord::Farewell => "said farewell",
+        LastContact::Never => "has never spoken since it was enrolled",
+        LastContact::Checkin => "was last heard of",
+        LastContact::Farewell => "said farewell",
     };
     format!(
         "{} is silent: it {last} at {} and should ask every {}",

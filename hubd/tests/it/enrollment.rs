@@ -1,8 +1,8 @@
-//! Invites, certificates, renewal, and two holders of one identity.
+//! Invites, certificates, renewal, and copied identities.
 
 use holdfast_protocol::checkin::CheckinAnswer;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::enrol::{EnrolRequest, Enrolled, RenewRequest};
+use holdfast_protocol::enrol::{Enrolled, InviteRedemption, RenewRequest};
 use holdfast_protocol::operator::{HostState, HostView, InviteRequest};
 use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
@@ -38,7 +38,7 @@ async fn a_hundred_at_once_get_one_certificate_between_them() {
         let secret = Secret::new(invite.secret.expose().to_owned());
         // Each from an address of its own: one address has fewer connections at once.
         let client = world.from([127, 8, 11, host].into());
-        let request = EnrolRequest { secret, csr_pem: csr(key) };
+        let request = InviteRedemption { secret, csr_pem: csr(key) };
         tries.spawn(async move { client.send::<Enrolled>(Method::POST, "/v1/enroll", &request).await });
     }
     let answers = tries.join_all().await;
@@ -86,7 +86,7 @@ async fn a_bad_csr_uses_nothing_up() {
     let long = format!("{}{}", csr(&KeyPair::generate().unwrap()), " ".repeat(9000));
     for csr_pem in [rsa, long, String::new(), "hello".to_owned()] {
         let secret = Secret::new(invite.secret.expose().to_owned());
-        let request = EnrolRequest { secret, csr_pem };
+        let request = InviteRedemption { secret, csr_pem };
         let answer = world.anybody().send::<Enrolled>(Method::POST, "/v1/enroll", &request).await;
         assert_eq!(answer.code(), ErrorCode::Csr);
     }

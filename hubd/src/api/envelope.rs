@@ -1,4 +1,4 @@
-//! The frame of every answer: request and correlation ids taken or made, the envelope, the headers, one log line.
+//! The envelope of every answer: ids, headers and one log line.
 //!
 //! Handlers put what they have to say into the response's extensions; here alone it becomes bytes. What the router says
 //! by itself (a method that a path does not take) is framed, too.

@@ -1,4 +1,4 @@
-//! One signed `POST` to somebody else's server: TLS by the system's CAs, no redirects, no proxy, bounded in time.
+//! Signed `POST` requests to servers of others.
 //!
 //! The signature is `x-holdfast-signature: sha256=<hex>` of HMAC-SHA256 over the body, with the receiver's own secret.
 
@@ -74,7 +74,7 @@ impl Post {
         Ok(Self { client })
     }
 
-    /// Sends a body under its number. A failure is told in words, for the log.
+    /// Sends a body under its number. The error is text for the log.
     pub(super) async fn send(
         &self,
         to: &WebhookSettings,
@@ -123,7 +123,7 @@ mod tests {
         let through = format!("http://{}", proxy.local_addr().unwrap());
         #[expect(clippy::disallowed_methods, reason = "the environment of this process is not changed")]
         let mut sender = Command::new(std::env::current_exe().unwrap());
-        sender.args(["--exact", "task::post::tests::the_sender", "--ignored", "--nocapture"]);
+        sender.args(["--exact", "task::http_post::tests::the_sender", "--ignored", "--nocapture"]);
         for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
             sender.env(name, &through);
         }

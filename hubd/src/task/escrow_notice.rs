@@ -1,7 +1,7 @@
-//! Telling customers that their wrapped key was read: each notice until it is taken, for a week.
+//! Delivery of escrow notices, retried for a week.
 //!
 //! The queue is a table that the read itself writes, so a restart loses none. Each customer has a place of their own: a
-//! receiver that is down holds up no other. What nobody took in a week is written down as an event, for the operators.
+//! receiver that is down delays no other. A notice that was not delivered within a week becomes an event for operators.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use jiff::SignedDuration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::post::{Post, WebhookError, WebhookSettings};
+use super::http_post::{Post, WebhookError, WebhookSettings};
 use super::{Rest, rest};
 use crate::clock::Clock;
-use crate::domain::notice::Reached;
+use crate::domain::escrow_notice::Recipients;
 use crate::domain::retry::{AfterFailure, after};
 use crate::store::{NoticeEnd, OutgoingNotice, Store, StoreError};
 
 /// How long a notice is tried. A read matters for longer than an event does.
 const TRIED_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// How often the queue is looked at when nobody says that something is in it.
+/// How often the queue is polled without a notification.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// The number of the notice.
 pub const NOTICE_HEADER: &str = "x-holdfast-notice";
 
-/// Where customers are told.
+/// Addresses of customers.
 #[derive(Debug, Default)]
 pub struct NoticeSettings {
     /// These at addresses of their own.
@@ -41,8 +41,8 @@ pub struct NoticeSettings {
 impl NoticeSettings {
     /// Who would be reached.
     #[must_use]
-    pub fn reached(&self) -> Reached {
-        Reached { customers: self.customers.keys().cloned().collect(), all_others: self.others.is_some() }
+    pub fn reached(&self) -> Recipients {
+        Recipients { customers: self.customers.keys().cloned().collect(), all_others: self.others.is_some() }
     }
 
     fn of(&self, customer: &CustomerId) -> Option<&WebhookSettings> {
@@ -50,7 +50,7 @@ impl NoticeSettings {
     }
 }
 
-/// What tells them.
+/// The sender of notices.
 pub struct Notifier {
     post: Post,
     settings: NoticeSettings,
@@ -81,7 +81,7 @@ impl Notifier {
         Ok(Self { post, settings, store, clock, failed: HashMap::new() })
     }
 
-    /// Tells until told to stop.
+    /// Sends until `stop`.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut written = self.store.events_written();
         loop {
@@ -99,19 +99,19 @@ impl Notifier {
         }
     }
 
-    /// One try for every customer whose turn it is.
+    /// One attempt for every customer that is due.
     async fn look(&mut self) -> Result<(), StoreError> {
         let open = self.store.open_notices().await?;
         self.failed.retain(|customer, _| open.iter().any(|notice| notice.customer == *customer));
         for notice in open {
             if self.failed.get(&notice.customer).is_none_or(|failed| failed.again <= Instant::now()) {
-                self.tell(&notice).await?;
+                self.notify(&notice).await?;
             }
         }
         Ok(())
     }
 
-    async fn tell(&mut self, notice: &OutgoingNotice) -> Result<(), StoreError> {
+    async fn notify(&mut self, notice: &OutgoingNotice) -> Result<(), StoreError> {
         let (number, correlation) = (notice.number, notice.correlation);
         let told = match self.settings.of(&notice.customer) {
             Some(to) => {

@@ -1,11 +1,11 @@
-//! Notices to customers, from the transaction of a read until they were sent or given up.
+//! The queue of escrow notices to customers.
 
 use holdfast_protocol::escrow::notice::EscrowNotice;
 use holdfast_protocol::id::{CorrelationId, CustomerId, HostId};
 use jiff::Timestamp;
 use rusqlite::params;
 
-use super::columns::{Id, Time, Word};
+use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::writer::{Shape, Tx};
 use super::{Failed, Store, StoreError};
@@ -22,7 +22,7 @@ pub struct OutgoingNotice {
     pub customer: CustomerId,
     /// Whose escrow was read.
     pub host: HostId,
-    /// The wish it belongs to.
+    /// The correlation id of the request.
     pub correlation: CorrelationId,
     /// The bytes to send.
     pub body: String,
@@ -57,7 +57,7 @@ pub(super) fn queue<E>(
 }
 
 impl Store {
-    /// For each customer the oldest notice that is to be sent: one that cannot be reached holds up nobody else.
+    /// For each customer the oldest notice to send: a customer who cannot be reached delays no other.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -71,7 +71,7 @@ impl Store {
                     Ok(OutgoingNotice {
                         number: u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default(),
                         at: row.get::<_, Time>(1)?.0,
-                        customer: row.get::<_, Word<_>>(2)?.0,
+                        customer: row.get::<_, Text<_>>(2)?.0,
                         host: HostId::new(row.get::<_, Id>(3)?.0),
                         correlation: CorrelationId::new(row.get::<_, Id>(4)?.0),
                         body: row.get(5)?,
@@ -94,12 +94,13 @@ impl Store {
     ) -> Result<(), StoreError> {
         let (number, host, correlation) = (notice.number, Some(notice.host), notice.correlation);
         let (kind, message) = match end {
-            NoticeEnd::Sent => {
-                (EventKind::NoticeSent, format!("{} was told of the read (notice {number})", notice.customer))
-            }
+            NoticeEnd::Sent => (
+                EventKind::NoticeSent,
+                format!("{} was notified of the read (notice {number})", notice.customer),
+            ),
             NoticeEnd::GivenUp => {
-                let what = format!("{} could not be told of the read (notice {number})", notice.customer);
-                (EventKind::NoticeGivenUp, format!("{what}: tell them by other means"))
+                let what = format!("{} could not be notified of the read (notice {number})", notice.customer);
+                (EventKind::NoticeGivenUp, format!("{what}: notify them by other means"))
             }
         };
         let written = self.write("write down what became of a notice", Shape::Several, move |tx| {
