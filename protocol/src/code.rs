@@ -205,6 +205,8 @@ codes! {
     Refused = "REFUSED", 403
     /// Another box took this one's place, by an operator's order: this one stands still.
     Replaced = "REPLACED", 403
+    /// A report was longer than the hub accepts and was shortened.
+    ReportShortened = "REPORT_SHORTENED", 503
     /// A backup did not come back when it was tried, and none was proved since.
     RestoreTestFailed = "RESTORE_TEST_FAILED", 409
     /// This box took the place of a lost one, whose guests are not back yet.

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use super::stop::Stop;
 use crate::gate::only_copy::lies_on;
 use crate::model::record::VolumeId;
+use crate::model::report_size::shorten;
 use crate::model::storage::{Looked, StorageView};
 use crate::model::view::View;
 use crate::plan::report::{long_under_way, pending_rosters};
@@ -188,7 +189,7 @@ impl ReportTask {
             unobserved_since: view.unobserved_since,
             recipient: self.recipient.clone(),
         };
-        Ok(Sections {
+        Ok(shorten(Sections {
             agent: Some(agent),
             host: view.host.clone(),
             desired: Some(desired),
@@ -198,7 +199,7 @@ impl ReportTask {
             trust: Some(self.store.trust_section().await?),
             jobs: Some(jobs),
             storage: (storage.looked == Looked::Yes).then(|| storage.targets.clone()),
-        })
+        }))
     }
 }
 

@@ -22,6 +22,7 @@ pub mod parked;
 pub mod planted;
 pub mod policy;
 pub mod record;
+pub mod report_size;
 pub mod request;
 pub mod silence;
 pub mod storage;
