@@ -30,11 +30,11 @@ const SLOWLY: Duration = Duration::from_millis(100);
 const BODY: usize = 300;
 
 /// On this thread alone, which is in the guest's namespace: so are its sockets.
-fn here<T>(work: impl Future<Output = T>) -> T {
+pub fn here<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-async fn connect(from: IpAddr) -> io::Result<TcpStream> {
+pub async fn connect(from: IpAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::new(from, 0))?;
     timeout(PATIENCE, socket.connect(DOOR.parse().unwrap())).await?

@@ -3,7 +3,7 @@
 //! It is no part of the programs, so that it may also say what the controller never would.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct Guest {
     pub number: u8,
+    /// Where its connections come from.
+    from: Ipv4Addr,
     pub uid: String,
     token: String,
     tls: Arc<ClientConfig>,
@@ -123,24 +125,58 @@ pub fn ticket(configuration: &str) -> Option<Value> {
 }
 
 impl Guest {
-    /// Trades the claim for the token. Called in the guest's namespace.
+    /// Redeems the bootstrap token. Called in the guest's namespace.
     pub fn claims(number: u8, uid: &str, ticket: &Value) -> Self {
+        Self::claims_from(net::address(number), number, uid, ticket)
+    }
+
+    /// The same from any address that the guest has.
+    pub fn claims_from(from: Ipv4Addr, number: u8, uid: &str, ticket: &Value) -> Self {
         let tls = tls(ticket["pin"].as_str().unwrap());
-        let guest = Self { number, uid: uid.to_owned(), token: String::new(), tls };
-        let claim = json!({ "claim": ticket["claim"] }).to_string();
-        let answer = guest.ask("POST", "/v1/claim", Token::None, &claim).unwrap();
+        let guest = Self { number, from, uid: uid.to_owned(), token: String::new(), tls };
+        let answer = guest.redeems(ticket).unwrap();
         assert_eq!(answer.status, 200, "{answer:?}");
         Self { token: answer.body["data"]["token"].as_str().unwrap().to_owned(), ..guest }
     }
 
+    /// Shows a bootstrap token, whatever comes of it.
+    pub fn redeems(&self, ticket: &Value) -> io::Result<Answer> {
+        let claim = json!({ "claim": ticket["claim"] }).to_string();
+        self.ask("POST", "/v1/claim", Token::None, &claim)
+    }
+
+    /// This guest, without a token, towards the agent that a bootstrap token names.
+    pub fn without_token(&self, ticket: &Value) -> Self {
+        Self { token: String::new(), tls: tls(ticket["pin"].as_str().unwrap()), ..self.clone() }
+    }
+
+    /// This guest with a token that it stole.
+    pub fn with_token_of(&self, other: &Self) -> Self {
+        Self { token: other.token.clone(), ..self.clone() }
+    }
+
+    /// The same client with another address of its guest.
+    pub fn from(&self, from: Ipv4Addr) -> Self {
+        Self { from, ..self.clone() }
+    }
+
+    /// The same client in another guest.
+    pub fn at(&self, number: u8) -> Self {
+        Self { number, from: net::address(number), ..self.clone() }
+    }
+
     /// The head of a request, and no body yet.
     pub fn head(&self, method: &str, path: &str, token: Token, length: usize) -> String {
+        self.head_with(method, path, token, length, "hostile")
+    }
+
+    fn head_with(&self, method: &str, path: &str, token: Token, length: usize, key: &str) -> String {
         let bearer = match token {
             Token::Own => format!("authorization: Bearer {}\r\n", self.token),
             Token::Invented => format!("authorization: Bearer {}\r\n", "A".repeat(43)),
             Token::None => String::new(),
         };
-        let key = if method == "GET" { "" } else { "idempotency-key: hostile\r\n" };
+        let key = if method == "GET" { String::new() } else { format!("idempotency-key: {key}\r\n") };
         format!("{method} {path} HTTP/1.1\r\nhost: {DOOR}\r\n{bearer}{key}content-length: {length}\r\n\r\n")
     }
 
@@ -157,12 +193,22 @@ impl Guest {
 
     /// One request on a connection of its own, from this guest's own address. Called in its namespace.
     pub fn ask(&self, method: &str, path: &str, token: Token, body: &str) -> io::Result<Answer> {
+        self.send(&(self.head(method, path, token, body.len()) + body))
+    }
+
+    /// The same with its own token, and with this idempotency key.
+    pub fn ask_once(&self, method: &str, path: &str, body: &str, key: &str) -> io::Result<Answer> {
+        self.send(&(self.head_with(method, path, Token::Own, body.len(), key) + body))
+    }
+
+    fn send(&self, request: &str) -> io::Result<Answer> {
         let tcp = TcpStream::connect_timeout(&DOOR.parse().unwrap(), PATIENCE)?;
-        assert_eq!(tcp.local_addr()?.ip(), net::address(self.number), "the guest's first address is its own");
+        assert_eq!(tcp.local_addr()?.ip(), self.from, "the address that the test means");
+        // Else the request waits 40 ms for the ACK of the handshake, which is the client's own doing.
+        tcp.set_nodelay(true)?;
         tcp.set_read_timeout(Some(PATIENCE))?;
         tcp.set_write_timeout(Some(PATIENCE))?;
         let mut stream = StreamOwned::new(self.handshake(), tcp);
-        let request = self.head(method, path, token, body.len()) + body;
         stream.write_all(request.as_bytes())?;
         let (mut read, mut buffer) = (Vec::new(), [0; 8192]);
         loop {

@@ -74,4 +74,35 @@ impl Net {
             ip(self.guest(number), &format!("address add {}/24 dev eth0", stranger(other)));
         }
     }
+
+    /// A guest takes a neighbour's address, and speaks from it. The box learns it from the guest's question for the box.
+    pub fn spoofs(&self, number: u8, neighbour: u8) {
+        let address = address(neighbour);
+        ip(self.guest(number), &format!("address add {address}/32 dev eth0"));
+        self.speaks_from(number, address);
+        self.forget_links();
+    }
+
+    /// A guest's connections come from one of its addresses.
+    pub fn speaks_from(&self, number: u8, address: Ipv4Addr) {
+        ip(self.guest(number), &format!("route replace 10.66.0.1/32 dev eth0 src {address}"));
+    }
+
+    /// They come from its own again.
+    pub fn speaks_from_its_own(&self, number: u8) {
+        ip(self.guest(number), "route delete 10.66.0.1/32 dev eth0");
+    }
+
+    /// Ends it: the neighbour is the only one with its address again.
+    pub fn ends_spoofing(&self, number: u8, neighbour: u8) {
+        self.speaks_from_its_own(number);
+        ip(self.guest(number), &format!("address delete {}/32 dev eth0", address(neighbour)));
+        self.forget_links();
+    }
+
+    /// Nobody on the bridge knows any more behind which link an address is. On a real one that takes a minute.
+    fn forget_links(&self) {
+        ip(&self.the_box, "neigh flush dev vmbr0");
+        self.guests.iter().for_each(|guest| ip(guest, "neigh flush dev eth0"));
+    }
 }
