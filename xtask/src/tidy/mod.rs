@@ -7,6 +7,7 @@ mod crates;
 mod files;
 mod helper;
 mod layers;
+mod runbook;
 mod rust_names;
 mod words;
 
@@ -50,6 +51,7 @@ pub fn run(root: &Path) -> Result<()> {
     let mut breaches = files::check(&sources);
     breaches.extend(layers::check(&table, &sources));
     breaches.extend(words::check(&sources));
+    breaches.extend(runbook::check(&sources));
     breaches.extend(crates::check(&crates::workspace(root)?));
     breaches.extend(helper::check(&sources, &helper::tree(root)?));
     breaches.sort();
