@@ -6,7 +6,7 @@
 //! must run evenly again. A jump ahead and back therefore leaves nothing behind. Pure; nothing of it outlives a run.
 //!
 //! Schedules go by a time of their own, [`Belief`]: the wall clock for as long as it runs evenly, and from a jump on the time
-//! that has passed since, until the wall clock is believed again ([`docs/adr/0027`](../../../docs/adr/0027-schedules-go-on-when-the-clock-is-wrong.md)).
+//! that has passed since, until the wall clock is believed again ([`docs/adr/0027`](../../../docs/adr/0027-schedules-under-a-wrong-clock.md)).
 
 use std::time::Duration;
 
