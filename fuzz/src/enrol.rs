@@ -2,7 +2,7 @@
 
 use holdfast_protocol::bootstrap::{BOOTSTRAP_BYTES_MAX, Bootstrap, Ticket};
 use holdfast_protocol::enrol::{
-    InviteRedemption, Enrolled, INVITE_CHARS_MAX, Invite, EnrollmentAnswer, EnrollmentRequest, RenewRequest,
+    Enrolled, EnrollmentAnswer, EnrollmentRequest, INVITE_CHARS_MAX, Invite, InviteRedemption, RenewRequest,
 };
 use holdfast_protocol::secret::Secret;
 

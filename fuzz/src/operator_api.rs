@@ -1,8 +1,8 @@
 //! What operators ask of the hub, and what it answers.
 
 use holdfast_protocol::operator::{
-    DesiredPut, DesiredVersion, EventView, HostDetail, InviteRequest, JobDetail, JobSubmit, EnrollmentApproval,
-    EnrollmentRequestView, Page, WhoAmI,
+    DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView, HostDetail,
+    InviteRequest, JobDetail, JobSubmit, Page, WhoAmI,
 };
 
 use crate::round;
