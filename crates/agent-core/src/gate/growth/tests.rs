@@ -152,3 +152,25 @@ fn no_series_of_growth_is_more_than_the_budget() {
     }
     assert!(passed > 1_000 && held > 1_000, "{passed} passed and {held} were held");
 }
+
+#[test]
+fn what_was_used_and_when_it_eases_are_reported() {
+    let ledger = [
+        grown(1, -7_200, Amount { disk_gib: 80, cores: 2, ..Amount::default() }, Passed::Budget),
+        grown(2, -3_600, Amount { memory_mib: 512, guests: 1, ..Amount::default() }, Passed::Budget),
+        grown(3, -90_000, disk(50), Passed::Budget),
+    ];
+    let budget = Budget::new(&limits(), &ledger, at(0));
+    let used = budget.used().into_iter().map(|line| (line.unit, line.used, line.limit));
+    let wanted = [
+        ("GiB of disk", 80, 200),
+        ("MiB of memory and swap", 512, 4_096),
+        ("cores", 2, 8),
+        ("new guests", 1, 2),
+        ("new volumes", 0, 3),
+    ];
+    let wanted = wanted.map(|(unit, used, limit)| (unit.to_owned(), used, limit));
+    assert_eq!(used.collect::<Vec<_>>(), wanted);
+    assert_eq!(budget.eases_at(), Some(at(-7_200 + 24 * 3_600)), "a day after the oldest that counts");
+    assert_eq!(Budget::new(&limits(), &[], at(0)).eases_at(), None);
+}
