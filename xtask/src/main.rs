@@ -17,6 +17,7 @@ mod e2e_suite;
 mod fuzz;
 mod golden;
 mod host;
+mod limits;
 mod matrix;
 mod mutants;
 mod package;

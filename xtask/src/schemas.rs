@@ -1,9 +1,13 @@
-//! `cargo xtask schemas`: writes the JSON Schemas of all wire documents to `docs/schema/`, and the local API's OpenAPI
-//! document beside them, or checks that they are fresh.
+//! `cargo xtask schemas`: generated documents of the wire and of the limits.
+//!
+//! Out: the JSON Schemas of all wire documents in `docs/schema/`, the local API's OpenAPI document, and `docs/limits.md`; or
+//! whether they are fresh.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+
+use crate::limits;
 
 const FOLDER: &str = "docs/schema";
 const LOCAL_API: &str = "docs/local-api.openapi.json";
@@ -29,6 +33,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
         names.push(file);
     }
     stale.extend(keep(root, LOCAL_API, &holdfast_protocol::local::openapi::document(), mode)?);
+    stale.extend(keep_text(root, limits::PAGE, &limits::page(root)?, mode)?);
     for entry in std::fs::read_dir(&folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if !names.contains(&name) {
@@ -36,7 +41,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
         }
     }
     if stale.is_empty() {
-        println!("schemas: {} documents in {FOLDER}, and {LOCAL_API}", names.len());
+        println!("schemas: {} documents in {FOLDER}, {LOCAL_API} and {}", names.len(), limits::PAGE);
         Ok(())
     } else {
         bail!("stale: {}; run `cargo xtask schemas`", stale.join(", "))
@@ -45,7 +50,10 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
 
 /// Writes one document where that is asked for and needed; otherwise gives its name where it is stale.
 fn keep(root: &Path, file: &str, document: &serde_json::Value, mode: Mode) -> Result<Option<String>> {
-    let text = format!("{}\n", serde_json::to_string_pretty(document)?);
+    keep_text(root, file, &format!("{}\n", serde_json::to_string_pretty(document)?), mode)
+}
+
+fn keep_text(root: &Path, file: &str, text: &str, mode: Mode) -> Result<Option<String>> {
     let path = root.join(file);
     if std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
         return Ok(None);
