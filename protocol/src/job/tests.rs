@@ -261,3 +261,9 @@ fn a_draft_becomes_the_payload_that_is_signed() {
     );
     assert_eq!(Draft::parse(host.as_bytes()).unwrap_err().code(), ErrorCode::TargetKind);
 }
+
+#[test]
+fn losses_of_a_backup_have_the_words_of_the_command_line() {
+    let words = crate::job::act::BackupLoss::ALL.map(crate::job::act::BackupLoss::as_str);
+    assert_eq!(words, ["newest", "newest-proved", "only-holder"]);
+}
