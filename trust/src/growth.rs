@@ -119,8 +119,8 @@ mod tests {
     #[test]
     fn limits_that_mean_nothing_are_refused() {
         for (text, why) in [
-            ("disk_percent = 0", "growth.disk_percent is 0"),
-            ("memory_percent = 0", "growth.memory_percent is 0"),
+            ("disk_percent = 0", "growth.disk_percent is 0: no guest could"),
+            ("memory_percent = 0", "growth.memory_percent is 0: no guest could"),
             ("memory_percent = 10001", "growth.memory_percent is 10001 %"),
         ] {
             let refused = policy(&format!("version = 1\n[growth]\n{text}\n")).unwrap_err();

@@ -157,6 +157,7 @@ fn without_a_policy_what_destroys_waits_and_is_counted() {
 /// Who changes who may sign does so with another one, or leaves the others a day to stop it.
 #[test]
 fn one_of_two_who_changes_who_may_sign_waits_for_a_day() {
+    assert_eq!(ALONE_DELAY_S, 86_400, "a day");
     let (alice, again, bob) = (Hand::plain(1), Hand::plain(2), Hand::plain(3));
     let update = PAYLOAD.replace(
         r#""verb":"destroy_guest","args":{}"#,
