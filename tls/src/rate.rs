@@ -113,4 +113,26 @@ mod tests {
         assert_eq!(rates.take(0, Duration::ZERO), Ok(()), "who is known is served on");
         assert_eq!(rates.take(usize::MAX, Duration::from_secs(5)), Ok(()), "full buckets were forgotten");
     }
+
+    #[test]
+    fn a_bucket_fills_by_its_own_rate() {
+        let rates = Rates::per_minute(120);
+        let start = Duration::from_secs(1000);
+        rates.take_many("loud", 120, start).unwrap();
+        assert_eq!(rates.take_many("loud", 40, start), Err(TooOften { retry_after_s: 20 }));
+        assert_eq!(rates.take_many("loud", 20, start + Duration::from_secs(10)), Ok(()));
+        assert_eq!(rates.take("loud", start + Duration::from_secs(10)), Err(TooOften { retry_after_s: 1 }));
+    }
+
+    #[test]
+    fn only_full_buckets_are_forgotten() {
+        let taken = |many: u32| {
+            let rates = Rates::per_minute(120);
+            (0..BUCKETS_MAX).for_each(|name| rates.take_many(name, many, Duration::ZERO).unwrap());
+            rates
+        };
+        assert!(taken(1).take(usize::MAX, Duration::from_millis(499)).is_err());
+        assert_eq!(taken(1).take(usize::MAX, Duration::from_millis(500)), Ok(()));
+        assert!(taken(20).take(usize::MAX, Duration::from_secs(1)).is_err());
+    }
 }

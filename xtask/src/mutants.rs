@@ -26,6 +26,10 @@ pub enum Part {
     Protocol,
     /// Signatures, operators, policy.
     Trust,
+    /// Which connections a listener keeps, and how often one peer may ask.
+    Admission,
+    /// Who holds a guest's token.
+    Holder,
 }
 
 /// Which part, and words for `cargo mutants`.
@@ -74,6 +78,11 @@ struct Cut {
 }
 
 impl Part {
+    /// As the command line has it.
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
     const fn layout(self) -> Layout {
         match self {
             Self::Trust => Layout {
@@ -132,6 +141,23 @@ impl Part {
                 targets: &["--lib"],
                 skipped: &["model::", "operation::", "nobody_drips_a_bulk_change_through"],
             },
+            Self::Admission => Layout {
+                package: "holdfast-tls",
+                folder: "tls",
+                copied: &["tls/src"],
+                written: &[],
+                cut: None,
+                files: &["tls/src/admission.rs", "tls/src/admission/**", "tls/src/rate.rs"],
+                left: &["tls/src/admission/tests.rs"],
+                targets: &["--lib"],
+                skipped: &[],
+            },
+            Self::Holder => Layout {
+                files: &["crates/agent-core/src/model/holder.rs"],
+                left: &[],
+                skipped: &["gate::", "operation::"],
+                ..Self::Gate.layout()
+            },
             // What is decided of a job, by the gate, is shown there too, in tests of the gate and of the store.
             Self::Ledger => Layout {
                 package: "agent-store",
@@ -151,7 +177,7 @@ impl Part {
 /// Runs it.
 pub fn run(options: &Options) -> Result<()> {
     let root = workspace::root();
-    let name = format!("{:?}", options.part).to_lowercase();
+    let name = options.part.name();
     let layout = options.part.layout();
     let folder = lay_out(&root, &name, &layout)?;
     let mutants = workspace::target().join("mutants");

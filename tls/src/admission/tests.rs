@@ -215,3 +215,46 @@ fn a_dropped_slot_is_free() {
     drop(arrived);
     assert!(slots.arrive(member(1), ()).is_ok());
 }
+
+#[test]
+fn reserves_fit_with_the_strangers_or_do_not() {
+    assert!(SMALL.fit(7) && !SMALL.fit(8), "seven reserves of two and six strangers are twenty");
+}
+
+#[test]
+fn other_limits_hold_for_those_who_come_after() {
+    let mut table: Table<u8, u64> = Table::new(SMALL);
+    table.arrive(member(1), 0).unwrap();
+    table.set_limits(Limits { each_member: 1, ..SMALL });
+    assert_eq!(table.arrive(member(1), 1).unwrap_err(), Refusal::OfOne);
+}
+
+#[test]
+fn members_within_their_reserve_make_no_room() {
+    let limits = Limits { total: 4, strangers: 1, each_origin: 1, each_member: 4, reserved: 2 };
+    let mut table: Table<u8, u64> = Table::new(limits);
+    for (value, number) in (0..).zip([1, 1, 2, 2]) {
+        assert_eq!(table.arrive(member(number), value).unwrap().1, None);
+    }
+    assert_eq!(table.arrive(member(3), 4).unwrap_err(), Refusal::Full);
+}
+
+#[test]
+fn slots_do_what_their_table_does() {
+    let slots: Slots<u8, u64> = Slots::new(SMALL);
+    let _five: Vec<_> = (0..5).map(|value| slots.arrive(member(1), value).unwrap()).collect();
+    let newcomer = slots.arrive(stranger(1), 5).unwrap();
+    assert_eq!(newcomer.slot.is_member(1), Err(Refusal::OfOne));
+    slots.set_limits(Limits { each_member: 1, ..SMALL });
+    let _one = slots.arrive(member(2), 6).unwrap();
+    assert_eq!(slots.arrive(member(2), 7).unwrap_err(), Refusal::OfOne);
+}
+
+#[test]
+fn the_silent_make_room_before_those_who_speak() {
+    let slots: Slots<u8, u64> = Slots::new(Limits { strangers: 2, each_origin: 2, ..SMALL });
+    let first = slots.arrive(stranger(1), 1).unwrap();
+    let _second = slots.arrive(stranger(1), 2).unwrap();
+    first.slot.speaks();
+    assert_eq!(slots.arrive(stranger(2), 3).unwrap().displaced, Some(2));
+}

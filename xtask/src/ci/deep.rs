@@ -127,6 +127,12 @@ fn units() -> Vec<Unit> {
             Work::Mutants(Mutated::Protocol),
         ),
         unit("mutants-trust", "mutants of signatures and policy", Work::Mutants(Mutated::Trust)),
+        unit(
+            "mutants-admission",
+            "mutants of what a listener admits and how often",
+            Work::Mutants(Mutated::Admission),
+        ),
+        unit("mutants-holder", "mutants of who holds a guest's token", Work::Mutants(Mutated::Holder)),
     ]);
     all
 }
