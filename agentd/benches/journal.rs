@@ -1,4 +1,4 @@
-//! What the journal costs, beside the disk's own sync and beside bare parsing.
+//! A benchmark of the journal.
 //!
 //! In: nothing; the folder for temporary files says which disk. Out: lines `BENCH {json}` for `cargo bench-all`.
 #![forbid(unsafe_code)]
@@ -9,12 +9,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use agentd::operation::log::{Event, Fact, Then};
+use agentd::operation::log::{AfterFailure, Event, Finding};
 use agentd::operation::{Operation, Target};
 use agentd::port::store::Store;
 use agentd::port::store::journal::NewOperation;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use jiff::Timestamp;
@@ -64,7 +64,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
-async fn start_of(store: &Store, n: u32) -> agentd::operation::progress::Progress {
+async fn start_of(store: &Store, n: u32) -> agentd::operation::progress::OperationState {
     let target = Target { uid: uid(n), name: "web".parse().unwrap(), vmid: vmid(1_000) };
     let new = NewOperation {
         id: OperationId::new(uuid::Uuid::from_u128(u128::from(n))),
@@ -77,8 +77,8 @@ async fn start_of(store: &Store, n: u32) -> agentd::operation::progress::Progres
 }
 
 fn retried() -> Event {
-    let problem = Problem::new(ErrorCode::Unavailable, "Proxmox was busy");
-    Event::Failed { step: 0, problem, then: Then::Again }
+    let problem = ErrorBody::new(ErrorCode::Unavailable, "Proxmox was busy");
+    Event::Failed { step: 0, problem, then: AfterFailure::Again }
 }
 
 /// A journaled step is an intent and an outcome, each on disk before the next thing happens.
@@ -137,14 +137,14 @@ async fn fill(store: &Store) {
 /// After a crash every open operation is replayed.
 fn replay(store: &Store) {
     let runtime = runtime();
-    let plain = vec![Fact::Vmid(vmid(300)); 10_000];
+    let plain = vec![Finding::Vmid(vmid(300)); 10_000];
     let text: Vec<String> = plain.iter().map(|fact| serde_json::to_string(fact).unwrap()).collect();
     let mut pairs = Vec::new();
     for _ in 0..PAIRS {
         let ours = timed(|| assert_eq!(runtime.block_on(store.open_operations()).unwrap().len(), 100));
         let bare = timed(|| {
             for line in &text {
-                black_box(serde_json::from_str::<Fact>(line).unwrap());
+                black_box(serde_json::from_str::<Finding>(line).unwrap());
             }
         });
         pairs.push((ours, bare));

@@ -1,4 +1,4 @@
-//! The host agent: it keeps the guests of one Proxmox box as the operator wants them.
+//! The host agent of one Proxmox host.
 //!
 //! ```text
 //! hub ──▶ intent (durable, by generation) ─┐

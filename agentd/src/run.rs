@@ -1,4 +1,4 @@
-//! The composition root: builds every part from the settings, wires the channels, watches the tasks, stops them.
+//! The composition of the agent: parts, channels and tasks.
 //!
 //! ```text
 //! hub_sync ──▶ store ──(change notice)──▶ reconcile ──▶ view ──▶ report ──▶ sections ──▶ hub_sync, status door
@@ -14,17 +14,17 @@ mod start;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::json::chain;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
+use crate::port::admin_socket::AdminSocketError;
 use crate::port::host_key::HostKeyError;
 use crate::port::identity::IdentityError;
 use crate::port::local_tls::LeafError;
 use crate::port::privilege::Unprivileged;
 use crate::port::pve::SetUpError;
-use crate::port::status_door::DoorError;
 use crate::port::store::OpenError;
 use crate::port::store::roster::LaidDown;
 use crate::port::trust_files;
@@ -65,7 +65,7 @@ pub enum RunError {
     Listen(#[from] ListenError),
     /// The status socket.
     #[error(transparent)]
-    Door(#[from] DoorError),
+    Listener(#[from] AdminSocketError),
     /// A token's secret.
     #[error(transparent)]
     Secret(#[from] SecretFileError),
@@ -105,7 +105,7 @@ impl RunError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Store(OpenError::Held(_)) => 75,
-            Self::Store(_) | Self::Identity(_) | Self::Leaf(_) | Self::HostKey(_) | Self::Door(_) => 74,
+            Self::Store(_) | Self::Identity(_) | Self::Leaf(_) | Self::HostKey(_) | Self::Listener(_) => 74,
             Self::NotEnrolled | Self::Secret(_) | Self::Proxmox(_) | Self::Setting { .. } => 78,
             Self::Listen(_) => 69,
             Self::Kernel { .. } => 71,
@@ -118,13 +118,13 @@ impl RunError {
 ///
 /// # Errors
 /// [`RunError`].
-pub async fn run(settings: Settings, _nobody: Unprivileged) -> Result<(), RunError> {
+pub async fn run(settings: Settings, _no_one: Unprivileged) -> Result<(), RunError> {
     let mut signals = Signals::listen()?;
     let parts = Parts::open(&settings)?;
     let laid_down = lay_down(&settings.trust, &parts).await;
-    let doors = Doors::bind(&settings).await?;
+    let listeners = BoundListeners::bind(&settings).await?;
     let (stopper, stop) = stop::pair();
-    let mut tasks = start(&settings, parts, doors, &stop, laid_down)?;
+    let mut tasks = start(&settings, parts, listeners, &stop, laid_down)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the agent runs");
     let outcome = tokio::select! {
         name = signals.next() => {
@@ -139,11 +139,11 @@ pub async fn run(settings: Settings, _nobody: Unprivileged) -> Result<(), RunErr
 
 /// Puts into use what root laid down. A file that is not taken stops nothing but itself: those in use stay, guests are kept
 /// all the same, and it is told for as long as this agent runs.
-async fn lay_down(trust: &TrustSettings, parts: &Parts) -> Option<Problem> {
+async fn lay_down(trust: &TrustSettings, parts: &Parts) -> Option<ErrorBody> {
     let refused = |error: &dyn std::error::Error| {
         let text = format!("operators and policy are not taken as they lie on this box: {}", chain(error));
         tracing::error!("{text}");
-        Some(Problem::new(ErrorCode::TrustFile, text))
+        Some(ErrorBody::new(ErrorCode::TrustFile, text))
     };
     let texts = match trust_files::laid_down(&trust.operators, &trust.policy) {
         Ok(Some(texts)) => texts,
@@ -165,15 +165,15 @@ async fn lay_down(trust: &TrustSettings, parts: &Parts) -> Option<Problem> {
 }
 
 /// Where guests call, and where throwaway guests do.
-struct Doors {
+struct BoundListeners {
     guests: Listeners,
     tests: Listeners,
 }
 
-impl Doors {
+impl BoundListeners {
     async fn bind(settings: &Settings) -> Result<Self, RunError> {
         let speech = settings.scratch.as_ref().and_then(|scratch| scratch.speech.as_ref());
-        let tests = speech.map(|speech| speech.door);
+        let tests = speech.map(|speech| speech.listener);
         Ok(Self {
             guests: Listeners::bind(&settings.local_api.listen).await?,
             // The bridge of tests may be made later, or anew: without it nothing is tried, and guests are served all the same.

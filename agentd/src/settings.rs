@@ -1,4 +1,4 @@
-//! The one reader of the configuration file: text in, checked [`Settings`] out, or the place of the first mistake.
+//! The settings file: parsed and checked.
 //!
 //! Everything a program part needs to know beforehand is in here; parts get their own piece from the composition root
 //! and never look for themselves. Nothing has a silent default but the state folder, the two files
@@ -411,7 +411,7 @@ impl Settings {
             .or_else(|| self.audit.mistake())
             .or_else(|| self.brake.mistake())
             .or_else(|| self.scratch_mistake())
-            .or_else(|| self.twin_mistake())
+            .or_else(|| self.counterpart_mistake())
     }
 
     fn golden_mistake(&self) -> Option<(String, &'static str)> {
@@ -465,7 +465,7 @@ impl Settings {
     }
 
     /// A twin is nothing else: what is granted on it is for tests, and what lies there is another storage's.
-    fn twin_mistake(&self) -> Option<(String, &'static str)> {
+    fn counterpart_mistake(&self) -> Option<(String, &'static str)> {
         let scratch = self.scratch.as_ref()?;
         let targets = self.storage_entries.iter().flat_map(|entries| &entries.targets);
         let backups: BTreeSet<&str> = (self.proxmox.backup_storage.iter().map(StorageName::as_str))
@@ -480,7 +480,7 @@ impl Settings {
             .map(StorageName::as_str)
             .chain(goldens)
             .collect();
-        twin_mistake(&scratch.twins, &backups, &others)
+        counterpart_mistake(&scratch.twins, &backups, &others)
             .map(|(of, rule)| (format!("scratch.twins.{of}"), rule))
     }
 
@@ -492,13 +492,13 @@ impl Settings {
                 "a bridge of its own, apart from proxmox.bridge: guests are on that",
             ));
         }
-        let IpAddr::V4(own) = speech.door.ip() else {
+        let IpAddr::V4(own) = speech.listener.ip() else {
             return Some((at("door"), "an IPv4 address with its port"));
         };
         if !speech.guest.reaches(own) || speech.guest.address() == own {
             return Some((at("guest"), "another address in the network of scratch.speech.door"));
         }
-        if self.local_api.listen.contains(&speech.door) {
+        if self.local_api.listen.contains(&speech.listener) {
             return Some((
                 at("door"),
                 "an address of its own, apart from local_api.listen: guests call there",
@@ -552,16 +552,16 @@ impl ProxmoxSettings {
 }
 
 /// The first storage whose twin cannot be one, by names alone. `setup` asks the same.
-pub(crate) fn twin_mistake<'a>(
+pub(crate) fn counterpart_mistake<'a>(
     twins: &'a BTreeMap<StorageName, StorageName>,
     backups: &BTreeSet<&str>,
     others: &BTreeSet<&str>,
 ) -> Option<(&'a StorageName, &'static str)> {
-    twins.iter().find_map(|(of, twin)| {
-        let shared = twins.iter().any(|(other, its)| other != of && its == twin);
+    twins.iter().find_map(|(of, counterpart)| {
+        let shared = twins.iter().any(|(other, its)| other != of && its == counterpart);
         let rule = if !backups.contains(of.as_str()) {
             "a storage of backups on the left: proxmox.backup_storage, or one of storage_entries.targets"
-        } else if backups.contains(twin.as_str()) || others.contains(twin.as_str()) {
+        } else if backups.contains(counterpart.as_str()) || others.contains(counterpart.as_str()) {
             "an entry on the right that is used for nothing else"
         } else if shared {
             "an entry of its own for each storage"

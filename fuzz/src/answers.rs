@@ -1,5 +1,4 @@
-//! What Proxmox answers when it is asked how things are: read the same however a number is spelled, whatever a later
-//! release adds, and never better than it says.
+//! Fuzzed answers of Proxmox.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -7,10 +6,10 @@ use std::fmt::Debug;
 use holdfast_protocol::id::Vmid;
 use serde_json::{Map, Value};
 
-use crate::proxmox::ending::{TaskEnd, TaskStatus};
 use crate::proxmox::read::Version;
 use crate::proxmox::reader;
-use crate::proxmox::sight::AclPath;
+use crate::proxmox::task_result::{TaskEnd, TaskStatus};
+use crate::proxmox::visibility::AclPath;
 
 /// One input: what stands under `data`.
 ///

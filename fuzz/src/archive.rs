@@ -1,4 +1,4 @@
-//! Configurations inside archives: what passes is harmless as Proxmox itself would read the same text.
+//! Fuzzed configurations inside archives.
 //!
 //! The second reading is Proxmox's: line by line, what cannot be read skipped, the last of two taken, sections begun only by
 //! a whole `[name]`. Whatever lies between the two readings is a way in.

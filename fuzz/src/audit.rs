@@ -1,6 +1,6 @@
-//! Exports of the audit: what holds is a chain by a second reckoning, and no change of one holds.
+//! Fuzzed audit exports.
 
-use holdfast_protocol::audit::{AuditLine, ExportHeader, ExportSchema, Held, Verifier, verify};
+use holdfast_protocol::audit::{AuditLine, ExportHeader, ExportSchema, VerifiedChain, Verifier, verify};
 use sha2::{Digest, Sha256};
 
 use crate::signer::changed;
@@ -21,7 +21,7 @@ pub fn target(data: &[u8]) {
     let count = lines.len() as u64;
     assert_eq!(
         verify(&text, Verifier::default()).expect("a whole chain"),
-        Held { missing: 0, lines: count, head: head.clone() }
+        VerifiedChain { missing: 0, lines: count, head: head.clone() }
     );
     verify(&text, Verifier::with_head(count, head.clone())).expect("the head that was seen");
     if count > 0 {
@@ -38,7 +38,7 @@ pub fn target(data: &[u8]) {
 
 /// Whatever holds is a chain.
 fn whole(text: &str) {
-    let Ok(Held { missing, lines: count, head }) = verify(text, Verifier::default()) else { return };
+    let Ok(VerifiedChain { missing, lines: count, head }) = verify(text, Verifier::default()) else { return };
     let lines = read(text);
     assert_eq!(missing + lines.len() as u64, count);
     let header = text.lines().next().unwrap_or_default();

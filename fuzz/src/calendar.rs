@@ -1,4 +1,4 @@
-//! Calendar expressions: what one stands for, and when it comes next, by a second reading that goes through the minutes.
+//! Fuzzed calendar expressions, against a second reading.
 
 use std::collections::BTreeSet;
 

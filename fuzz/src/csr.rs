@@ -1,5 +1,4 @@
-//! Certificate requests at the hub: what is taken is signed by its own key, by a second reading of the bytes and another
-//! verifier; and of one that we sign ourselves around whatever stands in it, the key alone is taken.
+//! Fuzzed certificate requests.
 
 #[path = "../../hubd/src/authority/csr.rs"]
 #[expect(dead_code, reason = "the hub puts the key into a certificate")]

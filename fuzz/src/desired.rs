@@ -1,4 +1,4 @@
-//! Desired documents: an accepted one obeys each law, by a second reading; and the law of generations over pairs.
+//! Fuzzed desired documents and generations.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;

@@ -1,6 +1,6 @@
-//! Invites, tickets, and what enrolment says.
+//! Fuzzed invites, bootstrap tokens and enrollment messages.
 
-use holdfast_protocol::bootstrap::{BOOTSTRAP_BYTES_MAX, Bootstrap, Ticket};
+use holdfast_protocol::bootstrap::{BOOTSTRAP_BYTES_MAX, Bootstrap, BootstrapToken};
 use holdfast_protocol::enrol::{
     Enrolled, EnrollmentAnswer, EnrollmentRequest, INVITE_CHARS_MAX, Invite, InviteRedemption, RenewRequest,
 };
@@ -53,9 +53,9 @@ fn sealed(text: &str) {
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-    if let Ok(ticket) = Ticket::open(&line) {
-        let again = Ticket::open(&ticket.seal().expect("it can be sealed")).expect("and opened");
-        assert_eq!((again.endpoint, again.pin, again.mode), (ticket.endpoint, ticket.pin, ticket.mode));
-        assert_eq!(again.claim.expose(), ticket.claim.expose());
+    if let Ok(token) = BootstrapToken::open(&line) {
+        let again = BootstrapToken::open(&token.seal().expect("it can be sealed")).expect("and opened");
+        assert_eq!((again.endpoint, again.pin, again.mode), (token.endpoint, token.pin, token.mode));
+        assert_eq!(again.claim.expose(), token.claim.expose());
     }
 }

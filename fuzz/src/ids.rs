@@ -1,4 +1,4 @@
-//! Ids, names, pins, addresses, times: each has one spelling, the one it was read from.
+//! Fuzzed ids, names, pins, addresses and times.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;

@@ -1,13 +1,13 @@
-//! The intake of signed jobs: taken exactly when a second reading of the law says so.
+//! Fuzzed intake of signed jobs, against a second reading.
 
 use holdfast_protocol::id::JobId;
 use holdfast_protocol::job::{HostEpoch, Payload, SeenHost, UtcSecond, Verb};
-use holdfast_trust::law::Here;
 use holdfast_trust::policy::Rule;
+use holdfast_trust::scope::Here;
 use holdfast_trust::{Operators, Policy, Roster};
 use jiff::Timestamp;
 
-use crate::gate::order;
+use crate::gate::job_validation;
 use crate::signer::{PAYLOAD, Signer};
 
 /// A byte for each choice; what is left over is the text of a job.
@@ -42,7 +42,10 @@ pub fn target(data: &[u8]) {
     let own = payload.host.clone().expect("it names its host");
     // Whoever signed was shown this host's id under another host's name.
     let renamed = SeenHost { name: "box8".parse().expect("a name"), ..own.clone() };
-    assert!(order::judge(&blob, left_as, Some(&roster), (&here, &renamed)).is_err(), "another host's");
+    assert!(
+        job_validation::judge(&blob, left_as, Some(&roster), (&here, &renamed)).is_err(),
+        "another host's"
+    );
     let rule = Rule::first(verb);
     let due = base + i64::from(now) * 900 + i64::from(rule.delay_s);
     let lawful = who % 8 != 0
@@ -52,20 +55,23 @@ pub fn target(data: &[u8]) {
         && now >= start
         && due < payload.expires_at.second()
         && seconds <= holdfast_protocol::job::LIFE_MAX_S;
-    let taken = order::judge(&blob, left_as, Some(&roster), (&here, &own));
+    let taken = job_validation::judge(&blob, left_as, Some(&roster), (&here, &own));
     assert_eq!(taken.is_ok(), lawful, "{taken:?} for {signed}");
-    assert!(order::judge(&blob, left_as, None, (&here, &own)).is_err(), "nobody may sign here");
+    assert!(job_validation::judge(&blob, left_as, None, (&here, &own)).is_err(), "nobody may sign here");
     // Text that nobody signed is never taken.
     if let Ok(text) = std::str::from_utf8(text) {
-        assert!(order::judge(text, payload.job_id, Some(&roster), (&here, &own)).is_err());
+        assert!(job_validation::judge(text, payload.job_id, Some(&roster), (&here, &own)).is_err());
         if text != signed {
             let mut forged = alice.job(signed.as_bytes());
             forged.payload = text.as_bytes().to_vec();
             let forged = forged.to_json().expect("it can be written");
-            assert!(order::judge(&forged, payload.job_id, Some(&roster), (&here, &own)).is_err(), "forged");
+            assert!(
+                job_validation::judge(&forged, payload.job_id, Some(&roster), (&here, &own)).is_err(),
+                "forged"
+            );
         }
-        let _ = order::new_roster(text, "version = 2", 1);
-        let _ =
-            order::new_roster(&alice.line("alice"), text, 1).map(|roster| assert!(roster.policy.version > 1));
+        let _ = job_validation::new_roster(text, "version = 2", 1);
+        let _ = job_validation::new_roster(&alice.line("alice"), text, 1)
+            .map(|roster| assert!(roster.policy.version > 1));
     }
 }

@@ -1,4 +1,4 @@
-//! Payloads and drafts: what one says is what its JSON says, in one spelling, and its laws hold.
+//! Fuzzed payloads and drafts.
 
 use holdfast_protocol::job::{Draft, LIFE_MAX_S, Order, Payload};
 use serde_json::Value;

@@ -28,7 +28,7 @@
 //! | [`report`] | check-ins; changed sections laid over the old give the new |
 //! | [`signature`] | no bytes but the signer's own carry a signature |
 //! | [`signed_job`] | a job's bytes travel unchanged |
-//! | [`typed`] | what is read as a recovery code is one, and with two words swapped it is none |
+//! | [`recovery_code`] | what is read as a recovery code is one, and with two words swapped it is none |
 //!
 //! The parsers of the agent's ports and of the hub are taken in by path: linking either program would link a database, a
 //! TLS stack and a web server.
@@ -52,11 +52,11 @@ pub mod policy;
 pub mod protection;
 pub mod proxmox;
 pub mod pve;
+pub mod recovery_code;
 pub mod report;
 pub mod round;
 pub mod signature;
 pub mod signed_job;
 pub mod signer;
-pub mod typed;
 
 pub use agent_core::{gate, model, operation};

@@ -1,8 +1,8 @@
-//! Operators files: each line one key of one person, as stock OpenSSH would read it, or the whole file is refused.
+//! Fuzzed operators files.
 
 use std::collections::BTreeSet;
 
-use holdfast_trust::operators::{OperatorsError, Standing};
+use holdfast_trust::operators::{OperatorsError, SigningRight};
 use holdfast_trust::signature::Namespace;
 use holdfast_trust::{OperatorKey, Operators};
 use jiff::Timestamp;
@@ -26,7 +26,7 @@ pub fn target(data: &[u8]) {
     assert_eq!(holders.len(), lines().count(), "a line is lost or made up");
     let keys: BTreeSet<&String> = holders.iter().map(|(_, print)| print).collect();
     assert_eq!(keys.len(), holders.len(), "a key stands twice");
-    assert!((1..=holders.len()).contains(&operators.people()));
+    assert!((1..=holders.len()).contains(&operators.operators()));
     for (line, (name, print)) in lines().zip(&holders) {
         assert_eq!(line.split_whitespace().next(), Some(name.as_str()), "another name than its line's");
         one(&operators, line, name, print);
@@ -55,15 +55,15 @@ fn one(operators: &Operators, line: &str, name: &str, print: &str) {
     assert_eq!(key.fingerprint(), print);
     let bound = line.contains("valid-") || line.contains("namespaces");
     for at in [Timestamp::MIN, Timestamp::UNIX_EPOCH, Timestamp::MAX] {
-        match operators.standing(&key, Namespace::Job, at) {
-            Standing::May(who) => assert_eq!(who.as_str(), name),
-            Standing::MayNot(who) => assert!(who.as_str() == name && bound, "nothing bounds it"),
-            Standing::Unknown => panic!("a key that is listed is unknown"),
+        match operators.right(&key, Namespace::Job, at) {
+            SigningRight::May(who) => assert_eq!(who.as_str(), name),
+            SigningRight::MayNot(who) => assert!(who.as_str() == name && bound, "nothing bounds it"),
+            SigningRight::Unknown => panic!("a key that is listed is unknown"),
         }
     }
     // What stands behind the key is a comment, whatever it says.
     if words.get(1) == Some(&"namespaces=\"git\"") {
-        let standing = operators.standing(&key, Namespace::Job, Timestamp::UNIX_EPOCH);
-        assert!(matches!(standing, Standing::MayNot(_)), "a key for something else may sign jobs");
+        let status = operators.right(&key, Namespace::Job, Timestamp::UNIX_EPOCH);
+        assert!(matches!(status, SigningRight::MayNot(_)), "a key for something else may sign jobs");
     }
 }

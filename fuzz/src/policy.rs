@@ -1,4 +1,4 @@
-//! Policies: nothing happens unsigned, nothing is out of reach, and a verb that is not named has its first rule.
+//! Fuzzed policies.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +27,8 @@ pub fn target(data: &[u8]) {
     let named = table.get("verbs").and_then(toml::Value::as_table);
     for verb in Verb::ALL {
         let rule = policy.rule(*verb);
-        let people = if rule.signers.is_empty() { names.len() } else { rule.signers.len() };
-        assert!((1..=people).contains(&usize::from(rule.signatures)), "{verb:?} {rule:?}");
+        let operators = if rule.signers.is_empty() { names.len() } else { rule.signers.len() };
+        assert!((1..=operators).contains(&usize::from(rule.signatures)), "{verb:?} {rule:?}");
         assert!(rule.signers.is_subset(&names));
         if named.is_none_or(|named| !named.contains_key(verb.as_str())) {
             assert_eq!(rule, Rule::first(*verb));

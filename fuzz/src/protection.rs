@@ -1,8 +1,7 @@
-//! What guests are promised: promises are read back as written, a wish never weakens what is in force, and no retention
-//! lets the newest backup go.
+//! Fuzzed promises and retention.
 
 use holdfast_protocol::protection::{
-    BackupPolicy, Fate, Proof, Protection, ProtectionReport, Retention, Taken, Zone, compare, prune,
+    BackupPolicy, DatedBackup, Fate, Proof, Protection, ProtectionReport, Retention, Zone, compare, prune,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -24,12 +23,12 @@ pub fn target(data: &[u8]) {
     let mut promises = lines().filter_map(|line| round::document::<Protection>(line, BYTES_MAX));
     let nothing = Protection::default();
     let in_force = promises.next().unwrap_or_default();
-    let wish = promises.next().unwrap_or_default();
-    for (one, other) in [(&in_force, &wish), (&wish, &in_force), (&nothing, &in_force), (&in_force, &nothing)]
+    let goal = promises.next().unwrap_or_default();
+    for (one, other) in [(&in_force, &goal), (&goal, &in_force), (&nothing, &in_force), (&in_force, &nothing)]
     {
-        law(one, other);
+        rules(one, other);
     }
-    for promise in [&in_force, &wish] {
+    for promise in [&in_force, &goal] {
         let tiers = &promise.tiers;
         let retentions = [
             tiers.snapshot.as_ref().map(|tier| tier.retention),
@@ -41,30 +40,30 @@ pub fn target(data: &[u8]) {
 }
 
 /// The law of `docs/adr/0015`.
-fn law(in_force: &Protection, wish: &Protection) {
-    let told = compare(in_force, wish);
-    let text = serde_json::to_string(&told.next).expect("a promise can be written");
+fn rules(in_force: &Protection, goal: &Protection) {
+    let reported = compare(in_force, goal);
+    let text = serde_json::to_string(&reported.next).expect("a promise can be written");
     let again: Protection = serde_json::from_str(&text).expect("what is in force can be read");
-    assert_eq!(again, told.next, "it reads back as another");
-    assert!(told.next.protects() || !in_force.protects(), "it protects no more");
+    assert_eq!(again, reported.next, "it reads back as another");
+    assert!(reported.next.protects() || !in_force.protects(), "it protects no more");
     // Nothing that came of it is weaker than what was, and the same wish adds nothing.
-    let once_more = compare(in_force, &told.next);
+    let once_more = compare(in_force, &reported.next);
     assert!(once_more.loosened.is_empty(), "weaker: {:?}", once_more.loosened);
-    assert_eq!(once_more.next, told.next);
-    let repeated = compare(&told.next, wish);
-    assert!(repeated.raised.is_empty() && repeated.next == told.next, "it grows: {:?}", repeated.raised);
-    if told.loosened.is_empty() {
+    assert_eq!(once_more.next, reported.next);
+    let repeated = compare(&reported.next, goal);
+    assert!(repeated.raised.is_empty() && repeated.next == reported.next, "it grows: {:?}", repeated.raised);
+    if reported.loosened.is_empty() {
         assert!(repeated.loosened.is_empty(), "held after all: {:?}", repeated.loosened);
     } else {
         // What stays is still there to be asked for.
         assert!(!repeated.loosened.is_empty());
     }
-    if told.raised.is_empty() {
-        assert_eq!(&told.next, in_force, "it changed, and nobody was told");
+    if reported.raised.is_empty() {
+        assert_eq!(&reported.next, in_force, "it changed, and nobody was told");
     }
     let same = compare(in_force, in_force);
     assert!(same.raised.is_empty() && same.loosened.is_empty() && same.next == *in_force);
-    for change in told.raised.iter().chain(&told.loosened) {
+    for change in reported.raised.iter().chain(&reported.loosened) {
         assert!(change.from != change.to && !change.to_string().is_empty());
     }
 }
@@ -76,7 +75,7 @@ fn pruned(data: &[u8], retention: &Retention) {
     for byte in data.iter().rev().take(48) {
         at += SignedDuration::from_hours(1 + i64::from(*byte) * i64::from(*byte) / 32);
         let proof = if byte % 16 == 1 { Proof::Proved } else { Proof::None };
-        backups.push(Taken { at, proof });
+        backups.push(DatedBackup { at, proof });
     }
     let zone = Zone::try_from("Europe/Berlin".to_owned()).expect("a zone");
     let fates = prune(&backups, retention, &zone);

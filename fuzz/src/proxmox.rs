@@ -2,16 +2,16 @@
 
 #[path = "../../crates/pve-client/src/config.rs"]
 pub mod config;
-#[path = "../../crates/pve-client/src/ending.rs"]
-pub mod ending;
 #[path = "../../crates/pve-client/src/read.rs"]
 pub mod read;
-#[path = "../../crates/pve-client/src/sight.rs"]
-pub mod sight;
 #[path = "../../crates/pve-client/src/snapshot.rs"]
 pub mod snapshot;
+#[path = "../../crates/pve-client/src/task_result.rs"]
+pub mod task_result;
 #[path = "../../crates/pve-client/src/upid.rs"]
 pub mod upid;
+#[path = "../../crates/pve-client/src/visibility.rs"]
+pub mod visibility;
 #[path = "../../crates/pve-client/src/volume.rs"]
 pub mod volume;
 #[path = "../../crates/pve-client/src/wire.rs"]
@@ -38,12 +38,12 @@ pub mod reader {
 
     use crate::model::storage::EntrySeen;
 
-    use super::ending::TaskStatus;
     use super::read::{
-        GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
+        Interface, LxcStatus, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
     };
-    use super::sight::Permissions;
     use super::snapshot::{CanSnapshot, Snapshot};
+    use super::task_result::TaskStatus;
+    use super::visibility::Permissions;
     use super::{Reader, Unreadable, Value};
 
     /// `GET /version`.
@@ -51,9 +51,9 @@ pub mod reader {
     /// `GET /cluster/resources`.
     pub const RESOURCES: Reader<Resources> = Resources::read;
     /// `GET …/lxc`.
-    pub const GUESTS: Reader<Vec<GuestStatus>> = GuestStatus::read_list;
+    pub const GUESTS: Reader<Vec<LxcStatus>> = LxcStatus::read_list;
     /// `GET …/status/current`.
-    pub const GUEST: Reader<GuestStatus> = GuestStatus::read_one;
+    pub const GUEST: Reader<LxcStatus> = LxcStatus::read_one;
     /// `GET /nodes/{node}/status`.
     pub const NODE: Reader<NodeStatus> = NodeStatus::read;
     /// `GET …/storage`.
@@ -88,6 +88,6 @@ pub mod reader {
     /// # Errors
     /// As the reader's.
     pub fn log(value: &Value) -> Result<Vec<String>, Unreadable> {
-        super::ending::TaskLog::read(value, None).map(|log| log.lines)
+        super::task_result::TaskLog::read(value, None).map(|log| log.lines)
     }
 }

@@ -56,12 +56,9 @@ fn words(text: &str) {
                 description.lines().next().unwrap_or_default().split_whitespace().collect();
             assert_eq!(words.join(" "), mark::first_line(uid));
         }
-        Mark::Beside { of, by } => {
-            assert!(
-                mark::beside_tags(by).iter().all(|tag| tags.contains(tag)),
-                "half a mark is taken for one"
-            );
-            assert!(description.starts_with(&mark::beside_line(of, by)));
+        Mark::Copy { of, by } => {
+            assert!(mark::copy_tags(by).iter().all(|tag| tags.contains(tag)), "half a mark is taken for one");
+            assert!(description.starts_with(&mark::copy_line(of, by)));
         }
         Mark::None => assert!(!tags.contains(mark::TAG)),
         Mark::Broken => {}

@@ -1,7 +1,7 @@
-//! Check-ins: what the agent says and what the hub answers. Changed sections laid over the old ones give the new.
+//! Fuzzed check-ins and reports.
 
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest};
-use holdfast_protocol::envelope::{Envelope, Problem};
+use holdfast_protocol::envelope::{Envelope, ErrorBody};
 use holdfast_protocol::report::{REPORT_BYTES_MAX, Sections};
 
 use crate::round;
@@ -13,7 +13,7 @@ use crate::round;
 pub fn target(data: &[u8]) {
     round::document::<CheckinAnswer>(data, 2 * REPORT_BYTES_MAX);
     round::document::<Envelope<CheckinAnswer>>(data, 2 * REPORT_BYTES_MAX);
-    round::document::<Problem>(data, REPORT_BYTES_MAX);
+    round::document::<ErrorBody>(data, REPORT_BYTES_MAX);
     let Some(request) = round::document::<CheckinRequest>(data, REPORT_BYTES_MAX) else { return };
     let now = request.sections;
     let halves = [

@@ -1,9 +1,9 @@
-//! What holds of every strict JSON document: it is read back as it was written, says no key twice, and ends where it ends.
+//! Properties of every strict JSON document.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use holdfast_protocol::strict;
+use holdfast_protocol::json;
 use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -12,24 +12,24 @@ use serde::{Deserialize, Serialize};
 /// # Panics
 /// When a law does not hold.
 pub fn document<T: DeserializeOwned + Serialize>(bytes: &[u8], max: usize) -> Option<T> {
-    let read = strict::parse::<T>("a document", bytes, max);
+    let read = json::parse::<T>("a document", bytes, max);
     let value = match read {
         Ok(value) => value,
         Err(error) => {
             // A refusal can be told to a person and to a program.
-            assert!(!strict::chain(&error).is_empty() && !error.code().as_str().is_empty());
+            assert!(!json::chain(&error).is_empty() && !error.code().as_str().is_empty());
             return None;
         }
     };
     assert!(bytes.len() <= max);
     assert!(serde_json::from_slice::<Unique>(bytes).is_ok(), "a key stands twice");
     let text = serde_json::to_vec(&value).expect("what was read can be written");
-    let again: T = strict::parse("a document", &text, usize::MAX).expect("what was written can be read");
+    let again: T = json::parse("a document", &text, usize::MAX).expect("what was written can be read");
     assert_eq!(serde_json::to_vec(&again).expect("twice"), text, "it reads back as another");
     for tail in [&b"x"[..], b"{}", b"\0", b",", b"]"] {
-        assert!(strict::parse::<T>("a document", &[bytes, tail].concat(), usize::MAX).is_err(), "it goes on");
+        assert!(json::parse::<T>("a document", &[bytes, tail].concat(), usize::MAX).is_err(), "it goes on");
     }
-    assert!(strict::parse::<T>("a document", bytes, bytes.len() - 1).is_err(), "it has no bound");
+    assert!(json::parse::<T>("a document", bytes, bytes.len() - 1).is_err(), "it has no bound");
     Some(value)
 }
 

@@ -1,4 +1,4 @@
-//! Signatures: only the signer's own bytes carry one, and only in the one spelling of it.
+//! Fuzzed signatures.
 
 use holdfast_protocol::job::SignedJob;
 use holdfast_trust::signature::{Namespace, check};

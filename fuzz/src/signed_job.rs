@@ -1,4 +1,4 @@
-//! The envelope of a signed job: its bytes come out as they went in, in one spelling.
+//! Fuzzed envelopes of signed jobs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Somebody who signs, by hand: OpenSSH's form of a signature, written out here a second time.
+//! A second implementation of OpenSSH's signature format.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

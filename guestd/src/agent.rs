@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::{Envelope, IDEMPOTENCY_KEY_HEADER, Problem};
+use holdfast_protocol::envelope::{Envelope, ErrorBody, IDEMPOTENCY_KEY_HEADER};
 use holdfast_protocol::id::OperationId;
+use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::local::audit::AuditPage;
 use holdfast_protocol::local::desired::DesiredView;
 use holdfast_protocol::local::work::Accepted;
@@ -14,7 +15,6 @@ use holdfast_protocol::local::{BODY_BYTES_MAX, ClaimRequest, Hello, HelloAnswer,
 use holdfast_protocol::operation::OperationView;
 use holdfast_protocol::pin::{Pin, PinSet};
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::strict::{self, StrictError};
 use holdfast_tls::{Refusal, TlsError, Trust};
 use reqwest::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
@@ -71,7 +71,7 @@ pub enum AgentError {
     },
     /// The agent says no.
     #[error("the agent refuses: {problem}")]
-    Refused { problem: Problem },
+    Refused { problem: ErrorBody },
     /// The answer is longer than any we expect.
     #[error("the agent's answer is longer than {ANSWER_BYTES_MAX} bytes")]
     TooLong,
@@ -84,7 +84,7 @@ pub enum AgentError {
         status: StatusCode,
         /// Where and why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// An envelope with neither data nor error.
     #[error("the agent's answer (status {status}) is empty")]
@@ -289,7 +289,7 @@ impl Agent {
         let response = request.send().await.map_err(|error| self.away(error))?;
         let status = response.status();
         let body = self.body(response).await?;
-        let envelope: Envelope<T> = strict::parse("the answer", &body, ANSWER_BYTES_MAX)
+        let envelope: Envelope<T> = json::parse("the answer", &body, ANSWER_BYTES_MAX)
             .map_err(|source| AgentError::Answer { status, source })?;
         match (envelope.data, envelope.error) {
             (Some(data), None) if status.is_success() => Ok(data),
@@ -305,7 +305,7 @@ impl Agent {
             Ok(body) => body,
             Err(error) => return error,
         };
-        match strict::parse::<Envelope<()>>("the answer", &body, ANSWER_BYTES_MAX) {
+        match json::parse::<Envelope<()>>("the answer", &body, ANSWER_BYTES_MAX) {
             Ok(Envelope { error: Some(problem), .. }) => AgentError::Refused { problem },
             Ok(_) => AgentError::Empty { status },
             Err(source) => AgentError::Answer { status, source },

@@ -6,9 +6,9 @@
 
 use std::path::PathBuf;
 
-use holdfast_protocol::bootstrap::Ticket;
+use holdfast_protocol::bootstrap::BootstrapToken;
+use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::strict::{self, StrictError};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -60,7 +60,7 @@ pub enum AttemptError {
         path: PathBuf,
         /// Where and why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// The kernel gives no random numbers.
     #[error("the kernel returned no random numbers")]
@@ -76,7 +76,7 @@ fn path(paths: &Paths) -> PathBuf {
 
 impl Attempt {
     /// A new one for this ticket.
-    pub fn begin(bootstrap_token: &Ticket) -> Result<Self, AttemptError> {
+    pub fn begin(bootstrap_token: &BootstrapToken) -> Result<Self, AttemptError> {
         let mut proof = Zeroizing::new([0; 32]);
         getrandom::fill(proof.as_mut_slice()).map_err(AttemptError::Random)?;
         Ok(Self {
@@ -88,7 +88,7 @@ impl Attempt {
     }
 
     /// Whether it is about this ticket.
-    pub fn is_of(&self, bootstrap_token: &Ticket) -> bool {
+    pub fn is_of(&self, bootstrap_token: &BootstrapToken) -> bool {
         self.claim_sha256 == name(bootstrap_token)
     }
 
@@ -101,7 +101,7 @@ impl Attempt {
     pub fn load(paths: &Paths) -> Result<Option<Self>, AttemptError> {
         let path = path(paths);
         let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::Owner)? else { return Ok(None) };
-        strict::parse("the record", &bytes, BYTES_MAX)
+        json::parse("the record", &bytes, BYTES_MAX)
             .map(Some)
             .map_err(|source| AttemptError::Malformed { path, source })
     }
@@ -113,6 +113,6 @@ impl Attempt {
     }
 }
 
-fn name(bootstrap_token: &Ticket) -> String {
+fn name(bootstrap_token: &BootstrapToken) -> String {
     hex::encode(bootstrap_token.claim.hash().as_bytes())
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use holdfast_protocol::bootstrap::{Bootstrap, Mode};
 use holdfast_protocol::id::OperationId;
-use holdfast_protocol::local::due::DueBackup;
+use holdfast_protocol::json::chain;
+use holdfast_protocol::local::due_backups::DueBackup;
 use holdfast_protocol::local::window::{Released, WindowPhase, WindowRequest};
 use holdfast_protocol::protection::Consistency;
-use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 

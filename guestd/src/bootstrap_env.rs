@@ -4,7 +4,7 @@
 //!
 //! An environment is NUL-separated `NAME=value` pairs. It is read within a bound, into memory that is wiped.
 
-use holdfast_protocol::bootstrap::{Mode, Ticket, TicketError, VARIABLE};
+use holdfast_protocol::bootstrap::{BootstrapToken, BootstrapTokenError, Mode, VARIABLE};
 use holdfast_protocol::secret::Secret;
 
 use crate::file::{self, Eyes, FileError};
@@ -19,7 +19,7 @@ const ENVIRON_BYTES_MAX: usize = 256 * 1024;
 /// What the environment holds.
 #[derive(Clone, Debug)]
 pub enum BootstrapEnv {
-    Token(Box<Ticket>),
+    Token(Box<BootstrapToken>),
     /// A guest that was restored and not handed over yet.
     Pending,
     Absent,
@@ -38,7 +38,7 @@ pub enum BootstrapEnvError {
     NotText,
     /// Text, but no ticket.
     #[error(transparent)]
-    Content(#[from] TicketError),
+    Content(#[from] BootstrapTokenError),
 }
 
 /// Whether this guest is one of its own: not the scratch guest of a restore test, and none that was not handed over yet.
@@ -67,7 +67,7 @@ pub fn find(paths: &Paths) -> Result<BootstrapEnv, BootstrapEnvError> {
         None => Ok(BootstrapEnv::Absent),
         Some(value) if value.expose().trim().is_empty() => Ok(BootstrapEnv::Absent),
         Some(value) if value.expose().trim() == PENDING => Ok(BootstrapEnv::Pending),
-        Some(value) => Ok(BootstrapEnv::Token(Box::new(Ticket::open(&value)?))),
+        Some(value) => Ok(BootstrapEnv::Token(Box::new(BootstrapToken::open(&value)?))),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use holdfast_protocol::bootstrap::{BOOTSTRAP_BYTES_MAX, Bootstrap};
-use holdfast_protocol::strict::{self, StrictError};
+use holdfast_protocol::json::{self, JsonError};
 use zeroize::Zeroizing;
 
 use crate::file::{self, Eyes, FileError};
@@ -21,7 +21,7 @@ pub enum BootstrapFileError {
         path: PathBuf,
         /// Where and why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// Cannot happen for what an agent's answer was read into.
     #[error("the bootstrap cannot be written as JSON")]
@@ -36,7 +36,7 @@ fn path(paths: &Paths) -> PathBuf {
 pub fn load(paths: &Paths) -> Result<Option<Bootstrap>, BootstrapFileError> {
     let path = path(paths);
     let Some(bytes) = file::read(&path, BOOTSTRAP_BYTES_MAX, Eyes::Owner)? else { return Ok(None) };
-    strict::parse("the file", &bytes, BOOTSTRAP_BYTES_MAX)
+    json::parse("the file", &bytes, BOOTSTRAP_BYTES_MAX)
         .map(Some)
         .map_err(|source| BootstrapFileError::Malformed { path, source })
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use holdfast_protocol::bootstrap::{Bootstrap, Mode as Duty};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::Hello;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::report::Health;
-use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
 use tracing::{info, warn};
 

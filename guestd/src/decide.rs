@@ -5,7 +5,7 @@
 //! ticket names another, or when the guest was started as a restore test, which must never speak with the token that
 //! came out of the backup.
 
-use holdfast_protocol::bootstrap::{Bootstrap, Mode, Ticket};
+use holdfast_protocol::bootstrap::{Bootstrap, BootstrapToken, Mode};
 use holdfast_protocol::secret::TokenHash;
 
 use crate::attempt::{Attempt, AttemptError, Outcome};
@@ -35,7 +35,7 @@ pub enum Next {
 /// A ticket to trade.
 #[derive(Debug)]
 pub struct Claim {
-    pub bootstrap_token: Box<Ticket>,
+    pub bootstrap_token: Box<BootstrapToken>,
     /// The attempt that was begun with it, if one was.
     pub attempt: Option<Attempt>,
     /// Whether a bootstrap lies there already.
@@ -100,7 +100,7 @@ pub enum Cause {
 impl Doubt {
     /// A restored guest's old agent may be silent for good: a ticket that names another endpoint says where the new
     /// one is. A ticket for the same endpoint would be answered by the same silence.
-    fn speaks_for(self, bootstrap: &Bootstrap, bootstrap_token: &Ticket) -> bool {
+    fn speaks_for(self, bootstrap: &Bootstrap, bootstrap_token: &BootstrapToken) -> bool {
         self.token == bootstrap.token.hash()
             && match self.cause {
                 Cause::Rejected => true,

@@ -53,7 +53,7 @@ mod work;
 use std::process::ExitCode;
 
 use holdfast_manual::Section;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 
 fn main() -> ExitCode {
     let args = match holdfast_manual::parse::<args::Args>(Section::Administration) {

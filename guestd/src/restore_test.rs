@@ -8,9 +8,9 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::MountView;
 use holdfast_protocol::local::restore_test::{StackCheck, StackHealth, TestReport};
-use holdfast_protocol::strict::chain;
 use tracing::{info, warn};
 
 use crate::isolation_check;

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use rustix::fs::{FlockOperation, flock};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use holdfast_protocol::id::GuestUid;
-use holdfast_protocol::strict::{self, StrictError};
+use holdfast_protocol::json::{self, JsonError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ pub enum StateError {
         path: PathBuf,
         /// Where and why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// Cannot happen for plain text and numbers.
     #[error("the state cannot be written as JSON")]
@@ -87,7 +87,7 @@ fn path(paths: &Paths) -> PathBuf {
 pub fn load(paths: &Paths) -> Result<Option<State>, StateError> {
     let path = path(paths);
     let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::All)? else { return Ok(None) };
-    strict::parse("the state", &bytes, BYTES_MAX)
+    json::parse("the state", &bytes, BYTES_MAX)
         .map(Some)
         .map_err(|source| StateError::Malformed { path, source })
 }

@@ -8,9 +8,9 @@ use std::io::{self, Write as _};
 
 use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::desired::VolumeKind;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::hello::{RestartNeeded, UpgradeReport};
 use holdfast_protocol::local::{MountState, MountView, SelfView, StorageView};
-use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
 use crate::agent::{Agent, AgentError};
@@ -216,7 +216,7 @@ fn volume(mount: &MountView) -> String {
     };
     let state = match mount.state {
         MountState::Attached => "",
-        MountState::Wished => ", NOT ATTACHED",
+        MountState::Desired => ", NOT ATTACHED",
         MountState::Unknown => ", not yet observed by the agent",
     };
     format!("{} on {}, {}, {kind}{state}", mount.name, mount.mount, mount.size_gib)

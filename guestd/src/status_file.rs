@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_protocol::id::{OperationId, SnapshotName, StackName};
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::hello::UnwellStack;
 use holdfast_protocol::local::window::{DownStack, Label, STACKS_MAX};
 use holdfast_protocol::report::Health;
-use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Stacks in `guestd status`: health, windows, package checks, canaries.
 
+use holdfast_protocol::json::chain;
 use holdfast_protocol::protection::Consistency;
-use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
 use crate::paths::Paths;

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::strict::chain;
 use tracing::{debug, info};
 
 use crate::agent::{Agent, AgentError};

@@ -20,8 +20,8 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use holdfast_protocol::id::{OperationId, StackName};
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::MountView;
-use holdfast_protocol::strict::chain;
 use tracing::{info, warn};
 
 use crate::bootstrap_env;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{OperationId, SnapshotName};
 use holdfast_protocol::local::work::{
-    Accepted, BackupRequest, BackupsView, RollBackRequest, SnapshotRequest, SnapshotsView, Taken,
+    Acceptance, Accepted, BackupRequest, BackupsView, RollBackRequest, SnapshotRequest, SnapshotsView,
 };
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
 use holdfast_protocol::secret::Secret;
@@ -188,10 +188,10 @@ pub fn print<T: Serialize>(
 fn accepted_text(accepted: &Accepted) -> String {
     let name = accepted.snapshot.as_ref().map(|name| format!(", snapshot {name}")).unwrap_or_default();
     match accepted.taken {
-        Taken::Queued => {
+        Acceptance::Queued => {
             format!("asked: operation {}{name}, {} before it\n", accepted.operation, accepted.before)
         }
-        Taken::Joined => {
+        Acceptance::Joined => {
             format!("the same request is running or queued: operation {}{name}\n", accepted.operation)
         }
     }

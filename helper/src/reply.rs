@@ -20,12 +20,12 @@ pub type Outcome = Result<Reply, Refusal>;
 pub enum Reply {
     Mount { target: TargetName, uuid: FsUuid, device: String, at: String, how: &'static str },
     Unmount { target: TargetName, at: String },
-    Status { targets: Vec<TargetStatus>, foreign: Vec<String> },
+    Status { targets: Vec<HelperTargetStatus>, foreign: Vec<String> },
     GoldenBuild,
 }
 
 #[derive(Debug, Serialize)]
-pub struct TargetStatus {
+pub struct HelperTargetStatus {
     pub target: TargetName,
     pub mounted: bool,
     /// The device that matches the policy, when there is exactly one.

@@ -4,7 +4,7 @@ use crate::find::Survey;
 use crate::mountinfo;
 use crate::mountpoint::{self, Occupant, PARENT, Parent};
 use crate::policy::Policy;
-use crate::reply::{Refusal, Reply, TargetStatus};
+use crate::reply::{HelperTargetStatus, Refusal, Reply};
 use crate::state::Lock;
 
 pub fn read(policy: &Policy, lock: &Lock) -> Result<Reply, Refusal> {
@@ -24,7 +24,7 @@ pub fn read(policy: &Policy, lock: &Lock) -> Result<Reply, Refusal> {
             Ok(disk) => (Some(disk.path()), None),
             Err(refusal) => (None, Some(refusal)),
         };
-        targets.push(TargetStatus { target: target.name.clone(), mounted, device, refusal });
+        targets.push(HelperTargetStatus { target: target.name.clone(), mounted, device, refusal });
     }
     let beneath = |point: &str| point.strip_prefix(PARENT).is_some_and(|rest| rest.starts_with('/'));
     let points = mountinfo::own()?.into_iter().map(|entry| entry.point);

@@ -135,7 +135,7 @@ pub enum StorageCommand {
     /// Seal name and password of a share or backup server for one host, and print what goes into the document's `creds`.
     #[command(after_long_help = "\
 The password is typed at a prompt, or read from standard input; it is never an argument. The output can be read by that host \
-alone, and is valid for this target and medium alone.\n\n\
+alone, and is valid for this target and backend alone.\n\n\
 The recipient is the host's public key. The hub passes it on, and a stolen hub could show one of its own and read what you \
 seal. So compare it: `agentd storage key`, at the box or over SSH, prints the true one. Give that as --recipient, or you are \
 shown the hub's and asked.")]
@@ -150,7 +150,7 @@ pub struct SealArgs {
     /// The target's name.
     #[arg(long, value_name = "NAME")]
     pub target: TargetName,
-    /// The document, as `holdfast desired apply` takes it: the target's medium is read there. Its `creds` may be missing.
+    /// The document, as `holdfast desired apply` takes it: the target's backend is read there. Its `creds` may be missing.
     #[arg(long, value_name = "FILE")]
     pub document: PathBuf,
     /// Who logs in, such as backup or pve@pbs!bk.

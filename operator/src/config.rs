@@ -5,9 +5,9 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::strict::{self, StrictError};
 use holdfast_tls::Trust;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -89,7 +89,7 @@ pub enum ConfigError {
         path: PathBuf,
         /// Where and why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// Cannot happen for text.
     #[error("the login cannot be written as JSON")]
@@ -114,7 +114,7 @@ pub fn load(folder: &Path) -> Result<Login, ConfigError> {
     let Some(bytes) = read_private(folder, NAME, BYTES_MAX)? else {
         return Err(ConfigError::NotLoggedIn { path });
     };
-    strict::parse("the file", &bytes, BYTES_MAX).map_err(|source| ConfigError::Malformed { path, source })
+    json::parse("the file", &bytes, BYTES_MAX).map_err(|source| ConfigError::Malformed { path, source })
 }
 
 /// Reads a file of ours that nobody else may read or write; none where there is none. One byte more than is accepted, so that

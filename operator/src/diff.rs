@@ -95,7 +95,7 @@ pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument, in_force:
     for guest in &after.guests {
         let earlier = old.remove(&guest.uid);
         let promised = in_force.get(&guest.uid).cloned();
-        let promised = promised.or_else(|| Protection::wished(earlier?, policies));
+        let promised = promised.or_else(|| Protection::of_document(earlier?, policies));
         weaker.extend(promised.and_then(|promised| less_protected(&promised, guest, &after.policies)));
         let Some(earlier) = earlier else {
             added.push(guest.clone());
@@ -145,7 +145,8 @@ fn less_protected(
     guest: &DesiredGuest,
     new_policies: &[BackupPolicy],
 ) -> Option<WeakerGuest> {
-    let wished = Protection::wished(guest, new_policies).unwrap_or_else(|| Protection::of_volumes(guest));
+    let wished =
+        Protection::of_document(guest, new_policies).unwrap_or_else(|| Protection::of_volumes(guest));
     let what: Vec<String> = compare(promised, &wished).loosened.iter().map(ToString::to_string).collect();
     (!what.is_empty()).then(|| WeakerGuest { guest: named(guest), what })
 }

@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{
-    ControllerWish, DOCUMENT_BYTES_MAX, Desired, DesiredDocument, DesiredError, DesiredGuest, DesiredSchema,
-    DesiredVolume, GuestNetwork, GuestSize, RunState,
+    DOCUMENT_BYTES_MAX, Desired, DesiredController, DesiredDocument, DesiredError, DesiredGuest,
+    DesiredSchema, DesiredVolume, GuestNetwork, GuestSize, RunState,
 };
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, PolicyName, TargetName, Vmid};
+use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::maintenance::Maintenance;
 use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::storage::StorageTarget;
-use holdfast_protocol::strict::{self, StrictError};
 use serde::Deserialize;
 
 /// When neither file nor hub says how often an agent asks.
@@ -61,7 +61,7 @@ struct DocumentFileGuest {
     #[serde(default)]
     policy: Option<PolicyName>,
     #[serde(default)]
-    controller: Option<ControllerWish>,
+    controller: Option<DesiredController>,
     #[serde(default)]
     maintenance: Option<Maintenance>,
     #[serde(default)]
@@ -85,7 +85,7 @@ pub enum DocumentFileError {
         path: PathBuf,
         /// Where and why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     #[error("{} is refused", path.display())]
     Toml {
@@ -129,7 +129,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<DocumentFile, DocumentFileError> {
         return toml::from_str(text)
             .map_err(|source| DocumentFileError::Toml { path: path.to_owned(), source: Box::new(source) });
     }
-    strict::parse("the document", bytes, DOCUMENT_BYTES_MAX)
+    json::parse("the document", bytes, DOCUMENT_BYTES_MAX)
         .map_err(|source| DocumentFileError::Json { path: path.to_owned(), source })
 }
 
@@ -173,7 +173,7 @@ impl DocumentFile {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_protocol::strict::chain;
+    use holdfast_protocol::json::chain;
     use uuid::Uuid;
 
     use super::*;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::{Envelope, IDEMPOTENCY_KEY_HEADER, Problem, REQUEST_ID_HEADER};
+use holdfast_protocol::envelope::{Envelope, ErrorBody, IDEMPOTENCY_KEY_HEADER, REQUEST_ID_HEADER};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::RequestId;
+use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::operator::{DesiredPut, DesiredVersion, Page};
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::strict::{self, StrictError};
 use holdfast_tls::{Refusal, TlsError, Trust};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, IF_MATCH};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
@@ -64,7 +64,7 @@ pub enum HubError {
     /// The hub says no.
     #[error("{problem}{}{} (request {request_id})", details(problem), next_step(problem.code))]
     Refused {
-        problem: Problem,
+        problem: ErrorBody,
         /// Under which it finds the request in its log.
         request_id: RequestId,
     },
@@ -80,7 +80,7 @@ pub enum HubError {
         status: StatusCode,
         /// Where and why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// An envelope with neither data nor error.
     #[error("the hub's answer (status {status}) is empty")]
@@ -96,7 +96,7 @@ pub enum HubError {
     Unwritable(#[source] serde_json::Error),
 }
 
-fn details(problem: &Problem) -> String {
+fn details(problem: &ErrorBody) -> String {
     problem.details.iter().map(|(key, value)| format!("; {key}: {value}")).collect()
 }
 
@@ -233,7 +233,7 @@ impl Hub {
         let response = request.send().await.map_err(|error| self.away(error))?;
         let status = response.status();
         let body = self.body(response).await?;
-        let envelope: Envelope<T> = strict::parse("the answer", &body, ANSWER_BYTES_MAX)
+        let envelope: Envelope<T> = json::parse("the answer", &body, ANSWER_BYTES_MAX)
             .map_err(|source| HubError::Answer { status, source })?;
         match (envelope.data, envelope.error) {
             (Some(data), None) if status.is_success() => Ok(data),

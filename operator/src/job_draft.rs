@@ -10,7 +10,7 @@ use holdfast_protocol::job::stamp::{Nonce, Reason, UtcSecond};
 use holdfast_protocol::job::{
     Act, Draft, Fingerprint, LIFE_MAX_S, Order, Payload, PayloadError, SeenCopy, SeenGuest, Target,
 };
-use holdfast_protocol::report::{GuestReport, Standing, WaitingForSignature};
+use holdfast_protocol::report::{GuestReport, GuestStatus, WaitingForSignature};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
@@ -129,7 +129,7 @@ pub fn move_volume(volume: &str, host: &str, guests: &[GuestReport], to: &str) -
         asked: volume.to_owned(),
         why,
     })?;
-    Ok(Act::HandOverVolume(args::HandOverVolume { volume, to: seen(host, guests, to)? }))
+    Ok(Act::ReassignVolume(args::ReassignVolume { volume, to: seen(host, guests, to)? }))
 }
 
 /// A copy in the place of its guest, as the host sees it, and what stays behind.
@@ -141,7 +141,7 @@ pub fn swap(
 ) -> Result<Act, JobDraftError> {
     let is =
         |guest: &&GuestReport| guest.name == copy || guest.vmid.is_some_and(|vmid| vmid.to_string() == copy);
-    let mut found = guests.iter().filter(|guest| guest.standing == Standing::Beside).filter(is);
+    let mut found = guests.iter().filter(|guest| guest.status == GuestStatus::RestoredCopy).filter(is);
     let unseen = |why| JobDraftError::Unseen { host: host.to_owned(), asked: copy.to_owned(), why };
     let one = match (found.next(), found.next()) {
         (Some(one), None) => one,

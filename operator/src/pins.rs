@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::{HostId, HostName};
 use holdfast_protocol::job::{HostEpoch, HostFingerprint, Payload, SeenHost};
+use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::operator::HostDetail;
 use holdfast_protocol::storage::HostRecipient;
-use holdfast_protocol::strict::{self, StrictError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +93,7 @@ pub enum PinError {
         path: PathBuf,
         /// Where and why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// Cannot happen for text.
     #[error("the list of known hosts cannot be written as JSON")]
@@ -177,7 +177,7 @@ impl Pins {
     pub fn load(folder: &Path) -> Result<Self, PinError> {
         let Some(bytes) = config::read_private(folder, NAME, BYTES_MAX)? else { return Ok(Self::default()) };
         let path = folder.join(NAME);
-        let pins: Self = strict::parse("the file", &bytes, BYTES_MAX)
+        let pins: Self = json::parse("the file", &bytes, BYTES_MAX)
             .map_err(|source| PinError::Malformed { path: path.clone(), source })?;
         if pins.hosts.len() > HOSTS_MAX { Err(PinError::Full(path)) } else { Ok(pins) }
     }

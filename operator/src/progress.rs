@@ -3,7 +3,7 @@
 use holdfast_protocol::desired::{DesiredDocument, DesiredGuest, RunState};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
-use holdfast_protocol::report::{FieldState, GuestReport, Running, Sections, Standing};
+use holdfast_protocol::report::{FieldState, GuestReport, GuestStatus, Running, Sections};
 
 /// Where a host stands.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,13 +67,17 @@ fn gap(guest: &DesiredGuest, report: Option<&GuestReport>, operations: &[Operati
         return Gap::Missing(format!("{} is under way", open.kind.as_str()));
     }
     let Some(report) = report else { return Gap::Missing("not reported yet".to_owned()) };
-    match report.standing {
-        Standing::Managed => shape(guest, report),
-        Standing::Absent => Gap::Missing("not there yet".to_owned()),
+    match report.status {
+        GuestStatus::Managed => shape(guest, report),
+        GuestStatus::Absent => Gap::Missing("not there yet".to_owned()),
         // The agent took the document, but its report is older than that.
-        Standing::Unmanaged => Gap::Missing("still seen as unmanaged".to_owned()),
-        Standing::Missing | Standing::Foreign | Standing::Broken | Standing::Parked | Standing::Beside => {
-            Gap::Stuck(conditions(report).unwrap_or_else(|| standing_word(report.standing).to_owned()))
+        GuestStatus::Unmanaged => Gap::Missing("still seen as unmanaged".to_owned()),
+        GuestStatus::Missing
+        | GuestStatus::Foreign
+        | GuestStatus::Broken
+        | GuestStatus::Parked
+        | GuestStatus::RestoredCopy => {
+            Gap::Stuck(conditions(report).unwrap_or_else(|| status_word(report.status).to_owned()))
         }
     }
 }
@@ -106,16 +110,16 @@ fn conditions(report: &GuestReport) -> Option<String> {
 }
 
 /// A standing, for people.
-pub const fn standing_word(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Managed => "managed",
-        Standing::Unmanaged => "unmanaged",
-        Standing::Absent => "absent",
-        Standing::Missing => "missing",
-        Standing::Foreign => "foreign",
-        Standing::Broken => "broken",
-        Standing::Parked => "parked",
-        Standing::Beside => "beside",
+pub const fn status_word(status: GuestStatus) -> &'static str {
+    match status {
+        GuestStatus::Managed => "managed",
+        GuestStatus::Unmanaged => "unmanaged",
+        GuestStatus::Absent => "absent",
+        GuestStatus::Missing => "missing",
+        GuestStatus::Foreign => "foreign",
+        GuestStatus::Broken => "broken",
+        GuestStatus::Parked => "parked",
+        GuestStatus::RestoredCopy => "beside",
     }
 }
 
@@ -188,7 +192,7 @@ pub fn current_step(operation: &OperationView) -> String {
 #[cfg(test)]
 mod tests {
     use holdfast_protocol::code::ErrorCode;
-    use holdfast_protocol::envelope::Problem;
+    use holdfast_protocol::envelope::ErrorBody;
     use holdfast_protocol::report::{Condition, RefusedDocument};
 
     use super::*;
@@ -210,7 +214,7 @@ mod tests {
         assert_eq!(missing(&|s| guest(s, &|g| g.run = Running::Stopped)), underway("web-1: yet to start"));
         assert_eq!(missing(&|s| guest(s, &|g| g.run = Running::Unknown)), underway("web-1: yet to start"));
         assert_eq!(
-            missing(&|s| guest(s, &|g| g.standing = Standing::Absent)),
+            missing(&|s| guest(s, &|g| g.status = GuestStatus::Absent)),
             underway("web-1: not there yet")
         );
         assert_eq!(
@@ -237,7 +241,7 @@ mod tests {
     fn refused_stuck_and_unsigned_are_distinguished() {
         let wanted = samples::document();
         let mut sections = samples::converged_sections();
-        sections.guests.as_mut().unwrap()[0].standing = Standing::Parked;
+        sections.guests.as_mut().unwrap()[0].status = GuestStatus::Parked;
         assert_eq!(assess(&wanted, &sections), Convergence::Stuck(vec!["web-1: parked".to_owned()]));
         let message = "restore failed: no space".to_owned();
         sections.guests.as_mut().unwrap()[0].conditions =
@@ -248,7 +252,7 @@ mod tests {
         );
         sections.guests.as_mut().unwrap()[1].run = Running::Stopped;
         assert!(matches!(assess(&wanted, &sections), Convergence::Underway(_)), "the others are waited for");
-        let problem = Problem::new(ErrorCode::StaleGeneration, "older");
+        let problem = ErrorBody::new(ErrorCode::StaleGeneration, "older");
         sections.desired.as_mut().unwrap().refused =
             Some(RefusedDocument { generation: Some(wanted.generation), problem });
         assert_eq!(assess(&wanted, &sections), Convergence::Refused("older [STALE_GENERATION]".to_owned()));

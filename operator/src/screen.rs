@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use serde::Serialize;
 
 use crate::args::{Args, Output};

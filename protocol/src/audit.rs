@@ -1,4 +1,4 @@
-//! The audit of a host: one line per decision and effect, each bound to the one before it by a hash.
+//! Audit lines of a host, chained by hashes.
 //!
 //! What comes in: lines. What goes out: the hash of each, or the first line that does not hold. Each hash covers the one
 //! before, the line's number, its time and every field with its length in front, so that no line can be cut out, changed
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::strict::{self, StrictError};
+use crate::json::{self, JsonError};
 
 /// A line of an export is at most this long.
 pub const LINE_BYTES_MAX: usize = 256 * 1024;
@@ -147,7 +147,7 @@ pub enum ChainError {
         number: u64,
         /// Why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
 }
 
@@ -226,7 +226,7 @@ impl Verifier {
 
 /// A chain that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct VerifiedChain {
     /// So many lines at its beginning are not there: they were removed, or are in another file.
     pub missing: u64,
     /// The number of its last line.
@@ -239,17 +239,17 @@ pub struct Held {
 ///
 /// # Errors
 /// [`ChainError`], with the first line that does not hold.
-pub fn verify(text: &str, mut verifier: Verifier) -> Result<Held, ChainError> {
+pub fn verify(text: &str, mut verifier: Verifier) -> Result<VerifiedChain, ChainError> {
     let mut lines = (1_u64..).zip(text.lines());
     let header = lines.next().map_or("", |(_, line)| line);
-    let header: ExportHeader = strict::parse("the header", header.as_bytes(), LINE_BYTES_MAX)
+    let header: ExportHeader = json::parse("the header", header.as_bytes(), LINE_BYTES_MAX)
         .map_err(|source| ChainError::Form { number: 1, source })?;
     if let Some(link) = &header.after {
         verifier.begin_after(link)?;
     }
     let missing = verifier.number;
     for (number, line) in lines {
-        let line: AuditLine = strict::parse("the line", line.as_bytes(), LINE_BYTES_MAX)
+        let line: AuditLine = json::parse("the line", line.as_bytes(), LINE_BYTES_MAX)
             .map_err(|source| ChainError::Form { number, source })?;
         verifier.line(&line)?;
     }
@@ -258,7 +258,7 @@ pub fn verify(text: &str, mut verifier: Verifier) -> Result<Held, ChainError> {
         return Err(ChainError::Short { found: verifier.number, wanted });
     }
     let (lines, head) = verifier.end()?;
-    Ok(Held { missing, lines, head })
+    Ok(VerifiedChain { missing, lines, head })
 }
 
 /// The bytes of a hash in lower-case hex; none for anything else.
@@ -333,7 +333,7 @@ mod tests {
     fn a_whole_chain_holds_and_says_its_head() {
         let all = lines(9);
         let last = all.last().unwrap().chain.clone();
-        let held = Held { missing: 0, lines: 9, head: last.clone() };
+        let held = VerifiedChain { missing: 0, lines: 9, head: last.clone() };
         assert_eq!(verify(&export(&all), Verifier::default()).unwrap(), held);
         assert!(verify(&export(&all), Verifier::with_head(9, last)).is_ok());
         assert!(verify(&export(&all), Verifier::with_head(4, all[3].chain.clone())).is_ok());
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_export_whose_beginning_was_removed_says_so_and_hides_no_line_that_was_seen() {
+    fn an_export_without_its_beginning_says_so() {
         let all = lines(9);
         let after = |place: usize| Link { number: place as u64, chain: all[place - 1].chain.clone() };
         let text = export_after(Some(after(4)), &all[4..]);
@@ -382,7 +382,7 @@ mod tests {
             match broken {
                 Err(ChainError::Broken { number }) => assert_eq!(number, place as u64 + 1),
                 // The last line alone is missed only by who saw it before.
-                Ok(Held { lines: 8, .. }) if place == 8 => {}
+                Ok(VerifiedChain { lines: 8, .. }) if place == 8 => {}
                 other => panic!("line {place} cut: {other:?}"),
             }
             if place < 8 {

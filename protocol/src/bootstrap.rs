@@ -1,4 +1,4 @@
-//! How a guest finds its agent.
+//! The bootstrap token, by which a guest finds its agent.
 //!
 //! The agent sets the container's `env` to [`VARIABLE`]`=<ticket>`; PID 1 hands it on; `guestd` reads it, pins the leaf,
 //! trades the claim for its token and keeps [`Bootstrap`] in a file of its own. The ticket is readable to whoever may
@@ -10,15 +10,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{CustomerId, GuestUid};
+use crate::json::{self, JsonError};
 use crate::pin::Pin;
 use crate::secret::Secret;
-use crate::strict::{self, StrictError};
 
 /// The variable in the container's environment.
 pub const VARIABLE: &str = "HOLDFAST_BOOTSTRAP";
 
 /// A ticket is at most 4 KiB before encoding.
-pub const TICKET_BYTES_MAX: usize = 4 * 1024;
+pub const BOOTSTRAP_TOKEN_BYTES_MAX: usize = 4 * 1024;
 
 /// `bootstrap.json` is at most 16 KiB.
 pub const BOOTSTRAP_BYTES_MAX: usize = 16 * 1024;
@@ -28,7 +28,7 @@ pub const CLAIM_SECONDS: u32 = 600;
 
 /// The version of a ticket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum TicketSchema {
+pub enum BootstrapTokenSchema {
     /// The only one so far.
     #[default]
     #[serde(rename = "holdfast.claim/v1")]
@@ -48,9 +48,9 @@ pub enum Mode {
 /// What the environment carries.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ticket {
+pub struct BootstrapToken {
     /// The version of the ticket.
-    pub schema: TicketSchema,
+    pub schema: BootstrapTokenSchema,
     /// The agent's local API, `https://address:8443`.
     pub endpoint: String,
     /// The pin of its certificate.
@@ -63,7 +63,7 @@ pub struct Ticket {
 
 /// Why the environment's value is not a ticket.
 #[derive(Debug, thiserror::Error)]
-pub enum TicketError {
+pub enum BootstrapTokenError {
     /// Not base64url.
     #[error("{VARIABLE} is not base64url: the agent that made this guest must set it anew")]
     Encoding(#[source] base64::DecodeError),
@@ -71,10 +71,10 @@ pub enum TicketError {
     #[error(
         "{VARIABLE} does not hold a ticket of this version: agent and controller must be of one release line"
     )]
-    Content(#[source] StrictError),
+    Content(#[source] JsonError),
 }
 
-impl Ticket {
+impl BootstrapToken {
     /// The value of the variable.
     ///
     /// # Errors
@@ -87,11 +87,11 @@ impl Ticket {
     /// Reads the value of the variable.
     ///
     /// # Errors
-    /// [`TicketError`].
-    pub fn open(value: &Secret) -> Result<Self, TicketError> {
-        let bytes = URL_SAFE_NO_PAD.decode(value.expose().trim()).map_err(TicketError::Encoding)?;
+    /// [`BootstrapTokenError`].
+    pub fn open(value: &Secret) -> Result<Self, BootstrapTokenError> {
+        let bytes = URL_SAFE_NO_PAD.decode(value.expose().trim()).map_err(BootstrapTokenError::Encoding)?;
         let bytes = zeroize::Zeroizing::new(bytes);
-        strict::parse("the ticket", &bytes, TICKET_BYTES_MAX).map_err(TicketError::Content)
+        json::parse("the ticket", &bytes, BOOTSTRAP_TOKEN_BYTES_MAX).map_err(BootstrapTokenError::Content)
     }
 }
 
@@ -132,9 +132,9 @@ mod tests {
     use crate::pin::PinKind;
 
     #[test]
-    fn a_ticket_reads_back_and_fits_an_environment() {
-        let ticket = Ticket {
-            schema: TicketSchema::V1,
+    fn a_bootstrap_token_reads_back_and_fits_an_environment() {
+        let ticket = BootstrapToken {
+            schema: BootstrapTokenSchema::V1,
             endpoint: "https://10.66.0.1:8443".to_owned(),
             pin: Pin::of(PinKind::Leaf, b"leaf"),
             claim: Secret::new("c".repeat(43)),
@@ -142,7 +142,7 @@ mod tests {
         };
         let value = ticket.seal().unwrap();
         assert!(value.expose().chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'));
-        assert_eq!(Ticket::open(&value).unwrap().claim.expose(), ticket.claim.expose());
-        assert!(Ticket::open(&Secret::new("{{claim}}".to_owned())).is_err());
+        assert_eq!(BootstrapToken::open(&value).unwrap().claim.expose(), ticket.claim.expose());
+        assert!(BootstrapToken::open(&Secret::new("{{claim}}".to_owned())).is_err());
     }
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::generation::Generation;
-use crate::job::MailedJob;
+use crate::job::QueuedJob;
 use crate::report::{ReportSchema, Sections};
 use crate::size::PollSeconds;
 
@@ -59,7 +59,7 @@ pub struct CheckinAnswer {
     pub desired: Option<String>,
     /// Signed jobs that the host has not spoken of yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub jobs: Vec<MailedJob>,
+    pub jobs: Vec<QueuedJob>,
     /// The highest number of an audit line that the hub ever heard from this host. A host that is behind it was set back
     /// to an older copy of its own records.
     #[serde(default)]

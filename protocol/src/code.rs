@@ -1,4 +1,4 @@
-//! The closed list of error codes. A code is stable: programs match on it, operators search for it.
+//! Stable error codes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -217,7 +217,7 @@ codes! {
     SealBroken = "SEAL_BROKEN", 400
     /// Sealed credentials for another key than this host's, for a passphrase, or for several readers.
     SealKey = "SEAL_KEY", 403
-    /// Sealed credentials that are meant for another target, or for another medium under this name.
+    /// Sealed credentials that are meant for another target, or for another backend under this name.
     SealTarget = "SEAL_TARGET", 403
     /// The bytes do not carry the signature they should.
     Signature = "SIGNATURE", 403

@@ -1,4 +1,4 @@
-//! The desired document, `holdfast.desired/v1`: what a host should be.
+//! The desired document of a host, `holdfast.desired/v1`.
 //!
 //! The schema is closed: what is not in it is refused, with the JSON path. There is no field here for `features`,
 //! devices, hook scripts, raw `lxc.` lines or bind mounts, so no document can wish for them. What a document leaves out
@@ -24,12 +24,12 @@ use crate::id::{
     VolumeName,
 };
 use crate::job::act::{ReleaseVersion, Sha256Text};
+use crate::json::{self, JsonError};
 use crate::maintenance::Maintenance;
 use crate::protection::BackupPolicy;
 use crate::protection::policy::POLICIES_MAX;
 use crate::size::{Cores, DiskGib, MemoryMib, PollSeconds, SwapMib};
 use crate::storage::{self, ManifestMistake, StorageRole, StorageTarget, TARGETS_MAX};
-use crate::strict::{self, StrictError};
 use crate::text::texts;
 
 /// A document is at most 1 MiB: ten thousand guests of about 100 bytes would not fit a box anyway.
@@ -103,7 +103,7 @@ pub struct DesiredGuest {
     pub policy: Option<PolicyName>,
     /// The controller it should run; without one it keeps the one it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub controller: Option<ControllerWish>,
+    pub controller: Option<DesiredController>,
     /// When it may be upgraded and restarted; without it the defaults of [`Maintenance`] hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<Maintenance>,
@@ -116,7 +116,7 @@ pub struct DesiredGuest {
 /// A build of the controller in a guest. It runs when an operator's signature approved exactly these bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ControllerWish {
+pub struct DesiredController {
     /// Its version.
     pub version: ReleaseVersion,
     /// What its bytes hash to.
@@ -215,7 +215,7 @@ impl Desired {
     /// # Errors
     /// [`DesiredError`]; nothing of a refused document is used.
     pub fn parse(bytes: &[u8]) -> Result<Self, DesiredError> {
-        Self::check(strict::parse("the desired document", bytes, DOCUMENT_BYTES_MAX)?)
+        Self::check(json::parse("the desired document", bytes, DOCUMENT_BYTES_MAX)?)
     }
 
     /// Checks a document that was read already.
@@ -233,7 +233,7 @@ impl Desired {
         let policies = policies(&document.policies)?;
         manifest(&document.storage)?;
         schedulable(&document.policies, &document.storage)?;
-        let mut seen = Seen::default();
+        let mut seen = UniqueNames::default();
         for (index, guest) in document.guests.iter().enumerate() {
             seen.guest(index, guest)?;
             named_targets(index, guest, &document.storage)?;
@@ -355,7 +355,7 @@ fn named_targets(index: usize, guest: &DesiredGuest, manifest: &[StorageTarget])
         if name.is_some_and(|name| !fits(name, role)) {
             let rule = match role {
                 StorageRole::BulkData => "the manifest has no target of that name with role bulk-data",
-                StorageRole::Primary | StorageRole::VzdumpTarget | StorageRole::PbsOffsite => {
+                StorageRole::Primary | StorageRole::LocalBackup | StorageRole::OffsiteBackup => {
                     "the manifest has no target of that name with role primary"
                 }
             };
@@ -366,14 +366,14 @@ fn named_targets(index: usize, guest: &DesiredGuest, manifest: &[StorageTarget])
 }
 
 #[derive(Default)]
-struct Seen<'a> {
+struct UniqueNames<'a> {
     uids: BTreeSet<GuestUid>,
     names: BTreeSet<&'a GuestName>,
     vmids: BTreeSet<Vmid>,
     addresses: BTreeSet<Ipv4Addr>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> UniqueNames<'a> {
     fn guest(&mut self, index: usize, guest: &'a DesiredGuest) -> Result<(), DesiredError> {
         let twice = |field: &str, what, value: String| DesiredError::Twice {
             path: format!("guests[{index}].{field}"),
@@ -452,7 +452,7 @@ pub enum Unique {
 pub enum DesiredError {
     /// Not a document of this schema.
     #[error(transparent)]
-    Form(#[from] StrictError),
+    Form(#[from] JsonError),
     /// Two of what must be unique.
     #[error("{value} stands twice, the second time at {path}: whoever wrote the document must change one")]
     Twice {

@@ -1,4 +1,4 @@
-//! Invites, enrollment requests and certificates: `POST /v1/enroll`, `/v1/enrollment-requests`, `/v1/renew`.
+//! Invites, enrollment requests and certificates.
 //!
 //! An invite holds all a new agent needs to trust the hub: its URL, the pin of its CA, and a secret that works once.
 //! Of a CSR the hub takes the public key alone; the identity comes from the invite.
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{EnrollmentRequestId, HostId, HostName};
 use crate::job::act::Sha256Text;
+use crate::json::{self, JsonError};
 use crate::pin::Pin;
 use crate::secret::Secret;
-use crate::strict::{self, StrictError};
 
 /// Every invite starts with this, so that one can be found where it should not be.
 pub const INVITE_PREFIX: &str = "hf1_";
@@ -52,7 +52,7 @@ pub enum InviteError {
     Encoding(#[source] base64::DecodeError),
     /// Readable, but not an invite.
     #[error("the invite's content is not of this version: agent and hub must be of one release line")]
-    Content(#[source] StrictError),
+    Content(#[source] JsonError),
     /// An invite over plain HTTP would hand its secret to anyone.
     #[error(
         "the invite names {url}, which is not https: ask for a new invite from a hub that has its public URL set"
@@ -84,7 +84,7 @@ impl Invite {
             URL_SAFE_NO_PAD.decode(body.ok_or(InviteError::Prefix)?).map_err(InviteError::Encoding)?;
         let bytes = zeroize::Zeroizing::new(bytes);
         let invite: Self =
-            strict::parse("the invite", &bytes, INVITE_CHARS_MAX).map_err(InviteError::Content)?;
+            json::parse("the invite", &bytes, INVITE_CHARS_MAX).map_err(InviteError::Content)?;
         if invite.hub.starts_with("https://") {
             Ok(invite)
         } else {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_with_a_field_that_nobody_knows_is_refused() {
+    fn an_answer_with_an_unknown_field_is_refused() {
         let pin = Pin::of(PinKind::Leaf, b"x");
         let text = |more: &str| {
             format!(

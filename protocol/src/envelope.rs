@@ -1,4 +1,4 @@
-//! The frame of every answer of hub and local API, and the one shape of an error.
+//! The envelope of hub and local API answers, with its errors.
 //!
 //! Request and correlation ids travel in it and in the headers `x-request-id` and `x-correlation-id`.
 
@@ -38,7 +38,7 @@ pub struct Envelope<T> {
     /// The answer.
     pub data: Option<T>,
     /// Or why there is none.
-    pub error: Option<Problem>,
+    pub error: Option<ErrorBody>,
     /// About the answer itself.
     pub metadata: Metadata,
 }
@@ -54,7 +54,7 @@ pub struct Metadata {
 /// One error: a code for programs, a sentence for people, details where they help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Problem {
+pub struct ErrorBody {
     /// Stable, from the closed list.
     pub code: ErrorCode,
     /// Says who must do what. Never a stack trace, never a secret.
@@ -64,7 +64,7 @@ pub struct Problem {
     pub details: std::collections::BTreeMap<String, String>,
 }
 
-impl Problem {
+impl ErrorBody {
     /// An error without details.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
@@ -79,7 +79,7 @@ impl Problem {
     }
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for ErrorBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} [{}]", self.message, self.code)
     }

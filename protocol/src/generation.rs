@@ -1,4 +1,4 @@
-//! The law of numbered documents, as one pure function, so that hub and agent cannot disagree.
+//! Rules of numbered documents, shared by hub and agent.
 //!
 //! Older: refused. Same number and other content: refused, loudly. Same and equal: nothing to do. A jump of more than
 //! [`JUMP_MAX`]: refused, since a stolen hub could otherwise push the number beyond what an honest one ever reaches.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_law() {
+    fn each_offer_has_its_outcome() {
         let held = Some(doc(7, "a"));
         assert_eq!(judge(held, doc(7, "a")), Ok(Offer::Held));
         assert_eq!(judge(held, doc(8, "a")), Ok(Offer::Newer));

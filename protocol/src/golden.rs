@@ -1,4 +1,4 @@
-//! The manifest beside a golden archive: what it is, what it was made of, and the digest that an operator approves.
+//! The manifest of a golden image.
 //!
 //! What comes in: what a build measured. What goes out: one closed document that the box, the operator and the software
 //! bill of materials beside it agree on. Deliberately absent: trust. A manifest is a claim; bytes are hashed again by

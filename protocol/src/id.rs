@@ -1,4 +1,4 @@
-//! One alphabetical list of ids and names, each its own type, so that one cannot be passed for another.
+//! Ids and names, each its own type.
 //!
 //! Names are checked when they are made: what exists can be put into a path, a property string or a log line without
 //! escaping. Ids made of UUIDs are made by the callers; this crate has no randomness.

@@ -1,4 +1,4 @@
-//! The words that hub, agent, controller and operator speak to one another.
+//! Wire types of hub, agent, guest agent and operator.
 //!
 //! What comes in: bytes from the other side. What goes out: types that cannot be wrong, or one typed error that says
 //! who must do what. Deliberately absent: input and output, a clock, randomness, tokio. Ids and times are made by the
@@ -27,7 +27,7 @@
 //! | [`storage`] | disks, shares and backup servers: wished, approved, reported |
 //! | [`restore`] | a new box in the place of a lost one |
 //! | [`operator`] | what the operator's command asks of the hub |
-//! | [`pin`], [`secret`], [`strict`] | pinned keys, secrets that do not leak, strict JSON |
+//! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
 //! | [`schema`] | the JSON Schemas of all of these, for export |
 //!
@@ -47,6 +47,7 @@ pub mod generation;
 pub mod golden;
 pub mod id;
 pub mod job;
+pub mod json;
 pub mod local;
 pub mod maintenance;
 pub mod measure;
@@ -62,9 +63,8 @@ pub mod schema;
 pub mod secret;
 pub mod size;
 pub mod storage;
-pub mod strict;
 mod text;
 pub mod version;
 
 #[cfg(test)]
-mod edges;
+mod boundary_tests;

@@ -1,4 +1,4 @@
-//! What a guest may ask of its own agent, over HTTPS on the bridge, port 8443.
+//! The API that an agent offers its guests, over HTTPS.
 //!
 //! The guest is told by the token, never by the request. Answers travel in the common envelope.
 //!
@@ -36,7 +36,7 @@
 pub mod audit;
 pub mod calls;
 pub mod desired;
-pub mod due;
+pub mod due_backups;
 pub mod hello;
 pub mod openapi;
 pub mod restore_test;
@@ -190,7 +190,7 @@ pub enum MountState {
     /// Proxmox has it attached at its path.
     Attached,
     /// The document names it, and it is not attached.
-    Wished,
+    Desired,
     /// The guest was not seen since the agent began, or its configuration could not be read.
     Unknown,
 }

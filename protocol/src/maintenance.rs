@@ -1,4 +1,4 @@
-//! When a guest may be upgraded and restarted.
+//! Maintenance windows of a guest.
 //!
 //! In: what the document says of one guest. Out: the schedule of its windows. Each point of the schedule opens one, put off by
 //! a part of the jitter, and it ends with the schedule's own window. Deliberately absent: the clock.

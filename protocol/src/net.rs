@@ -1,4 +1,4 @@
-//! Addresses of guests: IPv4 with its prefix length, as Proxmox writes it (`10.66.0.91/24`).
+//! IPv4 addresses of guests with their prefix length.
 
 use std::fmt;
 use std::net::Ipv4Addr;

@@ -1,10 +1,10 @@
-//! How far a piece of work is, as agent, hub, operator and controller all see it.
+//! Operations as agent, hub, operator and guest agent see them.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::envelope::Problem;
+use crate::envelope::ErrorBody;
 use crate::id::{GuestName, GuestUid, OperationId, Vmid};
 
 /// What an operation does.
@@ -24,7 +24,7 @@ pub enum OperationKind {
     /// Makes the root disk or a volume larger.
     Grow,
     /// Hands a volume to another guest of the same customer, by an operator's signature.
-    HandOverVolume,
+    ReassignVolume,
     /// Makes a guest by restoring the golden archive.
     Provision,
     /// Takes a backup while the guest's programs stand still.
@@ -34,7 +34,7 @@ pub enum OperationKind {
     /// Changes CPU, memory, swap or marks.
     Reconfigure,
     /// Restores a backup of a guest beside it, under another number.
-    RestoreBeside,
+    RestoreCopy,
     /// Restores a backup into a throwaway guest to see whether it comes back.
     RestoreTest,
     /// Rolls a guest back to a snapshot that the agent made.
@@ -60,12 +60,12 @@ impl OperationKind {
         Self::Destroy,
         Self::ExpireSnapshot,
         Self::Grow,
-        Self::HandOverVolume,
+        Self::ReassignVolume,
         Self::Provision,
         Self::QuiescedBackup,
         Self::PruneBackup,
         Self::Reconfigure,
-        Self::RestoreBeside,
+        Self::RestoreCopy,
         Self::RestoreTest,
         Self::RollBack,
         Self::Snapshot,
@@ -85,12 +85,12 @@ impl OperationKind {
             Self::ExpireSnapshot => "expire_snapshot",
             Self::Destroy => "destroy",
             Self::Grow => "grow",
-            Self::HandOverVolume => "hand_over_volume",
+            Self::ReassignVolume => "reassign_volume",
             Self::Provision => "provision",
             Self::QuiescedBackup => "quiesced_backup",
             Self::PruneBackup => "prune_backup",
             Self::Reconfigure => "reconfigure",
-            Self::RestoreBeside => "restore_beside",
+            Self::RestoreCopy => "restore_copy",
             Self::RestoreTest => "restore_test",
             Self::RollBack => "roll_back",
             Self::Snapshot => "snapshot",
@@ -193,7 +193,7 @@ pub struct OperationView {
     pub ended_at: Option<Timestamp>,
     /// Why it failed or was parked, with what a person must do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<Problem>,
+    pub problem: Option<ErrorBody>,
     /// It and those before it that came to nothing for the same cause, which stand in no list of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alike: Option<Alike>,

@@ -1,4 +1,4 @@
-//! Failed tries of one thing for one cause, as one line of a list for people.
+//! Repeated failures of one operation as one line.
 //!
 //! What comes in: operations, the oldest first. What goes out: the same, but of the undone ones of one kind on one guest with
 //! one code the last alone, with their count. An agent counts further back than its report reaches, and says so with the
@@ -80,12 +80,13 @@ mod tests {
             view(8, "start", 1, ("parked", Some("PARKED"))),
             view(9, "start", 1, ("parked", Some("PARKED"))),
         ];
-        let lines = tries(&all);
-        let told: Vec<(String, u32)> =
-            lines.iter().map(|line| (line.last.opened_at.strftime("%M").to_string(), line.count)).collect();
-        let told: Vec<(&str, u32)> = told.iter().map(|(minute, count)| (minute.as_str(), *count)).collect();
-        assert_eq!(told, [("02", 1), ("04", 1), ("05", 1), ("06", 3), ("07", 1), ("08", 1), ("09", 1)]);
-        let failed = lines.iter().find(|line| line.count == 3).unwrap();
+        let found = tries(&all);
+        let lines: Vec<(String, u32)> =
+            found.iter().map(|line| (line.last.opened_at.strftime("%M").to_string(), line.count)).collect();
+        let printed: Vec<(&str, u32)> =
+            lines.iter().map(|(minute, count)| (minute.as_str(), *count)).collect();
+        assert_eq!(printed, [("02", 1), ("04", 1), ("05", 1), ("06", 3), ("07", 1), ("08", 1), ("09", 1)]);
+        let failed = found.iter().find(|line| line.count == 3).unwrap();
         assert_eq!(failed.first_at, all[0].opened_at);
     }
 

@@ -1,4 +1,4 @@
-//! What the operator's command asks of the hub, with a bearer token. Answers travel in the common envelope.
+//! The operator API of the hub.
 //!
 //! | call | asks | answer |
 //! | --- | --- | --- |
@@ -357,7 +357,7 @@ pub struct JobSubmit {
 /// How far a signed job is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum MailState {
+pub enum QueueState {
     /// The host has not spoken of it yet.
     Queued,
     /// The host has spoken of it.
@@ -379,7 +379,7 @@ pub struct JobView {
     /// Its length in bytes.
     pub bytes: u32,
     /// How far it is on its way.
-    pub mail: MailState,
+    pub queue_state: QueueState,
     /// What the host says of it. It is the host's word as the hub passes it on; the audit of the host is the proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<JobReport>,

@@ -1,4 +1,4 @@
-//! What a host says of itself, `holdfast.report/v1`, in sections.
+//! The report of a host, `holdfast.report/v1`, in sections.
 //!
 //! A report carries the sections that changed since the acknowledged one, or all of them when the hub asks. A section
 //! that is left out means *as before*, never *empty*.
@@ -13,7 +13,7 @@ pub use self::field::{AppliedValue, FieldState, InForce};
 
 use crate::code::ErrorCode;
 use crate::desired::{GuestSize, RunState};
-use crate::envelope::Problem;
+use crate::envelope::ErrorBody;
 use crate::generation::Generation;
 use crate::id::{CustomerId, GoldenVersion, GuestUid, NodeName, Vmid};
 use crate::job::{HostEpoch, JobReport};
@@ -130,7 +130,7 @@ pub struct AgentSection {
     /// When it started.
     pub started_at: Timestamp,
     /// What keeps it from its work, in words; empty when it is well.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ErrorBody>,
     /// Since when it has not seen Proxmox, where that is longer than two polls. Sizes and addresses are as old; whether a guest
     /// runs is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,7 +172,7 @@ pub struct GoldenReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// Whether guests may be made from it.
-    pub standing: GoldenStanding,
+    pub status: ImageStatus,
     /// The size of its root disk, once the host looked: a guest's is at least as large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rootfs_bytes: Option<u64>,
@@ -181,7 +181,7 @@ pub struct GoldenReport {
 /// Whether guests may be made from a golden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum GoldenStanding {
+pub enum ImageStatus {
     /// Root or an operator approved these bytes.
     Approved,
     /// Nobody approved these bytes yet.
@@ -239,7 +239,7 @@ pub struct RefusedDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<Generation>,
     /// Why.
-    pub problem: Problem,
+    pub problem: ErrorBody,
 }
 
 /// One guest, as the agent sees it.
@@ -261,7 +261,7 @@ pub struct GuestReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_vmids: Vec<Vmid>,
     /// How it stands to us.
-    pub standing: Standing,
+    pub status: GuestStatus,
     /// Whether it runs.
     pub run: Running,
     /// Since when that is unknown, because nobody has seen the host.
@@ -299,7 +299,7 @@ pub struct GuestReport {
 /// How a guest stands to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum GuestStatus {
     /// Ours, named by the document, and as it should be or on the way there.
     Managed,
     /// Ours, but the document no longer names it: it runs on, and waits for a signed decommission.
@@ -315,7 +315,7 @@ pub enum Standing {
     /// An operation on it was parked; left for a person.
     Parked,
     /// A copy of a guest of ours, restored beside it from a backup: never started by us, and left for a person.
-    Beside,
+    RestoredCopy,
 }
 
 /// Whether a guest runs.

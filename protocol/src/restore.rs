@@ -1,4 +1,4 @@
-//! A box that takes the place of a lost one: the operators' order, the invite, and what the hub hands over.
+//! The replacement of a lost host: order, invite and records.
 //!
 //! | call | by | asks | answer |
 //! | --- | --- | --- | --- |
@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::enrol::Enrolled;
-use crate::envelope::Problem;
+use crate::envelope::ErrorBody;
 use crate::escrow::EscrowFound;
 use crate::id::OperatorName;
 use crate::job::act::Sha256Text;
@@ -69,7 +69,7 @@ pub struct HandOver {
     pub escrows: Vec<EscrowFound>,
     /// Why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub withheld: Option<Problem>,
+    pub withheld: Option<ErrorBody>,
 }
 
 /// By what another box took this one's place.

@@ -1,4 +1,4 @@
-//! The JSON Schemas of all wire documents, for export to `docs/schema/` and for other people's tools.
+//! JSON Schemas of all wire documents.
 
 use schemars::{JsonSchema, Schema, schema_for};
 
@@ -22,7 +22,7 @@ pub fn all() -> Vec<Named> {
     };
     vec![
         named::<bootstrap::Bootstrap>("bootstrap"),
-        named::<bootstrap::Ticket>("ticket"),
+        named::<bootstrap::BootstrapToken>("bootstrap-token"),
         named::<checkin::CheckinAnswer>("checkin-answer"),
         named::<checkin::CheckinRequest>("checkin-request"),
         named::<desired::DesiredDocument>("desired"),
@@ -31,7 +31,7 @@ pub fn all() -> Vec<Named> {
         named::<enrol::EnrollmentAnswer>("enrollment-answer"),
         named::<enrol::EnrollmentRequest>("enrollment-request"),
         named::<enrol::RenewRequest>("renew-request"),
-        named::<envelope::Envelope<envelope::Problem>>("envelope"),
+        named::<envelope::Envelope<envelope::ErrorBody>>("envelope"),
         named::<escrow::EscrowFiles>("escrow-files"),
         named::<escrow::EscrowFound>("escrow-found"),
         named::<escrow::EscrowKept>("escrow-kept"),
@@ -48,7 +48,7 @@ pub fn all() -> Vec<Named> {
         named::<local::work::BackupRequest>("local-backup-request"),
         named::<local::work::BackupsView>("local-backups"),
         named::<local::ClaimRequest>("local-claim"),
-        named::<local::due::DueView>("local-due"),
+        named::<local::due_backups::DueView>("local-due"),
         named::<local::Hello>("local-hello"),
         named::<local::HelloAnswer>("local-hello-answer"),
         named::<local::restore_test::TestReport>("local-restore-test-report"),

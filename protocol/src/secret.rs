@@ -1,4 +1,4 @@
-//! Secrets that do not leak, and the hashes by which they are known.
+//! Secrets that are wiped, and their hashes.
 //!
 //! A [`Secret`] is wiped when dropped and shows nothing in `Debug`. It is serialised only where the wire carries it to
 //! the one who must have it (a token handed over once). Who keeps a token for checking keeps its [`TokenHash`] alone.

@@ -1,4 +1,4 @@
-//! Sizes with their ranges. A value outside its range cannot be made.
+//! Sizes with their ranges.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Texts of one form: a newtype that only text of that form becomes, whoever brings it.
+//! A macro for text newtypes with one constructor.
 //!
 //! In: a name, what is wrong when it does not fit, and the test. Out: the type, with one constructor that parsing uses too.
 //! Deliberately absent: names and ids of things (`id`), which are also ordered, shown and read from a command line.

@@ -1,4 +1,4 @@
-//! Which of two versions is the newer one.
+//! The order of two version numbers.
 //!
 //! What comes in: two versions as programs tell them. What goes out: their order, as far as their numbers tell it: dotted
 //! numbers, and what follows a `+` says nothing. Anything else (`1.0-rc1`, a branch's name) has no order, so nobody is moved

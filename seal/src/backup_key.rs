@@ -9,8 +9,8 @@ use std::num::NonZeroU32;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use holdfast_protocol::id::KeyFingerprint;
+use holdfast_protocol::json;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::strict;
 use jiff::Timestamp;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize, Serializer};
@@ -44,7 +44,7 @@ impl BackupKey {
     /// # Errors
     /// When it is none, has a passphrase, or names a fingerprint that is not its own.
     pub fn parse(bytes: &[u8]) -> Result<Self, OpenError> {
-        let key: Self = strict::parse("a backup key", bytes, KEY_FILE_BYTES_MAX).map_err(OpenError::Form)?;
+        let key: Self = json::parse("a backup key", bytes, KEY_FILE_BYTES_MAX).map_err(OpenError::Form)?;
         key.check()?;
         Ok(key)
     }

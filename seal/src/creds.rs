@@ -1,11 +1,11 @@
 //! Sealed credentials of a storage target.
 //!
-//! They hold user and password, and for a backup server the key, with the target and medium that they are for.
+//! They hold user and password, and for a backup server the key, with the target and backend that they are for.
 
 use holdfast_protocol::id::TargetName;
+use holdfast_protocol::json;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::storage::{HostRecipient, Medium, Sealed};
-use holdfast_protocol::strict;
+use holdfast_protocol::storage::{Backend, HostRecipient, Sealed};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -33,7 +33,7 @@ pub struct SealContext<'a> {
     /// The target's name.
     pub target: &'a TargetName,
     /// What it is.
-    pub medium: &'a Medium,
+    pub backend: &'a Backend,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct SealContext<'a> {
 pub struct Creds {
     schema: CredsSchema,
     target: TargetName,
-    medium: Medium,
+    backend: Backend,
     user: String,
     password: Secret,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,8 +59,8 @@ impl Creds {
         password: Secret,
         key: Option<BackupKey>,
     ) -> Result<Self, OpenError> {
-        let (target, medium) = (context.target.clone(), context.medium.clone());
-        let creds = Self { schema: CredsSchema::V1, target, medium, user, password, key };
+        let (target, backend) = (context.target.clone(), context.backend.clone());
+        let creds = Self { schema: CredsSchema::V1, target, backend, user, password, key };
         creds.check()?;
         Ok(creds)
     }
@@ -96,18 +96,18 @@ impl Creds {
     pub fn open(sealed: &Sealed, key: &HostKey, context: SealContext<'_>) -> Result<Self, OpenError> {
         let plain = unwrap(sealed, key)?;
         let creds: Self =
-            strict::parse("the sealed credentials", &plain, PLAIN_BYTES_MAX).map_err(OpenError::Form)?;
+            json::parse("the sealed credentials", &plain, PLAIN_BYTES_MAX).map_err(OpenError::Form)?;
         if creds.target != *context.target {
             return Err(OpenError::OtherTarget {
                 inside: creds.target.to_string(),
                 wanted: context.target.to_string(),
             });
         }
-        if creds.medium != *context.medium {
+        if creds.backend != *context.backend {
             return Err(OpenError::OtherMedium {
                 target: context.target.to_string(),
-                inside: creds.medium.to_string(),
-                wanted: context.medium.to_string(),
+                inside: creds.backend.to_string(),
+                wanted: context.backend.to_string(),
             });
         }
         creds.check()?;
@@ -137,8 +137,8 @@ impl Creds {
     /// A login, and the key that was approved.
     fn check(&self) -> Result<(), OpenError> {
         Self::may_log_in(&self.user, &self.password)?;
-        match (&self.medium, &self.key) {
-            (Medium::Pbs { key: wanted, .. }, Some(key)) => {
+        match (&self.backend, &self.key) {
+            (Backend::Pbs { key: wanted, .. }, Some(key)) => {
                 key.check()?;
                 if key.fingerprint() == wanted {
                     Ok(())
@@ -148,12 +148,12 @@ impl Creds {
                     ))
                 }
             }
-            (Medium::Pbs { .. }, None) => {
+            (Backend::Pbs { .. }, None) => {
                 Err(OpenError::Value("a backup server needs the key that backups are encrypted with"))
             }
-            (Medium::Cifs { .. }, None) => Ok(()),
-            (Medium::Cifs { .. }, Some(_)) => Err(OpenError::Value("a share has no backup key")),
-            (Medium::LocalDir { .. } | Medium::Usb { .. } | Medium::Nfs { .. }, _) => {
+            (Backend::Cifs { .. }, None) => Ok(()),
+            (Backend::Cifs { .. }, Some(_)) => Err(OpenError::Value("a share has no backup key")),
+            (Backend::LocalDir { .. } | Backend::Usb { .. } | Backend::Nfs { .. }, _) => {
                 Err(OpenError::Value("only shares and backup servers have a user and a password"))
             }
         }

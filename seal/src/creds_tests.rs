@@ -16,11 +16,11 @@ fn name(text: &str) -> TargetName {
     text.parse().unwrap()
 }
 
-fn share(server: &str) -> Medium {
+fn share(server: &str) -> Backend {
     serde_json::from_value(json!({ "cifs": { "server": server, "share": "bk" } })).unwrap()
 }
 
-fn server() -> Medium {
+fn server() -> Backend {
     let key = BackupKey::parse(KEY_FILE).unwrap();
     serde_json::from_value(json!({ "pbs": { "server": "10.66.0.1", "datastore": "store1", "namespace": "hf",
         "fingerprint": vec!["86"; 32].join(":"), "key": key.fingerprint() } }))
@@ -32,7 +32,7 @@ fn password() -> Secret {
 }
 
 fn of_share() -> Creds {
-    let context = SealContext { target: &name("nas1"), medium: &share("nas") };
+    let context = SealContext { target: &name("nas1"), backend: &share("nas") };
     Creds::new(context, "backup".to_owned(), password(), None).unwrap()
 }
 
@@ -48,7 +48,7 @@ fn sealed(plain: &[u8], readers: &[&age::x25519::Identity]) -> Sealed {
 }
 
 fn open(sealed: &Sealed, key: &HostKey) -> Result<Creds, OpenError> {
-    Creds::open(sealed, key, SealContext { target: &name("nas1"), medium: &share("nas") })
+    Creds::open(sealed, key, SealContext { target: &name("nas1"), backend: &share("nas") })
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn credentials_open_for_their_own_target_only() {
     let sealed = of_share().seal(&key.recipient().unwrap()).unwrap();
     let opened = open(&sealed, &key).unwrap();
     assert_eq!((opened.user(), opened.password().expose()), ("backup", password().expose()));
-    for (target, medium) in [("nas2", share("nas")), ("nas1", share("evil")), ("nas1", server())] {
-        let refused = Creds::open(&sealed, &key, SealContext { target: &name(target), medium: &medium });
-        assert_eq!(refused.unwrap_err().code(), ErrorCode::SealTarget, "{target} {medium}");
+    for (target, backend) in [("nas2", share("nas")), ("nas1", share("evil")), ("nas1", server())] {
+        let refused = Creds::open(&sealed, &key, SealContext { target: &name(target), backend: &backend });
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::SealTarget, "{target} {backend}");
     }
     assert!(!format!("{opened:?} {key:?}").contains("horse"));
     assert!(!format!("{key:?}").contains("AGE"));
@@ -68,29 +68,30 @@ fn credentials_open_for_their_own_target_only() {
 #[test]
 fn a_backup_server_gets_the_key_that_was_approved() {
     let key = HostKey::generate();
-    let (target, medium) = (name("off1"), server());
-    let context = SealContext { target: &target, medium: &medium };
+    let (target, backend) = (name("off1"), server());
+    let context = SealContext { target: &target, backend: &backend };
     let backup_key = || Some(BackupKey::parse(KEY_FILE).unwrap());
     let creds = Creds::new(context, "pve@pbs!bk".to_owned(), password(), backup_key()).unwrap();
     let opened = Creds::open(&creds.seal(&key.recipient().unwrap()).unwrap(), &key, context).unwrap();
     assert_eq!(opened.key().unwrap().fingerprint(), BackupKey::parse(KEY_FILE).unwrap().fingerprint());
-    let other = serde_json::to_string(&medium).unwrap().replace("52:28", "52:29");
-    let other: Medium = serde_json::from_str(&other).unwrap();
-    for (medium, backup_key) in [(&other, backup_key()), (&medium, None), (&share("nas"), backup_key())] {
-        let context = SealContext { target: &target, medium };
-        assert!(Creds::new(context, "u".to_owned(), password(), backup_key).is_err(), "{medium}");
+    let other = serde_json::to_string(&backend).unwrap().replace("52:28", "52:29");
+    let other: Backend = serde_json::from_str(&other).unwrap();
+    for (backend, backup_key) in [(&other, backup_key()), (&backend, None), (&share("nas"), backup_key())] {
+        let context = SealContext { target: &target, backend };
+        assert!(Creds::new(context, "u".to_owned(), password(), backup_key).is_err(), "{backend}");
     }
-    let disk: Medium =
+    let disk: Backend =
         serde_json::from_value(json!({ "nfs": { "server": "nas", "export": "/srv" } })).unwrap();
     assert!(
-        Creds::new(SealContext { target: &target, medium: &disk }, "u".to_owned(), password(), None).is_err()
+        Creds::new(SealContext { target: &target, backend: &disk }, "u".to_owned(), password(), None)
+            .is_err()
     );
 }
 
 #[test]
 fn users_and_passwords_with_control_characters_are_refused() {
-    let (target, medium) = (name("nas1"), share("nas"));
-    let context = SealContext { target: &target, medium: &medium };
+    let (target, backend) = (name("nas1"), share("nas"));
+    let context = SealContext { target: &target, backend: &backend };
     for user in ["", "a b", "a,uid=0", "a\nb", "a%b", &"x".repeat(129)] {
         assert!(Creds::new(context, user.to_owned(), password(), None).is_err(), "{user:?}");
     }
@@ -127,13 +128,13 @@ fn every_hostile_content_has_its_code() {
         (with("options", json!("vers=1.0")), ErrorCode::UnknownField),
         (with("schema", json!("holdfast.storage-creds/v2")), ErrorCode::Version),
         (with("target", json!("nas2")), ErrorCode::SealTarget),
-        (with("medium", serde_json::to_value(share("evil")).unwrap()), ErrorCode::SealTarget),
+        (with("backend", serde_json::to_value(share("evil")).unwrap()), ErrorCode::SealTarget),
         (with("user", json!("a,uid=0")), ErrorCode::Range),
         (with("password", json!("a\nb")), ErrorCode::Range),
         (with("password", json!(null)), ErrorCode::Range),
         (with("key", serde_json::from_slice(KEY_FILE).unwrap()), ErrorCode::Range),
         (without("password"), ErrorCode::Missing),
-        (without("medium"), ErrorCode::Missing),
+        (without("backend"), ErrorCode::Missing),
     ];
     for (plain, code) in cases {
         let found = open(&sealed(plain.as_bytes(), &[&identity]), &key).map(|_| ());

@@ -10,8 +10,8 @@ use age::{DecryptError, Decryptor, Encryptor};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::json::JsonError;
 use holdfast_protocol::storage::{HostRecipient, Sealed};
-use holdfast_protocol::strict::StrictError;
 use zeroize::Zeroizing;
 
 use crate::key::HostKey;
@@ -58,7 +58,7 @@ pub enum OpenError {
     OtherKey,
     /// Of no form that we know.
     #[error("the sealed content is refused: seal it again with `holdfast storage seal`")]
-    Form(#[source] StrictError),
+    Form(#[source] JsonError),
     /// A value that its type alone could not refuse.
     #[error("the sealed content is refused: {0}; seal it again with `holdfast storage seal`")]
     Value(&'static str),
@@ -70,15 +70,15 @@ pub enum OpenError {
         /// The target they stand at.
         wanted: String,
     },
-    /// For another medium.
+    /// For another backend.
     #[error(
         "the credentials are for {inside}, but {target} is {wanted} now: seal them again if that is intended"
     )]
     OtherMedium {
         target: String,
-        /// The medium they name.
+        /// The backend they name.
         inside: String,
-        /// The medium they stand at.
+        /// The backend they stand at.
         wanted: String,
     },
 }

@@ -1,8 +1,8 @@
 //! Proxmox token, sealed on the disk of its host.
 
+use holdfast_protocol::json;
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::storage::{HostRecipient, Sealed};
-use holdfast_protocol::strict;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -58,7 +58,7 @@ impl Token {
     pub fn open(sealed: &Sealed, key: &HostKey) -> Result<Self, OpenError> {
         let plain = unwrap(sealed, key)?;
         let token: Self =
-            strict::parse("the sealed token", &plain, PLAIN_BYTES_MAX).map_err(OpenError::Form)?;
+            json::parse("the sealed token", &plain, PLAIN_BYTES_MAX).map_err(OpenError::Form)?;
         token.check()?;
         Ok(token)
     }

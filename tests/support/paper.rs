@@ -1,4 +1,4 @@
-//! The paper of somebody who makes a recovery code: the words as they were shown, typed back as they are asked for.
+//! A person who types back the shown recovery words.
 
 /// What stands below the words.
 pub const ENTER: &str = "Enter when you have them, Ctrl-C to throw them away: ";

@@ -1,4 +1,4 @@
-//! Every row of a database, for tests that hold a refusal to having changed nothing.
+//! Every row of a database, for comparisons.
 //!
 //! Included by path in the test programs of agent and hub, which share no crate of their own. In: the file, beside whoever
 //! writes it. Out: table after table, in the order of their names. Deliberately absent: which tables may change.

@@ -1,4 +1,4 @@
-//! Somebody who signs as `ssh-keygen -Y sign` does, and can do each part of it wrongly.
+//! A signer in the form of `ssh-keygen -Y sign`, with faults.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

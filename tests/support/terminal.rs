@@ -1,5 +1,4 @@
-//! Somebody at a terminal: a line for the shell, and what they answer when they are asked. By `script`, which every Debian
-//! has.
+//! A person at a terminal.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;

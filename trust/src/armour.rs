@@ -1,4 +1,4 @@
-//! A signature written out as OpenSSH writes it, to be compared with what came.
+//! OpenSSH's armour of a signature, written out again.
 //!
 //! The parser overlooks lengths within a signature that do not agree, and more; so what it read is written again and must
 //! be what came. It is written here because the parser's own writer puts flags and counter of an ECDSA hardware key where

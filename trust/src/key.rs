@@ -1,4 +1,4 @@
-//! Keys that may sign: Ed25519, and the two kinds that live in a hardware token.
+//! Signing keys: Ed25519, and two kinds of hardware tokens.
 //!
 //! A key is judged once, when it is laid down: weak points of the curve, for which a signature fits many messages, are
 //! refused here, so that the check of a signature need not wonder.

@@ -1,4 +1,4 @@
-//! Operators' signatures: who may order what on a box, whatever the hub says.
+//! Operators' signatures, checked on the host.
 //!
 //! What comes in: the operators file (`allowed_signers` of OpenSSH) and the policy, both laid down by root on the box; a
 //! signed job; the time. What goes out: an [`Accepted`] job, whose only constructor is [`Roster::accept`], or the reason
@@ -21,12 +21,12 @@
 mod armour;
 pub mod growth;
 pub mod key;
-pub mod law;
 pub mod limits;
 pub mod operators;
 pub mod policy;
 pub mod restore_rule;
 pub mod roster;
+pub mod scope;
 pub mod signature;
 
 pub use key::OperatorKey;

@@ -1,4 +1,4 @@
-//! Who holds which key: the `allowed_signers` file of OpenSSH, of which a strict part is taken.
+//! The operators file: OpenSSH's `allowed_signers`, in a strict subset.
 //!
 //! One line each: `name [options] key-type key [comment]`. The name is one operator; several lines may give one operator
 //! several keys, who still counts once. Options: `namespaces`, `valid-after`, `valid-before`, with times in UTC
@@ -32,7 +32,7 @@ pub struct Operators(Vec<Holder>);
 
 /// Whether a key may sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing<'a> {
+pub enum SigningRight<'a> {
     /// Yes, as this operator.
     May(&'a OperatorName),
     /// It is listed, and not for this or not now.
@@ -125,7 +125,7 @@ impl Operators {
 
     /// How many different people there are.
     #[must_use]
-    pub fn people(&self) -> usize {
+    pub fn operators(&self) -> usize {
         self.0.iter().map(|holder| &holder.name).collect::<std::collections::BTreeSet<_>>().len()
     }
 
@@ -138,11 +138,15 @@ impl Operators {
 
     /// Whether a key may sign for a purpose at a time.
     #[must_use]
-    pub fn standing(&self, key: &OperatorKey, namespace: Namespace, at: Timestamp) -> Standing<'_> {
+    pub fn right(&self, key: &OperatorKey, namespace: Namespace, at: Timestamp) -> SigningRight<'_> {
         let Some(holder) = self.0.iter().find(|holder| holder.key == *key) else {
-            return Standing::Unknown;
+            return SigningRight::Unknown;
         };
-        if holder.may(namespace, at) { Standing::May(&holder.name) } else { Standing::MayNot(&holder.name) }
+        if holder.may(namespace, at) {
+            SigningRight::May(&holder.name)
+        } else {
+            SigningRight::MayNot(&holder.name)
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! How many operators each verb needs, how long it waits, how often a day it may happen.
+//! The signing policy: operators, delay and daily count per verb.
 //!
 //! In: TOML laid down by root beside the operators file; a verb that it does not name has [`Rule::first`], by which one
 //! person alone changes who may sign only after a day ([`Policy::rule_for`]); and what it does not say of backups and growth is as in [`BackupLimits`] and [`GrowthLimits`]. The number of a policy never falls: an older one is refused like an older document. Deliberately absent: who the operators are.
@@ -65,7 +65,7 @@ impl Rule {
             | Verb::ApproveRelease
             | Verb::BackupNow
             | Verb::Cancel
-            | Verb::HandOverVolume
+            | Verb::ReassignVolume
             | Verb::ReleaseBrake
             | Verb::Restore
             | Verb::RestoreTest
@@ -88,9 +88,9 @@ pub enum Lane {
 /// Who signed, of those who could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quorum {
-    /// So many different people signed.
+    /// So many different operators signed.
     pub signed: usize,
-    /// So many different people hold a key that may sign now.
+    /// So many different operators hold a key that may sign now.
     pub able: usize,
 }
 
@@ -140,9 +140,9 @@ pub enum PolicyError {
     /// Nobody needs to sign.
     #[error("the policy lets {verb} happen without a signature: at least 1 is needed", verb = .0.as_str())]
     NoSignature(Verb),
-    /// More signatures than there are people who may give them.
+    /// More signatures than there are operators who may give them.
     #[error(
-        "{verb} needs {needed} signatures, and {people} operators may give one: nothing could ever pass",
+        "{verb} needs {needed} signatures, and {operators} operators may give one: nothing could ever pass",
         verb = .verb.as_str()
     )]
     OutOfReach {
@@ -151,7 +151,7 @@ pub enum PolicyError {
         /// So many.
         needed: u8,
         /// There are.
-        people: usize,
+        operators: usize,
     },
     /// An order that no box followed would be over after years.
     #[error(
@@ -198,9 +198,9 @@ impl Policy {
             if let Some(name) = rule.signers.iter().find(|name| !names.contains(name)) {
                 return Err(PolicyError::Stranger { verb, name: name.clone() });
             }
-            let people = if rule.signers.is_empty() { names.len() } else { rule.signers.len() };
-            if usize::from(rule.signatures) > people {
-                return Err(PolicyError::OutOfReach { verb, needed: rule.signatures, people });
+            let operators = if rule.signers.is_empty() { names.len() } else { rule.signers.len() };
+            if usize::from(rule.signatures) > operators {
+                return Err(PolicyError::OutOfReach { verb, needed: rule.signatures, operators });
             }
         }
         let (backups, growth) = (file.backups, file.growth);

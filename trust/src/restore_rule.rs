@@ -1,4 +1,4 @@
-//! When an order to restore a host is over that no box followed.
+//! The end of an unused order to restore a host.
 //!
 //! The old box hears of such an order from the hub alone, and may have slept for years: so the order has no end of its own
 //! there. But a box that a hub went on serving after the order's end was not replaced by it, and no box can follow it any
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_over_for_whom_the_hub_went_on_serving() {
+    fn an_order_ends_for_a_host_that_the_hub_went_on_serving() {
         let at = |hours: i64| Timestamp::from_second(1_800_000_000 + hours * 3_600).unwrap();
         let rule = RestoreRule::FIRST;
         assert!(!rule.is_over(at(0), None), "never served since");

@@ -1,4 +1,4 @@
-//! Is this job ordered by who may order it?
+//! The acceptance of a job by operators and policy.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use holdfast_protocol::job::{Payload, SignedJob, Verb};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use crate::operators::{Operators, Standing};
+use crate::operators::{Operators, SigningRight};
 use crate::policy::{Lane, Policy, Quorum, Rule};
 use crate::signature::{self, Namespace, SignatureError};
 
@@ -136,12 +136,12 @@ impl Roster {
         for (number, armoured) in (1..).zip(&job.signatures) {
             let key = signature::check(&job.payload, armoured, Namespace::Job)
                 .map_err(|source| Refused::Signature { number, source })?;
-            match self.operators.standing(&key, Namespace::Job, at) {
-                Standing::May(name) => {
+            match self.operators.right(&key, Namespace::Job, at) {
+                SigningRight::May(name) => {
                     signers.insert(name.clone());
                 }
-                Standing::MayNot(name) => return Err(Refused::KeyRevoked { name: name.clone() }),
-                Standing::Unknown => return Err(Refused::KeyUnknown { fingerprint: key.fingerprint() }),
+                SigningRight::MayNot(name) => return Err(Refused::KeyRevoked { name: name.clone() }),
+                SigningRight::Unknown => return Err(Refused::KeyUnknown { fingerprint: key.fingerprint() }),
             }
         }
         let payload = Payload::parse(&job.payload)?;

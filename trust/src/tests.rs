@@ -1,5 +1,4 @@
-//! Signatures made here by hand, so that every part of one can be wrong by itself. That stock OpenSSH makes and takes
-//! the same is `tests/openssh.rs`.
+//! Tests with handmade signatures, each part wrong by itself.
 
 mod ecdsa;
 mod edges;
@@ -12,10 +11,10 @@ use holdfast_protocol::job::{SeenHost, SignedJob};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::law::{Here, meant_for, timely};
 use crate::operators::{LineError, Operators, OperatorsError};
 use crate::policy::{Policy, PolicyError};
 use crate::roster::{Refused, Roster};
+use crate::scope::{Here, meant_for, timely};
 use crate::signature::{self, Namespace, SignatureError};
 
 const PAYLOAD: &str = r#"{"schema":"holdfast.job/v1","job_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01","host_id":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02","host_epoch":1,"target":{"kind":"guest","uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","vmid":300,"fingerprint":{"name":"web-1","volumes":["tank:300/vm-300-disk-0.raw"]}},"verb":"destroy_guest","args":{},"not_before":"2026-11-21T14:00:00Z","expires_at":"2026-11-21T15:00:00Z","nonce":"00112233445566778899aabbccddeeff","reason":"the customer left"}"#;
@@ -256,7 +255,7 @@ fn a_signature_has_one_spelling() {
 }
 
 #[test]
-fn people_count_and_not_keys() {
+fn operators_count_and_not_keys() {
     let (alice, token, bob, eve) = (Hand::plain(1), Hand::token(2, 1), Hand::plain(3), Hand::plain(4));
     let lines = [alice.line("alice"), token.line("alice"), bob.line("bob")];
     let two = roster(&lines, "version = 1\n[verbs.destroy_guest]\nsignatures = 2");
@@ -331,7 +330,7 @@ fn an_operators_file_means_what_openssh_would_make_of_it_or_is_refused() {
     assert!(matches!(Operators::parse(&"#".repeat(65 * 1024)), Err(OperatorsError::Size(_))));
     let twice = Operators::parse(&format!("# us\n\n{plain}\n{plain}")).unwrap_err();
     assert!(matches!(twice, OperatorsError::Line { line: 4, source: LineError::Twice }), "{twice}");
-    assert_eq!(Operators::parse(&format!("{plain} laptop of alice\r\n")).unwrap().people(), 1);
+    assert_eq!(Operators::parse(&format!("{plain} laptop of alice\r\n")).unwrap().operators(), 1);
 }
 
 #[test]

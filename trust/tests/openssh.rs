@@ -1,5 +1,4 @@
-//! Stock OpenSSH as an independent judge: what `ssh-keygen -Y sign` makes is taken, and what is taken, `ssh-keygen -Y
-//! verify` takes with the very same operators file.
+//! Tests against stock OpenSSH.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `cargo xtask advisories`: known faults of the crates that the lock files name.
+//! `cargo xtask advisories`: known faults of our dependencies.
 //!
 //! In: the lock files, `xtask/advisories.json`, and what `deny.toml` ignores with a reason. Out: one line per crate with a
 //! known fault, and failure if there is one. CI has no network, so the file is a copy of RustSec's database, cut to our
@@ -22,7 +22,7 @@ const DAY_S: u64 = 86_400;
 /// What is known, and since when.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Known {
+struct CopiedAdvisories {
     source: String,
     commit: String,
     /// When that commit was made.
@@ -110,7 +110,7 @@ struct Judged {
 /// When a locked crate has a known fault, or a file cannot be read.
 pub fn check(root: &Path) -> Result<()> {
     let text = std::fs::read_to_string(root.join(FILE)).context(FILE)?;
-    let known: Known = serde_json::from_str(&text).context(FILE)?;
+    let known: CopiedAdvisories = serde_json::from_str(&text).context(FILE)?;
     let deny: Deny =
         toml::from_str(&std::fs::read_to_string(root.join("deny.toml"))?).context("deny.toml")?;
     #[expect(clippy::disallowed_methods, reason = "how old a file is, told to a person")]
@@ -136,7 +136,7 @@ fn age(committed_at_s: u64, now_s: u64) -> Option<String> {
     (days > OLD_DAYS).then_some(says)
 }
 
-fn judge(locked: &BTreeSet<Package>, known: &Known, ignored: &[Ignore]) -> Judged {
+fn judge(locked: &BTreeSet<Package>, known: &CopiedAdvisories, ignored: &[Ignore]) -> Judged {
     let mut judged = Judged::default();
     let mut used = BTreeSet::new();
     for package in locked {
@@ -205,7 +205,7 @@ pub fn refresh(root: &Path, clone: &Path) -> Result<()> {
         }
         advisories.extend(read(&ask(&["show", &format!("{commit}:{name}")])?).context(name.to_owned())?);
     }
-    let known = Known {
+    let known = CopiedAdvisories {
         source: "https://github.com/rustsec/advisory-db".to_owned(),
         commit: commit.to_owned(),
         committed_at_s: committed_at_s.parse().context("the time of the commit")?,
@@ -243,8 +243,8 @@ mod tests {
                         informational = \"unsound\"\n\n[versions]\npatched = [\">= 1.0.103\"]\nunaffected = [\"< 1.0.3\"]\n\
                         ```\n\n# Unsound\n";
 
-    fn known() -> Known {
-        Known {
+    fn known() -> CopiedAdvisories {
+        CopiedAdvisories {
             source: String::new(),
             commit: String::new(),
             committed_at_s: 0,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_came_later_and_an_old_file_are_told() {
+    fn a_crate_that_came_later_and_an_old_file_are_reported() {
         let judged = judge(&one("other", "1.0.0"), &known(), &[]);
         assert_eq!((judged.faults.len(), judged.remarks.len()), (0, 1));
         assert_eq!(age(0, OLD_DAYS * DAY_S), None);

@@ -1,4 +1,4 @@
-//! `cargo xtask e2e`: the process-level tests, with the programs and the golden image they need.
+//! `cargo xtask e2e`: the process-level tests.
 
 use std::ffi::OsStr;
 

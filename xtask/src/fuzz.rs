@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the fuzz targets, built and run on a stable toolchain.
+//! `cargo xtask fuzz`: the fuzz targets on stable Rust.
 //!
 //! In: a target, or none for all; for how many runs or seconds. Out: what a finding says, its bytes under
 //! `target/fuzz/artifacts`, and failure. The coverage that libFuzzer goes by is a pass of LLVM that the stable compiler

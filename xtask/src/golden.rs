@@ -1,4 +1,4 @@
-//! `cargo xtask golden`: what `holdfast-golden` does on a box, from a checkout and with a Debian that is kept.
+//! `cargo xtask golden`: an image build from a checkout.
 //!
 //! In: `golden/` of this workspace and a controller that was built here. Out: archive, manifest and bill of materials in
 //! a folder of the checkout's own, in place of what a build before left there.

@@ -1,4 +1,4 @@
-//! `cargo xtask host`: a whole Debian, of the release that Proxmox VE 9 stands on, lives with our packages.
+//! `cargo xtask host`: our packages on a booted Debian.
 //!
 //! ```text
 //! programs ─▶ packages ─┐

@@ -1,4 +1,4 @@
-//! The workspace's own tasks, one file or folder per subcommand; run as `cargo xtask NAME`.
+//! The tasks of this workspace: `cargo xtask NAME`.
 //!
 //! In: command-line arguments. Out: files under `target/`, a report on standard output, an exit code.
 //! Deliberately absent: anything a shipped program needs at run time.

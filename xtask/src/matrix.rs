@@ -1,4 +1,4 @@
-//! `cargo xtask matrix`: every operation killed at every point, once and again in its recovery, printed as a table.
+//! `cargo xtask matrix`: every operation killed at every point.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask mutants`: small changes to the code that decides, each of which a test must notice.
+//! `cargo xtask mutants`: small changes that a test must notice.
 //!
 //! In: which part. Out: the table of `cargo-mutants` under `target/mutants`, and failure when a change was noticed by no
 //! test. A change costs a build of the package it is in and a run of its tests, so each part is laid out under
@@ -111,7 +111,7 @@ impl Part {
                     "protocol/src/id.rs",
                     "protocol/src/net.rs",
                     "protocol/src/pin.rs",
-                    "protocol/src/strict.rs",
+                    "protocol/src/json.rs",
                 ],
                 left: &[],
                 // Calendars and retentions by the ten thousand: they are not changed here.
@@ -136,10 +136,10 @@ impl Part {
                     linked: &[PURE],
                 }),
                 files: &["crates/agent-core/src/gate/**"],
-                left: &["crates/agent-core/src/gate/order.rs"],
+                left: &["crates/agent-core/src/gate/job_validation.rs"],
                 // A walk of seconds through random days, which would be most of the cost of each change.
                 targets: &["--lib"],
-                skipped: &["model::", "operation::", "nobody_drips_a_bulk_change_through"],
+                skipped: &["model::", "operation::", "no_one_drips_a_bulk_change_through"],
             },
             Self::Admission => Layout {
                 package: "holdfast-tls",
@@ -153,7 +153,7 @@ impl Part {
                 skipped: &[],
             },
             Self::Holder => Layout {
-                files: &["crates/agent-core/src/model/holder.rs"],
+                files: &["crates/agent-core/src/model/token_reuse.rs"],
                 left: &[],
                 skipped: &["gate::", "operation::"],
                 ..Self::Gate.layout()

@@ -58,7 +58,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
 ];
 
 /// What the agent's package carries beside the agent.
-const BESIDE: [&str; 2] = ["holdfast-helper", "holdfast-golden"];
+const COPY: [&str; 2] = ["holdfast-helper", "holdfast-golden"];
 
 const SHELLS: &[(&str, &str, &str)] = &[("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
 
@@ -138,7 +138,7 @@ fn programs(build: Build) -> Result<()> {
     for (_, name, _) in PACKAGES {
         words.args(["--bin", name]);
     }
-    for name in BESIDE {
+    for name in COPY {
         words.args(["--bin", name]);
     }
     must(&mut words)
@@ -187,7 +187,7 @@ fn changelog(package: &str) -> Result<String> {
     let version = env!("CARGO_PKG_VERSION");
     let maintainer = "Holdfast maintainers <maintainers@holdfast.example>";
     Ok(format!(
-        "{package} ({version}-1) unstable; urgency=medium\n\n  * Release {version}.\n\n -- {maintainer}  {}\n",
+        "{package} ({version}-1) unstable; urgency=backend\n\n  * Release {version}.\n\n -- {maintainer}  {}\n",
         day.trim()
     ))
 }

@@ -1,4 +1,4 @@
-//! The Debian packages that demo and CI use: installed when root, else named, with what is left out without them.
+//! Debian packages that demo and CI use.
 
 use anyhow::Result;
 use e2e::stage::Runtime;

@@ -1,4 +1,4 @@
-//! Pages of `docs/` that are written by section: what a run measured anew is replaced, all else is kept.
+//! Pages of `docs/` that are written by section.
 
 /// The text under a heading, such as `\n## The plan\n`, up to the next heading of its level.
 pub fn section<'a>(page: &'a str, heading: &str) -> Option<&'a str> {

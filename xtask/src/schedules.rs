@@ -1,4 +1,4 @@
-//! `cargo xtask schedules`, `hostile`, `planted` and `power`: seeds, planted bugs, and losses of power.
+//! `cargo xtask schedules`, `hostile`, `planted` and `power`.
 
 use anyhow::Result;
 

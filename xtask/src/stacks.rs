@@ -1,4 +1,4 @@
-//! `cargo xtask stacks`: real programs in a booted guest, backed up under load and restored; and beside it a controller exchanged.
+//! `cargo xtask stacks`: real programs in a booted guest.
 //!
 //! ```text
 //! programs ────────────────────────────┐
@@ -106,9 +106,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_short_of_room_is_told_how_much_is_needed() {
-        let told = check_room(Path::new("target/stacks"), 7 << 30).unwrap_err().to_string();
-        assert!(told.contains("7 GiB free") && told.contains("needs 20"), "{told}");
+    fn a_machine_short_of_room_is_reported_how_much_is_needed() {
+        let reported = check_room(Path::new("target/stacks"), 7 << 30).unwrap_err().to_string();
+        assert!(reported.contains("7 GiB free") && reported.contains("needs 20"), "{reported}");
         assert!(check_room(Path::new("target/stacks"), ROOM).is_ok());
     }
 }

@@ -1,5 +1,4 @@
-//! Tools that cargo installs: each once for a machine, at one version, with its own lock file, so that a new release of
-//! one cannot turn an old commit red.
+//! Tools that cargo installs, pinned.
 
 use std::path::{Path, PathBuf};
 

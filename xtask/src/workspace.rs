@@ -1,4 +1,4 @@
-//! Where the checkout is, and how its tools are run: one place that spawns, so that every command is printed first.
+//! The checkout, and how its tools are run.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The baseline: axum and rustls with the same certificate, answering the same bytes to whoever asks.
+//! The baseline: axum and rustls with the same bytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use crate::client::Door;
+use crate::client::Endpoint;
 
 /// As long as what the agent answers here.
 const BODY: &str = concat!(
@@ -29,7 +29,7 @@ const BODY: &str = concat!(
 );
 
 pub struct Server {
-    pub door: Door,
+    pub listener: Endpoint,
     served: JoinHandle<()>,
 }
 
@@ -63,6 +63,6 @@ impl Server {
             }
         });
         let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(leaf.pin())))?;
-        Ok(Self { door: Door { address, connector: TlsConnector::from(Arc::new(tls)) }, served })
+        Ok(Self { listener: Endpoint { address, connector: TlsConnector::from(Arc::new(tls)) }, served })
     }
 }

@@ -1,4 +1,4 @@
-//! A guest's side: one connection that is kept, and a neighbour who asks on eight.
+//! A guest with one connection, and a busy neighbour.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const FLOOD: u32 = agentd::api::CONNECTIONS_EACH;
 
 /// Where a server is, and whom it is to be.
 #[derive(Clone)]
-pub struct Door {
+pub struct Endpoint {
     pub address: SocketAddr,
     pub connector: TlsConnector,
 }
@@ -30,17 +30,17 @@ pub struct Wire {
 }
 
 impl Wire {
-    pub async fn open(door: &Door, from: IpAddr, token: &str) -> Result<Self> {
+    pub async fn open(listener: &Endpoint, from: IpAddr, token: &str) -> Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.bind(SocketAddr::new(from, 0))?;
-        let stream = socket.connect(door.address).await?;
+        let stream = socket.connect(listener.address).await?;
         stream.set_nodelay(true)?;
-        let name = ServerName::IpAddress(door.address.ip().into());
+        let name = ServerName::IpAddress(listener.address.ip().into());
         let request = format!(
             "GET /v1/self HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\r\n",
-            door.address
+            listener.address
         );
-        let stream = door.connector.connect(name, stream).await?;
+        let stream = listener.connector.connect(name, stream).await?;
         Ok(Self { stream, request: request.into_bytes(), read: Vec::with_capacity(4096) })
     }
 
@@ -79,10 +79,10 @@ pub struct Flood {
 }
 
 impl Flood {
-    pub async fn start(door: &Door, from: IpAddr, token: &str) -> Result<Self> {
+    pub async fn start(listener: &Endpoint, from: IpAddr, token: &str) -> Result<Self> {
         let (mut tasks, over) = (JoinSet::new(), Arc::new(AtomicBool::new(false)));
         for _ in 0..FLOOD {
-            let mut wire = Wire::open(door, from, token).await?;
+            let mut wire = Wire::open(listener, from, token).await?;
             // It has asked before anybody is measured.
             wire.ask().await?;
             let over = Arc::clone(&over);

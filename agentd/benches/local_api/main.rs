@@ -1,5 +1,4 @@
-//! How long a guest waits for its agent, beside a bare axum + rustls handler that answers the same bytes; and how much longer
-//! while another guest asks as fast as it can.
+//! A benchmark of the local API.
 //!
 //! In: nothing. Out: lines `BENCH {json}` for `cargo bench-all`. Both servers stand in this process and are asked in turns,
 //! over a connection that stays open, as a controller's does. The neighbour has all its eight connections and is told
@@ -62,7 +61,7 @@ impl Turn {
 /// One server, alone and beside the flood.
 struct Turns {
     alone: Turn,
-    beside: Turn,
+    copy_of: Turn,
 }
 
 /// Both.
@@ -82,8 +81,8 @@ async fn measure() -> Result<()> {
     // The first round warms both, and is not counted.
     for round in 0..=ROUNDS {
         let measured = Round {
-            ours: turns(&ours.door, &ours.web, &ours.db).await?,
-            bare: turns(&bare.door, &ours.web, &ours.db).await?,
+            ours: turns(&ours.listener, &ours.web, &ours.db).await?,
+            bare: turns(&bare.listener, &ours.web, &ours.db).await?,
         };
         if round > 0 {
             rounds.push(measured);
@@ -96,16 +95,16 @@ async fn measure() -> Result<()> {
     Ok(())
 }
 
-async fn turns(door: &client::Door, web: &str, db: &str) -> Result<Turns> {
-    let alone = waits(door, web).await?;
-    let flood = Flood::start(door, DB_AT, db).await?;
-    let beside = waits(door, web).await?;
+async fn turns(listener: &client::Endpoint, web: &str, db: &str) -> Result<Turns> {
+    let alone = waits(listener, web).await?;
+    let flood = Flood::start(listener, DB_AT, db).await?;
+    let copy_of = waits(listener, web).await?;
     flood.end().await?;
-    Ok(Turns { alone, beside })
+    Ok(Turns { alone, copy_of })
 }
 
-async fn waits(door: &client::Door, token: &str) -> Result<Turn> {
-    let mut wire = Wire::open(door, WEB_AT, token).await?;
+async fn waits(listener: &client::Endpoint, token: &str) -> Result<Turn> {
+    let mut wire = Wire::open(listener, WEB_AT, token).await?;
     let mut waits = Vec::with_capacity(REQUESTS);
     let mut beat = tokio::time::interval(PACE);
     for _ in 0..REQUESTS {
@@ -138,18 +137,18 @@ fn figures(rounds: &[Round]) -> [Figure; 3] {
         )
     };
     let bare_alone = median(&|round| round.bare.alone.p99_us);
-    let bare_beside = median(&|round| round.bare.beside.p99_us);
+    let bare_copy = median(&|round| round.bare.copy_of.p99_us);
     [
         figure("GET /v1/self, median wait", &|r| r.ours.alone.p50_us, &|r| r.bare.alone.p50_us, kept()),
         figure("GET /v1/self, 99th percentile", &|r| r.ours.alone.p99_us, &|r| r.bare.alone.p99_us, kept()),
         figure(
             "GET /v1/self, 99th percentile while a neighbour floods",
-            &|r| r.ours.beside.p99_us,
+            &|r| r.ours.copy_of.p99_us,
             &|r| r.ours.alone.p99_us,
             format!(
                 "eight connections of another guest, each asking as fast as it is answered, the asking on the same two \
                  cores; baseline: the same without them; goal: less than 2; the bare handler under the same flood: \
-                 {bare_beside:.0} against {bare_alone:.0} µs"
+                 {bare_copy:.0} against {bare_alone:.0} µs"
             ),
         ),
     ]

@@ -1,22 +1,22 @@
-//! The agent's local API with two guests, each with its token, on a store in a temporary folder.
+//! The local API with two guests on a temporary store.
 
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentd::api::{Local, Standing, routes};
+use agentd::api::{ApiSettings, Local, routes};
 use agentd::model::boot::{BootId, BootMoment};
+use agentd::model::clock_trust::Synchrony;
 use agentd::model::policy::QuiesceBound;
-use agentd::model::timekeeper::Synchrony;
-use agentd::model::view::View;
+use agentd::model::view::HostSnapshot;
 use agentd::port::artifacts::Artifacts;
-use agentd::port::clock::{Asked, Clock, Pause};
+use agentd::port::clock::{Clock, Pause, SyncQuery};
 use agentd::port::guest_address::GuestAddresses;
 use agentd::port::local_tls::LocalLeaf;
 use agentd::port::store::Store;
 use agentd::port::store::access::Redemption;
-use agentd::task::local_api::known::{KnownAddresses, Member};
+use agentd::task::local_api::guests::{KnownAddresses, Member};
 use agentd::task::local_api::{self, Listeners, Serving};
 use agentd::task::stop::{self, Stopper};
 use anyhow::{Result, anyhow, ensure};
@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use crate::client::{Door, Wire};
+use crate::client::{Endpoint, Wire};
 use crate::{DB_AT, WEB_AT};
 
 const GUESTS: [(&str, &str, IpAddr, u32); 2] = [
@@ -61,13 +61,13 @@ impl Clock for FastClock {
     fn sleep(&self, pause: Duration) -> Pause<'_> {
         Box::pin(tokio::time::sleep(pause))
     }
-    fn synchrony(&self) -> Asked<'_> {
+    fn synchrony(&self) -> SyncQuery<'_> {
         Box::pin(async { Synchrony::Kept })
     }
 }
 
 pub struct Server {
-    pub door: Door,
+    pub listener: Endpoint,
     pub web: String,
     pub db: String,
     _stopper: Stopper,
@@ -97,8 +97,8 @@ impl Server {
             raw.execute(insert, (uid, name, vmid))?;
         }
         let leaf = LocalLeaf::open(folder.path())?;
-        let (_, view) = watch::channel(Arc::new(View::default()));
-        let standing = Standing {
+        let (_, view) = watch::channel(Arc::new(HostSnapshot::default()));
+        let settings = ApiSettings {
             pin: leaf.pin(),
             hub: "https://hub.example".to_owned(),
             quiesce_bound: QuiesceBound::usual(),
@@ -106,8 +106,8 @@ impl Server {
             artifacts: Artifacts::of(folder.path()),
         };
         let [web, db] = [token(&store, GUESTS[0].0).await?, token(&store, GUESTS[1].0).await?];
-        let addresses = GuestAddresses::told(|_| None, Arc::clone(&clock));
-        let local = Local::new(store.clone(), Arc::clone(&clock), view, standing, addresses);
+        let addresses = GuestAddresses::reported(|_| None, Arc::clone(&clock));
+        let local = Local::new(store.clone(), Arc::clone(&clock), view, settings, addresses);
         let listeners = Listeners::bind(&["127.66.8.1:0".parse()?]).await?;
         let address = *listeners.addresses()?.first().ok_or_else(|| anyhow!("no address"))?;
         let (stopper, stop) = stop::pair();
@@ -118,11 +118,11 @@ impl Server {
         let serving = Serving { listeners, tls, router, known, store, clock };
         let served = tokio::spawn(local_api::run(serving, stop));
         let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(leaf.pin())))?;
-        let door = Door { address, connector: TlsConnector::from(Arc::new(tls)) };
+        let listener = Endpoint { address, connector: TlsConnector::from(Arc::new(tls)) };
         for (at, token) in [(WEB_AT, &web), (DB_AT, &db)] {
-            ensure!(Wire::open(&door, at, token).await?.ask().await? == 200, "a guest is served");
+            ensure!(Wire::open(&listener, at, token).await?.ask().await? == 200, "a guest is served");
         }
-        Ok(Self { door, web, db, _stopper: stopper, served, folder })
+        Ok(Self { listener, web, db, _stopper: stopper, served, folder })
     }
 
     pub fn folder(&self) -> &Path {

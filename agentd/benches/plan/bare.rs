@@ -1,10 +1,10 @@
-//! The baseline: two sorted lists walked once, every field compared, nothing decided and nothing said.
+//! The baseline: a merge-join of two sorted lists.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use agentd::model::observed::{Detail, GuestFacts, ObservedGuest, Protection};
-use agentd::model::record::{GuestRecord, Place, VolumeId};
+use agentd::model::records::{GuestRecord, Place, VolumeId};
 use holdfast_protocol::desired::{DesiredGuest, RunState};
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::report::Running;

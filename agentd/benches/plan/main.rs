@@ -1,4 +1,4 @@
-//! How much a plan costs when there is nothing to do, beside a bare merge-join of the same guests.
+//! A benchmark of an idle plan.
 //!
 //! In: nothing. Out: lines `BENCH {json}` for `cargo bench-all`. Plan and baseline are measured in turns over the same
 //! data in the same memory, and the ratio is the median of the pairs' ratios. Building the guests is not measured.
@@ -18,18 +18,18 @@ use serde::Serialize;
 use world::{Order, World};
 
 /// Guests, the order of their uids, and how often each side is measured. More than a document may hold, to show that the cost stays linear.
-const HOSTS: &[(u32, Order, Kept, u32)] = &[
-    (1_000, Order::Made, Kept::Nothing, 41),
-    (10_000, Order::Made, Kept::Nothing, 21),
-    (10_000, Order::None, Kept::Nothing, 21),
-    (100_000, Order::Made, Kept::Nothing, 9),
-    (1_000, Order::Made, Kept::Promises, 41),
-    (10_000, Order::Made, Kept::Promises, 21),
+const HOSTS: &[(u32, Order, KeptPlan, u32)] = &[
+    (1_000, Order::Made, KeptPlan::Nothing, 41),
+    (10_000, Order::Made, KeptPlan::Nothing, 21),
+    (10_000, Order::None, KeptPlan::Nothing, 21),
+    (100_000, Order::Made, KeptPlan::Nothing, 9),
+    (1_000, Order::Made, KeptPlan::Promises, 41),
+    (10_000, Order::Made, KeptPlan::Promises, 21),
 ];
 
 /// Whether backups are promised, and were taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum KeptPlan {
     Nothing,
     Promises,
 }
@@ -54,9 +54,9 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn measure(guests: u32, order: Order, kept: Kept, pairs: u32) -> Result<Figure> {
+fn measure(guests: u32, order: Order, kept: KeptPlan, pairs: u32) -> Result<Figure> {
     let world = World::settled(guests, order)?;
-    let world = if kept == Kept::Promises { world.promised()? } else { world };
+    let world = if kept == KeptPlan::Promises { world.promised()? } else { world };
     let inputs = world.inputs();
     let pairing = bare::Pairing::of(&world);
     let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -90,8 +90,8 @@ fn measure(guests: u32, order: Order, kept: Kept, pairs: u32) -> Result<Figure> 
         Order::None => ", uids in no order",
     };
     let promised = match kept {
-        Kept::Nothing => "",
-        Kept::Promises => ", each with a nightly backup promised and seven kept",
+        KeptPlan::Nothing => "",
+        KeptPlan::Promises => ", each with a nightly backup promised and seven kept",
     };
     Ok(Figure {
         name: format!("plan of {guests} settled guests{lie}{promised}"),

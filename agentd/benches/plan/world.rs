@@ -1,18 +1,18 @@
-//! A host on which every guest is as wanted: two volumes each, under the VMIDs from 1000 up.
+//! A host on which every guest is as desired.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use agentd::model::clock_trust::{Steady, TrustedTime};
 use agentd::model::mark::Mark;
 use agentd::model::net::{NetLine, NetPlace, ResolverText};
 use agentd::model::observed::{
     BackupFlag, Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight, Template,
 };
 use agentd::model::policy::{BrakeRule, Policy, VmidRange};
-use agentd::model::record::{
+use agentd::model::records::{
     Access, BackupRecord, BackupWhy, GuestRecord, Place, Records, TierRecord, VolumeId,
 };
-use agentd::model::timekeeper::{Belief, Steady};
 use agentd::plan::Inputs;
 use anyhow::{Result, anyhow};
 use holdfast_protocol::desired::DesiredGuest;
@@ -81,7 +81,7 @@ impl World {
         let mut seen = BTreeMap::new();
         let mut records = Records::default();
         for n in 0..count {
-            let guest = wish(n, order)?;
+            let guest = goal(n, order)?;
             let vmid = vmid(FIRST_VMID + n)?;
             records.guests.push(GuestRecord {
                 uid: guest.uid,
@@ -110,7 +110,7 @@ impl World {
             orphaned: BTreeMap::new(),
             goldens: BTreeMap::new(),
             golden_roots: BTreeMap::new(),
-            shelves: BTreeMap::new(),
+            listings: BTreeMap::new(),
             controllers: BTreeMap::new(),
             bridge_mtu: None,
             bridge_net: agentd::model::addresses::BridgeNet::default(),
@@ -131,7 +131,7 @@ impl World {
             guest.policy = Some("nightly".parse()?);
         }
         // They are all made up alike, so what is promised is the same.
-        let promise = self.desired.first().and_then(|guest| Promise::wished(guest, &self.policies));
+        let promise = self.desired.first().and_then(|guest| Promise::of_document(guest, &self.policies));
         let promise = Arc::new(promise.ok_or_else(|| anyhow!("nobody wishes a backup"))?);
         let mut backups = Vec::new();
         for record in &self.records.guests {
@@ -163,7 +163,7 @@ impl World {
             policy: &self.policy,
             release: None,
             now: self.now,
-            time: Belief { at: self.now, since: Timestamp::UNIX_EPOCH, steady: Steady::Yes },
+            time: TrustedTime { at: self.now, since: Timestamp::UNIX_EPOCH, steady: Steady::Yes },
         }
     }
 }
@@ -180,7 +180,7 @@ fn uid(n: u32, order: Order) -> GuestUid {
     }))
 }
 
-fn wish(n: u32, order: Order) -> Result<DesiredGuest> {
+fn goal(n: u32, order: Order) -> Result<DesiredGuest> {
     let (high, middle, low) = (n / 62_500, n / 250 % 250, n % 250 + 1);
     Ok(serde_json::from_value(json!({
         "uid": uid(n, order), "name": format!("guest-{n}"), "customer": "acme", "run": "running", "golden": "2026.11.1",
@@ -210,11 +210,11 @@ fn sight(guest: &DesiredGuest, vmid: Vmid) -> ObservedGuest {
         rootfs_bytes: Some(gib(guest.size.rootfs_gib.get())),
         rootfs_storage: None,
         mounts: mounts
-            .map(|((wish, volume), slot)| {
+            .map(|((goal, volume), slot)| {
                 let mount = MountFacts {
                     volume: Some(volume.clone()),
-                    path: wish.mount.as_str().to_owned(),
-                    bytes: Some(gib(wish.size_gib.get())),
+                    path: goal.mount.as_str().to_owned(),
+                    bytes: Some(gib(goal.size_gib.get())),
                     backup: BackupFlag::On,
                 };
                 (slot, mount)
@@ -257,7 +257,7 @@ fn policy() -> Result<Policy> {
         guest_storages: BTreeSet::new(),
         backup_storage: None,
         bridge: "vmbr0".parse()?,
-        kept: agentd::model::addresses::Kept::default(),
+        kept: agentd::model::addresses::ReservedAddresses::default(),
         goldens: BTreeMap::new(),
         golden_dump: None,
         scratch: None,

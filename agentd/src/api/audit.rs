@@ -1,4 +1,4 @@
-//! `GET /v1/audit`: what was decided and done about this guest, by pages, oldest first.
+//! `GET /v1/audit`: audit lines about this guest, by pages.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use super::Local;
 use super::auth::GuestScope;
+use super::envelope::Data;
 use super::error::ApiError;
-use super::frame::Data;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,8 +1,8 @@
-//! Who asks: a token and the address it comes from give a [`GuestScope`], and nothing in the request can name another.
+//! The [`GuestScope`] of a request, from token and address.
 //!
 //! No token, an unknown token, an earlier one, and a token from another address than its guest's are one and the same
 //! answer, so nobody learns which it was. A guest's address is the document's, or the one that Proxmox gives it at this
-//! moment. When a token shows that two hold it, both are frozen (`model::holder`). Tokens are known by their SHA-256; a token
+//! moment. When a token shows that two hold it, both are frozen (`model::token_reuse`). Tokens are known by their SHA-256; a token
 //! has 256 random bits, so how long the search for a hash takes tells nothing about it, and the comparison itself is constant
 //! in time.
 
@@ -16,15 +16,15 @@ use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use holdfast_protocol::id::GuestUid;
-use holdfast_protocol::local::calls::{self, CALLS, Call, Place};
+use holdfast_protocol::local::calls::{self, CALLS, Call, ParamLocation};
 use holdfast_protocol::secret::TokenHash;
 
 use super::error::ApiError;
 use super::{Local, Peer};
-use crate::model::holder::{Shown, Verdict, judge};
-use crate::model::record::{GuestRecord, Place as GuestPlace};
+use crate::model::records::{GuestRecord, Place as GuestPlace};
+use crate::model::token_reuse::{PresentedToken, Verdict, judge};
 use crate::port::store::StoreError;
-use crate::port::store::holder::Holder;
+use crate::port::store::token_holder::Holder;
 
 /// A token is 43 characters; what is far longer is none.
 const TOKEN_CHARS_MAX: usize = 128;
@@ -104,10 +104,11 @@ async fn verdict(
     let by_document = judge(holder.shown, from, own, holder.holding);
     let GuestPlace::Made { vmid, .. } = &holder.record.place else { return Ok((by_document, None)) };
     match (by_document, holder.shown) {
-        (Verdict::Serve | Verdict::ServeAndNote | Verdict::Frozen, _) | (_, Shown::Former) => {
+        (Verdict::Serve | Verdict::ServeAndNote | Verdict::Frozen, _) | (_, PresentedToken::Former) => {
             Ok((by_document, None))
         }
-        (Verdict::Refuse | Verdict::Twice, Shown::Current) => match local.addresses.now(*vmid).await {
+        (Verdict::Refuse | Verdict::Twice, PresentedToken::Current) => match local.addresses.now(*vmid).await
+        {
             Some(now) => Ok((judge(holder.shown, from, Some(now), holder.holding), Some(now))),
             // Nobody is frozen by half.
             None => Ok((Verdict::Refuse, None)),
@@ -121,8 +122,8 @@ fn seen(holder: &Holder, from: IpAddr, now: Option<IpAddr>) -> String {
     let generation = holder.record.token_generation;
     let used = holder.holding.used_from.map_or_else(|| "nowhere".to_owned(), |from| from.to_string());
     let shown = match holder.shown {
-        Shown::Current => "the same one",
-        Shown::Former => "an earlier one",
+        PresentedToken::Current => "the same one",
+        PresentedToken::Former => "an earlier one",
     };
     format!("{place}token {generation} is used from {used}, and {shown} was shown from {from}")
 }
@@ -130,7 +131,7 @@ fn seen(holder: &Holder, from: IpAddr, now: Option<IpAddr>) -> String {
 /// Whether the description of the call has one. To all others a query is a mistake, and is said to be one.
 fn takes_query(parts: &Parts) -> bool {
     let path = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
-    let takes = |call: &&Call| call.parts.iter().any(|part| part.place == Place::Query);
+    let takes = |call: &&Call| call.parts.iter().any(|part| part.location == ParamLocation::Query);
     let read = CALLS.iter().filter(|call| call.method == calls::Method::Get).filter(takes);
     parts.method == Method::GET && read.map(|call| call.path).any(|taker| path == Some(taker))
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/backups` and `GET /v1/backups/{id}`: the guest's backups, kept, under way and asked for.
+//! `GET /v1/backups` and `GET /v1/backups/{id}`.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use holdfast_protocol::operation::{OperationKind, OperationStatus};
 
 use super::Local;
 use super::auth::GuestScope;
+use super::envelope::Data;
 use super::error::ApiError;
-use super::frame::Data;
 use super::operations::look;
 use super::wait::Wait;
 

@@ -7,8 +7,8 @@ use std::fmt;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
+use holdfast_protocol::json;
 use holdfast_protocol::local::BODY_BYTES_MAX;
-use holdfast_protocol::strict;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::error::ApiError;
@@ -23,8 +23,8 @@ pub(super) async fn read<T: DeserializeOwned>(what: &'static str, body: Body) ->
 
 /// One JSON document.
 pub(super) fn parse<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, ApiError> {
-    let document = strict::parse(what, bytes, BODY_BYTES_MAX).map_err(ApiError::Body)?;
-    let NoNull = strict::parse(what, bytes, BODY_BYTES_MAX).map_err(ApiError::Body)?;
+    let document = json::parse(what, bytes, BODY_BYTES_MAX).map_err(ApiError::Body)?;
+    let NoNull = json::parse(what, bytes, BODY_BYTES_MAX).map_err(ApiError::Body)?;
     Ok(document)
 }
 

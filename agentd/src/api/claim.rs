@@ -1,4 +1,4 @@
-//! `POST /v1/claim`: a new guest trades the claim it found in its environment for its token.
+//! `POST /v1/claim`: the bootstrap token exchanged for a token.
 //!
 //! Once, within ten minutes, only from the guest's own address. An attempt from elsewhere uses nothing up and learns
 //! nothing. A second redeemer freezes both, since nobody can tell which of them is the guest.
@@ -15,8 +15,8 @@ use holdfast_protocol::local::ClaimRequest;
 use holdfast_protocol::secret::Secret;
 use zeroize::Zeroizing;
 
+use super::envelope::Data;
 use super::error::ApiError;
-use super::frame::Data;
 use super::{Local, Peer, body};
 use crate::port::store::access::{Redeemed, Redemption};
 
@@ -45,9 +45,9 @@ pub(super) async fn claim(
             schema: BootstrapSchema::V1,
             customer,
             guest,
-            hub: local.standing.hub.clone(),
+            hub: local.settings.hub.clone(),
             endpoint: format!("https://{}", peer.to),
-            pin: local.standing.pin,
+            pin: local.settings.pin,
             token,
             token_generation,
         })),

@@ -1,4 +1,4 @@
-//! `GET /v1/desired`: controller and maintenance windows of the guest; `GET /v1/artifacts/{sha256}`: its bytes.
+//! `GET /v1/desired` and `GET /v1/artifacts/{sha256}`.
 //!
 //! Only what the document in use wishes for this guest, an operator's signature approved by exactly these bytes, and lies on
 //! the box. Any other digest is one that there is not, whatever it is to somebody else.
@@ -17,11 +17,11 @@ use hyper::body::{Frame, SizeHint};
 
 use super::Local;
 use super::auth::GuestScope;
+use super::envelope::{self, Data};
 use super::error::ApiError;
-use super::frame::{self, Data};
 use super::wait::Wait;
 use crate::model::policy::Sha256Hex;
-use crate::model::record::ReleaseRecord;
+use crate::model::records::ReleaseRecord;
 use crate::plan::maintenance;
 use crate::port::artifacts::Artifact;
 
@@ -34,21 +34,21 @@ async fn wanted(
     scope: &GuestScope,
 ) -> Result<Option<(WantedController, Sha256Hex)>, ApiError> {
     let uid = scope.uid();
-    let Some(wish) = local.wanted.guest(uid).await?.and_then(|guest| guest.controller) else {
+    let Some(goal) = local.wanted.guest(uid).await?.and_then(|guest| guest.controller) else {
         return Ok(None);
     };
-    let Ok(sha256) = Sha256Hex::try_from(wish.sha256.as_str().to_owned()) else { return Ok(None) };
-    let Some(bytes) = local.standing.artifacts.size(&sha256) else { return Ok(None) };
+    let Ok(sha256) = Sha256Hex::try_from(goal.sha256.as_str().to_owned()) else { return Ok(None) };
+    let Some(bytes) = local.settings.artifacts.size(&sha256) else { return Ok(None) };
     let release = ReleaseRecord {
         kind: ReleaseKind::Controller,
-        version: wish.version.clone(),
+        version: goal.version.clone(),
         sha256: sha256.clone(),
     };
     if !local.store.is_approved(release).await? {
         return Ok(None);
     }
     let turn = local.store.turn_of(uid, sha256.clone()).await?;
-    Ok(Some((WantedController { version: wish.version, sha256: wish.sha256, bytes, turn }, sha256)))
+    Ok(Some((WantedController { version: goal.version, sha256: goal.sha256, bytes, turn }, sha256)))
 }
 
 pub(super) async fn desired(
@@ -72,17 +72,17 @@ pub(super) async fn artifact(
 ) -> Result<Response, ApiError> {
     let nothing = || ApiError::NotFound("artifact");
     let named = Sha256Hex::try_from(named).map_err(|_| nothing())?;
-    let (wish, sha256) =
+    let (goal, sha256) =
         wanted(&local, &scope).await?.filter(|(_, own)| *own == named).ok_or_else(nothing)?;
-    let artifacts = local.standing.artifacts.clone();
+    let artifacts = local.settings.artifacts.clone();
     // Every byte is read and held to the digest before the first one is sent.
     let opened = tokio::task::spawn_blocking(move || artifacts.open(&sha256)).await;
     match opened {
         Ok(Ok(Some(artifact))) => {
-            if let Turn::Now(update) = wish.turn {
+            if let Turn::Now(update) = goal.turn {
                 local.store.note_fetched(update, local.clock.now()).await?;
             }
-            Ok(frame::bytes(Body::new(Pieces { left: artifact.bytes(), artifact })))
+            Ok(envelope::bytes(Body::new(Pieces { left: artifact.bytes(), artifact })))
         }
         Ok(Ok(None)) => Err(nothing()),
         Ok(Err(error)) => Err(ApiError::Artifact(error)),

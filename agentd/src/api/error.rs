@@ -1,14 +1,14 @@
-//! Everything that can be wrong with a guest's request, and the one match from there to the wire.
+//! Errors of the local API, and their wire form.
 
 use axum::response::{IntoResponse, Response};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::IdError;
+use holdfast_protocol::json::{JsonError, chain};
 use holdfast_protocol::local::BODY_BYTES_MAX;
-use holdfast_protocol::strict::{StrictError, chain};
 use holdfast_tls::rate::TooOften;
 
-use super::frame::{Outcome, carry};
+use super::envelope::{Outcome, carry};
 use crate::operation::window::Refused;
 use crate::port::artifacts::ArtifactError;
 use crate::port::store::StoreError;
@@ -52,7 +52,7 @@ pub enum ApiError {
     Unmanaged,
     /// A body that is not of the form.
     #[error("the body is refused")]
-    Body(#[source] StrictError),
+    Body(#[source] JsonError),
     /// A body that is too large.
     #[error("a body is at most {BODY_BYTES_MAX} bytes")]
     TooLarge,
@@ -145,10 +145,10 @@ impl ApiError {
 
     /// What goes over the wire. Of our own faults only the first sentence does; the log has the rest.
     #[must_use]
-    pub fn problem(&self) -> Problem {
+    pub fn problem(&self) -> ErrorBody {
         match self {
             Self::Body(error) => {
-                let problem = Problem::new(error.code(), chain(self));
+                let problem = ErrorBody::new(error.code(), chain(self));
                 match error.path() {
                     Some(path) => problem.with("path", path),
                     None => problem,
@@ -156,7 +156,7 @@ impl ApiError {
             }
             // The guest cannot mend it, but whoever reads its log should know whom to call.
             Self::Store(StoreError::Refusing(refusal)) => refusal.problem(),
-            other => Problem::new(other.code(), other.to_string()),
+            other => ErrorBody::new(other.code(), other.to_string()),
         }
     }
 }
@@ -195,6 +195,6 @@ impl IntoResponse for ApiError {
             Self::NotTaken(AskError::Busy { retry_after_s }) => Some(*retry_after_s),
             _ => None,
         };
-        carry(Outcome::Problem { problem: self.problem(), retry_after_s })
+        carry(Outcome::ErrorBody { problem: self.problem(), retry_after_s })
     }
 }

@@ -12,11 +12,11 @@ use holdfast_protocol::local::window::STACKS_MAX;
 use holdfast_protocol::local::{Hello, HelloAnswer, MountState, MountView, SelfView, StorageView};
 
 use super::auth::GuestScope;
+use super::envelope::Data;
 use super::error::ApiError;
-use super::frame::Data;
 use super::{LIMITS, Local, body};
 use crate::model::limits;
-use crate::model::record::{GuestTold, HelloRecord};
+use crate::model::records::{HelloRecord, ReportedConditions};
 
 /// Versions and boot ids are shown in tables.
 const WORD_CHARS_MAX: usize = 64;
@@ -32,7 +32,7 @@ pub(super) async fn hello(
         health: hello.health,
         boot_id: hello.boot_id,
         build: hello.build.and_then(|build| String::from(build).try_into().ok()),
-        told: GuestTold {
+        reported: ReportedConditions {
             unwell: hello.unwell,
             upgrade: hello.upgrade,
             restart_needed: hello.restart_needed,
@@ -106,7 +106,7 @@ pub(super) fn mounts(guest: DesiredGuest, attached: Option<&BTreeSet<String>>) -
     let state = |mount: &MountPath| match attached {
         None => MountState::Unknown,
         Some(paths) if paths.contains(mount.as_str()) => MountState::Attached,
-        Some(_) => MountState::Wished,
+        Some(_) => MountState::Desired,
     };
     let volumes = guest.volumes.into_iter().map(|volume| MountView {
         state: state(&volume.mount),

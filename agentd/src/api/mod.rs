@@ -1,4 +1,4 @@
-//! What guests may ask of this agent: parse, authorise, write down or read. Nothing here acts on the host.
+//! The local API of guests.
 //!
 //! ```text
 //! connection ─▶ frame (ids, envelope) ─▶ throttle (by address) ─▶ door (form) ─▶ token ─▶ GuestScope ─▶ handler ─▶ store
@@ -11,19 +11,19 @@
 //! | [`body`] | a bounded body, strictly read |
 //! | [`claim`] | the claim for the token |
 //! | [`desired`] | which controller the guest should run, and its bytes |
-//! | [`due`] | which of its backups are due |
-//! | [`door`] | which requests are looked at at all |
+//! | [`due_backups`] | which of its backups are due |
+//! | [`request_guard`] | which requests are looked at at all |
 //! | [`error`] | every refusal, and the one match to its code |
-//! | [`frame`] | ids and the envelope |
+//! | [`envelope`] | ids and the envelope |
 //! | [`guest`] | hello, self, storage |
-//! | [`holders`] | who holds which token |
+//! | [`token_holders`] | who holds which token |
 //! | [`operations`] | progress of the guest's own operations; cancelling what has not begun |
 //! | [`routes`] | the table of calls |
 //! | [`windows`] | quiesce windows: asked for, entered, left |
-//! | [`test_door`] | what throwaway guests say while a backup is tried |
+//! | [`scratch_api`] | what throwaway guests say while a backup is tried |
 //! | [`wait`] | answers that come when they change |
 //! | [`work`] | snapshots, rollback and backups, asked for |
-//! | [`wanted`] | the document in use, by guest |
+//! | [`desired_cache`] | the document in use, by guest |
 
 pub mod audit;
 pub mod auth;
@@ -31,18 +31,18 @@ pub mod backups;
 pub mod body;
 pub mod claim;
 pub mod desired;
-pub mod door;
-pub mod due;
+pub mod desired_cache;
+pub mod due_backups;
+pub mod envelope;
 pub mod error;
-pub mod frame;
 pub mod guest;
-pub mod holders;
 pub mod operations;
+pub mod request_guard;
 pub mod restore_tests;
 pub mod routes;
-pub mod test_door;
+pub mod scratch_api;
+pub mod token_holders;
 pub mod wait;
-pub mod wanted;
 pub mod windows;
 pub mod work;
 
@@ -57,7 +57,7 @@ use tokio::sync::watch;
 
 use self::error::ApiError;
 use crate::model::policy::QuiesceBound;
-use crate::model::view::View;
+use crate::model::view::HostSnapshot;
 use crate::port::artifacts::Artifacts;
 use crate::port::clock::Clock;
 use crate::port::guest_address::GuestAddresses;
@@ -88,7 +88,7 @@ pub struct Peer {
 
 /// What stays as it is while the agent runs.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct ApiSettings {
     /// Of the certificate that guests see.
     pub pin: Pin,
     /// The hub's URL, which guests only show.
@@ -105,10 +105,10 @@ pub struct Standing {
 pub struct Local {
     store: Store,
     clock: Arc<dyn Clock>,
-    view: watch::Receiver<Arc<View>>,
-    wanted: wanted::Wanted,
-    holders: holders::Holders,
-    standing: Standing,
+    view: watch::Receiver<Arc<HostSnapshot>>,
+    wanted: desired_cache::DesiredCache,
+    holders: token_holders::Holders,
+    settings: ApiSettings,
     addresses: GuestAddresses,
     by_guest: Rates<GuestUid>,
     by_address: Rates<IpAddr>,
@@ -120,17 +120,17 @@ impl Local {
     pub fn new(
         store: Store,
         clock: Arc<dyn Clock>,
-        view: watch::Receiver<Arc<View>>,
-        standing: Standing,
+        view: watch::Receiver<Arc<HostSnapshot>>,
+        settings: ApiSettings,
         addresses: GuestAddresses,
     ) -> Arc<Self> {
         Arc::new(Self {
-            wanted: wanted::Wanted::new(store.clone()),
-            holders: holders::Holders::new(store.clone()),
+            wanted: desired_cache::DesiredCache::new(store.clone()),
+            holders: token_holders::Holders::new(store.clone()),
             store,
             clock,
             view,
-            standing,
+            settings,
             addresses,
             by_guest: Rates::per_minute(REQUESTS_PER_MINUTE),
             by_address: Rates::per_minute(ADDRESS_REQUESTS_PER_MINUTE),
@@ -138,7 +138,7 @@ impl Local {
     }
 
     fn is_of_a_test(&self, from: IpAddr) -> bool {
-        self.standing.test_guest == Some(from.to_canonical())
+        self.settings.test_guest == Some(from.to_canonical())
     }
 
     /// The address this guest must call from: the wanted one, or for a guest that is wanted no more the one it was last

@@ -1,5 +1,4 @@
-//! `GET /v1/operations/{id}`: how far one of the guest's own operations is, at once or when it changes; and `DELETE`, which
-//! cancels one that has not begun. What was asked for and waits is an operation that has not begun.
+//! `GET` and `DELETE /v1/operations/{id}`.
 
 use std::sync::Arc;
 
@@ -9,12 +8,12 @@ use holdfast_protocol::operation::{OperationStatus, OperationView};
 
 use super::Local;
 use super::auth::GuestScope;
+use super::envelope::Data;
 use super::error::ApiError;
-use super::frame::Data;
 use super::wait::Wait;
 use super::work::Call;
 use crate::model::request::RequestRecord;
-use crate::port::store::request::{Asked, Cancelled};
+use crate::port::store::request::{Cancelled, RequestOrOperation};
 
 pub(super) async fn operation(
     State(local): State<Arc<Local>>,
@@ -51,10 +50,16 @@ pub(super) async fn look(
     id: OperationId,
 ) -> Result<OperationView, ApiError> {
     match local.store.asked(id).await?.ok_or(ApiError::NotFound("operation"))? {
-        Asked::Operation(progress) if progress.operation.uid() == scope.uid() => Ok(progress.view()),
-        Asked::Request(record) if record.request.guest == scope.uid() => Ok(view_of(record, scope)),
-        Asked::Kept(view) if view.guest == scope.uid() => Ok(*view),
-        Asked::Operation(_) | Asked::Kept(_) | Asked::Request(_) => Err(ApiError::NotYours),
+        RequestOrOperation::Operation(progress) if progress.operation.uid() == scope.uid() => {
+            Ok(progress.view())
+        }
+        RequestOrOperation::Request(record) if record.request.guest == scope.uid() => {
+            Ok(view_of(record, scope))
+        }
+        RequestOrOperation::Kept(view) if view.guest == scope.uid() => Ok(*view),
+        RequestOrOperation::Operation(_) | RequestOrOperation::Kept(_) | RequestOrOperation::Request(_) => {
+            Err(ApiError::NotYours)
+        }
     }
 }
 

@@ -1,5 +1,4 @@
-//! `GET /v1/restore-tests`: what was found when backups of this guest were restored. Deliberately absent: starting one, and
-//! reporting one, which is heard at the door of throwaway guests alone (`test_door`).
+//! `GET /v1/restore-tests`: results for this guest's backups.
 
 use std::sync::Arc;
 
@@ -8,10 +7,10 @@ use holdfast_protocol::local::restore_test::{Reported, RestoreTestView, RestoreT
 
 use super::Local;
 use super::auth::GuestScope;
+use super::envelope::Data;
 use super::error::ApiError;
-use super::frame::Data;
 use super::wait::Wait;
-use crate::model::record::TestRecord;
+use crate::model::records::TestRecord;
 
 /// A test a week makes these the last half year.
 const SHOWN: u32 = 26;

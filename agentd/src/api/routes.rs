@@ -1,4 +1,4 @@
-//! The table of calls, and the guards that stand before every one of them.
+//! The routes and their guards.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,12 +9,12 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use holdfast_protocol::local::{Healthy, Serving, openapi};
 use serde_json::Value;
 
-use super::door::door;
+use super::envelope::{Data, described, frame};
 use super::error::ApiError;
-use super::frame::{Data, described, frame};
+use super::request_guard::listener;
 use super::{
-    Local, audit, auth, backups, claim, desired, due, guest, operations, restore_tests, test_door, windows,
-    work,
+    Local, audit, auth, backups, claim, desired, due_backups, guest, operations, restore_tests, scratch_api,
+    windows, work,
 };
 
 /// One path and what its methods do.
@@ -35,7 +35,7 @@ pub fn table() -> Vec<Call> {
         ("/v1/snapshots/{name}", delete(work::delete_snapshot)),
         ("/v1/rollback", post(work::roll_back)),
         ("/v1/backups", get(backups::all).post(work::take_backup)),
-        ("/v1/backups/due", get(due::due)),
+        ("/v1/backups/due", get(due_backups::due)),
         ("/v1/backups/{id}", get(backups::one)),
         ("/v1/quiesce-windows", post(windows::ask)),
         ("/v1/quiesce-windows/{id}", get(windows::look).delete(windows::give_up)),
@@ -56,7 +56,7 @@ pub fn router(local: Arc<Local>) -> Router {
 
 /// Everything that is served to throwaway guests.
 pub fn test_router(local: Arc<Local>) -> Router {
-    guarded(local, test_door::table())
+    guarded(local, scratch_api::table())
 }
 
 /// These calls behind their guards: the frame around all, then how often an address may call, then the door.
@@ -68,7 +68,7 @@ pub fn guarded(local: Arc<Local>, calls: Vec<Call>) -> Router {
         .method_not_allowed_fallback(other_method)
         .fallback(no_such_call)
         .with_state(local)
-        .layer(from_fn(door))
+        .layer(from_fn(listener))
         .layer(throttle)
         .layer(from_fn_with_state(clock, frame))
 }

@@ -1,12 +1,12 @@
-//! The calls against a real store: who is let in, what it may see, and that every refusal changes nothing.
+//! Tests of the calls against a real store.
 
 mod audit;
 mod desired;
-mod due;
+mod due_backups;
 mod fuzz;
 mod holders;
 mod openapi;
-mod test_door;
+mod scratch_api;
 mod unseen;
 mod windows;
 mod work;
@@ -36,9 +36,9 @@ use uuid::Uuid;
 use super::*;
 use crate::model::boot::{BootId, BootMoment};
 use crate::model::policy::VmidRange;
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 use crate::operation::log::Event;
-use crate::operation::{Image, NumberWish, Operation, Provision, Source};
+use crate::operation::{Image, Operation, Provision, Source, VmidRequest};
 use crate::port::clock::Pause;
 use crate::port::store::journal::NewOperation;
 
@@ -68,8 +68,8 @@ impl Clock for TestClock {
         self.waits.lock().unwrap().push(pause);
         Box::pin(tokio::time::sleep(pause))
     }
-    fn synchrony(&self) -> crate::port::clock::Asked<'_> {
-        Box::pin(async { crate::model::timekeeper::Synchrony::Kept })
+    fn synchrony(&self) -> crate::port::clock::SyncQuery<'_> {
+        Box::pin(async { crate::model::clock_trust::Synchrony::Kept })
     }
 }
 
@@ -82,7 +82,7 @@ struct World {
     /// Where Proxmox has the first guest, when it answers.
     web_at: Arc<std::sync::Mutex<Option<IpAddr>>>,
     /// What the agent has seen; at first nothing.
-    view: watch::Sender<Arc<View>>,
+    view: watch::Sender<Arc<HostSnapshot>>,
     _dir: tempfile::TempDir,
 }
 
@@ -129,21 +129,21 @@ impl World {
         });
         let store = Store::open(dir.path(), clock.now()).unwrap();
         store.offer_desired(desired(), clock.now()).await.unwrap();
-        let (seen, view) = watch::channel(Arc::new(View::default()));
+        let (seen, view) = watch::channel(Arc::new(HostSnapshot::default()));
         let pin = Pin::of(PinKind::Leaf, b"leaf");
         let as_clock: Arc<dyn Clock> = Arc::clone(&clock) as Arc<dyn Clock>;
         let web_at = Arc::new(std::sync::Mutex::new(None));
         let asked = Arc::clone(&web_at);
-        let addresses = GuestAddresses::told(move |_| *asked.lock().unwrap(), Arc::clone(&as_clock));
+        let addresses = GuestAddresses::reported(move |_| *asked.lock().unwrap(), Arc::clone(&as_clock));
         let local = Local::new(
             store.clone(),
             as_clock,
             view,
-            Standing {
+            ApiSettings {
                 pin,
                 hub: "https://hub.example".to_owned(),
                 quiesce_bound: QuiesceBound::usual(),
-                test_guest: Some(IpAddr::from(test_door::AT)),
+                test_guest: Some(IpAddr::from(scratch_api::AT)),
                 artifacts: Artifacts::of(dir.path()),
             },
             addresses,
@@ -165,7 +165,7 @@ impl World {
         let provision = Provision {
             volume_storages: Vec::new(),
             guest,
-            number: NumberWish::AnyOf {
+            number: VmidRequest::AnyOf {
                 range: VmidRange::try_from([100.try_into().unwrap(), 199.try_into().unwrap()]).unwrap(),
                 except: Vec::new(),
             },
@@ -254,16 +254,16 @@ async fn a_new_guest_claims_says_hello_and_learns_who_it_is() {
     assert_eq!((view.name.as_str(), view.limits), ("web", LIMITS));
     let storage: StorageView = world.get(WEB_AT, "/v1/storage", Some(&token)).await.data();
     assert_eq!((storage.volumes[0].mount.as_str(), storage.volumes[0].state), ("/data", MountState::Unknown));
-    for (paths, state) in [(vec![], MountState::Wished), (vec!["/data".to_owned()], MountState::Attached)] {
+    for (paths, state) in [(vec![], MountState::Desired), (vec!["/data".to_owned()], MountState::Attached)] {
         let mounts = [(bootstrap.guest, paths.into_iter().collect())].into();
-        world.view.send_replace(Arc::new(View { mounts, ..View::default() }));
+        world.view.send_replace(Arc::new(HostSnapshot { mounts, ..HostSnapshot::default() }));
         let storage: StorageView = world.get(WEB_AT, "/v1/storage", Some(&token)).await.data();
         assert_eq!(storage.volumes[0].state, state);
     }
 }
 
 #[tokio::test]
-async fn nobody_learns_why_a_token_is_not_accepted() {
+async fn no_one_learns_why_a_token_is_not_accepted() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
     let none = world.get(WEB_AT, "/v1/self", None).await;
@@ -293,7 +293,7 @@ async fn a_claim_serves_once_in_time_and_from_its_guest_alone() {
     assert_eq!(world.claim(WEB_AT, &claim, None).await.code(), Some(ErrorCode::ClaimRefused));
     assert!(
         world.store.guest(WEB.parse().unwrap()).await.unwrap().unwrap().access
-            == crate::model::record::Access::Open
+            == crate::model::records::Access::Open
     );
 }
 

@@ -1,4 +1,4 @@
-//! `?wait=30s`: an answer that comes when it has changed, at the latest after so long.
+//! `?wait=30s`: an answer at the next change.
 //!
 //! What comes in: how an answer is made. What goes out: the first one that differs from the one that could be given at once,
 //! or, when the time is over, the last. Woken by every change of the store, of which few concern one guest: a look is cheap,
@@ -11,7 +11,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use holdfast_protocol::local::desired::DesiredView;
-use holdfast_protocol::local::due::DueView;
+use holdfast_protocol::local::due_backups::DueView;
 use holdfast_protocol::local::restore_test::RestoreTestsView;
 use holdfast_protocol::local::window::WindowView;
 use holdfast_protocol::local::work::{BackupView, BackupsView, SnapshotsView};
@@ -20,8 +20,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::Local;
+use super::envelope::Data;
 use super::error::ApiError;
-use super::frame::Data;
 
 /// Shorter than what gateways and clients cut off.
 const SECONDS_MAX: u64 = 55;
@@ -123,7 +123,7 @@ impl Wait {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct WaitQuery {
     wait: Option<String>,
 }
 
@@ -132,7 +132,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wait {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let refused = || ApiError::Part { what: "the query", rule: "the only part is wait, of 1s to 55s" };
-        let asked: Result<Query<Asked>, QueryRejection> = Query::from_request_parts(parts, state).await;
+        let asked: Result<Query<WaitQuery>, QueryRejection> = Query::from_request_parts(parts, state).await;
         let Query(asked) = asked.map_err(|_| refused())?;
         match asked.wait.as_deref().map(seconds) {
             None => Ok(Self(None)),

@@ -1,4 +1,4 @@
-//! Quiesce windows: asked for, followed, entered and left by the guest's own controller.
+//! Quiesce windows over the API.
 //!
 //! A window is asked for as other work is, and is the operation of the same id. What its controller says of it is written
 //! down before it is answered and wakes the operation; nothing here acts on the host. Whoever starts its programs again is
@@ -16,13 +16,13 @@ use holdfast_protocol::local::work::Accepted;
 use holdfast_protocol::protection::Tier;
 
 use super::auth::GuestScope;
+use super::envelope::{Data, InWork};
 use super::error::ApiError;
-use super::frame::{Data, InWork};
 use super::wait::Wait;
 use super::work::{Call, fresh_id, own, write_down};
 use super::{Local, body};
 use crate::model::request::Ask;
-use crate::operation::window::{Refused, Said};
+use crate::operation::window::{Refused, WindowEvent};
 use crate::port::store::request::Cancelled;
 use crate::port::store::window::{Moment, SayError, WindowLook};
 
@@ -37,16 +37,16 @@ pub(super) async fn ask(
     body: Body,
 ) -> Result<InWork<Accepted>, ApiError> {
     let bytes = body::bytes(body).await?;
-    let wish: WindowRequest =
+    let goal: WindowRequest =
         if bytes.is_empty() { WindowRequest::default() } else { body::parse("the window", &bytes)? };
-    own(&scope, wish.guest)?;
-    if wish.tier == Some(Tier::Snapshot) {
+    own(&scope, goal.guest)?;
+    if goal.tier == Some(Tier::Snapshot) {
         return Err(ApiError::Part {
             what: "tier",
             rule: "local or off_site: a snapshot is asked for as a snapshot, and holds for a moment only",
         });
     }
-    let ask = Ask::QuiescedBackup { tier: wish.tier, bound: local.standing.quiesce_bound };
+    let ask = Ask::QuiescedBackup { tier: goal.tier, bound: local.settings.quiesce_bound };
     write_down(&local, &scope, (fresh_id(), ask), call.key(&bytes)?).await
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn quiesced(
     if said.canaries.len() > CANARIES_MAX {
         return Err(ApiError::Part { what: "canaries", rule: "at most 17" });
     }
-    say(&local, &scope, window_id(&id)?, Said::Quiesced(said.into())).await
+    say(&local, &scope, window_id(&id)?, WindowEvent::Quiesced(said.into())).await
 }
 
 /// Everything runs again, or what would not.
@@ -99,7 +99,7 @@ pub(super) async fn released(
     if !said.down.iter().all(plain) {
         return Err(ApiError::Part { what: "why", rule: "1 to 512 characters of one line" });
     }
-    say(&local, &scope, window_id(&id)?, Said::Released(said.into())).await
+    say(&local, &scope, window_id(&id)?, WindowEvent::Released(said.into())).await
 }
 
 /// Given up before its backup began.
@@ -118,7 +118,7 @@ pub(super) async fn give_up(
             Cancelled::Unknown => return Err(ApiError::NotFound(WINDOW)),
         }
     }
-    say(&local, &scope, id, Said::Cancelled).await
+    say(&local, &scope, id, WindowEvent::Cancelled).await
 }
 
 const WINDOW: &str = "quiesce window";
@@ -144,7 +144,7 @@ async fn say(
     local: &Local,
     scope: &GuestScope,
     id: OperationId,
-    said: Said,
+    said: WindowEvent,
 ) -> Result<Data<WindowView>, ApiError> {
     let look = own_window(local, scope, id).await?;
     let moment = Moment { boot: local.clock.boot_moment(), at: local.clock.now() };

@@ -1,5 +1,4 @@
-//! What a guest may ask to be done to itself: snapshots, rollback, backups. Each call writes a request down and answers
-//! with the operation it will be; nothing here acts on the host.
+//! Requests for snapshots, rollbacks and backups.
 //!
 //! The guest is the token's. A body that names another one is refused before anything is looked at.
 
@@ -18,12 +17,12 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::auth::GuestScope;
+use super::envelope::{Data, InWork};
 use super::error::ApiError;
-use super::frame::{Data, InWork};
 use super::wait::Wait;
 use super::{Local, body};
 use crate::model::limits;
-use crate::model::record::SnapshotRecord;
+use crate::model::records::SnapshotRecord;
 use crate::model::request::Ask;
 use crate::port::store::request::{NewRequest, RequestKey};
 
@@ -75,19 +74,19 @@ pub(super) async fn take_snapshot(
     body: Body,
 ) -> Result<InWork<Accepted>, ApiError> {
     let bytes = body::bytes(body).await?;
-    let wish: SnapshotRequest = body::parse("the snapshot", &bytes)?;
-    own(&scope, wish.guest)?;
-    if let Some(keep_s) = wish.keep_s
+    let goal: SnapshotRequest = body::parse("the snapshot", &bytes)?;
+    own(&scope, goal.guest)?;
+    if let Some(keep_s) = goal.keep_s
         && !(limits::SNAPSHOT_KEEP_MIN_S..=limits::SNAPSHOT_KEEP_MAX_S).contains(&keep_s)
     {
         return Err(ApiError::Part { what: "keep_s", rule: "an hour to thirty days, in seconds" });
     }
     let id = fresh_id();
-    let name = match wish.name {
+    let name = match goal.name {
         Some(name) => name,
         None => made_name(id, local.clock.now())?,
     };
-    let ask = Ask::Snapshot { name, keep_s: wish.keep_s };
+    let ask = Ask::Snapshot { name, keep_s: goal.keep_s };
     write_down(&local, &scope, (id, ask), call.key(&bytes)?).await
 }
 
@@ -108,9 +107,9 @@ pub(super) async fn roll_back(
     body: Body,
 ) -> Result<InWork<Accepted>, ApiError> {
     let bytes = body::bytes(body).await?;
-    let wish: RollBackRequest = body::parse("the rollback", &bytes)?;
-    own(&scope, wish.guest)?;
-    write_down(&local, &scope, (fresh_id(), Ask::RollBack { snapshot: wish.snapshot }), call.key(&bytes)?)
+    let goal: RollBackRequest = body::parse("the rollback", &bytes)?;
+    own(&scope, goal.guest)?;
+    write_down(&local, &scope, (fresh_id(), Ask::RollBack { snapshot: goal.snapshot }), call.key(&bytes)?)
         .await
 }
 
@@ -122,10 +121,10 @@ pub(super) async fn take_backup(
 ) -> Result<InWork<Accepted>, ApiError> {
     let bytes = body::bytes(body).await?;
     // A backup needs nothing to be said about it.
-    let wish: BackupRequest =
+    let goal: BackupRequest =
         if bytes.is_empty() { BackupRequest::default() } else { body::parse("the backup", &bytes)? };
-    own(&scope, wish.guest)?;
-    write_down(&local, &scope, (fresh_id(), Ask::Backup { tier: wish.tier }), call.key(&bytes)?).await
+    own(&scope, goal.guest)?;
+    write_down(&local, &scope, (fresh_id(), Ask::Backup { tier: goal.tier }), call.key(&bytes)?).await
 }
 
 pub(super) async fn snapshots(
@@ -133,10 +132,10 @@ pub(super) async fn snapshots(
     scope: GuestScope,
     wait: Wait,
 ) -> Result<Data<SnapshotsView>, ApiError> {
-    wait.for_change(&local, || standing(&local, &scope)).await
+    wait.for_change(&local, || status(&local, &scope)).await
 }
 
-async fn standing(local: &Local, scope: &GuestScope) -> Result<SnapshotsView, ApiError> {
+async fn status(local: &Local, scope: &GuestScope) -> Result<SnapshotsView, ApiError> {
     let own = local.store.snapshots_asked_by(scope.uid()).await?;
     // What a guest asks for always has its time.
     let view = |snapshot: SnapshotRecord| {

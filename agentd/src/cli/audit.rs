@@ -1,4 +1,4 @@
-//! `agentd audit`: the chain of all that was decided and done on this box; held to its hashes, shown, exported.
+//! `agentd audit`: shows, verifies and exports the audit.
 //!
 //! It is read from the agent's own file, whether the agent runs or not. Exit code 0: done, and the chain holds. 65: it
 //! does not hold. 74: it cannot be read. Off the box an export is checked by `holdfast audit verify`.
@@ -11,7 +11,7 @@ use holdfast_protocol::id::GuestUid;
 use jiff::Timestamp;
 
 use super::Output;
-use super::step_down::{self, StepDownError};
+use super::drop_privileges::{self, StepDownError};
 use crate::port::store::StoreError;
 use crate::port::store::audit_file::each_line;
 use crate::settings::{ConfigPath, Settings, SettingsError};
@@ -125,7 +125,7 @@ pub fn run(arguments: &AuditArguments) -> Result<(), AuditError> {
 
 fn verify(arguments: &VerifyArguments) -> Result<(), AuditError> {
     let settings = Settings::load(&arguments.config)?;
-    step_down::to_reader_of(&settings.state.dir)?;
+    drop_privileges::to_reader_of(&settings.state.dir)?;
     let verifier = std::cell::RefCell::new(Verifier::default());
     let mut removed = 0;
     each_line(
@@ -154,7 +154,7 @@ fn verify(arguments: &VerifyArguments) -> Result<(), AuditError> {
 
 fn show(arguments: &ShowArguments) -> Result<(), AuditError> {
     let settings = Settings::load(&arguments.config)?;
-    step_down::to_reader_of(&settings.state.dir)?;
+    drop_privileges::to_reader_of(&settings.state.dir)?;
     let (most, about) = (arguments.last as usize, arguments.guest.map(|guest| guest.to_string()));
     let mut last: VecDeque<AuditLine> = VecDeque::new();
     each_line(
@@ -190,7 +190,7 @@ fn words(line: &AuditLine) -> String {
 
 fn export(arguments: &ExportArguments) -> Result<(), AuditError> {
     let settings = Settings::load(&arguments.config)?;
-    step_down::to_reader_of(&settings.state.dir)?;
+    drop_privileges::to_reader_of(&settings.state.dir)?;
     let out = std::cell::RefCell::new(io::BufWriter::new(io::stdout().lock()));
     each_line(
         &settings.state.dir,

@@ -14,22 +14,22 @@ use holdfast_protocol::enrol::{
 };
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::job::HostFingerprint;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::strict::chain;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
 use super::Output;
-use super::step_down::{self, StepDownError};
+use super::drop_privileges::{self, StepDownError};
 use crate::gate::restore::NoOrder;
+use crate::port::admin_socket::StatusError;
 use crate::port::backoff::{Backoff, spread};
 use crate::port::clock::{Clock, RealClock};
-use crate::port::handover::{HandOverError, HandOverFolder};
 use crate::port::host_key::{self, HostKeyError};
+use crate::port::host_replacement::{HandOverError, HandOverFolder};
 use crate::port::hub::{Hub, HubError, Remedy};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder, PendingKey, Purpose};
-use crate::port::status_door::StatusError;
 use crate::port::trust_files::TrustFileError;
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
@@ -219,8 +219,8 @@ impl EnrollError {
 pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
     let settings = Settings::load(&arguments.config)?;
     match &arguments.invite_file {
-        Some(file) => step_down::to_owner_of_with(&settings.state.dir, "--invite-file", file)?,
-        None => step_down::to_owner_of(&settings.state.dir)?,
+        Some(file) => drop_privileges::to_owner_of_with(&settings.state.dir, "--invite-file", file)?,
+        None => drop_privileges::to_owner_of(&settings.state.dir)?,
     }
     if arguments.take_up {
         return restore::take_up(&settings, &arguments.without);
@@ -242,7 +242,7 @@ pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
         let invite = Invite::open(&read_invite(&arguments)?)?;
         let redeemed = restore::redeem(&folder, &handed, &roster, invite, RealClock::start().now());
         let (identity, handover) = runtime.block_on(redeemed)?;
-        tell(&identity, &settings.state.dir, arguments.output)?;
+        report(&identity, &settings.state.dir, arguments.output)?;
         eprint!("{}", restore::next_steps(&handover));
         return Ok(());
     }
@@ -258,7 +258,7 @@ pub fn run(arguments: EnrollArguments) -> Result<(), EnrollError> {
             runtime.block_on(redeem(&folder, invite))?
         }
     };
-    tell(&identity, &settings.state.dir, arguments.output)
+    report(&identity, &settings.state.dir, arguments.output)
 }
 
 fn read_invite(arguments: &EnrollArguments) -> Result<Secret, EnrollError> {
@@ -353,7 +353,7 @@ fn keep(
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct Reported<'a> {
     host_id: holdfast_protocol::id::HostId,
     host_name: &'a HostName,
     fingerprint: &'a HostFingerprint,
@@ -362,11 +362,11 @@ struct Told<'a> {
 }
 
 /// The key that makes the fingerprint is made here, where the agent has not made it yet.
-fn tell(identity: &Identity, state: &Path, output: Output) -> Result<(), EnrollError> {
+fn report(identity: &Identity, state: &Path, output: Output) -> Result<(), EnrollError> {
     let enrolled = &identity.enrolled;
     let key = host_key::open(state)?.recipient().map_err(EnrollError::Recipient)?;
     let fingerprint = HostFingerprint::of(enrolled.host_id, &enrolled.host_name, &key);
-    let told = Told {
+    let reported = Reported {
         host_id: enrolled.host_id,
         host_name: &enrolled.host_name,
         fingerprint: &fingerprint,
@@ -374,10 +374,10 @@ fn tell(identity: &Identity, state: &Path, output: Output) -> Result<(), EnrollE
         certificate_ends_at: enrolled.not_after,
     };
     match output {
-        Output::Json => super::print_json(&told),
+        Output::Json => super::print_json(&reported),
         Output::Table => {
-            println!("Enrolled as {} ({}) with {}", told.host_name, told.host_id, told.hub);
-            println!("Fingerprint {fingerprint}: `holdfast host pin {}` shows the same", told.host_name);
+            println!("Enrolled as {} ({}) with {}", reported.host_name, reported.host_id, reported.hub);
+            println!("Fingerprint {fingerprint}: `holdfast host pin {}` shows the same", reported.host_name);
             println!("Next: systemctl enable --now agentd");
         }
     }

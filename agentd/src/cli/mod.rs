@@ -19,17 +19,19 @@
 //! | `setup` | [`setup`] |
 //! | `status` | [`status`] |
 //! | `storage` | [`storage`] |
-//! | `thaw` | [`thaw`] |
+//! | `thaw` | [`unfreeze`] |
 
 use clap::{Parser, Subcommand, ValueEnum};
 use holdfast_manual::Section;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use serde::Serialize;
 
 use crate::port::clock::{Clock, RealClock};
 
 pub mod audit;
+mod code_prompt;
 pub mod doctor;
+mod drop_privileges;
 pub mod enroll;
 pub mod escrow;
 pub mod golden;
@@ -41,11 +43,9 @@ pub mod restore_tests;
 pub mod run;
 pub mod setup;
 pub mod status;
-mod step_down;
 pub mod storage;
 mod terminal;
-pub mod thaw;
-mod typing;
+pub mod unfreeze;
 
 /// The host agent of Holdfast: keeps the guests of this Proxmox box as the operator wants them.
 #[derive(Debug, Parser)]
@@ -82,7 +82,7 @@ enum Command {
     #[command(subcommand)]
     Escrow(escrow::EscrowCommand),
     /// Let a guest use the local API again that was frozen because two held its claim or its token.
-    Thaw(thaw::ThawArguments),
+    Thaw(unfreeze::ThawArguments),
     /// The images that guests are made from: have one built, show them, ask for an approval.
     Golden(golden::GoldenArguments),
     /// The controllers' programs that guests fetch from here: take one in, show them.
@@ -135,7 +135,7 @@ pub enum CommandError {
     Storage(storage::StorageCommandError),
     /// `thaw`.
     #[error(transparent)]
-    Thaw(#[from] thaw::ThawError),
+    Thaw(#[from] unfreeze::ThawError),
     /// `golden`.
     #[error(transparent)]
     Golden(#[from] golden::GoldenError),
@@ -199,7 +199,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Parked(arguments) => Ok(parked::run(&arguments)?),
         Command::Recover(arguments) => Ok(recover::run(&arguments)?),
         Command::Recovery(arguments) => Ok(recovery::run(&arguments)?),
-        Command::Thaw(arguments) => Ok(thaw::run(&arguments)?),
+        Command::Thaw(arguments) => Ok(unfreeze::run(&arguments)?),
         Command::Golden(arguments) => Ok(golden::run(arguments)?),
         Command::Release(arguments) => Ok(release::run(&arguments)?),
         Command::RestoreTests(arguments) => Ok(restore_tests::run(&arguments)?),

@@ -1,4 +1,4 @@
-//! `agentd parked list|retry|forget`: what was left for a person, and the person's answer.
+//! `agentd parked list|retry|forget`: parked operations.
 //!
 //! Exit code 0: shown or done. 1: the agent refused, or the person did not agree. 69: no agent runs; it is the one that
 //! writes, so nothing can be answered without it. What is retried goes on from where it stood, and asks the world before
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use super::Output;
 use super::status::ago;
 use crate::model::parked::{ParkedEntry, Way};
-use crate::port::status_door::{self, Answer, Question, StatusError, Waiting};
+use crate::port::admin_socket::{self, Answer, Question, StatusError, Waiting};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
 /// The arguments.
@@ -110,7 +110,7 @@ pub enum ParkedError {
     NotForgotten(String),
     /// Nobody can be asked.
     #[error("there is no terminal to ask at: add --yes")]
-    NobodyToAsk,
+    NoOneToAsk,
     /// The terminal failed.
     #[error("the terminal failed")]
     Terminal(#[source] std::io::Error),
@@ -126,7 +126,7 @@ impl ParkedError {
         match self {
             Self::Settings(_) => 78,
             Self::Agent(error) => error.exit_code(),
-            Self::NoSuch(_) | Self::Several { .. } | Self::NotForgotten(_) | Self::NobodyToAsk => 64,
+            Self::NoSuch(_) | Self::Several { .. } | Self::NotForgotten(_) | Self::NoOneToAsk => 64,
             Self::Terminal(_) => 74,
             Self::Declined => 1,
         }
@@ -146,7 +146,7 @@ pub fn run(arguments: &ParkedArguments) -> Result<(), ParkedError> {
 }
 
 fn waiting(settings: &Settings) -> Result<Waiting, ParkedError> {
-    match status_door::put(&settings.state.dir, Question::Parked)? {
+    match admin_socket::put(&settings.state.dir, Question::Parked)? {
         Answer::Parked(waiting) => Ok(waiting),
         _ => Err(StatusError::Other.into()),
     }
@@ -170,7 +170,7 @@ fn retry(arguments: &RetryArguments) -> Result<(), ParkedError> {
         }
         Chosen::Guest(guest, name) => (Question::Forgive { guest }, format!("start of {name}")),
     };
-    match status_door::put(&settings.state.dir, question)? {
+    match admin_socket::put(&settings.state.dir, question)? {
         Answer::Done(_) | Answer::Forgiven => {
             println!("{what} is tried again: watch it with `agentd status`")
         }
@@ -185,13 +185,13 @@ fn forget(arguments: &ForgetArguments) -> Result<(), ParkedError> {
     let Chosen::Operation(entry) = chosen(&waiting, &arguments.which)? else {
         return Err(ParkedError::NotForgotten(arguments.which.clone()));
     };
-    println!("{}\n{}", told(entry, super::now()), leaves(entry));
+    println!("{}\n{}", reported(entry, super::now()), leaves(entry));
     if !arguments.yes {
         agreed()?;
     }
     let reason = arguments.reason.clone();
     let question = Question::Forget { operation: entry.operation, entries: entry.entries, reason };
-    match status_door::put(&settings.state.dir, question)? {
+    match admin_socket::put(&settings.state.dir, question)? {
         Answer::Done(_) => println!("{} is ended; the reason is in the audit", title(entry)),
         _ => return Err(StatusError::Other.into()),
     }
@@ -200,7 +200,7 @@ fn forget(arguments: &ForgetArguments) -> Result<(), ParkedError> {
 
 fn agreed() -> Result<(), ParkedError> {
     if !std::io::stdin().is_terminal() {
-        return Err(ParkedError::NobodyToAsk);
+        return Err(ParkedError::NoOneToAsk);
     }
     print!("Forget it? [y/N] ");
     std::io::stdout().flush().map_err(ParkedError::Terminal)?;
@@ -255,7 +255,7 @@ fn leaves(entry: &ParkedEntry) -> &'static str {
 }
 
 /// One entry: what, since when, why, and what to run.
-fn told(entry: &ParkedEntry, now: Timestamp) -> String {
+fn reported(entry: &ParkedEntry, now: Timestamp) -> String {
     format!(
         "{}\n  since  {} ({})\n  why    {}\n  you    {}\n",
         title(entry),
@@ -286,7 +286,7 @@ fn grouped(all: &[ParkedEntry]) -> Vec<Vec<&ParkedEntry>> {
 /// One cause: its last entry whole, and of each other one what is its own.
 fn group(alike: &[&ParkedEntry], now: Timestamp) -> String {
     let Some((last, others)) = alike.split_last() else { return String::new() };
-    let mut text = told(last, now);
+    let mut text = reported(last, now);
     let retry = |entry: &ParkedEntry| format!("  then   agentd parked retry {}\n", entry.operation);
     text.push_str(&retry(last));
     if !others.is_empty() {
@@ -333,7 +333,7 @@ mod tests {
     fn waiting() -> Waiting {
         let uid = "018f3c1e-6b1f-7c1d-9d0a-000000000001";
         serde_json::from_value(json!({"broken": [
-            {"uid": uid, "name": "mail", "vmid": 302, "standing": "broken", "run": "stopped", "conditions": [{"code": "BROKEN",
+            {"uid": uid, "name": "mail", "vmid": 302, "status": "broken", "run": "stopped", "conditions": [{"code": "BROKEN",
                 "message": "it was started 5 times without a healthy hour and does not stay up: mend it, then `agentd parked retry mail`"}]}
         ], "parked": [
             {"operation": "018f3c1e-0000-7000-8000-000000000001", "entries": 9, "kind": "provision", "guest": uid,

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use holdfast_recovery::escrow::{Escrow, EscrowFile, Expected, FILE_BYTES_MAX, OpenError};
 
+use super::code_prompt::{self, TypingFailed};
 use super::terminal::Terminal;
-use super::typing::{self, TypingFailed};
 use crate::port::held_folder::{self, HeldError};
 
 /// The arguments.
@@ -90,7 +90,7 @@ pub fn run(arguments: &RecoverArguments) -> Result<(), RecoverError> {
         return Err(RecoverError::Unwritten { path: path.to_owned(), source });
     }
     let mut terminal = Terminal::open().map_err(TypingFailed::Terminal)?;
-    let escrow = typing::open(&file, Expected::Any, &mut terminal)??;
+    let escrow = code_prompt::open(&file, Expected::Any, &mut terminal)??;
     drop(terminal);
     let context = escrow.context();
     println!("The code opens the file.");

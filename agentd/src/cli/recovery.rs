@@ -1,4 +1,4 @@
-//! `agentd recovery show`: what the agent found open when it started, what it planned, and what came of it.
+//! `agentd recovery show`: recovery plans and their outcome.
 //!
 //! Exit code 0: told. 69: no agent runs. It is read at bad hours, so each operation says in words how it stands now, and
 //! what a person has to do stands last and alone.
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::Output;
 use super::status::ago;
 use crate::plan::recovery::{RecoveryReport, operations};
-use crate::port::status_door::{self, Answer, Question, StatusError};
+use crate::port::admin_socket::{self, Answer, Question, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
 /// The arguments.
@@ -79,7 +79,7 @@ pub fn run(arguments: &RecoveryArguments) -> Result<(), RecoveryError> {
     let RecoveryCommand::Show(show) = &arguments.command;
     let settings = Settings::load(&show.config)?;
     let Answer::Recovery(reports) =
-        status_door::put(&settings.state.dir, Question::Recovery { last: show.last })?
+        admin_socket::put(&settings.state.dir, Question::Recovery { last: show.last })?
     else {
         return Err(StatusError::Other.into());
     };

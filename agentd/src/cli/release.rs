@@ -1,4 +1,4 @@
-//! `agentd release import|list`: the controllers' bytes on this box, from which guests fetch them.
+//! `agentd release import|list`: builds of the guest agent.
 //!
 //! Exit code 0: done. 65: the file is no controller, or there are too many. 74: the disk. Taking bytes in gives nobody a
 //! right: a guest gets them when the document wishes for them and an operator signed for exactly these. What would be signed
@@ -10,7 +10,7 @@ use holdfast_protocol::job::act::{Act, ReleaseKind, ReleaseVersion, args};
 use holdfast_protocol::job::{Draft, Target};
 
 use super::Output;
-use super::step_down::{self, StepDownError};
+use super::drop_privileges::{self, StepDownError};
 use crate::port::artifacts::{ArtifactError, Artifacts};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
@@ -85,7 +85,7 @@ impl ReleaseError {
 }
 
 #[derive(serde::Serialize)]
-struct Lying {
+struct StoredRelease {
     sha256: String,
     bytes: u64,
 }
@@ -93,7 +93,7 @@ struct Lying {
 #[derive(serde::Serialize)]
 struct Document {
     schema: &'static str,
-    controllers: Vec<Lying>,
+    controllers: Vec<StoredRelease>,
 }
 
 /// Runs the command.
@@ -109,7 +109,7 @@ pub fn run(arguments: &ReleaseArguments) -> Result<(), ReleaseError> {
 
 fn import(arguments: &ImportArguments) -> Result<(), ReleaseError> {
     let settings = Settings::load(&arguments.config)?;
-    step_down::to_owner_of(&settings.state.dir)?;
+    drop_privileges::to_owner_of(&settings.state.dir)?;
     let (sha256, bytes) = Artifacts::of(&settings.state.dir).take_in(&arguments.file)?;
     let version = arguments.version.clone();
     eprintln!("controller {}, sha256 {}, {bytes} bytes, lies here", version.as_str(), sha256.as_str());
@@ -127,16 +127,16 @@ fn request(version: ReleaseVersion, sha256: &str) -> Result<String, ReleaseError
 
 fn list(arguments: &ListArguments) -> Result<(), ReleaseError> {
     let settings = Settings::load(&arguments.config)?;
-    step_down::to_owner_of(&settings.state.dir)?;
-    let lying = Artifacts::of(&settings.state.dir).lying().into_iter();
-    let controllers: Vec<Lying> =
-        lying.map(|(sha256, bytes)| Lying { sha256: sha256.as_str().to_owned(), bytes }).collect();
+    drop_privileges::to_owner_of(&settings.state.dir)?;
+    let stored = Artifacts::of(&settings.state.dir).stored().into_iter();
+    let controllers: Vec<StoredRelease> =
+        stored.map(|(sha256, bytes)| StoredRelease { sha256: sha256.as_str().to_owned(), bytes }).collect();
     match arguments.output {
         Output::Json => {
             super::print_json(&Document { schema: "holdfast.controllers/v1", controllers });
         }
         Output::Table => {
-            for Lying { sha256, bytes } in controllers {
+            for StoredRelease { sha256, bytes } in controllers {
                 println!("{sha256}  {bytes} bytes");
             }
         }

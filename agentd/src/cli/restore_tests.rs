@@ -1,4 +1,4 @@
-//! `agentd restore-tests [GUEST]`: what became of backups that were tried, and whether a return takes longer than it did.
+//! `agentd restore-tests [GUEST]`: results and durations.
 //!
 //! Exit code 0: told. 1: there is no such guest. 69: no agent runs. Without a guest there is one line for each tier of each
 //! guest that was ever tried; with one, each of its tests that is kept. What fits a terminal of 80 columns is in the columns;
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::Output;
 use super::status::{ago, table};
-use crate::port::status_door::{self, Answer, GuestTests, Question, StatusError, TestLine};
+use crate::port::admin_socket::{self, Answer, GuestTests, Question, StatusError, TestLine};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
 /// The arguments.
@@ -66,7 +66,7 @@ impl RestoreTestsError {
 struct Document<T> {
     schema: &'static str,
     #[serde(flatten)]
-    told: T,
+    reported: T,
 }
 
 #[derive(Serialize)]
@@ -95,21 +95,21 @@ pub fn run(arguments: &RestoreTestsArguments) -> Result<(), RestoreTestsError> {
     const SCHEMA: &str = "holdfast.restore-tests/v1";
     let settings = Settings::load(&arguments.config)?;
     let Some(guest) = &arguments.guest else {
-        let status = status_door::ask(&settings.state.dir)?;
+        let status = admin_socket::ask(&settings.state.dir)?;
         let guests = status.sections.guests.unwrap_or_default();
         let guests = tried(&guests);
         match arguments.output {
-            Output::Json => super::print_json(&Document { schema: SCHEMA, told: All { guests } }),
+            Output::Json => super::print_json(&Document { schema: SCHEMA, reported: All { guests } }),
             Output::Table => print!("{}", overview(&guests, status.at)),
         }
         return Ok(());
     };
     let question = Question::RestoreTests { guest: guest.clone() };
-    let Answer::RestoreTests(guest) = status_door::put(&settings.state.dir, question)? else {
+    let Answer::RestoreTests(guest) = admin_socket::put(&settings.state.dir, question)? else {
         return Err(StatusError::Other.into());
     };
     match arguments.output {
-        Output::Json => super::print_json(&Document { schema: SCHEMA, told: One { guest: &guest } }),
+        Output::Json => super::print_json(&Document { schema: SCHEMA, reported: One { guest: &guest } }),
         Output::Table => print!("{}", page(&guest)),
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `agentd status`: how the running agent, its guests and its work are, as it tells at its door.
+//! `agentd status`: the agent, its guests and operations.
 //!
 //! Exit code 0: told. 69: no agent runs. What needs a person comes first, in words.
 
@@ -10,12 +10,12 @@ use comfy_table::{ContentArrangement, Table, presets};
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
 use holdfast_protocol::operation_tries::{Tries, tries};
 use holdfast_protocol::protection::Posture;
-use holdfast_protocol::report::{GuestReport, Running, Standing};
+use holdfast_protocol::report::{GuestReport, GuestStatus, Running};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Output;
 use crate::model::view::{GrowthLine, HeavyWork};
-use crate::port::status_door::{self, AgentStatus, Answer, Question, StatusError};
+use crate::port::admin_socket::{self, AgentStatus, Answer, Question, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
 /// A look at Proxmox older than this is worth a word: several cycles were missed.
@@ -71,7 +71,7 @@ pub fn run(arguments: &StatusArguments) -> Result<(), StatusCommandError> {
     let settings = Settings::load(&arguments.config)?;
     if let Some(guest) = &arguments.guest {
         let question = Question::Fields { guest: guest.clone() };
-        let Answer::Fields(view) = status_door::put(&settings.state.dir, question)? else {
+        let Answer::Fields(view) = admin_socket::put(&settings.state.dir, question)? else {
             return Err(StatusError::Other.into());
         };
         match arguments.output {
@@ -80,7 +80,7 @@ pub fn run(arguments: &StatusArguments) -> Result<(), StatusCommandError> {
         }
         return Ok(());
     }
-    let status = status_door::ask(&settings.state.dir)?;
+    let status = admin_socket::ask(&settings.state.dir)?;
     match arguments.output {
         Output::Json => super::print_json(&status),
         Output::Table => print!("{}", page(&status)),
@@ -136,12 +136,12 @@ fn lane_lines(status: &AgentStatus) -> Vec<String> {
         lines.push(format!("{name}, {behind}: {}", waits.collect::<Vec<_>>().join(", ")));
     }
     let heavy = status.heavy.waiting.iter();
-    lines.extend(heavy.map(|ticket| {
-        let place = match ticket.work {
+    lines.extend(heavy.map(|token| {
+        let place = match token.work {
             HeavyWork::Archive => "a place at heavy work",
             HeavyWork::Backup => "the place for backups, of which Proxmox takes one at a time",
         };
-        format!("{} waits for {place}", called(ticket.operation))
+        format!("{} waits for {place}", called(token.operation))
     }));
     lines
 }
@@ -226,7 +226,7 @@ fn guest_table(guests: &[GuestReport], at: Timestamp) -> Table {
         rows.add_row([
             guest.name.clone(),
             or_dash(guest.vmid.map(|vmid| vmid.to_string())),
-            standing(guest).to_owned(),
+            status(guest).to_owned(),
             running(guest.run).to_owned(),
             or_dash(size),
             or_dash(guest.address.map(|address| address.to_string())),
@@ -287,17 +287,17 @@ fn shortened(text: &str) -> String {
 }
 
 /// A guest that is not there and has a number is being made.
-const fn standing(guest: &GuestReport) -> &'static str {
-    match guest.standing {
-        Standing::Absent if guest.vmid.is_some() => "being made",
-        Standing::Managed => "managed",
-        Standing::Unmanaged => "unmanaged",
-        Standing::Absent => "absent",
-        Standing::Missing => "missing",
-        Standing::Foreign => "foreign",
-        Standing::Broken => "broken",
-        Standing::Parked => "parked",
-        Standing::Beside => "beside",
+const fn status(guest: &GuestReport) -> &'static str {
+    match guest.status {
+        GuestStatus::Absent if guest.vmid.is_some() => "being made",
+        GuestStatus::Managed => "managed",
+        GuestStatus::Unmanaged => "unmanaged",
+        GuestStatus::Absent => "absent",
+        GuestStatus::Missing => "missing",
+        GuestStatus::Foreign => "foreign",
+        GuestStatus::Broken => "broken",
+        GuestStatus::Parked => "parked",
+        GuestStatus::RestoredCopy => "beside",
     }
 }
 

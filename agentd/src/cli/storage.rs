@@ -1,6 +1,4 @@
-//! `agentd storage`: how the storage targets of this box stand, as the running agent tells at its door; and the public
-//! half of this host's own key, which their credentials are sealed to; and a backup key that is made here ([`make_key`]) or brought
-//! back by its recovery code ([`recover_key`]).
+//! `agentd storage`: storage targets, and the host's public key.
 //!
 //! Exit code 0: told. 69: no agent runs. Under each target that is not well stands why, and who must do what.
 
@@ -23,12 +21,12 @@ use zeroize::Zeroizing;
 use self::recover_key::RecoverKeyError;
 use self::sealing::SealingError;
 use super::Output;
+use super::drop_privileges::{self, StepDownError};
 use super::status::ago;
-use super::step_down::{self, StepDownError};
+use crate::port::admin_socket::{self, AgentStatus, StatusError};
 use crate::port::atomic_file::Given;
 use crate::port::host_key::{self, HostKeyError};
 use crate::port::sealed_token::{self, SealedTokenError};
-use crate::port::status_door::{self, AgentStatus, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
 /// A token's secret is a UUID.
@@ -164,7 +162,7 @@ pub fn run(command: &StorageCommand) -> Result<(), StorageCommandError> {
 
 fn seal_token(arguments: &SealTokenArguments) -> Result<(), StorageCommandError> {
     // Both files lie in the agent's folder and are its own.
-    step_down::to_owner_of(&arguments.state_dir)?;
+    drop_privileges::to_owner_of(&arguments.state_dir)?;
     let mut text = Zeroizing::new(String::with_capacity(SECRET_BYTES_MAX + 1));
     let mut input = std::io::stdin().lock().take(SECRET_BYTES_MAX as u64);
     input.read_to_string(&mut text).map_err(StorageCommandError::Input)?;
@@ -183,7 +181,7 @@ fn key(arguments: &KeyArguments) -> Result<(), StorageCommandError> {
 
 fn list(arguments: &StorageArguments) -> Result<(), StorageCommandError> {
     let settings = Settings::load(&arguments.config)?;
-    let status = status_door::ask(&settings.state.dir)?;
+    let status = admin_socket::ask(&settings.state.dir)?;
     match arguments.output {
         Output::Json => super::print_json(&status.sections.storage.unwrap_or_default()),
         Output::Table => print!("{}", page(&status)),
@@ -238,11 +236,11 @@ pub(super) fn table(targets: &[TargetReport], at: Timestamp) -> Table {
         };
         table.add_row([
             target.name.to_string(),
-            target.standing.as_str().to_owned(),
+            target.status.as_str().to_owned(),
             ago(target.since, at),
             target.role.to_string(),
             class,
-            target.medium.clone(),
+            target.backend.clone(),
             or_dash(&target.device),
             or_dash(&target.label),
         ]);

@@ -1,5 +1,4 @@
-//! The terminal that a recovery code is typed at. It is opened by its own name, so that neither a pipe nor a file can be
-//! taken for it, and what is typed is not shown.
+//! The terminal at which a recovery code is typed.
 //!
 //! What comes in goes from the kernel into locked memory: the standard library's reader would keep a copy. Ctrl-C is read as
 //! a character, since the signal would end the program and leave a terminal that shows nothing. Whoever opens it is about

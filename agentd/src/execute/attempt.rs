@@ -3,27 +3,27 @@
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 
 use super::Ports;
 use super::failpoint::Moment;
 use super::run::{Run, Stopped};
-use super::trouble::{Next, Trouble};
+use super::trouble::{StepError, StepRecovery};
 use super::{
-    failed_task, lost, step_adopt, step_archive, step_backup, step_beside, step_claim, step_config,
-    step_destroy, step_disk, step_hand_over, step_hello, step_power, step_protection, step_prune,
-    step_read_back, step_renew, step_report, step_restore, step_roll_back, step_room, step_snapshot,
+    failed_task, lost_reply, step_adopt, step_archive, step_backup, step_claim, step_config, step_destroy,
+    step_disk, step_hello, step_power, step_protection, step_prune, step_read_back, step_reassign_volume,
+    step_renew, step_report, step_restore, step_restore_copy, step_roll_back, step_room, step_snapshot,
     step_swap, step_test, step_update, step_vmid, step_volume, step_window,
 };
 use crate::model::planted::{Bug, planted};
 use crate::model::view::ProgressLine;
-use crate::operation::log::{Event, Fact};
-use crate::operation::progress::Progress;
+use crate::operation::log::{Event, Finding};
+use crate::operation::progress::OperationState;
 use crate::operation::step::{Follows, Step};
 use crate::port::pve::Upid;
 use crate::port::pve::backup_errors::BackupLog;
+use crate::port::pve::restore_errors::RestoreLog;
 use crate::port::pve::task::{Patience, TaskOutcome};
-use crate::port::pve::unpack::Told;
 
 /// After a request that may have arrived the world is watched this long: Proxmox gives up on its own calls after 30 s.
 const SETTLE: Duration = Duration::from_secs(35);
@@ -34,12 +34,12 @@ const BUSY_MAX: Duration = Duration::from_secs(900);
 
 /// What a step learnt when it had happened.
 #[derive(Debug, Default)]
-pub(super) struct Learnt {
-    pub facts: Vec<Fact>,
+pub(super) struct StepOutput {
+    pub facts: Vec<Finding>,
     pub note: Option<String>,
 }
 
-impl Learnt {
+impl StepOutput {
     pub(super) fn nothing() -> Self {
         Self::default()
     }
@@ -48,29 +48,29 @@ impl Learnt {
         Self { facts: Vec::new(), note: Some(text.into()) }
     }
 
-    pub(super) fn fact(fact: Fact) -> Self {
+    pub(super) fn fact(fact: Finding) -> Self {
         Self { facts: vec![fact], note: None }
     }
 }
 
 /// What the world says of a step.
 #[derive(Debug)]
-pub(super) enum Probed {
+pub(super) enum Checked {
     /// It has happened.
-    Happened(Learnt),
+    Happened(StepOutput),
     /// It has not.
     Not,
 }
 
 /// What an effect began.
 #[derive(Debug)]
-pub(super) enum Acted {
+pub(super) enum Started {
     /// It is done; the world is asked next.
     Done,
     /// Proxmox works on it.
     Task(Upid),
     /// Looking was the step, and this is what was seen.
-    Learnt(Learnt),
+    Learnt(StepOutput),
 }
 
 /// How a step is entered.
@@ -85,7 +85,7 @@ pub(super) enum Entry {
 /// What a step needs to see of its operation.
 pub(super) struct Context<'a> {
     pub ports: &'a Ports,
-    pub progress: &'a Progress,
+    pub progress: &'a OperationState,
     pub place: u16,
     pub step: Step,
 }
@@ -100,57 +100,59 @@ impl Context<'_> {
     }
 }
 
-async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     if let Some(skipped) = step_update::skipped(context) {
-        return Ok(Probed::Happened(skipped));
+        return Ok(Checked::Happened(skipped));
     }
     match context.step {
-        Step::ChooseVmid | Step::JudgeArchive | Step::AwaitHello | Step::AwaitController | Step::ReadBack => {
-            Ok(Probed::Not)
+        Step::ChooseVmid | Step::CheckArchive | Step::AwaitHello | Step::AwaitController | Step::ReadBack => {
+            Ok(Checked::Not)
         }
         Step::Restore => step_restore::probe(context).await,
         Step::Mark | Step::Protect | Step::Configure => step_config::probe(context).await,
         Step::GrowRootfs | Step::GrowDisk | Step::AttachVolume(_) => step_disk::probe(context).await,
-        Step::HandOverClaim | Step::DropClaim => step_claim::probe(context).await,
-        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown | Step::StandDown => {
+        Step::SetBootstrapToken | Step::DropClaim => step_claim::probe(context).await,
+        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown | Step::StopOriginal => {
             step_power::probe(context).await
         }
-        Step::ConfirmRunning | Step::ConfirmStopped | Step::ConfirmAgain => Ok(Probed::Not),
+        Step::ConfirmRunning | Step::ConfirmStopped | Step::ConfirmAgain => Ok(Checked::Not),
         Step::LiftProtection | Step::ProtectAgain => step_protection::probe(context).await,
         Step::AddVolume => step_volume::probe(context).await,
         Step::FirstBackup | Step::TakeBackup => step_backup::probe(context).await,
         Step::RemoveBackup => step_prune::probe(context).await,
-        Step::CheckRoom | Step::ProveSnapshot => Ok(Probed::Not),
+        Step::CheckRoom | Step::VerifySnapshot => Ok(Checked::Not),
         // Our own records are asked by the steps themselves.
-        Step::GrantWindow | Step::AwaitQuiesced | Step::AwaitReleased => Ok(Probed::Not),
+        Step::GrantWindow | Step::AwaitQuiesced | Step::AwaitReleased => Ok(Checked::Not),
         Step::TakeSnapshot | Step::RemoveSnapshot => step_snapshot::probe(context).await,
         Step::ArmRollBack | Step::RollBack => step_roll_back::probe(context).await,
         Step::Renew => step_renew::probe(context).await,
-        Step::ProveTarget | Step::ConfirmGone => Ok(Probed::Not),
+        Step::VerifyTarget | Step::ConfirmGone => Ok(Checked::Not),
         Step::DestroyGuest => step_destroy::probe(context).await,
-        Step::SetAside => step_beside::probe(context).await,
-        Step::ProveBoth | Step::ConfirmHandedOver => Ok(Probed::Not),
-        Step::LiftOther | Step::ProtectOther | Step::HandVolume => step_hand_over::probe(context).await,
-        Step::ProveStranger | Step::ConfirmTakenOver => Ok(Probed::Not),
-        Step::TakeOver => step_adopt::probe(context).await,
-        Step::ConfirmIsolated | Step::ObserveBoot | Step::AwaitReport | Step::ConfirmReaped => {
-            Ok(Probed::Not)
+        Step::TagCopy => step_restore_copy::probe(context).await,
+        Step::VerifyBoth | Step::ConfirmReassigned => Ok(Checked::Not),
+        Step::LiftOther | Step::ProtectOther | Step::ReassignVolumeTo => {
+            step_reassign_volume::probe(context).await
         }
-        Step::StopScratch | Step::ReapScratch => step_test::probe(context).await,
-        Step::ProveSwap | Step::ConfirmPlaced => Ok(Probed::Not),
-        Step::LayAside | Step::TakePlace | Step::StartPlaced => step_swap::probe(context).await,
+        Step::VerifyUnmanaged | Step::ConfirmTagged => Ok(Checked::Not),
+        Step::TagGuest => step_adopt::probe(context).await,
+        Step::ConfirmIsolated | Step::ObserveBoot | Step::AwaitReport | Step::ConfirmScratchGone => {
+            Ok(Checked::Not)
+        }
+        Step::StopScratch | Step::DestroyScratch => step_test::probe(context).await,
+        Step::VerifySwap | Step::ConfirmPlaced => Ok(Checked::Not),
+        Step::DemoteOriginal | Step::PromoteCopy | Step::StartPlaced => step_swap::probe(context).await,
     }
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     match context.step {
         Step::ChooseVmid => step_vmid::act(context).await,
-        Step::JudgeArchive => step_archive::act(context).await,
+        Step::CheckArchive => step_archive::act(context).await,
         Step::Restore => step_restore::act(context).await,
         Step::Mark | Step::Protect | Step::Configure => step_config::act(context).await,
         Step::GrowRootfs | Step::GrowDisk | Step::AttachVolume(_) => step_disk::act(context).await,
-        Step::HandOverClaim | Step::DropClaim => step_claim::act(context).await,
-        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown | Step::StandDown => {
+        Step::SetBootstrapToken | Step::DropClaim => step_claim::act(context).await,
+        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown | Step::StopOriginal => {
             step_power::act(context).await
         }
         Step::ConfirmRunning | Step::ConfirmStopped | Step::ConfirmAgain => {
@@ -158,23 +160,25 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         }
         Step::LiftProtection | Step::ProtectAgain => step_protection::act(context).await,
         Step::AddVolume => step_volume::act(context).await,
-        Step::ProveTarget => step_destroy::prove(context).await,
+        Step::VerifyTarget => step_destroy::prove(context).await,
         Step::DestroyGuest => step_destroy::act(context).await,
         Step::ConfirmGone => step_destroy::confirm(context).await,
-        Step::SetAside => step_beside::set_aside(context).await,
-        Step::ProveBoth => step_hand_over::prove(context).await,
-        Step::LiftOther | Step::ProtectOther | Step::HandVolume => step_hand_over::act(context).await,
-        Step::ConfirmHandedOver => step_hand_over::confirm(context).await,
-        Step::ProveStranger => step_adopt::prove(context).await,
-        Step::TakeOver => step_adopt::act(context).await,
-        Step::ConfirmTakenOver => step_adopt::confirm(context).await,
+        Step::TagCopy => step_restore_copy::tag_copy(context).await,
+        Step::VerifyBoth => step_reassign_volume::prove(context).await,
+        Step::LiftOther | Step::ProtectOther | Step::ReassignVolumeTo => {
+            step_reassign_volume::act(context).await
+        }
+        Step::ConfirmReassigned => step_reassign_volume::confirm(context).await,
+        Step::VerifyUnmanaged => step_adopt::prove(context).await,
+        Step::TagGuest => step_adopt::act(context).await,
+        Step::ConfirmTagged => step_adopt::confirm(context).await,
         Step::ConfirmIsolated => step_test::isolated(context).await,
         Step::ObserveBoot => step_test::observe(context).await,
         Step::AwaitReport => step_report::act(context).await,
-        Step::StopScratch | Step::ReapScratch => step_test::reap(context).await,
-        Step::ConfirmReaped => step_test::reaped(context).await,
-        Step::ProveSwap => step_swap::prove(context).await,
-        Step::LayAside | Step::TakePlace | Step::StartPlaced => step_swap::act(context).await,
+        Step::StopScratch | Step::DestroyScratch => step_test::reap(context).await,
+        Step::ConfirmScratchGone => step_test::reaped(context).await,
+        Step::VerifySwap => step_swap::prove(context).await,
+        Step::DemoteOriginal | Step::PromoteCopy | Step::StartPlaced => step_swap::act(context).await,
         Step::ConfirmPlaced => step_swap::confirm(context).await,
         Step::AwaitHello => step_hello::act(context).await,
         Step::AwaitController => step_update::act(context).await,
@@ -185,7 +189,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         Step::RemoveBackup => step_prune::act(context).await,
         Step::CheckRoom => step_room::act(context).await,
         Step::TakeSnapshot | Step::RemoveSnapshot => step_snapshot::act(context).await,
-        Step::ProveSnapshot => step_roll_back::prove(context).await,
+        Step::VerifySnapshot => step_roll_back::prove(context).await,
         Step::ArmRollBack | Step::RollBack => step_roll_back::act(context).await,
         Step::Renew => step_renew::act(context).await,
         Step::ReadBack => step_read_back::act(context).await,
@@ -197,7 +201,7 @@ struct Try {
     /// The effect was sent, in this run or an earlier one, so a second one is out of the question.
     acted: bool,
     /// Why the world may not show it.
-    trouble: Option<Trouble>,
+    trouble: Option<StepError>,
     /// Until when a request that may have arrived is watched for.
     settle_until: Option<Duration>,
     busy_until: Duration,
@@ -211,7 +215,7 @@ impl Run<'_> {
         place: u16,
         step: Step,
         entry: Entry,
-    ) -> Result<Result<Learnt, Trouble>, Stopped> {
+    ) -> Result<Result<StepOutput, StepError>, Stopped> {
         let now = self.ports.clock.monotonic();
         let mut state =
             Try { acted: false, trouble: None, settle_until: None, busy_until: now + BUSY_MAX, pauses: 0 };
@@ -228,7 +232,7 @@ impl Run<'_> {
             let posted = self.progress.upid(place).map(str::to_owned);
             let outcome = match posted.filter(|upid| followed.as_ref() != Some(upid)) {
                 Some(upid) => match self.follow(place, step, &upid).await {
-                    Ok(None) if planted(Bug::TrustTaskOk) => return Ok(Ok(Learnt::nothing())),
+                    Ok(None) if planted(Bug::TrustTaskOk) => return Ok(Ok(StepOutput::nothing())),
                     Ok(trouble) => {
                         state.acted = true;
                         state.trouble = trouble;
@@ -257,12 +261,12 @@ impl Run<'_> {
         place: u16,
         step: Step,
         state: &mut Try,
-    ) -> Result<Result<Option<Learnt>, Trouble>, Stopped> {
+    ) -> Result<Result<Option<StepOutput>, StepError>, Stopped> {
         let context = Context { ports: self.ports, progress: &self.progress, place, step };
         match probe(&context).await {
-            Ok(Probed::Happened(learnt)) => return Ok(Ok(Some(learnt))),
-            Ok(Probed::Not) if state.acted => return Ok(Err(self.unseen(step, state))),
-            Ok(Probed::Not) => {}
+            Ok(Checked::Happened(learnt)) => return Ok(Ok(Some(learnt))),
+            Ok(Checked::Not) if state.acted => return Ok(Err(self.unseen(step, state))),
+            Ok(Checked::Not) => {}
             Err(trouble) => return Ok(Err(trouble)),
         }
         self.reach(step.name(), super::failpoint::Side::Before, Moment::Effect)?;
@@ -270,13 +274,13 @@ impl Run<'_> {
         let acted = act(&context).await;
         self.reach(step.name(), super::failpoint::Side::After, Moment::Effect)?;
         match acted {
-            Ok(Acted::Learnt(learnt)) => return Ok(Ok(Some(learnt))),
-            Ok(Acted::Done) => state.acted = true,
-            Ok(Acted::Task(upid)) => {
+            Ok(Started::Learnt(learnt)) => return Ok(Ok(Some(learnt))),
+            Ok(Started::Done) => state.acted = true,
+            Ok(Started::Task(upid)) => {
                 state.acted = true;
                 self.write(Event::Posted { step: place, upid: upid.as_str().to_owned() }).await?;
             }
-            Err(trouble) if trouble.next == Next::Look && !planted(Bug::RepostBlindly) => {
+            Err(trouble) if trouble.next == StepRecovery::Look && !planted(Bug::RepostBlindly) => {
                 state.acted = true;
                 state.settle_until = Some(self.ports.clock.monotonic() + SETTLE);
                 state.trouble = Some(trouble);
@@ -290,13 +294,15 @@ impl Run<'_> {
     }
 
     /// The effect was sent and the world does not show it.
-    fn unseen(&self, step: Step, state: &Try) -> Trouble {
+    fn unseen(&self, step: Step, state: &Try) -> StepError {
         let settling = state.settle_until.is_some_and(|until| self.ports.clock.monotonic() < until);
         match &state.trouble {
-            Some(trouble) if settling => Trouble { next: Next::Look, ..trouble.clone() },
-            Some(trouble) if trouble.next == Next::Look => Trouble { next: Next::Again, ..trouble.clone() },
+            Some(trouble) if settling => StepError { next: StepRecovery::Look, ..trouble.clone() },
+            Some(trouble) if trouble.next == StepRecovery::Look => {
+                StepError { next: StepRecovery::Again, ..trouble.clone() }
+            }
             Some(trouble) => trouble.clone(),
-            None => Trouble::again(
+            None => StepError::again(
                 ErrorCode::Unavailable,
                 format!("{} was done by Proxmox's word, but the guest does not show it", step.name()),
             ),
@@ -309,13 +315,15 @@ impl Run<'_> {
         place: u16,
         step: Step,
         state: &mut Try,
-        trouble: Trouble,
-    ) -> Result<Option<Trouble>, Stopped> {
+        trouble: StepError,
+    ) -> Result<Option<StepError>, Stopped> {
         let busy_over = self.ports.clock.monotonic() >= state.busy_until;
         match trouble.next {
-            Next::Again | Next::GiveUp | Next::Park(_) => return Ok(Some(trouble)),
-            Next::Busy if busy_over => return Ok(Some(Trouble { next: Next::GiveUp, ..trouble })),
-            Next::Away | Next::Busy | Next::Look => {}
+            StepRecovery::Again | StepRecovery::GiveUp | StepRecovery::Park(_) => return Ok(Some(trouble)),
+            StepRecovery::Busy if busy_over => {
+                return Ok(Some(StepError { next: StepRecovery::GiveUp, ..trouble }));
+            }
+            StepRecovery::Away | StepRecovery::Busy | StepRecovery::Look => {}
         }
         let context = Context { ports: self.ports, progress: &self.progress, place, step };
         context.say(format!("waits: {}", trouble.problem.message));
@@ -324,7 +332,7 @@ impl Run<'_> {
             Duration::from_millis(500).saturating_mul(1 << state.pauses.min(6)).min(Duration::from_secs(30));
         state.pauses += 1;
         self.ports.clock.sleep(pause).await;
-        if trouble.next == Next::Look
+        if trouble.next == StepRecovery::Look
             && let Err(trouble) = self.adopt(place, step).await?
         {
             state.trouble = Some(trouble);
@@ -333,12 +341,12 @@ impl Run<'_> {
     }
 
     /// Looks for a task of ours that does this step, when the journal names none.
-    async fn adopt(&mut self, place: u16, step: Step) -> Result<Result<(), Trouble>, Stopped> {
+    async fn adopt(&mut self, place: u16, step: Step) -> Result<Result<(), StepError>, Stopped> {
         if self.progress.upid(place).is_some() || planted(Bug::RepostBlindly) {
             return Ok(Ok(()));
         }
         let context = Context { ports: self.ports, progress: &self.progress, place, step };
-        match lost::find(&context).await {
+        match lost_reply::find(&context).await {
             Ok(Some(upid)) => {
                 tracing::info!(operation = %self.progress.id, step = step.name(), %upid, "a task whose reply was lost was found");
                 self.write(Event::Posted { step: place, upid: upid.as_str().to_owned() }).await?;
@@ -355,41 +363,41 @@ impl Run<'_> {
         place: u16,
         step: Step,
         upid: &str,
-    ) -> Result<Option<Trouble>, Trouble> {
+    ) -> Result<Option<StepError>, StepError> {
         let context = Context { ports: self.ports, progress: &self.progress, place, step };
         let named: Upid = upid
             .parse()
-            .map_err(|_| Trouble::fault(format!("the journal names a task {upid:?} that is none")))?;
+            .map_err(|_| StepError::fault(format!("the journal names a task {upid:?} that is none")))?;
         let patience = match step.follows() {
             Follows::WithinItsBound => Patience::up_to(Duration::from_secs(step.bound().seconds)),
             Follows::ToItsEnd => Patience::to_its_end(),
         };
-        let (mut backup, mut told) = (BackupLog::default(), Told::default());
+        let (mut backup, mut reported) = (BackupLog::default(), RestoreLog::default());
         let mut on_line = |line: &str| {
             backup.hear(line);
-            told.hear(line);
+            reported.hear(line);
             context.say(line);
         };
         let outcome = step_window::follow(&context, &named, patience, &mut on_line).await?;
         Ok(match outcome {
             TaskOutcome::Warnings(_) if planted(Bug::WarningsAreFailed) => {
-                return Err(Trouble::give_up(ErrorCode::Unavailable, "planted"));
+                return Err(StepError::give_up(ErrorCode::Unavailable, "planted"));
             }
             TaskOutcome::Unknown(_) if planted(Bug::UnknownIsFailed) => {
-                return Err(Trouble::give_up(ErrorCode::Unavailable, "planted"));
+                return Err(StepError::give_up(ErrorCode::Unavailable, "planted"));
             }
             TaskOutcome::Ok | TaskOutcome::Warnings(_) => None,
             TaskOutcome::Failed(text) => {
                 let why = backup.why().filter(|_| text == "job errors");
                 Some(match why {
                     Some((code, why)) => failed_task::no_backup(code, &why),
-                    None => failed_task::trouble(&context, &text, &told).await,
+                    None => failed_task::trouble(&context, &text, &reported).await,
                 })
             }
             TaskOutcome::Unknown(unclear) => {
                 let message = format!("nobody knows how the task of {} ended: {unclear}", step.name());
-                let problem = Problem::new(ErrorCode::Unavailable, message).with("upid", upid);
-                Some(Trouble { problem, next: Next::Again })
+                let problem = ErrorBody::new(ErrorCode::Unavailable, message).with("upid", upid);
+                Some(StepError { problem, next: StepRecovery::Again })
             }
         })
     }

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::json::chain;
 use holdfast_protocol::storage::{StorageRole, TargetState};
-use holdfast_protocol::strict::chain;
 
 use super::Ports;
-use super::trouble::Trouble;
+use super::trouble::StepError;
 use crate::port::pve::read::StorageStatus;
 use crate::port::pve::{ContentKind, PveError, Role};
 
@@ -38,7 +38,7 @@ impl BackupVmids {
 ///
 /// # Errors
 /// When Proxmox does not name its storages.
-pub(super) async fn read(ports: &Ports) -> Result<BackupVmids, Trouble> {
+pub(super) async fn read(ports: &Ports) -> Result<BackupVmids, StepError> {
     let mut found = BackupVmids { servers: servers(ports).await?, ..BackupVmids::default() };
     let all = ports.pve.storages().await?;
     let holds = |storage: &&StorageStatus| storage.content.iter().any(|kind| kind == "backup");
@@ -68,10 +68,10 @@ pub(super) async fn read(ports: &Ports) -> Result<BackupVmids, Trouble> {
     Ok(found)
 }
 
-async fn servers(ports: &Ports) -> Result<BTreeSet<StorageName>, Trouble> {
+async fn servers(ports: &Ports) -> Result<BTreeSet<StorageName>, StepError> {
     let targets = ports.store.storage_targets().await?;
     let used = targets.iter().filter(|target| {
-        target.standing == TargetState::Attached && target.approval.role == StorageRole::PbsOffsite
+        target.status == TargetState::Attached && target.approval.role == StorageRole::OffsiteBackup
     });
     Ok(used.filter_map(|target| target.approval.name.as_str().parse().ok()).collect())
 }

@@ -1,4 +1,4 @@
-//! A guest's disks as they are written down with its backup, so that each can be made again where it was.
+//! A guest's disks, recorded with its backup.
 //!
 //! What comes in: the guest's configuration, and which mounts the backup holds. What goes out: its disks; or nothing, where
 //! one of them could not be written out again as it is: a path of the host, an option beside those that we write, a size
@@ -8,7 +8,7 @@ use holdfast_protocol::id::StorageName;
 use holdfast_protocol::size::DiskGib;
 
 use crate::model::disks::{Content, Disks, MountDisk, RootDisk};
-use crate::model::record::HeldMounts;
+use crate::model::records::HeldMounts;
 use crate::port::pve::GuestConfig;
 use crate::port::pve::volume::{Backing, Disk};
 
@@ -16,7 +16,7 @@ use crate::port::pve::volume::{Backing, Disk};
 pub(super) fn then(config: &GuestConfig, held: &HeldMounts) -> Option<Disks> {
     let (storage, size) = plain(config.rootfs.as_ref()?)?;
     // What was asked for and not made is in no archive.
-    let made = config.mounts.iter().filter(|(_, disk)| !matches!(disk.backing, Backing::Wish(_)));
+    let made = config.mounts.iter().filter(|(_, disk)| !matches!(disk.backing, Backing::Goal(_)));
     let mounts = made.map(|(slot, disk)| mount(*slot, disk, held)).collect::<Option<_>>()?;
     Some(Disks { rootfs: RootDisk { storage, size }, mounts })
 }

@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::TargetName;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use holdfast_seal::token::Token;
 use holdfast_seal::{Creds, HostKey, OpenError, SealContext};
 
 use crate::gate::entry::EntryWarrant;
-use crate::plan::owed::EntryDeed;
-use crate::port::pve::carrier::Carrier;
-use crate::port::pve::storekeeper::{EntryError, Storekeeper, Use};
+use crate::plan::storage_entry_actions::EntryChange;
+use crate::port::pve::storage_admin::{EntryError, Storekeeper, Use};
+use crate::port::pve::transport::Transport;
 use crate::port::sealed_token::{self, SealedTokenError};
 
 /// A backup server that refuses a secret takes three seconds; Proxmox gives up after thirty.
@@ -34,7 +34,7 @@ pub struct Keeper {
     /// Where the sealed token lies.
     pub token: PathBuf,
     /// How Proxmox is reached.
-    pub carrier: Arc<dyn Carrier>,
+    pub transport: Arc<dyn Transport>,
     /// The targets that root named for this.
     pub targets: BTreeSet<TargetName>,
 }
@@ -64,24 +64,24 @@ enum Unopened {
 }
 
 /// Does it.
-pub async fn perform(keeper: Keeper, warrant: EntryWarrant, deed: EntryDeed) -> EntryOutcome {
-    match tokio::time::timeout(WAIT_MAX, attempt(&keeper, &warrant, deed)).await {
+pub async fn perform(keeper: Keeper, warrant: EntryWarrant, action: EntryChange) -> EntryOutcome {
+    match tokio::time::timeout(WAIT_MAX, attempt(&keeper, &warrant, action)).await {
         Ok(outcome) => outcome,
         Err(_) => EntryOutcome::Unsure(format!("Proxmox did not answer within {} s", WAIT_MAX.as_secs())),
     }
 }
 
-async fn attempt(keeper: &Keeper, warrant: &EntryWarrant, deed: EntryDeed) -> EntryOutcome {
+async fn attempt(keeper: &Keeper, warrant: &EntryWarrant, action: EntryChange) -> EntryOutcome {
     let (token, creds) = match opened(keeper, warrant) {
         Ok(opened) => opened,
         Err(Unopened::Creds(error)) => return EntryOutcome::Refused(error.code(), chain(&error)),
         Err(error) => return EntryOutcome::Refused(ErrorCode::Unavailable, chain(&error)),
     };
-    let storekeeper = Storekeeper::new(keeper.carrier.as_ref(), &token, warrant);
-    let done = match deed {
-        EntryDeed::Make => storekeeper.make(creds.as_ref()).await,
-        EntryDeed::Enable => storekeeper.switch(Use::On).await,
-        EntryDeed::Disable => storekeeper.switch(Use::Off).await,
+    let storekeeper = Storekeeper::new(keeper.transport.as_ref(), &token, warrant);
+    let done = match action {
+        EntryChange::Make => storekeeper.make(creds.as_ref()).await,
+        EntryChange::Enable => storekeeper.switch(Use::On).await,
+        EntryChange::Disable => storekeeper.switch(Use::Off).await,
     };
     match done {
         Ok(()) => EntryOutcome::Done,
@@ -95,7 +95,7 @@ async fn attempt(keeper: &Keeper, warrant: &EntryWarrant, deed: EntryDeed) -> En
 /// The credentials first: those that are refused open no token.
 fn opened(keeper: &Keeper, warrant: &EntryWarrant) -> Result<(Token, Option<Creds>), Unopened> {
     let approval = warrant.approval();
-    let meant = SealContext { target: &approval.name, medium: &approval.medium };
+    let meant = SealContext { target: &approval.name, backend: &approval.backend };
     let creds = warrant.creds().map(|sealed| Creds::open(sealed, &keeper.key, meant)).transpose();
     let creds = creds.map_err(Unopened::Creds)?;
     let sealed = sealed_token::read(&keeper.token)?;

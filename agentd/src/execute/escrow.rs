@@ -1,4 +1,4 @@
-//! Looks at the copies of wrapped keys on one disk, and puts them right.
+//! Copies of wrapped keys on one disk.
 //!
 //! What comes in: the disk, and what should and should not lie there. What goes out: what was found and done about each, in
 //! the order in which it happened. Bounded in time, with a disk that hangs as well. Deliberately absent: deciding what is
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use holdfast_recovery::escrow::{CodeNumber, EscrowFile};
 
-use crate::port::escrow_copy::{Found, Shelf};
-use crate::port::marker::Expected;
+use crate::port::disk_marker::Expected;
+use crate::port::escrow_copy::{CopyFolder, FoundCopy};
 
 /// A wrapped key is a kilobyte; a disk that sleeps takes some seconds to turn.
 const DISK_MAX: Duration = Duration::from_secs(60);
@@ -55,27 +55,28 @@ pub async fn perform(order: Order) -> Result<Vec<(CodeNumber, CopyOutcome)>, Str
 }
 
 fn look(order: &Order) -> Result<Vec<(CodeNumber, CopyOutcome)>, String> {
-    let shelf = Shelf::open(&order.place, &order.expected)?;
-    let mut told = Vec::new();
+    let listing = CopyFolder::open(&order.place, &order.expected)?;
+    let mut reported = Vec::new();
     for (code, file) in &order.wanted {
-        told.push((*code, copy(&shelf, *code, file)));
+        reported.push((*code, copy(&listing, *code, file)));
     }
     for code in &order.given_up {
-        told.push((*code, CopyOutcome::Gone(shelf.take_away(*code).map_err(|error| error.to_string()))));
+        reported
+            .push((*code, CopyOutcome::Gone(listing.take_away(*code).map_err(|error| error.to_string()))));
     }
-    Ok(told)
+    Ok(reported)
 }
 
-fn copy(shelf: &Shelf, code: CodeNumber, file: &EscrowFile) -> CopyOutcome {
-    let was = match shelf.look(code, file) {
-        Found::Same => return CopyOutcome::Same,
-        Found::Unread(why) => return CopyOutcome::Unread(why),
-        Found::Missing => "it was not there",
-        Found::Other => "something else was in its place",
+fn copy(listing: &CopyFolder, code: CodeNumber, file: &EscrowFile) -> CopyOutcome {
+    let was = match listing.look(code, file) {
+        FoundCopy::Same => return CopyOutcome::Same,
+        FoundCopy::Unread(why) => return CopyOutcome::Unread(why),
+        FoundCopy::Missing => "it was not there",
+        FoundCopy::Other => "something else was in its place",
     };
-    let put = shelf.put(code, file).map_err(|error| format!("it cannot be put back: {error}"));
-    let put = put.and_then(|()| match shelf.look(code, file) {
-        Found::Same => Ok(()),
+    let put = listing.put(code, file).map_err(|error| format!("it cannot be put back: {error}"));
+    let put = put.and_then(|()| match listing.look(code, file) {
+        FoundCopy::Same => Ok(()),
         _ => Err("it was put back, and reads as something else: the disk is failing".to_owned()),
     });
     CopyOutcome::Repaired(was, put)

@@ -1,36 +1,36 @@
-//! What a task that Proxmox says failed means for its step: the sentence, and the code that says whose fault it was.
+//! The error of a step after a failed Proxmox task.
 //!
-//! A restore is blamed on the archive by Proxmox's own words alone (`pve_client::unpack`), and only where the throwaway guest's
+//! A restore is blamed on the archive by Proxmox's own words alone (`pve_client::restore_errors`), and only where the throwaway guest's
 //! storage is well afterwards: a pool that ran full breaks off a restore in many words. Nor is it, where a read-only twin of the
 //! storage lacks the key.
 
 use holdfast_protocol::code::ErrorCode;
 
 use super::attempt::Context;
+use super::step_read_only_entry::without_key;
 use super::step_room::too_full;
-use super::step_twin::without_key;
-use super::trouble::Trouble;
+use super::trouble::StepError;
 use crate::operation::step::Step;
 use crate::operation::{Operation, RestoreTest};
-use crate::port::pve::unpack::{Culprit, Told, shortened};
+use crate::port::pve::restore_errors::{Culprit, RestoreLog, shortened};
 
 /// How a task of `pct start` ends when the container itself does not come up.
 const NO_START: &str = "startup for container '";
 
 /// A backup that its own log explains.
-pub(super) fn no_backup(code: ErrorCode, why: &str) -> Trouble {
-    Trouble::again(code, format!("Proxmox could not take the backup: {why}"))
+pub(super) fn no_backup(code: ErrorCode, why: &str) -> StepError {
+    StepError::again(code, format!("Proxmox could not take the backup: {why}"))
 }
 
-pub(super) async fn trouble(context: &Context<'_>, text: &str, told: &Told) -> Trouble {
+pub(super) async fn trouble(context: &Context<'_>, text: &str, reported: &RestoreLog) -> StepError {
     let mut message = format!("Proxmox could not {}: {}", context.step.name(), shortened(text));
     let mut code = ErrorCode::Unavailable;
     match (context.step, &context.progress.operation) {
         (Step::Restore, operation) => {
-            if let Some(why) = told.why() {
+            if let Some(why) = reported.why() {
                 message.push_str(&format!(" ({why})"));
             }
-            if told.culprit(text) == Culprit::Archive {
+            if reported.culprit(text) == Culprit::Archive {
                 code = ErrorCode::ArchiveUnusable;
             }
             if let (ErrorCode::ArchiveUnusable, Operation::RestoreTest(test)) = (code, operation)
@@ -54,7 +54,7 @@ pub(super) async fn trouble(context: &Context<'_>, text: &str, told: &Told) -> T
         }
         _ => {}
     }
-    Trouble::again(code, message)
+    StepError::again(code, message)
 }
 
 /// What is wrong with the storage on which a throwaway guest's disks were to lie. One that cannot be asked is not well.

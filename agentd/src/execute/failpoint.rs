@@ -1,4 +1,4 @@
-//! Where tests stop the world: before and after each journal write and each effect.
+//! Failpoints around journal writes and effects.
 //!
 //! In production nothing is ever reached: [`Nowhere`]. With the feature `testing` the environment may name one point,
 //! `HOLDFAST_FAILPOINT=restore:after:posted`, or the number of a point counted from the start, `7`, at which the process
@@ -36,7 +36,7 @@ pub enum Moment {
     /// The write that ends a signed job which becomes no operation.
     Settled,
     /// The report that tells the hub what became of jobs.
-    Told,
+    Reported,
 }
 
 /// One point.
@@ -65,7 +65,7 @@ impl fmt::Display for Point {
             Moment::Opened => "opened",
             Moment::Taken => "taken",
             Moment::Settled => "settled",
-            Moment::Told => "told",
+            Moment::Reported => "told",
         };
         write!(f, "{}:{side}:{moment}", self.step)
     }

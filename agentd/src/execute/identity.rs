@@ -1,4 +1,4 @@
-//! Is this still our guest? Asked right before every effect, since VMIDs are reused by hand.
+//! The ownership check before every effect.
 
 use std::collections::BTreeSet;
 
@@ -6,22 +6,22 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 
 use super::attempt::Context;
-use super::step_beside::own_copy;
-use super::trouble::Trouble;
+use super::step_restore_copy::own_copy;
+use super::trouble::StepError;
 use crate::model::mark::{self, Mark};
 use crate::model::planted::{Bug, planted};
-use crate::model::record::{Place, VolumeId};
+use crate::model::records::{Place, VolumeId};
 use crate::operation::Operation;
 use crate::operation::step::Step;
 use crate::port::pve::{GuestConfig, PveError};
 
 /// The number this operation works on.
-pub(super) fn vmid(context: &Context<'_>) -> Result<Vmid, Trouble> {
-    context.progress.vmid().ok_or_else(|| Trouble::fault("a step needs a VMID, and none was chosen"))
+pub(super) fn vmid(context: &Context<'_>) -> Result<Vmid, StepError> {
+    context.progress.vmid().ok_or_else(|| StepError::fault("a step needs a VMID, and none was chosen"))
 }
 
 /// The guest's configuration, when number, mark and volumes all say that it is the one this operation is about.
-pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
+pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, StepError> {
     if matches!(context.progress.operation, Operation::RestoreTest(_)) {
         return own_copy(context).await;
     }
@@ -42,7 +42,7 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Tro
             let text = format!(
                 "guest {vmid} does not carry the mark of {uid}: it is somebody else's now, and is not touched"
             );
-            return Err(Trouble::park(other(context), text, look_at(vmid)));
+            return Err(StepError::park(other(context), text, look_at(vmid)));
         }
     }
     with_volumes(context, config).await
@@ -57,12 +57,15 @@ const fn other(context: &Context<'_>) -> ErrorCode {
 }
 
 /// The configuration back, when it still has every volume that we made.
-pub(super) async fn with_volumes(context: &Context<'_>, config: GuestConfig) -> Result<GuestConfig, Trouble> {
+pub(super) async fn with_volumes(
+    context: &Context<'_>,
+    config: GuestConfig,
+) -> Result<GuestConfig, StepError> {
     let vmid = vmid(context)?;
     let making = matches!(
         context.progress.operation,
         Operation::Provision(_)
-            | Operation::RestoreBeside(_)
+            | Operation::RestoreCopy(_)
             | Operation::RestoreTest(_)
             | Operation::AdoptGuest(_)
     );
@@ -71,14 +74,14 @@ pub(super) async fn with_volumes(context: &Context<'_>, config: GuestConfig) -> 
     match ours.iter().find(|volume| !present.contains(*volume)) {
         Some(missing) => {
             let text = format!("guest {vmid} has lost volume {missing} that we made: it is not touched");
-            Err(Trouble::park(other(context), text, look_at(vmid)))
+            Err(StepError::park(other(context), text, look_at(vmid)))
         }
         None => Ok(config),
     }
 }
 
 /// The same, when nobody holds it: a lock is waited for.
-pub(super) async fn free_config(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
+pub(super) async fn free_config(context: &Context<'_>) -> Result<GuestConfig, StepError> {
     let config = own_config(context).await?;
     match config.lock.clone() {
         Some(kind) => Err(PveError::Locked { kind }.into()),
@@ -87,11 +90,11 @@ pub(super) async fn free_config(context: &Context<'_>) -> Result<GuestConfig, Tr
 }
 
 /// The volumes that our records know of a guest that was made.
-pub(super) async fn recorded_volumes(context: &Context<'_>) -> Result<BTreeSet<VolumeId>, Trouble> {
+pub(super) async fn recorded_volumes(context: &Context<'_>) -> Result<BTreeSet<VolumeId>, StepError> {
     let uid = context.progress.operation.uid();
     match context.ports.store.guest(uid).await?.map(|record| record.place) {
         Some(Place::Made { volumes, .. }) => Ok(volumes),
-        _ => Err(Trouble::fault(format!("there is no record of guest {uid} as made"))),
+        _ => Err(StepError::fault(format!("there is no record of guest {uid} as made"))),
     }
 }
 

@@ -16,10 +16,10 @@
 //! | [`offsite`] | one question to a backup server |
 //! | [`recover`] | what the recovery plan adopts or parks |
 //! | `identity` | is this still our guest? |
-//! | `face` | what a guest is known by, read and compared |
+//! | `identity` | what a guest is known by, read and compared |
 //! | `step_*` | each step's probe and effect |
 //! | `undo` | taking back what this operation made |
-//! | [`heavy`] | the places for heavy steps |
+//! | [`slots`] | the places for heavy steps |
 //! | [`storage`] | what the helper is asked to do about a target |
 //! | [`escrow`] | the copies of wrapped keys on one disk |
 //! | [`entry`] | one change of a target's entry in Proxmox, with what lies sealed |
@@ -31,42 +31,41 @@ mod digest;
 mod disks;
 pub mod entry;
 pub mod escrow;
-mod face;
 mod failed_task;
 pub mod failpoint;
-mod freed;
-pub mod heavy;
+mod guest_identity;
 mod identity;
-mod lost;
+mod lost_reply;
 pub mod offsite;
+mod recheck_missing;
 pub mod recover;
-mod returned;
 pub mod run;
+pub mod slots;
 mod step_adopt;
 mod step_archive;
 mod step_backup;
-mod step_beside;
 mod step_claim;
 mod step_config;
 mod step_destroy;
 mod step_disk;
 mod step_filter;
-mod step_hand_over;
 mod step_hello;
 mod step_power;
 mod step_protection;
 mod step_prune;
 mod step_read_back;
+mod step_read_only_entry;
+mod step_reassign_volume;
 mod step_renew;
 mod step_report;
 mod step_restore;
+mod step_restore_copy;
 mod step_roll_back;
 mod step_room;
 mod step_snapshot;
 mod step_swap;
 mod step_swap_back;
 mod step_test;
-mod step_twin;
 mod step_update;
 mod step_vmid;
 mod step_volume;
@@ -74,6 +73,7 @@ mod step_window;
 pub mod storage;
 mod trouble;
 mod undo;
+mod volume_check;
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ use crate::port::target_probe::TargetProbe;
 
 pub use digest::DigestCache;
 use failpoint::Failpoints;
-use heavy::HeavyLane;
+use slots::HeavyLane;
 
 /// Everything an operation works with.
 #[derive(Clone)]
@@ -107,7 +107,7 @@ pub struct Ports {
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Where guests find us.
-    pub door: GuestDoor,
+    pub listener: GuestEndpoint,
     /// The host's bridges.
     pub bridges: Bridges,
     /// How much heavy work may run at once, and who waits for a place.
@@ -128,7 +128,7 @@ pub struct Ports {
 
 /// Where guests find us: it goes into their ticket.
 #[derive(Clone, Debug)]
-pub struct GuestDoor {
+pub struct GuestEndpoint {
     /// `https://address:8443`.
     pub endpoint: String,
     /// The pin of the local API's certificate.
@@ -148,14 +148,14 @@ impl Ports {
 
     /// Ports with the bounds of this host.
     #[must_use]
-    pub fn new(pve: Arc<dyn Pve>, store: Store, clock: Arc<dyn Clock>, door: GuestDoor) -> Self {
+    pub fn new(pve: Arc<dyn Pve>, store: Store, clock: Arc<dyn Clock>, listener: GuestEndpoint) -> Self {
         let (lines, _) = watch::channel(ProgressLines::new());
         Self {
             pve,
             scratch: None,
             store,
             clock,
-            door,
+            listener,
             bridges: Bridges::of_the_kernel(),
             heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
             artifacts: Artifacts::none(),

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use holdfast_seal::{Creds, HostKey, SealContext};
 
 use crate::gate::offsite::ServerWarrant;
-use crate::model::offsite::{Looked, VerifyTask};
+use crate::model::offsite::{ServerListing, VerifyTask};
 use crate::port::pbs::{BackupServer, Dial, PbsError};
 
 /// A server that refuses a token takes three seconds, and one that lists thousands some more.
@@ -40,7 +40,7 @@ pub enum Question {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// This lies there.
-    Looked(Looked),
+    Looked(ServerListing),
     /// It has begun.
     Verifies(VerifyTask),
     /// No, or nothing: a stable code and a sentence.
@@ -60,13 +60,13 @@ pub async fn ask(asker: Asker, warrant: ServerWarrant, question: Question) -> An
 
 async fn attempt(asker: &Asker, warrant: &ServerWarrant, question: Question) -> Answer {
     let approval = warrant.approval();
-    let meant = SealContext { target: &approval.name, medium: &approval.medium };
+    let meant = SealContext { target: &approval.name, backend: &approval.backend };
     let creds = match Creds::open(warrant.creds(), &asker.key, meant) {
         Ok(creds) => creds,
         Err(error) => return Answer::Silent(error.code(), chain(&error)),
     };
     let asked = async {
-        let server = BackupServer::new(asker.dial.as_ref(), &approval.medium, &creds)?;
+        let server = BackupServer::new(asker.dial.as_ref(), &approval.backend, &creds)?;
         Ok::<_, PbsError>(match question {
             Question::Look(running) => Answer::Looked(server.look(running.as_ref()).await?),
             Question::Verify(guest, days) => Answer::Verifies(server.verify(guest, days).await?),

@@ -1,5 +1,4 @@
-//! Carries out what the recovery plan says beyond "go on": an adopted task and a parked end are one event each, written
-//! as every other. All else the ordinary run does, from where the journal stands.
+//! Recovery at start: adopted tasks and parked operations.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +7,15 @@ use holdfast_protocol::id::OperationId;
 
 use super::Ports;
 use super::attempt::Context;
-use super::lost;
+use super::lost_reply;
 use super::run::{Run, Stopped};
-use super::trouble::Trouble;
+use super::trouble::StepError;
 use crate::operation::log::{Event, Status};
-use crate::operation::progress::Progress;
-use crate::plan::recovery::{Known, Recover, RecoveryPlan, Task};
+use crate::operation::progress::OperationState;
+use crate::plan::recovery::{Recover, RecoveryPlan, Task, TaskNameSource};
 
 /// Looks for the tasks of steps that were under way and whose reply was lost.
-pub async fn lost_tasks(ports: &Ports, open: &[Progress]) -> BTreeMap<OperationId, Task> {
+pub async fn lost_tasks(ports: &Ports, open: &[OperationState]) -> BTreeMap<OperationId, Task> {
     let mut tasks = BTreeMap::new();
     for progress in open {
         let Status::During(place) = progress.status() else { continue };
@@ -25,7 +24,7 @@ pub async fn lost_tasks(ports: &Ports, open: &[Progress]) -> BTreeMap<OperationI
             continue;
         }
         let Some(ports) = ports.of(&progress.operation) else { continue };
-        let task = match lost::find(&Context { ports: &ports, progress, place, step }).await {
+        let task = match lost_reply::find(&Context { ports: &ports, progress, place, step }).await {
             Ok(Some(upid)) => Task::Found(upid.as_str().to_owned()),
             Ok(None) => Task::None,
             Err(trouble) => Task::Unknown(trouble.problem.message),
@@ -39,18 +38,18 @@ pub async fn lost_tasks(ports: &Ports, open: &[Progress]) -> BTreeMap<OperationI
 ///
 /// # Errors
 /// [`Stopped`] when a journal cannot be written: its operation stands where it stood.
-pub async fn settle(ports: &Ports, open: Vec<Progress>, plan: &RecoveryPlan) -> Result<(), Stopped> {
+pub async fn settle(ports: &Ports, open: Vec<OperationState>, plan: &RecoveryPlan) -> Result<(), Stopped> {
     for progress in open {
         let line = plan.lines.iter().find(|line| line.id == progress.id);
         let Some(recover) = line.map(|line| &line.recover) else { continue };
         let status = progress.status();
         let mut run = Run { ports, progress, place: None };
         match (recover, status) {
-            (Recover::Adopt { upid, known: Known::LostReply }, Status::During(step)) => {
+            (Recover::Adopt { upid, known: TaskNameSource::LostReply }, Status::During(step)) => {
                 run.write(Event::Posted { step, upid: upid.clone() }).await?;
             }
             (Recover::Park { reason, remedy }, _) => {
-                run.park(Trouble::park(ErrorCode::ForeignGuest, reason.clone(), remedy.clone())).await?;
+                run.park(StepError::park(ErrorCode::ForeignGuest, reason.clone(), remedy.clone())).await?;
             }
             _ => {}
         }

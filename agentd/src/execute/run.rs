@@ -1,20 +1,20 @@
-//! One operation to its end. Whoever calls this holds the guest's lane.
+//! One operation, run to its end.
 
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 
 use super::Ports;
-use super::attempt::{Context, Entry, Learnt};
+use super::attempt::{Context, Entry, StepOutput};
 use super::failpoint::{Killed, Moment, Point, Side};
-use super::heavy::HeavyPlace;
-use super::trouble::{Next, Trouble};
+use super::slots::HeavyPlace;
+use super::trouble::{StepError, StepRecovery};
 use super::undo;
 use crate::model::planted::{Bug, planted};
-use crate::model::view::{HeavyTicket, HeavyWork};
-use crate::operation::log::{Event, Fact, Status, Then};
-use crate::operation::progress::{Progress, then};
+use crate::model::view::{HeavyWork, SlotRequest};
+use crate::operation::log::{AfterFailure, Event, Finding, Status};
+use crate::operation::progress::{OperationState, then};
 use crate::operation::step::{OnFailure, Step, Weight};
 use crate::port::store::journal::AppendError;
 
@@ -35,7 +35,7 @@ pub enum Stopped {
 /// One operation under way.
 pub(super) struct Run<'a> {
     pub(super) ports: &'a Ports,
-    pub(super) progress: Progress,
+    pub(super) progress: OperationState,
     /// The place for heavy work, from one heavy step to the next.
     pub(super) place: Option<HeavyPlace>,
 }
@@ -44,7 +44,7 @@ pub(super) struct Run<'a> {
 ///
 /// # Errors
 /// [`Stopped`] when its journal cannot be written any more.
-pub async fn run(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {
+pub async fn run(ports: &Ports, progress: OperationState) -> Result<OperationState, Stopped> {
     let id = progress.id;
     sit_down(ports, std::iter::once(&progress));
     let end = match ports.of(&progress.operation) {
@@ -59,23 +59,23 @@ pub async fn run(ports: &Ports, progress: Progress) -> Result<Progress, Stopped>
 }
 
 /// Gives those their places that were at heavy work when the agent was restarted, before any of them goes on.
-pub fn sit_down<'a>(ports: &Ports, open: impl Iterator<Item = &'a Progress>) {
-    for ticket in open.filter_map(at_work) {
-        ports.heavy.sit_down(ticket);
+pub fn sit_down<'a>(ports: &Ports, open: impl Iterator<Item = &'a OperationState>) {
+    for token in open.filter_map(at_work) {
+        ports.heavy.sit_down(token);
     }
 }
 
 /// The place of an operation that stands in heavy work: Proxmox works for it, or an earlier step took the place for this one.
-fn at_work(progress: &Progress) -> Option<HeavyTicket> {
+fn at_work(progress: &OperationState) -> Option<SlotRequest> {
     let (Status::Before(place) | Status::During(place)) = progress.status() else { return None };
     let work = work(progress.step(place)?)?;
     let before = place.checked_sub(1).and_then(|before| progress.step(before)).and_then(self::work);
     let begun = progress.upid(place).is_some() || before == Some(work);
-    begun.then(|| ticket(progress, work))
+    begun.then(|| token(progress, work))
 }
 
-fn ticket(progress: &Progress, work: HeavyWork) -> HeavyTicket {
-    HeavyTicket { opened_at: progress.opened_at, operation: progress.id, work }
+fn token(progress: &OperationState, work: HeavyWork) -> SlotRequest {
+    SlotRequest { opened_at: progress.opened_at, operation: progress.id, work }
 }
 
 /// What a step needs a place for.
@@ -88,19 +88,19 @@ const fn work(step: Step) -> Option<HeavyWork> {
 }
 
 /// Somebody took the token out of the settings while this was open.
-async fn without_token(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {
+async fn without_token(ports: &Ports, progress: OperationState) -> Result<OperationState, Stopped> {
     let mut run = Run { ports, progress, place: None };
     let remedy = run.progress.vmid().map_or_else(
         || "agentd parked forget".to_owned(),
         |vmid| format!("pct stop {vmid}; pct destroy {vmid}"),
     );
     let text = "it needs the `scratch` token, which the settings do not name any more";
-    let problem = Problem::new(ErrorCode::Unavailable, text);
-    run.park(Trouble { problem, next: Next::Park(remedy) }).await?;
+    let problem = ErrorBody::new(ErrorCode::Unavailable, text);
+    run.park(StepError { problem, next: StepRecovery::Park(remedy) }).await?;
     Ok(run.progress)
 }
 
-async fn to_its_end(ports: &Ports, progress: Progress) -> Result<Progress, Stopped> {
+async fn to_its_end(ports: &Ports, progress: OperationState) -> Result<OperationState, Stopped> {
     let mut run = Run { ports, progress, place: None };
     // Whatever the journal says was under way was begun by an earlier run.
     let mut entry = Entry::Resumed;
@@ -110,7 +110,7 @@ async fn to_its_end(ports: &Ports, progress: Progress) -> Result<Progress, Stopp
             env!("CARGO_PKG_VERSION")
         );
         let remedy = "install the newer agent again, then `agentd parked retry`; or end it with `agentd parked forget`";
-        let trouble = Trouble::park(ErrorCode::Version, text, remedy.to_owned());
+        let trouble = StepError::park(ErrorCode::Version, text, remedy.to_owned());
         run.park(trouble).await?;
     }
     loop {
@@ -146,12 +146,12 @@ impl<'a> Run<'a> {
     async fn during(&mut self, place: u16, entry: Entry) -> Result<(), Stopped> {
         let Some(step) = self.progress.step(place) else {
             return self
-                .park(Trouble::fault("the journal names a step that the operation does not have"))
+                .park(StepError::fault("the journal names a step that the operation does not have"))
                 .await;
         };
         self.heavy(place, step).await;
         match self.attempt(place, step, entry).await? {
-            Ok(Learnt { facts, note }) => self.write(Event::Succeeded { step: place, facts, note }).await,
+            Ok(StepOutput { facts, note }) => self.write(Event::Succeeded { step: place, facts, note }).await,
             Err(trouble) => self.failed(place, step, trouble).await,
         }
     }
@@ -165,35 +165,35 @@ impl<'a> Run<'a> {
         self.place = None;
         if let Some(work) = work {
             Context { ports: self.ports, progress: &self.progress, place, step }.say("waits for its turn");
-            self.place = Some(self.ports.heavy.place(ticket(&self.progress, work)).await);
+            self.place = Some(self.ports.heavy.place(token(&self.progress, work)).await);
         }
     }
 
-    async fn failed(&mut self, place: u16, step: Step, trouble: Trouble) -> Result<(), Stopped> {
+    async fn failed(&mut self, place: u16, step: Step, trouble: StepError) -> Result<(), Stopped> {
         tracing::warn!(operation = %self.progress.id, step = step.name(), problem = %trouble.problem, "a step failed");
         let follows = match &trouble.next {
-            Next::Park(_) => return self.park(trouble).await,
-            Next::GiveUp => Then::GiveUp,
-            Next::Look | Next::Again | Next::Away | Next::Busy => {
+            StepRecovery::Park(_) => return self.park(trouble).await,
+            StepRecovery::GiveUp => AfterFailure::GiveUp,
+            StepRecovery::Look | StepRecovery::Again | StepRecovery::Away | StepRecovery::Busy => {
                 let tries = if planted(Bug::EndlessTries) { 0 } else { self.progress.tries(place) };
                 then(tries, step.bound().tries)
             }
         };
         match (follows, self.progress.operation.on_failure(step)) {
-            (Then::Again, _) | (Then::GiveUp, OnFailure::Undo) => {
+            (AfterFailure::Again, _) | (AfterFailure::GiveUp, OnFailure::Undo) => {
                 self.write(Event::Failed { step: place, problem: trouble.problem, then: follows }).await?;
             }
-            (Then::GiveUp, OnFailure::Note) => {
+            (AfterFailure::GiveUp, OnFailure::Note) => {
                 let note = Some(trouble.problem.message.clone());
-                let facts = vec![Fact::Condition(trouble.problem)];
+                let facts = vec![Finding::Condition(trouble.problem)];
                 self.write(Event::Succeeded { step: place, facts, note }).await?;
             }
-            (Then::GiveUp, OnFailure::Park) => {
+            (AfterFailure::GiveUp, OnFailure::Park) => {
                 let remedy = step.remedy(self.progress.vmid());
-                self.park(Trouble { next: Next::Park(remedy), ..trouble }).await?;
+                self.park(StepError { next: StepRecovery::Park(remedy), ..trouble }).await?;
             }
         }
-        if follows == Then::Again {
+        if follows == AfterFailure::Again {
             self.ports.clock.sleep(Duration::from_secs(u64::from(self.progress.tries(place).min(30)))).await;
         }
         Ok(())
@@ -203,14 +203,14 @@ impl<'a> Run<'a> {
         self.place = None;
         let problem = self.progress.failure(place).cloned();
         let problem =
-            problem.unwrap_or_else(|| Problem::new(ErrorCode::Internal, "a step failed without a reason"));
+            problem.unwrap_or_else(|| ErrorBody::new(ErrorCode::Internal, "a step failed without a reason"));
         self.write(Event::UndoBegun { problem }).await
     }
 
     async fn undoing(&mut self, place: u16) -> Result<(), Stopped> {
         let Some(step) = self.progress.step(place) else {
             return self
-                .park(Trouble::fault("the journal names a step that the operation does not have"))
+                .park(StepError::fault("the journal names a step that the operation does not have"))
                 .await;
         };
         let mut tries = 0;
@@ -219,28 +219,28 @@ impl<'a> Run<'a> {
             let taken = self.take_back(place, step).await?;
             self.reach(step.name(), Side::After, Moment::Effect)?;
             let trouble = match taken {
-                Ok(Learnt { facts, note }) => {
+                Ok(StepOutput { facts, note }) => {
                     return self.write(Event::UndoSucceeded { step: place, facts, note }).await;
                 }
                 Err(trouble) => trouble,
             };
             // Proxmox being away is waited out; anything else is tried a few times.
-            tries += u32::from(trouble.next != Next::Away);
+            tries += u32::from(trouble.next != StepRecovery::Away);
             let remedy = undo::after(step, self.progress.vmid(), &trouble);
             if let Some(remedy) =
                 remedy.or_else(|| (tries >= UNDO_TRIES).then(|| step.remedy(self.progress.vmid())))
             {
-                return self.park(Trouble { next: Next::Park(remedy), ..trouble }).await;
+                return self.park(StepError { next: StepRecovery::Park(remedy), ..trouble }).await;
             }
             tracing::warn!(operation = %self.progress.id, step = step.name(), problem = %trouble.problem, "an undo is tried again");
             self.ports.clock.sleep(Duration::from_secs(u64::from(tries.clamp(1, 30)))).await;
         }
     }
 
-    pub(super) async fn park(&mut self, trouble: Trouble) -> Result<(), Stopped> {
-        let Trouble { problem, next } = trouble;
+    pub(super) async fn park(&mut self, trouble: StepError) -> Result<(), Stopped> {
+        let StepError { problem, next } = trouble;
         let remedy = match next {
-            Next::Park(remedy) => remedy,
+            StepRecovery::Park(remedy) => remedy,
             _ => "look at the guest on the node".to_owned(),
         };
         tracing::error!(operation = %self.progress.id, %problem, %remedy, "an operation was parked");
@@ -287,14 +287,14 @@ mod tests {
 
     use super::*;
     use crate::model::policy::QuiesceBound;
-    use crate::model::record::BackupWhy;
+    use crate::model::records::BackupWhy;
     use crate::operation::log::Entry;
     use crate::operation::{Backup, Operation, QuiescedBackup, Target};
 
     /// Killed after each line of a backup's journal: its place is its own from the grant of its window to the end of its copy,
     /// also between two lines; nobody else's programs stand still for it.
     #[test]
-    fn whose_window_is_granted_sits_until_its_copy_is_done() {
+    fn a_granted_window_keeps_its_slot_until_its_copy_is_done() {
         let at = Timestamp::from_second(1_800_000_000).unwrap();
         let target = Target {
             uid: GuestUid::new(Uuid::from_u128(1)),
@@ -312,7 +312,10 @@ mod tests {
         let sits = (0..=journal.len()).map(|length| {
             let lines = (1..).zip(journal.iter().take(length).cloned());
             let entries: Vec<Entry> = lines.map(|(number, event)| Entry { number, at, event }).collect();
-            at_work(&Progress::replay(Progress::new(id, operation.clone(), at), &entries).unwrap()).is_some()
+            at_work(
+                &OperationState::replay(OperationState::new(id, operation.clone(), at), &entries).unwrap(),
+            )
+            .is_some()
         });
         // Nothing, begun, the grant intended; granted, waiting, told, the copy; it is done, and the release.
         let sits: Vec<bool> = sits.collect();

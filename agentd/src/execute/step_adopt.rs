@@ -1,4 +1,4 @@
-//! Taking a guest over: proved against what was signed for and against what no signature allows, then marked.
+//! Steps of an adoption: verify, then tag.
 //!
 //! Before each effect the guest is read anew; it carries no mark of ours or its own old one, and all its volumes are those
 //! that were signed for. What was found in the place of our mark is in the journal before it is replaced.
@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity::look_at;
 use super::step_config::{change, mark_changes};
-use super::trouble::Trouble;
-use crate::gate::stranger::{judge, judge_bridges};
+use super::trouble::StepError;
+use crate::gate::adoption::{judge, judge_bridges};
 use crate::gate::warrant::road;
 use crate::gate::{Approved, Effect, Verdict, gate};
 use crate::model::mark::{self, Mark};
-use crate::operation::log::Fact;
+use crate::operation::log::Finding;
 use crate::operation::{Adopt, Operation};
 use crate::port::pve::change::{Description, Labels, Tag};
 use crate::port::pve::config::Switch;
@@ -23,15 +23,15 @@ use crate::port::pve::destroy::{compare, compare_unmarked};
 use crate::port::pve::{ConfigChange, GuestConfig, PveError};
 use crate::port::store::guest::Reserved;
 
-fn spec<'a>(context: &'a Context<'_>) -> Result<&'a Adopt, Trouble> {
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a Adopt, StepError> {
     match &context.progress.operation {
         Operation::AdoptGuest(adopt) => Ok(adopt),
-        other => Err(Trouble::fault(format!("a {} takes nobody over", other.kind().as_str()))),
+        other => Err(StepError::fault(format!("a {} takes nobody over", other.kind().as_str()))),
     }
 }
 
 /// The guest as it is now, when it is still the one that was signed for and nobody else's.
-async fn found(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
+async fn found(context: &Context<'_>) -> Result<GuestConfig, StepError> {
     let guest = spec(context)?.guest();
     let config = context.ports.pve.guest_config(guest.vmid).await?;
     if let Some(kind) = config.lock.clone() {
@@ -40,73 +40,73 @@ async fn found(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
     match mark::read(&config.tags, &config.description) {
         Mark::None => {}
         Mark::Of(uid) if uid == guest.uid => {}
-        Mark::Of(_) | Mark::Beside { .. } | Mark::Broken => {
+        Mark::Of(_) | Mark::Copy { .. } | Mark::Broken => {
             let text = format!(
                 "guest {} carries another mark: it is somebody else's, or was changed by hand",
                 guest.vmid
             );
-            return Err(Trouble::give_up(ErrorCode::ForeignGuest, text));
+            return Err(StepError::give_up(ErrorCode::ForeignGuest, text));
         }
     }
     compare_unmarked(guest, &config)
-        .map_err(|why| Trouble::give_up(ErrorCode::TargetChanged, why.to_string()))?;
+        .map_err(|why| StepError::give_up(ErrorCode::TargetChanged, why.to_string()))?;
     Ok(config)
 }
 
 /// What no signature allows.
-fn lawful(adopt: &Adopt, config: &GuestConfig) -> Result<(), Trouble> {
+fn lawful(adopt: &Adopt, config: &GuestConfig) -> Result<(), StepError> {
     judge(&config.lines(), &config.raw_lxc)
         .and_then(|()| judge_bridges(&config.bridges(), &adopt.bridge))
-        .map_err(|why| Trouble::give_up(ErrorCode::Forbidden, why.to_string()))
+        .map_err(|why| StepError::give_up(ErrorCode::Forbidden, why.to_string()))
 }
 
 /// Is it all as the operator saw it, and may it be done? Nothing was done yet; the number is ours from here on.
-pub(super) async fn prove(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
     let adopt = spec(context)?;
     match gate(&Effect::Adopt, road(adopt.warrant()), &Approved::default()) {
         Verdict::Free => {}
-        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => return Err(Trouble::fault(why)),
+        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => return Err(StepError::fault(why)),
     }
     let config = found(context).await?;
     lawful(adopt, &config)?;
     let guest = adopt.guest();
     if context.ports.store.reserve_vmid(guest.uid, guest.vmid).await? == Reserved::Anothers {
         let text = format!("number {} is or was another guest's of ours: it is not taken over", guest.vmid);
-        return Err(Trouble::give_up(ErrorCode::ForeignGuest, text));
+        return Err(StepError::give_up(ErrorCode::ForeignGuest, text));
     }
-    let mut facts = vec![Fact::FoundMarked { tags: config.tags, description: config.description }];
-    facts.extend(guest.volumes.iter().cloned().map(Fact::Volume));
+    let mut facts = vec![Finding::FoundMarked { tags: config.tags, description: config.description }];
+    facts.extend(guest.volumes.iter().cloned().map(Finding::Volume));
     let note = format!("guest {} is as it was signed for", guest.vmid);
-    Ok(Acted::Learnt(Learnt { facts, note: Some(note) }))
+    Ok(Started::Learnt(StepOutput { facts, note: Some(note) }))
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = found(context).await?;
     Ok(match mark::read(&config.tags, &config.description) {
-        Mark::Of(_) => Probed::Happened(Learnt::nothing()),
-        _ => Probed::Not,
+        Mark::Of(_) => Checked::Happened(StepOutput::nothing()),
+        _ => Checked::Not,
     })
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let config = found(context).await?;
     let changes = mark_changes(context)?;
     change(context, config, changes).await
 }
 
 /// It is read again: the mark stands, and it is still what was signed for.
-pub(super) async fn confirm(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn confirm(context: &Context<'_>) -> Result<Started, StepError> {
     let adopt = spec(context)?;
     let config = found(context).await?;
     compare(adopt.guest(), &config)
-        .map_err(|why| Trouble::give_up(ErrorCode::TargetChanged, why.to_string()))?;
+        .map_err(|why| StepError::give_up(ErrorCode::TargetChanged, why.to_string()))?;
     lawful(adopt, &config)?;
     let protected = if config.protection == Switch::On { "protected" } else { "not protected yet" };
-    Ok(Acted::Learnt(Learnt::note(format!("it carries our mark, {protected}"))))
+    Ok(Started::Learnt(StepOutput::note(format!("it carries our mark, {protected}"))))
 }
 
 /// The undo of marking: what was found is put back. Where our mark does not stand there is nothing to take off.
-pub(super) async fn give_back(context: &Context<'_>) -> Result<Option<String>, Trouble> {
+pub(super) async fn give_back(context: &Context<'_>) -> Result<Option<String>, StepError> {
     let guest = spec(context)?.guest();
     let Some((tags, description)) = context.progress.found_marked() else {
         return Ok(Some("nothing was changed".to_owned()));
@@ -117,7 +117,7 @@ pub(super) async fn give_back(context: &Context<'_>) -> Result<Option<String>, T
     }
     if mark::read(&config.tags, &config.description) != Mark::Of(guest.uid) {
         let text = format!("guest {} was labelled anew by somebody: it is left so", guest.vmid);
-        return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(guest.vmid)));
+        return Err(StepError::park(ErrorCode::ForeignGuest, text, look_at(guest.vmid)));
     }
     let changes = labels(tags, description)?;
     change(context, config, changes).await?;
@@ -126,11 +126,11 @@ pub(super) async fn give_back(context: &Context<'_>) -> Result<Option<String>, T
         return Ok(Some("it is labelled as it was found".to_owned()));
     }
     let text = "its old labels were put back by Proxmox's word, but the guest does not show them";
-    Err(Trouble::again(ErrorCode::Unavailable, text))
+    Err(StepError::again(ErrorCode::Unavailable, text))
 }
 
-fn labels(tags: &BTreeSet<String>, description: &str) -> Result<Vec<ConfigChange>, Trouble> {
-    let fault = |why: String| Trouble::fault(format!("what was found on it cannot be put back: {why}"));
+fn labels(tags: &BTreeSet<String>, description: &str) -> Result<Vec<ConfigChange>, StepError> {
+    let fault = |why: String| StepError::fault(format!("what was found on it cannot be put back: {why}"));
     let mut changes = Vec::new();
     if !tags.is_empty() {
         let tags = tags.iter().map(|tag| tag.parse::<Tag>()).collect::<Result<Vec<_>, _>>();

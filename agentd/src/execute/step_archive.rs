@@ -1,7 +1,4 @@
-//! Judging the golden: its bytes against the approved digest, its configuration against the law of archives. And, once it
-//! is restored, judging what came of it. What a lost guest's backup holds is judged beforehand where Proxmox shows it, which
-//! asks for a right over a number that is usually in no pool any more; afterwards it is judged whatever was shown
-//! (`docs/adr/0034`).
+//! Steps that check an image: digest and configuration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,22 +7,22 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::{BridgeName, GuestUid};
 
-use super::attempt::{Acted, Context, Learnt};
+use super::attempt::{Context, Started, StepOutput};
 use super::step_room::{Restored, lacks};
-use super::trouble::Trouble;
-use super::{step_beside, step_test};
+use super::trouble::StepError;
+use super::{step_restore_copy, step_test};
 use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden, judge_made, judge_made_again};
 use crate::model::disks::{Content, Share};
 use crate::model::{limits, mark};
-use crate::operation::{Image, Lost, Operation, Provision, Source};
+use crate::operation::{Image, MissingGuest, Operation, Provision, Source};
 use crate::port::pve::{AclPath, GuestConfig, PveError, Role, VolumeId};
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let provision = match &context.progress.operation {
         Operation::Provision(provision) => provision,
-        Operation::RestoreBeside(_) => return step_beside::judged(context).await,
+        Operation::RestoreCopy(_) => return step_restore_copy::judged(context).await,
         Operation::RestoreTest(_) => return step_test::judged(context).await,
-        other => return Err(Trouble::fault(format!("a {} judges no archive", other.kind().as_str()))),
+        other => return Err(StepError::fault(format!("a {} judges no archive", other.kind().as_str()))),
     };
     match &provision.source {
         Source::Image(image) => golden(context, provision, image).await,
@@ -36,7 +33,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     }
 }
 
-async fn golden(context: &Context<'_>, provision: &Provision, image: &Image) -> Result<Acted, Trouble> {
+async fn golden(context: &Context<'_>, provision: &Provision, image: &Image) -> Result<Started, StepError> {
     context.say("checking the archive's digest");
     let Image { archive: name, sha256: approved, file: path } = image;
     let (digests, file) = (Arc::clone(&context.ports.digests), path.clone());
@@ -48,9 +45,9 @@ async fn golden(context: &Context<'_>, provision: &Provision, image: &Image) -> 
                 "the golden {} cannot be read ({error}): correct `file` in the settings",
                 path.display()
             );
-            return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+            return Err(StepError::give_up(ErrorCode::Unavailable, text));
         }
-        Err(_) => return Err(Trouble::again(ErrorCode::Internal, "checking the digest was cut short")),
+        Err(_) => return Err(StepError::again(ErrorCode::Internal, "checking the digest was cut short")),
     };
     if digest != approved.as_str() {
         let text = format!(
@@ -58,18 +55,22 @@ async fn golden(context: &Context<'_>, provision: &Provision, image: &Image) -> 
             path.display(),
             approved.as_str()
         );
-        return Err(Trouble::give_up(ErrorCode::GoldenUnapproved, text));
+        return Err(StepError::give_up(ErrorCode::GoldenUnapproved, text));
     }
     let volume = archive(name)?;
     let text = context.ports.pve.archive_config(Role::Allocate, &volume).await?;
     Lines::read(text.expose())
         .and_then(|lines| judge_golden(&lines, provision.guest.size.rootfs_gib))
-        .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;
-    Ok(Acted::Learnt(Learnt::note(format!("sha256 {}…", digest.get(..12).unwrap_or_default()))))
+        .map_err(|refused| StepError::give_up(ErrorCode::Forbidden, refused.to_string()))?;
+    Ok(Started::Learnt(StepOutput::note(format!("sha256 {}…", digest.get(..12).unwrap_or_default()))))
 }
 
 /// A lost guest waits rather than fill a storage that others live on: each is asked for the disks that will lie there.
-async fn has_room(context: &Context<'_>, provision: &Provision, lost: &Lost) -> Result<(), Trouble> {
+async fn has_room(
+    context: &Context<'_>,
+    provision: &Provision,
+    lost: &MissingGuest,
+) -> Result<(), StepError> {
     let shares = match &lost.disks {
         Some(disks) => disks.shares(),
         None => BTreeMap::from([(&provision.storage, whole(&provision.guest))]),
@@ -87,7 +88,7 @@ async fn has_room(context: &Context<'_>, provision: &Provision, lost: &Lost) -> 
                 "disks of it would lie on {storage}, which {why}: it is not restored until that is put right, so that no other \
                  guest there stops; then it comes back by itself"
             );
-            return Err(Trouble::give_up(ErrorCode::StorageFull, text));
+            return Err(StepError::give_up(ErrorCode::StorageFull, text));
         }
     }
     Ok(())
@@ -102,7 +103,7 @@ fn whole(guest: &DesiredGuest) -> Share {
 }
 
 /// Looks into a lost guest's backup, as far as Proxmox lets us.
-async fn own_backup(context: &Context<'_>, uid: GuestUid, lost: &Lost) -> Result<Acted, Trouble> {
+async fn own_backup(context: &Context<'_>, uid: GuestUid, lost: &MissingGuest) -> Result<Started, StepError> {
     let volume = archive(&lost.backup)?;
     // Proxmox asks for a right over the VMID in the archive's name, which may be one from before a swap or a return.
     let under = lost.backup.backup_vmid().unwrap_or(lost.vmid);
@@ -113,37 +114,37 @@ async fn own_backup(context: &Context<'_>, uid: GuestUid, lost: &Lost) -> Result
                 "its own backup {}; {under} is in no pool, so it is judged once it is restored",
                 lost.backup
             );
-            return Ok(Acted::Learnt(Learnt::note(text)));
+            return Ok(Started::Learnt(StepOutput::note(text)));
         }
         Err(error) => return Err(error.into()),
     };
     Lines::read(text.expose())
         .and_then(|lines| judge_backup(&lines, uid, Nets::First))
-        .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))?;
-    Ok(Acted::Learnt(Learnt::note(format!("its own backup {}", lost.backup))))
+        .map_err(|refused| StepError::give_up(ErrorCode::Forbidden, refused.to_string()))?;
+    Ok(Started::Learnt(StepOutput::note(format!("its own backup {}", lost.backup))))
 }
 
 /// Judges the guest that was made, before anything is done with it: Proxmox merges a configuration that only shows once
 /// the archive is unpacked. What it is refused for is taken back with the guest.
-pub(super) fn made(config: &GuestConfig, bridge: &BridgeName) -> Result<(), Trouble> {
+pub(super) fn made(config: &GuestConfig, bridge: &BridgeName) -> Result<(), StepError> {
     judge_made(&config.written, &config.raw_lxc, bridge)
-        .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))
+        .map_err(|refused| StepError::give_up(ErrorCode::Forbidden, refused.to_string()))
 }
 
 /// The same for a guest that is made by provisioning; one that was lost must also be the one that was lost.
-pub(super) fn provisioned(config: &GuestConfig, provision: &Provision) -> Result<(), Trouble> {
+pub(super) fn provisioned(config: &GuestConfig, provision: &Provision) -> Result<(), StepError> {
     let bridge = &provision.guest.network.bridge;
     if provision.lost().is_none() {
         return made(config, bridge);
     }
-    let whose = (provision.guest.uid, mark::read(&config.tags, &config.description));
-    judge_made_again(&config.written, &config.raw_lxc, bridge, whose)
-        .map_err(|refused| Trouble::give_up(ErrorCode::Forbidden, refused.to_string()))
+    let owner = (provision.guest.uid, mark::read(&config.tags, &config.description));
+    judge_made_again(&config.written, &config.raw_lxc, bridge, owner)
+        .map_err(|refused| StepError::give_up(ErrorCode::Forbidden, refused.to_string()))
 }
 
-pub(super) fn archive(name: &crate::model::record::VolumeId) -> Result<VolumeId, Trouble> {
+pub(super) fn archive(name: &crate::model::records::VolumeId) -> Result<VolumeId, StepError> {
     name.as_str().parse().map_err(|_| {
-        Trouble::give_up(
+        StepError::give_up(
             ErrorCode::Range,
             format!("{name} is not the name of an archive: correct it in the settings"),
         )

@@ -1,5 +1,4 @@
-//! A backup: taken, followed, and then looked for. A task's OK is not a backup, and its failure is not the lack of one: a
-//! copy can outlive the worker that was to watch it.
+//! Steps of a backup: take, follow, find.
 //!
 //! ```text
 //! task ended well or with an error ─▶ the archive is listed, or it is not
@@ -12,24 +11,24 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{KeyFingerprint, MountPath, StorageName, Vmid};
 use jiff::Timestamp;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::disks;
 use super::identity::{free_config, vmid};
 use super::step_window;
-use super::trouble::Trouble;
+use super::trouble::StepError;
 use crate::model::hardware::HardwareAddress;
 use crate::model::limits;
-use crate::model::record::{HeldMounts, VolumeId};
+use crate::model::records::{HeldMounts, VolumeId};
 use crate::model::storage::TargetRecord;
 use crate::operation::Operation;
-use crate::operation::log::Fact;
+use crate::operation::log::Finding;
 use crate::plan::schedule::space;
 use crate::plan::{bulk, offsite};
-use crate::port::marker::{Before, Expected};
+use crate::port::disk_marker::{Before, Expected};
 use crate::port::pve::read::StoredVolume;
 use crate::port::pve::task::TaskEnd;
 use crate::port::pve::volume::{Disk, InBackup};
@@ -46,38 +45,38 @@ const RECORDS: u32 = 8;
 const LINES: u64 = 500;
 const LINES_MAX: u64 = 20_000;
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let task = Task::of(context).await?;
     if let Listed::Whole(found) = listed(context, &task).await? {
         return happened(context, &task, found).await;
     }
     match task.end {
-        Ended::None | Ended::Clearly => Ok(Probed::Not),
-        Ended::NotYet => Err(Trouble::at_work("the backup still runs: it is followed to its end")),
-        Ended::NobodyKnows => unwatched(context, &task).await,
+        Ended::None | Ended::Clearly => Ok(Checked::Not),
+        Ended::NotYet => Err(StepError::at_work("the backup still runs: it is followed to its end")),
+        Ended::NoOneKnows => unwatched(context, &task).await,
     }
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let config = free_config(context).await?;
     sealed_on_the_way(context).await?;
     let leaves_out = leaves_out(context, &config)?;
     has_room(context).await?;
     step_window::begin(context).await?;
-    Ok(Acted::Task(context.ports.pve.backup(vmid(context)?, storage(context)?, &leaves_out).await?))
+    Ok(Started::Task(context.ports.pve.backup(vmid(context)?, storage(context)?, &leaves_out).await?))
 }
 
-fn storage<'a>(context: &'a Context<'_>) -> Result<&'a StorageName, Trouble> {
+fn storage<'a>(context: &'a Context<'_>) -> Result<&'a StorageName, StepError> {
     match &context.progress.operation {
         Operation::Provision(provision) => provision.backup_storage.as_ref(),
         operation => operation.backup().map(|backup| &backup.storage),
     }
-    .ok_or_else(|| Trouble::fault("this operation has no backup storage"))
+    .ok_or_else(|| StepError::fault("this operation has no backup storage"))
 }
 
 /// Asked once more: a first backup was planned with its guest, and others fill the storage while this one waits for its turn.
 /// What nobody answers for keeps no backup.
-async fn has_room(context: &Context<'_>) -> Result<(), Trouble> {
+async fn has_room(context: &Context<'_>) -> Result<(), StepError> {
     let (storage, ports) = (storage(context)?, context.ports);
     let Ok(status) = ports.pve.storage_status(storage).await else { return Ok(()) };
     if !status.active {
@@ -88,13 +87,13 @@ async fn has_room(context: &Context<'_>) -> Result<(), Trouble> {
     // A backup server keeps what is new alone.
     let takes = if status.kind == "pbs" { 0 } else { space::takes(&backups, storage, used) };
     let room = space::Room { total: status.total, available: status.available };
-    space::fits(storage, room, takes).map_err(|full| Trouble::give_up(full.code, full.message))
+    space::fits(storage, room, takes).map_err(|full| StepError::give_up(full.code, full.message))
 }
 
 /// Mounts whose data goes to another target, as far as they can be left out: what is no volume there, or has another mount
 /// beneath it, is taken along rather than lost.
-fn leaves_out(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<MountPath>, Trouble> {
-    let wished = match &context.progress.operation {
+fn leaves_out(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<MountPath>, StepError> {
+    let intended = match &context.progress.operation {
         Operation::Provision(provision) => bulk::elsewhere(&provision.guest.volumes, None, storage(context)?),
         operation => operation.backup().map(|backup| backup.leaves_out.clone()).unwrap_or_default(),
     };
@@ -104,7 +103,7 @@ fn leaves_out(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<MountPa
         config.mounts.values().filter(in_backup).any(|disk| disk.mount.as_deref() == Some(path.as_str()))
     };
     let is_alone = |path: &MountPath| !paths().any(|other| other.starts_with(&format!("{path}/")));
-    Ok(wished.into_iter().filter(|path| is_there(path) && is_alone(path)).collect())
+    Ok(intended.into_iter().filter(|path| is_there(path) && is_alone(path)).collect())
 }
 
 /// Which mounts the archive holds, by the configuration under which it was taken.
@@ -116,7 +115,7 @@ fn held(config: &GuestConfig, leaves_out: &[MountPath]) -> HeldMounts {
 }
 
 /// The key that it must be encrypted with: the promised one, else that of the backup server that it goes to, whoever asked.
-async fn key(context: &Context<'_>) -> Result<Option<KeyFingerprint>, Trouble> {
+async fn key(context: &Context<'_>) -> Result<Option<KeyFingerprint>, StepError> {
     let promised = context.progress.operation.backup().and_then(|backup| backup.key.clone());
     if promised.is_some() {
         return Ok(promised);
@@ -127,7 +126,7 @@ async fn key(context: &Context<'_>) -> Result<Option<KeyFingerprint>, Trouble> {
 }
 
 /// What is to be encrypted does not leave the box for a storage that would take it in the clear.
-async fn sealed_on_the_way(context: &Context<'_>) -> Result<(), Trouble> {
+async fn sealed_on_the_way(context: &Context<'_>) -> Result<(), StepError> {
     let Some(key) = key(context).await? else { return Ok(()) };
     let storage = storage(context)?;
     let entries = context.ports.pve.storage_entries().await?;
@@ -140,7 +139,7 @@ async fn sealed_on_the_way(context: &Context<'_>) -> Result<(), Trouble> {
     let text = format!(
         "storage {storage} is no backup server that encrypts with key {key}: nothing is sent to it; attach it with that key"
     );
-    Err(Trouble::give_up(ErrorCode::BackupUnsealed, text))
+    Err(StepError::give_up(ErrorCode::BackupUnsealed, text))
 }
 
 /// How the task of this try ended.
@@ -153,7 +152,7 @@ enum Ended {
     /// With a word of its own, good or bad.
     Clearly,
     /// Without one, as of a worker that was killed, or it is not known any more.
-    NobodyKnows,
+    NoOneKnows,
 }
 
 /// How the archive of a try is listed.
@@ -172,7 +171,7 @@ struct Task {
 }
 
 impl Task {
-    async fn of(context: &Context<'_>) -> Result<Self, Trouble> {
+    async fn of(context: &Context<'_>) -> Result<Self, StepError> {
         let posted = context.progress.upid(context.place).and_then(|text| text.parse::<Upid>().ok());
         let Some(upid) = posted else {
             return Ok(Self { end: Ended::None, archive: None });
@@ -182,7 +181,7 @@ impl Task {
             Ok(TaskStatus::Running) => Ended::NotYet,
             Ok(TaskStatus::Ended(TaskEnd::Ok | TaskEnd::Warnings(_) | TaskEnd::Failed(_))) => Ended::Clearly,
             Ok(TaskStatus::Ended(TaskEnd::Unexpected) | TaskStatus::StoppedSilently)
-            | Err(PveError::NoSuchTask) => Ended::NobodyKnows,
+            | Err(PveError::NoSuchTask) => Ended::NoOneKnows,
             Err(error) => return Err(error.into()),
         };
         Ok(Self { end, archive: named(context, &upid).await? })
@@ -190,7 +189,7 @@ impl Task {
 }
 
 /// What the task's log calls the archive.
-async fn named(context: &Context<'_>, upid: &Upid) -> Result<Option<String>, Trouble> {
+async fn named(context: &Context<'_>, upid: &Upid) -> Result<Option<String>, StepError> {
     let mut start = 0;
     while start < LINES_MAX {
         let log = match context.ports.pve.task_log(upid, LogWindow { start, limit: LINES }).await {
@@ -222,7 +221,7 @@ fn archive_in(line: &str) -> Option<String> {
 /// The archive of this try: the one its task named; without that name, one that is younger than the intent and that no
 /// other operation of ours took. Without a task nothing is of this try. The name decides where there is one: Proxmox reads the
 /// time of an archive off a name in the node's local time, which in the hour that autumn repeats is an hour too early.
-async fn listed(context: &Context<'_>, task: &Task) -> Result<Listed, Trouble> {
+async fn listed(context: &Context<'_>, task: &Task) -> Result<Listed, StepError> {
     if task.end == Ended::None {
         return Ok(Listed::Not);
     }
@@ -252,14 +251,14 @@ fn intended_s(context: &Context<'_>) -> u64 {
 }
 
 /// The last archives of this guest that other operations of ours took.
-async fn others(context: &Context<'_>) -> Result<BTreeSet<String>, Trouble> {
+async fn others(context: &Context<'_>) -> Result<BTreeSet<String>, StepError> {
     let records = context.ports.store.backups(context.progress.operation.uid(), RECORDS).await?;
     let others = records.into_iter().filter(|record| record.taken_by != context.progress.id);
     Ok(others.map(|record| record.archive.as_str().to_owned()).collect())
 }
 
 /// What a disk that died took in stands in the kernel's memory alone: its archive is listed all the same.
-async fn disk_works(context: &Context<'_>, archive: &str) -> Result<(), Trouble> {
+async fn disk_works(context: &Context<'_>, archive: &str) -> Result<(), StepError> {
     let (storage, targets) = (storage(context)?, context.ports.store.storage_targets().await?);
     let is_this = |target: &&TargetRecord| target.approval.name.as_str() == storage.as_str();
     let Some(target) = targets.iter().filter(|target| target.marked.is_some()).find(is_this) else {
@@ -272,11 +271,11 @@ async fn disk_works(context: &Context<'_>, archive: &str) -> Result<(), Trouble>
             "{archive} is listed, but the disk of storage {storage} does not work: {says}; the archive counts as none; look at \
              the disk's cable and at `dmesg`"
         );
-        Trouble::give_up(ErrorCode::StorageGone, text)
+        StepError::give_up(ErrorCode::StorageGone, text)
     })
 }
 
-async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Result<Probed, Trouble> {
+async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Result<Checked, StepError> {
     disk_works(context, &entry.volid).await?;
     step_window::found(context).await?;
     // It is no older than the wish for it, whatever its name says.
@@ -296,7 +295,7 @@ async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Re
             "{} is {lacks}, by the word of its storage: it counts as none; look at the entry of that storage in Proxmox",
             entry.volid
         );
-        Fact::Condition(Problem::new(ErrorCode::BackupUnsealed, text))
+        Finding::Condition(ErrorBody::new(ErrorCode::BackupUnsealed, text))
     });
     let archive = VolumeId::new(entry.volid);
     let config = context.ports.pve.guest_config(vmid(context)?).await?;
@@ -305,15 +304,15 @@ async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Re
     let hardware = config.nets.get(&0).and_then(|net| HardwareAddress::of(net));
     let mounts = Some(mounts);
     let mut facts =
-        vec![Fact::BackupFound { archive, bytes: entry.size, at, sealed, mounts, hardware, disks }];
+        vec![Finding::BackupFound { archive, bytes: entry.size, at, sealed, mounts, hardware, disks }];
     facts.extend(unsealed);
-    if task.end == Ended::NobodyKnows
+    if task.end == Ended::NoOneKnows
         && let Some(lock) = config.lock
     {
         let (text, remedy) = locked(vmid(context)?, &lock);
-        facts.push(Fact::Condition(Problem::new(ErrorCode::Locked, text).with("remedy", remedy)));
+        facts.push(Finding::Condition(ErrorBody::new(ErrorCode::Locked, text).with("remedy", remedy)));
     }
-    Ok(Probed::Happened(Learnt { facts, note }))
+    Ok(Checked::Happened(StepOutput { facts, note }))
 }
 
 fn locked(vmid: Vmid, lock: &str) -> (String, String) {
@@ -321,15 +320,15 @@ fn locked(vmid: Vmid, lock: &str) -> (String, String) {
     (text, format!("pct unlock {vmid}"))
 }
 
-async fn lock(context: &Context<'_>) -> Result<Option<String>, Trouble> {
+async fn lock(context: &Context<'_>) -> Result<Option<String>, StepError> {
     Ok(context.ports.pve.guest_config(vmid(context)?).await?.lock)
 }
 
 /// Its worker died, or nobody remembers it, and there is no archive yet.
-async fn unwatched(context: &Context<'_>, task: &Task) -> Result<Probed, Trouble> {
+async fn unwatched(context: &Context<'_>, task: &Task) -> Result<Checked, StepError> {
     let vmid = vmid(context)?;
     let Some(archive) = task.archive.as_deref() else {
-        let Some(lock) = lock(context).await? else { return Ok(Probed::Not) };
+        let Some(lock) = lock(context).await? else { return Ok(Checked::Not) };
         let text = format!(
             "the backup of guest {vmid} died while it held the guest still ({lock}): the guest may stand FROZEN, although \
              Proxmox says that it runs"
@@ -337,7 +336,7 @@ async fn unwatched(context: &Context<'_>, task: &Task) -> Result<Probed, Trouble
         let remedy = format!(
             "pct unlock {vmid}; lxc-unfreeze -n {vmid}; then take a backup, which clears what is left"
         );
-        return Err(Trouble::park(ErrorCode::Locked, text, remedy));
+        return Err(StepError::park(ErrorCode::Locked, text, remedy));
     };
     let until = context.ports.clock.monotonic() + Duration::from_secs(limits::ORPHAN_WAIT_S);
     let mut seen_before = true;
@@ -353,7 +352,7 @@ async fn unwatched(context: &Context<'_>, task: &Task) -> Result<Probed, Trouble
         // Nobody works on the guest any more: the node took the lock away after a reboot, or a person did.
         let lock = lock(context).await?;
         if lock.is_none() && !seen {
-            return Ok(Probed::Not);
+            return Ok(Checked::Not);
         }
         // A client may not have begun to send yet, so it is looked for twice.
         let is_over = !(seen || is_sent(archive) && seen_before);
@@ -372,7 +371,7 @@ fn is_sent(archive: &str) -> bool {
 }
 
 /// The guest runs, and its next backup clears what is left once the lock is gone; that is tried by schedule.
-fn dead(vmid: Vmid, archive: &str, lock: Option<&str>) -> Trouble {
+fn dead(vmid: Vmid, archive: &str, lock: Option<&str>) -> StepError {
     let text = match lock {
         Some(lock) => format!(
             "the backup of guest {vmid} lost its worker, so there will be no {archive}, and the guest stays locked ({lock}): no \
@@ -381,7 +380,7 @@ fn dead(vmid: Vmid, archive: &str, lock: Option<&str>) -> Trouble {
         None => format!("the backup of guest {vmid} lost its worker, and {archive} was not finished"),
     };
     let code = if lock.is_some() { ErrorCode::Locked } else { ErrorCode::Unavailable };
-    Trouble::give_up(code, text)
+    StepError::give_up(code, text)
 }
 
 #[cfg(test)]

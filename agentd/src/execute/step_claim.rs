@@ -1,19 +1,19 @@
-//! The claim: minted at the last moment, handed over in the environment, taken out once it is used.
+//! Steps of the bootstrap token: set and removed.
 //!
 //! A throwaway guest gets one that is worth nothing at its guest's door, and the other way round. Only the hash is kept. After a crash an earlier one is replaced: the guest has not started yet, so nobody holds it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use holdfast_protocol::bootstrap::{CLAIM_SECONDS, Mode, Ticket, TicketSchema, VARIABLE};
+use holdfast_protocol::bootstrap::{BootstrapToken, BootstrapTokenSchema, CLAIM_SECONDS, Mode, VARIABLE};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::secret::Secret;
 use jiff::SignedDuration;
 use zeroize::Zeroizing;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity::own_config;
 use super::step_config::change;
-use super::trouble::Trouble;
+use super::trouble::StepError;
 use crate::model::planted::{Bug, planted};
 use crate::operation::Operation;
 use crate::operation::step::Step;
@@ -28,15 +28,15 @@ const LIFE_LEFT: SignedDuration = SignedDuration::from_secs(240);
 /// Of a running container Proxmox only notes what goes with its next stop.
 const SPENT: &str = "the used claim opens nothing; it stays in the configuration, and in backups, until the guest's next restart";
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
     let happened = match context.step {
-        Step::DropClaim => config.env.is_none() || planted(Bug::LeaveTicket),
+        Step::DropClaim => config.env.is_none() || planted(Bug::LeaveBootstrapToken),
         _ => is_fresh(context, &config).await?,
     };
     let stays = happened && context.step == Step::DropClaim && was_started(&context.progress.operation);
-    let learnt = if stays { Learnt::note(SPENT.to_owned()) } else { Learnt::nothing() };
-    Ok(if happened { Probed::Happened(learnt) } else { Probed::Not })
+    let learnt = if stays { StepOutput::note(SPENT.to_owned()) } else { StepOutput::nothing() };
+    Ok(if happened { Checked::Happened(learnt) } else { Checked::Not })
 }
 
 /// Whether the guest runs when the claim is taken out. Of one that came back with its own token it is before its first start.
@@ -44,7 +44,7 @@ fn was_started(operation: &Operation) -> bool {
     matches!(operation, Operation::Provision(provision) if provision.starts_with_a_claim())
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_config(context).await?;
     match context.step {
         Step::DropClaim => change(context, config, vec![ConfigChange::ClearEnv]).await,
@@ -53,7 +53,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
 }
 
 /// Mints anew when the agent was away so long that the guest would find a dead claim.
-pub(super) async fn renew_when_old(context: &Context<'_>) -> Result<(), Trouble> {
+pub(super) async fn renew_when_old(context: &Context<'_>) -> Result<(), StepError> {
     let config = own_config(context).await?;
     if is_fresh(context, &config).await? {
         return Ok(());
@@ -62,23 +62,23 @@ pub(super) async fn renew_when_old(context: &Context<'_>) -> Result<(), Trouble>
     hand_over(context, config).await.map(drop)
 }
 
-async fn is_fresh(context: &Context<'_>, config: &GuestConfig) -> Result<bool, Trouble> {
+async fn is_fresh(context: &Context<'_>, config: &GuestConfig) -> Result<bool, StepError> {
     let value = config.env.as_ref().and_then(|env| env.expose().strip_prefix(VARIABLE)?.strip_prefix('='));
-    let Some(Ok(ticket)) = value.map(|value| Ticket::open(&Secret::new(value.to_owned()))) else {
+    let Some(Ok(token)) = value.map(|value| BootstrapToken::open(&Secret::new(value.to_owned()))) else {
         return Ok(false);
     };
     let needed_until = context.ports.clock.now().checked_add(LIFE_LEFT).unwrap_or(jiff::Timestamp::MAX);
-    let (store, claim) = (&context.ports.store, ticket.claim.hash());
+    let (store, claim) = (&context.ports.store, token.claim.hash());
     Ok(match &context.progress.operation {
         Operation::RestoreTest(_) => store.test_claim_lives(context.progress.id, claim, needed_until).await?,
         other => store.claim_lives(other.uid(), claim, needed_until).await?,
     })
 }
 
-async fn hand_over(context: &Context<'_>, config: GuestConfig) -> Result<Acted, Trouble> {
+async fn hand_over(context: &Context<'_>, config: GuestConfig) -> Result<Started, StepError> {
     let mut random = Zeroizing::new([0_u8; 32]);
     getrandom::fill(random.as_mut_slice()).map_err(|_| {
-        Trouble::again(ErrorCode::Internal, "the system gave no randomness: look at its kernel")
+        StepError::again(ErrorCode::Internal, "the system gave no randomness: look at its kernel")
     })?;
     let claim = Secret::new(URL_SAFE_NO_PAD.encode(random.as_slice()));
     let now = context.ports.clock.now();
@@ -88,18 +88,24 @@ async fn hand_over(context: &Context<'_>, config: GuestConfig) -> Result<Acted, 
     let (endpoint, mode) = match &context.progress.operation {
         Operation::RestoreTest(test) => {
             let speech = test.place.speech.as_ref();
-            let speech = speech.ok_or_else(|| Trouble::fault("this throwaway guest may not speak"))?;
+            let speech = speech.ok_or_else(|| StepError::fault("this throwaway guest may not speak"))?;
             let test = TestHolder { operation: context.progress.id, guest: test.guest };
             store.mint_test_claim(test, claim.hash(), expires_at).await?;
-            (format!("https://{}", speech.door), Mode::RestoreTest)
+            (format!("https://{}", speech.listener), Mode::RestoreTest)
         }
         other => {
             store.mint_claim(other.uid(), claim.hash(), expires_at, now).await?;
-            (context.ports.door.endpoint.clone(), Mode::Serve)
+            (context.ports.listener.endpoint.clone(), Mode::Serve)
         }
     };
-    let ticket = Ticket { schema: TicketSchema::V1, endpoint, pin: context.ports.door.pin, claim, mode };
-    let sealed = ticket.seal().map_err(|error| Trouble::fault(error.to_string()))?;
-    let env = BootstrapEnv::new(sealed).map_err(|error| Trouble::fault(error.to_string()))?;
+    let token = BootstrapToken {
+        schema: BootstrapTokenSchema::V1,
+        endpoint,
+        pin: context.ports.listener.pin,
+        claim,
+        mode,
+    };
+    let sealed = token.seal().map_err(|error| StepError::fault(error.to_string()))?;
+    let env = BootstrapEnv::new(sealed).map_err(|error| StepError::fault(error.to_string()))?;
     change(context, config, vec![ConfigChange::SetEnv(env)]).await
 }

@@ -1,10 +1,10 @@
-//! Lines of configuration: the mark, protection, sizes. Each is one call, bound to the state it was decided on.
+//! Steps that change configuration lines.
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity::{own_config, vmid};
-use super::trouble::Trouble;
+use super::trouble::StepError;
 use super::{step_archive, step_filter};
 use crate::model::mark::{self, Mark};
 use crate::model::net::{NetLine, ResolverText};
@@ -14,7 +14,7 @@ use crate::port::pve::change::{Description, NameKey, NetSlot, Tag};
 use crate::port::pve::config::Switch;
 use crate::port::pve::{ConfigChange, ConfigUpdate, GuestConfig};
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
     let happened = match context.step {
         Step::Mark => {
@@ -28,24 +28,24 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
         _ => {
             let wanted = sizes(context)?;
             let filtered = match &wanted.filter {
-                Some(wish) => step_filter::missing(context, wish).await?.is_empty(),
+                Some(goal) => step_filter::missing(context, goal).await?.is_empty(),
                 None => true,
             };
             filtered && differing_fields(wanted, &config).is_empty()
         }
     };
-    Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+    Ok(if happened { Checked::Happened(StepOutput::nothing()) } else { Checked::Not })
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_config(context).await?;
     let (config, changes) = match context.step {
         Step::Mark => (config, mark_changes(context)?),
         Step::Protect => (config, vec![ConfigChange::Protect]),
         _ => {
             let wanted = sizes(context)?;
-            if let Some(wish) = &wanted.filter {
-                step_filter::act(context, wish).await?;
+            if let Some(goal) = &wanted.filter {
+                step_filter::act(context, goal).await?;
             }
             let config = without_waiting_names(context, wanted, config).await?;
             let changes = differing_fields(wanted, &config);
@@ -53,7 +53,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         }
     };
     if changes.is_empty() {
-        return Ok(Acted::Done);
+        return Ok(Started::Done);
     }
     change(context, config, changes).await
 }
@@ -64,7 +64,7 @@ async fn without_waiting_names(
     context: &Context<'_>,
     wanted: &Reconfigure,
     config: GuestConfig,
-) -> Result<GuestConfig, Trouble> {
+) -> Result<GuestConfig, StepError> {
     let deletes = |change: &ConfigChange| matches!(change, ConfigChange::HostNames(_));
     if !differing_fields(wanted, &config).iter().any(deletes) {
         return Ok(config);
@@ -78,28 +78,28 @@ pub(super) async fn change(
     context: &Context<'_>,
     config: GuestConfig,
     changes: Vec<ConfigChange>,
-) -> Result<Acted, Trouble> {
+) -> Result<Started, StepError> {
     let update =
-        ConfigUpdate::new(config.digest, changes).map_err(|error| Trouble::fault(error.to_string()))?;
+        ConfigUpdate::new(config.digest, changes).map_err(|error| StepError::fault(error.to_string()))?;
     context.ports.pve.configure(vmid(context)?, &update).await?;
-    Ok(Acted::Done)
+    Ok(Started::Done)
 }
 
-pub(super) fn mark_changes(context: &Context<'_>) -> Result<Vec<ConfigChange>, Trouble> {
+pub(super) fn mark_changes(context: &Context<'_>) -> Result<Vec<ConfigChange>, StepError> {
     let uid = context.progress.operation.uid();
     let tags = mark::tags(uid).iter().map(|tag| tag.parse::<Tag>()).collect::<Result<Vec<_>, _>>();
-    let tags = tags.map_err(|error| Trouble::fault(error.to_string()))?;
+    let tags = tags.map_err(|error| StepError::fault(error.to_string()))?;
     let text =
-        Description::try_from(mark::description(uid)).map_err(|error| Trouble::fault(error.to_string()))?;
+        Description::try_from(mark::description(uid)).map_err(|error| StepError::fault(error.to_string()))?;
     Ok(vec![ConfigChange::Tags(tags), ConfigChange::Description(text)])
 }
 
-fn sizes<'a>(context: &'a Context<'_>) -> Result<&'a Reconfigure, Trouble> {
+fn sizes<'a>(context: &'a Context<'_>) -> Result<&'a Reconfigure, StepError> {
     match &context.progress.operation {
         Operation::Reconfigure(change) => Ok(change),
         other => {
             let text = format!("a {} has no sizes to set", other.kind().as_str());
-            Err(Trouble::give_up(ErrorCode::Internal, text))
+            Err(StepError::give_up(ErrorCode::Internal, text))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Destroying a guest that an operator signed for: proved, destroyed, and then looked for.
+//! Steps that destroy a guest.
 //!
 //! A task's OK proves nothing here: Proxmox says OK when it leaves a volume behind, and it takes the guest out of its
 //! pool before it is gone, so that from then on no token of ours sees it.
@@ -6,20 +6,20 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
-use super::freed;
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity::look_at;
-use super::trouble::Trouble;
-use crate::gate::warrant::{Seen, road};
+use super::trouble::StepError;
+use super::volume_check;
+use crate::gate::warrant::{SignedState, road};
 use crate::gate::{Approved, Effect, Verdict, gate};
-use crate::model::record::{Place, VolumeId};
+use crate::model::records::{Place, VolumeId};
 use crate::operation::step::Step;
 use crate::operation::{Destroy, Operation};
-use crate::port::pve::sight::{Sight, Wanted};
+use crate::port::pve::visibility::{NeededPrivilege, Sight};
 use crate::port::pve::{AclPath, DestroyProof, GuestConfig, PveError, Role, VmidUse, prove_sight};
 
 /// Is it all as the operator saw it? Nothing was done yet, so whatever changed parks the operation before it begins.
-pub(super) async fn prove(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
     let destroy = spec(context)?;
     let target = destroy.warrant().target();
     match context.ports.store.guest(target.uid).await?.map(|record| record.place) {
@@ -40,7 +40,7 @@ pub(super) async fn prove(context: &Context<'_>) -> Result<Acted, Trouble> {
         target.volumes.len(),
         destroy.warrant().job()
     );
-    Ok(Acted::Learnt(Learnt::note(text)))
+    Ok(Started::Learnt(StepOutput::note(text)))
 }
 
 /// The witness, and the gate's word beside it.
@@ -48,11 +48,11 @@ pub(super) fn proof(
     context: &Context<'_>,
     destroy: &Destroy,
     config: &GuestConfig,
-) -> Result<DestroyProof, Trouble> {
+) -> Result<DestroyProof, StepError> {
     let warrant = destroy.warrant();
     match gate(&Effect::DestroyGuest, road(warrant), &Approved::default()) {
         Verdict::Free => {}
-        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => return Err(Trouble::fault(why)),
+        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => return Err(StepError::fault(why)),
     }
     if let Some(lock) = &config.lock {
         context.say(format!("the guest is locked ({lock})"));
@@ -61,11 +61,11 @@ pub(super) fn proof(
     DestroyProof::establish(warrant, config).map_err(|why| changed(warrant.target().vmid, &why.to_string()))
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let target = spec(context)?.warrant().target();
     let vmid = target.vmid;
     if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
-        return Ok(Probed::Happened(Learnt::note(format!("nobody has the number {vmid} any more"))));
+        return Ok(Checked::Happened(StepOutput::note(format!("nobody has the number {vmid} any more"))));
     }
     let asked = context.progress.upid(context.place).is_some();
     let config = match context.ports.pve.guest_config(vmid).await {
@@ -82,42 +82,43 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     if asked && context.progress.tries(context.place) >= context.step.bound().tries {
         whole(context, target).await?;
     }
-    Ok(Probed::Not)
+    Ok(Checked::Not)
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let destroy = spec(context)?;
     let config = context.ports.pve.guest_config(destroy.warrant().target().vmid).await?;
     let proof = proof(context, destroy, &config)?;
-    Ok(Acted::Task(context.ports.pve.destroy_signed(proof).await?))
+    Ok(Started::Task(context.ports.pve.destroy_signed(proof).await?))
 }
 
 /// The guest is gone; each of its volumes must be as well. With the guest goes our right to see its volumes, so a list
 /// that shows none proves nothing: what counts is the end and the log of the task, and what a list still shows.
-pub(super) async fn confirm(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn confirm(context: &Context<'_>) -> Result<Started, StepError> {
     let target = spec(context)?.warrant().target();
-    freed::prove(context, target.vmid, context.progress.upid_of(Step::DestroyGuest), &target.volumes).await?;
+    volume_check::prove(context, target.vmid, context.progress.upid_of(Step::DestroyGuest), &target.volumes)
+        .await?;
     let text = format!("{} volumes are gone by the task's end, its log and the lists", target.volumes.len());
-    Ok(Acted::Learnt(Learnt::note(text)))
+    Ok(Started::Learnt(StepOutput::note(text)))
 }
 
 /// The destroy did not come to its end. If nothing was freed the operation can still be taken back; else it is a
 /// person's. The guest is still there, so our rights still show its volumes, if they ever did.
-async fn whole(context: &Context<'_>, target: &Seen) -> Result<(), Trouble> {
+async fn whole(context: &Context<'_>, target: &SignedState) -> Result<(), StepError> {
     let vmid = target.vmid;
-    let mut wanted = vec![Wanted { path: AclPath::guest(vmid), sight: Sight::DisksOf }];
+    let mut wanted = vec![NeededPrivilege { path: AclPath::guest(vmid), sight: Sight::DisksOf }];
     wanted.extend(
-        freed::storages(&target.volumes)?
+        volume_check::storages(&target.volumes)?
             .iter()
-            .map(|name| Wanted { path: AclPath::storage(name), sight: Sight::Disks }),
+            .map(|name| NeededPrivilege { path: AclPath::storage(name), sight: Sight::Disks }),
     );
     if let Err(blind) = prove_sight(context.ports.pve.as_ref(), Role::Operate, &wanted).await? {
         let text = format!(
             "the destroy of guest {vmid} did not come to its end, and what it freed cannot be told: {blind}"
         );
-        return Err(Trouble::park(ErrorCode::Unavailable, text, look_at(vmid)));
+        return Err(StepError::park(ErrorCode::Unavailable, text, look_at(vmid)));
     }
-    let left = freed::present(context, &target.volumes).await?;
+    let left = volume_check::present(context, &target.volumes).await?;
     let gone: Vec<&str> = target.volumes.difference(&left).map(VolumeId::as_str).collect();
     if gone.is_empty() {
         return Ok(());
@@ -126,27 +127,27 @@ async fn whole(context: &Context<'_>, target: &Seen) -> Result<(), Trouble> {
         "guest {vmid} is destroyed by half: {} are gone, its configuration still stands",
         gone.join(", ")
     );
-    Err(Trouble::park(ErrorCode::Unavailable, text, format!("pct destroy {vmid}")))
+    Err(StepError::park(ErrorCode::Unavailable, text, format!("pct destroy {vmid}")))
 }
 
-fn spec<'a>(context: &'a Context<'_>) -> Result<&'a Destroy, Trouble> {
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a Destroy, StepError> {
     match &context.progress.operation {
         Operation::Destroy(destroy) => Ok(destroy),
-        other => Err(Trouble::fault(format!("a {} destroys no guest", other.kind().as_str()))),
+        other => Err(StepError::fault(format!("a {} destroys no guest", other.kind().as_str()))),
     }
 }
 
-fn changed(vmid: Vmid, why: &str) -> Trouble {
+fn changed(vmid: Vmid, why: &str) -> StepError {
     let text = format!(
         "guest {vmid} is not what was signed for: {why}; nothing is destroyed, a new signature is needed"
     );
-    Trouble::park(ErrorCode::TargetChanged, text, look_at(vmid))
+    StepError::park(ErrorCode::TargetChanged, text, look_at(vmid))
 }
 
 /// Its volumes are freed and its rights taken away, and then the task died over the last line.
-fn zombie(vmid: Vmid) -> Trouble {
+fn zombie(vmid: Vmid) -> StepError {
     let text = format!(
         "guest {vmid} is destroyed but for its configuration file, which is locked and which no token of ours can clear"
     );
-    Trouble::park(ErrorCode::Locked, text, format!("pct unlock {vmid}; pct destroy {vmid}"))
+    StepError::park(ErrorCode::Locked, text, format!("pct unlock {vmid}; pct destroy {vmid}"))
 }

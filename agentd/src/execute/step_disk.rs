@@ -1,16 +1,16 @@
-//! Disks: growing to an absolute size, so that a repeat cannot grow twice; and making volumes while a guest is made.
+//! Steps that grow disks and make volumes of new guests.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredVolume, VolumeKind};
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::size::DiskGib;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity::{own_config, vmid};
 use super::step_config::change;
-use super::trouble::Trouble;
-use crate::model::record::VolumeId;
-use crate::operation::log::Fact;
+use super::trouble::StepError;
+use crate::model::records::VolumeId;
+use crate::operation::log::Finding;
 use crate::operation::step::Step;
 use crate::operation::{DiskRef, Operation, Provision};
 use crate::port::pve::change::{MountSlot, NewVolume};
@@ -18,7 +18,7 @@ use crate::port::pve::read::Power;
 use crate::port::pve::volume::{Backing, Disk, InBackup};
 use crate::port::pve::{ConfigChange, DiskSlot, GuestConfig};
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
     if let Step::AttachVolume(index) = context.step {
         return mounted(&config, index, volume(context, index)?.1);
@@ -26,28 +26,32 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     let (slot, wanted) = target(context)?;
     let wanted_bytes = u64::from(wanted.get()) << 30;
     if disk(&config, slot).and_then(|disk| disk.size).is_none_or(|size| size < wanted_bytes) {
-        return Ok(Probed::Not);
+        return Ok(Checked::Not);
     }
-    Ok(Probed::Happened(file_system(context, slot, wanted_bytes).await?))
+    Ok(Checked::Happened(file_system(context, slot, wanted_bytes).await?))
 }
 
 /// A running guest's file system may stay small although the disk grew, and the task says OK all the same.
-async fn file_system(context: &Context<'_>, slot: DiskSlot, wanted_bytes: u64) -> Result<Learnt, Trouble> {
+async fn file_system(
+    context: &Context<'_>,
+    slot: DiskSlot,
+    wanted_bytes: u64,
+) -> Result<StepOutput, StepError> {
     if slot != DiskSlot::Rootfs {
-        return Ok(Learnt::nothing());
+        return Ok(StepOutput::nothing());
     }
     let status = context.ports.pve.guest_status(vmid(context)?).await?;
     // A file system keeps up to a tenth for itself.
     let small =
         status.power == Power::Running && status.disk_max > 0 && status.disk_max < wanted_bytes / 10 * 8;
     if !small {
-        return Ok(Learnt::nothing());
+        return Ok(StepOutput::nothing());
     }
     let text = "the disk grew, but the file system in the running guest did not: restart the guest";
-    Ok(Learnt::fact(Fact::Condition(Problem::new(ErrorCode::Unavailable, text))))
+    Ok(StepOutput::fact(Finding::Condition(ErrorBody::new(ErrorCode::Unavailable, text))))
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_config(context).await?;
     if let Step::AttachVolume(index) = context.step {
         let (provision, volume) = volume(context, index)?;
@@ -55,10 +59,10 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         return change(context, config, vec![ConfigChange::AddVolume(new)]).await;
     }
     let (slot, wanted) = target(context)?;
-    Ok(Acted::Task(context.ports.pve.resize(vmid(context)?, slot, wanted, &config.digest).await?))
+    Ok(Started::Task(context.ports.pve.resize(vmid(context)?, slot, wanted, &config.digest).await?))
 }
 
-fn target(context: &Context<'_>) -> Result<(DiskSlot, DiskGib), Trouble> {
+fn target(context: &Context<'_>) -> Result<(DiskSlot, DiskGib), StepError> {
     match &context.progress.operation {
         Operation::Provision(provision) => Ok((DiskSlot::Rootfs, provision.guest.size.rootfs_gib)),
         Operation::Grow(grow) => Ok((
@@ -68,7 +72,7 @@ fn target(context: &Context<'_>) -> Result<(DiskSlot, DiskGib), Trouble> {
             },
             grow.size,
         )),
-        other => Err(Trouble::fault(format!("a {} grows no disk", other.kind().as_str()))),
+        other => Err(StepError::fault(format!("a {} grows no disk", other.kind().as_str()))),
     }
 }
 
@@ -79,34 +83,36 @@ fn disk(config: &GuestConfig, slot: DiskSlot) -> Option<&Disk> {
     }
 }
 
-fn volume<'a>(context: &'a Context<'_>, index: u8) -> Result<(&'a Provision, &'a DesiredVolume), Trouble> {
+fn volume<'a>(context: &'a Context<'_>, index: u8) -> Result<(&'a Provision, &'a DesiredVolume), StepError> {
     let Operation::Provision(provision) = &context.progress.operation else {
-        return Err(Trouble::fault("only a provision attaches volumes"));
+        return Err(StepError::fault("only a provision attaches volumes"));
     };
     let volume = provision.guest.volumes.get(usize::from(index));
-    volume.map(|volume| (provision.as_ref(), volume)).ok_or_else(|| Trouble::fault("there is no such volume"))
+    volume
+        .map(|volume| (provision.as_ref(), volume))
+        .ok_or_else(|| StepError::fault("there is no such volume"))
 }
 
-fn mounted(config: &GuestConfig, index: u8, wanted: &DesiredVolume) -> Result<Probed, Trouble> {
+fn mounted(config: &GuestConfig, index: u8, wanted: &DesiredVolume) -> Result<Checked, StepError> {
     let Some(disk) = config.mounts.get(&u16::from(index)) else {
-        return Ok(Probed::Not);
+        return Ok(Checked::Not);
     };
     match (disk.volume(), disk.mount.as_deref()) {
         // Asked for by an earlier try, and not made.
-        (None, Some(path)) if matches!(disk.backing, Backing::Wish(_)) && path == wanted.mount.as_str() => {
-            Ok(Probed::Not)
+        (None, Some(path)) if matches!(disk.backing, Backing::Goal(_)) && path == wanted.mount.as_str() => {
+            Ok(Checked::Not)
         }
         (Some(id), Some(path)) if path == wanted.mount.as_str() => {
-            Ok(Probed::Happened(Learnt::fact(Fact::Volume(VolumeId::new(id.as_str())))))
+            Ok(Checked::Happened(StepOutput::fact(Finding::Volume(VolumeId::new(id.as_str())))))
         }
         _ => {
             let text = format!("mp{index} is taken by something that we did not attach");
-            Err(Trouble::give_up(ErrorCode::ForeignGuest, text))
+            Err(StepError::give_up(ErrorCode::ForeignGuest, text))
         }
     }
 }
 
-fn new_volume(provision: &Provision, index: u8, volume: &DesiredVolume) -> Result<NewVolume, Trouble> {
+fn new_volume(provision: &Provision, index: u8, volume: &DesiredVolume) -> Result<NewVolume, StepError> {
     let storage = provision.volume_storages.get(usize::from(index)).or(match &volume.kind {
         VolumeKind::Hot => Some(&provision.storage),
         VolumeKind::Bulk(_) => provision.bulk_storage.as_ref(),
@@ -116,7 +122,7 @@ fn new_volume(provision: &Provision, index: u8, volume: &DesiredVolume) -> Resul
             "volume {} is bulk, and this box has no bulk_storage: add one to the settings",
             volume.name
         );
-        Trouble::give_up(ErrorCode::Unavailable, text)
+        StepError::give_up(ErrorCode::Unavailable, text)
     })?;
     Ok(NewVolume {
         slot: MountSlot(index),

@@ -5,18 +5,21 @@
 
 use super::attempt::Context;
 use super::identity::vmid;
-use super::trouble::Trouble;
-use crate::model::filter::{FilterChange, FilterWish};
+use super::trouble::StepError;
+use crate::model::filter::{FilterChange, FilterRequest};
 
 /// What is missing now.
-pub(super) async fn missing(context: &Context<'_>, wish: &FilterWish) -> Result<Vec<FilterChange>, Trouble> {
+pub(super) async fn missing(
+    context: &Context<'_>,
+    goal: &FilterRequest,
+) -> Result<Vec<FilterChange>, StepError> {
     let seen = context.ports.pve.guest_filter(vmid(context)?).await?;
-    Ok(seen.missing(wish))
+    Ok(seen.missing(goal))
 }
 
 /// Sets it.
-pub(super) async fn act(context: &Context<'_>, wish: &FilterWish) -> Result<(), Trouble> {
-    for change in missing(context, wish).await? {
+pub(super) async fn act(context: &Context<'_>, goal: &FilterRequest) -> Result<(), StepError> {
+    for change in missing(context, goal).await? {
         context.ports.pve.change_filter(vmid(context)?, change).await?;
     }
     Ok(())

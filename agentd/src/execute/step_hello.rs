@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Acted, Context, Learnt};
+use super::attempt::{Context, Started, StepOutput};
 use super::identity::vmid;
 use super::step_power;
-use super::trouble::Trouble;
-use crate::model::record::Access;
+use super::trouble::StepError;
+use crate::model::records::Access;
 use crate::operation::step::Step;
 use crate::operation::{Operation, Whence};
 use crate::port::pve::read::Power;
@@ -16,7 +16,7 @@ use crate::port::pve::read::Power;
 /// How often it is looked whether the guest still runs.
 const LOOK: Duration = Duration::from_secs(5);
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let uid = context.progress.operation.uid();
     let mut changes = context.ports.store.changes();
     let deadline = context.ports.clock.monotonic() + Duration::from_secs(context.step.bound().seconds);
@@ -30,11 +30,15 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     loop {
         changes.mark_unchanged();
         let record = context.ports.store.guest(uid).await?;
-        let record = record.ok_or_else(|| Trouble::fault(format!("there is no record of guest {uid}")))?;
+        let record = record.ok_or_else(|| StepError::fault(format!("there is no record of guest {uid}")))?;
         if record.access == Access::Frozen {
             let text =
                 "its claim was redeemed twice: two holders, one of them a stranger; its access is frozen";
-            return Err(Trouble::park(ErrorCode::ClaimTwice, text, format!("pct enter {}", vmid(context)?)));
+            return Err(StepError::park(
+                ErrorCode::ClaimTwice,
+                text,
+                format!("pct enter {}", vmid(context)?),
+            ));
         }
         if brings_its_token(&context.progress.operation) && record.token_generation == 0 {
             return step_power::stays_up(
@@ -45,7 +49,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         }
         // Minting the claim forgot every earlier hello; one that was made again from its backup was minted none.
         if let Some(hello) = record.hello.filter(|hello| hello.at >= since) {
-            return Ok(Acted::Learnt(Learnt::note(format!("guestd {}", hello.version))));
+            return Ok(Started::Learnt(StepOutput::note(format!("guestd {}", hello.version))));
         }
         if context.ports.clock.monotonic() >= deadline {
             let waited = format!("no hello came within {} s", context.step.bound().seconds);
@@ -53,13 +57,13 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         }
         tokio::select! {
             biased;
-            woken = changes.changed() => woken.map_err(|_| Trouble::fault("the store is closed"))?,
+            woken = changes.changed() => woken.map_err(|_| StepError::fault("the store is closed"))?,
             () = context.ports.clock.sleep(LOOK) => still_runs(context).await?,
         }
     }
 }
 
-async fn still_runs(context: &Context<'_>) -> Result<(), Trouble> {
+async fn still_runs(context: &Context<'_>) -> Result<(), StepError> {
     // Whether it runs is only worth knowing when Proxmox answers; the deadline bounds the rest.
     let Ok(status) = context.ports.pve.guest_status(vmid(context)?).await else {
         return Ok(());
@@ -82,14 +86,14 @@ fn brings_its_token(operation: &Operation) -> bool {
 }
 
 /// What a person reads of it. A lost guest that came back is kept, and this is told of it until it is heard.
-fn silent(context: &Context<'_>, why: &str) -> Result<Trouble, Trouble> {
+fn silent(context: &Context<'_>, why: &str) -> Result<StepError, StepError> {
     let lost = match &context.progress.operation {
         Operation::Provision(provision) => provision.lost(),
         _ => None,
     };
     let Some(lost) = lost else {
         let text = format!("{why}: look at its console, and at the controller of its image");
-        return Ok(Trouble::give_up(ErrorCode::Unavailable, text));
+        return Ok(StepError::give_up(ErrorCode::Unavailable, text));
     };
     let vmid = vmid(context)?;
     let mut text = format!(
@@ -103,5 +107,5 @@ fn silent(context: &Context<'_>, why: &str) -> Result<Trouble, Trouble> {
              up as any guest, but nothing that its controller asks for is heard",
         );
     }
-    Ok(Trouble::give_up(ErrorCode::ControllerSilent, text))
+    Ok(StepError::give_up(ErrorCode::ControllerSilent, text))
 }

@@ -1,13 +1,13 @@
-//! Protection: off for as long as a volume is attached, and back on whatever happens.
+//! Steps that lift and restore protection.
 
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity::{look_at, own_config, recorded_volumes, vmid};
 use super::step_config::change;
-use super::trouble::Trouble;
+use super::trouble::StepError;
 use super::{step_destroy, step_volume};
 use crate::model::mark;
 use crate::model::planted::{Bug, planted};
@@ -16,27 +16,27 @@ use crate::operation::step::Step;
 use crate::port::pve::config::Switch;
 use crate::port::pve::{ConfigChange, GuestConfig, KnownGuest, LiftProof};
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
     let wanted = if context.step == Step::LiftProtection { Switch::Off } else { Switch::On };
     Ok(if config.protection == wanted || (wanted == Switch::On && planted(Bug::ForgetProtection)) {
-        Probed::Happened(Learnt::nothing())
+        Checked::Happened(StepOutput::nothing())
     } else {
-        Probed::Not
+        Checked::Not
     })
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_config(context).await?;
     if context.step == Step::ProtectAgain {
         return change(context, config, vec![ConfigChange::Protect]).await;
     }
     let proof = prove(context, &config).await?;
     context.ports.pve.unprotect(&proof, &config.digest).await?;
-    Ok(Acted::Done)
+    Ok(Started::Done)
 }
 
-async fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<LiftProof, Trouble> {
+async fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<LiftProof, StepError> {
     if let Operation::Destroy(destroy) = &context.progress.operation {
         return Ok(LiftProof::of_destroy(&step_destroy::proof(context, destroy, config)?));
     }
@@ -46,20 +46,20 @@ async fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<LiftProof,
         .iter()
         .map(|volume| volume.as_str().parse())
         .collect::<Result<_, _>>()
-        .map_err(|_| Trouble::fault("our records name a volume that is none"))?;
+        .map_err(|_| StepError::fault("our records name a volume that is none"))?;
     let known = KnownGuest { vmid, tags: mark::tags(uid).into(), first_line: mark::first_line(uid), volumes };
     LiftProof::of_known(&known, config)
-        .map_err(|why| Trouble::park(ErrorCode::ForeignGuest, why.to_string(), look_at(vmid)))
+        .map_err(|why| StepError::park(ErrorCode::ForeignGuest, why.to_string(), look_at(vmid)))
 }
 
 /// The undo of taking it off. When it is on again, what an unfinished attaching may have left is looked for.
-pub(super) async fn put_back(context: &Context<'_>) -> Result<Option<String>, Trouble> {
+pub(super) async fn put_back(context: &Context<'_>) -> Result<Option<String>, StepError> {
     let config = own_config(context).await?;
     if config.protection == Switch::Off {
         change(context, config, vec![ConfigChange::Protect]).await?;
         if own_config(context).await?.protection == Switch::Off {
             let text = "protection was put back by Proxmox's word, but the guest does not show it";
-            return Err(Trouble::again(ErrorCode::Unavailable, text));
+            return Err(StepError::again(ErrorCode::Unavailable, text));
         }
     }
     let doubt = step_volume::leftover(context).await?;

@@ -12,78 +12,78 @@ use holdfast_protocol::job::act::BackupLoss;
 use holdfast_protocol::operation::OperationKind;
 use jiff::SignedDuration;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
-use super::trouble::Trouble;
+use super::attempt::{Checked, Context, Started, StepOutput};
+use super::trouble::StepError;
 use crate::gate::deletion::{losses, words};
-use crate::gate::of::effects;
+use crate::gate::effects::effects;
 use crate::gate::retention::judge;
 use crate::gate::warrant::road;
 use crate::gate::{Approved, Effect, Provenance, Prune, Verdict, gate};
-use crate::model::record::VolumeId;
-use crate::model::timekeeper::Synchrony;
-use crate::operation::log::Fact;
+use crate::model::clock_trust::Synchrony;
+use crate::model::records::VolumeId;
+use crate::operation::log::Finding;
 use crate::operation::{Deletion, Operation, PruneBackup, PruneBy};
 use crate::plan::schedule::{backups_of, promised};
-use crate::port::pve::prune::{Found, OwnBackup};
+use crate::port::pve::prune::{ListedArchive, OwnBackup};
 use crate::port::pve::read::StoredVolume;
 use crate::port::pve::{ContentKind, Role};
 
 /// What was judged longer ago is judged anew, in another operation.
 const JUDGED_FOR: SignedDuration = SignedDuration::from_hours(1);
 
-fn spec<'a>(context: &'a Context<'_>) -> Result<&'a PruneBackup, Trouble> {
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a PruneBackup, StepError> {
     match &context.progress.operation {
         Operation::PruneBackup(prune) => Ok(prune),
-        other => Err(Trouble::fault(format!("a {} prunes nothing", other.kind().as_str()))),
+        other => Err(StepError::fault(format!("a {} prunes nothing", other.kind().as_str()))),
     }
 }
 
 /// What the storage lists of the guest's backups.
-async fn list(context: &Context<'_>) -> Result<Vec<StoredVolume>, Trouble> {
+async fn list(context: &Context<'_>) -> Result<Vec<StoredVolume>, StepError> {
     let PruneBackup { target, storage, .. } = spec(context)?;
     let (pve, vmid) = (&context.ports.pve, Some(target.vmid));
     Ok(pve.storage_content(Role::Operate, storage, ContentKind::Backup, vmid).await?)
 }
 
-fn find(context: &Context<'_>, list: &[StoredVolume]) -> Result<Found, Trouble> {
+fn find(context: &Context<'_>, list: &[StoredVolume]) -> Result<ListedArchive, StepError> {
     let PruneBackup { target, storage, archive, successor, .. } = spec(context)?;
     Ok(OwnBackup::find(target.vmid, storage, (archive, successor), list))
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     match find(context, &list(context).await?)? {
-        Found::Gone => Ok(Probed::Happened(Learnt::fact(Fact::BackupGone))),
-        Found::Listed(_) | Found::Protected => Ok(Probed::Not),
-        Found::Unproved => {
+        ListedArchive::Gone => Ok(Checked::Happened(StepOutput::fact(Finding::BackupGone))),
+        ListedArchive::Listed(_) | ListedArchive::Protected => Ok(Checked::Not),
+        ListedArchive::Unproved => {
             let text = format!(
                 "{} does not list the backup that is to stay: nothing is concluded from its list, and nothing removed",
                 spec(context)?.storage
             );
-            Err(Trouble::again(ErrorCode::BackupMissing, text))
+            Err(StepError::again(ErrorCode::BackupMissing, text))
         }
     }
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let prune = spec(context)?;
     timely(context, prune).await?;
     let list = list(context).await?;
     match find(context, &list)? {
-        Found::Listed(own) => {
+        ListedArchive::Listed(own) => {
             may_go(context, prune, &protected(&list)).await?;
-            Ok(Acted::Task(context.ports.pve.remove_backup(&own).await?))
+            Ok(Started::Task(context.ports.pve.remove_backup(&own).await?))
         }
-        Found::Gone => Ok(Acted::Done),
-        Found::Protected => {
+        ListedArchive::Gone => Ok(Started::Done),
+        ListedArchive::Protected => {
             let text = format!(
                 "{} is protected in Proxmox: somebody wants to keep it, and it is kept",
                 prune.archive
             );
-            Err(Trouble::give_up(ErrorCode::Locked, text))
+            Err(StepError::give_up(ErrorCode::Locked, text))
         }
-        Found::Unproved => {
+        ListedArchive::Unproved => {
             let text = "the backup that is to stay is not listed any more: nothing is removed";
-            Err(Trouble::give_up(ErrorCode::BackupMissing, text))
+            Err(StepError::give_up(ErrorCode::BackupMissing, text))
         }
     }
 }
@@ -93,7 +93,7 @@ fn protected(list: &[StoredVolume]) -> BTreeSet<VolumeId> {
 }
 
 /// Nothing is thrown away by a clock that nobody keeps, that stands behind, or that jumped since it was judged.
-async fn timely(context: &Context<'_>, prune: &PruneBackup) -> Result<(), Trouble> {
+async fn timely(context: &Context<'_>, prune: &PruneBackup) -> Result<(), StepError> {
     // Which one goes by a signature follows from no clock.
     if matches!(prune.by, PruneBy::Signature(_)) {
         return Ok(());
@@ -104,14 +104,15 @@ async fn timely(context: &Context<'_>, prune: &PruneBackup) -> Result<(), Troubl
     }
     let text =
         "the clock is not the one by which this was judged: nothing is removed until it is looked at again";
-    Err(Trouble::give_up(ErrorCode::ClockBehind, text))
+    Err(StepError::give_up(ErrorCode::ClockBehind, text))
 }
 
 /// Whether somebody keeps the clock, and it stands behind no time that was seen.
-pub(super) async fn clock_is_kept(context: &Context<'_>) -> Result<bool, Trouble> {
+pub(super) async fn clock_is_kept(context: &Context<'_>) -> Result<bool, StepError> {
     let clock = &context.ports.clock;
-    let standing = context.ports.store.standing().await.map_err(|error| Trouble::fault(error.to_string()))?;
-    Ok(clock.synchrony().await == Synchrony::Kept && clock.now() >= standing.latest)
+    let status =
+        context.ports.store.trust_state().await.map_err(|error| StepError::fault(error.to_string()))?;
+    Ok(clock.synchrony().await == Synchrony::Kept && clock.now() >= status.latest)
 }
 
 /// The signature must be for this archive, and for all that is lost with it now.
@@ -119,14 +120,14 @@ fn signed(
     prune: &PruneBackup,
     deletion: &Deletion,
     lost: Option<BTreeSet<BackupLoss>>,
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     let warrant = deletion.warrant();
-    let (archive, loses) = warrant.deletes().map_err(|error| Trouble::fault(error.to_string()))?;
+    let (archive, loses) = warrant.deletes().map_err(|error| StepError::fault(error.to_string()))?;
     let target = warrant.target();
     let same =
         *archive == prune.archive && (target.uid, target.vmid) == (prune.target.uid, prune.target.vmid);
     let kept = |why: String| {
-        Err(Trouble::give_up(ErrorCode::Forbidden, format!("{} is kept: {why}", prune.archive)))
+        Err(StepError::give_up(ErrorCode::Forbidden, format!("{} is kept: {why}", prune.archive)))
     };
     match lost {
         None => kept("our records do not name it".to_owned()),
@@ -147,10 +148,10 @@ async fn may_go(
     context: &Context<'_>,
     prune: &PruneBackup,
     protected: &BTreeSet<VolumeId>,
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     let ports = context.ports;
     let records = ports.store.records(Generation::NONE, ports.clock.now()).await;
-    let records = records.map_err(|error| Trouble::fault(error.to_string()))?;
+    let records = records.map_err(|error| StepError::fault(error.to_string()))?;
     let uid = prune.target.uid;
     let backups = backups_of(&records, uid);
     let going = backups.iter().position(|backup| {
@@ -164,7 +165,7 @@ async fn may_go(
                 "{} is kept: a restore test reads backups now; sign anew when it is over",
                 prune.archive
             );
-            return Err(Trouble::give_up(ErrorCode::Locked, text));
+            return Err(StepError::give_up(ErrorCode::Locked, text));
         }
         let goes = going.and_then(|place| backups.get(place));
         return signed(prune, deletion, goes.map(|goes| losses(backups, goes, &records.proofs)));
@@ -189,5 +190,5 @@ async fn may_go(
         Some(Prune::OnlyHolder) => "newer backups lack a volume that it holds",
         Some(Prune::OutsidePolicy) | None => "our records do not name it as one that may go",
     };
-    Err(Trouble::give_up(ErrorCode::Forbidden, format!("{} is kept: {why}", prune.archive)))
+    Err(StepError::give_up(ErrorCode::Forbidden, format!("{} is kept: {why}", prune.archive)))
 }

@@ -1,42 +1,41 @@
-//! Reading the whole guest again and holding it to the document: an operation is done when the state is as wanted, not
-//! when every call said OK.
+//! The step that compares the finished guest with the document.
 
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Acted, Context, Learnt};
+use super::attempt::{Context, Started, StepOutput};
 use super::identity::{look_at, own_config, vmid};
-use super::step_beside;
-use super::trouble::Trouble;
-use crate::operation::{AttachVolume, Lost, Operation, Provision};
+use super::step_restore_copy;
+use super::trouble::StepError;
+use crate::operation::{AttachVolume, MissingGuest, Operation, Provision};
 use crate::port::pve::GuestConfig;
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
 use crate::port::pve::volume::{Disk, InBackup};
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let (wrong, empty) = match &context.progress.operation {
-        Operation::RestoreBeside(_) => (step_beside::check(context).await?, None),
+        Operation::RestoreCopy(_) => (step_restore_copy::check(context).await?, None),
         _ => by_document(context).await?,
     };
     if wrong.is_empty() {
         let note = format!("as wanted{}", empty.map(|empty| format!("; {empty}")).unwrap_or_default());
-        return Ok(Acted::Learnt(Learnt::note(note)));
+        return Ok(Started::Learnt(StepOutput::note(note)));
     }
     let text = format!("the work was done, but the guest is not as wanted: {}", wrong.join("; "));
     if matches!(&context.progress.operation, Operation::Provision(provision) if provision.lost().is_some()) {
         // It serves, and what is wrong with it the plan sees as with any guest.
-        return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+        return Err(StepError::give_up(ErrorCode::Unavailable, text));
     }
-    Err(Trouble::park(ErrorCode::Unavailable, text, look_at(vmid(context)?)))
+    Err(StepError::park(ErrorCode::Unavailable, text, look_at(vmid(context)?)))
 }
 
 /// What is said of a new guest that was stopped since it was heard.
 const STANDS_STILL: &str = "it was stopped meanwhile, and is started again if it is to run";
 
 /// What differs from the document, and which disks came back empty where nobody knew beforehand.
-async fn by_document(context: &Context<'_>) -> Result<(Vec<String>, Option<String>), Trouble> {
+async fn by_document(context: &Context<'_>) -> Result<(Vec<String>, Option<String>), StepError> {
     let config = own_config(context).await?;
     Ok(match &context.progress.operation {
         Operation::Provision(provision) => {
@@ -54,12 +53,12 @@ async fn by_document(context: &Context<'_>) -> Result<(Vec<String>, Option<Strin
             (wrong, lost.disks.is_none().then(|| empty(&config, lost)).flatten())
         }
         Operation::AttachVolume(attach) => (attached(attach, &config), None),
-        other => return Err(Trouble::fault(format!("a {} is not read back", other.kind().as_str()))),
+        other => return Err(StepError::fault(format!("a {} is not read back", other.kind().as_str()))),
     })
 }
 
 /// Disks that the backup's own configuration leaves out: Proxmox makes them empty. The others hold what the archive held.
-fn empty(config: &GuestConfig, lost: &Lost) -> Option<String> {
+fn empty(config: &GuestConfig, lost: &MissingGuest) -> Option<String> {
     let is_out = |disk: &&Disk| disk.volume().is_some() && disk.in_backup == InBackup::No;
     let paths: Vec<&str> =
         config.mounts.values().filter(is_out).filter_map(|disk| disk.mount.as_deref()).collect();

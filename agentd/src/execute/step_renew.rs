@@ -1,38 +1,37 @@
-//! After a rollback: what the snapshot brought back is made fresh before the guest runs. One call, bound to the state it
-//! was decided on.
+//! The step that renews tag and tokens after a rollback.
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity::{look_at, vmid, with_volumes};
 use super::step_config::{change, mark_changes};
 use super::step_roll_back::tags;
 use super::step_snapshot::find;
-use super::trouble::Trouble;
+use super::trouble::StepError;
 use crate::model::mark::{self, Mark};
 use crate::port::pve::change::ConfigChange;
 use crate::port::pve::config::Switch;
-use crate::port::pve::snapshot::Found;
+use crate::port::pve::snapshot::SnapshotListing;
 use crate::port::pve::{GuestConfig, PveError};
 
 /// The guest right after its rollback. The snapshot may have brought back other tags; then the snapshot itself, which is
 /// kept in the same configuration, says whose the guest is.
-async fn rolled_back(context: &Context<'_>) -> Result<GuestConfig, Trouble> {
+async fn rolled_back(context: &Context<'_>) -> Result<GuestConfig, StepError> {
     let (vmid, uid) = (vmid(context)?, context.progress.operation.uid());
     let config = context.ports.pve.guest_config(vmid).await?;
     let ours = match mark::read(&config.tags, &config.description) {
         Mark::Of(found) => found == uid,
-        Mark::Beside { .. } => false,
-        Mark::None | Mark::Broken => matches!(find(context).await?, Found::Whole(_)),
+        Mark::Copy { .. } => false,
+        Mark::None | Mark::Broken => matches!(find(context).await?, SnapshotListing::Whole(_)),
     };
     if !ours {
         let text = format!("guest {vmid} is not {uid} any more: it is not touched");
-        return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
+        return Err(StepError::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
     }
     with_volumes(context, config).await
 }
 
-fn stale(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<ConfigChange>, Trouble> {
+fn stale(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<ConfigChange>, StepError> {
     let mut changes = Vec::new();
     if mark::read(&config.tags, &config.description) != Mark::Of(context.progress.operation.uid()) {
         for change in mark_changes(context)? {
@@ -56,13 +55,13 @@ fn stale(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<ConfigChange
     Ok(changes)
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = rolled_back(context).await?;
     let fresh = stale(context, &config)?.is_empty();
-    Ok(if fresh { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+    Ok(if fresh { Checked::Happened(StepOutput::nothing()) } else { Checked::Not })
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let config = rolled_back(context).await?;
     if let Some(kind) = config.lock.clone() {
         return Err(PveError::Locked { kind }.into());
@@ -73,7 +72,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     }
     let changes = stale(context, &config)?;
     if changes.is_empty() {
-        return Ok(Acted::Done);
+        return Ok(Started::Done);
     }
     change(context, config, changes).await
 }

@@ -1,7 +1,7 @@
-//! Waiting for what a throwaway guest's own controller reports, bounded, woken by the store.
+//! The step that waits for a scratch guest's report.
 //!
 //! What comes in: its hello and its report, as the test door wrote them down; the canaries that its guest told when the
-//! backup was taken. What goes out: one [`Fact::Tested`]. A controller that never says hello leaves what is seen from
+//! backup was taken. What goes out: one [`Finding::Tested`]. A controller that never says hello leaves what is seen from
 //! outside: that it boots. One that says hello and never reports leaves a backup whose stacks do not come up.
 
 use std::time::Duration;
@@ -10,19 +10,19 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::local::window::Canary;
 
-use super::attempt::{Acted, Context, Learnt};
-use super::step_beside::own_copy;
+use super::attempt::{Context, Started, StepOutput};
 use super::step_power;
+use super::step_restore_copy::own_copy;
 use super::step_test::spec;
-use super::trouble::Trouble;
+use super::trouble::StepError;
 use crate::model::limits;
-use crate::operation::log::Fact;
+use crate::operation::log::Finding;
 use crate::operation::restore_test::verdict::judge;
 
 /// How often it is looked whether the guest still runs.
 const LOOK: Duration = Duration::from_secs(5);
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let (store, clock) = (&context.ports.store, &context.ports.clock);
     let mut changes = store.changes();
     let begin = clock.monotonic();
@@ -33,7 +33,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         changes.mark_unchanged();
         let said = store.test_speech(context.progress.id).await?;
         if let Some(report) = said.report {
-            return Ok(tested(judge(&report, &told(context).await?)));
+            return Ok(tested(judge(&report, &reported(context).await?)));
         }
         match said.hello {
             Some(version) if clock.monotonic() >= report_by => {
@@ -55,29 +55,29 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         }
         tokio::select! {
             biased;
-            woken = changes.changed() => woken.map_err(|_| Trouble::fault("the store is closed"))?,
+            woken = changes.changed() => woken.map_err(|_| StepError::fault("the store is closed"))?,
             () = clock.sleep(LOOK) => still_runs(context).await?,
         }
     }
 }
 
-fn tested((verdict, why): (TestVerdict, String)) -> Acted {
+fn tested((verdict, why): (TestVerdict, String)) -> Started {
     let note = Some(format!("{}: {why}", verdict.as_str()));
-    Acted::Learnt(Learnt { facts: vec![Fact::Tested { verdict, why }], note })
+    Started::Learnt(StepOutput { facts: vec![Finding::Tested { verdict, why }], note })
 }
 
 /// The canaries as they were when the backup was taken; none of one that was taken of a running guest.
-async fn told(context: &Context<'_>) -> Result<Vec<Canary>, Trouble> {
+async fn reported(context: &Context<'_>) -> Result<Vec<Canary>, StepError> {
     let window = context.ports.store.window(spec(context)?.backup.taken_by).await?;
-    Ok(window.and_then(|window| Some(window.standing()?.canaries.clone())).unwrap_or_default())
+    Ok(window.and_then(|window| Some(window.quiesced_stacks()?.canaries.clone())).unwrap_or_default())
 }
 
-async fn still_runs(context: &Context<'_>) -> Result<(), Trouble> {
+async fn still_runs(context: &Context<'_>) -> Result<(), StepError> {
     own_copy(context).await?;
     if step_power::runs(context).await? {
         return Ok(());
     }
     let text =
         "the restored guest stopped before its controller reported: look at its log, then try another backup";
-    Err(Trouble::give_up(ErrorCode::Broken, text))
+    Err(StepError::give_up(ErrorCode::Broken, text))
 }

@@ -1,18 +1,17 @@
-//! Restoring an archive to the fresh VMID. The guest joins its pool only at the end of the task: until then no token of
-//! ours sees it, so "not seen" means nothing while our task may run.
+//! The step that restores an archive to a new VMID.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::secret::Secret;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity;
 use super::step_archive::archive;
-use super::trouble::Trouble;
-use super::{lost, step_beside, step_test};
+use super::trouble::StepError;
+use super::{lost_reply, step_restore_copy, step_test};
 use crate::model::net::ResolverText;
-use crate::model::record::VolumeId;
-use crate::operation::log::Fact;
+use crate::model::records::VolumeId;
+use crate::operation::log::Finding;
 use crate::operation::{Operation, Provision};
 use crate::port::pve::restore::{Address, BootstrapEnv, NetSpec, Placing};
 use crate::port::pve::{PveError, RestoreRequest, VmidUse};
@@ -20,14 +19,14 @@ use crate::port::pve::{PveError, RestoreRequest, VmidUse};
 /// What the environment holds until the claim is minted: the archive's own must not live again.
 pub(super) const PENDING: &str = "pending";
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let vmid = identity::vmid(context)?;
     if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
-        return Ok(Probed::Not);
+        return Ok(Checked::Not);
     }
     let Some(upid) = context.progress.upid(context.place) else {
         let text = format!("VMID {vmid} was taken by somebody else in the meantime: it is not touched");
-        return Err(Trouble::give_up(ErrorCode::VmidForeign, text));
+        return Err(StepError::give_up(ErrorCode::VmidForeign, text));
     };
     let config = match context.ports.pve.guest_config(vmid).await {
         Ok(config) => config,
@@ -40,47 +39,47 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
     if config.rootfs.is_none() {
         return Err(leftover(context, vmid, "no root disk").await);
     }
-    let mut facts = vec![Fact::RestoredBy(upid.to_owned())];
-    facts.extend(config.volumes().iter().map(|id| Fact::Volume(VolumeId::new(id.as_str()))));
-    Ok(Probed::Happened(Learnt { facts, note: None }))
+    let mut facts = vec![Finding::RestoredBy(upid.to_owned())];
+    facts.extend(config.volumes().iter().map(|id| Finding::Volume(VolumeId::new(id.as_str()))));
+    Ok(Checked::Happened(StepOutput { facts, note: None }))
 }
 
 /// What a restore left that ended half-way. While it runs the guest looks just so, and the remedy would destroy it.
-async fn leftover(context: &Context<'_>, vmid: Vmid, why: &str) -> Trouble {
+async fn leftover(context: &Context<'_>, vmid: Vmid, why: &str) -> StepError {
     if let Err(trouble) = at_rest(context, vmid).await {
         return trouble;
     }
     let text = format!(
         "the restore left guest {vmid} half-made ({why}), outside every pool, where no token of ours can clear it"
     );
-    Trouble::park(ErrorCode::Locked, text, format!("pct unlock {vmid}; pct destroy {vmid}"))
+    StepError::park(ErrorCode::Locked, text, format!("pct unlock {vmid}; pct destroy {vmid}"))
 }
 
 /// That the restore which made the guest is not at work on it any more.
-pub(super) async fn at_rest(context: &Context<'_>, vmid: Vmid) -> Result<(), Trouble> {
+pub(super) async fn at_rest(context: &Context<'_>, vmid: Vmid) -> Result<(), StepError> {
     match context.progress.restored_by() {
-        Some(upid) if lost::runs(context, upid).await? => Err(Trouble::at_work(format!(
+        Some(upid) if lost_reply::runs(context, upid).await? => Err(StepError::at_work(format!(
             "the restore of guest {vmid} still runs: it is followed to its end"
         ))),
         _ => Ok(()),
     }
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let provision = match &context.progress.operation {
         Operation::Provision(provision) => provision,
-        Operation::RestoreBeside(_) => return step_beside::restore(context).await,
+        Operation::RestoreCopy(_) => return step_restore_copy::restore(context).await,
         Operation::RestoreTest(_) => return step_test::restore(context).await,
-        other => return Err(Trouble::fault(format!("a {} restores nothing", other.kind().as_str()))),
+        other => return Err(StepError::fault(format!("a {} restores nothing", other.kind().as_str()))),
     };
     let request = request(context, provision)?;
-    Ok(Acted::Task(context.ports.pve.restore(&request).await?))
+    Ok(Started::Task(context.ports.pve.restore(&request).await?))
 }
 
-fn request(context: &Context<'_>, provision: &Provision) -> Result<RestoreRequest, Trouble> {
+fn request(context: &Context<'_>, provision: &Provision) -> Result<RestoreRequest, StepError> {
     let guest = &provision.guest;
     let env = BootstrapEnv::new(Secret::new(PENDING.to_owned()))
-        .map_err(|error| Trouble::fault(error.to_string()))?;
+        .map_err(|error| StepError::fault(error.to_string()))?;
     Ok(RestoreRequest {
         vmid: identity::vmid(context)?,
         archive: archive(provision.archive())?,

@@ -1,60 +1,59 @@
-//! The rollback itself. Whether it has happened shows in a tag: it is set just before, and the rollback takes it away with
-//! all else that the snapshot does not know. So it happens once, whatever is lost or killed in between.
+//! The rollback step, recognised by a tag.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity::{free_config, look_at, own_config, vmid};
-use super::lost::at_work;
+use super::lost_reply::at_work;
 use super::step_config::change;
 use super::step_power::runs;
 use super::step_snapshot::{find, half};
-use super::trouble::Trouble;
-use super::undo::Left;
+use super::trouble::StepError;
+use super::undo::UndoState;
 use crate::model::mark;
-use crate::operation::log::{Fact, PowerFound};
+use crate::operation::log::{Finding, PowerFound};
 use crate::operation::step::Step;
 use crate::operation::{BulkRule, Operation, RollBack};
 use crate::port::pve::change::{ConfigChange, ConfigUpdate, Tag};
-use crate::port::pve::snapshot::Found;
+use crate::port::pve::snapshot::SnapshotListing;
 use crate::port::pve::volume::InBackup;
 use crate::port::pve::{GuestConfig, OwnSnapshot, PveError, TaskKind, VolumeId};
 
-fn spec<'a>(context: &'a Context<'_>) -> Result<Cow<'a, RollBack>, Trouble> {
+fn spec<'a>(context: &'a Context<'_>) -> Result<Cow<'a, RollBack>, StepError> {
     match &context.progress.operation {
         Operation::RollBack(back) => Ok(Cow::Borrowed(back)),
         Operation::UpdateController(update) => Ok(Cow::Owned(update.back(context.progress.id))),
-        other => Err(Trouble::fault(format!("a {} rolls nothing back", other.kind().as_str()))),
+        other => Err(StepError::fault(format!("a {} rolls nothing back", other.kind().as_str()))),
     }
 }
 
 /// The snapshot, when it is ours and whole.
-async fn own(context: &Context<'_>) -> Result<OwnSnapshot, Trouble> {
+async fn own(context: &Context<'_>) -> Result<OwnSnapshot, StepError> {
     let name = &spec(context)?.snapshot;
     match find(context).await? {
-        Found::Whole(own) => Ok(own),
-        Found::Half(state) => Err(half(context, &state).await?),
-        Found::Others => {
+        SnapshotListing::Whole(own) => Ok(own),
+        SnapshotListing::Half(state) => Err(half(context, &state).await?),
+        SnapshotListing::Others => {
             let text = format!("snapshot {name} is not one that was made here: nothing is rolled back to it");
-            Err(Trouble::give_up(ErrorCode::NotYours, text))
+            Err(StepError::give_up(ErrorCode::NotYours, text))
         }
-        Found::Nothing => {
-            Err(Trouble::give_up(ErrorCode::NotFound, format!("snapshot {name} is not there any more")))
+        SnapshotListing::Nothing => {
+            Err(StepError::give_up(ErrorCode::NotFound, format!("snapshot {name} is not there any more")))
         }
     }
 }
 
 /// All that must be true before anything is touched.
-pub(super) async fn prove(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
     let back = spec(context)?;
     let now = free_config(context).await?;
     let record = context.ports.store.snapshot(back.target.uid, back.snapshot.clone()).await?;
     if record.is_none_or(|record| record.made_by != back.made_by) {
         let text = format!("our records do not know snapshot {}", back.snapshot);
-        return Err(Trouble::give_up(ErrorCode::NotFound, text));
+        return Err(StepError::give_up(ErrorCode::NotFound, text));
     }
     own(context).await?;
     let then = context.ports.pve.snapshot_config(vmid(context)?, &back.snapshot).await?;
@@ -64,14 +63,14 @@ pub(super) async fn prove(context: &Context<'_>) -> Result<Acted, Trouble> {
         let at = disk.mount.as_deref().unwrap_or("a volume");
         let text =
             format!("{at} is in no backup, and what was written there would be lost: an operator must sign");
-        return Err(Trouble::give_up(ErrorCode::NeedsSignature, text));
+        return Err(StepError::give_up(ErrorCode::NeedsSignature, text));
     }
-    let found = if runs(context).await? { PowerFound::Running } else { PowerFound::Standing };
-    Ok(Acted::Learnt(Learnt::fact(Fact::Found(found))))
+    let found = if runs(context).await? { PowerFound::Running } else { PowerFound::Stopped };
+    Ok(Started::Learnt(StepOutput::fact(Finding::Found(found))))
 }
 
 /// A volume that came after the snapshot would be torn off the guest; one that went since is not there to go back.
-fn same_volumes(now: &GuestConfig, then: &GuestConfig) -> Result<(), Trouble> {
+fn same_volumes(now: &GuestConfig, then: &GuestConfig) -> Result<(), StepError> {
     let mounted = |config: &GuestConfig| -> BTreeSet<VolumeId> {
         config.rootfs.iter().chain(config.mounts.values()).filter_map(|disk| disk.volume()).cloned().collect()
     };
@@ -81,14 +80,14 @@ fn same_volumes(now: &GuestConfig, then: &GuestConfig) -> Result<(), Trouble> {
         (None, Some(gone)) => format!("volume {gone} left the guest after the snapshot"),
         (None, None) => return Ok(()),
     };
-    Err(Trouble::give_up(ErrorCode::Unsupported, format!("{why}: nothing is rolled back")))
+    Err(StepError::give_up(ErrorCode::Unsupported, format!("{why}: nothing is rolled back")))
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let tag = mark::rolling_tag(context.progress.id);
     if context.step == Step::ArmRollBack {
         let armed = own_config(context).await?.tags.contains(&tag);
-        return Ok(if armed { Probed::Happened(Learnt::nothing()) } else { Probed::Not });
+        return Ok(if armed { Checked::Happened(StepOutput::nothing()) } else { Checked::Not });
     }
     let (vmid, name) = (vmid(context)?, &spec(context)?.snapshot);
     let config = context.ports.pve.guest_config(vmid).await?;
@@ -101,20 +100,20 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
             "the rollback of guest {vmid} stopped half-way: some of its volumes may be of now, some of then"
         );
         let remedy = format!("pct unlock {vmid}; pct rollback {vmid} {name}");
-        return Err(Trouble::park(ErrorCode::Locked, text, remedy));
+        return Err(StepError::park(ErrorCode::Locked, text, remedy));
     }
     if config.tags.contains(&tag) {
-        return Ok(Probed::Not);
+        return Ok(Checked::Not);
     }
     if config.other.get("parent").is_some_and(|parent| parent == name.as_str()) {
-        return Ok(Probed::Happened(Learnt::nothing()));
+        return Ok(Checked::Happened(StepOutput::nothing()));
     }
     let text =
         format!("guest {vmid} lost the tag {tag} although it was not rolled back: somebody changes it");
-    Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
+    Err(StepError::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let config = free_config(context).await?;
     if context.step == Step::ArmRollBack {
         let mut tags = tags(&config)?;
@@ -123,35 +122,35 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     }
     if runs(context).await? {
         let text = "the guest was shut down and runs again: somebody else starts it; nothing was rolled back";
-        return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+        return Err(StepError::give_up(ErrorCode::Unavailable, text));
     }
     let own = own(context).await?;
-    Ok(Acted::Task(context.ports.pve.roll_back(&own).await?))
+    Ok(Started::Task(context.ports.pve.roll_back(&own).await?))
 }
 
 /// Takes off the tag, when the rollback did not.
-pub(super) async fn disarm(context: &Context<'_>) -> Result<Left, Trouble> {
+pub(super) async fn disarm(context: &Context<'_>) -> Result<UndoState, StepError> {
     let config = free_config(context).await?;
     let rolling = mark::rolling_tag(context.progress.id);
     if !config.tags.contains(&rolling) {
-        return Ok(Left::Nothing(None));
+        return Ok(UndoState::Nothing(None));
     }
     let mut tags = tags(&config)?;
     tags.retain(|tag| tag.as_str() != rolling);
     let update = ConfigUpdate::new(config.digest, vec![ConfigChange::Tags(tags)]);
-    let update = update.map_err(|error| Trouble::fault(error.to_string()))?;
+    let update = update.map_err(|error| StepError::fault(error.to_string()))?;
     context.ports.pve.configure(vmid(context)?, &update).await?;
-    Ok(Left::Nothing(None))
+    Ok(UndoState::Nothing(None))
 }
 
 /// All tags of the guest, which a change repeats.
-pub(super) fn tags(config: &GuestConfig) -> Result<Vec<Tag>, Trouble> {
+pub(super) fn tags(config: &GuestConfig) -> Result<Vec<Tag>, StepError> {
     config.tags.iter().map(|text| tag(text)).collect()
 }
 
-fn tag(text: &str) -> Result<Tag, Trouble> {
+fn tag(text: &str) -> Result<Tag, StepError> {
     text.parse().map_err(|_| {
         let why = format!("the guest carries a tag {text:?} that cannot be written again: remove it by hand");
-        Trouble::give_up(ErrorCode::Unsupported, why)
+        StepError::give_up(ErrorCode::Unsupported, why)
     })
 }

@@ -1,5 +1,4 @@
-//! Is there room? May this guest have one more snapshot: asked of our records (how many it has), of its storages (how full they are), and
-//! of Proxmox (whether every volume can). And has a storage room for what is restored there (`gate::room`).
+//! The step that checks room for one more snapshot.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,14 +6,14 @@ use std::collections::btree_map::Entry;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestUid, StorageName};
 
-use super::attempt::{Acted, Context, Learnt};
+use super::attempt::{Context, Started, StepOutput};
 use super::identity::{free_config, vmid};
 use super::step_update;
-use super::trouble::Trouble;
-use crate::gate::room::{self, Filled, Packed};
+use super::trouble::StepError;
+use crate::gate::restore_capacity::{self, Filled, Packed};
 use crate::model::disks::Content;
 use crate::model::limits;
-use crate::model::record::{self, TakenBy};
+use crate::model::records::{self, TakenBy};
 use crate::operation::{Operation, Snapshot};
 use crate::port::pve::read::StorageStatus;
 use crate::port::pve::{CanSnapshot, GuestConfig, VolumeId};
@@ -22,7 +21,7 @@ use crate::port::pve::{CanSnapshot, GuestConfig, VolumeId};
 /// The kinds of storage that can snapshot a container's volume.
 const CAN: [&str; 5] = ["btrfs", "cephfs", "lvmthin", "rbd", "zfspool"];
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let config = free_config(context).await?;
     let new = match &context.progress.operation {
         Operation::Snapshot(new) => new,
@@ -30,7 +29,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
             step_update::has_way_back(&config)?;
             &update.snapshot
         }
-        _ => return Err(Trouble::fault("only a snapshot asks for room")),
+        _ => return Err(StepError::fault("only a snapshot asks for room")),
     };
     within_quota(context, new).await?;
     let storages = storages(context, &config).await?;
@@ -42,13 +41,13 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
             let text = format!(
                 "volume {volume} lies on {storage}, which {why}: no snapshot is taken until there is room"
             );
-            return Err(Trouble::give_up(ErrorCode::StorageFull, text));
+            return Err(StepError::give_up(ErrorCode::StorageFull, text));
         }
     }
-    Ok(Acted::Learnt(Learnt::nothing()))
+    Ok(Started::Learnt(StepOutput::nothing()))
 }
 
-async fn within_quota(context: &Context<'_>, new: &Snapshot) -> Result<(), Trouble> {
+async fn within_quota(context: &Context<'_>, new: &Snapshot) -> Result<(), StepError> {
     let own = context.ports.store.snapshots(new.target.uid).await?;
     // A repeat after a crash finds its own.
     let others =
@@ -63,20 +62,20 @@ async fn within_quota(context: &Context<'_>, new: &Snapshot) -> Result<(), Troub
     let text = format!(
         "the guest has {others} snapshots, and no more than {most} are allowed: remove one, or wait until one expires"
     );
-    Err(Trouble::give_up(ErrorCode::Quota, text))
+    Err(StepError::give_up(ErrorCode::Quota, text))
 }
 
 /// Each storage that a mounted volume lies on, with one such volume for the message.
 async fn storages(
     context: &Context<'_>,
     config: &GuestConfig,
-) -> Result<BTreeMap<StorageName, (VolumeId, StorageStatus)>, Trouble> {
+) -> Result<BTreeMap<StorageName, (VolumeId, StorageStatus)>, StepError> {
     let mut found = BTreeMap::new();
     for volume in mounted(config) {
         let storage: StorageName = volume
             .storage()
             .parse()
-            .map_err(|_| Trouble::fault(format!("volume {volume} names no storage")))?;
+            .map_err(|_| StepError::fault(format!("volume {volume} names no storage")))?;
         if let Entry::Vacant(place) = found.entry(storage) {
             let status = context.ports.pve.storage_status(place.key()).await?;
             place.insert((volume.clone(), status));
@@ -89,7 +88,7 @@ fn mounted(config: &GuestConfig) -> impl Iterator<Item = &VolumeId> {
     config.rootfs.iter().chain(config.mounts.values()).filter_map(|disk| disk.volume())
 }
 
-fn incapable(config: &GuestConfig, storages: &BTreeMap<StorageName, (VolumeId, StorageStatus)>) -> Trouble {
+fn incapable(config: &GuestConfig, storages: &BTreeMap<StorageName, (VolumeId, StorageStatus)>) -> StepError {
     let cannot = |volume: &&VolumeId| {
         let kind = storages.iter().find(|(name, _)| name.as_str() == volume.storage());
         kind.is_none_or(|(_, (_, status))| !CAN.contains(&status.kind.as_str()))
@@ -97,7 +96,7 @@ fn incapable(config: &GuestConfig, storages: &BTreeMap<StorageName, (VolumeId, S
     let named: Vec<&str> = mounted(config).filter(cannot).map(VolumeId::as_str).collect();
     let which = if named.is_empty() { "a volume of it".to_owned() } else { named.join(", ") };
     let text = format!("the guest cannot be snapshotted: {which} lies on a storage without snapshots");
-    Trouble::give_up(ErrorCode::Unsupported, text)
+    StepError::give_up(ErrorCode::Unsupported, text)
 }
 
 /// Why a storage has no room for disks that are restored from this archive.
@@ -105,19 +104,19 @@ pub(super) async fn lacks(
     context: &Context<'_>,
     storage: &StorageName,
     restored: Restored<'_>,
-) -> Result<Option<String>, Trouble> {
+) -> Result<Option<String>, StepError> {
     let status = context.ports.pve.storage_status(storage).await?;
     if !status.active {
         return Ok(Some("does not answer".to_owned()));
     }
-    let backups = context.ports.store.owing(restored.guest, context.ports.clock.now()).await?.backups;
+    let backups = context.ports.store.outstanding(restored.guest, context.ports.clock.now()).await?.backups;
     let record = backups.iter().find(|backup| backup.archive == *restored.archive);
     let packed = match restored.content {
         Content::Held => record.map(|backup| Packed { name: backup.archive.as_str(), bytes: backup.bytes }),
         Content::Empty => Some(Packed { name: restored.archive.as_str(), bytes: 0 }),
     };
     let filled = Filled { kind: &status.kind, used: status.used, total: status.total };
-    Ok(room::lacks(filled, restored.disks, packed, restored.most_percent))
+    Ok(restore_capacity::lacks(filled, restored.disks, packed, restored.most_percent))
 }
 
 /// What is to be restored.
@@ -125,7 +124,7 @@ pub(super) struct Restored<'a> {
     /// Of which guest.
     pub guest: GuestUid,
     /// From which archive.
-    pub archive: &'a record::VolumeId,
+    pub archive: &'a records::VolumeId,
     /// The size of its disks.
     pub disks: u64,
     /// Whether the archive holds anything of them.

@@ -1,5 +1,4 @@
-//! The way back of a swap: the copy is a copy again, and the guest is the guest and runs as it ran. What each was known by was
-//! written down before anything was changed.
+//! The undo of a swap.
 //!
 //! It is asked of the world how far it came. A copy that somebody destroyed meanwhile, or made their own while it is unplugged,
 //! keeps nobody from the way back; one that is plugged in and not ours, and a guest that is not, are a person's.
@@ -7,22 +6,22 @@
 use holdfast_protocol::code::ErrorCode;
 
 use super::attempt::Context;
-use super::face;
+use super::guest_identity;
 use super::identity::look_at;
-use super::step_swap::{copy, faces, former, power, send, spec};
-use super::trouble::{Next, Trouble};
-use super::undo::Left;
-use crate::gate::warrant::Seen;
+use super::step_swap::{copy, former, identities, power, send, spec};
+use super::trouble::{StepError, StepRecovery};
+use super::undo::UndoState;
+use crate::gate::warrant::SignedState;
 use crate::model::mark::{self, Mark};
 use crate::operation::log::PowerFound;
-use crate::operation::swap_guest::face::Face;
+use crate::operation::swap_guest::identity::GuestIdentity;
 use crate::port::pve::read::Power;
 use crate::port::pve::{GuestConfig, VmidUse};
 
 /// What is not as it was signed for is left to a person from here on.
-fn for_a_person(trouble: Trouble, seen: &Seen) -> Trouble {
+fn for_a_person(trouble: StepError, seen: &SignedState) -> StepError {
     match trouble.next {
-        Next::GiveUp => Trouble { next: Next::Park(look_at(seen.vmid)), ..trouble },
+        StepRecovery::GiveUp => StepError { next: StepRecovery::Park(look_at(seen.vmid)), ..trouble },
         _ => trouble,
     }
 }
@@ -32,22 +31,22 @@ enum Copy {
     /// It is ours beyond doubt.
     Ours(Box<GuestConfig>),
     /// It stands in nobody's way, and is left as it is.
-    Aside(&'static str),
+    Demoted(&'static str),
 }
 
-async fn the_copy(context: &Context<'_>) -> Result<Copy, Trouble> {
+async fn the_copy(context: &Context<'_>) -> Result<Copy, StepError> {
     let seen = spec(context)?.copy();
     if context.ports.pve.vmid_use(seen.vmid).await? == VmidUse::Free {
-        return Ok(Copy::Aside("the copy is gone"));
+        return Ok(Copy::Demoted("the copy is gone"));
     }
     let trouble = match copy(context).await {
         Ok(config) => return Ok(Copy::Ours(Box::new(config))),
-        Err(trouble) if trouble.next == Next::GiveUp => trouble,
+        Err(trouble) if trouble.next == StepRecovery::GiveUp => trouble,
         Err(trouble) => return Err(trouble),
     };
     let config = context.ports.pve.guest_config(seen.vmid).await?;
-    if face::is_unplugged(&config) {
-        return Ok(Copy::Aside(
+    if guest_identity::is_unplugged(&config) {
+        return Ok(Copy::Demoted(
             "the copy was made somebody's own meanwhile; it is unplugged, and left as it is",
         ));
     }
@@ -55,52 +54,52 @@ async fn the_copy(context: &Context<'_>) -> Result<Copy, Trouble> {
 }
 
 /// The undo of starting it.
-pub(super) async fn stop_placed(context: &Context<'_>) -> Result<Left, Trouble> {
-    if let Copy::Aside(why) = the_copy(context).await? {
-        return Ok(Left::Nothing(Some(why.to_owned())));
+pub(super) async fn stop_placed(context: &Context<'_>) -> Result<UndoState, StepError> {
+    if let Copy::Demoted(why) = the_copy(context).await? {
+        return Ok(UndoState::Nothing(Some(why.to_owned())));
     }
     let vmid = spec(context)?.copy().vmid;
     match power(context, vmid).await? {
-        Power::Stopped => Ok(Left::Nothing(None)),
-        Power::Running | Power::Unknown(_) => Ok(Left::Task(context.ports.pve.stop(vmid).await?)),
+        Power::Stopped => Ok(UndoState::Nothing(None)),
+        Power::Running | Power::Unknown(_) => Ok(UndoState::Task(context.ports.pve.stop(vmid).await?)),
     }
 }
 
 /// The undo of its taking the place.
-pub(super) async fn give_up_place(context: &Context<'_>) -> Result<Left, Trouble> {
+pub(super) async fn give_up_place(context: &Context<'_>) -> Result<UndoState, StepError> {
     let config = match the_copy(context).await? {
         Copy::Ours(config) => *config,
-        Copy::Aside(why) => return Ok(Left::Nothing(Some(why.to_owned()))),
+        Copy::Demoted(why) => return Ok(UndoState::Nothing(Some(why.to_owned()))),
     };
-    let (seen, wanted) = (spec(context)?.copy(), &faces(context)?.copy);
+    let (seen, wanted) = (spec(context)?.copy(), &identities(context)?.copy);
     if set(context, seen, config, wanted).await? {
-        return Ok(Left::Nothing(Some("it is a copy again".to_owned())));
+        return Ok(UndoState::Nothing(Some("it is a copy again".to_owned())));
     }
     match the_copy(context).await? {
-        Copy::Ours(config) => shown(&config, seen, wanted).map(Left::Nothing),
-        Copy::Aside(why) => Ok(Left::Nothing(Some(why.to_owned()))),
+        Copy::Ours(config) => shown(&config, seen, wanted).map(UndoState::Nothing),
+        Copy::Demoted(why) => Ok(UndoState::Nothing(Some(why.to_owned()))),
     }
 }
 
 /// The undo of laying the guest aside. The copy was unplugged before this.
-pub(super) async fn take_up_again(context: &Context<'_>) -> Result<Left, Trouble> {
-    let (seen, wanted) = (spec(context)?.guest(), &faces(context)?.guest);
+pub(super) async fn take_up_again(context: &Context<'_>) -> Result<UndoState, StepError> {
+    let (seen, wanted) = (spec(context)?.guest(), &identities(context)?.guest);
     let config = former(context).await.map_err(|trouble| for_a_person(trouble, seen))?;
     if set(context, seen, config, wanted).await? {
-        return Ok(Left::Nothing(Some("it is the guest again".to_owned())));
+        return Ok(UndoState::Nothing(Some("it is the guest again".to_owned())));
     }
     let config = former(context).await.map_err(|trouble| for_a_person(trouble, seen))?;
-    shown(&config, seen, wanted).map(Left::Nothing)
+    shown(&config, seen, wanted).map(UndoState::Nothing)
 }
 
 /// Sends what differs from what was found; true when nothing does.
 async fn set(
     context: &Context<'_>,
-    seen: &Seen,
+    seen: &SignedState,
     config: GuestConfig,
-    wanted: &Face,
-) -> Result<bool, Trouble> {
-    let changes = face::changes(&config, wanted).map_err(|why| by_hand(seen, &why))?;
+    wanted: &GuestIdentity,
+) -> Result<bool, StepError> {
+    let changes = guest_identity::changes(&config, wanted).map_err(|why| by_hand(seen, &why))?;
     if changes.is_empty() {
         return Ok(true);
     }
@@ -108,36 +107,40 @@ async fn set(
     Ok(false)
 }
 
-fn shown(config: &GuestConfig, seen: &Seen, wanted: &Face) -> Result<Option<String>, Trouble> {
-    if face::changes(config, wanted).map_err(|why| by_hand(seen, &why))?.is_empty() {
+fn shown(
+    config: &GuestConfig,
+    seen: &SignedState,
+    wanted: &GuestIdentity,
+) -> Result<Option<String>, StepError> {
+    if guest_identity::changes(config, wanted).map_err(|why| by_hand(seen, &why))?.is_empty() {
         return Ok(Some("it is known by what it was found with".to_owned()));
     }
     let text = format!("guest {} was put back by Proxmox's word, but does not show it", seen.vmid);
-    Err(Trouble::again(ErrorCode::Unavailable, text))
+    Err(StepError::again(ErrorCode::Unavailable, text))
 }
 
-fn by_hand(seen: &Seen, why: &str) -> Trouble {
+fn by_hand(seen: &SignedState, why: &str) -> StepError {
     let text = format!("guest {} is not put back to what it was known by: {why}", seen.vmid);
-    Trouble::park(ErrorCode::TargetChanged, text, look_at(seen.vmid))
+    StepError::park(ErrorCode::TargetChanged, text, look_at(seen.vmid))
 }
 
 /// The undo of asking the guest to go down: what ran when this began runs again. Whether it stays up is the plan's to see.
-pub(super) async fn start_former(context: &Context<'_>) -> Result<Left, Trouble> {
+pub(super) async fn start_former(context: &Context<'_>) -> Result<UndoState, StepError> {
     let seen = spec(context)?.guest();
     if context.progress.found() != Some(PowerFound::Running) {
-        return Ok(Left::Nothing(Some("it stood still before".to_owned())));
+        return Ok(UndoState::Nothing(Some("it stood still before".to_owned())));
     }
     let config = former(context).await.map_err(|trouble| for_a_person(trouble, seen))?;
     if mark::read(&config.tags, &config.description) != Mark::Of(seen.uid) {
         let text = format!("guest {} is not itself again: it is not started", seen.vmid);
-        return Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(seen.vmid)));
+        return Err(StepError::park(ErrorCode::ForeignGuest, text, look_at(seen.vmid)));
     }
     let tried = context.progress.upid(context.place).is_some();
     match power(context, seen.vmid).await? {
-        Power::Running => Ok(Left::Nothing(Some("it runs again".to_owned()))),
-        _ if tried => Ok(Left::Nothing(Some(
+        Power::Running => Ok(UndoState::Nothing(Some("it runs again".to_owned()))),
+        _ if tried => Ok(UndoState::Nothing(Some(
             "it did not come up when it was started again: the plan starts it as any guest".to_owned(),
         ))),
-        _ => Ok(Left::Task(context.ports.pve.start(seen.vmid).await?)),
+        _ => Ok(UndoState::Task(context.ports.pve.start(seen.vmid).await?)),
     }
 }

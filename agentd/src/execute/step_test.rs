@@ -1,28 +1,28 @@
-//! A backup, tried: restored into a throwaway guest, looked at before it is started and after, and destroyed.
+//! Steps of a restore test.
 //!
 //! The archive brings along what made the guest the guest; the restore call itself writes all of it anew, with every
 //! network unplugged but the one that ends at the agent's own door, so there is no moment at which the throwaway guest could be taken for its guest or reach anybody.
 //! By that call's own line, which names this very operation, it is known from its first moment to its last. What goes
-//! out: one [`Fact::Tested`], written before anything is destroyed. Deliberately absent: anything done to the guest
+//! out: one [`Finding::Tested`], written before anything is destroyed. Deliberately absent: anything done to the guest
 //! itself, and judging what a failure says of the backup (`operation::restore_test`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::strict::chain;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity::vmid;
 use super::step_archive::{archive, made};
-use super::step_beside::{left_out, own_copy};
+use super::step_read_only_entry::{source, without_key};
 use super::step_restore::PENDING;
+use super::step_restore_copy::{left_out, own_copy};
 use super::step_room::{Restored, lacks};
-use super::step_twin::{source, without_key};
-use super::trouble::Trouble;
-use super::{freed, step_power, undo};
+use super::trouble::StepError;
+use super::{step_power, undo, volume_check};
 use crate::gate::archive::{Lines, Nets, judge_backup};
 use crate::gate::layout::{Layout, layout};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
@@ -30,30 +30,30 @@ use crate::model::disks::Content;
 use crate::model::limits;
 use crate::model::mark;
 use crate::model::policy::TestBridge;
-use crate::model::record::Place;
-use crate::operation::log::Fact;
+use crate::model::records::Place;
+use crate::operation::log::Finding;
 use crate::operation::step::Step;
 use crate::operation::{Operation, RestoreTest};
 use crate::port::bridge::BridgeError;
-use crate::port::pve::beside::Caps;
 use crate::port::pve::change::Description;
 use crate::port::pve::config::Switch;
 use crate::port::pve::restore::BootstrapEnv;
+use crate::port::pve::restore_copy::Caps;
 use crate::port::pve::volume::Backing;
-use crate::port::pve::{AclPath, BesideRequest, GuestConfig, LiftProof, PveError, Role, VmidUse};
+use crate::port::pve::{AclPath, GuestConfig, LiftProof, PveError, RestoreCopyRequest, Role, VmidUse};
 
 /// How often it is looked whether the guest still runs.
 const LOOK: Duration = Duration::from_secs(5);
 
-pub(super) fn spec<'a>(context: &'a Context<'_>) -> Result<&'a RestoreTest, Trouble> {
+pub(super) fn spec<'a>(context: &'a Context<'_>) -> Result<&'a RestoreTest, StepError> {
     match &context.progress.operation {
         Operation::RestoreTest(test) => Ok(test),
-        other => Err(Trouble::fault(format!("a {} tries no backup", other.kind().as_str()))),
+        other => Err(StepError::fault(format!("a {} tries no backup", other.kind().as_str()))),
     }
 }
 
 /// Is it that guest's own backup, and can a throwaway guest be made of it?
-async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
+async fn judge(context: &Context<'_>) -> Result<Layout, StepError> {
     let test = spec(context)?;
     let own = archive(&test.backup.archive)?;
     let text = match context.ports.pve.archive_config(Role::Allocate, &own).await {
@@ -66,13 +66,13 @@ async fn judge(context: &Context<'_>) -> Result<Layout, Trouble> {
             judge_backup(&lines, test.guest, Nets::Rewritten)?;
             Ok(layout(&lines)?.without(&left_out))
         })
-        .map_err(|refused| Trouble::give_up(ErrorCode::ArchiveUnusable, refused.to_string()))
+        .map_err(|refused| StepError::give_up(ErrorCode::ArchiveUnusable, refused.to_string()))
 }
 
 /// A look that was refused. A backup of a guest that was lost and came back lies under the number that it had; that number is
 /// in no pool any more, and Proxmox asks for a right over it before it shows what is in there (`docs/adr/0034`). No grant
 /// mends that, so the sentence that names one would mislead.
-async fn closed(context: &Context<'_>, error: PveError) -> Result<Trouble, Trouble> {
+async fn closed(context: &Context<'_>, error: PveError) -> Result<StepError, StepError> {
     let (PveError::Permission { path: Some(path), .. }, test) = (&error, spec(context)?) else {
         return Ok(error.into());
     };
@@ -89,11 +89,11 @@ async fn closed(context: &Context<'_>, error: PveError) -> Result<Trouble, Troub
          it: the next backup is tried, and nothing is to be done",
         test.backup.archive, test.name
     );
-    Ok(Trouble::give_up(ErrorCode::Forbidden, text))
+    Ok(StepError::give_up(ErrorCode::Forbidden, text))
 }
 
 /// The archive, and whether the host has head-room: a test never takes what a guest may need.
-pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn judged(context: &Context<'_>) -> Result<Started, StepError> {
     let layout = judge(context).await?;
     let (pve, test) = (&context.ports.pve, spec(context)?);
     let place = &test.place;
@@ -107,7 +107,7 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
     };
     if let Some(why) = lacks(context, &place.storage, restored).await? {
         let text = format!("its disks would lie on {}, which {why}: the backup is not tried", place.storage);
-        return Err(Trouble::give_up(ErrorCode::StorageFull, text));
+        return Err(StepError::give_up(ErrorCode::StorageFull, text));
     }
     alone(context)?;
     let node = pve.node_status().await?;
@@ -119,7 +119,7 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
             free >> 20,
             needed >> 20
         );
-        return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+        return Err(StepError::give_up(ErrorCode::Unavailable, text));
     }
     let mut note = format!("{}", test.backup.archive);
     if by.as_str() != test.backup.archive.as_str() {
@@ -128,13 +128,13 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Acted, Trouble> {
     if !layout.left_out.is_empty() {
         note.push_str(&format!("; not in any backup, and not tried: {}", layout.left_out.join(", ")));
     }
-    Ok(Acted::Learnt(Learnt::note(note)))
+    Ok(Started::Learnt(StepOutput::note(note)))
 }
 
 /// Whether nothing else is plugged into the bridge on which it will speak.
-fn alone(context: &Context<'_>) -> Result<(), Trouble> {
+fn alone(context: &Context<'_>) -> Result<(), StepError> {
     let Some(speech) = &spec(context)?.place.speech else { return Ok(()) };
-    let unknown = |error: BridgeError| Trouble::give_up(ErrorCode::Unavailable, chain(&error));
+    let unknown = |error: BridgeError| StepError::give_up(ErrorCode::Unavailable, chain(&error));
     let others = context.ports.bridges.ports(&speech.bridge).map_err(unknown)?;
     if others.is_empty() {
         return Ok(());
@@ -144,17 +144,17 @@ fn alone(context: &Context<'_>) -> Result<(), Trouble> {
         others.join(", "),
         speech.bridge
     );
-    Err(Trouble::give_up(ErrorCode::Forbidden, text))
+    Err(StepError::give_up(ErrorCode::Forbidden, text))
 }
 
 /// Judged once more, right before: the archive may have been exchanged meanwhile.
-pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn restore(context: &Context<'_>) -> Result<Started, StepError> {
     permitted(&Effect::TryBackup, Provenance::Schedule)?;
     let (layout, test) = (judge(context).await?, spec(context)?);
-    let fault = |text: String| Trouble::fault(text);
+    let fault = |text: String| StepError::fault(text);
     let source = source(context, test).await?;
     let text = mark::test_description(test.guest, context.progress.id, test.backup.archive.as_str());
-    let request = BesideRequest {
+    let request = RestoreCopyRequest {
         vmid: vmid(context)?,
         archive: source,
         storage: test.place.storage.clone(),
@@ -170,17 +170,17 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Acted, Trouble> {
         mounts: layout.mounts.into_iter().map(|(slot, mount)| (slot, (mount.path, mount.size))).collect(),
         caps: Some(Caps { memory: test.place.memory, cores: test.place.cores }),
     };
-    match context.ports.pve.restore_beside(&request).await {
-        Ok(task) => Ok(Acted::Task(task)),
+    match context.ports.pve.restore_copy(&request).await {
+        Ok(task) => Ok(Started::Task(task)),
         Err(error) => match without_key(test, &error.to_string()) {
-            Some(why) => Err(Trouble::give_up(ErrorCode::Unavailable, format!("{}; {why}", chain(&error)))),
+            Some(why) => Err(StepError::give_up(ErrorCode::Unavailable, format!("{}; {why}", chain(&error)))),
             None => Err(error.into()),
         },
     }
 }
 
 /// Whether it has any way out. Looked at in what Proxmox made, not in what was asked for.
-pub(super) async fn isolated(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn isolated(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_copy(context).await?;
     let place = &spec(context)?.place;
     // What it became beyond the restore call is the archive's doing.
@@ -191,13 +191,13 @@ pub(super) async fn isolated(context: &Context<'_>) -> Result<Acted, Trouble> {
     let wrong = ways_out(&config, place.speech.as_ref());
     if wrong.is_empty() {
         alone(context)?;
-        return Ok(Acted::Learnt(Learnt::note(match &place.speech {
-            Some(speech) => format!("{} is its only way, and ends at {}", speech.bridge, speech.door),
+        return Ok(Started::Learnt(StepOutput::note(match &place.speech {
+            Some(speech) => format!("{} is its only way, and ends at {}", speech.bridge, speech.listener),
             None => "every network is unplugged".to_owned(),
         })));
     }
     let text = format!("it is not started, since it would not be alone: {}", wrong.join("; "));
-    Err(Trouble::give_up(ErrorCode::Forbidden, text))
+    Err(StepError::give_up(ErrorCode::Forbidden, text))
 }
 
 fn ways_out(config: &GuestConfig, speech: Option<&TestBridge>) -> Vec<String> {
@@ -232,7 +232,7 @@ fn ways_out(config: &GuestConfig, speech: Option<&TestBridge>) -> Vec<String> {
 
 /// It comes up and stays up for a while. Nobody inside is asked: where no bridge is set up for that, nobody could answer
 /// (`step_report` listens where one is).
-pub(super) async fn observe(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn observe(context: &Context<'_>) -> Result<Started, StepError> {
     let clock = &context.ports.clock;
     let until = clock.monotonic() + Duration::from_secs(limits::TEST_STAYS_UP_S);
     context.say("waiting whether it stays up");
@@ -240,7 +240,7 @@ pub(super) async fn observe(context: &Context<'_>) -> Result<Acted, Trouble> {
         own_copy(context).await?;
         if !step_power::runs(context).await? {
             let text = "the restored guest was started and did not stay up: look at its log, then try another backup";
-            return Err(Trouble::give_up(ErrorCode::Broken, text));
+            return Err(StepError::give_up(ErrorCode::Broken, text));
         }
         if clock.monotonic() >= until {
             break;
@@ -252,26 +252,26 @@ pub(super) async fn observe(context: &Context<'_>) -> Result<Acted, Trouble> {
          setup --test-network` makes one that ends here",
         limits::TEST_STAYS_UP_S
     );
-    let tested = Fact::Tested { verdict: TestVerdict::BootedOnly, why: why.clone() };
-    Ok(Acted::Learnt(Learnt { facts: vec![tested], note: Some(why) }))
+    let tested = Finding::Tested { verdict: TestVerdict::BootedOnly, why: why.clone() };
+    Ok(Started::Learnt(StepOutput { facts: vec![tested], note: Some(why) }))
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let vmid = vmid(context)?;
     let happened = match context.step {
         Step::StopScratch => !step_power::runs(context).await?,
         _ => context.ports.pve.vmid_use(vmid).await? == VmidUse::Free,
     };
-    Ok(if happened { Probed::Happened(Learnt::nothing()) } else { Probed::Not })
+    Ok(if happened { Checked::Happened(StepOutput::nothing()) } else { Checked::Not })
 }
 
 /// Stops or destroys it: by our own record of it, and by what is seen of it now.
-pub(super) async fn reap(context: &Context<'_>) -> Result<Acted, Trouble> {
-    permitted(&Effect::ReapScratch, Provenance::ScratchRecord)?;
+pub(super) async fn reap(context: &Context<'_>) -> Result<Started, StepError> {
+    permitted(&Effect::DestroyScratch, Provenance::ScratchRecord)?;
     let config = own_copy(context).await?;
     let (pve, vmid) = (&context.ports.pve, vmid(context)?);
     if context.step == Step::StopScratch {
-        return Ok(Acted::Task(pve.stop(vmid).await?));
+        return Ok(Started::Task(pve.stop(vmid).await?));
     }
     let mut proof = undo::prove(context, &config)?;
     // The archive brought its guest's protection along.
@@ -279,19 +279,20 @@ pub(super) async fn reap(context: &Context<'_>) -> Result<Acted, Trouble> {
         pve.unprotect(&LiftProof::of_undo(&proof), &config.digest).await?;
         proof = undo::prove(context, &own_copy(context).await?)?;
     }
-    Ok(Acted::Task(pve.destroy(proof).await?))
+    Ok(Started::Task(pve.destroy(proof).await?))
 }
 
 /// With it goes our right to see its volumes: what counts is the end and the log of the task.
-pub(super) async fn reaped(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn reaped(context: &Context<'_>) -> Result<Started, StepError> {
     let volumes = context.progress.volumes();
-    freed::prove(context, vmid(context)?, context.progress.upid_of(Step::ReapScratch), &volumes).await?;
-    Ok(Acted::Learnt(Learnt::note(format!("{} volumes are gone", volumes.len()))))
+    volume_check::prove(context, vmid(context)?, context.progress.upid_of(Step::DestroyScratch), &volumes)
+        .await?;
+    Ok(Started::Learnt(StepOutput::note(format!("{} volumes are gone", volumes.len()))))
 }
 
-fn permitted(effect: &Effect, road: Provenance) -> Result<(), Trouble> {
+fn permitted(effect: &Effect, road: Provenance) -> Result<(), StepError> {
     match gate(effect, road, &Approved::default()) {
         Verdict::Free => Ok(()),
-        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => Err(Trouble::fault(why)),
+        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => Err(StepError::fault(why)),
     }
 }

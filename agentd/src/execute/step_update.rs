@@ -1,4 +1,4 @@
-//! A guest's turn to exchange its controller: waited for its hello, woken by the store, bounded.
+//! The step that waits for an updated guest agent.
 //!
 //! That this step is under way is the offer: `GET /v1/desired` reads it from the journal. So it stands from the moment at
 //! which the intent is on disk, over a restart of the agent, until the outcome is.
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Acted, Context, Learnt};
-use super::trouble::Trouble;
-use crate::model::record::{Access, HelloRecord};
-use crate::operation::log::Fact;
-use crate::operation::update_controller::{Came, Heard, Judged, Speech, TurnTime};
+use super::attempt::{Context, Started, StepOutput};
+use super::trouble::StepError;
+use crate::model::records::{Access, HelloRecord};
+use crate::operation::log::Finding;
+use crate::operation::update_controller::{Came, HelloState, Judged, Speech, TurnTime};
 use crate::operation::{Operation, UpdateController};
 use crate::port::pve::GuestConfig;
 use crate::port::pve::volume::InBackup;
@@ -19,30 +19,30 @@ use crate::port::pve::volume::InBackup;
 /// How often it is looked whether time is up.
 const LOOK: Duration = Duration::from_secs(5);
 
-fn spec<'a>(context: &'a Context<'_>) -> Result<&'a UpdateController, Trouble> {
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a UpdateController, StepError> {
     match &context.progress.operation {
         Operation::UpdateController(update) => Ok(update),
-        other => Err(Trouble::fault(format!("a {} exchanges no controller", other.kind().as_str()))),
+        other => Err(StepError::fault(format!("a {} exchanges no controller", other.kind().as_str()))),
     }
 }
 
 /// Whether a step of the way back is not gone, and why.
-pub(super) fn skipped(context: &Context<'_>) -> Option<Learnt> {
+pub(super) fn skipped(context: &Context<'_>) -> Option<StepOutput> {
     let of_update = matches!(context.progress.operation, Operation::UpdateController(_));
     if !of_update || !UpdateController::is_way_back(context.step) {
         return None;
     }
     match context.progress.controller()? {
-        (Came::Up, _) => Some(Learnt::note("not needed: the new controller is up")),
+        (Came::Up, _) => Some(StepOutput::note("not needed: the new controller is up")),
         (Came::Silent, _) => {
-            Some(Learnt::note("not gone: silence alone sends no guest back, a person looks"))
+            Some(StepOutput::note("not gone: silence alone sends no guest back, a person looks"))
         }
         (Came::Bad, _) => None,
     }
 }
 
 /// A way back would take volumes along that no backup holds: then there is none.
-pub(super) fn has_way_back(config: &GuestConfig) -> Result<(), Trouble> {
+pub(super) fn has_way_back(config: &GuestConfig) -> Result<(), StepError> {
     let Some(bulk) = config.mounts.values().find(|disk| disk.in_backup == InBackup::No) else {
         return Ok(());
     };
@@ -50,10 +50,10 @@ pub(super) fn has_way_back(config: &GuestConfig) -> Result<(), Trouble> {
     let text = format!(
         "{at} is in no backup, and a way back would take along what was written there: the controller is exchanged by hand"
     );
-    Err(Trouble::give_up(ErrorCode::NeedsSignature, text))
+    Err(StepError::give_up(ErrorCode::NeedsSignature, text))
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let update = spec(context)?;
     let (store, clock) = (&context.ports.store, &context.ports.clock);
     let since = context.progress.intended_at(context.place).unwrap_or(context.progress.opened_at);
@@ -66,7 +66,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
     loop {
         changes.mark_unchanged();
         let record = store.guest(update.target().uid).await?;
-        let record = record.ok_or_else(|| Trouble::fault("there is no record of the guest"))?;
+        let record = record.ok_or_else(|| StepError::fault("there is no record of the guest"))?;
         // What is only repeated stands in no record for a while, and is a word all the same.
         let hello = store.last_word(update.target().uid).or(record.hello);
         let hello: Option<HelloRecord> = hello.filter(|hello| hello.at >= since);
@@ -79,7 +79,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
             (would_hear, word_at) = (store.would_hear_since(update.target().uid), now);
         }
         let silent = now.saturating_sub(word_at) >= Duration::from_secs(update.silent_after_s());
-        let heard = Heard {
+        let heard = HelloState {
             hello: hello.as_ref(),
             fetched: store.fetched(context.progress.id).await?,
             speech: if silent { Speech::Silent } else { Speech::Lately },
@@ -97,16 +97,19 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
             }
             Judged::Bad(why) => return Ok(learnt(Came::Bad, why)),
             Judged::Silent(why) => return Ok(learnt(Came::Silent, why)),
-            Judged::NotTaken(why) => return Err(Trouble::give_up(ErrorCode::Unavailable, why)),
+            Judged::NotTaken(why) => return Err(StepError::give_up(ErrorCode::Unavailable, why)),
         }
         tokio::select! {
             biased;
-            woken = changes.changed() => woken.map_err(|_| Trouble::fault("the store is closed"))?,
+            woken = changes.changed() => woken.map_err(|_| StepError::fault("the store is closed"))?,
             () = clock.sleep(LOOK) => {}
         }
     }
 }
 
-fn learnt(came: Came, why: String) -> Acted {
-    Acted::Learnt(Learnt { facts: vec![Fact::Controller { came, why: why.clone() }], note: Some(why) })
+fn learnt(came: Came, why: String) -> Started {
+    Started::Learnt(StepOutput {
+        facts: vec![Finding::Controller { came, why: why.clone() }],
+        note: Some(why),
+    })
 }

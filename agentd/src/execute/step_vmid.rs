@@ -1,4 +1,4 @@
-//! Choosing a number: free in the whole cluster, never used for another guest of ours, and without backups.
+//! The step that chooses a VMID.
 //!
 //! What comes in: the wish of the operation. What goes out: a number, reserved for its guest. The lists of backups are asked
 //! for a number that the document names, too. While a backup server cannot be
@@ -9,62 +9,62 @@ use std::collections::BTreeSet;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestUid, Vmid};
 
-use super::attempt::{Acted, Context, Learnt};
+use super::attempt::{Context, Started, StepOutput};
 use super::backup_vmids::{self, BackupVmids};
-use super::trouble::Trouble;
+use super::trouble::StepError;
 use crate::model::limits;
 use crate::model::planted::{Bug, planted};
 use crate::model::policy::VmidRange;
-use crate::operation::log::Fact;
-use crate::operation::{NumberWish, Operation};
+use crate::operation::log::Finding;
+use crate::operation::{Operation, VmidRequest};
 use crate::port::pve::VmidUse;
 use crate::port::store::guest::Reserved;
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     if let Operation::RestoreTest(test) = &context.progress.operation {
-        return throwaway(context, test.place.range).await;
+        return scratch(context, test.place.range).await;
     }
     let number = match &context.progress.operation {
         Operation::Provision(provision) => &provision.number,
-        Operation::RestoreBeside(beside) => &beside.number,
-        other => return Err(Trouble::fault(format!("a {} chooses no VMID", other.kind().as_str()))),
+        Operation::RestoreCopy(copy_of) => &copy_of.number,
+        other => return Err(StepError::fault(format!("a {} chooses no VMID", other.kind().as_str()))),
     };
     let uid = context.progress.operation.uid();
-    let (chosen, aside) = match number {
-        NumberWish::Exactly(vmid) => {
+    let (chosen, demoted) = match number {
+        VmidRequest::Exactly(vmid) => {
             let backups = backup_vmids::read(context.ports).await?;
-            let aside = unread(context, &backups)?;
-            nobody_elses(context, (uid, *vmid), &backups).await?;
+            let demoted = unread(context, &backups)?;
+            no_one_elses(context, (uid, *vmid), &backups).await?;
             if take(context, uid, *vmid).await? {
-                (Some(*vmid), aside)
+                (Some(*vmid), demoted)
             } else {
                 let text =
                     format!("VMID {vmid} is taken by somebody else: it is not touched; choose another");
-                return Err(Trouble::give_up(ErrorCode::VmidForeign, text));
+                return Err(StepError::give_up(ErrorCode::VmidForeign, text));
             }
         }
-        NumberWish::AnyOf { range, except } => {
+        VmidRequest::AnyOf { range, except } => {
             let backups = backup_vmids::read(context.ports).await?;
-            let aside = unread(context, &backups)?;
-            (any(context, uid, (*range, except), &backups).await?, aside)
+            let demoted = unread(context, &backups)?;
+            (any(context, uid, (*range, except), &backups).await?, demoted)
         }
     };
     let chosen = chosen.ok_or_else(|| {
-        Trouble::give_up(
+        StepError::give_up(
             ErrorCode::VmidRangeFull,
             "no VMID is left in the range that is free and has no backups: widen vmid_range in the settings",
         )
     })?;
-    let note = Some(format!("VMID {chosen}{aside}"));
-    Ok(Acted::Learnt(Learnt { facts: vec![Fact::Vmid(chosen)], note }))
+    let note = Some(format!("VMID {chosen}{demoted}"));
+    Ok(Started::Learnt(StepOutput { facts: vec![Finding::Vmid(chosen)], note }))
 }
 
 /// That no backups lie under a VMID which the document names. Those under one that was this guest's before are its own.
-async fn nobody_elses(
+async fn no_one_elses(
     context: &Context<'_>,
     (uid, vmid): (GuestUid, Vmid),
     backups: &BackupVmids,
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     let Some(storage) = backups.under.get(&vmid).filter(|_| !planted(Bug::ReuseNumber)) else {
         return Ok(());
     };
@@ -75,11 +75,11 @@ async fn nobody_elses(
         "backups lie under VMID {vmid} on {storage}, which no record of ours knows as this guest's: its own would be kept and \
          removed together with them; name another VMID in the document, or leave it out"
     );
-    Err(Trouble::give_up(ErrorCode::VmidForeign, text))
+    Err(StepError::give_up(ErrorCode::VmidForeign, text))
 }
 
 /// What is waited for before a number is chosen, or what is said with it.
-fn unread(context: &Context<'_>, backups: &BackupVmids) -> Result<String, Trouble> {
+fn unread(context: &Context<'_>, backups: &BackupVmids) -> Result<String, StepError> {
     let is_new =
         matches!(&context.progress.operation, Operation::Provision(provision) if provision.lost().is_none());
     if let Some((server, why)) = backups.unread_servers().next().filter(|_| is_new) {
@@ -87,7 +87,7 @@ fn unread(context: &Context<'_>, backups: &BackupVmids) -> Result<String, Troubl
             "no VMID is chosen while backup server {server} cannot be read, since backups of another guest may lie there under \
              it ({why}): bring the server back, or have its target detached"
         );
-        return Err(Trouble::give_up(ErrorCode::Unavailable, text));
+        return Err(StepError::give_up(ErrorCode::Unavailable, text));
     }
     let names: Vec<&str> = backups.unread.keys().map(|storage| storage.as_str()).collect();
     Ok(if names.is_empty() {
@@ -98,14 +98,14 @@ fn unread(context: &Context<'_>, backups: &BackupVmids) -> Result<String, Troubl
 }
 
 /// Numbers for throwaway guests are used again and again: nobody's identity hangs on them.
-async fn throwaway(context: &Context<'_>, range: VmidRange) -> Result<Acted, Trouble> {
+async fn scratch(context: &Context<'_>, range: VmidRange) -> Result<Started, StepError> {
     for vmid in range.iter().take(limits::VMID_CANDIDATES) {
         if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
             let note = Some(format!("VMID {vmid}"));
-            return Ok(Acted::Learnt(Learnt { facts: vec![Fact::Vmid(vmid)], note }));
+            return Ok(Started::Learnt(StepOutput { facts: vec![Finding::Vmid(vmid)], note }));
         }
     }
-    Err(Trouble::give_up(
+    Err(StepError::give_up(
         ErrorCode::VmidRangeFull,
         "no number is free for a test: look who has those of [scratch] vmid_range in the settings, or widen it",
     ))
@@ -117,7 +117,7 @@ async fn any(
     uid: GuestUid,
     (range, except): (VmidRange, &[Vmid]),
     backups: &BackupVmids,
-) -> Result<Option<Vmid>, Trouble> {
+) -> Result<Option<Vmid>, StepError> {
     let used = context.ports.store.used_vmids().await?;
     let in_range = |vmid: &Vmid| *vmid >= range.first() && *vmid <= range.last();
     let own = used.iter().filter(|(_, of)| *of == uid).map(|(vmid, _)| *vmid);
@@ -135,7 +135,7 @@ async fn any(
     Ok(None)
 }
 
-async fn take(context: &Context<'_>, uid: GuestUid, vmid: Vmid) -> Result<bool, Trouble> {
+async fn take(context: &Context<'_>, uid: GuestUid, vmid: Vmid) -> Result<bool, StepError> {
     if context.ports.pve.vmid_use(vmid).await? == VmidUse::Taken {
         return Ok(false);
     }

@@ -1,35 +1,38 @@
-//! Making a volume for a guest that was made, and looking for what a failed making left behind.
+//! Steps that make a volume for an existing guest.
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Acted, Context, Learnt, Probed};
+use super::attempt::{Checked, Context, Started, StepOutput};
 use super::identity::{own_config, vmid};
 use super::step_config::change;
-use super::trouble::Trouble;
-use crate::model::record::VolumeId;
-use crate::operation::log::Fact;
+use super::trouble::StepError;
+use crate::model::records::VolumeId;
+use crate::operation::log::Finding;
 use crate::operation::step::Step;
 use crate::operation::{AttachVolume, Operation};
 use crate::port::pve::change::{MountSlot, NewVolume};
 use crate::port::pve::volume::{Backing, Disk, InBackup};
 use crate::port::pve::{ConfigChange, ContentKind, GuestConfig, PveError, Role};
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Probed, Trouble> {
+pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let attach = spec(context)?;
     let config = own_config(context).await?;
-    let Some(disk) = disk(&config, attach) else { return Ok(Probed::Not) };
+    let Some(disk) = disk(&config, attach) else { return Ok(Checked::Not) };
     match (&disk.backing, disk.mount.as_deref()) {
         (_, path) if path != Some(attach.volume.mount.as_str()) => Err(taken(attach)),
         (Backing::Volume(id), _) => {
             let note = Some(format!("{id} as mp{}", attach.slot));
-            Ok(Probed::Happened(Learnt { facts: vec![Fact::Volume(VolumeId::new(id.as_str()))], note }))
+            Ok(Checked::Happened(StepOutput {
+                facts: vec![Finding::Volume(VolumeId::new(id.as_str()))],
+                note,
+            }))
         }
-        (Backing::Wish(_), _) => Ok(Probed::Not),
+        (Backing::Goal(_), _) => Ok(Checked::Not),
         (Backing::Host(_), _) => Err(taken(attach)),
     }
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let attach = spec(context)?;
     let config = own_config(context).await?;
     let new = NewVolume {
@@ -40,9 +43,9 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
         in_backup: InBackup::of(&attach.volume.kind),
     };
     let update = crate::port::pve::ConfigUpdate::new(config.digest, vec![ConfigChange::AddVolume(new)])
-        .map_err(|error| Trouble::fault(error.to_string()))?;
+        .map_err(|error| StepError::fault(error.to_string()))?;
     match context.ports.pve.configure(vmid(context)?, &update).await {
-        Ok(()) => Ok(Acted::Done),
+        Ok(()) => Ok(Started::Done),
         // The guest runs and the kernel would not take the mount, or the storage could not make the volume: what was
         // asked for stays pending, and is withdrawn by the undo.
         Err(PveError::Parameters { errors, .. }) if errors.contains_key(&key(attach)) => {
@@ -51,37 +54,37 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Acted, Trouble> {
                 "Proxmox could not attach volume {} ({why}): if the guest runs, stop it for a moment, and it is attached then",
                 attach.volume.name
             );
-            Err(Trouble::give_up(ErrorCode::Unavailable, text))
+            Err(StepError::give_up(ErrorCode::Unavailable, text))
         }
         Err(error) => Err(error.into()),
     }
 }
 
 /// Withdraws what was asked for and not made; what was made stays.
-pub(super) async fn withdraw(context: &Context<'_>) -> Result<Option<String>, Trouble> {
+pub(super) async fn withdraw(context: &Context<'_>) -> Result<Option<String>, StepError> {
     let attach = spec(context)?;
     let config = own_config(context).await?;
     let pending = disk(&config, attach).is_some_and(|disk| {
-        matches!(disk.backing, Backing::Wish(_))
+        matches!(disk.backing, Backing::Goal(_))
             && disk.mount.as_deref() == Some(attach.volume.mount.as_str())
     });
     if !pending {
         return Ok(None);
     }
-    change(context, config, vec![ConfigChange::WithdrawWish(MountSlot(attach.slot))]).await?;
+    change(context, config, vec![ConfigChange::WithdrawRequest(MountSlot(attach.slot))]).await?;
     match disk(&own_config(context).await?, attach) {
         None => Ok(Some(format!("mp{} was withdrawn", attach.slot))),
         Some(_) => {
             let text =
                 format!("mp{} was withdrawn by Proxmox's word, but it is still asked for", attach.slot);
-            Err(Trouble::again(ErrorCode::Unavailable, text))
+            Err(StepError::again(ErrorCode::Unavailable, text))
         }
     }
 }
 
 /// A volume that was made and never got into the guest is nobody's: a person should know its name. The answer is what
 /// could not be told.
-pub(super) async fn leftover(context: &Context<'_>) -> Result<Option<String>, Trouble> {
+pub(super) async fn leftover(context: &Context<'_>) -> Result<Option<String>, StepError> {
     let Operation::AttachVolume(attach) = &context.progress.operation else { return Ok(None) };
     if !context.progress.began(Step::AddVolume) {
         return Ok(None);
@@ -102,15 +105,15 @@ pub(super) async fn leftover(context: &Context<'_>) -> Result<Option<String>, Tr
                 "guest {vmid} is as it was and protected, but the volume {} on its storage belongs to nothing: look at it, then free it",
                 stray.volid
             );
-            Err(Trouble::park(ErrorCode::Unavailable, text, format!("pvesm free {}", stray.volid)))
+            Err(StepError::park(ErrorCode::Unavailable, text, format!("pvesm free {}", stray.volid)))
         }
     }
 }
 
-fn spec<'a>(context: &'a Context<'_>) -> Result<&'a AttachVolume, Trouble> {
+fn spec<'a>(context: &'a Context<'_>) -> Result<&'a AttachVolume, StepError> {
     match &context.progress.operation {
         Operation::AttachVolume(attach) => Ok(attach),
-        other => Err(Trouble::fault(format!("a {} attaches no volume", other.kind().as_str()))),
+        other => Err(StepError::fault(format!("a {} attaches no volume", other.kind().as_str()))),
     }
 }
 
@@ -122,7 +125,7 @@ fn disk<'a>(config: &'a GuestConfig, attach: &AttachVolume) -> Option<&'a Disk> 
     config.mounts.get(&u16::from(attach.slot))
 }
 
-fn taken(attach: &AttachVolume) -> Trouble {
+fn taken(attach: &AttachVolume) -> StepError {
     let text = format!("mp{} was taken by something that we did not attach: it is not touched", attach.slot);
-    Trouble::give_up(ErrorCode::ForeignGuest, text)
+    StepError::give_up(ErrorCode::ForeignGuest, text)
 }

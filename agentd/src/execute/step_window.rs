@@ -1,4 +1,4 @@
-//! A quiesce window as the agent keeps it: granted, waited in, and watched for the moment that fixes the copy.
+//! Steps of a quiesce window.
 //!
 //! ```text
 //! grant ─▶ wait for `quiesced` ─▶ say that the backup begins ─▶ backup, its log read ─▶ wait for `released`
@@ -17,16 +17,16 @@
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::local::window::WindowPhase;
 use tokio::sync::watch;
 
-use super::attempt::{Acted, Context, Learnt};
+use super::attempt::{Context, Started, StepOutput};
 use super::identity::{free_config, vmid};
-use super::trouble::{Next, Trouble};
+use super::trouble::{StepError, StepRecovery};
 use crate::operation::Operation;
-use crate::operation::log::Fact;
-use crate::operation::window::{Said, Window};
+use crate::operation::log::Finding;
+use crate::operation::window::{Window, WindowEvent};
 use crate::port::clock::{ClockPace, Pause};
 use crate::port::pve::read::Power;
 use crate::port::pve::task::{Patience, TaskOutcome};
@@ -53,14 +53,14 @@ const OTHER_JOB: &str = "another backup job holds this node's one lock for backu
 
 /// Grants it, when the guest runs and nobody holds it, and no other backup job runs. A guest that stands still is copied standing still, or down for the
 /// whole copy: there is no moment at which its programs could go on.
-pub(super) async fn grant(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn grant(context: &Context<'_>) -> Result<Started, StepError> {
     free_config(context).await?;
     let vmid = vmid(context)?;
     if context.ports.pve.guest_status(vmid).await?.power != Power::Running {
         let text = format!(
             "guest {vmid} does not run: its backup is taken without a window; ask for a backup, or start the guest first"
         );
-        return Err(Trouble::give_up(ErrorCode::Unsupported, text));
+        return Err(StepError::give_up(ErrorCode::Unsupported, text));
     }
     // Our own are done: this operation has the one place for backups.
     if let Some(other) = context.ports.pve.running_backups().await?.first() {
@@ -68,21 +68,25 @@ pub(super) async fn grant(context: &Context<'_>) -> Result<Acted, Trouble> {
             "{OTHER_JOB} ({}): no window is granted before that has ended, since its programs would stand still for it",
             other.upid
         );
-        return Err(Trouble { problem: Problem::new(ErrorCode::Busy, text), next: Next::Busy });
+        return Err(StepError { problem: ErrorBody::new(ErrorCode::Busy, text), next: StepRecovery::Busy });
     }
     let granted = context.ports.clock.boot_moment();
-    Ok(Acted::Learnt(Learnt::fact(Fact::WindowGranted(granted))))
+    Ok(Started::Learnt(StepOutput::fact(Finding::WindowGranted(granted))))
 }
 
 /// Waits until the programs stand still, or until it is clear that they will not.
-pub(super) async fn await_quiesced(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn await_quiesced(context: &Context<'_>) -> Result<Started, StepError> {
     context.say("waiting for the controller to say that everything stands still");
     let window = wait(context, |phase, _| phase != WindowPhase::Granted).await?;
-    let note = match window.told(&context.ports.clock.boot_moment()) {
+    let note = match window.reported(&context.ports.clock.boot_moment()) {
         WindowPhase::Cancelled if window.is_given_up() => return Err(given_up()),
         WindowPhase::Quiesced | WindowPhase::Capturing | WindowPhase::Captured => {
-            let names: Vec<&str> =
-                window.standing().iter().flat_map(|said| &said.stacks).map(|stack| stack.as_str()).collect();
+            let names: Vec<&str> = window
+                .quiesced_stacks()
+                .iter()
+                .flat_map(|said| &said.stacks)
+                .map(|stack| stack.as_str())
+                .collect();
             if names.is_empty() {
                 "nothing ran".to_owned()
             } else {
@@ -92,54 +96,54 @@ pub(super) async fn await_quiesced(context: &Context<'_>) -> Result<Acted, Troub
         WindowPhase::Released => "its controller let go of the window".to_owned(),
         _ => "its controller did not say that everything stands still".to_owned(),
     };
-    Ok(Acted::Learnt(Learnt::note(note)))
+    Ok(Started::Learnt(StepOutput::note(note)))
 }
 
 /// Waits until the programs run again, or until the bound passed: from then on their controller starts them by itself.
-pub(super) async fn await_released(context: &Context<'_>) -> Result<Acted, Trouble> {
+pub(super) async fn await_released(context: &Context<'_>) -> Result<Started, StepError> {
     context.say("waiting for the controller to say that everything runs again");
-    let over = |window: &Window| window.is_released() || window.standing().is_none();
+    let over = |window: &Window| window.is_released() || window.quiesced_stacks().is_none();
     let window = wait(context, |_, window| over(window)).await?;
     if over(&window) {
-        return Ok(Acted::Learnt(Learnt::nothing()));
+        return Ok(Started::Learnt(StepOutput::nothing()));
     }
     let text = format!(
         "the controller did not say within {} s that the guest's programs run again: look whether they do",
         window.bound.seconds()
     );
-    let condition = Fact::Condition(Problem::new(ErrorCode::WindowOver, text));
-    Ok(Acted::Learnt(Learnt::fact(condition)))
+    let condition = Finding::Condition(ErrorBody::new(ErrorCode::WindowOver, text));
+    Ok(Started::Learnt(StepOutput::fact(condition)))
 }
 
 /// The window, as soon as this holds or its bound passed.
 async fn wait(
     context: &Context<'_>,
     enough: impl Fn(WindowPhase, &Window) -> bool,
-) -> Result<Window, Trouble> {
+) -> Result<Window, StepError> {
     let mut changes = context.ports.store.changes();
     loop {
         changes.mark_unchanged();
         let window = own(context).await?;
         let now = context.ports.clock.boot_moment();
         let left = window.patience(&now);
-        if left.is_zero() || enough(window.told(&now), &window) {
+        if left.is_zero() || enough(window.reported(&now), &window) {
             return Ok(window);
         }
         tokio::select! {
             biased;
-            woken = changes.changed() => woken.map_err(|_| Trouble::fault("the store is closed"))?,
+            woken = changes.changed() => woken.map_err(|_| StepError::fault("the store is closed"))?,
             () = context.ports.clock.sleep(left.min(LOOK)) => {}
         }
     }
 }
 
-async fn own(context: &Context<'_>) -> Result<Window, Trouble> {
+async fn own(context: &Context<'_>) -> Result<Window, StepError> {
     let window = context.ports.store.window(context.progress.id).await?;
-    window.ok_or_else(|| Trouble::fault("this operation was granted no window"))
+    window.ok_or_else(|| StepError::fault("this operation was granted no window"))
 }
 
-fn given_up() -> Trouble {
-    Trouble::give_up(ErrorCode::Cancelled, "its guest gave the window up before its backup began")
+fn given_up() -> StepError {
+    StepError::give_up(ErrorCode::Cancelled, "its guest gave the window up before its backup began")
 }
 
 /// Whether this backup is taken within a window.
@@ -148,29 +152,29 @@ fn has_window(context: &Context<'_>) -> bool {
 }
 
 /// Said right before the backup is asked for. From then on the window can only be released.
-pub(super) async fn begin(context: &Context<'_>) -> Result<(), Trouble> {
+pub(super) async fn begin(context: &Context<'_>) -> Result<(), StepError> {
     if !has_window(context) {
         return Ok(());
     }
-    let window = say(context, Said::Began).await?;
+    let window = say(context, WindowEvent::Began).await?;
     if window.is_given_up() { Err(given_up()) } else { Ok(()) }
 }
 
 /// The backup was found: whatever its log said, what it holds is fixed by now.
-pub(super) async fn found(context: &Context<'_>) -> Result<(), Trouble> {
+pub(super) async fn found(context: &Context<'_>) -> Result<(), StepError> {
     if has_window(context) {
-        say(context, Said::Captured).await?;
+        say(context, WindowEvent::Captured).await?;
     }
     Ok(())
 }
 
-async fn say(context: &Context<'_>, said: Said) -> Result<Window, Trouble> {
+async fn say(context: &Context<'_>, said: WindowEvent) -> Result<Window, StepError> {
     let clock = &context.ports.clock;
     let moment = Moment { boot: clock.boot_moment(), at: clock.now() };
     match context.ports.store.say_of_window(context.progress.id, said, moment).await {
         Ok(window) => Ok(window),
         Err(SayError::Store(error)) => Err(error.into()),
-        Err(error @ (SayError::Unknown | SayError::Refused(_))) => Err(Trouble::fault(error.to_string())),
+        Err(error @ (SayError::Unknown | SayError::Refused(_))) => Err(StepError::fault(error.to_string())),
     }
 }
 
@@ -222,18 +226,18 @@ enum Course {
 
 /// Ends the window and stops its task, which has not begun to do anything. What waits for a person's or another's job while
 /// nothing stands still may wait.
-async fn stop_waiting(context: &Context<'_>, upid: &Upid) -> Result<Course, Trouble> {
+async fn stop_waiting(context: &Context<'_>, upid: &Upid) -> Result<Course, StepError> {
     let window = own(context).await?;
     let now = context.ports.clock.boot_moment();
     // By this very word, before a kill perhaps. One that was parked meanwhile has another, and nothing stands still for it.
-    let ended_by_us = window.told(&now) == WindowPhase::Cancelled
+    let ended_by_us = window.reported(&now) == WindowPhase::Cancelled
         && window.problem(&now).is_some_and(|problem| problem.code == ErrorCode::Busy);
-    if window.told(&now) != WindowPhase::Capturing && !ended_by_us {
+    if window.reported(&now) != WindowPhase::Capturing && !ended_by_us {
         return Ok(Course::Own);
     }
     let text = format!("{OTHER_JOB}: the backup is tried again when that has ended");
     // First the programs, whatever Proxmox says to the stop.
-    say(context, Said::CameToNothing(Problem::new(ErrorCode::Busy, text))).await?;
+    say(context, WindowEvent::CameToNothing(ErrorBody::new(ErrorCode::Busy, text))).await?;
     // One that was let in meanwhile is not cut off: a stop within a storage snapshot may leave half of one behind.
     let pve = &context.ports.pve;
     let log = pve.task_log(upid, LogWindow { start: 0, limit: LINES }).await?;
@@ -270,13 +274,13 @@ impl Pace for Closely<'_> {
 /// whose probe decides.
 async fn write_down(context: &Context<'_>, upid: &Upid, watched: &mut watch::Receiver<Fixed>) -> Course {
     loop {
-        let told = async { watched.wait_for(|fixed| *fixed != Fixed::NotYet).await.map(|fixed| *fixed) };
-        let told = tokio::select! {
+        let reported = async { watched.wait_for(|fixed| *fixed != Fixed::NotYet).await.map(|fixed| *fixed) };
+        let reported = tokio::select! {
             biased;
-            told = told => Some(told),
+            reported = reported => Some(reported),
             () = context.ports.clock.sleep(LOCK_LOOK) => None,
         };
-        match told {
+        match reported {
             Some(Ok(Fixed::Waits)) => match stop_waiting(context, upid).await {
                 Ok(Course::Stopped) => return Course::Stopped,
                 // Nothing stands still for it, or that cannot be told now: looked at again while it waits.
@@ -296,7 +300,7 @@ async fn write_down(context: &Context<'_>, upid: &Upid, watched: &mut watch::Rec
             },
         }
     }
-    while let Err(trouble) = say(context, Said::Captured).await {
+    while let Err(trouble) = say(context, WindowEvent::Captured).await {
         tracing::warn!(operation = %context.progress.id, problem = %trouble.problem, "a capture could not be written down");
         context.ports.clock.sleep(WRITE_AGAIN).await;
         if watched.has_changed().is_err() {
@@ -308,7 +312,7 @@ async fn write_down(context: &Context<'_>, upid: &Upid, watched: &mut watch::Rec
 
 /// The same by the guest itself, where the log cannot be read: the backup's own snapshot is whole, and the guest is the
 /// backup's again. One that a dead backup left behind is older than this try.
-async fn is_fixed(context: &Context<'_>) -> Result<Fixed, Trouble> {
+async fn is_fixed(context: &Context<'_>) -> Result<Fixed, StepError> {
     let vmid = vmid(context)?;
     let since = context.progress.intended_at(context.place).and_then(|at| u64::try_from(at.as_second()).ok());
     let since = since.unwrap_or(u64::MAX);

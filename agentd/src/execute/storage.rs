@@ -1,4 +1,4 @@
-//! What the helper is asked to do about one target, and what is found on its disk afterwards.
+//! Mounting of one target through the helper.
 //!
 //! What comes in: a deed that was decided. What goes out: what became of it. The helper judges the device by root's own
 //! policy; the kernel's table says whether the mount is seen from here; the marker says which disk it is. Each is bounded in
@@ -7,13 +7,13 @@
 use std::time::Duration;
 
 use holdfast_protocol::id::TargetName;
-use holdfast_protocol::storage::medium::FsUuid;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
+use holdfast_protocol::storage::backend::FsUuid;
 
 use crate::model::storage::{Marked, MarkerSeen, place};
-use crate::plan::storage::Deed;
+use crate::plan::storage::TargetAction;
+use crate::port::disk_marker::{self, Expected};
 use crate::port::helper::{Helper, HelperError};
-use crate::port::marker::{self, Expected};
 use crate::port::mounts::Mounts;
 
 /// A marker is a few bytes; the measurement after the first one takes some seconds on the slowest disk.
@@ -23,7 +23,7 @@ const DISK_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     /// What is done.
-    pub deed: Deed,
+    pub action: TargetAction,
     /// The file system.
     pub uuid: FsUuid,
     /// Whose marker should be there.
@@ -51,12 +51,12 @@ pub enum Outcome {
 /// Does it.
 pub async fn perform(helper: &Helper, mounts: &Mounts, order: Order) -> Outcome {
     let target = &order.expected.target;
-    match order.deed {
-        Deed::Unmount(_) => match helper.unmount(target).await {
+    match order.action {
+        TargetAction::Unmount(_) => match helper.unmount(target).await {
             Ok(()) => Outcome::Unmounted,
             Err(error) => refused(&error),
         },
-        Deed::Mount => match helper.mount(target, &order.uuid).await {
+        TargetAction::Mount => match helper.mount(target, &order.uuid).await {
             Ok(_mounted) => looked_at(mounts, order.expected).await,
             Err(error) => refused(&error),
         },
@@ -77,7 +77,7 @@ async fn looked_at(mounts: &Mounts, expected: Expected) -> Outcome {
         Err(says) => return Outcome::Refused("E_ENV".to_owned(), says),
     };
     let folder = place(&expected.target);
-    let looking = tokio::task::spawn_blocking(move || marker::look(&folder, &expected));
+    let looking = tokio::task::spawn_blocking(move || disk_marker::look(&folder, &expected));
     let (marker, marked) = match tokio::time::timeout(DISK_MAX, looking).await {
         Ok(Ok(found)) => found,
         Ok(Err(_)) => (MarkerSeen::Unread("reading it broke off".to_owned()), None),

@@ -1,15 +1,15 @@
-//! Why a try of a step did not succeed, and what that allows next.
+//! Errors of a step, and what may follow.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::json::chain;
 
 use crate::port::pve::{PveError, RetryClass};
 use crate::port::store::StoreError;
 
 /// What may follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum StepRecovery {
     /// It may have happened although nobody said so: look at the world.
     Look,
     /// Another try, if any is left.
@@ -26,27 +26,27 @@ pub(super) enum Next {
 
 /// A try that did not succeed.
 #[derive(Clone, Debug)]
-pub(super) struct Trouble {
-    pub problem: Problem,
-    pub next: Next,
+pub(super) struct StepError {
+    pub problem: ErrorBody,
+    pub next: StepRecovery,
 }
 
-impl Trouble {
+impl StepError {
     pub(super) fn give_up(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { problem: Problem::new(code, message), next: Next::GiveUp }
+        Self { problem: ErrorBody::new(code, message), next: StepRecovery::GiveUp }
     }
 
     pub(super) fn again(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { problem: Problem::new(code, message), next: Next::Again }
+        Self { problem: ErrorBody::new(code, message), next: StepRecovery::Again }
     }
 
     pub(super) fn park(code: ErrorCode, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { problem: Problem::new(code, message), next: Next::Park(remedy.into()) }
+        Self { problem: ErrorBody::new(code, message), next: StepRecovery::Park(remedy.into()) }
     }
 
     /// What this operation began still runs in Proxmox: neither done nor failed, and nobody's to clear away.
     pub(super) fn at_work(message: impl Into<String>) -> Self {
-        Self { problem: Problem::new(ErrorCode::Unavailable, message), next: Next::Away }
+        Self { problem: ErrorBody::new(ErrorCode::Unavailable, message), next: StepRecovery::Away }
     }
 
     /// A fault of our own, such as a step that this operation cannot have.
@@ -55,28 +55,28 @@ impl Trouble {
     }
 }
 
-impl From<PveError> for Trouble {
+impl From<PveError> for StepError {
     fn from(error: PveError) -> Self {
         let next = match &error {
             PveError::PinMismatch { .. }
             | PveError::CertificateRefused { .. }
             | PveError::Unauthorised { .. }
-            | PveError::NoToken { .. } => Next::Away,
-            PveError::DigestChanged => Next::Again,
+            | PveError::NoToken { .. } => StepRecovery::Away,
+            PveError::DigestChanged => StepRecovery::Again,
             other => match other.retry_class() {
-                RetryClass::Again => Next::Away,
-                RetryClass::Later => Next::Busy,
-                RetryClass::LookFirst => Next::Look,
-                RetryClass::Never => Next::GiveUp,
+                RetryClass::Again => StepRecovery::Away,
+                RetryClass::Later => StepRecovery::Busy,
+                RetryClass::LookFirst => StepRecovery::Look,
+                RetryClass::Never => StepRecovery::GiveUp,
             },
         };
-        Self { problem: Problem::new(error.code(), chain(&error)), next }
+        Self { problem: ErrorBody::new(error.code(), chain(&error)), next }
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for StepError {
     fn from(error: StoreError) -> Self {
         // Without the store nothing may go on; what was begun stays as it is until it answers again.
-        Self { problem: Problem::new(ErrorCode::Internal, chain(&error)), next: Next::Away }
+        Self { problem: ErrorBody::new(ErrorCode::Internal, chain(&error)), next: StepRecovery::Away }
     }
 }

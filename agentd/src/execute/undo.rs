@@ -1,25 +1,25 @@
-//! Taking back what this operation made, and nothing else: by VMID and mark and volumes, all from its own journal.
+//! The undo of an operation, from its own journal.
 
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{OperationId, StorageName, Vmid};
 
-use super::attempt::{Context, Learnt};
+use super::attempt::{Context, StepOutput};
 use super::identity::look_at;
-use super::lost;
+use super::lost_reply;
 use super::run::{Run, Stopped};
-use super::trouble::{Next, Trouble};
+use super::trouble::{StepError, StepRecovery};
 use super::{
-    freed, step_adopt, step_hand_over, step_protection, step_restore, step_roll_back, step_snapshot,
-    step_swap_back, step_volume,
+    step_adopt, step_protection, step_reassign_volume, step_restore, step_roll_back, step_snapshot,
+    step_swap_back, step_volume, volume_check,
 };
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::mark;
 use crate::model::planted::{Bug, planted};
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 use crate::operation::Operation;
-use crate::operation::log::{Event, Fact};
+use crate::operation::log::{Event, Finding};
 use crate::operation::step::{Step, Undo};
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
@@ -27,7 +27,7 @@ use crate::port::pve::undo::{Evidence, Made, UndoProof};
 use crate::port::pve::{ContentKind, GuestConfig, LiftProof, PveError, Role, Upid, VmidUse};
 
 /// What is left to do of an undo.
-pub(super) enum Left {
+pub(super) enum UndoState {
     Nothing(Option<String>),
     /// The volume is back, under this name.
     Back(VolumeId),
@@ -40,7 +40,7 @@ impl Run<'_> {
         &mut self,
         place: u16,
         step: Step,
-    ) -> Result<Result<Learnt, Trouble>, Stopped> {
+    ) -> Result<Result<StepOutput, StepError>, Stopped> {
         if let Err(trouble) = self.adopt_undo(place, step).await? {
             return Ok(Err(trouble));
         }
@@ -59,12 +59,12 @@ impl Run<'_> {
                 undo(&context).await
             };
             match left {
-                Ok(Left::Nothing(note)) => return Ok(Ok(Learnt { facts: Vec::new(), note })),
-                Ok(Left::Back(volume)) => {
+                Ok(UndoState::Nothing(note)) => return Ok(Ok(StepOutput { facts: Vec::new(), note })),
+                Ok(UndoState::Back(volume)) => {
                     let note = Some(format!("{volume} is back"));
-                    return Ok(Ok(Learnt { facts: vec![Fact::Volume(volume)], note }));
+                    return Ok(Ok(StepOutput { facts: vec![Finding::Volume(volume)], note }));
                 }
-                Ok(Left::Task(upid)) => {
+                Ok(UndoState::Task(upid)) => {
                     self.write(Event::Posted { step: place, upid: upid.as_str().to_owned() }).await?;
                 }
                 Err(trouble) => return Ok(Err(trouble)),
@@ -72,18 +72,18 @@ impl Run<'_> {
         }
         let text =
             format!("the undo of {} was done by Proxmox's word, but the world does not show it", step.name());
-        Ok(Err(Trouble::again(ErrorCode::Unavailable, text)))
+        Ok(Err(StepError::again(ErrorCode::Unavailable, text)))
     }
 
     /// A guest that is being destroyed leaves its pool first, and then no token of ours sees it: without its task one would
     /// take it for somebody else's.
-    async fn adopt_undo(&mut self, place: u16, step: Step) -> Result<Result<(), Trouble>, Stopped> {
+    async fn adopt_undo(&mut self, place: u16, step: Step) -> Result<Result<(), StepError>, Stopped> {
         if self.progress.upid(place).is_some() {
             return Ok(Ok(()));
         }
         let found = {
             let context = Context { ports: self.ports, progress: &self.progress, place, step };
-            lost::find_undo(&context).await
+            lost_reply::find_undo(&context).await
         };
         match found {
             Ok(Some(upid)) => {
@@ -108,7 +108,7 @@ impl Run<'_> {
             | Undo::Unprotect
             | Undo::Disarm
             | Undo::ProtectAgain
-            | Undo::WithdrawWish
+            | Undo::WithdrawRequest
             | Undo::GiveBack
             | Undo::TakeUpAgain
             | Undo::GiveUpPlace
@@ -118,9 +118,9 @@ impl Run<'_> {
     }
 }
 
-async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
+async fn undo(context: &Context<'_>) -> Result<UndoState, StepError> {
     match context.step.undo() {
-        Undo::Nothing(why) => Ok(Left::Nothing(Some(why.to_owned()))),
+        Undo::Nothing(why) => Ok(UndoState::Nothing(Some(why.to_owned()))),
         Undo::ForgetClaim => {
             match &context.progress.operation {
                 Operation::RestoreTest(_) => {
@@ -128,15 +128,15 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
                 }
                 other => context.ports.store.forget_claim(other.uid()).await?,
             }
-            Ok(Left::Nothing(None))
+            Ok(UndoState::Nothing(None))
         }
-        Undo::ProtectAgain => Ok(Left::Nothing(step_protection::put_back(context).await?)),
-        Undo::WithdrawWish => Ok(Left::Nothing(step_volume::withdraw(context).await?)),
-        Undo::ProtectOther => Ok(Left::Nothing(step_hand_over::protect_again(context).await?)),
-        Undo::HandBack => step_hand_over::hand_back(context).await,
+        Undo::ProtectAgain => Ok(UndoState::Nothing(step_protection::put_back(context).await?)),
+        Undo::WithdrawRequest => Ok(UndoState::Nothing(step_volume::withdraw(context).await?)),
+        Undo::ProtectOther => Ok(UndoState::Nothing(step_reassign_volume::protect_again(context).await?)),
+        Undo::HandBack => step_reassign_volume::hand_back(context).await,
         Undo::GiveBack => {
             permitted(context.progress.id)?;
-            Ok(Left::Nothing(step_adopt::give_back(context).await?))
+            Ok(UndoState::Nothing(step_adopt::give_back(context).await?))
         }
         Undo::RemoveSnapshot => {
             permitted(context.progress.id)?;
@@ -160,50 +160,50 @@ async fn undo(context: &Context<'_>) -> Result<Left, Trouble> {
 }
 
 /// Takes back a part of the guest that this operation made.
-async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
+async fn own_making(context: &Context<'_>) -> Result<UndoState, StepError> {
     let storages = match &context.progress.operation {
         Operation::Provision(provision) => provision.restored_to(),
-        Operation::RestoreBeside(beside) => BTreeSet::from([&beside.storage]),
+        Operation::RestoreCopy(copy_of) => BTreeSet::from([&copy_of.storage]),
         Operation::RestoreTest(test) => BTreeSet::from([&test.place.storage]),
-        _ => return Err(Trouble::fault("this operation made no guest that could be taken back")),
+        _ => return Err(StepError::fault("this operation made no guest that could be taken back")),
     };
     permitted(context.progress.id)?;
     let Some(vmid) = context.progress.vmid() else {
-        return Ok(Left::Nothing(Some("no VMID was chosen".to_owned())));
+        return Ok(UndoState::Nothing(Some("no VMID was chosen".to_owned())));
     };
     if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
         return gone(context, &storages, vmid).await;
     }
     if context.progress.restored_by().is_none() {
-        return Ok(Left::Nothing(Some(format!("nothing was made; guest {vmid} is somebody else's"))));
+        return Ok(UndoState::Nothing(Some(format!("nothing was made; guest {vmid} is somebody else's"))));
     }
     if planted(Bug::HiddenIsGone) && context.ports.pve.guest_config(vmid).await.is_err() {
-        return Ok(Left::Nothing(None));
+        return Ok(UndoState::Nothing(None));
     }
     let config = visible(context, vmid).await?;
     let running = context.ports.pve.guest_status(vmid).await?.power != Power::Stopped;
     let proof = prove(context, &config)?;
     match context.step.undo() {
-        Undo::StopGuest if running => Ok(Left::Task(context.ports.pve.stop(vmid).await?)),
+        Undo::StopGuest if running => Ok(UndoState::Task(context.ports.pve.stop(vmid).await?)),
         Undo::Unprotect if config.protection == Switch::On => {
             context.ports.pve.unprotect(&LiftProof::of_undo(&proof), &config.digest).await?;
-            Ok(Left::Nothing(None))
+            Ok(UndoState::Nothing(None))
         }
         Undo::DestroyGuest if running => {
             let text = format!("guest {vmid} runs although its start was taken back: somebody started it");
-            Err(Trouble::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
+            Err(StepError::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
         }
         Undo::DestroyGuest if config.protection == Switch::On => {
             context.ports.pve.unprotect(&LiftProof::of_undo(&proof), &config.digest).await?;
             let fresh = context.ports.pve.guest_config(vmid).await?;
-            Ok(Left::Task(context.ports.pve.destroy(prove(context, &fresh)?).await?))
+            Ok(UndoState::Task(context.ports.pve.destroy(prove(context, &fresh)?).await?))
         }
-        Undo::DestroyGuest => Ok(Left::Task(context.ports.pve.destroy(proof).await?)),
+        Undo::DestroyGuest => Ok(UndoState::Task(context.ports.pve.destroy(proof).await?)),
         Undo::StopGuest
         | Undo::Unprotect
         | Undo::ForgetClaim
         | Undo::ProtectAgain
-        | Undo::WithdrawWish
+        | Undo::WithdrawRequest
         | Undo::RemoveSnapshot
         | Undo::Disarm
         | Undo::ProtectOther
@@ -213,32 +213,36 @@ async fn own_making(context: &Context<'_>) -> Result<Left, Trouble> {
         | Undo::GiveUpPlace
         | Undo::TakeUpAgain
         | Undo::StartFormer
-        | Undo::Nothing(_) => Ok(Left::Nothing(None)),
+        | Undo::Nothing(_) => Ok(UndoState::Nothing(None)),
     }
 }
 
 /// The gate is asked here as well: an undo is an effect like any other.
-fn permitted(undoing: OperationId) -> Result<(), Trouble> {
+fn permitted(undoing: OperationId) -> Result<(), StepError> {
     match gate(&Effect::UndoOwnMaking { undoing }, Provenance::Journal(undoing), &Approved::default()) {
         Verdict::Free => Ok(()),
-        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => Err(Trouble::fault(why)),
+        Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => Err(StepError::fault(why)),
     }
 }
 
 /// The guest is gone; its volumes must be as well. Those that the journal knows were read while it was there: a list that
 /// does not show them now proves nothing, the end of our own destroy does.
-async fn gone(context: &Context<'_>, storages: &BTreeSet<&StorageName>, vmid: Vmid) -> Result<Left, Trouble> {
+async fn gone(
+    context: &Context<'_>,
+    storages: &BTreeSet<&StorageName>,
+    vmid: Vmid,
+) -> Result<UndoState, StepError> {
     if context.step.undo() != Undo::DestroyGuest {
-        return Ok(Left::Nothing(Some(format!("guest {vmid} is gone"))));
+        return Ok(UndoState::Nothing(Some(format!("guest {vmid} is gone"))));
     }
     if context.progress.restored_by().is_none() {
-        return Ok(Left::Nothing(Some("nothing was made".to_owned())));
+        return Ok(UndoState::Nothing(Some("nothing was made".to_owned())));
     }
     let volumes = context.progress.volumes();
     if !volumes.is_empty() {
         let task = context.progress.upid(context.place);
-        freed::prove(context, vmid, task, &volumes).await?;
-        return Ok(Left::Nothing(None));
+        volume_check::prove(context, vmid, task, &volumes).await?;
+        return Ok(UndoState::Nothing(None));
     }
     // Nothing was ever seen of it: the restore itself failed, and Proxmox takes back what it had begun.
     for storage in storages {
@@ -249,16 +253,16 @@ async fn gone(context: &Context<'_>, storages: &BTreeSet<&StorageName>, vmid: Vm
             .await?;
         if let Some(left) = list.into_iter().find(|entry| entry.vmid == Some(vmid)) {
             let text = format!("guest {vmid} is gone, but its volume {} is left", left.volid);
-            return Err(Trouble::park(ErrorCode::Unavailable, text, format!("pvesm free {}", left.volid)));
+            return Err(StepError::park(ErrorCode::Unavailable, text, format!("pvesm free {}", left.volid)));
         }
     }
-    Ok(Left::Nothing(None))
+    Ok(UndoState::Nothing(None))
 }
 
-async fn visible(context: &Context<'_>, vmid: Vmid) -> Result<GuestConfig, Trouble> {
+async fn visible(context: &Context<'_>, vmid: Vmid) -> Result<GuestConfig, StepError> {
     let leftover = |why: String| {
         let text = format!("guest {vmid} was left half-made ({why}), where no token of ours can clear it");
-        Trouble::park(ErrorCode::Locked, text, format!("pct unlock {vmid}; pct destroy {vmid}"))
+        StepError::park(ErrorCode::Locked, text, format!("pct unlock {vmid}; pct destroy {vmid}"))
     };
     let why = match context.ports.pve.guest_config(vmid).await {
         Ok(config) => match config.lock.clone() {
@@ -272,26 +276,26 @@ async fn visible(context: &Context<'_>, vmid: Vmid) -> Result<GuestConfig, Troub
     Err(leftover(why))
 }
 
-pub(super) fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<UndoProof, Trouble> {
-    let refuse = |why: String, vmid: Vmid| Trouble::park(ErrorCode::ForeignGuest, why, look_at(vmid));
-    let vmid = context.progress.vmid().ok_or_else(|| Trouble::fault("there is no VMID to undo"))?;
+pub(super) fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<UndoProof, StepError> {
+    let refuse = |why: String, vmid: Vmid| StepError::park(ErrorCode::ForeignGuest, why, look_at(vmid));
+    let vmid = context.progress.vmid().ok_or_else(|| StepError::fault("there is no VMID to undo"))?;
     let volumes =
         context.progress.volumes().iter().filter_map(|volume| volume.as_str().parse().ok()).collect();
     let made = Made { vmid, evidence: evidence(context, config)?, volumes };
     UndoProof::establish(&made, config).map_err(|why| refuse(why.to_string(), vmid))
 }
 
-fn evidence(context: &Context<'_>, config: &GuestConfig) -> Result<Evidence, Trouble> {
+fn evidence(context: &Context<'_>, config: &GuestConfig) -> Result<Evidence, StepError> {
     let (uid, by) = (context.progress.operation.uid(), context.progress.id);
     let restore = || {
         let upid = context.progress.restored_by().and_then(|text| text.parse::<Upid>().ok());
-        upid.ok_or_else(|| Trouble::fault("the journal does not name the restore"))
+        upid.ok_or_else(|| StepError::fault("the journal does not name the restore"))
     };
     let seen = mark::read(&config.tags, &config.description);
-    if matches!(context.progress.operation, Operation::RestoreBeside(_) | Operation::RestoreTest(_)) {
-        let first_line = mark::beside_line(uid, by);
-        return Ok(if seen == (mark::Mark::Beside { of: uid, by }) {
-            Evidence::Mark { tags: mark::beside_tags(by).into(), first_line }
+    if matches!(context.progress.operation, Operation::RestoreCopy(_) | Operation::RestoreTest(_)) {
+        let first_line = mark::copy_line(uid, by);
+        return Ok(if seen == (mark::Mark::Copy { of: uid, by }) {
+            Evidence::Mark { tags: mark::copy_tags(by).into(), first_line }
         } else {
             Evidence::RestoredAs { restore: restore()?, first_line }
         });
@@ -306,10 +310,10 @@ fn evidence(context: &Context<'_>, config: &GuestConfig) -> Result<Evidence, Tro
 }
 
 /// What follows an undo that could not be done.
-pub(super) fn after(step: Step, vmid: Option<Vmid>, trouble: &Trouble) -> Option<String> {
+pub(super) fn after(step: Step, vmid: Option<Vmid>, trouble: &StepError) -> Option<String> {
     match &trouble.next {
-        Next::Park(remedy) => Some(remedy.clone()),
-        Next::GiveUp => Some(step.remedy(vmid)),
-        Next::Look | Next::Again | Next::Away | Next::Busy => None,
+        StepRecovery::Park(remedy) => Some(remedy.clone()),
+        StepRecovery::GiveUp => Some(step.remedy(vmid)),
+        StepRecovery::Look | StepRecovery::Again | StepRecovery::Away | StepRecovery::Busy => None,
     }
 }

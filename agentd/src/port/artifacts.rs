@@ -1,4 +1,4 @@
-//! The controllers' bytes on this box, each file named by what it hashes to.
+//! Builds of the guest agent, stored by hash.
 //!
 //! What comes in: a digest, or a file that a person takes in. What goes out: how many bytes there are, or an open file whose
 //! every byte was hashed through the descriptor that is read from afterwards, so that an exchanged file is never half of the
@@ -112,7 +112,7 @@ impl Artifacts {
 
     /// All that lie there, with their sizes. A folder that is not there holds none.
     #[must_use]
-    pub fn lying(&self) -> BTreeMap<Sha256Hex, u64> {
+    pub fn stored(&self) -> BTreeMap<Sha256Hex, u64> {
         let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
         let digest = |name: std::ffi::OsString| Sha256Hex::try_from(name.into_string().ok()?).ok();
         let digests = entries.filter_map(|entry| digest(entry.file_name()));
@@ -162,8 +162,8 @@ impl Artifacts {
         let digest = hex(&Sha256::digest(&bytes));
         let digest = Sha256Hex::try_from(digest).map_err(|_| not_one())?;
         atomic_file::private_folder(&self.0)?;
-        let lying = self.lying();
-        if !lying.contains_key(&digest) && lying.len() >= FILES_MAX {
+        let stored = self.stored();
+        if !stored.contains_key(&digest) && stored.len() >= FILES_MAX {
             return Err(ArtifactError::Full { path: self.0.clone() });
         }
         atomic_file::write(&self.path(&digest), &bytes, Readers::Owner)?;
@@ -219,11 +219,11 @@ mod tests {
     fn what_is_taken_in_is_had_by_its_digest_and_no_changed_byte_is() {
         let folder = tempfile::tempdir().unwrap();
         let (artifacts, from) = (Artifacts::of(folder.path()), folder.path().join("guestd"));
-        assert!(artifacts.lying().is_empty());
+        assert!(artifacts.stored().is_empty());
         std::fs::write(&from, program("one")).unwrap();
         let (digest, size) = artifacts.take_in(&from).unwrap();
         assert_eq!(artifacts.take_in(&from).unwrap(), (digest.clone(), 7), "twice is once");
-        assert_eq!((artifacts.size(&digest), artifacts.lying()), (Some(size), [(digest.clone(), 7)].into()));
+        assert_eq!((artifacts.size(&digest), artifacts.stored()), (Some(size), [(digest.clone(), 7)].into()));
         let mut open = artifacts.open(&digest).unwrap().unwrap();
         let mut read = vec![0; 16];
         assert_eq!((open.bytes(), open.read(&mut read).unwrap()), (7, 7));
@@ -253,6 +253,6 @@ mod tests {
         artifacts.take_in(&from).unwrap();
         std::fs::write(&from, program("more")).unwrap();
         assert!(matches!(artifacts.take_in(&from), Err(ArtifactError::Full { .. })));
-        assert_eq!(artifacts.lying().len(), FILES_MAX);
+        assert_eq!(artifacts.stored().len(), FILES_MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! How long to wait before asking again: doubling, bounded, and never the same for two agents.
+//! Bounded, random, doubling delays.
 //!
 //! What comes in: how many times it failed, and a random number. What goes out: a duration. Deliberately absent: waiting.
 

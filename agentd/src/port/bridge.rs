@@ -1,4 +1,4 @@
-//! Bridges of this host, as the kernel shows them: whether one is there, and what is plugged into it.
+//! Bridges of this host, as the kernel shows them.
 //!
 //! What comes in: `/sys/class/net`. What goes out: the names of a bridge's ports, and its largest packet. Deliberately absent: making or changing
 //! one, which takes root (`systemd/holdfast-test-bridge.service`), and firewall rules, which nobody without root can read;

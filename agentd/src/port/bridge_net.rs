@@ -1,4 +1,4 @@
-//! Addresses on the guests' bridge, as the kernel's tables show them to everybody.
+//! Addresses on the guests' bridge, from the kernel's tables.
 //!
 //! What comes in: `/proc/self/net` (`route`, `fib_trie`, `arp`). What goes out: the host's own addresses there, its networks and
 //! routers, and who answered for which address. Deliberately absent: netlink, for which the agent's service would need one more

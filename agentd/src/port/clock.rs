@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use crate::model::boot::{BootId, BootMoment};
-use crate::model::timekeeper::Synchrony;
+use crate::model::clock_trust::Synchrony;
+use crate::port::ntp;
 use crate::port::pve::Pace;
-use crate::port::synchrony;
 
 /// A pause that is on its way.
 pub type Pause<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// A question that is on its way.
-pub type Asked<'a> = Pin<Box<dyn Future<Output = Synchrony> + Send + 'a>>;
+pub type SyncQuery<'a> = Pin<Box<dyn Future<Output = Synchrony> + Send + 'a>>;
 
 /// What time it is, and how to wait.
 pub trait Clock: Send + Sync {
@@ -29,7 +29,7 @@ pub trait Clock: Send + Sync {
     /// Waits.
     fn sleep(&self, pause: Duration) -> Pause<'_>;
     /// Whether somebody keeps the wall clock right.
-    fn synchrony(&self) -> Asked<'_>;
+    fn synchrony(&self) -> SyncQuery<'_>;
 }
 
 /// The machine's clocks.
@@ -50,9 +50,9 @@ impl RealClock {
 /// Which boot this is: from the kernel, or from systemd where the unit hides that file. Without either no bound outlives
 /// this run.
 fn this_boot() -> BootId {
-    let told = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
-    let told = told.or_else(|| std::env::var("HOLDFAST_BOOT_ID").ok());
-    told.and_then(|text| BootId::parse(&text)).unwrap_or_else(|| {
+    let reported = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let reported = reported.or_else(|| std::env::var("HOLDFAST_BOOT_ID").ok());
+    reported.and_then(|text| BootId::parse(&text)).unwrap_or_else(|| {
         tracing::warn!("nobody tells which boot this is: a restart of the agent ends every quiesce window");
         BootId::of_this_run(uuid::Uuid::now_v7())
     })
@@ -78,8 +78,8 @@ impl Clock for RealClock {
         Box::pin(tokio::time::sleep(pause))
     }
 
-    fn synchrony(&self) -> Asked<'_> {
-        Box::pin(synchrony::ask())
+    fn synchrony(&self) -> SyncQuery<'_> {
+        Box::pin(ntp::ask())
     }
 }
 

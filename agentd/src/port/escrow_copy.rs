@@ -1,4 +1,4 @@
-//! Copies of wrapped keys on a backup disk, in the agent's own folder beside the marker.
+//! Copies of wrapped keys on a backup disk.
 //!
 //! What comes in: where a disk is mounted, whose marker must be on it, and the files that should lie there. What goes out: how
 //! each was found, and that it was put right. A file is written beside its place and renamed over it, written by the agent alone and read by whoever holds the disk;
@@ -14,7 +14,7 @@ use holdfast_recovery::escrow::{CodeNumber, EscrowFile, FILE_BYTES_MAX};
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
-use super::marker::{self, Expected};
+use super::disk_marker::{self, Expected};
 
 const NEW: &str = "escrow.new";
 
@@ -23,7 +23,7 @@ const FILE_MODE: u32 = 0o644;
 
 /// How a copy was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundCopy {
     /// As it should be.
     Same,
     /// None there.
@@ -41,43 +41,43 @@ pub fn name(code: CodeNumber) -> String {
 }
 
 /// The agent's folder on a disk that is the one it should be.
-pub struct Shelf {
+pub struct CopyFolder {
     folder: OwnedFd,
 }
 
-impl Shelf {
+impl CopyFolder {
     /// Opens it. Blocks, and may hang with the disk.
     ///
     /// # Errors
     /// A sentence: nothing is mounted there, or another disk.
     pub fn open(place: &Path, expected: &Expected) -> Result<Self, String> {
-        marker::folder(place, expected).map(|folder| Self { folder })
+        disk_marker::folder(place, expected).map(|folder| Self { folder })
     }
 
     /// Looks at one copy.
     #[must_use]
-    pub fn look(&self, code: CodeNumber, wanted: &EscrowFile) -> Found {
-        let file = match marker::down(&self.folder, &name(code), OFlags::RDONLY) {
+    pub fn look(&self, code: CodeNumber, wanted: &EscrowFile) -> FoundCopy {
+        let file = match disk_marker::down(&self.folder, &name(code), OFlags::RDONLY) {
             Ok(file) => file,
-            Err(Errno::NOENT) => return Found::Missing,
-            Err(Errno::LOOP) => return Found::Other,
-            Err(error) => return Found::Unread(format!("it cannot be opened: {error}")),
+            Err(Errno::NOENT) => return FoundCopy::Missing,
+            Err(Errno::LOOP) => return FoundCopy::Other,
+            Err(error) => return FoundCopy::Unread(format!("it cannot be opened: {error}")),
         };
         match rustix::fs::fstat(&file) {
             Ok(seen) if FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile => {
-                return Found::Other;
+                return FoundCopy::Other;
             }
             // Whoever holds the disk reads it, as any user: it opens nothing by itself, and the sheet sends them here.
-            Ok(seen) if seen.st_mode & 0o777 != FILE_MODE => return Found::Other,
+            Ok(seen) if seen.st_mode & 0o777 != FILE_MODE => return FoundCopy::Other,
             Ok(_) => {}
-            Err(error) => return Found::Unread(format!("it cannot be looked at: {error}")),
+            Err(error) => return FoundCopy::Unread(format!("it cannot be looked at: {error}")),
         }
         let mut bytes = Vec::new();
         let mut file = std::fs::File::from(file).take(FILE_BYTES_MAX as u64 + 1);
         match file.read_to_end(&mut bytes) {
-            Ok(_) if bytes == wanted.to_text().as_bytes() => Found::Same,
-            Ok(_) => Found::Other,
-            Err(error) => Found::Unread(format!("it cannot be read: {error}")),
+            Ok(_) if bytes == wanted.to_text().as_bytes() => FoundCopy::Same,
+            Ok(_) => FoundCopy::Other,
+            Err(error) => FoundCopy::Unread(format!("it cannot be read: {error}")),
         }
     }
 
@@ -86,7 +86,7 @@ impl Shelf {
     /// # Errors
     /// The disk's.
     pub fn put(&self, code: CodeNumber, file: &EscrowFile) -> Result<(), std::io::Error> {
-        let new = marker::fresh(&self.folder, NEW, OFlags::empty())?;
+        let new = disk_marker::fresh(&self.folder, NEW, OFlags::empty())?;
         rustix::fs::fchmod(&new, rustix::fs::Mode::from_raw_mode(FILE_MODE))?;
         let mut new = std::fs::File::from(new);
         new.write_all(file.to_text().as_bytes())?;
@@ -137,45 +137,45 @@ mod tests {
         Escrow::new(context, BackupKey::parse(KEY).unwrap()).wrap(&code).unwrap()
     }
 
-    fn shelf(place: &Path) -> Shelf {
+    fn listing(place: &Path) -> CopyFolder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        Shelf { folder: rustix::fs::openat(CWD, place, flags, Mode::empty()).unwrap() }
+        CopyFolder { folder: rustix::fs::openat(CWD, place, flags, Mode::empty()).unwrap() }
     }
 
     #[test]
-    fn what_is_lost_cut_changed_or_closed_to_its_holder_is_told_and_put_right() {
+    fn what_is_lost_cut_changed_or_closed_to_its_holder_is_reported_and_put_right() {
         let place = tempfile::tempdir().unwrap();
-        let (shelf, code) = (shelf(place.path()), CodeNumber::FIRST);
+        let (listing, code) = (listing(place.path()), CodeNumber::FIRST);
         let file = wrapped();
         let path = place.path().join(name(code));
-        assert_eq!(shelf.look(code, &file), Found::Missing);
+        assert_eq!(listing.look(code, &file), FoundCopy::Missing);
         std::fs::write(place.path().join(NEW), "of an attempt that died").unwrap();
-        shelf.put(code, &file).unwrap();
-        assert_eq!(shelf.look(code, &file), Found::Same);
+        listing.put(code, &file).unwrap();
+        assert_eq!(listing.look(code, &file), FoundCopy::Same);
         let good = std::fs::read(&path).unwrap();
         assert_eq!(EscrowFile::parse(&good).unwrap(), file);
         let mut changed = good.clone();
         changed[100] ^= 1;
         for bad in [b"".as_slice(), &good[..good.len() - 1], &changed, &[good.as_slice(), b"\n"].concat()] {
             std::fs::write(&path, bad).unwrap();
-            assert_eq!(shelf.look(code, &file), Found::Other);
-            shelf.put(code, &file).unwrap();
-            assert_eq!(shelf.look(code, &file), Found::Same);
+            assert_eq!(listing.look(code, &file), FoundCopy::Other);
+            listing.put(code, &file).unwrap();
+            assert_eq!(listing.look(code, &file), FoundCopy::Same);
         }
         for mode in [0o600, 0o666] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(shelf.look(code, &file), Found::Other, "{mode:o}");
+            assert_eq!(listing.look(code, &file), FoundCopy::Other, "{mode:o}");
         }
         std::fs::rename(&path, place.path().join("aside")).unwrap();
         std::os::unix::fs::symlink("aside", &path).unwrap();
-        assert_eq!(shelf.look(code, &file), Found::Other, "through no link");
-        shelf.put(code, &file).unwrap();
+        assert_eq!(listing.look(code, &file), FoundCopy::Other, "through no link");
+        listing.put(code, &file).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
-        shelf.take_away(code).unwrap();
-        shelf.take_away(code).unwrap();
-        assert_eq!(shelf.look(code, &file), Found::Missing);
+        listing.take_away(code).unwrap();
+        listing.take_away(code).unwrap();
+        assert_eq!(listing.look(code, &file), FoundCopy::Missing);
         std::fs::create_dir(&path).unwrap();
-        assert_eq!(shelf.look(code, &file), Found::Other);
-        assert!(shelf.put(code, &file).is_err(), "a folder is not written over");
+        assert_eq!(listing.look(code, &file), FoundCopy::Other);
+        assert!(listing.put(code, &file).is_err(), "a folder is not written over");
     }
 }

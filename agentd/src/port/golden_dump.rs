@@ -1,4 +1,4 @@
-//! The folder that golden images are built into: which lie there, as their manifests say.
+//! The folder of built images.
 //!
 //! What comes in: the folder's files, which only root writes. What goes out: manifests in their closed form; a file of
 //! another form is told and left out. Deliberately absent: trust. A manifest only says where an archive is and what it is
@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::golden::{GoldenManifest, MANIFEST_BYTES_MAX};
-use holdfast_protocol::strict::{self, StrictError};
+use holdfast_protocol::json::{self, JsonError};
 use jiff::Timestamp;
 
 /// A box keeps a dozen; more is somebody's mistake.
@@ -16,7 +16,7 @@ const MANIFESTS_MAX: usize = 256;
 
 /// One golden as it lies there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LyingGolden {
+pub struct StoredImage {
     /// What it says of itself.
     pub manifest: GoldenManifest,
     /// Where it says so.
@@ -44,7 +44,7 @@ pub enum GoldenDumpError {
         path: PathBuf,
         /// Where and why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// Its archive would be somewhere else.
     #[error("{} names an archive outside its folder: it is left out", path.display())]
@@ -58,7 +58,7 @@ pub enum GoldenDumpError {
 ///
 /// # Errors
 /// [`GoldenDumpError`] when the folder itself cannot be read.
-pub fn read(folder: &Path) -> Result<(Vec<LyingGolden>, Vec<GoldenDumpError>), GoldenDumpError> {
+pub fn read(folder: &Path) -> Result<(Vec<StoredImage>, Vec<GoldenDumpError>), GoldenDumpError> {
     let unread = |source| GoldenDumpError::Unread { path: folder.to_owned(), source };
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(folder).map_err(unread)? {
@@ -84,18 +84,18 @@ pub fn made_at(manifest: &GoldenManifest) -> Option<Timestamp> {
     Timestamp::from_second(i64::try_from(manifest.build.made_at_s).ok()?).ok()
 }
 
-fn one(path: &Path) -> Result<LyingGolden, GoldenDumpError> {
+fn one(path: &Path) -> Result<StoredImage, GoldenDumpError> {
     let unread = |source| GoldenDumpError::Unread { path: path.to_owned(), source };
     let mut bytes = Vec::new();
     let bound = MANIFEST_BYTES_MAX as u64 + 1;
     std::fs::File::open(path).map_err(unread)?.take(bound).read_to_end(&mut bytes).map_err(unread)?;
-    let manifest: GoldenManifest = strict::parse("the manifest", &bytes, MANIFEST_BYTES_MAX)
+    let manifest: GoldenManifest = json::parse("the manifest", &bytes, MANIFEST_BYTES_MAX)
         .map_err(|source| GoldenDumpError::Form { path: path.to_owned(), source })?;
     let plain = |c: u8| c.is_ascii_alphanumeric() || b"-_.".contains(&c);
     if !manifest.archive.starts_with("vzdump-lxc-") || !manifest.archive.bytes().all(plain) {
         return Err(GoldenDumpError::LeadsAway { path: path.to_owned() });
     }
-    Ok(LyingGolden { archive: path.with_file_name(&manifest.archive), file: path.to_owned(), manifest })
+    Ok(StoredImage { archive: path.with_file_name(&manifest.archive), file: path.to_owned(), manifest })
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_are_read_in_the_order_of_their_versions_and_others_told() {
+    fn manifests_are_read_in_the_order_of_their_versions_and_others_reported() {
         let folder = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         put("golden-2026.11.10.json", &manifest("2026.11.10", "vzdump-lxc-900001-a.tar.zst"));

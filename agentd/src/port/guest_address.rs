@@ -2,7 +2,7 @@
 //!
 //! What comes in: a guest's number. What goes out: the address in its configuration, or that nobody knows it. A guest's
 //! calls are judged by it where they do not come from the document's address, so an answer serves for some seconds: a guest
-//! that calls often costs Proxmox little. Deliberately absent: the judgement (`model::holder`).
+//! that calls often costs Proxmox little. Deliberately absent: the judgement (`model::token_reuse`).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ pub struct GuestAddresses {
 
 enum Way {
     Proxmox(Arc<dyn Pve>),
-    Told(Box<dyn Fn(Vmid) -> Option<IpAddr> + Send + Sync>),
+    Reported(Box<dyn Fn(Vmid) -> Option<IpAddr> + Send + Sync>),
 }
 
 impl GuestAddresses {
@@ -43,11 +43,11 @@ impl GuestAddresses {
 
     /// What a function says, for tests.
     #[must_use]
-    pub fn told(
+    pub fn reported(
         says: impl Fn(Vmid) -> Option<IpAddr> + Send + Sync + 'static,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { way: Way::Told(Box::new(says)), clock, known: Mutex::default() }
+        Self { way: Way::Reported(Box::new(says)), clock, known: Mutex::default() }
     }
 
     /// The address of its first network; none where it has none, or Proxmox does not answer.
@@ -57,7 +57,7 @@ impl GuestAddresses {
             return known;
         }
         let address = match &self.way {
-            Way::Told(says) => says(vmid),
+            Way::Reported(says) => says(vmid),
             Way::Proxmox(pve) => {
                 let config = pve.guest_config(vmid).await.ok()?;
                 let line = config.nets.get(&0).and_then(|line| line.parse::<NetLine>().ok());

@@ -1,4 +1,4 @@
-//! The root helper: asked through its socket where there is one, through sudo where there is not.
+//! The client of the root helper.
 //!
 //! What comes in: the name and UUID of a target that an operator approved; nothing else of anybody's. What goes out: how the
 //! disks stand that root's own policy names, and what was mounted or unmounted. The answer is bounded in size and time and
@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use holdfast_protocol::id::TargetName;
-use holdfast_protocol::storage::medium::FsUuid;
+use holdfast_protocol::storage::backend::FsUuid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_missing_or_silent_helper_is_told_apart() {
+    async fn a_missing_or_silent_helper_is_reported_apart() {
         let place = tempfile::tempdir().unwrap();
         let none = helper(place.path()).status().await;
         assert!(matches!(none, Err(HelperError::NotInstalled { .. })), "{none:?}");

@@ -1,4 +1,4 @@
-//! The host's own key, which operators seal secrets to: made once, kept for ever, for the agent's user alone.
+//! The host's own key, to which secrets are sealed.
 //!
 //! What comes in: the state folder. What goes out: the key, wiped when dropped. The file is an `age` identity, so that
 //! `age -d -i` opens what was sealed even without this program. Deliberately absent: another key in its place. What was

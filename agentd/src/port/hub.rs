@@ -1,4 +1,4 @@
-//! The hub, as the agent calls it: HTTPS, TLS 1.3, its CA pinned, no redirects, no proxy, every answer bounded.
+//! The HTTPS client of the hub.
 //!
 //! | call | when |
 //! | --- | --- |
@@ -17,12 +17,12 @@ use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
 use holdfast_protocol::enrol::{
     Enrolled, EnrollmentAnswer, EnrollmentRequest, InviteRedemption, RenewRequest,
 };
-use holdfast_protocol::envelope::{Envelope, Problem};
+use holdfast_protocol::envelope::{Envelope, ErrorBody};
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
+use holdfast_protocol::json;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::report::REPORT_BYTES_MAX;
 use holdfast_protocol::restore::{Replacement, RestoreRedeem, Restored};
-use holdfast_protocol::strict;
 use holdfast_tls::Trust;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -58,7 +58,7 @@ pub struct Contact {
     /// When the hub last answered.
     pub reached_at: Option<Timestamp>,
     /// Why it does not, or will not.
-    pub problem: Option<Problem>,
+    pub problem: Option<ErrorBody>,
     /// When our certificate ends.
     pub certificate_ends_at: Timestamp,
 }
@@ -195,7 +195,7 @@ impl Hub {
         if (300..400).contains(&status) {
             return Err(HubError::Redirect { hub: self.base.clone(), status });
         }
-        let frame: Envelope<T> = strict::parse("the hub's answer", &body, ANSWER_BYTES_MAX)
+        let frame: Envelope<T> = json::parse("the hub's answer", &body, ANSWER_BYTES_MAX)
             .map_err(|source| HubError::Answer { status, source })?;
         match (frame.data, frame.error) {
             (Some(data), None) if (200..300).contains(&status) => Ok(data),

@@ -1,4 +1,4 @@
-//! Who this agent is to the hub: its key, its certificate, the hub's CA, in one folder closed to everybody else.
+//! The agent's key, certificate and hub CA.
 //!
 //! ```text
 //! <state>/identity/identity.json      key and certificate together, replaced whole, so the two always fit
@@ -11,9 +11,9 @@
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::enrol::Enrolled;
+use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::strict::{self, StrictError};
 use rcgen::{CertificateParams, KeyPair, PublicKeyData};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -38,7 +38,7 @@ pub enum IdentityError {
         path: PathBuf,
         /// Where and why.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// A key that was left by an earlier attempt cannot be read.
     #[error("the key in {} is damaged: remove it and enrol again", path.display())]
@@ -153,7 +153,7 @@ impl IdentityFolder {
         let path = self.dir.join("identity.json");
         let Some(bytes) = atomic_file::read(&path, IDENTITY_BYTES_MAX)? else { return Ok(None) };
         let max = usize::try_from(IDENTITY_BYTES_MAX).unwrap_or(usize::MAX);
-        strict::parse("the identity", &bytes, max)
+        json::parse("the identity", &bytes, max)
             .map(Some)
             .map_err(|source| IdentityError::Damaged { path, source })
     }

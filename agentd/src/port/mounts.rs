@@ -1,4 +1,4 @@
-//! The kernel's word about mounts and disks: what is mounted where, and whether the device beneath is still there.
+//! Mounts and disks, as the kernel shows them.
 //!
 //! The table of mounts wakes whoever waits on it, by the kernel's own event. A disk that is pulled out leaves its mount
 //! behind, and no event in the table; its entry in sysfs goes at once, and is looked at each second. udev's own socket is
@@ -143,7 +143,7 @@ mod tests {
         a line that is none\n";
 
     #[tokio::test]
-    async fn mounts_are_told_by_their_folder_and_devices_by_their_entry() {
+    async fn mounts_are_reported_by_their_folder_and_devices_by_their_entry() {
         let place = tempfile::tempdir().unwrap();
         let (table, blocks) = (place.path().join("mountinfo"), place.path().join("block"));
         std::fs::write(&table, LINES).unwrap();

@@ -1,4 +1,4 @@
-//! A Proxmox Backup Server, asked directly: what it lists, what our token may there, and to look through what it holds.
+//! The client of a Proxmox Backup Server.
 //!
 //! What comes in: a target that was approved, and credentials that were opened for this. What goes out: typed answers or a
 //! typed error. Everything else about backups goes by way of Proxmox VE, which lists them, too, and names their keys; only
@@ -13,7 +13,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{KeyFingerprint, Vmid};
 use holdfast_protocol::pin::{Pin, PinSet};
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::storage::Medium;
+use holdfast_protocol::storage::Backend;
 use holdfast_protocol::storage::report::PrunedBy;
 use holdfast_seal::Creds;
 use holdfast_tls::Trust;
@@ -22,10 +22,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::pve::PveError;
-use super::pve::carrier::{Carrier, Place, Request};
 use super::pve::error::Cause;
-use super::pve::storekeeper;
-use crate::model::offsite::{Looked, Snapshot, Verification, VerifyEnd, VerifyTask};
+use super::pve::storage_admin;
+use super::pve::transport::{Place, Request, Transport};
+use crate::model::offsite::{ServerListing, Snapshot, Verification, VerifyEnd, VerifyTask};
 
 /// The API listens nowhere else unless somebody changed it, and a target names no port.
 const PORT: u16 = 8007;
@@ -106,7 +106,7 @@ pub trait Dial: Send + Sync {
     ///
     /// # Errors
     /// [`PbsError`].
-    fn dial(&self, medium: &Medium) -> Result<Arc<dyn Carrier>, PbsError>;
+    fn dial(&self, backend: &Backend) -> Result<Arc<dyn Transport>, PbsError>;
 }
 
 /// Over HTTPS, the certificate pinned.
@@ -114,10 +114,11 @@ pub trait Dial: Send + Sync {
 pub struct Direct;
 
 impl Dial for Direct {
-    fn dial(&self, medium: &Medium) -> Result<Arc<dyn Carrier>, PbsError> {
-        let Medium::Pbs { server, fingerprint, .. } = medium else { return Err(PbsError::Other) };
+    fn dial(&self, backend: &Backend) -> Result<Arc<dyn Transport>, PbsError> {
+        let Backend::Pbs { server, fingerprint, .. } = backend else { return Err(PbsError::Other) };
         let url = format!("https://{}:{PORT}", server.as_str());
-        storekeeper::carrier(&url, &Trust::Pins(PinSet::from(leaf(fingerprint)?))).map_err(PbsError::SetUp)
+        storage_admin::transport(&url, &Trust::Pins(PinSet::from(leaf(fingerprint)?)))
+            .map_err(PbsError::SetUp)
     }
 }
 
@@ -128,7 +129,7 @@ fn leaf(fingerprint: &KeyFingerprint) -> Result<Pin, PbsError> {
 
 /// One namespace of one server, with our token.
 pub struct BackupServer {
-    carrier: Arc<dyn Carrier>,
+    transport: Arc<dyn Transport>,
     authorization: Secret,
     datastore: String,
     namespace: Option<String>,
@@ -208,10 +209,10 @@ impl BackupServer {
     ///
     /// # Errors
     /// [`PbsError`].
-    pub fn new(dial: &dyn Dial, medium: &Medium, creds: &Creds) -> Result<Self, PbsError> {
-        let Medium::Pbs { datastore, namespace, .. } = medium else { return Err(PbsError::Other) };
+    pub fn new(dial: &dyn Dial, backend: &Backend, creds: &Creds) -> Result<Self, PbsError> {
+        let Backend::Pbs { datastore, namespace, .. } = backend else { return Err(PbsError::Other) };
         Ok(Self {
-            carrier: dial.dial(medium)?,
+            transport: dial.dial(backend)?,
             authorization: Secret::new(format!("PBSAPIToken={}:{}", creds.user(), creds.password().expose())),
             datastore: datastore.as_str().to_owned(),
             namespace: namespace.as_ref().map(|namespace| namespace.as_str().to_owned()),
@@ -300,7 +301,7 @@ impl BackupServer {
     ///
     /// # Errors
     /// [`PbsError`].
-    pub async fn look(&self, running: Option<&VerifyTask>) -> Result<Looked, PbsError> {
+    pub async fn look(&self, running: Option<&VerifyTask>) -> Result<ServerListing, PbsError> {
         let ended = match running {
             // A task that the server has forgotten has ended.
             Some(task) => match self.ended(task).await {
@@ -309,7 +310,7 @@ impl BackupServer {
             },
             None => None,
         };
-        Ok(Looked { pruned_by: self.pruned_by().await?, snapshots: self.snapshots().await?, ended })
+        Ok(ServerListing { pruned_by: self.pruned_by().await?, snapshots: self.snapshots().await?, ended })
     }
 
     fn params(&self, mut params: Vec<(String, Secret)>) -> Vec<(String, Secret)> {
@@ -339,7 +340,7 @@ impl BackupServer {
         let path = format!("/api2/json{path}");
         let authorization = self.authorization.clone();
         let request = Request { call, method, path, params, authorization, place, body_max };
-        let answer = self.carrier.carry(request).await?;
+        let answer = self.transport.carry(request).await?;
         match answer.status {
             200 => serde_json::from_slice::<Data<T>>(&answer.body)
                 .map(|answer| answer.data)

@@ -1,4 +1,4 @@
-//! What this process may do: the daemon must be nobody in particular.
+//! The privileges of this process.
 //!
 //! What comes in: the kernel's word about this process. What goes out: [`Unprivileged`], the proof that the composition
 //! root asks for before it opens anything, or the reason why the agent will not run. Deliberately absent: dropping

@@ -1,4 +1,4 @@
-//! The file of a sealed token: one line that only this host's key opens.
+//! The file of a sealed token.
 //!
 //! What comes in: a path, and for writing a token and the host's key. What goes out: the sealed text, of the right form.
 //! Deliberately absent: opening it (`execute/entry`), and whether others may read the file; it says nothing to them.

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use holdfast_protocol::id::TargetName;
-use holdfast_protocol::storage::medium::Server;
+use holdfast_protocol::storage::backend::Server;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use super::marker::{self, Expected};
+use super::disk_marker::{self, Expected};
 use crate::model::storage::place;
 
 /// A sleeping disk wakes within seconds; what takes longer does not work.
@@ -35,7 +35,7 @@ pub struct TargetProbe(Way);
 #[derive(Clone)]
 enum Way {
     Real(Arc<Mutex<BTreeMap<TargetName, Turn>>>),
-    Told(Arc<dyn Fn(&TargetName) -> Answer + Send + Sync>),
+    Reported(Arc<dyn Fn(&TargetName) -> Answer + Send + Sync>),
 }
 
 impl TargetProbe {
@@ -47,8 +47,8 @@ impl TargetProbe {
 
     /// What a function says, for tests.
     #[must_use]
-    pub fn told(says: impl Fn(&TargetName) -> Answer + Send + Sync + 'static) -> Self {
-        Self(Way::Told(Arc::new(says)))
+    pub fn reported(says: impl Fn(&TargetName) -> Answer + Send + Sync + 'static) -> Self {
+        Self(Way::Reported(Arc::new(says)))
     }
 
     /// Reads the marker of a mounted disk, and writes some bytes that last.
@@ -57,7 +57,7 @@ impl TargetProbe {
     /// A sentence: it is not mounted, is another disk, does not take it, or does not answer within 30 s.
     pub async fn disk(&self, expected: Expected) -> Answer {
         let turn = match &self.0 {
-            Way::Told(says) => return says(&expected.target),
+            Way::Reported(says) => return says(&expected.target),
             Way::Real(turns) => {
                 let mut turns = turns.lock().unwrap_or_else(PoisonError::into_inner);
                 Arc::clone(turns.entry(expected.target.clone()).or_default())
@@ -65,7 +65,7 @@ impl TargetProbe {
         };
         let mut turn = turn.lock().await;
         let mut looking = turn.take().unwrap_or_else(|| {
-            tokio::task::spawn_blocking(move || marker::probe(&place(&expected.target), &expected))
+            tokio::task::spawn_blocking(move || disk_marker::probe(&place(&expected.target), &expected))
         });
         match tokio::time::timeout(DISK_MAX, &mut looking).await {
             Ok(Ok(answer)) => answer,
@@ -82,7 +82,7 @@ impl TargetProbe {
     /// # Errors
     /// A sentence: nobody answers at that port.
     pub async fn server(&self, target: &TargetName, server: &Server, port: u16) -> Answer {
-        if let Way::Told(says) = &self.0 {
+        if let Way::Reported(says) = &self.0 {
             return says(target);
         }
         let connecting = TcpStream::connect((server.as_str(), port));
@@ -111,7 +111,7 @@ mod tests {
         let turn = Arc::clone(turns.lock().unwrap().entry(name.clone()).or_default());
         let held = turn.lock().await;
         let mark = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01".parse().unwrap();
-        let expected = Expected { target: name, mark, before: marker::Before::Marked };
+        let expected = Expected { target: name, mark, before: disk_marker::Before::Marked };
         let other = probe.clone();
         let mut second = Box::pin(other.disk(expected));
         let waits = tokio::select! {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_gone_is_told_with_its_port() {
+    async fn a_server_that_is_gone_is_reported_with_its_port() {
         let probe = TargetProbe::real();
         let (target, server) = ("nas1".parse().unwrap(), Server::try_from("nas.invalid".to_owned()).unwrap());
         let says = probe.server(&target, &server, 2049).await.unwrap_err();

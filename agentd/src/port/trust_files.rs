@@ -1,4 +1,4 @@
-//! The operators file and the policy that root laid down beside the settings.
+//! The operators file and policy on disk.
 //!
 //! What comes in: their paths. What goes out: their texts, or nothing where there is no operators file. A file that
 //! others than root may write is not taken: whoever can write it can sign for anything.

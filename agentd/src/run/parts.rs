@@ -15,16 +15,16 @@ use holdfast_tls::Trust;
 
 use super::RunError;
 use crate::execute::entry::Keeper;
-use crate::model::addresses::Kept;
+use crate::model::addresses::ReservedAddresses;
 use crate::model::policy::{Golden, GoldenDump, Policy, QuiesceBound, Sha256Hex, TestPlace, VmidRange};
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 use crate::port::artifacts::Artifacts;
 use crate::port::clock::{Clock, RealClock};
-use crate::port::handover::HandOverFolder;
 use crate::port::host_key;
+use crate::port::host_replacement::HandOverFolder;
 use crate::port::identity::{Identity, IdentityFolder};
 use crate::port::local_tls::LocalLeaf;
-use crate::port::pve::storekeeper;
+use crate::port::pve::storage_admin;
 use crate::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role, SetUpError};
 use crate::port::store::Store;
 use crate::settings::{ScratchSettings, SecretFileError, Settings, TokenSettings};
@@ -106,9 +106,10 @@ pub fn pve_settings(settings: &Settings) -> Result<PveSettings, SecretFileError>
 /// What may change entries of storages. Its token stays sealed until a signed job wants it.
 fn keeper(settings: &Settings, key: &Arc<HostKey>) -> Result<Option<Keeper>, SetUpError> {
     let Some(entries) = &settings.storage_entries else { return Ok(None) };
-    let carrier = storekeeper::carrier(&settings.proxmox.url, &Trust::Pins(settings.proxmox.pins.clone()))?;
+    let transport =
+        storage_admin::transport(&settings.proxmox.url, &Trust::Pins(settings.proxmox.pins.clone()))?;
     let (token, targets) = (entries.sealed_token.clone(), entries.targets.clone());
-    Ok(Some(Keeper { key: Arc::clone(key), token, carrier, targets }))
+    Ok(Some(Keeper { key: Arc::clone(key), token, transport, targets }))
 }
 
 /// What root named in the configuration, and so approved where it stands with its digest.
@@ -145,12 +146,12 @@ fn policy(settings: &Settings) -> Result<Policy, RunError> {
 }
 
 /// Addresses that no guest of a document may have.
-fn kept(settings: &Settings) -> Kept {
-    let doors = settings.local_api.listen.iter().filter_map(|door| match door.ip() {
+fn kept(settings: &Settings) -> ReservedAddresses {
+    let listeners = settings.local_api.listen.iter().filter_map(|listener| match listener.ip() {
         IpAddr::V4(address) => Some(address),
         IpAddr::V6(_) => None,
     });
-    Kept { doors: doors.collect(), ranges: settings.proxmox.reserved_addresses.clone() }
+    ReservedAddresses { listeners: listeners.collect(), ranges: settings.proxmox.reserved_addresses.clone() }
 }
 
 fn test_place(scratch: &ScratchSettings, bridge: &BridgeName) -> Result<TestPlace, RunError> {

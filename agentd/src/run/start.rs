@@ -6,40 +6,40 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::report::Sections;
 use tokio::sync::watch;
 
 use super::parts::Parts;
-use super::{Doors, RunError, Tasks};
+use super::{BoundListeners, RunError, Tasks};
 use crate::api::routes::{router, test_router};
-use crate::api::{Local, Standing};
+use crate::api::{ApiSettings, Local};
 use crate::execute::failpoint::{self, Failpoints};
-use crate::execute::heavy::HeavyLane;
 use crate::execute::offsite::Asker;
-use crate::execute::{GuestDoor, Ports};
+use crate::execute::slots::HeavyLane;
+use crate::execute::{GuestEndpoint, Ports};
 use crate::model::limits;
 use crate::model::offsite::Pruners;
 use crate::model::policy::TestPlace;
 use crate::model::storage::StorageView;
-use crate::model::view::{ProgressLines, View};
+use crate::model::view::{HostSnapshot, ProgressLines};
+use crate::port::admin_socket;
 use crate::port::backoff::spread;
 use crate::port::guest_address::GuestAddresses;
 use crate::port::helper::Helper;
 use crate::port::hub::{Contact, Hub};
 use crate::port::mounts::Mounts;
 use crate::port::pbs::Direct;
-use crate::port::status_door;
 use crate::port::target_probe::TargetProbe;
 use crate::settings::Settings;
+use crate::task::admin_socket::StatusTask;
 use crate::task::escrow::{EscrowTask, HubCopies};
 use crate::task::hub_sync::HubSync;
-use crate::task::local_api::known::KnownTask;
+use crate::task::local_api::guests::KnownTask;
 use crate::task::local_api::{self, Serving};
-use crate::task::observe::Eye;
+use crate::task::observe::Observer;
 use crate::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use crate::task::report::ReportTask;
-use crate::task::status::StatusTask;
 use crate::task::stop::Stop;
 use crate::task::storage::StorageTask;
 use crate::task::upkeep::UpkeepTask;
@@ -50,7 +50,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// The channels between the loops.
 struct Wires {
-    view: watch::Sender<Arc<View>>,
+    view: watch::Sender<Arc<HostSnapshot>>,
     storage: watch::Sender<Arc<StorageView>>,
     sections: watch::Sender<Arc<Sections>>,
     contact: watch::Sender<Contact>,
@@ -64,12 +64,12 @@ struct Wires {
 pub(super) fn start(
     settings: &Settings,
     parts: Parts,
-    doors: Doors,
+    listeners: BoundListeners,
     stop: &Stop,
-    laid_down: Option<Problem>,
+    laid_down: Option<ErrorBody>,
 ) -> Result<Tasks, RunError> {
     let wires = Wires {
-        view: watch::channel(Arc::new(View::default())).0,
+        view: watch::channel(Arc::new(HostSnapshot::default())).0,
         storage: watch::channel(Arc::new(StorageView::default())).0,
         sections: watch::channel(Arc::new(Sections::default())).0,
         lines: watch::channel(ProgressLines::new()).0,
@@ -84,19 +84,21 @@ pub(super) fn start(
         })
         .0,
     };
-    let status_door = status_door::open(&settings.state.dir)?;
-    let bound =
-        doors.guests.addresses().map_err(|source| RunError::Kernel { what: "its own addresses", source })?;
+    let status_listener = admin_socket::open(&settings.state.dir)?;
+    let bound = listeners
+        .guests
+        .addresses()
+        .map_err(|source| RunError::Kernel { what: "its own addresses", source })?;
     let first = bound.first().ok_or(RunError::Setting {
         at: "local_api.listen".to_owned(),
         rule: "at least one address of the guests' bridge, with port",
     })?;
-    let guest_door = GuestDoor { endpoint: format!("https://{first}"), pin: parts.leaf.pin() };
+    let guest_listener = GuestEndpoint { endpoint: format!("https://{first}"), pin: parts.leaf.pin() };
 
     let mut tasks = Tasks::new();
-    start_local_api(&mut tasks, &parts, &wires, doors, stop)?;
-    let standing = laid_down.into_iter().collect();
-    start_tellers(&mut tasks, &parts, &wires, (status_door, standing), stop);
+    start_local_api(&mut tasks, &parts, &wires, listeners, stop)?;
+    let refused_files = laid_down.into_iter().collect();
+    start_tellers(&mut tasks, &parts, &wires, (status_listener, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
     let upkeep = UpkeepTask {
         store: parts.store.clone(),
@@ -108,7 +110,7 @@ pub(super) fn start(
         upkeep.run(stop_upkeep).await;
         "upkeep"
     });
-    start_reconcile(&mut tasks, settings, &parts, &wires, guest_door, stop);
+    start_reconcile(&mut tasks, settings, &parts, &wires, guest_listener, stop);
     let sync = HubSync {
         folder: parts.folder,
         identity: parts.identity,
@@ -134,14 +136,14 @@ fn start_local_api(
     tasks: &mut Tasks,
     parts: &Parts,
     wires: &Wires,
-    doors: Doors,
+    listeners: BoundListeners,
     stop: &Stop,
 ) -> Result<(), RunError> {
     let local = Local::new(
         parts.store.clone(),
         Arc::clone(&parts.clock),
         wires.view.subscribe(),
-        Standing {
+        ApiSettings {
             pin: parts.leaf.pin(),
             hub: parts.identity.hub.clone(),
             quiesce_bound: parts.quiesce_bound,
@@ -162,7 +164,7 @@ fn start_local_api(
         addresses.run(for_addresses).await;
         "known_addresses"
     });
-    let calls = [(doors.guests, router(Arc::clone(&local))), (doors.tests, test_router(local))];
+    let calls = [(listeners.guests, router(Arc::clone(&local))), (listeners.tests, test_router(local))];
     for (listeners, router) in calls.into_iter().filter(|(listeners, _)| !listeners.is_empty()) {
         let (tls, store, clock) = (parts.leaf.server()?, parts.store.clone(), Arc::clone(&parts.clock));
         let serving = Serving { listeners, tls, router, known: known.clone(), store, clock };
@@ -180,7 +182,7 @@ fn start_tellers(
     tasks: &mut Tasks,
     parts: &Parts,
     wires: &Wires,
-    (door, standing): (tokio::net::UnixListener, Vec<Problem>),
+    (listener, refused_files): (tokio::net::UnixListener, Vec<ErrorBody>),
     stop: &Stop,
 ) {
     let report = ReportTask {
@@ -190,7 +192,7 @@ fn start_tellers(
         sections: wires.sections.clone(),
         clock: Arc::clone(&parts.clock),
         started_at: parts.clock.now(),
-        standing,
+        status: refused_files,
         handed: parts.handed.clone(),
         recipient: parts.host_key.recipient().ok(),
     };
@@ -220,7 +222,7 @@ fn start_tellers(
         "report"
     });
     tasks.spawn(async move {
-        status.run(door, for_status).await;
+        status.run(listener, for_status).await;
         "status"
     });
     tasks.spawn(async move {
@@ -270,7 +272,7 @@ fn start_reconcile(
     settings: &Settings,
     parts: &Parts,
     wires: &Wires,
-    door: GuestDoor,
+    listener: GuestEndpoint,
     stop: &Stop,
 ) {
     let policy = parts.policy.clone();
@@ -280,8 +282,8 @@ fn start_reconcile(
         .chain(&policy.backup_storage)
         .cloned()
         .collect();
-    let eye = Eye::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), policy.pool.clone(), storages);
-    let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), door);
+    let eye = Observer::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), policy.pool.clone(), storages);
+    let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), listener);
     let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());
     let (scratch, failpoints) = (parts.scratch.clone(), Arc::clone(&wires.failpoints));
     let (pruners, artifacts) = (wires.pruners.subscribe(), parts.artifacts.clone());

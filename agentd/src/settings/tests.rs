@@ -1,4 +1,4 @@
-//! One good configuration, and every way to break it, each refused at its place.
+//! Tests of the settings file and each mistake in it.
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn every_mistake_is_refused_at_its_place() {
 
 /// A twin that is used for anything else would be granted what its use there must not have.
 #[test]
-fn a_twin_is_a_storages_own_and_nothing_else() {
+fn a_counterpart_is_a_storages_own_and_nothing_else() {
     let with = |twins: &str| {
         let scratch = "[scratch]\npool = \"try\"\nvmid_range = [900, 909]\nstorage = \"slow\"\nmemory_mib = 512\ncores = 1\n\
              [scratch.token]\nid = \"holdfast@pve!scratch\"\nsecret_file = \"/s\"\n[scratch.twins]\n";
@@ -103,8 +103,8 @@ fn a_twin_is_a_storages_own_and_nothing_else() {
         refused_at(&format!("{backups}{scratch}{twins}\n{entries}"))
     };
     assert_eq!(with("off1 = \"off1-read\"\nback = \"back-read\""), "accepted");
-    for twin in ["off1", "off2", "back", "slow", "local-lvm", "local"] {
-        assert_eq!(with(&format!("off1 = \"{twin}\"")), "scratch.twins.off1", "{twin}");
+    for counterpart in ["off1", "off2", "back", "slow", "local-lvm", "local"] {
+        assert_eq!(with(&format!("off1 = \"{counterpart}\"")), "scratch.twins.off1", "{counterpart}");
     }
     assert_eq!(with("elsewhere = \"off1-read\""), "scratch.twins.elsewhere");
     assert_eq!(with("off1 = \"read\"\noff2 = \"read\""), "scratch.twins.off1");

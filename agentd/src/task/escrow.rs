@@ -1,4 +1,4 @@
-//! Keeps the copies of wrapped keys as they should be: at the hub, and on each backup disk that is mounted here.
+//! The task that keeps copies of wrapped keys.
 //!
 //! What comes in: the codes, how storage stands, the hub's word, time. What goes out: a record of each copy, and lines in
 //! the audit where one was lost or changed, written before it is put right. Each copy is compared whole: when a code or a
@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::id::TargetName;
-use holdfast_protocol::storage::report::TargetStanding;
+use holdfast_protocol::json::chain;
+use holdfast_protocol::storage::report::TargetStatus;
 use holdfast_protocol::storage::{StorageRole, TargetState};
-use holdfast_protocol::strict::chain;
 use holdfast_recovery::escrow::CodeNumber;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -25,10 +25,10 @@ pub use hub::HubCopies;
 use super::stop::Stop;
 use crate::execute::escrow::{CopyOutcome, Order, perform};
 use crate::execute::failpoint::{Failpoints, Moment, around};
-use crate::model::escrow::{CodeRecord, CodeStanding, CopyPlace, CopyRecord};
+use crate::model::escrow::{CodeRecord, CodeStatus, CopyPlace, CopyRecord};
 use crate::model::storage::{StorageView, TargetRecord, place};
 use crate::port::clock::Clock;
-use crate::port::marker::{Before, Expected};
+use crate::port::disk_marker::{Before, Expected};
 use crate::port::store::{Store, StoreError};
 
 /// How often copies are compared that nothing is known to have happened to. Each look may wake a disk.
@@ -71,7 +71,7 @@ enum Round {
 impl EscrowTask {
     /// Compares until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
-        if let Err(error) = self.take_over().await {
+        if let Err(error) = self.tag_guest().await {
             tracing::warn!(
                 error = chain(&error),
                 "codes of the lost box are not taken over: start the agent again"
@@ -155,12 +155,14 @@ impl EscrowTask {
     fn disks(&self, records: &[TargetRecord]) -> BTreeMap<TargetName, Expected> {
         let view = Arc::clone(&self.storage.borrow());
         let mounted = |name: &TargetName| {
-            view.targets.iter().any(|told| told.name == *name && told.standing == TargetStanding::Mounted)
+            view.targets
+                .iter()
+                .any(|reported| reported.name == *name && reported.status == TargetStatus::Mounted)
         };
         let ours = records.iter().filter(|record| {
-            record.standing == TargetState::Attached
-                && record.approval.role == StorageRole::VzdumpTarget
-                && record.approval.medium.uuid().is_some()
+            record.status == TargetState::Attached
+                && record.approval.role == StorageRole::LocalBackup
+                && record.approval.backend.uuid().is_some()
                 && mounted(&record.approval.name)
         });
         ours.map(|record| {
@@ -231,5 +233,5 @@ impl EscrowTask {
 }
 
 const fn is_retired(code: &CodeRecord) -> bool {
-    matches!(code.standing, CodeStanding::Retired { .. })
+    matches!(code.status, CodeStatus::Retired { .. })
 }

@@ -1,4 +1,4 @@
-//! The exchange with the hub: report what changed, hear of a newer document, keep the certificate young.
+//! The task that exchanges reports and documents with the hub.
 //!
 //! ```text
 //! sections changed ──▶ check-in (held open by the hub) ──▶ newer document ──▶ parse ──▶ law ──▶ store ──▶ reconcile
@@ -15,11 +15,11 @@ use std::time::Duration;
 use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage, JOBS_PER_ANSWER};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::RenewRequest;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::job::SeenHost;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::report::{ReportSchema, Sections};
-use holdfast_protocol::strict::chain;
 use tokio::sync::watch;
 
 use super::stop::Stop;
@@ -27,7 +27,7 @@ use crate::execute::failpoint::{Failpoints, Moment, Point, Side, pass};
 use crate::gate::restore::NoOrder;
 use crate::port::backoff::Backoff;
 use crate::port::clock::Clock;
-use crate::port::handover::HandOverFolder;
+use crate::port::host_replacement::HandOverFolder;
 use crate::port::hub::{Contact, Hub, HubError, Remedy};
 use crate::port::identity::{Identity, IdentityError, IdentityFolder, Purpose};
 use crate::port::store::job_intake;
@@ -38,7 +38,7 @@ mod offer;
 mod renewal;
 mod replaced;
 
-use exchange::{Exchange, Tell, Telling, Verdict};
+use exchange::{DeliveredReport, Delivery, Exchange, Verdict};
 
 /// Below the minute that proxies and firewalls give a silent connection.
 const WAIT_S: u32 = 25;
@@ -100,16 +100,16 @@ enum RoundError {
 }
 
 impl RoundError {
-    fn problem(&self) -> Problem {
+    fn problem(&self) -> ErrorBody {
         match self {
             // Its code travels beside the sentence already.
             Self::Hub(HubError::Refused { problem, .. }) => {
-                Problem::new(problem.code, format!("the hub refuses: {}", problem.message))
+                ErrorBody::new(problem.code, format!("the hub refuses: {}", problem.message))
             }
-            Self::Hub(error) => Problem::new(error.code(), chain(error)),
-            Self::Store(_) | Self::Identity(_) => Problem::new(ErrorCode::Internal, chain(self)),
-            Self::Renewal(_) => Problem::new(ErrorCode::Certificate, chain(self)),
-            Self::Order(_) | Self::NoOperators => Problem::new(ErrorCode::Signature, chain(self)),
+            Self::Hub(error) => ErrorBody::new(error.code(), chain(error)),
+            Self::Store(_) | Self::Identity(_) => ErrorBody::new(ErrorCode::Internal, chain(self)),
+            Self::Renewal(_) => ErrorBody::new(ErrorCode::Certificate, chain(self)),
+            Self::Order(_) | Self::NoOperators => ErrorBody::new(ErrorCode::Signature, chain(self)),
         }
     }
 
@@ -135,7 +135,7 @@ impl HubSync {
     /// Talks with the hub until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         let mut exchange = Exchange::default();
-        let (mut failures, mut renew_from, mut told_at) = (0_u32, Duration::ZERO, None);
+        let (mut failures, mut renew_from, mut reported_at) = (0_u32, Duration::ZERO, None);
         let mut hub = None;
         while !stop.is_requested() {
             let client = match &hub {
@@ -149,7 +149,7 @@ impl HubSync {
                     }
                 },
             };
-            match self.round(client, &mut exchange, &mut told_at, &mut stop).await {
+            match self.round(client, &mut exchange, &mut reported_at, &mut stop).await {
                 Ok(Round::Answered(pause)) => {
                     failures = 0;
                     self.reached();
@@ -185,25 +185,25 @@ impl HubSync {
         &mut self,
         hub: &Hub,
         exchange: &mut Exchange,
-        told_at: &mut Option<Duration>,
+        reported_at: &mut Option<Duration>,
         stop: &mut Stop,
     ) -> Result<Round, RoundError> {
         let begun = self.clock.monotonic();
-        let last = *told_at;
+        let last = *reported_at;
         let hold_back = move |at: Duration| {
             last.map_or(Duration::ZERO, |last| REPORT_EVERY.saturating_sub(at.saturating_sub(last)))
         };
-        let tell = if hold_back(begun).is_zero() { Tell::Changes } else { Tell::Nothing };
+        let report = if hold_back(begun).is_zero() { Delivery::Changes } else { Delivery::Nothing };
         let now = self.now().await?;
-        let telling = exchange.next(&now, tell);
-        let wait_s = if telling.is_news() { 0 } else { WAIT_S };
-        let request = request(&telling, &now);
-        let of_jobs = telling.sections.jobs.as_ref().is_some_and(|jobs| !jobs.is_empty());
+        let reporting = exchange.next(&now, report);
+        let wait_s = if reporting.is_news() { 0 } else { WAIT_S };
+        let request = request(&reporting, &now);
+        let of_jobs = reporting.sections.jobs.as_ref().is_some_and(|jobs| !jobs.is_empty());
         if of_jobs {
-            self.reach(Side::Before, Moment::Told).await;
+            self.reach(Side::Before, Moment::Reported).await;
         }
         let (clock, sections) = (Arc::clone(&self.clock), &mut self.sections);
-        let nothing_left = telling.leaves_out_nothing_of(&now);
+        let nothing_left = reporting.leaves_out_nothing_of(&now);
         let overtaken = async {
             // News is never cut off, or a busy agent would never learn that any of it arrived.
             if wait_s == 0 || (nothing_left && sections.changed().await.is_err()) {
@@ -219,20 +219,20 @@ impl HubSync {
             () = overtaken => return Ok(Round::Overtaken),
         };
         if of_jobs {
-            self.reach(Side::After, Moment::Told).await;
+            self.reach(Side::After, Moment::Reported).await;
         }
         let ended = self.clock.monotonic();
-        if telling.is_news() {
-            *told_at = Some(ended);
+        if reporting.is_news() {
+            *reported_at = Some(ended);
         }
         let verdict = self.take(&answer).await?;
         if verdict != Verdict::Nothing {
             // The hub waits for this one word.
-            *told_at = None;
+            *reported_at = None;
         }
         let wait = Duration::from_secs(wait_s.into());
         let pause = exchange::pause(&answer, verdict, ended.saturating_sub(begun), wait);
-        exchange.answered(&answer, telling);
+        exchange.answered(&answer, reporting);
         Ok(Round::Answered(pause))
     }
 
@@ -351,7 +351,7 @@ impl HubSync {
     async fn farewell(&mut self, hub: &Hub, exchange: &mut Exchange) {
         let said = async {
             let now = self.now().await?;
-            let mut request = request(&exchange.next(&now, Tell::Changes), &now);
+            let mut request = request(&exchange.next(&now, Delivery::Changes), &now);
             if request.coverage == Coverage::Changed {
                 request.coverage = Coverage::Farewell;
             }
@@ -366,13 +366,13 @@ impl HubSync {
     }
 }
 
-fn request(telling: &Telling, now: &Sections) -> CheckinRequest {
+fn request(reporting: &DeliveredReport, now: &Sections) -> CheckinRequest {
     CheckinRequest {
         schema: ReportSchema::V1,
-        sequence: telling.sequence,
+        sequence: reporting.sequence,
         held: now.desired.as_ref().map_or(Generation::NONE, |desired| desired.held),
-        coverage: telling.coverage,
-        sections: telling.sections.clone(),
+        coverage: reporting.coverage,
+        sections: reporting.sections.clone(),
     }
 }
 

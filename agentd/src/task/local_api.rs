@@ -1,4 +1,4 @@
-//! Takes guests' connections: binds, shakes hands, serves, and lets nobody hold up anybody else.
+//! The task that serves guests' connections.
 //!
 //! What comes in: addresses of the guests' bridge, the certificate, the router, the addresses of known guests. What goes out:
 //! requests with the connection's two addresses in their extensions. Every wait has an end and every number a bound:
@@ -7,7 +7,7 @@
 //! is; that is asked of its token, in `api`.
 
 mod admit;
-pub mod known;
+pub mod guests;
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
 use self::admit::{Admit, CONNECTIONS_ALL, GuestSlot};
-use self::known::KnownAddresses;
+use self::guests::KnownAddresses;
 use super::stop::Stop;
 use crate::api::Peer;
 use crate::port::clock::Clock;

@@ -1,4 +1,4 @@
-//! The loops of the agent, one per file, and the only place that starts tasks.
+//! The long-lived tasks of the agent.
 //!
 //! | module | loop |
 //! | --- | --- |
@@ -10,26 +10,26 @@
 //! | [`observe`] | looks at the host |
 //! | [`reconcile`] | plans, opens and performs operations |
 //! | [`report`] | puts the report together |
-//! | [`status`] | answers at the status door |
+//! | [`admin_socket`] | answers at the status door |
 //! | [`storage`] | keeps storage targets mounted, and sees when one goes away |
 //! | [`stop`] | how all of them learn that the agent is to stop |
 //! | [`upkeep`] | keeps the agent's own records small |
 //! | [`watchdog`] | tells systemd how the agent is |
 
-mod due;
+pub mod admin_socket;
+mod admission;
+mod backup_inventory;
 pub mod escrow;
 pub mod hub_sync;
-mod left;
+mod image_digests;
+mod inherited_backups;
 pub mod local_api;
-mod lost;
-mod measure;
+mod loss_detector;
 pub mod observe;
 pub mod reconcile;
 pub mod report;
-mod shelves;
-pub mod status;
+mod signed_jobs;
 pub mod stop;
 pub mod storage;
-mod turns;
 pub mod upkeep;
 pub mod watchdog;

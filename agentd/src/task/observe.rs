@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use holdfast_protocol::desired::FirewallFlag;
 use holdfast_protocol::id::{PoolName, StorageName, Vmid};
+use holdfast_protocol::json::chain;
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
-use holdfast_protocol::strict::chain;
 use jiff::{SignedDuration, Timestamp};
 
 pub use self::loss::Gone;
-use crate::gate::stranger;
+use crate::gate::adoption;
 use crate::model::filter::FilterSeen;
 use crate::model::hardware::HardwareAddress;
 use crate::model::mark;
@@ -27,12 +27,12 @@ use crate::model::observed::{
     Detail, GuestFacts, MountFacts, NodeFacts, Observed, ObservedGuest, Protection, Sight, StorageFact,
     Template, VmidFact,
 };
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 use crate::plan::Questions;
 use crate::port::clock::Clock;
 use crate::port::pve::config::Switch;
-use crate::port::pve::read::{GuestStatus, Power};
-use crate::port::pve::sight::{self, Wanted};
+use crate::port::pve::read::{LxcStatus, Power};
+use crate::port::pve::visibility::{self, NeededPrivilege};
 use crate::port::pve::{AclPath, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
 
 /// A configuration that nothing points at is read again after this long: the list does not tell of everything.
@@ -42,16 +42,16 @@ const STALE: Duration = Duration::from_secs(300);
 const STALE_READ_EACH: usize = 4;
 
 /// Who looks.
-pub struct Eye {
+pub struct Observer {
     pve: Arc<dyn Pve>,
     clock: Arc<dyn Clock>,
     pool: PoolName,
     storages: BTreeSet<StorageName>,
-    known: BTreeMap<Vmid, Known>,
+    known: BTreeMap<Vmid, KnownGuests>,
 }
 
 /// A configuration as it was last read, and the line of the list that stood beside it.
-struct Known {
+struct KnownGuests {
     line: Line,
     at: Duration,
     detail: Detail,
@@ -71,7 +71,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(status: &GuestStatus) -> Self {
+    fn of(status: &LxcStatus) -> Self {
         Self {
             name: status.name.clone(),
             power: status.power.clone(),
@@ -85,7 +85,7 @@ impl Line {
     }
 }
 
-impl Eye {
+impl Observer {
     /// Looks at this pool and these storages.
     #[must_use]
     pub fn new(
@@ -118,7 +118,7 @@ impl Eye {
         let vmids = self.numbers(ask, &guests).await;
         let (storages, node) = (self.storages(&ask.storages).await, self.node().await);
         let (at, lost, orphaned) = (self.clock.now(), BTreeMap::new(), BTreeMap::new());
-        let (goldens, shelves, controllers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (goldens, listings, controllers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Ok(Observed {
             at,
             read_at: self.read_at(at),
@@ -131,7 +131,7 @@ impl Eye {
             orphaned,
             goldens,
             golden_roots: BTreeMap::new(),
-            shelves,
+            listings,
             controllers,
             bridge_mtu: None,
             bridge_net: crate::model::addresses::BridgeNet::default(),
@@ -141,7 +141,7 @@ impl Eye {
     /// When the configurations were read that are shown now.
     fn read_at(&self, at: Timestamp) -> BTreeMap<Vmid, Timestamp> {
         let now = self.clock.monotonic();
-        let read = |known: &Known| {
+        let read = |known: &KnownGuests| {
             let age = SignedDuration::try_from(now.saturating_sub(known.at)).ok()?;
             at.checked_sub(age).ok().filter(|_| matches!(known.detail, Detail::Known(_)))
         };
@@ -189,7 +189,7 @@ impl Eye {
     }
 
     async fn sight(&self) -> Sight {
-        let wanted = [Wanted { path: AclPath::pool(&self.pool), sight: sight::Sight::Guest }];
+        let wanted = [NeededPrivilege { path: AclPath::pool(&self.pool), sight: visibility::Sight::Guest }];
         match prove_sight(self.pve.as_ref(), Role::Observe, &wanted).await {
             Ok(Ok(_)) => Sight::Proved,
             Ok(Err(blind)) => Sight::Unproved(blind.to_string()),
@@ -197,7 +197,7 @@ impl Eye {
         }
     }
 
-    async fn guest(&mut self, row: GuestStatus) -> ObservedGuest {
+    async fn guest(&mut self, row: LxcStatus) -> ObservedGuest {
         let (line, now) = (Line::of(&row), self.clock.monotonic());
         let fresh = self
             .known
@@ -217,7 +217,7 @@ impl Eye {
                     }
                     Err(error) => Detail::Unknown(chain(&error)),
                 };
-                self.known.insert(row.vmid, Known { line, at: now, detail: detail.clone() });
+                self.known.insert(row.vmid, KnownGuests { line, at: now, detail: detail.clone() });
                 detail
             }
         };
@@ -315,7 +315,7 @@ fn facts(config: &GuestConfig) -> GuestFacts {
         hardware: config.nets.values().filter_map(|net| HardwareAddress::of(net)).collect(),
         bridges: config.bridges(),
         filter: FilterSeen::default(),
-        alien: stranger::judge(&config.lines(), &config.raw_lxc).err().map(|why| why.to_string()),
+        alien: adoption::judge(&config.lines(), &config.raw_lxc).err().map(|why| why.to_string()),
     }
 }
 

@@ -1,12 +1,12 @@
-//! The loop: look, plan, open operations, tell; and one task for each operation under way.
+//! The reconcile loop.
 //!
 //! What comes in: the document and records from the store, the host from the eye. What goes out: operations in the
-//! journal, and the [`View`] for those who tell it on. A cycle never fails: what keeps it from its work is part of the
+//! journal, and the [`HostSnapshot`] for those who tell it on. A cycle never fails: what keeps it from its work is part of the
 //! view. An operation that is open and not under way, because the agent was restarted or its journal could not be
 //! written, is taken up again; so recovery after a crash is an ordinary cycle. Deliberately absent: decisions.
 
 mod performing;
-mod telling;
+mod publish;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,37 +16,37 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{Desired, DesiredGuest};
 use holdfast_protocol::generation::{Generation, Numbered};
 use holdfast_protocol::id::{NodeName, OperationId, Vmid};
+use holdfast_protocol::json::chain;
 use holdfast_protocol::protection::BackupPolicy;
 use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::storage::StorageTarget;
-use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::left::Finder;
-use super::lost::Lookout;
-use super::observe::Eye;
-use super::shelves::Shelves;
+use super::admission::Arrivals;
+use super::backup_inventory::BackupInventory;
+use super::inherited_backups::Finder;
+use super::loss_detector::Lookout;
+use super::observe::Observer;
 use super::stop::Stop;
-use super::turns::Arrivals;
-use super::{due, measure};
+use super::{image_digests, signed_jobs};
 use crate::execute::{Ports, recover};
-use crate::gate::brake::Release;
+use crate::gate::change_limit::Release;
 use crate::model::addresses::StrangeAnswers;
+use crate::model::clock_trust::{ClockSample, Timekeeper};
 use crate::model::observed::Observed;
 use crate::model::policy::Policy;
-use crate::model::timekeeper::{Glance, Timekeeper};
-use crate::model::view::View;
-use crate::operation::progress::Progress;
+use crate::model::view::HostSnapshot;
+use crate::operation::progress::OperationState;
 use crate::plan::address;
-use crate::plan::asked::{Answer, Asked};
+use crate::plan::guest_requests::{Answer, RequestDecision};
 use crate::plan::protect::Raise;
-use crate::plan::recovery::{Seen, recovery};
+use crate::plan::recovery::{StartObservation, recovery};
 use crate::plan::{Inputs, Questions, plan, questions, wanted_goldens};
 use crate::port::pve::PveError;
-use crate::port::store::keeping::Forgiven;
 use crate::port::store::protection::Changed;
+use crate::port::store::start_failures::Forgiven;
 use crate::port::store::{Changes, StoreError};
 
 /// While Proxmox is away it is asked again after this, doubled up to [`AWAY_MAX`].
@@ -69,7 +69,7 @@ pub struct Reconcile {
     /// What operations work with.
     pub ports: Ports,
     /// Who looks.
-    pub eye: Eye,
+    pub eye: Observer,
     /// What root named on this box.
     pub policy: Policy,
     /// The node, for the report.
@@ -79,7 +79,7 @@ pub struct Reconcile {
     /// How often at least, whatever a document says: [`LOOK_AT_LEAST`], save in tests of weeks.
     pub at_least: Duration,
     /// Where the picture goes.
-    pub view: watch::Sender<Arc<View>>,
+    pub view: watch::Sender<Arc<HostSnapshot>>,
     /// When to stop.
     pub stop: Stop,
 }
@@ -151,9 +151,9 @@ struct State {
     /// What was seen of the clocks.
     timekeeper: Timekeeper,
     /// What storages of backups list.
-    shelves: Shelves,
+    listings: BackupInventory,
     /// How large the root disks of goldens are.
-    roots: measure::Roots,
+    roots: image_digests::Roots,
     /// Looks for backups of guests of a lost box.
     finder: Finder,
     /// Counts the looks that prove a guest gone.
@@ -166,7 +166,7 @@ struct State {
 enum Woken {
     Cycle,
     Asked,
-    TellOnly,
+    ReportOnly,
     Stop,
 }
 
@@ -187,7 +187,7 @@ impl Reconcile {
                 Err(error) => {
                     tracing::warn!(error = chain(&error), "no picture of the host in this cycle");
                     state.away += 1;
-                    self.tell_trouble(&error, began);
+                    self.report_trouble(&error, began);
                 }
             }
             loop {
@@ -198,7 +198,7 @@ impl Reconcile {
                         self.ports.clock.sleep(REQUEST_GATHER).await;
                         break;
                     }
-                    Woken::TellOnly => self.tell_again(&state).await,
+                    Woken::ReportOnly => self.report_again(&state).await,
                     Woken::Stop => return,
                 }
             }
@@ -218,7 +218,7 @@ impl Reconcile {
     }
 
     /// Plans, keeps the plan, and writes into the journals what it adopts or parks. The cycles do the rest.
-    async fn recover(&mut self, open: Vec<Progress>, now: Timestamp) {
+    async fn recover(&mut self, open: Vec<OperationState>, now: Timestamp) {
         // With nothing left open nobody waits for Proxmox here.
         let (observed, tasks) = if open.is_empty() {
             (None, BTreeMap::new())
@@ -226,7 +226,7 @@ impl Reconcile {
             let observed = self.eye.look(&Questions::default()).await;
             (observed.ok(), recover::lost_tasks(&self.ports, &open).await)
         };
-        let plan = recovery(&open, Seen { observed: observed.as_ref(), tasks: &tasks }, now);
+        let plan = recovery(&open, StartObservation { observed: observed.as_ref(), tasks: &tasks }, now);
         tracing::info!("{plan}");
         if let Err(error) = self.ports.store.keep_recovery(plan.clone(), now).await {
             tracing::error!(error = chain(&error), "the recovery plan could not be kept");
@@ -248,24 +248,24 @@ impl Reconcile {
         // The records first: what ends between them and the look is still open to the plan, and left alone.
         let records = store.records(generation, now).await?;
         let release = self.release(desired.numbered(), now).await?;
-        for vmid in due::targets(&store, now).await? {
+        for vmid in signed_jobs::targets(&store, now).await? {
             self.eye.forget(vmid);
         }
         let ask = questions(desired.guests(), &records, self.policy.range);
         let mut observed = self.eye.look(&ask).await?;
         let asking = (&self.ports, &self.eye, &mut state.finder);
         state.lookout.look(asking, &records, &mut observed).await?;
-        observed.shelves = state.shelves.look(&self.ports, &records, &observed, now).await?;
-        let lying = measure::lying(&mut self.policy).await;
+        observed.listings = state.listings.look(&self.ports, &records, &observed, now).await?;
+        let stored = image_digests::stored(&mut self.policy).await;
         let goldens =
-            wanted_goldens(desired.guests(), &records, &observed).into_iter().chain(lying).collect();
-        observed.controllers = self.ports.artifacts.lying();
+            wanted_goldens(desired.guests(), &records, &observed).into_iter().chain(stored).collect();
+        observed.controllers = self.ports.artifacts.stored();
         observed.bridge_mtu = self.ports.bridges.mtu(&self.policy.bridge);
         observed.bridge_net = self.ports.bridges.net(&self.policy.bridge);
         address::index(&mut observed, desired.guests(), &self.policy);
         let strange = address::strange(&observed, &self.policy);
         observed.bridge_net.strange = state.strange.take(strange, now);
-        observed.goldens = measure::archives(&self.ports.digests, &self.policy, goldens).await;
+        observed.goldens = image_digests::archives(&self.ports.digests, &self.policy, goldens).await;
         let pve = self.ports.pve.as_ref();
         observed.golden_roots = state.roots.look(pve, &self.policy, &observed.goldens).await;
         let inputs = Inputs {
@@ -285,7 +285,7 @@ impl Reconcile {
         if !plan.actions.is_empty() {
             tracing::info!("{plan}");
         }
-        self.tell(&inputs, &plan, &state.timekeeper);
+        self.report(&inputs, &plan, &state.timekeeper);
         state.again_at = plan.again_at;
         if !plan.healthy.is_empty() && store.refusal().is_none() {
             store.forgive_starts(plan.healthy, Forgiven::Healthy, now).await?;
@@ -293,8 +293,8 @@ impl Reconcile {
         if store.refusal().is_none() {
             self.raise(plan.raises, now).await?;
         }
-        if !plan.gone_besides.is_empty() && store.refusal().is_none() {
-            store.forget_besides(plan.gone_besides).await?;
+        if !plan.gone_copies.is_empty() && store.refusal().is_none() {
+            store.forget_copies(plan.gone_copies).await?;
         }
         let turns = state.arrivals.choose(plan.actions, &plan.asked, &records);
         // Where nothing can be written, nothing is begun and nothing is ended.
@@ -303,7 +303,7 @@ impl Reconcile {
         }
         if store.refusal().is_none() {
             // What operators signed goes before what a document or a guest wishes for the same guest.
-            for begin in due::begin(&self.ports, &inputs).await? {
+            for begin in signed_jobs::begin(&self.ports, &inputs).await? {
                 self.open(state, begin, generation).await?;
             }
         }
@@ -327,9 +327,9 @@ impl Reconcile {
         let clock = &self.ports.clock;
         let synchrony = clock.synchrony().await;
         if state.timekeeper.anchor().is_none() {
-            state.timekeeper.not_before(self.ports.store.standing().await?.latest);
+            state.timekeeper.not_before(self.ports.store.trust_state().await?.latest);
         }
-        let glance = Glance { wall: clock.now(), forward: clock.monotonic(), synchrony };
+        let glance = ClockSample { wall: clock.now(), forward: clock.monotonic(), synchrony };
         match state.timekeeper.look(glance) {
             Some(at) if self.ports.store.refusal().is_none() => self.ports.store.note_time(at).await,
             _ => Ok(()),
@@ -361,7 +361,7 @@ impl Reconcile {
     /// in the next cycle, which this brings about.
     async fn end_requests(
         &self,
-        asked: &[Asked],
+        asked: &[RequestDecision],
         preempted: &[(OperationId, &'static str)],
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -408,7 +408,7 @@ impl Reconcile {
                     }
                     Ok(now) => {
                         (state.seen.guests, state.seen.windows) = (now.guests, now.windows);
-                        Woken::TellOnly
+                        Woken::ReportOnly
                     }
                     Err(_) => Woken::Stop,
                 }

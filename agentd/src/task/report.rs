@@ -1,4 +1,4 @@
-//! Puts the report together whenever something it tells of has changed.
+//! The task that builds the report.
 //!
 //! What comes in: the reconcile loop's view, the storage loop's, and the store's change notices. What goes out: the sections, all of them, to
 //! whoever tells them on (the hub's loop, the status door). Changes that come in a burst are told once. Deliberately
@@ -8,25 +8,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::report::{
     AgentSection, Condition, GuestReport, Running, Sections, WaitingForSignature,
 };
 use holdfast_protocol::storage::HostRecipient;
-use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::stop::Stop;
 use crate::gate::only_copy::lies_on;
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 use crate::model::report_size::shorten;
-use crate::model::storage::{Looked, StorageView};
-use crate::model::view::View;
+use crate::model::storage::{FirstPoll, StorageView};
+use crate::model::view::HostSnapshot;
 use crate::plan::report::{long_under_way, pending_rosters};
-use crate::plan::{escrow, left};
+use crate::plan::{escrow, inherited};
 use crate::port::clock::Clock;
-use crate::port::handover::HandOverFolder;
+use crate::port::host_replacement::HandOverFolder;
 use crate::port::store::{Changes, Store, StoreError};
 
 /// Ended operations that are still told of: about a day of a busy box, 20 KiB.
@@ -40,7 +40,7 @@ pub struct ReportTask {
     /// Operations and the desired document.
     pub store: Store,
     /// What the reconcile loop last saw.
-    pub view: watch::Receiver<Arc<View>>,
+    pub view: watch::Receiver<Arc<HostSnapshot>>,
     /// What the storage loop last saw.
     pub storage: watch::Receiver<Arc<StorageView>>,
     /// Where the report goes.
@@ -50,7 +50,7 @@ pub struct ReportTask {
     /// When this agent started.
     pub started_at: Timestamp,
     /// What was wrong at its start, and is for as long as it runs.
-    pub standing: Vec<Problem>,
+    pub status: Vec<ErrorBody>,
     /// What a lost box left, where this one took its place.
     pub handed: HandOverFolder,
     /// What secrets for this host are sealed to.
@@ -61,17 +61,17 @@ impl ReportTask {
     /// Reports until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         let mut changes = self.store.changes();
-        let mut told = None;
+        let mut reported = None;
         loop {
             // The pictures first: what was begun by them, or by an earlier one, is among the operations that are read
             // afterwards. The other way round a host could be shown at rest while an operation is under way on it.
             let view = Arc::clone(&self.view.borrow_and_update());
             let storage = Arc::clone(&self.storage.borrow_and_update());
             let now = *changes.borrow_and_update();
-            match self.assemble((&view, &storage), (told, now)).await {
+            match self.assemble((&view, &storage), (reported, now)).await {
                 Ok(sections) => {
                     self.publish(sections);
-                    told = Some(now);
+                    reported = Some(now);
                 }
                 Err(error) => tracing::error!(error = chain(&error), "the report could not be put together"),
             }
@@ -116,47 +116,51 @@ impl ReportTask {
         mut guests: Vec<GuestReport>,
         storage: &StorageView,
     ) -> Result<Vec<GuestReport>, StoreError> {
-        for target in storage.targets.iter().filter(|target| target.standing.is_gone()) {
+        for target in storage.targets.iter().filter(|target| target.status.is_gone()) {
             let backed_up = self.store.newest_backup_on(target.name.clone()).await?;
             for guest in &mut guests {
                 let lies = |volume: &&String| lies_on(&VolumeId::new(volume.as_str()), &target.name);
                 let volumes: Vec<&str> = guest.volumes.iter().filter(lies).map(String::as_str).collect();
-                let (name, standing) = (&target.name, target.standing.as_str());
-                let mut told = Vec::new();
+                let (name, status) = (&target.name, target.status.as_str());
+                let mut reported = Vec::new();
                 if !volumes.is_empty() {
-                    told.push(format!("{} on storage {name}, which is {standing}", volumes.join(", ")));
+                    reported.push(format!("{} on storage {name}, which is {status}", volumes.join(", ")));
                 }
                 if guest.uid.is_some_and(|uid| backed_up.contains(&uid)) {
-                    told.push(format!("its newest backup is on storage {name}, which is {standing}"));
+                    reported.push(format!("its newest backup is on storage {name}, which is {status}"));
                 }
                 let code = ErrorCode::StorageGone;
-                guest.conditions.extend(told.into_iter().map(|message| Condition { code, message }));
+                guest.conditions.extend(reported.into_iter().map(|message| Condition { code, message }));
             }
         }
         Ok(guests)
     }
 
     /// How far the guests of a lost box are, whose place this one took.
-    async fn way_back(&self) -> Result<Option<Problem>, StoreError> {
+    async fn way_back(&self) -> Result<Option<ErrorBody>, StoreError> {
         match self.store.way_back().await? {
-            Some(way) => Ok(left::told(&way)),
+            Some(way) => Ok(inherited::reported(&way)),
             None => Ok(self.handed.problem()),
         }
     }
 
-    /// What was `told` before is read again from the store only where that has changed since.
+    /// What was `reported` before is read again from the store only where that has changed since.
     async fn assemble(
         &self,
-        (view, storage): (&View, &StorageView),
-        (told, changes): (Option<Changes>, Changes),
+        (view, storage): (&HostSnapshot, &StorageView),
+        (reported, changes): (Option<Changes>, Changes),
     ) -> Result<Sections, StoreError> {
         let last = Arc::clone(&self.sections.borrow());
         let operations = match &last.operations {
-            Some(same) if told.is_some_and(|told| told.operations == changes.operations) => same.clone(),
+            Some(same) if reported.is_some_and(|reported| reported.operations == changes.operations) => {
+                same.clone()
+            }
             _ => self.store.operation_views(ENDED_OPERATIONS).await?,
         };
         let desired = match &last.desired {
-            Some(same) if told.is_some_and(|told| told.desired == changes.desired) => same.clone(),
+            Some(same) if reported.is_some_and(|reported| reported.desired == changes.desired) => {
+                same.clone()
+            }
             _ => self.store.desired_section().await?,
         };
         // Until the first look nothing is known, and an empty list would say that there is nothing.
@@ -176,7 +180,7 @@ impl ReportTask {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at: self.started_at,
             problems: self
-                .standing
+                .status
                 .iter()
                 .chain(&view.problems)
                 .chain(&storage.problems)
@@ -198,13 +202,13 @@ impl ReportTask {
             waiting,
             trust: Some(self.store.trust_section().await?),
             jobs: Some(jobs),
-            storage: (storage.looked == Looked::Yes).then(|| storage.targets.clone()),
+            storage: (storage.looked == FirstPoll::Yes).then(|| storage.targets.clone()),
         }))
     }
 }
 
 /// The guests as they were last seen. Whether one runs is only said of a host that is being seen.
-fn guests_of(view: &View) -> Vec<GuestReport> {
+fn guests_of(view: &HostSnapshot) -> Vec<GuestReport> {
     let mut guests = view.guests.clone();
     if let Some(since) = view.unobserved_since {
         for guest in &mut guests {
@@ -228,13 +232,13 @@ mod tests {
         r#"{"schema":"holdfast.desired/v1","generation":1,"poll_interval_s":30,"guests":[]}"#;
 
     #[tokio::test]
-    async fn a_change_in_the_store_or_the_view_is_told() {
+    async fn a_change_in_the_store_or_the_view_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(RealClock::start());
         let store = Store::open(dir.path(), clock.now()).unwrap();
-        let (view_tx, view) = watch::channel(Arc::new(View::default()));
+        let (view_tx, view) = watch::channel(Arc::new(HostSnapshot::default()));
         let (_storage_tx, storage) = watch::channel(Arc::new(StorageView::default()));
-        let (tx, mut told) = watch::channel(Arc::new(Sections::default()));
+        let (tx, mut reported) = watch::channel(Arc::new(Sections::default()));
         let (stopper, stop) = stop::pair();
         let as_clock: Arc<dyn Clock> = clock.clone();
         let task = ReportTask {
@@ -244,35 +248,45 @@ mod tests {
             sections: tx,
             clock: as_clock,
             started_at: clock.now(),
-            standing: Vec::new(),
+            status: Vec::new(),
             handed: HandOverFolder::of(dir.path()),
             recipient: None,
         };
         let story = async {
-            let held = |told: &Arc<Sections>| told.desired.as_ref().map(|d| d.held.number());
-            told.wait_for(|told| held(told) == Some(0)).await.unwrap();
+            let held = |reported: &Arc<Sections>| reported.desired.as_ref().map(|d| d.held.number());
+            reported.wait_for(|reported| held(reported) == Some(0)).await.unwrap();
             store.offer_desired(Desired::parse(DOCUMENT.as_bytes()).unwrap(), clock.now()).await.unwrap();
-            told.wait_for(|told| held(told) == Some(1)).await.unwrap();
-            let problem = Problem::new(ErrorCode::Unavailable, "Proxmox does not answer");
-            view_tx.send_replace(Arc::new(View { problems: vec![problem], ..View::default() }));
-            let told_of =
-                told.wait_for(|told| told.agent.as_ref().is_some_and(|a| a.problems.len() == 1)).await;
-            assert!(told_of.unwrap().guests.is_none(), "nobody looked yet");
-            view_tx.send_replace(Arc::new(View { seen_at: Some(clock.now()), ..View::default() }));
-            let seen = |told: &Arc<Sections>| told.guests.is_some() && told.waiting.is_some();
-            told.wait_for(seen).await.unwrap();
+            reported.wait_for(|reported| held(reported) == Some(1)).await.unwrap();
+            let problem = ErrorBody::new(ErrorCode::Unavailable, "Proxmox does not answer");
+            view_tx
+                .send_replace(Arc::new(HostSnapshot { problems: vec![problem], ..HostSnapshot::default() }));
+            let reported_of = reported
+                .wait_for(|reported| reported.agent.as_ref().is_some_and(|a| a.problems.len() == 1))
+                .await;
+            assert!(reported_of.unwrap().guests.is_none(), "nobody looked yet");
+            view_tx.send_replace(Arc::new(HostSnapshot {
+                seen_at: Some(clock.now()),
+                ..HostSnapshot::default()
+            }));
+            let seen = |reported: &Arc<Sections>| reported.guests.is_some() && reported.waiting.is_some();
+            reported.wait_for(seen).await.unwrap();
             // A host that nobody sees any more: its guests may run or not.
-            let guest = serde_json::json!({ "name": "web", "standing": "managed", "run": "running" });
+            let guest = serde_json::json!({ "name": "web", "status": "managed", "run": "running" });
             let guests = vec![serde_json::from_value(guest).unwrap()];
             let (seen_at, unobserved_since) = (Some(clock.now()), Some(clock.now()));
-            view_tx.send_replace(Arc::new(View { seen_at, unobserved_since, guests, ..View::default() }));
-            let is_unknown = |told: &Arc<Sections>| {
-                let guest = told.guests.iter().flatten().next();
+            view_tx.send_replace(Arc::new(HostSnapshot {
+                seen_at,
+                unobserved_since,
+                guests,
+                ..HostSnapshot::default()
+            }));
+            let is_unknown = |reported: &Arc<Sections>| {
+                let guest = reported.guests.iter().flatten().next();
                 guest.is_some_and(|guest| {
                     guest.run == Running::Unknown && guest.unknown_since == unobserved_since
-                }) && told.agent.as_ref().unwrap().unobserved_since == unobserved_since
+                }) && reported.agent.as_ref().unwrap().unobserved_since == unobserved_since
             };
-            told.wait_for(is_unknown).await.unwrap();
+            reported.wait_for(is_unknown).await.unwrap();
             // What is signed for is shown with the last proof of a backup, whatever became of later tests.
             let at = |second: i64| Timestamp::from_second(1_000_000_000 + second).unwrap();
             let tests = [
@@ -291,8 +305,12 @@ mod tests {
                 last_proof: None,
             };
             view_tx.send_modify(|view| Arc::make_mut(view).waiting = vec![waiting]);
-            let proof = |told: &Arc<Sections>| told.waiting.iter().flatten().find_map(|one| one.last_proof);
-            assert_eq!(proof(&told.wait_for(|told| proof(told).is_some()).await.unwrap()), Some(at(2)));
+            let proof =
+                |reported: &Arc<Sections>| reported.waiting.iter().flatten().find_map(|one| one.last_proof);
+            assert_eq!(
+                proof(&reported.wait_for(|reported| proof(reported).is_some()).await.unwrap()),
+                Some(at(2))
+            );
             stopper.stop();
         };
         let both = async { tokio::join!(task.run(stop), story) };

@@ -1,4 +1,4 @@
-//! Keeps storage targets mounted that an operator approved, and sees when one goes away.
+//! The task that keeps storage targets mounted.
 //!
 //! ```text
 //! kernel's table of mounts (woken), devices (each second) ─┐
@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::TargetName;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::report::StorageState;
 use holdfast_protocol::storage::report::TargetReport;
 use holdfast_protocol::storage::{StorageTarget, TargetState};
-use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -40,12 +40,14 @@ use crate::execute::entry::Keeper;
 use crate::execute::offsite::Asker;
 use crate::execute::storage::{Order, Outcome, perform};
 use crate::model::offsite::Pruners;
-use crate::model::storage::{Looked, MountSeen, Said, StorageView, TargetMemory, TargetRecord};
-use crate::model::view::View;
-use crate::plan::storage::{Deed, Judged, Known, judge, problem, said, waiting};
+use crate::model::storage::{
+    FirstPoll, LastStorageState, MountSeen, StorageView, TargetMemory, TargetRecord,
+};
+use crate::model::view::HostSnapshot;
+use crate::plan::storage::{Judged, TargetAction, TargetFacts, judge, problem, said, waiting};
 use crate::port::clock::Clock;
+use crate::port::disk_marker::{Before, Expected};
 use crate::port::helper::Helper;
-use crate::port::marker::{Before, Expected};
 use crate::port::mounts::{Disks, Mounts};
 use crate::port::pve::Pve;
 use crate::port::store::protection::Changed;
@@ -79,7 +81,7 @@ pub struct StorageTask {
     /// What tries disks and servers.
     pub probe: TargetProbe,
     /// What the host was last seen as: Proxmox's own word of its storages.
-    pub host: watch::Receiver<Arc<View>>,
+    pub host: watch::Receiver<Arc<HostSnapshot>>,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
@@ -104,7 +106,7 @@ struct OneLook {
     judged: Judged,
     device: Option<String>,
     /// Proxmox's word, where it says one.
-    said: Option<Said>,
+    said: Option<LastStorageState>,
 }
 
 impl StorageTask {
@@ -117,9 +119,10 @@ impl StorageTask {
             if let Err(error) = self.turn(&mut state, now).await {
                 tracing::warn!(error = chain(&error), "storage is left as it is in this turn");
             }
-            let in_force = state.records.iter().any(|record| record.standing == TargetState::Attached);
-            let owed = state.records.iter().any(|record| record.entry.is_some());
-            let pause = if in_force || owed || !state.under_way.is_empty() { LOOK_EVERY } else { IDLE };
+            let in_force = state.records.iter().any(|record| record.status == TargetState::Attached);
+            let outstanding = state.records.iter().any(|record| record.entry.is_some());
+            let pause =
+                if in_force || outstanding || !state.under_way.is_empty() { LOOK_EVERY } else { IDLE };
             let with = With { store: &self.store, keeper: self.keeper.as_ref(), clock: self.clock.as_ref() };
             tokio::select! {
                 biased;
@@ -138,7 +141,7 @@ impl StorageTask {
                     let State { probes, targets, .. } = &mut state;
                     probes.hear(news, targets, self.clock.monotonic());
                 }
-                heard = news(&mut changes, now) => if heard == Heard::NoMore { return },
+                heard = news(&mut changes, now) => if heard == HelperReply::NoMore { return },
                 () = self.clock.sleep(pause) => {}
             }
         }
@@ -155,17 +158,17 @@ impl StorageTask {
             Ok(mounts) => look(state, &mounts, &self.host.borrow()),
             Err(error) => {
                 self.view.send_modify(|view| {
-                    let problems = vec![Problem::new(ErrorCode::Unavailable, chain(&error))];
+                    let problems = vec![ErrorBody::new(ErrorCode::Unavailable, chain(&error))];
                     *view = Arc::new(StorageView { problems, ..StorageView::clone(view) });
                 });
                 return Ok(());
             }
         };
-        self.tell(state, &looked).await;
+        self.report(state, &looked).await;
         state.entries.ask(&self.pve, self.clock.monotonic(), &state.records);
-        let standings = looked.iter().map(|look| (look.name.clone(), look.judged.standing)).collect();
+        let statuses = looked.iter().map(|look| (look.name.clone(), look.judged.status)).collect();
         let with = With { store: &self.store, keeper: self.keeper.as_ref(), clock: self.clock.as_ref() };
-        state.entries.step(&state.records, &state.wanted, &standings, &with).await?;
+        state.entries.step(&state.records, &state.wanted, &statuses, &with).await?;
         state.off_site.step(&state.records, &state.wanted, &self.asker, &with).await?;
         state.probes.begin(&state.records, &state.targets, &self.probe, self.clock.monotonic());
         self.begin(state, looked).await
@@ -194,34 +197,34 @@ impl StorageTask {
     }
 
     /// Says how all stand, before anything is done about it.
-    async fn tell(&self, state: &mut State, looked: &[OneLook]) {
+    async fn report(&self, state: &mut State, looked: &[OneLook]) {
         let now = self.clock.now();
         let mut news = Vec::new();
-        let mut view = StorageView { looked: Looked::Yes, ..StorageView::default() };
+        let mut view = StorageView { looked: FirstPoll::Yes, ..StorageView::default() };
         for OneLook { name, judged, device, said } in looked {
             let record = state.records.iter().find(|record| record.approval.name == *name);
             let wanted = state.wanted.iter().find(|target| target.name == *name);
             let memory = state.targets.entry(name.clone()).or_default();
             memory.target.said = said.unwrap_or(memory.target.said);
-            let since = match memory.told {
-                Some((standing, since)) if standing == judged.standing => since,
+            let since = match memory.reported {
+                Some((status, since)) if status == judged.status => since,
                 before => {
-                    memory.told = Some((judged.standing, now));
-                    let action = line(before.map(|(standing, _)| standing), judged.standing);
+                    memory.reported = Some((judged.status, now));
+                    let action = line(before.map(|(status, _)| status), judged.status);
                     news.extend(action.map(|action| (action, format!("{name}: {}", judged.reason))));
                     now
                 }
             };
             view.problems.extend(problem(name, judged, record));
             view.waiting.extend(judged.held.as_ref().and_then(waiting));
-            let entry = state.entries.told(record, self.keeper.as_ref());
+            let entry = state.entries.reported(record, self.keeper.as_ref());
             view.problems.extend(entry.iter().map(|what| {
-                Problem::new(ErrorCode::StorageWrong, format!("storage {name} in Proxmox: {what}"))
+                ErrorBody::new(ErrorCode::StorageWrong, format!("storage {name} in Proxmox: {what}"))
             }));
-            let told = report(name, judged, (wanted, record), since, device.clone());
+            let reported = report(name, judged, (wanted, record), since, device.clone());
             view.problems.extend(state.off_site.problems(name));
             let off_site = state.off_site.report(name);
-            view.targets.extend(told.map(|told| TargetReport { entry, off_site, ..told }));
+            view.targets.extend(reported.map(|reported| TargetReport { entry, off_site, ..reported }));
         }
         self.view.send_if_modified(|kept| {
             let changed = **kept != view;
@@ -250,24 +253,24 @@ impl StorageTask {
         }
         let now = self.clock.monotonic();
         for OneLook { name, judged, .. } in looked {
-            let Some(deed) = judged.deed else { continue };
+            let Some(action) = judged.action else { continue };
             let Some(record) = state.records.iter().find(|record| record.approval.name == name) else {
                 continue;
             };
-            let Some(uuid) = record.approval.medium.uuid().cloned() else { continue };
+            let Some(uuid) = record.approval.backend.uuid().cloned() else { continue };
             let memory = state.targets.entry(name.clone()).or_default();
-            if memory.noted != Some(deed) {
+            if memory.noted != Some(action) {
                 memory.tries = 0;
                 memory.not_before = Duration::ZERO;
             }
             if memory.not_before > now {
                 continue;
             }
-            if memory.noted != Some(deed) {
-                let (medium, at) = (&record.approval.medium, self.clock.now());
-                match deed {
-                    Deed::Mount => {
-                        let detail = format!("{name}: {medium}: to be mounted, or looked at");
+            if memory.noted != Some(action) {
+                let (backend, at) = (&record.approval.backend, self.clock.now());
+                match action {
+                    TargetAction::Mount => {
+                        let detail = format!("{name}: {backend}: to be mounted, or looked at");
                         // Let go between the look and now: the next turn reads so.
                         if self.store.note_mounting((name.clone(), record.mark), detail, at).await?
                             == Changed::No
@@ -276,19 +279,19 @@ impl StorageTask {
                             return Ok(());
                         }
                     }
-                    Deed::Unmount(why) => {
+                    TargetAction::Unmount(why) => {
                         self.store
-                            .note_storage("storage_unmount", format!("{name}: {medium}: {why}"), at)
+                            .note_storage("storage_unmount", format!("{name}: {backend}: {why}"), at)
                             .await?;
                     }
                 }
-                memory.noted = Some(deed);
+                memory.noted = Some(action);
             }
             let before = if record.marked.is_some() { Before::Marked } else { Before::Never };
             let expected = Expected { target: name.clone(), mark: record.mark, before };
             let (helper, mounts) = (self.helper.clone(), Arc::clone(&self.mounts));
             state.under_way.spawn(async move {
-                (name, perform(&helper, &mounts, Order { deed, uuid, expected }).await)
+                (name, perform(&helper, &mounts, Order { action, uuid, expected }).await)
             });
             return Ok(());
         }
@@ -321,13 +324,13 @@ impl StorageTask {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum HelperReply {
     News,
     NoMore,
 }
 
-async fn news(changes: &mut watch::Receiver<Changes>, before: Changes) -> Heard {
-    changes.wait_for(|new| concerns(*new, before)).await.map_or(Heard::NoMore, |_| Heard::News)
+async fn news(changes: &mut watch::Receiver<Changes>, before: Changes) -> HelperReply {
+    changes.wait_for(|new| concerns(*new, before)).await.map_or(HelperReply::NoMore, |_| HelperReply::News)
 }
 
 /// Only documents and signatures are news here; jobs are counted with those who may sign.
@@ -336,7 +339,7 @@ fn concerns(now: Changes, before: Changes) -> bool {
 }
 
 /// Every target that is wished for or was ever approved, by name.
-fn look(state: &State, mounts: &BTreeMap<String, MountSeen>, host: &View) -> Vec<OneLook> {
+fn look(state: &State, mounts: &BTreeMap<String, MountSeen>, host: &HostSnapshot) -> Vec<OneLook> {
     let approved = state.records.iter().map(|record| &record.approval.name);
     let names: BTreeSet<&TargetName> =
         state.wanted.iter().map(|target| &target.name).chain(approved).collect();
@@ -347,7 +350,7 @@ fn look(state: &State, mounts: &BTreeMap<String, MountSeen>, host: &View) -> Vec
             let mount = mounts.get(name.as_str());
             let memory = state.targets.get(name);
             let proxmox = said_of(name, host, memory.and_then(|memory| memory.mounted_at));
-            let judged = judge(&Known {
+            let judged = judge(&TargetFacts {
                 wanted: state.wanted.iter().find(|target| target.name == *name),
                 record: state.records.iter().find(|record| record.approval.name == *name),
                 mount,
@@ -361,7 +364,7 @@ fn look(state: &State, mounts: &BTreeMap<String, MountSeen>, host: &View) -> Vec
 }
 
 /// Proxmox's word of a storage; none where that is older than the mount, or than two polls.
-fn said_of(name: &TargetName, host: &View, mounted_at: Option<Timestamp>) -> StorageState {
+fn said_of(name: &TargetName, host: &HostSnapshot, mounted_at: Option<Timestamp>) -> StorageState {
     let is_fresh = host.unobserved_since.is_none()
         && host.seen_at.is_some_and(|seen| mounted_at.is_none_or(|mounted| seen > mounted));
     let storages = host.host.iter().filter(|_| is_fresh).flat_map(|host| &host.storages);

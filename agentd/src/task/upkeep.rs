@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use jiff::Timestamp;
 
 use super::stop::Stop;
@@ -97,6 +97,6 @@ impl UpkeepTask {
 
     /// A time that has come for sure.
     async fn surely(&self, now: Timestamp) -> Result<Timestamp, StoreError> {
-        Ok(self.store.standing().await?.latest.min(now))
+        Ok(self.store.trust_state().await?.latest.min(now))
     }
 }

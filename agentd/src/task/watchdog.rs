@@ -1,4 +1,4 @@
-//! Tells systemd that the agent is ready, how it is in one line, and that its loop really moves.
+//! Notifications to systemd: readiness, status and watchdog.
 //!
 //! What comes in: the reconcile loop's view, which is published anew in every cycle, and the report. What goes out:
 //! `READY`, `STATUS`, and `WATCHDOG` only when the loop went round since the last time; a loop that hangs is killed by
@@ -12,7 +12,7 @@ use sd_notify::NotifyState;
 use tokio::sync::watch;
 
 use super::stop::Stop;
-use crate::model::view::View;
+use crate::model::view::HostSnapshot;
 use crate::port::clock::Clock;
 use crate::port::hub::Contact;
 
@@ -22,7 +22,7 @@ const LINE_EVERY: Duration = Duration::from_secs(20);
 /// The loop.
 pub struct WatchdogTask {
     /// Published in every cycle.
-    pub view: watch::Receiver<Arc<View>>,
+    pub view: watch::Receiver<Arc<HostSnapshot>>,
     /// The report.
     pub sections: watch::Receiver<Arc<Sections>>,
     /// How we stand with the hub.
@@ -36,20 +36,20 @@ impl WatchdogTask {
     pub async fn run(mut self, mut stop: Stop) {
         // A third of the bound, so that one late cycle is forgiven.
         let every = sd_notify::watchdog_enabled().map_or(LINE_EVERY, |bound| LINE_EVERY.min(bound / 3));
-        tell(&[NotifyState::Ready]);
+        report(&[NotifyState::Ready]);
         loop {
             let line = self.line();
-            tell(&[NotifyState::Status(&line)]);
+            report(&[NotifyState::Status(&line)]);
             if self.view.has_changed().unwrap_or(false) {
                 self.view.mark_unchanged();
-                tell(&[NotifyState::Watchdog]);
+                report(&[NotifyState::Watchdog]);
             }
             tokio::select! {
                 () = stop.requested() => break,
                 () = self.clock.sleep(every) => {}
             }
         }
-        tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
+        report(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
     }
 
     fn line(&self) -> String {
@@ -72,7 +72,7 @@ fn line(sections: &Sections, hub: &str) -> String {
     format!("generation {held}; {run} of {ours} guests run; {operations} operations under way; {hub}")
 }
 
-fn tell(state: &[NotifyState<'_>]) {
+fn report(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::debug!(%error, "systemd was not told");
     }

@@ -1,5 +1,4 @@
-//! The real program as a daemon: whom it refuses to be, what it tells systemd, how it answers and how it stops. Hub and
-//! Proxmox are away the whole time, which a daemon must bear.
+//! Tests of the real program as a daemon.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
@@ -19,7 +18,7 @@ use std::time::{Duration, Instant};
 use rcgen::{CertificateParams, KeyPair};
 
 /// Somebody without an account: the agent needs none.
-const SOMEBODY: u32 = 64_998;
+const SOMEONE: u32 = 64_998;
 /// Generous: the machine may be busy. Every wait ends by what it waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -68,7 +67,7 @@ impl Place {
 
     fn own(&self, path: &Path) {
         if self.as_root {
-            std::os::unix::fs::chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+            std::os::unix::fs::chown(path, Some(SOMEONE), Some(SOMEONE)).unwrap();
         }
     }
 
@@ -114,10 +113,10 @@ impl Place {
     }
 
     /// As somebody who is not root.
-    fn somebody(&self, arguments: &[&str]) -> Command {
+    fn someone(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(arguments);
         if self.as_root {
-            command.uid(SOMEBODY).gid(SOMEBODY);
+            command.uid(SOMEONE).gid(SOMEONE);
         }
         command
     }
@@ -153,7 +152,7 @@ fn root_is_refused_before_anything_is_opened() {
 #[test]
 fn a_box_that_is_not_enrolled_says_how_it_gets_there() {
     let place = Place::new();
-    let (code, text) = ended(&place.somebody(&["run"]).output().unwrap());
+    let (code, text) = ended(&place.someone(&["run"]).output().unwrap());
     assert_eq!(code, 78, "{text}");
     assert!(text.contains("agentd enroll"), "{text}");
 }
@@ -166,7 +165,7 @@ fn it_gets_ready_answers_refuses_a_second_and_stops_when_asked() {
     let systemd = UnixDatagram::bind(&notices).unwrap();
     std::fs::set_permissions(&notices, std::fs::Permissions::from_mode(0o777)).unwrap();
     systemd.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut daemon = place.somebody(&["run"]);
+    let mut daemon = place.someone(&["run"]);
     daemon.env("NOTIFY_SOCKET", &notices).env("WATCHDOG_USEC", "1500000");
     daemon.stderr(Stdio::null());
     let mut daemon = Running(daemon.spawn().unwrap());
@@ -176,10 +175,10 @@ fn it_gets_ready_answers_refuses_a_second_and_stops_when_asked() {
     wait_for(&systemd, "WATCHDOG=1");
     wait_for(&systemd, "WATCHDOG=1");
 
-    let output = place.somebody(&["status", "--output", "json"]).output().unwrap();
+    let output = place.someone(&["status", "--output", "json"]).output().unwrap();
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((status["host_name"].as_str(), status["seen_at"].as_str()), (Some("box7"), None));
-    let (code, text) = ended(&place.somebody(&["run"]).output().unwrap());
+    let (code, text) = ended(&place.someone(&["run"]).output().unwrap());
     assert_eq!(code, 75, "{text}");
     assert!(text.contains("another agentd runs"), "{text}");
 
@@ -195,7 +194,7 @@ fn it_gets_ready_answers_refuses_a_second_and_stops_when_asked() {
         }
     };
     assert!(status.success(), "{status}");
-    let (code, text) = ended(&place.somebody(&["status"]).output().unwrap());
+    let (code, text) = ended(&place.someone(&["status"]).output().unwrap());
     assert_eq!(code, 69, "{text}");
 }
 
@@ -203,18 +202,18 @@ fn it_gets_ready_answers_refuses_a_second_and_stops_when_asked() {
 #[test]
 fn damaged_records_leave_an_agent_that_answers_and_says_what_to_do() {
     let place = Place::new();
-    let (code, text) = ended(&place.somebody(&["parked", "list"]).output().unwrap());
+    let (code, text) = ended(&place.someone(&["parked", "list"]).output().unwrap());
     assert_eq!(code, 69, "no agent runs: {text}");
     assert!(text.contains("systemctl status agentd"), "{text}");
     place.enrol();
     place.write("state/agent.db", &"garbage ".repeat(2_000));
-    let mut daemon = place.somebody(&["run"]);
+    let mut daemon = place.someone(&["run"]);
     daemon.stderr(Stdio::null());
     let _daemon = Running(daemon.spawn().unwrap());
 
     let deadline = Instant::now() + PATIENCE;
     let problem = loop {
-        let output = place.somebody(&["status", "--output", "json"]).output().unwrap();
+        let output = place.someone(&["status", "--output", "json"]).output().unwrap();
         let status: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
         let problems = status.and_then(|status| status["sections"]["agent"]["problems"].as_array().cloned());
         let damaged = |problem: &serde_json::Value| problem["code"] == "RECORDS_DAMAGED";
@@ -225,15 +224,15 @@ fn damaged_records_leave_an_agent_that_answers_and_says_what_to_do() {
         std::thread::sleep(Duration::from_millis(50));
     };
     assert!(problem.contains("agent.db.damaged-") && problem.contains("put a sound copy"), "{problem}");
-    let page = place.somebody(&["status"]).output().unwrap();
+    let page = place.someone(&["status"]).output().unwrap();
     assert!(String::from_utf8_lossy(&page.stdout).contains("Needs a person"), "{page:?}");
-    let listed = place.somebody(&["parked", "list"]).output().unwrap();
+    let listed = place.someone(&["parked", "list"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&listed.stdout), "nothing waits for a person\n");
-    let (code, text) = ended(&place.somebody(&["parked", "retry", "web-1"]).output().unwrap());
+    let (code, text) = ended(&place.someone(&["parked", "retry", "web-1"]).output().unwrap());
     assert_eq!(code, 64, "{text}");
-    let shown = place.somebody(&["recovery", "show"]).output().unwrap();
+    let shown = place.someone(&["recovery", "show"]).output().unwrap();
     assert!(shown.status.success(), "{shown:?}");
-    let doctor = place.somebody(&["doctor", "--output", "json"]).output().unwrap();
+    let doctor = place.someone(&["doctor", "--output", "json"]).output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
     let checks = report["checks"].as_array().unwrap();
     let records = checks.iter().find(|check| check["name"] == "the agent's records").unwrap();
@@ -247,7 +246,7 @@ const ALICE: &str =
 fn status_that(place: &Place, says: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let output = place.somebody(&["status", "--output", "json"]).output().unwrap();
+        let output = place.someone(&["status", "--output", "json"]).output().unwrap();
         let status: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
         if let Some(status) = status.as_ref().filter(|status| says(status)) {
             return status.clone();
@@ -258,7 +257,7 @@ fn status_that(place: &Place, says: impl Fn(&serde_json::Value) -> bool) -> serd
 }
 
 fn doctor_of_operators(place: &Place) -> serde_json::Value {
-    let doctor = place.somebody(&["doctor", "--output", "json"]).output().unwrap();
+    let doctor = place.someone(&["doctor", "--output", "json"]).output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
     let mut checks = report.get("checks").and_then(serde_json::Value::as_array).unwrap().iter();
     let named = |check: &&serde_json::Value| {
@@ -282,7 +281,7 @@ fn with_operators() -> Place {
 }
 
 fn started(place: &Place) -> Running {
-    let mut daemon = place.somebody(&["run"]);
+    let mut daemon = place.someone(&["run"]);
     Running(daemon.stderr(Stdio::null()).spawn().unwrap())
 }
 
@@ -296,7 +295,7 @@ struct NotTaken {
 }
 
 impl NotTaken {
-    fn is_told_while_the_agent_runs(&self) {
+    fn is_reported_while_the_agent_runs(&self) {
         let (place, words) = (with_operators(), self.words);
         let operators = place.dir.path().join("operators");
         place.write("operators", self.operators);
@@ -306,12 +305,13 @@ impl NotTaken {
             std::os::unix::fs::chown(&operators, Some(self.owner), None).unwrap();
         }
         let _daemon = started(&place);
-        let told = |problem: &serde_json::Value| problem["code"] == "TRUST_FILE";
+        let reported = |problem: &serde_json::Value| problem["code"] == "TRUST_FILE";
         let problems = |status: &serde_json::Value| {
             status["sections"]["agent"]["problems"].as_array().cloned().unwrap_or_default()
         };
-        let status = status_that(&place, |status| problems(status).iter().any(told));
-        let said = problems(&status).into_iter().find(told).unwrap()["message"].as_str().unwrap().to_owned();
+        let status = status_that(&place, |status| problems(status).iter().any(reported));
+        let said =
+            problems(&status).into_iter().find(reported).unwrap()["message"].as_str().unwrap().to_owned();
         assert!(said.contains(words), "{words}: {said}");
         assert!(status["sections"]["trust"]["operators"].is_null(), "{words}: nobody may sign");
         let check = doctor_of_operators(&place);
@@ -320,8 +320,8 @@ impl NotTaken {
 }
 
 #[test]
-fn operators_that_are_not_taken_are_told_and_not_only_logged() {
-    let usual = NotTaken { operators: ALICE, policy: "", mode: 0o644, owner: SOMEBODY, words: "" };
+fn operators_that_are_not_taken_are_reported_and_not_only_logged() {
+    let usual = NotTaken { operators: ALICE, policy: "", mode: 0o644, owner: SOMEONE, words: "" };
     let stricter = "version = 1\n[verbs.cancel]\nsignatures = 9\n";
     let mut cases = vec![
         NotTaken { mode: 0o666, words: "may be written by others", ..usual },
@@ -329,11 +329,11 @@ fn operators_that_are_not_taken_are_told_and_not_only_logged() {
         NotTaken { policy: stricter, words: "9 signatures", ..usual },
     ];
     if rustix::process::geteuid().is_root() {
-        cases.push(NotTaken { owner: SOMEBODY - 1, words: "chown root:root", ..usual });
+        cases.push(NotTaken { owner: SOMEONE - 1, words: "chown root:root", ..usual });
     }
     std::thread::scope(|scope| {
         for case in &cases {
-            scope.spawn(|| case.is_told_while_the_agent_runs());
+            scope.spawn(|| case.is_reported_while_the_agent_runs());
         }
     });
 }

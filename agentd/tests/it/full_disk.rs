@@ -1,12 +1,11 @@
-//! A disk that is full and a file that may not grow, for real: a small file system of its own (as root), and the kernel's
-//! bound on a file's size (as anybody), under which this program runs itself once more.
+//! Tests of a full disk and a limited file size.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::Path;
 use std::process::Command;
 
-use agentd::port::store::keeping::Forgiven;
+use agentd::port::store::start_failures::Forgiven;
 use agentd::port::store::{OpenError, Store, StoreError};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::GuestUid;
@@ -131,12 +130,12 @@ async fn a_file_that_may_not_grow_is_final_until_a_new_start() {
         program.display()
     );
     run("sh", &["-c", &line]);
-    let told: i64 = std::fs::read_to_string(folder.path().join("kept")).unwrap().parse().unwrap();
+    let reported: i64 = std::fs::read_to_string(folder.path().join("kept")).unwrap().parse().unwrap();
     let store = open(folder.path()).await;
     assert_eq!(store.refusal(), None, "a new start, without the bound");
     let there = store.verify_audit().await.unwrap();
     // At most one that was written whole and never acknowledged (I7).
-    assert!(there == told || there == told + 1, "{told} were acknowledged, {there} are there");
+    assert!(there == reported || there == reported + 1, "{reported} were acknowledged, {there} are there");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The agent's integration tests: one program, so that the agent is linked into tests once.
+//! Integration tests of the agent.
 //!
 //! | module | shows |
 //! | --- | --- |

@@ -1,5 +1,4 @@
-//! The client for backup servers against what a genuine one was recorded to answer: each form read, each refusal told in its
-//! own words, and nothing asked that was not recorded.
+//! Tests of the backup server client against recordings.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
@@ -12,10 +11,10 @@ use std::sync::{Arc, Mutex};
 
 use agentd::model::offsite::{Snapshot, VerifyEnd, VerifyTask};
 use agentd::port::pbs::{BackupServer, Dial, Direct, PbsError};
-use agentd::port::pve::carrier::{Carried, Carrier, Request, Response};
+use agentd::port::pve::transport::{Carried, Request, Response, Transport};
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::storage::Medium;
+use holdfast_protocol::storage::Backend;
 use holdfast_protocol::storage::report::PrunedBy;
 use holdfast_seal::backup_key::BackupKey;
 use holdfast_seal::{Creds, SealContext};
@@ -25,16 +24,16 @@ const SECRET: &str = "11111111-2222-3333-4444-555555555555";
 const KEY_FILE: &[u8] = include_bytes!("../../../seal/tests/backup-key.json");
 
 /// Method and path, and the parameters.
-type Asked = (String, Vec<(String, String)>);
+type RecordedRequest = (String, Vec<(String, String)>);
 
 /// Answers each call with what was put there, and keeps what was asked.
 #[derive(Default)]
 struct Recorded {
     answers: Mutex<Vec<(u16, String)>>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<RecordedRequest>>,
 }
 
-impl Carrier for Recorded {
+impl Transport for Recorded {
     fn carry(&self, request: Request) -> Carried<'_> {
         assert_eq!(request.authorization.expose(), format!("PBSAPIToken=pve@pbs!bk:{SECRET}"));
         let params =
@@ -48,28 +47,28 @@ impl Carrier for Recorded {
 struct Over(Arc<Recorded>);
 
 impl Dial for Over {
-    fn dial(&self, _: &Medium) -> Result<Arc<dyn Carrier>, PbsError> {
-        Ok(Arc::clone(&self.0) as Arc<dyn Carrier>)
+    fn dial(&self, _: &Backend) -> Result<Arc<dyn Transport>, PbsError> {
+        Ok(Arc::clone(&self.0) as Arc<dyn Transport>)
     }
 }
 
-fn medium(datastore: &str, namespace: Option<&str>) -> Medium {
+fn backend(datastore: &str, namespace: Option<&str>) -> Backend {
     let key = BackupKey::parse(KEY_FILE).unwrap();
-    let mut medium = json!({ "server": "10.66.0.1", "datastore": datastore,
+    let mut backend = json!({ "server": "10.66.0.1", "datastore": datastore,
         "fingerprint": vec!["86"; 32].join(":"), "key": key.fingerprint() });
-    if let (Some(namespace), Some(map)) = (namespace, medium.as_object_mut()) {
+    if let (Some(namespace), Some(map)) = (namespace, backend.as_object_mut()) {
         map.insert("namespace".to_owned(), namespace.into());
     }
-    serde_json::from_value(json!({ "pbs": medium })).unwrap()
+    serde_json::from_value(json!({ "pbs": backend })).unwrap()
 }
 
 fn server(datastore: &str, namespace: Option<&str>) -> (BackupServer, Arc<Recorded>) {
-    let (medium, target) = (medium(datastore, namespace), "off1".parse().unwrap());
-    let meant = SealContext { target: &target, medium: &medium };
+    let (backend, target) = (backend(datastore, namespace), "off1".parse().unwrap());
+    let meant = SealContext { target: &target, backend: &backend };
     let key = Some(BackupKey::parse(KEY_FILE).unwrap());
     let creds = Creds::new(meant, "pve@pbs!bk".to_owned(), Secret::new(SECRET.to_owned()), key).unwrap();
     let recorded = Arc::new(Recorded::default());
-    (BackupServer::new(&Over(Arc::clone(&recorded)), &medium, &creds).unwrap(), recorded)
+    (BackupServer::new(&Over(Arc::clone(&recorded)), &backend, &creds).unwrap(), recorded)
 }
 
 /// One recorded exchange, its groups made those of a container.
@@ -241,7 +240,7 @@ async fn a_verification_is_asked_for_one_guest_and_followed() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_in_the_servers_words_and_never_with_a_secret() {
+async fn a_refusal_is_reported_in_the_servers_words_and_never_with_a_secret() {
     let (server, recorded) = server("store1", None);
     for (origin, says) in [
         (
@@ -266,8 +265,8 @@ async fn a_refusal_is_told_in_the_servers_words_and_never_with_a_secret() {
 
 #[test]
 fn only_backup_servers_are_dialled() {
-    let nfs: Medium =
+    let nfs: Backend =
         serde_json::from_value(json!({ "nfs": { "server": "nas", "export": "/srv" } })).unwrap();
     assert!(matches!(Direct.dial(&nfs), Err(PbsError::Other)));
-    assert!(Direct.dial(&medium("store1", None)).is_ok());
+    assert!(Direct.dial(&backend("store1", None)).is_ok());
 }

@@ -1,4 +1,4 @@
-//! A TLS server that says what it is told, byte for byte, and remembers what it was asked.
+//! A TLS server with scripted bytes.
 //!
 //! It speaks HTTP/1.1 by hand, so that reason phrases, early ends and endless bodies are exactly what the test wrote.
 
@@ -35,7 +35,7 @@ pub fn answer(status: &'static str, body: &str) -> Turn {
 
 /// One request as it arrived.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// Which connection, from 0.
     pub connection: usize,
     /// Request line and headers.
@@ -44,7 +44,7 @@ pub struct Asked {
     pub body: String,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// The request line without the version.
     pub fn line(&self) -> &str {
         self.head.lines().next().unwrap_or_default().trim_end_matches(" HTTP/1.1")
@@ -55,7 +55,7 @@ impl Asked {
 pub struct Peer {
     pub address: SocketAddr,
     pub pin: Pin,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Peer {
@@ -87,7 +87,7 @@ impl Peer {
     }
 
     /// What arrived so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -97,13 +97,13 @@ fn serve(
     socket: TcpStream,
     config: Arc<ServerConfig>,
     turns: &Mutex<VecDeque<Turn>>,
-    asked: &Mutex<Vec<Asked>>,
+    asked: &Mutex<Vec<ReceivedRequest>>,
 ) {
     // Longer than any test; it only keeps a forgotten thread from living for ever.
     socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), socket);
     while let Some((head, body)) = read_request(&mut stream) {
-        asked.lock().unwrap().push(Asked { connection, head, body });
+        asked.lock().unwrap().push(ReceivedRequest { connection, head, body });
         let Some(turn) = turns.lock().unwrap().pop_front() else { return };
         match turn {
             Turn::HangUp => return,

@@ -1,4 +1,4 @@
-//! The Proxmox client against a server that misbehaves on purpose: what goes over the wire, and what is made of it.
+//! Tests of the Proxmox client against a misbehaving server.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -10,7 +10,7 @@ use agentd::port::pve::change::Description;
 use agentd::port::pve::config::Digest;
 use agentd::port::pve::error::{PveError, RetryClass, Sent};
 use agentd::port::pve::retry::Pause;
-use agentd::port::pve::snapshot::Found;
+use agentd::port::pve::snapshot::SnapshotListing;
 use agentd::port::pve::task::{Patience, TaskEnd, Unclear};
 use agentd::port::pve::{
     ApiToken, CanSnapshot, ConfigChange, ConfigUpdate, LogWindow, NewSnapshot, OwnSnapshot, Pace, Pve,
@@ -116,7 +116,9 @@ async fn snapshots_as_they_go_over_the_wire() {
     let line = Description::try_from("line".to_owned()).unwrap();
     client.snapshot(vmid(300), &NewSnapshot { name: name.clone(), line }).await.unwrap();
     let rows = client.snapshots(vmid(300)).await.unwrap();
-    let Found::Whole(own) = OwnSnapshot::find(vmid(300), &name, "line", &rows) else { panic!("{rows:?}") };
+    let SnapshotListing::Whole(own) = OwnSnapshot::find(vmid(300), &name, "line", &rows) else {
+        panic!("{rows:?}")
+    };
     client.snapshot_config(vmid(300), &name).await.unwrap();
     client.roll_back(&own).await.unwrap();
     client.remove_snapshot(&own).await.unwrap();
@@ -209,7 +211,7 @@ async fn a_server_with_another_key_hears_nothing_at_all() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_or_no_answer_is_told_apart() {
+async fn what_is_too_long_or_no_answer_is_reported_apart() {
     let peer = Peer::start(vec![
         Turn::Endless,
         data(r#"{"version":["9"]}"#),
@@ -329,7 +331,7 @@ async fn a_task_that_was_seen_and_is_gone_is_unknown_and_so_is_one_that_never_en
 }
 
 #[tokio::test]
-async fn trouble_while_following_is_sat_out_but_a_closed_door_is_not() {
+async fn trouble_while_following_is_waited_out_but_a_closed_socket_is_not() {
     let passing = vec![
         answer(
             "500 RPCEnvironment init request failed: Unable to load access control list: Connection refused",

@@ -1,5 +1,4 @@
-//! `agentd recover`, as somebody with a sheet of paper uses it: at a terminal, with slips on the way, and nothing of it
-//! shown.
+//! Tests of `agentd recover` at a terminal.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -72,7 +71,7 @@ fn with_slips_on_the_way_the_printed_command_gives_the_key() {
     let (begin, rest) = shouted.split_at(shouted.find("MANUAL").unwrap());
     let answers = [(FIRST, misspelt.as_str()), (AGAIN, &swapped), (AGAIN, begin), ("6 of 11, go on: ", rest)];
     let shown = at_terminal(folder.path(), &printed(), &answers);
-    for told in [
+    for reported in [
         "word 3 is not in the list of words: type it as on the sheet",
         "word 3: did you mean zoology",
         "perhaps words 1 and 2 swapped",
@@ -80,7 +79,7 @@ fn with_slips_on_the_way_the_printed_command_gives_the_key() {
         "sheet        2, made on 2026-11-22T13:00:00Z",
         "fingerprint  52:28:ea:c0:39:82:5d:0f:",
     ] {
-        assert!(shown.contains(told), "{told:?} is not in {shown}");
+        assert!(shown.contains(reported), "{reported:?} is not in {shown}");
     }
     for word in ["crushed", "felt-tip", "CRUSHED", "MANUAL", "zyoology"] {
         assert!(!shown.contains(word), "{word} is in {shown}");

@@ -1,4 +1,4 @@
-//! `agentd setup` on a box: the real program, with stand-ins for `pveum` and `pvesh` that keep what they are told.
+//! Tests of `agentd setup` with fake Proxmox commands.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -138,7 +138,7 @@ fn removing_leaves_a_clean_box_and_the_state_folder() {
 }
 
 #[test]
-fn a_box_without_proxmox_is_told_so() {
+fn a_box_without_proxmox_is_reported_so() {
     let the_box = TheBox::new();
     std::fs::remove_file(the_box.path("pvesh")).unwrap();
     let output = the_box.run(&["--yes"]);

@@ -1,4 +1,4 @@
-//! `agentd setup` and its like as root, where the agent's user has put links into its folder.
+//! Tests of `agentd setup` as root among planted links.
 //!
 //! Each place that they touch holds a symbolic link to a file, one to a folder, and a second name of a file of root's. Each run
 //! ends with a refusal, and the whole tree is as it was. Only root can be led astray, so anybody else has nothing to test here.

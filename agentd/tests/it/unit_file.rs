@@ -1,4 +1,4 @@
-//! The shipped units and the example of the settings against what the program and the design say of it.
+//! Tests of the shipped units and example settings.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -20,7 +20,7 @@ fn values<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn it_is_nobody_and_can_become_nobody_else() {
+fn it_is_no_one_and_can_become_no_one_else() {
     let (_, text) = unit();
     assert_eq!(values(&text, "User"), ["holdfast"]);
     assert_eq!(values(&text, "CapabilityBoundingSet"), [""]);

@@ -1,4 +1,4 @@
-//! Claims, tokens and hellos: how a guest comes to speak to us, and what it last said.
+//! Claims, tokens and hellos of guests.
 //!
 //! Of every secret only the SHA-256 is kept. A claim serves once. The same redeemer (by a proof that it made before it
 //! first asked) may repeat a lost answer and gets a new token in place of the unseen one; any other second redeemer
@@ -11,10 +11,10 @@ use holdfast_protocol::secret::TokenHash;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction};
 
-use super::rows::{json, micros, parsed, word};
-use super::{Part, Store, StoreError, audit, holder};
+use super::columns::{json, micros, parsed, word};
+use super::{Part, Store, StoreError, audit, token_holder};
 use agent_core::model::policy::Sha256Hex;
-use agent_core::model::record::{GuestTold, HelloRecord};
+use agent_core::model::records::{HelloRecord, ReportedConditions};
 
 /// One attempt to trade a claim.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,7 @@ fn redeem(
         return Ok(Redeemed::Twice { guest });
     }
     let token_generation = claim.token_generation.saturating_add(1);
-    holder::retire(transaction, guest)?;
+    token_holder::retire(transaction, guest)?;
     transaction
         .execute(
             "UPDATE guest SET claim_state = 'used', claim_redeemer = coalesce(claim_redeemer, ?2), token_hash = ?3,
@@ -148,7 +148,7 @@ impl Store {
         let heard = Arc::clone(&self.heard);
         self.write(Part::Guests, "mint a claim", move |transaction| {
             heard.forget(uid);
-            holder::retire(transaction, uid)?;
+            token_holder::retire(transaction, uid)?;
             let changed = transaction
                 .execute(
                     "UPDATE guest SET claim_hash = ?2, claim_expires_at = ?3, claim_state = 'set', claim_redeemer = NULL,
@@ -265,8 +265,8 @@ impl Store {
             return Ok(());
         }
         let health = word("a health", &hello.health)?;
-        let told = (hello.told != GuestTold::default())
-            .then(|| json("what a guest told", &hello.told))
+        let reported = (hello.reported != ReportedConditions::default())
+            .then(|| json("what a guest told", &hello.reported))
             .transpose()?;
         let heard = Arc::clone(&self.heard);
         let written = self
@@ -274,7 +274,7 @@ impl Store {
                 transaction
                     .execute(
                         "UPDATE guest SET hello_version = ?2, hello_health = ?3, hello_boot_id = ?4, hello_at = ?5,
-                             hello_build = ?6, hello_told = ?7 WHERE uid = ?1",
+                             hello_build = ?6, hello_reported = ?7 WHERE uid = ?1",
                         (
                             uid.to_string(),
                             &hello.version,
@@ -282,7 +282,7 @@ impl Store {
                             &hello.boot_id,
                             micros(hello.at),
                             hello.build.as_ref().map(Sha256Hex::as_str),
-                            told,
+                            reported,
                         ),
                     )
                     .map_err(StoreError::sqlite("record a hello"))?;

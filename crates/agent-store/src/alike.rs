@@ -1,4 +1,4 @@
-//! Ended operations as a list for people: tries that failed alike are one line with their count.
+//! Ended operations as a list, with repeats counted.
 //!
 //! What comes in: the last ended operations. What goes out: so many lines, each an operation; of the undone ones of one kind
 //! on one guest with one code it is the last, with how many there were. So neither does one cause bury the rest, nor does
@@ -11,7 +11,7 @@ use holdfast_protocol::operation::Alike;
 use rusqlite::Connection;
 
 use super::StoreError;
-use super::rows::time;
+use super::columns::time;
 
 /// So many ended operations are looked through, the last ones.
 const LOOKED_THROUGH: u32 = 500;

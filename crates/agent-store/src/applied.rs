@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::StoreError;
-use super::rows::{from_json, json, parsed};
+use super::columns::{from_json, json, parsed};
 use agent_core::model::field::{Applied, AppliedField};
-use agent_core::operation::progress::Progress;
+use agent_core::operation::progress::OperationState;
 use agent_core::operation::{AppliedBy, Operation};
 
 fn of(connection: &Connection, guest: GuestUid) -> Result<Applied, StoreError> {
@@ -25,7 +25,11 @@ fn of(connection: &Connection, guest: GuestUid) -> Result<Applied, StoreError> {
 }
 
 /// An operation is done: what it carried out is on record.
-pub(super) fn done(transaction: &Transaction<'_>, after: &Progress, at: Timestamp) -> Result<(), StoreError> {
+pub(super) fn done(
+    transaction: &Transaction<'_>,
+    after: &OperationState,
+    at: Timestamp,
+) -> Result<(), StoreError> {
     let Some(by) = Operation::applied(&after.operation) else { return Ok(()) };
     let uid = after.operation.uid();
     let mut fields = match &by {

@@ -1,4 +1,4 @@
-//! One line per decision and effect, hash-chained, on disk before the effect (I14).
+//! The audit: one hash-chained line per decision and effect (I14).
 //!
 //! The form of the chain is `protocol::audit`'s, so that who holds an export checks it by the same code.
 
@@ -6,7 +6,7 @@ use holdfast_protocol::id::{GuestUid, OperationId};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
-use super::rows::{micros, time};
+use super::columns::{micros, time};
 use super::{Store, StoreError, segment};
 
 /// One line to be written.

@@ -1,4 +1,4 @@
-//! The audit as it lies in a file, for who looks at it beside the running agent: read-only, line by line.
+//! The audit read from files while the agent runs.
 
 use std::path::Path;
 

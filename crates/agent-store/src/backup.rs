@@ -1,4 +1,4 @@
-//! Backups that our operations took and found. Deliberately absent: which of them may go.
+//! Backups that our operations took and found.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,13 +6,13 @@ use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
-use super::rows::{from_json, json, micros, parsed, time, vmid, word};
+use super::columns::{from_json, json, micros, parsed, time, vmid, word};
 use super::{Part, Store, StoreError, audit, window};
 use agent_core::model::disks::Disks;
 use agent_core::model::hardware::HardwareAddress;
-use agent_core::model::record::{BackupRecord, BackupWhy, HeldMounts, VolumeId};
+use agent_core::model::records::{BackupRecord, BackupWhy, HeldMounts, VolumeId};
 use agent_core::operation::PruneBackup;
-use agent_core::operation::progress::Progress;
+use agent_core::operation::progress::OperationState;
 use agent_core::operation::window::without;
 
 const COLUMNS: &str = "volid, guest, vmid, storage, bytes, taken_at, operation, why, tier, point, sealed, missing_since, label, \
@@ -86,7 +86,7 @@ pub enum Listed {
 }
 
 /// A backup as it was listed when it was found.
-pub(super) struct Found<'a> {
+pub(super) struct ListedBackup<'a> {
     pub archive: &'a VolumeId,
     pub bytes: u64,
     pub at: Timestamp,
@@ -99,10 +99,10 @@ pub(super) struct Found<'a> {
 /// One was found.
 pub(super) fn found(
     transaction: &Transaction<'_>,
-    progress: &Progress,
-    found: &Found<'_>,
+    progress: &OperationState,
+    found: &ListedBackup<'_>,
 ) -> Result<(), StoreError> {
-    let Found { archive, bytes, at, sealed, mounts, hardware, disks } = *found;
+    let ListedBackup { archive, bytes, at, sealed, mounts, hardware, disks } = *found;
     let due = progress.operation.due();
     let why = progress.operation.backup().map_or(BackupWhy::First, |backup| backup.why);
     // What stood still is the window's to say; its row and the backup's are written in one breath.
@@ -168,9 +168,9 @@ pub(super) fn newest(
 
 /// All of them as they were last read, and the count of changes at which they were.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<(i64, Arc<Vec<BackupRecord>>)>);
+pub(super) struct BackupCache(Mutex<(i64, Arc<Vec<BackupRecord>>)>);
 
-impl Kept {
+impl BackupCache {
     /// All of them, sorted by guest and time. They are many and change seldom: read again only when they changed.
     pub(super) fn all(&self, connection: &Connection) -> Result<Arc<Vec<BackupRecord>>, StoreError> {
         let changes: i64 = connection

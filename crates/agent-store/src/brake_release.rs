@@ -1,4 +1,4 @@
-//! Signed releases of the brake: each guest's one operation under one document, and what was used of them.
+//! Signed releases of the change limit, and their use.
 //!
 //! What comes in: a signed job whose delay is over. What goes out: one row for each guest and operation, in the transaction
 //! that ends the job. An operation that is opened for the very document uses its row up, in the transaction that opens it;
@@ -13,12 +13,12 @@ use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
+use super::columns::{from_json, micros, parsed};
 use super::job::{Swapped, TakeError, end};
 use super::journal::NewOperation;
-use super::rows::{from_json, micros, parsed};
 use super::{Part, Store, StoreError, audit, guest};
-use agent_core::gate::brake;
-use agent_core::gate::order::TurnedAway;
+use agent_core::gate::change_limit;
+use agent_core::gate::job_validation::TurnedAway;
 use agent_core::model::policy::BrakeRule;
 
 /// Holds the guests that a release names to our records: the names are what its signers read.
@@ -46,7 +46,7 @@ fn put(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(
         return Err(TurnedAway::Unsupported(payload.act.verb()).into());
     };
     let Some(document) = &release.document else {
-        return Err(TurnedAway::NotHere(brake::unbound()).into());
+        return Err(TurnedAway::NotHere(change_limit::unbound()).into());
     };
     names(transaction, release)?;
     forget(transaction, at)?;
@@ -114,7 +114,7 @@ fn unused(
 
 /// Uses up what lets this operation pass, if anything does. The oldest release first.
 pub(super) fn spend(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), StoreError> {
-    if !brake::counts(&new.operation) {
+    if !change_limit::counts(&new.operation) {
         return Ok(());
     }
     let failed = || StoreError::sqlite("use up what was let pass");

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::gate::order::{self, TurnedAway};
+use agent_core::gate::job_validation::{self, TurnedAway};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{JobId, OperatorName};
 use holdfast_protocol::job::{JobState, Verb};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::StoreError;
+use super::columns::from_json;
 use super::job::{NewJob, Swapped, TakeError, end};
-use super::rows::from_json;
 
 /// What a job on record orders, and who signed it.
 fn ordered_by(
@@ -31,9 +31,9 @@ fn ordered_by(
 /// Stops a job that waits, by another.
 pub(super) fn stop(transaction: &Transaction<'_>, other: JobId, by: &NewJob) -> Result<(), TakeError> {
     let (verb, signers) = ordered_by(transaction, other)?.ok_or(TurnedAway::NoSuchJob(other))?;
-    order::cancels((other, verb, &signers), by.job.signers())?;
+    job_validation::cancels((other, verb, &signers), by.job.signers())?;
     let text = format!("it was cancelled by job {}", by.job.payload().job_id);
-    let problem = Problem::new(ErrorCode::Cancelled, text);
+    let problem = ErrorBody::new(ErrorCode::Cancelled, text);
     match end(transaction, other, (JobState::Waiting, JobState::Cancelled), Some(&problem), by.at)? {
         Swapped::Yes => Ok(()),
         Swapped::No => Err(TurnedAway::TooLate(other).into()),

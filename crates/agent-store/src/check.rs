@@ -1,4 +1,4 @@
-//! Whether the file is sound: asked before the start for a small one, beside the running agent for a large one.
+//! The integrity check of the database file.
 //!
 //! A look at each page takes a second for some hundreds of mebibytes, and a start waits for none of it. What is found beside
 //! the running agent ends all writing, as an error of the disk does, and is noted in a file, so that the next start looks
@@ -45,13 +45,13 @@ pub(super) fn at_start(connection: &Connection, path: &Path) -> Result<(), rusql
 }
 
 /// The note goes along with the file that was set aside.
-pub(super) fn is_set_aside(path: &Path) {
+pub(super) fn is_quarantined(path: &Path) {
     drop(std::fs::remove_file(note(path)));
 }
 
 /// Whether a file was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looked {
+pub enum CheckState {
     /// It was looked at before the start.
     Before,
     /// It is sound.
@@ -65,11 +65,11 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`]: it could not be read.
-    pub async fn check(&self) -> Result<Looked, StoreError> {
+    pub async fn check(&self) -> Result<CheckState, StoreError> {
         let path = self.folder.join("agent.db");
         let bytes = std::fs::metadata(&path).map_or(0, |file| file.len());
         if bytes <= limits::CHECKED_AT_START_BYTES {
-            return Ok(Looked::Before);
+            return Ok(CheckState::Before);
         }
         let file = path.clone();
         let looked = tokio::task::spawn_blocking(move || {
@@ -77,16 +77,16 @@ impl Store {
             look(&Connection::open_with_flags(file, flags)?)
         });
         match looked.await {
-            Ok(Ok(())) => Ok(Looked::Sound),
+            Ok(Ok(())) => Ok(CheckState::Sound),
             Ok(Err(error)) if super::open::is_damage(&error) => {
                 let words = error.to_string();
                 if let Err(error) = std::fs::write(note(&path), &words) {
                     tracing::error!(%error, "the next start cannot be told that the records are damaged");
                 }
                 if self.health.take(Fault::Broken(words)) == News::Yes {
-                    self.tell(Part::Health);
+                    self.report(Part::Health);
                 }
-                Ok(Looked::Damaged)
+                Ok(CheckState::Damaged)
             }
             Ok(Err(source)) => Err(StoreError::Sqlite { what: "look at its own file", source }),
             // The agent stops just now.

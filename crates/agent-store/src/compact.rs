@@ -1,4 +1,4 @@
-//! Ended operations, reduced to how they are told.
+//! Ended operations in their compact form.
 //!
 //! A week after its end an operation loses its events and keeps its view; the audit has every step of it still. After three
 //! months its row goes too, unless something that stands names it. What waits for a person keeps all of it. Each
@@ -7,13 +7,13 @@
 use std::sync::atomic::Ordering;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::operation::OperationView;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, Transaction};
 
-use super::rows::{from_json, json, micros};
+use super::columns::{from_json, json, micros};
 use super::{Part, Store, StoreError, journal};
 use agent_core::model::limits;
 
@@ -107,7 +107,7 @@ fn forget(transaction: &Transaction<'_>, now: Timestamp) -> Result<Upkeep, Store
              AND NOT EXISTS (SELECT 1 FROM guest WHERE made_by = o.id)
              AND NOT EXISTS (SELECT 1 FROM snapshot AS s WHERE s.operation = o.id)
              AND NOT EXISTS (SELECT 1 FROM backup AS b WHERE b.operation = o.id)
-             AND NOT EXISTS (SELECT 1 FROM beside AS c WHERE c.operation = o.id)
+             AND NOT EXISTS (SELECT 1 FROM restored_copy AS c WHERE c.operation = o.id)
              AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.id = o.id)
              ORDER BY ended_at LIMIT ?2",
         )
@@ -176,17 +176,17 @@ impl Store {
 
     /// That the records are larger than they should be, when they were measured last.
     #[must_use]
-    pub fn large(&self) -> Option<Problem> {
+    pub fn large(&self) -> Option<ErrorBody> {
         let bytes = self.bytes.load(Ordering::Relaxed);
-        (bytes > limits::RECORDS_TOLD_BYTES).then(|| {
+        (bytes > limits::RECORDS_REPORTED_BYTES).then(|| {
             let mib = |bytes: u64| bytes / (1024 * 1024);
             let text = format!(
                 "the agent's records are {} MiB, and {} are told: nothing is refused for it; look which guest asks for so much \
                  (`agentd audit show --last 1000`), and that the disk has room",
                 mib(bytes),
-                mib(limits::RECORDS_TOLD_BYTES)
+                mib(limits::RECORDS_REPORTED_BYTES)
             );
-            Problem::new(ErrorCode::RecordsLarge, text)
+            ErrorBody::new(ErrorCode::RecordsLarge, text)
         })
     }
 }

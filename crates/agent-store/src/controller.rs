@@ -1,4 +1,4 @@
-//! Controllers of guests: whose turn it is to exchange its own, who fetched the bytes, and which ones did not come up here.
+//! Builds of guest agents: rollout order, downloads and failures.
 //!
 //! Whose turn it is stands in the journal and nowhere else. That a guest began to fetch is on disk before the first byte is
 //! sent: without it nothing that follows is held against the bytes. What became of a build is kept for each guest, until an
@@ -9,10 +9,10 @@ use holdfast_protocol::local::desired::Turn;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
-use super::rows::{micros, parsed, time};
+use super::columns::{micros, parsed, time};
 use super::{Part, Store, StoreError, audit, journal};
 use agent_core::model::policy::Sha256Hex;
-use agent_core::model::record::{ControllerOutcome, ControllerVerdict};
+use agent_core::model::records::{ControllerOutcome, ControllerVerdict};
 use agent_core::operation::log::Status;
 use agent_core::operation::step::Step;
 use agent_core::operation::update_controller::Fetched;

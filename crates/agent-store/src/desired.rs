@@ -9,7 +9,7 @@ use holdfast_protocol::report::{DesiredSection, RefusedDocument};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
-use super::rows::{from_json, json, micros, parsed};
+use super::columns::{from_json, json, micros, parsed};
 use super::{Part, Store, StoreError, audit};
 use agent_core::model::limits;
 use agent_core::model::planted::{Bug, planted};
@@ -22,7 +22,7 @@ const BAD_STARTS_MAX: i64 = 3;
 pub enum OfferError {
     /// The law of generations refuses it.
     #[error(transparent)]
-    Law(#[from] GenerationError),
+    Rules(#[from] GenerationError),
     /// It could not be stored, so it is not used.
     #[error(transparent)]
     Store(#[from] StoreError),

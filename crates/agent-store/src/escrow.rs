@@ -16,11 +16,9 @@ use holdfast_recovery::escrow::{CodeNumber, Context, EscrowFile, Record};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, Transaction};
 
-use super::rows::{from_json, json, micros, parsed, time};
+use super::columns::{from_json, json, micros, parsed, time};
 use super::{Part, Store, StoreError, audit};
-use agent_core::model::escrow::{
-    CodeOrigin, CodeRecord, CodeStanding, Codes, CopyPlace, CopyRecord, KeptFile,
-};
+use agent_core::model::escrow::{CodeOrigin, CodeRecord, CodeStatus, Codes, CopyPlace, CopyRecord, KeptFile};
 use agent_core::plan::escrow::{self, NotRetired, Purpose};
 
 pub use handed::HandedCode;
@@ -50,7 +48,7 @@ pub enum EscrowError {
     #[error(
         "code {code} is not {wanted}: somebody else has gone on with it, or it was begun anew; start again"
     )]
-    Standing {
+    WrongStatus {
         /// Which.
         code: CodeNumber,
         /// What it should be.
@@ -70,7 +68,7 @@ impl EscrowError {
             Self::HasCode(_) => ErrorCode::NameTaken,
             Self::NoCode | Self::Unknown(_) => ErrorCode::NotFound,
             Self::NoNumber => ErrorCode::Size,
-            Self::Standing { .. } => ErrorCode::EscrowOther,
+            Self::WrongStatus { .. } => ErrorCode::EscrowOther,
             Self::NotRetired(_) => ErrorCode::Forbidden,
         }
     }
@@ -78,7 +76,7 @@ impl EscrowError {
 
 /// What a new code is for, but for its number.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct Goal {
     /// As it will be remembered. Its number is not looked at.
     pub record: Record,
     /// Whose backups the key is of.
@@ -110,16 +108,16 @@ impl Raw {
         let [target, record] = self.texts;
         let [shown, kept, drilled, retired] =
             [self.steps[0], self.steps[1], self.steps[2], self.steps[3]].map(|at| at.map(time).transpose());
-        let standing = match (shown?, kept?, retired?) {
-            (_, _, Some(at)) => CodeStanding::Retired { at },
-            (_, Some(at), None) => CodeStanding::Kept { at },
-            (Some(at), None, None) => CodeStanding::Shown { at },
-            (None, None, None) => CodeStanding::Begun,
+        let status = match (shown?, kept?, retired?) {
+            (_, _, Some(at)) => CodeStatus::Retired { at },
+            (_, Some(at), None) => CodeStatus::Kept { at },
+            (Some(at), None, None) => CodeStatus::Shown { at },
+            (None, None, None) => CodeStatus::Begun,
         };
         Ok(CodeRecord {
             record: from_json("what a code is for", &record)?,
             target: parsed("a target", &target)?,
-            standing,
+            status,
             begun_at: time(self.begun_at)?,
             drilled_at: drilled?,
             origin: CodeOrigin::Made,
@@ -166,31 +164,31 @@ fn note(transaction: &Transaction<'_>, at: Timestamp, action: &str, detail: &str
     audit::append(transaction, &audit::Line { at, action, guest: None, operation: None, detail })
 }
 
-fn begin(transaction: &Transaction<'_>, wish: Wish, at: Timestamp) -> Result<Record, EscrowError> {
+fn begin(transaction: &Transaction<'_>, goal: Goal, at: Timestamp) -> Result<Record, EscrowError> {
     transaction
         .execute("DELETE FROM escrow WHERE kept_at IS NULL", [])
         .map_err(StoreError::sqlite("let a code go that came to nothing"))?;
     let known = codes(transaction)?;
-    match (wish.purpose, escrow::current(&known, &wish.record.fingerprint)) {
+    match (goal.purpose, escrow::current(&known, &goal.record.fingerprint)) {
         (Purpose::First, Some(current)) => return Err(EscrowError::HasCode(current.number())),
         (Purpose::Another, None) => return Err(EscrowError::NoCode),
         (Purpose::First, None) | (Purpose::Another, Some(_)) => {}
     }
     let last = known.last().map_or(0, |code| code.number().number());
     let code = CodeNumber::try_from(last + 1).map_err(|_| EscrowError::NoNumber)?;
-    let record = Record { context: Context { code, ..wish.record.context }, ..wish.record };
+    let record = Record { context: Context { code, ..goal.record.context }, ..goal.record };
     transaction
         .execute(
             "INSERT INTO escrow (code, target, record, begun_at) VALUES (?1, ?2, ?3, ?4)",
             rusqlite::params![
                 code.number(),
-                wish.target.as_str(),
+                goal.target.as_str(),
                 json("what a code is for", &record)?,
                 micros(at)
             ],
         )
         .map_err(StoreError::sqlite("begin a code"))?;
-    let detail = format!("code {code}, for key {} of {}, by {}", record.fingerprint, wish.target, wish.by);
+    let detail = format!("code {code}, for key {} of {}, by {}", record.fingerprint, goal.target, goal.by);
     note(transaction, at, "escrow_begun", &detail)?;
     Ok(record)
 }
@@ -207,7 +205,7 @@ fn step(
     let changed = transaction.execute(sql, all.as_slice());
     match changed.map_err(StoreError::sqlite("go on with a code"))? {
         0 if codes(transaction)?.iter().any(|known| known.number() == code) => {
-            Err(EscrowError::Standing { code, wanted })
+            Err(EscrowError::WrongStatus { code, wanted })
         }
         0 => Err(EscrowError::Unknown(code)),
         _ => Ok(()),
@@ -303,8 +301,8 @@ impl Store {
     ///
     /// # Errors
     /// [`EscrowError`].
-    pub async fn begin_escrow(&self, wish: Wish, at: Timestamp) -> Result<Record, EscrowError> {
-        self.write(Part::Escrow, "begin a code", move |transaction| begin(transaction, wish, at)).await
+    pub async fn begin_escrow(&self, goal: Goal, at: Timestamp) -> Result<Record, EscrowError> {
+        self.write(Part::Escrow, "begin a code", move |transaction| begin(transaction, goal, at)).await
     }
 
     /// Notes that the words of a code are about to be shown; once.

@@ -1,4 +1,4 @@
-//! A disk that fails, for tests: armed on the thread that does the store's work.
+//! A failing disk, for tests.
 //!
 //! In: what shall go wrong. Out: SQLite's own error at the next commit, before it or after it. Only in builds with the feature
 //! `failpoints`, which is never shipped. Deliberately absent: damage of what was written; that is done to the file.

@@ -1,4 +1,4 @@
-//! Growth of guests: the ledger of a day, and signed jobs that let a guest grow.
+//! Growth of guests: the daily ledger and signed permits.
 //!
 //! What comes in: an operation that is opened with what its guest grows by, and signed jobs whose delay is over. What goes
 //! out: what counts, and what is signed for and not used up. A row of the ledger is written in the transaction that opens the
@@ -15,14 +15,14 @@ use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, Row, Transaction};
 
+use super::columns::{from_json, json, micros, parsed, time};
 use super::job::{Swapped, TakeError, end};
 use super::journal::NewOperation;
-use super::rows::{from_json, json, micros, parsed, time};
 use super::{Part, Store, StoreError, audit, guest, roster};
 use agent_core::gate::growth::DAY;
-use agent_core::gate::order::TurnedAway;
+use agent_core::gate::job_validation::TurnedAway;
 use agent_core::model::growth::{self, Amount, Grown, Growth, Growths, Passed, Permit, UnderWay};
-use agent_core::model::record::Place;
+use agent_core::model::records::Place;
 
 /// Rows are kept for longer than they count and than any job lives, so that a signature is never used twice.
 const KEPT: SignedDuration = SignedDuration::from_hours(48);
@@ -58,7 +58,7 @@ fn put(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(
     let seen = allow.from.as_ref().map(|from| json("how large a guest is", from)).transpose()?;
     transaction
         .execute(
-            "INSERT OR IGNORE INTO growth_permit (job, guest, name, seen, wished, expires_at)
+            "INSERT OR IGNORE INTO growth_permit (job, guest, name, seen, requested, expires_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             (
                 payload.job_id.to_string(),
@@ -206,20 +206,20 @@ pub(super) fn all(connection: &Connection, now: Timestamp) -> Result<Growths, St
     let ledger = ledger.into_iter().filter(|grown| grown.at > day).collect();
     type Read = (String, String, String, Option<String>, String);
     let permits: Vec<Read> = connection
-        .prepare_cached("SELECT job, guest, name, seen, wished FROM growth_permit WHERE expires_at > ?1 ORDER BY expires_at, job")
+        .prepare_cached("SELECT job, guest, name, seen, requested FROM growth_permit WHERE expires_at > ?1 ORDER BY expires_at, job")
         .and_then(|mut select| {
             let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
             select.query_map([micros(now)], read)?.collect()
         })
         .map_err(failed())?;
-    let permits = permits.into_iter().map(|(job, guest, name, seen, wished)| {
+    let permits = permits.into_iter().map(|(job, guest, name, seen, intended)| {
         let job: JobId = parsed("a job", &job)?;
         Ok(Permit {
             job,
             guest: parsed("a guest", &guest)?,
             name: parsed("a guest's name", &name)?,
             from: seen.map(|seen| from_json("how large a guest is", &seen)).transpose()?,
-            to: from_json("how large a guest may become", &wished)?,
+            to: from_json("how large a guest may become", &intended)?,
             used: used.remove(&job).unwrap_or_default(),
         })
     });

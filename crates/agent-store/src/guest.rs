@@ -1,15 +1,15 @@
-//! Our guests: who they are, where they are, and which numbers were ever theirs.
+//! Our guests: ids, places and every VMID they had.
 
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
-use super::rows::{from_json, json, parsed, time, vmid};
+use super::columns::{from_json, json, parsed, time, vmid};
 use super::{Part, Store, StoreError, snapshot};
 use agent_core::model::planted::{Bug, planted};
 use agent_core::model::policy::Sha256Hex;
-use agent_core::model::record::{Access, GuestRecord, GuestTold, HelloRecord, Place, VolumeId};
-use agent_core::model::warrant::Seen;
+use agent_core::model::records::{Access, GuestRecord, HelloRecord, Place, ReportedConditions, VolumeId};
+use agent_core::model::warrant::SignedState;
 use agent_core::operation::{Adopt, Provision};
 
 /// What a reservation came to.
@@ -22,7 +22,7 @@ pub enum Reserved {
 }
 
 pub(super) const COLUMNS: &str = "uid, name, customer, golden, place, vmid, made_by, volumes, access, token_generation, \
-     hello_version, hello_health, hello_boot_id, hello_at, gone_by, hello_build, hello_told";
+     hello_version, hello_health, hello_boot_id, hello_at, gone_by, hello_build, hello_reported";
 
 /// A row as SQLite gives it, before its words are understood.
 pub(super) struct RawGuest {
@@ -36,7 +36,7 @@ pub(super) struct RawGuest {
     token_generation: u32,
     hello: Option<(String, String, String, i64)>,
     build: Option<String>,
-    told: Option<String>,
+    reported: Option<String>,
 }
 
 pub(super) fn raw(row: &Row<'_>) -> Result<RawGuest, rusqlite::Error> {
@@ -56,7 +56,7 @@ pub(super) fn raw(row: &Row<'_>) -> Result<RawGuest, rusqlite::Error> {
         token_generation: row.get(9)?,
         hello,
         build: row.get(15)?,
-        told: row.get(16)?,
+        reported: row.get(16)?,
     })
 }
 
@@ -75,10 +75,10 @@ impl RawGuest {
                 health: from_json("a health", &format!("\"{health}\""))?,
                 boot_id: boot_id.clone(),
                 build: self.build()?,
-                told: self
-                    .told
-                    .as_deref()
-                    .map_or_else(|| Ok(GuestTold::default()), |told| from_json("what a guest told", told))?,
+                reported: self.reported.as_deref().map_or_else(
+                    || Ok(ReportedConditions::default()),
+                    |reported| from_json("what a guest told", reported),
+                )?,
                 at: time(*at)?,
             })
         });
@@ -201,7 +201,11 @@ pub(super) fn set_made(
 }
 
 /// A guest is under another number from now on, with the volumes that are there.
-pub(super) fn moved(transaction: &Transaction<'_>, now: &Seen, by: OperationId) -> Result<(), StoreError> {
+pub(super) fn moved(
+    transaction: &Transaction<'_>,
+    now: &SignedState,
+    by: OperationId,
+) -> Result<(), StoreError> {
     transaction
         .execute(
             "UPDATE guest SET vmid = ?2, volumes = ?3, made_by = ?4 WHERE uid = ?1 AND place = 'made'",

@@ -1,4 +1,4 @@
-//! Answers to repeated requests of guests. A key names one request: with another one it is refused.
+//! Stored answers to repeated requests of guests.
 //!
 //! Both calls are part of a transaction that does more: an answer is kept if and only if what it says was written.
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::StoreError;
-use super::rows::micros;
+use super::columns::micros;
 use agent_core::model::limits;
 
 /// An answer that was given.

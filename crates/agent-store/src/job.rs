@@ -1,4 +1,4 @@
-//! The ledger of signed jobs: each is taken once, by id and nonce, before anything is done for it.
+//! The ledger of signed jobs.
 //!
 //! A job is one row. Taking it, cancelling it, and opening its operation are each one transaction with the line of the
 //! audit; every change of state is a compare-and-swap, so that a job has at most one effect whatever is repeated, killed
@@ -6,24 +6,24 @@
 //! in memory for the report, and nothing else. Deliberately absent: signatures; a job comes here checked.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{CustomerId, GuestName, GuestUid, JobId, OperationId, Vmid};
 use holdfast_protocol::job::{Act, JobState, Payload, SignedJob, Target};
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
+use super::columns::{json, micros, parsed, time};
 use super::journal::{self, NewOperation, OpenOperationError};
 use super::protection::{self, Changed};
 use super::roster::RosterTexts;
-use super::rows::{json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, beside, brake_release, growth, guest, roster, storage};
-use agent_core::gate::order::{self, TurnedAway};
+use super::{Part, Store, StoreError, audit, brake_release, copies, growth, guest, roster, storage};
+use agent_core::gate::job_validation::{self, TurnedAway};
 use agent_core::model::planted::{Bug, planted};
-use agent_core::model::record::{GuestRecord, Place};
+use agent_core::model::records::{GuestRecord, Place};
 use agent_core::operation::log::Status;
-use agent_core::operation::progress::Progress;
+use agent_core::operation::progress::OperationState;
 
 /// More jobs than a box has in years.
 const LEDGER_MAX: u32 = 10_000;
@@ -44,7 +44,7 @@ pub struct NewJob {
 
 /// What became of a checked job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum JobOutcome {
     /// It is on record from now on.
     New,
     /// It was before. Nothing was done.
@@ -79,7 +79,7 @@ pub enum Settled {
     /// It is done without an operation.
     Done,
     /// It came to nothing.
-    Failed(Problem),
+    Failed(ErrorBody),
 }
 
 /// What the jobs on record hash to that have this id or this nonce: two, when they are two jobs'.
@@ -101,13 +101,13 @@ fn count(
         .map_err(StoreError::sqlite("count the jobs"))
 }
 
-fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError> {
+fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<JobOutcome, TakeError> {
     let payload = new.job.payload();
     let verb = payload.act.verb();
     match digests(transaction, &payload.job_id.to_string(), payload.nonce.as_str())?.as_slice() {
         [] => {}
         // Id and nonce are part of what is hashed.
-        [digest] if *digest == new.job.digest() => return Ok(Taken::Known),
+        [digest] if *digest == new.job.digest() => return Ok(JobOutcome::Known),
         _ => return Err(TurnedAway::Replayed.into()),
     }
     let day = new.at.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MIN);
@@ -140,7 +140,7 @@ fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError
             return Err(TurnedAway::Promise.into());
         }
     }
-    Ok(Taken::New)
+    Ok(JobOutcome::New)
 }
 
 /// Holds the guests that a job names to our records.
@@ -150,18 +150,18 @@ fn guests(
     record: Option<&GuestRecord>,
 ) -> Result<(), TakeError> {
     if let Act::AdoptGuest(_) = &payload.act {
-        return Ok(order::stranger(&payload.target, record.map(|record| &record.place))?);
+        return Ok(job_validation::stranger(&payload.target, record.map(|record| &record.place))?);
     }
-    order::same_guest(&payload.target, record.and_then(known))?;
+    job_validation::same_guest(&payload.target, record.and_then(known))?;
     if let (Act::SwapGuest(swap), Some(record)) = (&payload.act, record) {
-        let besides = beside::of(transaction, record.uid)?;
-        return Ok(order::whole_copy(swap.copy.vmid, &besides)?);
+        let copies = copies::of(transaction, record.uid)?;
+        return Ok(job_validation::whole_copy(swap.copy.vmid, &copies)?);
     }
-    let (Act::HandOverVolume(hand), Some(from)) = (&payload.act, record) else { return Ok(()) };
+    let (Act::ReassignVolume(hand), Some(from)) = (&payload.act, record) else { return Ok(()) };
     let to = guest::find(transaction, hand.to.uid)?;
-    order::same_guest(&hand.to.target(), to.as_ref().and_then(known))?;
+    job_validation::same_guest(&hand.to.target(), to.as_ref().and_then(known))?;
     if let Some(to) = &to {
-        order::pair((from.uid, &from.customer), (to.uid, &to.customer))?;
+        job_validation::pair((from.uid, &from.customer), (to.uid, &to.customer))?;
     }
     Ok(())
 }
@@ -204,7 +204,7 @@ const fn target(job: &Accepted) -> Option<GuestUid> {
 
 fn insert(transaction: &Transaction<'_>, new: &NewJob, state: JobState) -> Result<(), StoreError> {
     let payload = new.job.payload();
-    let due = order::due(&new.job, new.at);
+    let due = job_validation::due(&new.job, new.at);
     transaction
         .execute(
             "INSERT INTO job (id, nonce, digest, blob, verb, guest, signers, taken_at, due_at, expires_at, state, ended_at)
@@ -235,9 +235,9 @@ fn insert(transaction: &Transaction<'_>, new: &NewJob, state: JobState) -> Resul
     note(transaction, new.at, "job_taken", (target(&new.job), payload.job_id), &detail)
 }
 
-fn take(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError> {
-    if judge(transaction, new)? == Taken::Known {
-        return Ok(Taken::Known);
+fn take(transaction: &Transaction<'_>, new: &NewJob) -> Result<JobOutcome, TakeError> {
+    if judge(transaction, new)? == JobOutcome::Known {
+        return Ok(JobOutcome::Known);
     }
     if let Act::Cancel(cancel) = &new.job.payload().act {
         super::cancel::stop(transaction, cancel.job, new)?;
@@ -245,7 +245,7 @@ fn take(transaction: &Transaction<'_>, new: &NewJob) -> Result<Taken, TakeError>
     } else {
         insert(transaction, new, JobState::Waiting)?;
     }
-    Ok(Taken::New)
+    Ok(JobOutcome::New)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,7 +259,7 @@ pub(super) fn end(
     transaction: &Transaction<'_>,
     id: JobId,
     (from, to): (JobState, JobState),
-    problem: Option<&Problem>,
+    problem: Option<&ErrorBody>,
     at: Timestamp,
 ) -> Result<Swapped, StoreError> {
     let text = problem.map(|problem| json("why a job ended", problem)).transpose()?;
@@ -286,7 +286,7 @@ pub(super) fn end(
 /// What the end of an operation, or its reopening, means for the job it was opened for, if it was for one.
 pub(super) fn follow(
     transaction: &Transaction<'_>,
-    after: &Progress,
+    after: &OperationState,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let id = JobId::new(after.id.uuid());
@@ -296,8 +296,8 @@ pub(super) fn follow(
         }
         status if status.is_end() => {
             let word = after.cause().cloned();
-            let problem =
-                word.unwrap_or_else(|| Problem::new(ErrorCode::Unavailable, "its operation was taken back"));
+            let problem = word
+                .unwrap_or_else(|| ErrorBody::new(ErrorCode::Unavailable, "its operation was taken back"));
             end(transaction, id, (JobState::UnderWay, JobState::Failed), Some(&problem), at)?;
         }
         // A person had what was parked tried again.
@@ -370,8 +370,8 @@ fn change_roster(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -
     let Act::PolicyUpdate(update) = &job.payload().act else {
         return Err(TurnedAway::Unsupported(job.payload().act.verb()).into());
     };
-    let held = roster::standing(transaction)?.roster.map_or(0, |roster| roster.policy.version);
-    let version = order::new_roster(&update.signers, &update.policy, held)?.policy.version;
+    let held = roster::trust_state(transaction)?.roster.map_or(0, |roster| roster.policy.version);
+    let version = job_validation::new_roster(&update.signers, &update.policy, held)?.policy.version;
     let id = job.payload().job_id;
     if end(transaction, id, (JobState::Waiting, JobState::Done), None, at)? == Swapped::Yes {
         let texts = RosterTexts { operators: update.signers.clone(), policy: update.policy.clone() };
@@ -400,7 +400,7 @@ impl Store {
     ///
     /// # Errors
     /// [`TakeError`]; nothing was written then.
-    pub async fn take_job(&self, new: NewJob) -> Result<Taken, TakeError> {
+    pub async fn take_job(&self, new: NewJob) -> Result<JobOutcome, TakeError> {
         self.write(Part::Jobs, "take a job", move |transaction| take(transaction, &new)).await
     }
 
@@ -415,7 +415,7 @@ impl Store {
         why: &TurnedAway,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let problem = Problem::new(why.code(), chain(why));
+        let problem = ErrorBody::new(why.code(), chain(why));
         let Some(word) = self.mail.word(left, blob, &problem, at) else { return Ok(()) };
         let detail = format!("text {}: {problem}", word.blob);
         // First, since the write wakes the report, which tells what is kept.
@@ -451,8 +451,8 @@ impl Store {
     ///
     /// # Errors
     /// [`OpenOperationError`]: also when the job does not wait any more, and then nothing was opened.
-    pub async fn open_job(&self, new: NewOperation) -> Result<Progress, OpenOperationError> {
-        let progress = Progress::new(new.id, new.operation.clone(), new.at);
+    pub async fn open_job(&self, new: NewOperation) -> Result<OperationState, OpenOperationError> {
+        let progress = OperationState::new(new.id, new.operation.clone(), new.at);
         self.write(Part::Operations, "open a job", move |transaction| open(transaction, &new)).await?;
         Ok(progress)
     }

@@ -7,14 +7,14 @@
 //! again after half a minute at the soonest: its signer may be listed by then. Deliberately absent: the effect; the reconcile loop acts when a job's delay is over.
 
 use holdfast_protocol::id::HostId;
-use holdfast_protocol::job::{MailedJob, SeenHost, SignedJob};
-use holdfast_protocol::strict::chain;
-use holdfast_trust::law::Here;
+use holdfast_protocol::job::{QueuedJob, SeenHost, SignedJob};
+use holdfast_protocol::json::chain;
+use holdfast_trust::scope::Here;
 use jiff::Timestamp;
 
-use crate::job::{NewJob, TakeError, Taken};
+use crate::job::{JobOutcome, NewJob, TakeError};
 use crate::{Store, StoreError};
-use agent_core::gate::order::{TurnedAway, judge};
+use agent_core::gate::job_validation::{TurnedAway, judge};
 
 /// What became of a text.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub enum Outcome {
 pub async fn take(
     store: &Store,
     (host, own): (HostId, &SeenHost),
-    mail: &MailedJob,
+    mail: &QueuedJob,
     now: Timestamp,
 ) -> Result<Outcome, StoreError> {
     if !store.takes_mail(now) {
@@ -53,11 +53,11 @@ pub async fn take(
         return Ok(Outcome::Known);
     }
     match judged(store, (host, own), mail, now).await {
-        Ok(Taken::New) => {
+        Ok(JobOutcome::New) => {
             tracing::info!(job = %mail.id, "a signed job was taken");
             Ok(Outcome::Taken)
         }
-        Ok(Taken::Known) => Ok(Outcome::Known),
+        Ok(JobOutcome::Known) => Ok(Outcome::Known),
         Err(TakeError::Store(error)) => Err(error),
         Err(TakeError::Away(why)) => {
             if matches!(why, TurnedAway::Replayed) {
@@ -74,11 +74,11 @@ pub async fn take(
 async fn judged(
     store: &Store,
     (host, own): (HostId, &SeenHost),
-    mail: &MailedJob,
+    mail: &QueuedJob,
     now: Timestamp,
-) -> Result<Taken, TakeError> {
-    let standing = store.standing().await?;
-    let here = Here { host, epoch: standing.epoch, now, latest: standing.latest };
-    let job = judge(&mail.blob, mail.id, standing.roster.as_ref(), (&here, own))?;
+) -> Result<JobOutcome, TakeError> {
+    let status = store.trust_state().await?;
+    let here = Here { host, epoch: status.epoch, now, latest: status.latest };
+    let job = judge(&mail.blob, mail.id, status.roster.as_ref(), (&here, own))?;
     store.take_job(NewJob { blob: mail.blob.clone(), job, at: now }).await
 }

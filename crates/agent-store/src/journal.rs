@@ -1,5 +1,4 @@
-//! Operations and their events. Every event goes through the law of `operation::log`, here as on replay, and is on disk
-//! when a call returns; what it changes about the guest is in the same transaction, and so is its audit line.
+//! Operations and their journal events.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +8,16 @@ use holdfast_protocol::operation::{Alike, OperationView};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
-use super::rows::{from_json, json, micros, parsed, time};
+use super::columns::{from_json, json, micros, parsed, time};
 use super::{
-    Part, Store, StoreError, alike, applied, audit, backup, beside, brake_release, compact, controller,
+    Part, Store, StoreError, alike, applied, audit, backup, brake_release, compact, controller, copies,
     growth, guest, release, restore_test, snapshot, tier, window,
 };
 use agent_core::model::growth::Growth;
 use agent_core::model::planted::{Bug, planted};
-use agent_core::model::record::ControllerOutcome;
-use agent_core::operation::log::{Entry, Event, Fact, Status};
-use agent_core::operation::progress::{Progress, ReplayError};
+use agent_core::model::records::ControllerOutcome;
+use agent_core::operation::log::{Entry, Event, Finding, Status};
+use agent_core::operation::progress::{OperationState, ReplayError};
 use agent_core::operation::step::{Step, StepList};
 use agent_core::operation::update_controller::Came;
 use agent_core::operation::window::Window;
@@ -58,7 +57,7 @@ pub enum OpenOperationError {
 pub enum AppendError {
     /// It may not happen now.
     #[error(transparent)]
-    Law(#[from] ReplayError),
+    Rules(#[from] ReplayError),
     /// It could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -73,7 +72,7 @@ pub(super) fn serial(connection: &Connection, id: OperationId) -> Result<i64, St
         .ok_or_else(|| StoreError::Unknown { what: "operation", id: id.to_string() })
 }
 
-pub(super) fn load(connection: &Connection, serial: i64) -> Result<Progress, StoreError> {
+pub(super) fn load(connection: &Connection, serial: i64) -> Result<OperationState, StoreError> {
     let failed = || StoreError::sqlite("read an operation");
     let row: Opened = connection
         .prepare_cached("SELECT id, version, spec, steps, opened_at FROM operation WHERE serial = ?1")
@@ -94,7 +93,7 @@ pub(super) fn load(connection: &Connection, serial: i64) -> Result<Progress, Sto
         .into_iter()
         .map(|(number, at, body)| Ok(Entry { number, at: time(at)?, event: from_json("an event", &body)? }))
         .collect::<Result<Vec<_>, StoreError>>()?;
-    Progress::replay(row.progress()?, &entries).map_err(StoreError::unreadable("a journal"))
+    OperationState::replay(row.progress()?, &entries).map_err(StoreError::unreadable("a journal"))
 }
 
 /// An operation as it was opened.
@@ -107,7 +106,7 @@ struct Opened {
 }
 
 impl Opened {
-    fn progress(self) -> Result<Progress, StoreError> {
+    fn progress(self) -> Result<OperationState, StoreError> {
         if self.version > JOURNAL_VERSION {
             return Err(StoreError::NewerJournal { found: self.version, known: JOURNAL_VERSION });
         }
@@ -117,7 +116,7 @@ impl Opened {
             Some(names) => StepList::read(&from_json::<Vec<String>>("the steps of an operation", names)?),
             None => StepList::of(operation.steps()),
         };
-        Ok(Progress::listed(id, operation, time(self.opened_at)?, steps))
+        Ok(OperationState::listed(id, operation, time(self.opened_at)?, steps))
     }
 }
 
@@ -198,7 +197,7 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
 }
 
 /// One operation, replayed.
-pub(super) fn one(connection: &Connection, id: OperationId) -> Result<Option<Progress>, StoreError> {
+pub(super) fn one(connection: &Connection, id: OperationId) -> Result<Option<OperationState>, StoreError> {
     match serial(connection, id) {
         Ok(serial) => load(connection, serial).map(Some),
         Err(StoreError::Unknown { .. }) => Ok(None),
@@ -207,7 +206,10 @@ pub(super) fn one(connection: &Connection, id: OperationId) -> Result<Option<Pro
 }
 
 /// The operation that is open on a guest.
-pub(super) fn open_on(connection: &Connection, guest: GuestUid) -> Result<Option<Progress>, StoreError> {
+pub(super) fn open_on(
+    connection: &Connection,
+    guest: GuestUid,
+) -> Result<Option<OperationState>, StoreError> {
     let serial: Option<i64> = connection
         .prepare_cached("SELECT operation FROM operation_hold WHERE guest = ?1 AND ended = 0")
         .and_then(|mut select| select.query_row([guest.to_string()], |row| row.get(0)).optional())
@@ -218,7 +220,7 @@ pub(super) fn open_on(connection: &Connection, guest: GuestUid) -> Result<Option
 /// Writes one event with all it changes.
 pub(super) fn append(
     transaction: &Transaction<'_>,
-    after: &Progress,
+    after: &OperationState,
     entry: &Entry,
 ) -> Result<(), StoreError> {
     let serial = serial(transaction, after.id)?;
@@ -261,46 +263,46 @@ pub(super) fn append(
 /// What a fact changes in our records.
 fn learn(
     transaction: &Transaction<'_>,
-    after: &Progress,
-    fact: &Fact,
+    after: &OperationState,
+    fact: &Finding,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     match (fact, &after.operation) {
-        (Fact::Vmid(vmid), Operation::Provision(provision)) => {
+        (Finding::Vmid(vmid), Operation::Provision(provision)) => {
             guest::set_vmid(transaction, provision.guest.uid, *vmid)
         }
-        (Fact::Vmid(vmid), Operation::RestoreBeside(spec)) => {
+        (Finding::Vmid(vmid), Operation::RestoreCopy(spec)) => {
             let archive = spec.archive().map_err(StoreError::unreadable("what a copy is restored from"))?;
             let guest = spec.guest();
-            beside::begin(transaction, (guest.uid, &guest.name, archive), after.id, *vmid)
+            copies::begin(transaction, (guest.uid, &guest.name, archive), after.id, *vmid)
         }
-        (Fact::Vmid(vmid), Operation::RestoreTest(spec)) => {
-            beside::begin(transaction, (spec.guest, &spec.name, &spec.backup.archive), after.id, *vmid)
+        (Finding::Vmid(vmid), Operation::RestoreTest(spec)) => {
+            copies::begin(transaction, (spec.guest, &spec.name, &spec.backup.archive), after.id, *vmid)
         }
-        (Fact::Tested { verdict, why }, Operation::RestoreTest(spec)) => {
+        (Finding::Tested { verdict, why }, Operation::RestoreTest(spec)) => {
             restore_test::seen(transaction, spec, after, (*verdict, why), at)
         }
         // From its making on it is ours to know, whatever becomes of the steps that follow.
-        (Fact::Volume(volume), Operation::AttachVolume(attach)) => {
+        (Finding::Volume(volume), Operation::AttachVolume(attach)) => {
             guest::add_volume(transaction, attach.target.uid, volume)
         }
         // Both guests' records change with the outcome of the step, or neither.
-        (Fact::Volume(volume), Operation::HandOverVolume(hand)) => {
+        (Finding::Volume(volume), Operation::ReassignVolume(hand)) => {
             guest::take_volume(transaction, hand.from().uid, hand.volume())?;
             guest::add_volume(transaction, hand.to().uid, volume)
         }
         // Guest and copy change places with the outcome of the step, or neither does.
-        (Fact::TookPlace, Operation::SwapGuest(swap)) => beside::swapped(transaction, swap, after.id),
-        (Fact::WindowGranted(granted), Operation::QuiescedBackup(spec)) => {
+        (Finding::TookPlace, Operation::SwapGuest(swap)) => copies::swapped(transaction, swap, after.id),
+        (Finding::WindowGranted(granted), Operation::QuiescedBackup(spec)) => {
             window::granted(transaction, after, &Window::granted(spec.bound, granted.clone()), at)
         }
-        (Fact::SnapshotTaken { at }, Operation::Snapshot(spec)) => {
+        (Finding::SnapshotTaken { at }, Operation::Snapshot(spec)) => {
             snapshot::taken(transaction, spec, after.id, *at)
         }
-        (Fact::SnapshotTaken { at }, Operation::UpdateController(update)) => {
+        (Finding::SnapshotTaken { at }, Operation::UpdateController(update)) => {
             snapshot::taken(transaction, &update.snapshot, after.id, *at)
         }
-        (Fact::Controller { came, why }, Operation::UpdateController(update)) => match came {
+        (Finding::Controller { came, why }, Operation::UpdateController(update)) => match came {
             Came::Up => Ok(()),
             Came::Bad => {
                 controller::did_not_come_up(transaction, update, after.id, (ControllerOutcome::Bad, why), at)
@@ -313,12 +315,13 @@ fn learn(
                 at,
             ),
         },
-        (Fact::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec.made_by),
-        (Fact::BackupGone, Operation::PruneBackup(spec)) => backup::gone(transaction, spec),
-        (Fact::BackupFound { archive, bytes, at, sealed, mounts, hardware, disks }, _) => {
+        (Finding::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec.made_by),
+        (Finding::BackupGone, Operation::PruneBackup(spec)) => backup::gone(transaction, spec),
+        (Finding::BackupFound { archive, bytes, at, sealed, mounts, hardware, disks }, _) => {
             let (sealed, mounts, hardware) = (sealed.as_ref(), mounts.as_ref(), *hardware);
             let disks = disks.as_deref();
-            let found = backup::Found { archive, bytes: *bytes, at: *at, sealed, mounts, hardware, disks };
+            let found =
+                backup::ListedBackup { archive, bytes: *bytes, at: *at, sealed, mounts, hardware, disks };
             backup::found(transaction, after, &found)
         }
         _ => Ok(()),
@@ -326,8 +329,8 @@ fn learn(
 }
 
 /// What a fact of an undo changes in our records.
-fn unlearn(transaction: &Transaction<'_>, after: &Progress, fact: &Fact) -> Result<(), StoreError> {
-    let (Fact::Volume(back), Operation::HandOverVolume(hand)) = (fact, &after.operation) else {
+fn unlearn(transaction: &Transaction<'_>, after: &OperationState, fact: &Finding) -> Result<(), StoreError> {
+    let (Finding::Volume(back), Operation::ReassignVolume(hand)) = (fact, &after.operation) else {
         return Ok(());
     };
     for handed in after.volumes() {
@@ -350,7 +353,7 @@ fn reopen(transaction: &Transaction<'_>, serial: i64) -> Result<(), StoreError> 
 
 fn end(
     transaction: &Transaction<'_>,
-    after: &Progress,
+    after: &OperationState,
     serial: i64,
     entry: &Entry,
 ) -> Result<(), StoreError> {
@@ -388,13 +391,17 @@ fn end(
         (Operation::AdoptGuest(_), Status::Done) => guest::set_made(transaction, uid, &after.volumes()),
         (Operation::AdoptGuest(_), Status::Undone) => guest::set_nowhere(transaction, uid),
         (Operation::Provision(provision), Status::Undone) => guest::set_back(transaction, provision),
-        (Operation::RestoreBeside(_), Status::Done) => beside::made(transaction, after.id, &after.volumes()),
-        (Operation::RestoreBeside(_), Status::Undone) => beside::gone(transaction, after.id),
+        (Operation::RestoreCopy(_), Status::Done) => copies::made(transaction, after.id, &after.volumes()),
+        (Operation::RestoreCopy(_), Status::Undone) => copies::gone(transaction, after.id),
         _ => Ok(()),
     }
 }
 
-fn audit_event(transaction: &Transaction<'_>, after: &Progress, entry: &Entry) -> Result<(), StoreError> {
+fn audit_event(
+    transaction: &Transaction<'_>,
+    after: &OperationState,
+    entry: &Entry,
+) -> Result<(), StoreError> {
     let name = |step: u16| after.step(step).map_or("?", Step::name);
     let (action, detail) = match &entry.event {
         Event::Begun | Event::Posted { .. } => return Ok(()),
@@ -426,8 +433,8 @@ impl Store {
     ///
     /// # Errors
     /// [`OpenOperationError`].
-    pub async fn open_operation(&self, new: NewOperation) -> Result<Progress, OpenOperationError> {
-        let progress = Progress::new(new.id, new.operation.clone(), new.at);
+    pub async fn open_operation(&self, new: NewOperation) -> Result<OperationState, OpenOperationError> {
+        let progress = OperationState::new(new.id, new.operation.clone(), new.at);
         self.write(Part::Operations, "open an operation", move |transaction| open(transaction, &new)).await?;
         Ok(progress)
     }
@@ -440,8 +447,8 @@ impl Store {
         &self,
         new: NewOperation,
         growth: Growth,
-    ) -> Result<Progress, OpenOperationError> {
-        let progress = Progress::new(new.id, new.operation.clone(), new.at);
+    ) -> Result<OperationState, OpenOperationError> {
+        let progress = OperationState::new(new.id, new.operation.clone(), new.at);
         let open = move |transaction: &Transaction<'_>| {
             open(transaction, &new)?;
             growth::count(transaction, &new, &growth).map_err(OpenOperationError::Store)
@@ -456,26 +463,26 @@ impl Store {
     /// [`AppendError`]. Nothing was written then, and the operation must not go on.
     pub async fn append(
         &self,
-        progress: &Progress,
+        progress: &OperationState,
         event: Event,
         at: Timestamp,
-    ) -> Result<Progress, AppendError> {
+    ) -> Result<OperationState, AppendError> {
         let entry = Entry { number: progress.entries() + 1, at, event };
         let mut after = progress.clone();
         after.apply(&entry)?;
-        let told = after.clone();
+        let reported = after.clone();
         self.write(Part::Operations, "write the journal", move |transaction| {
             append(transaction, &after, &entry).map_err(AppendError::Store)
         })
         .await?;
-        Ok(told)
+        Ok(reported)
     }
 
     /// Every operation that has not ended, oldest first.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn open_operations(&self) -> Result<Vec<Progress>, StoreError> {
+    pub async fn open_operations(&self) -> Result<Vec<OperationState>, StoreError> {
         self.read(|connection| {
             let sql = "SELECT serial FROM operation WHERE ended_at IS NULL ORDER BY serial LIMIT ?1";
             serials(connection, sql, i64::MAX)?.into_iter().map(|serial| load(connection, serial)).collect()
@@ -487,7 +494,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn operation(&self, id: OperationId) -> Result<Option<Progress>, StoreError> {
+    pub async fn operation(&self, id: OperationId) -> Result<Option<OperationState>, StoreError> {
         self.read(move |connection| one(connection, id)).await
     }
 

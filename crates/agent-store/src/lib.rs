@@ -16,7 +16,7 @@
 //! | [`desired`] | documents by generation, the last good one, the last refused one |
 //! | [`guest`] | our guests: place, volumes, reserved numbers |
 //! | [`access`] | claims, tokens, hellos; hellos that say nothing new only in memory (`heard`) |
-//! | [`keeping`] | from when on a guest's starts count against it |
+//! | [`start_failures`] | from when on a guest's starts count against it |
 //! | [`idempotency`] | answers to repeated requests |
 //! | [`journal`] | operations and their events |
 //! | [`check`] | nothing: whether the file is sound |
@@ -30,19 +30,19 @@
 //! | [`roster`] | who may sign here, and which life of the file it is |
 //! | [`recovery`] | what was planned at each start |
 //! | [`snapshot`] | snapshots that stand |
-//! | [`beside`] | copies that were restored beside guests |
+//! | [`copies`] | copies that were restored beside guests |
 //! | `brake_release` | signed releases of the brake, and what was used of them |
 //! | `growth` | by how much guests grew within a day, and what was signed for |
 //! | `withdrawn` | orders to restore this host that were taken back |
 //! | [`backup`] | backups that were found |
-//! | [`left`] | guests of a lost box whose place this one took |
+//! | [`inherited`] | guests of a lost box whose place this one took |
 //! | [`protection`] | what each guest is promised about its backups |
 //! | `quota` | how often each guest asked for what within a day |
 //! | [`request`] | what guests asked for, until it is an operation or has ended |
 //! | [`storage`] | storage targets that operators approved |
 //! | [`escrow`] | recovery codes by their numbers, and the wrapped keys |
 //! | [`window`] | quiesce windows that were granted |
-//! | [`shown`] | a guest's snapshots and backups, for itself |
+//! | [`guest_view`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it as the plan takes it |
 //! | `replaced` | that another box took this one's place |
 //! | [`refusal`] | when nothing is written any more, and what ends that |
@@ -55,12 +55,14 @@ mod applied;
 pub mod audit;
 pub mod audit_file;
 pub mod backup;
-pub mod beside;
+pub mod backup_state;
 mod brake_release;
 mod cancel;
 pub mod check;
+mod columns;
 pub mod compact;
 mod controller;
+pub mod copies;
 pub mod desired;
 mod error;
 pub mod escrow;
@@ -68,18 +70,16 @@ pub mod escrow;
 pub mod fault;
 mod growth;
 pub mod guest;
-mod heard;
-pub mod holder;
+pub mod guest_view;
+mod hello_cache;
 pub mod idempotency;
+pub mod inherited;
 pub mod job;
 pub mod job_intake;
+mod job_reports;
 pub mod journal;
-pub mod keeping;
-pub mod left;
-mod mail;
 mod migration;
 mod open;
-pub mod owing;
 pub mod own_audit;
 pub mod parked;
 pub mod protection;
@@ -88,18 +88,18 @@ pub mod records;
 pub mod recovery;
 pub mod refusal;
 mod release;
-mod remains;
 mod replaced;
 pub mod request;
 pub mod restore_test;
 pub mod roster;
-mod rows;
 pub mod segment;
-pub mod shown;
 pub mod snapshot;
+pub mod start_failures;
 pub mod storage;
+mod surviving_backups;
 pub mod test_access;
 mod tier;
+pub mod token_holder;
 pub mod window;
 mod withdrawn;
 
@@ -188,15 +188,15 @@ pub struct Store {
     worker: Worker,
     changes: Arc<watch::Sender<Changes>>,
     health: Arc<Health>,
-    heard: Arc<heard::Heard>,
+    heard: Arc<hello_cache::HelloCache>,
     /// The state folder.
     folder: PathBuf,
     /// How large the file was when it was measured last.
     bytes: Arc<AtomicU64>,
     /// Hellos before this were said to an earlier run of the agent.
     listening_since: Timestamp,
-    mail: Arc<mail::Mail>,
-    kept: Arc<backup::Kept>,
+    mail: Arc<job_reports::Mail>,
+    kept: Arc<backup::BackupCache>,
     applied: Arc<applied::KeptApplied>,
     unwritten: Arc<window::Unwritten>,
 }
@@ -231,7 +231,7 @@ impl Store {
         });
         let tried: Result<(), StoreError> = tried.await;
         if tried.is_ok() && self.health.has_room() == News::Yes {
-            self.tell(Part::Health);
+            self.report(Part::Health);
         }
     }
 
@@ -285,7 +285,7 @@ impl Store {
         if let Some(fault) = fault
             && self.health.take(fault) == News::Yes
         {
-            self.tell(Part::Health);
+            self.report(Part::Health);
         }
         outcome
     }
@@ -356,11 +356,11 @@ impl Store {
                 Ok::<T, E>(done)
             })
             .await?;
-        self.tell(part);
+        self.report(part);
         Ok(done)
     }
 
-    fn tell(&self, part: Part) {
+    fn report(&self, part: Part) {
         self.changes.send_modify(|changes| match part {
             Part::Nothing => {}
             Part::Desired => changes.desired += 1,

@@ -1,4 +1,4 @@
-//! Opening: one agent at a time, the schema brought up to date, a damaged file set aside.
+//! Opening the database: lock, schema and damaged files.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::error::OpenError;
 use super::refusal::{self, Health, Refusal};
-use super::{Store, Work, check, migration, replaced, roster, rows};
+use super::{Store, Work, check, columns, migration, replaced, roster};
 use agent_core::model::planted::{Bug, planted};
 
 /// Audit, tokens' hashes and signed orders are the agent's own to read.
@@ -70,7 +70,7 @@ fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, 
         .optional()
         .map_err(sqlite)?;
     if let Some(text) = damaged {
-        return Ok((connection, Some(Refusal::Damaged { set_aside: text.into() })));
+        return Ok((connection, Some(Refusal::Damaged { quarantined: text.into() })));
     }
     if let Some(by) = replaced::found(&connection).map_err(sqlite)? {
         return Ok((connection, Some(Refusal::Replaced { by })));
@@ -86,23 +86,23 @@ fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, 
 
 /// The first write of a run: a disk that takes none is told at once. It says nothing about the time, which may be wrong.
 fn note_opening(connection: &Connection, now: Timestamp) -> Result<(), rusqlite::Error> {
-    let at = rows::micros(now).to_string();
+    let at = columns::micros(now).to_string();
     connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('opened', ?1)", [at])?;
     Ok(())
 }
 
 /// Sets the damaged file aside, and begins one that only says so, in this run and in every later one.
 fn begin_anew(path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
-    let set_aside = set_aside(path, now)?;
+    let quarantine = quarantine(path, now)?;
     make_private(path)?;
     let connection = connect(path)?;
     connection
         .execute(
             "INSERT OR REPLACE INTO meta (key, value) VALUES ('damage', ?1)",
-            [set_aside.display().to_string()],
+            [quarantine.display().to_string()],
         )
         .map_err(|source| OpenError::Sqlite { path: path.to_owned(), source })?;
-    Ok((connection, Some(Refusal::Damaged { set_aside })))
+    Ok((connection, Some(Refusal::Damaged { quarantined: quarantine })))
 }
 
 /// The folder is ours, until this is dropped.
@@ -194,19 +194,19 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-fn set_aside(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
+fn quarantine(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {
     let stamp = now.as_second();
-    let mut set_aside = path.to_owned();
-    set_aside.set_file_name(format!("agent.db.damaged-{stamp}"));
-    for (from, to) in ["", "-wal", "-shm"].map(|tail| (with_tail(path, tail), with_tail(&set_aside, tail))) {
+    let mut quarantine = path.to_owned();
+    quarantine.set_file_name(format!("agent.db.damaged-{stamp}"));
+    for (from, to) in ["", "-wal", "-shm"].map(|tail| (with_tail(path, tail), with_tail(&quarantine, tail))) {
         match std::fs::rename(&from, &to) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => return Err(OpenError::Folder { path: from, source }),
         }
     }
-    check::is_set_aside(path);
-    Ok(set_aside)
+    check::is_quarantined(path);
+    Ok(quarantine)
 }
 
 fn with_tail(path: &Path, tail: &str) -> PathBuf {

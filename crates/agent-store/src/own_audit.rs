@@ -1,4 +1,4 @@
-//! The records about one guest of the last months, by pages, each with what holds it to its place in the chain.
+//! Audit lines about one guest, by pages.
 
 use holdfast_protocol::audit::hex;
 use holdfast_protocol::id::GuestUid;

@@ -1,17 +1,16 @@
-//! What was left for a person, and a person's answer to it: tried again, or ended. Either is one transaction: the event by
-//! the journal's law, the operation's row, the audit line.
+//! Parked operations, and an operator's answer to them.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestUid, OperationId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction};
 
-use super::rows::micros;
-use super::{Part, Store, StoreError, beside, guest, journal};
+use super::columns::micros;
+use super::{Part, Store, StoreError, copies, guest, journal};
 use agent_core::model::parked::ParkedEntry;
 use agent_core::operation::Operation;
 use agent_core::operation::log::{Entry, Event};
-use agent_core::operation::progress::{Progress, ReplayError};
+use agent_core::operation::progress::{OperationState, ReplayError};
 
 /// Parked, and not ended by a person since.
 pub(super) const PARKED: &str = "SELECT serial FROM operation WHERE outcome = 'parked'
@@ -44,7 +43,7 @@ pub enum AnswerError {
     Busy(GuestUid),
     /// The law of the journal.
     #[error(transparent)]
-    Law(#[from] ReplayError),
+    Rules(#[from] ReplayError),
     /// It could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -58,13 +57,16 @@ impl AnswerError {
             Self::NotParked(_) => ErrorCode::NotFound,
             Self::Changed(_) => ErrorCode::PreconditionFailed,
             Self::Busy(_) => ErrorCode::Busy,
-            Self::Law(_) => ErrorCode::Internal,
+            Self::Rules(_) => ErrorCode::Internal,
             Self::Store(_) => ErrorCode::Unavailable,
         }
     }
 }
 
-fn shown(transaction: &Transaction<'_>, answer: &Answer) -> Result<(Progress, ParkedEntry), AnswerError> {
+fn shown(
+    transaction: &Transaction<'_>,
+    answer: &Answer,
+) -> Result<(OperationState, ParkedEntry), AnswerError> {
     let serial = match journal::serial(transaction, answer.operation) {
         Ok(serial) => serial,
         Err(StoreError::Unknown { .. }) => return Err(AnswerError::NotParked(answer.operation)),
@@ -81,17 +83,17 @@ fn shown(transaction: &Transaction<'_>, answer: &Answer) -> Result<(Progress, Pa
 
 fn write(
     transaction: &Transaction<'_>,
-    mut progress: Progress,
+    mut progress: OperationState,
     answer: &Answer,
     event: Event,
-) -> Result<Progress, AnswerError> {
+) -> Result<OperationState, AnswerError> {
     let entry = Entry { number: progress.entries() + 1, at: answer.at, event };
     progress.apply(&entry)?;
     journal::append(transaction, &progress, &entry)?;
     Ok(progress)
 }
 
-fn reopen(transaction: &Transaction<'_>, answer: &Answer) -> Result<Progress, AnswerError> {
+fn reopen(transaction: &Transaction<'_>, answer: &Answer) -> Result<OperationState, AnswerError> {
     let (progress, entry) = shown(transaction, answer)?;
     let busy: Option<i64> = transaction
         .query_row(
@@ -112,7 +114,7 @@ fn reopen(transaction: &Transaction<'_>, answer: &Answer) -> Result<Progress, An
 /// node is left alone; should it carry our mark, it is told as one that our records do not know.
 pub(super) fn set_forgotten(
     transaction: &Transaction<'_>,
-    after: &Progress,
+    after: &OperationState,
     serial: i64,
     entry: &Entry,
 ) -> Result<(), StoreError> {
@@ -122,7 +124,7 @@ pub(super) fn set_forgotten(
     match &after.operation {
         Operation::Provision(provision) => guest::set_back(transaction, provision),
         Operation::AdoptGuest(adopt) => guest::set_nowhere(transaction, adopt.guest().uid),
-        Operation::RestoreBeside(_) => beside::gone(transaction, after.id),
+        Operation::RestoreCopy(_) => copies::gone(transaction, after.id),
         _ => Ok(()),
     }
 }
@@ -147,7 +149,7 @@ impl Store {
     ///
     /// # Errors
     /// [`AnswerError`].
-    pub async fn retry_parked(&self, answer: Answer) -> Result<Progress, AnswerError> {
+    pub async fn retry_parked(&self, answer: Answer) -> Result<OperationState, AnswerError> {
         self.write(Part::Answers, "reopen a parked operation", move |transaction| {
             reopen(transaction, &answer)
         })
@@ -158,7 +160,7 @@ impl Store {
     ///
     /// # Errors
     /// [`AnswerError`].
-    pub async fn forget_parked(&self, answer: Answer, reason: String) -> Result<Progress, AnswerError> {
+    pub async fn forget_parked(&self, answer: Answer, reason: String) -> Result<OperationState, AnswerError> {
         self.write(Part::Answers, "end a parked operation", move |transaction| {
             let (progress, _) = shown(transaction, &answer)?;
             write(transaction, progress, &answer, Event::Forgotten { reason, by: answer.by.clone() })

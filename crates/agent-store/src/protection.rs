@@ -1,4 +1,4 @@
-//! What each guest is promised about its backups: the floor below which only a signature goes.
+//! The promise of each guest, lowered by signatures only.
 //!
 //! One row a guest, changed by compare-and-swap in one transaction with the line of the audit: raised by the document, or
 //! lowered by a signed job that ends with it. A guest that was destroyed keeps its row, so that one of the same uid
@@ -13,7 +13,7 @@ use holdfast_protocol::protection::Protection;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
-use super::rows::{from_json, json, micros, parsed};
+use super::columns::{from_json, json, micros, parsed};
 use super::{Part, Store, StoreError, audit, tier};
 use agent_core::plan::protect::Raise;
 

@@ -1,4 +1,4 @@
-//! What a guest may ask for within a day, and how much it asked for.
+//! Daily quotas of a guest, and their use.
 //!
 //! Counted by the hour, in the transaction that writes the request, so that a request which was cancelled or refused later
 //! counts as well: each one costs rows here and calls to Proxmox. An idempotent repeat is no new request.
@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Transaction};
 
 use super::StoreError;
+use super::columns::{micros, parsed};
 use super::request::{AskError, NewRequest};
-use super::rows::{micros, parsed};
 use agent_core::model::limits;
 use agent_core::model::request::{Ask, BackupsSpent};
 

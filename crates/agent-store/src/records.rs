@@ -9,14 +9,14 @@ use holdfast_protocol::operation::OperationKind;
 use jiff::Timestamp;
 use rusqlite::Connection;
 
-use super::rows::{from_json, micros, parsed, time};
+use super::columns::{from_json, micros, parsed, time};
 use super::{
-    Store, StoreError, beside, controller, escrow, growth, guest, left, protection, quota, release, request,
-    restore_test, roster, snapshot, storage, tier, window,
+    Store, StoreError, controller, copies, escrow, growth, guest, inherited, protection, quota, release,
+    request, restore_test, roster, snapshot, storage, tier, window,
 };
-use agent_core::gate::brake;
+use agent_core::gate::change_limit;
 use agent_core::model::policy::BrakeRule;
-use agent_core::model::record::{
+use agent_core::model::records::{
     Attempts, GuestRecord, OpenOperation, ParkedOperation, PassedBy, Records, Renumbered, RenumberedBy,
     Touched,
 };
@@ -133,7 +133,7 @@ fn touched(connection: &Connection, now: Timestamp) -> Result<Vec<Touched>, Stor
     let mut touched = Vec::new();
     for (spec, opened_at, job) in rows {
         let operation: Operation = from_json("an operation", &spec)?;
-        if brake::counts(&operation) {
+        if change_limit::counts(&operation) {
             let by = if job.is_some() { PassedBy::Release } else { PassedBy::Brake };
             touched.push(Touched { guest: operation.uid(), at: time(opened_at)?, by });
         }
@@ -204,7 +204,7 @@ impl Store {
                     stacks_down: window::stacks_down(connection)?,
                     silent: silent(connection)?,
                     heard: BTreeMap::new(),
-                    besides: beside::all(connection)?,
+                    copies: copies::all(connection)?,
                     used_vmids: guest::used_vmids(connection)?,
                     releases: release::all(connection)?,
                     controller_verdicts: controller::verdicts(connection)?,
@@ -216,7 +216,7 @@ impl Store {
                     protections,
                     storage: storage::all(connection)?,
                     codes: escrow::codes(connection)?,
-                    left: left::find(connection)?,
+                    left: inherited::find(connection)?,
                     tests: restore_test::last(connection, now)?,
                     asked_backups: quota::asked_backups(connection, now)?,
                     last_request: request::last_serial(connection)?,

@@ -1,9 +1,9 @@
-//! What was planned at each start, kept before it is run; what came of it is read from the journal when it is asked for.
+//! Recovery plans of past starts, and their outcome.
 
 use jiff::Timestamp;
 use rusqlite::Connection;
 
-use super::rows::{from_json, json, micros};
+use super::columns::{from_json, json, micros};
 use super::{Part, Store, StoreError, compact, journal};
 use agent_core::plan::recovery::{RecoveryPlan, RecoveryReport};
 
@@ -72,15 +72,15 @@ mod tests {
 
     use crate::tests::{at, new_operation, open, provision};
     use agent_core::operation::log::Event;
-    use agent_core::plan::recovery::{Seen, recovery};
+    use agent_core::plan::recovery::{StartObservation, recovery};
 
     #[tokio::test]
-    async fn a_plan_outlives_the_agent_and_tells_what_came_of_it() {
+    async fn a_plan_outlives_the_agent_and_reports_what_came_of_it() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path()).await;
         let opened = store.open_operation(new_operation(1, provision(1))).await.unwrap();
         let tasks = std::collections::BTreeMap::new();
-        let seen = Seen { observed: None, tasks: &tasks };
+        let seen = StartObservation { observed: None, tasks: &tasks };
         let plan = recovery(std::slice::from_ref(&opened), seen, at(1));
         store.keep_recovery(plan.clone(), at(1)).await.unwrap();
         // Many quiet starts push nothing out; the last of them is told.
@@ -90,8 +90,8 @@ mod tests {
         store.append(&opened, Event::Begun, at(50)).await.unwrap();
         drop(store);
         let store = open(folder.path()).await;
-        let told = store.recoveries(9).await.unwrap();
-        let [quiet, loud] = told.as_slice() else { panic!("{told:?}") };
+        let reported = store.recoveries(9).await.unwrap();
+        let [quiet, loud] = reported.as_slice() else { panic!("{reported:?}") };
         assert_eq!((quiet.plan.at, quiet.now.len()), (at(39), 0));
         assert_eq!((&loud.plan, loud.now[0].status), (&plan, OperationStatus::Running));
         for n in 60..80 {

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use rusqlite::ErrorCode as Sqlite;
 use tokio::sync::watch;
 
@@ -45,11 +45,11 @@ pub enum Refusal {
     #[error(
         "the agent's records were damaged and set aside as {}: it only looks and tells; stop it (`systemctl stop agentd`), then \
          put a sound copy of agent.db in its place, or remove agent.db to begin anew (its guests must be adopted then), \
-         and start it", set_aside.display()
+         and start it", quarantined.display()
     )]
     Damaged {
         /// Where the damaged file lies.
-        set_aside: PathBuf,
+        quarantined: PathBuf,
     },
     /// Another box took this one's place. It does not end.
     #[error(
@@ -76,8 +76,8 @@ impl Refusal {
 
     /// As it is told.
     #[must_use]
-    pub fn problem(&self) -> Problem {
-        Problem::new(self.code(), self.to_string())
+    pub fn problem(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Code that operators let see customers' data: each approval is exact bytes under a kind and a version.
+//! Approved releases: exact bytes by kind and version.
 //!
 //! What comes in: a signed job whose delay is over. What goes out: its row, in the transaction that ends the job, with the
 //! line of the audit; from then on the plan finds it among the records. An approval is never widened and never taken
@@ -10,12 +10,12 @@ use holdfast_trust::Accepted;
 use jiff::Timestamp;
 use rusqlite::{Connection, Transaction};
 
+use super::columns::{from_json, micros, word};
 use super::job::{Swapped, TakeError, end};
-use super::rows::{from_json, micros, word};
 use super::{Part, Store, StoreError, audit, controller, guest};
-use agent_core::gate::order::TurnedAway;
+use agent_core::gate::job_validation::TurnedAway;
 use agent_core::model::policy::Sha256Hex;
-use agent_core::model::record::ReleaseRecord;
+use agent_core::model::records::ReleaseRecord;
 use agent_core::operation::{Provision, Source};
 
 pub(super) fn all(connection: &Connection) -> Result<Vec<ReleaseRecord>, StoreError> {

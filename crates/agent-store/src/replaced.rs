@@ -1,4 +1,4 @@
-//! That another box took this one's place: written down with its line of the audit, and from then on nothing is written.
+//! The record that another host replaced this one.
 
 use holdfast_trust::Accepted;
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ impl Store {
         })
         .await?;
         self.health.stand_still(words);
-        self.tell(Part::Health);
+        self.report(Part::Health);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What guests asked for, from the first answer until it is an operation or has ended.
+//! Requests of guests until they are operations or ended.
 //!
 //! A request is one row, written in one transaction with its audit line and the answer under its idempotency key. It
 //! becomes an operation of the same id in one transaction too, by compare-and-swap on its state, so it is opened, ended
@@ -6,22 +6,22 @@
 //! here because here the lane stands still. Deliberately absent: acting.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, IdempotencyKey, OperationId};
-use holdfast_protocol::local::work::{Accepted, Taken};
+use holdfast_protocol::local::work::{Acceptance, Accepted};
 use holdfast_protocol::operation::{OperationKind, OperationView};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
+use super::columns::{from_json, json, micros, parsed, time};
 use super::idempotency::{self, KeptAnswer, KnownKey};
 use super::journal::{self, NewOperation, OpenOperationError};
-use super::rows::{from_json, json, micros, parsed, time};
-use super::{Part, Store, StoreError, audit, compact, quota, shown};
+use super::{Part, Store, StoreError, audit, compact, guest_view, quota};
 use agent_core::model::limits;
 use agent_core::model::request::{Ask, BackupsSpent, Ended, QueuedRequest, RequestRecord};
 use agent_core::operation::lane::table::Why;
 use agent_core::operation::lane::{Admission, Entry, Incoming, Lane, Subject, Work, admit};
-use agent_core::operation::progress::Progress;
+use agent_core::operation::progress::OperationState;
 
 /// A request as it comes in.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ pub enum Cancelled {
     /// Another guest's.
     NotYours,
     /// It is under way, or over: as it stands.
-    TooLate(Box<Progress>),
+    TooLate(Box<OperationState>),
     /// It ended long ago.
     Over,
     /// Nobody knows it.
@@ -99,9 +99,9 @@ pub enum Cancelled {
 
 /// Work by its id: a request until it is an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestOrOperation {
     /// It is an operation.
-    Operation(Box<Progress>),
+    Operation(Box<OperationState>),
     /// It was one that ended so long ago that only this is kept of it.
     Kept(Box<OperationView>),
     /// It waits, or has ended without becoming one.
@@ -197,15 +197,15 @@ fn lane(connection: &Connection, guest: GuestUid) -> Result<Lane, StoreError> {
 /// What no lane knows: the snapshots that stand.
 fn judge_snapshots(connection: &Connection, new: &NewRequest, lane: &Lane) -> Result<(), AskError> {
     let Some(name) = new.ask.snapshot() else { return Ok(()) };
-    let standing = shown::snapshots(connection, new.guest)?;
-    let stands = standing.iter().any(|own| own.name == *name);
+    let snapshots = guest_view::snapshots(connection, new.guest)?;
+    let stands = snapshots.iter().any(|own| own.name == *name);
     let coming = |entry: &&Entry| entry.work == Work::Snapshot;
     let on_its_way = lane.holds.iter().chain(&lane.waits).filter(coming);
     let subject = Subject::of_ask(&new.ask);
     match &new.ask {
         Ask::Snapshot { .. } if stands => Err(AskError::NameTaken(name.to_string())),
         Ask::Snapshot { .. } => {
-            let count = standing.len() + on_its_way.filter(|entry| entry.subject != subject).count();
+            let count = snapshots.len() + on_its_way.filter(|entry| entry.subject != subject).count();
             if count < limits::SNAPSHOTS_PER_GUEST { Ok(()) } else { Err(AskError::Quota) }
         }
         Ask::ExpireSnapshot { .. } | Ask::RollBack { .. } => {
@@ -311,7 +311,7 @@ fn ask(transaction: &Transaction<'_>, new: &NewRequest) -> Result<Accepted, AskE
         Admission::Admitted { place } => {
             quota::judge(transaction, new)?;
             insert(transaction, new)?;
-            (new.id, Taken::Queued, place)
+            (new.id, Acceptance::Queued, place)
         }
         Admission::Preempts { ended, place } => {
             quota::judge(transaction, new)?;
@@ -319,9 +319,9 @@ fn ask(transaction: &Transaction<'_>, new: &NewRequest) -> Result<Accepted, AskE
                 end(transaction, id, "preempted", &preempted(new.ask.kind().as_str(), new.at))?;
             }
             insert(transaction, new)?;
-            (new.id, Taken::Queued, place)
+            (new.id, Acceptance::Queued, place)
         }
-        Admission::Joins(other) => (other, Taken::Joined, 0),
+        Admission::Joins(other) => (other, Acceptance::Joined, 0),
         Admission::Refused(why) => return Err(AskError::Lane(why)),
         Admission::Busy { retry_after_s } => return Err(AskError::Busy { retry_after_s }),
     };
@@ -338,7 +338,7 @@ fn preempted(by: &'static str, at: Timestamp) -> Ended {
     let text = format!(
         "it had not begun, and ended for {by}, which goes before it: ask again if it is still wanted"
     );
-    Ended { problem: Problem::new(ErrorCode::Preempted, text), at }
+    Ended { problem: ErrorBody::new(ErrorCode::Preempted, text), at }
 }
 
 fn cancel(
@@ -349,14 +349,16 @@ fn cancel(
 ) -> Result<Cancelled, StoreError> {
     let Some(stands) = find_asked(transaction, id)? else { return Ok(Cancelled::Unknown) };
     let record = match stands {
-        Asked::Operation(progress) if progress.operation.uid() == guest => {
+        RequestOrOperation::Operation(progress) if progress.operation.uid() == guest => {
             return Ok(Cancelled::TooLate(progress));
         }
-        Asked::Request(record) if record.request.guest == guest => record,
-        Asked::Kept(view) if view.guest == guest => return Ok(Cancelled::Over),
-        Asked::Operation(_) | Asked::Kept(_) | Asked::Request(_) => return Ok(Cancelled::NotYours),
+        RequestOrOperation::Request(record) if record.request.guest == guest => record,
+        RequestOrOperation::Kept(view) if view.guest == guest => return Ok(Cancelled::Over),
+        RequestOrOperation::Operation(_) | RequestOrOperation::Kept(_) | RequestOrOperation::Request(_) => {
+            return Ok(Cancelled::NotYours);
+        }
     };
-    let problem = Problem::new(ErrorCode::Cancelled, "it was cancelled by its guest before it began");
+    let problem = ErrorBody::new(ErrorCode::Cancelled, "it was cancelled by its guest before it began");
     let ended = Ended { problem, at };
     Ok(match end(transaction, id, "cancelled", &ended)? {
         Swapped::Yes => Cancelled::Ended(RequestRecord { end: Some(ended), ..record }),
@@ -365,14 +367,17 @@ fn cancel(
     })
 }
 
-pub(super) fn find_asked(connection: &Connection, id: OperationId) -> Result<Option<Asked>, StoreError> {
+pub(super) fn find_asked(
+    connection: &Connection,
+    id: OperationId,
+) -> Result<Option<RequestOrOperation>, StoreError> {
     if let Some(view) = compact::kept_of(connection, id)? {
-        return Ok(Some(Asked::Kept(Box::new(view))));
+        return Ok(Some(RequestOrOperation::Kept(Box::new(view))));
     }
     if let Some(progress) = journal::one(connection, id)? {
-        return Ok(Some(Asked::Operation(Box::new(progress))));
+        return Ok(Some(RequestOrOperation::Operation(Box::new(progress))));
     }
-    Ok(find(connection, id)?.map(Asked::Request))
+    Ok(find(connection, id)?.map(RequestOrOperation::Request))
 }
 
 impl Store {
@@ -418,7 +423,7 @@ impl Store {
     pub async fn refuse_request(
         &self,
         id: OperationId,
-        problem: Problem,
+        problem: ErrorBody,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let ended = Ended { problem, at };
@@ -448,8 +453,8 @@ impl Store {
     ///
     /// # Errors
     /// [`OpenOperationError`]: also when the request does not wait any more, and then nothing was opened.
-    pub async fn open_request(&self, new: NewOperation) -> Result<Progress, OpenOperationError> {
-        let progress = Progress::new(new.id, new.operation.clone(), new.at);
+    pub async fn open_request(&self, new: NewOperation) -> Result<OperationState, OpenOperationError> {
+        let progress = OperationState::new(new.id, new.operation.clone(), new.at);
         self.write(Part::Operations, "open a request", move |transaction| {
             let taken = transaction
                 .execute(
@@ -470,7 +475,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn asked(&self, id: OperationId) -> Result<Option<Asked>, StoreError> {
+    pub async fn asked(&self, id: OperationId) -> Result<Option<RequestOrOperation>, StoreError> {
         self.read(move |connection| find_asked(connection, id)).await
     }
 }

@@ -1,4 +1,4 @@
-//! What became of backups that were tried. Written with what was seen, and never changed.
+//! Results of restore tests, never changed.
 //!
 //! A test a week for years, and one an hour while there is no room for it, would fill the table: what is older than a number
 //! of newer ones that say the same of the same storage goes with the next that is written. Never gone while the records have
@@ -12,13 +12,13 @@ use holdfast_protocol::protection::Took;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
-use super::rows::{from_json, micros, parsed, time, word};
-use super::{Store, StoreError, beside, test_access};
+use super::columns::{from_json, micros, parsed, time, word};
+use super::{Store, StoreError, copies, test_access};
 use agent_core::model::limits;
-use agent_core::model::record::{TestRecord, VolumeId};
+use agent_core::model::records::{TestRecord, VolumeId};
 use agent_core::operation::RestoreTest;
 use agent_core::operation::log::Status;
-use agent_core::operation::progress::Progress;
+use agent_core::operation::progress::OperationState;
 use agent_core::operation::restore_test::{blame, took};
 
 const COLUMNS: &str =
@@ -65,7 +65,7 @@ impl Raw {
 pub(super) fn seen(
     transaction: &Transaction<'_>,
     test: &RestoreTest,
-    by: &Progress,
+    by: &OperationState,
     (verdict, why): (TestVerdict, &str),
     at: Timestamp,
 ) -> Result<(), StoreError> {
@@ -130,7 +130,7 @@ fn forget(transaction: &Transaction<'_>, guest: GuestUid, now: Timestamp) -> Res
 pub(super) fn ended(
     transaction: &Transaction<'_>,
     test: &RestoreTest,
-    by: &Progress,
+    by: &OperationState,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     if by.status() == Status::Parked {
@@ -145,7 +145,7 @@ pub(super) fn ended(
         seen(transaction, test, by, (verdict, why), at)?;
     }
     test_access::gone(transaction, by.id)?;
-    beside::gone(transaction, by.id)
+    copies::gone(transaction, by.id)
 }
 
 fn select(

@@ -1,4 +1,4 @@
-//! Who may sign here, which life of this file it is, and the latest time it knows: what a signed job is held against.
+//! The roster, epoch and latest time that jobs are judged by.
 
 use holdfast_protocol::audit::hex;
 use holdfast_protocol::job::HostEpoch;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use sha2::{Digest, Sha256};
 
-use super::rows::{micros, note_time, time};
+use super::columns::{micros, note_time, time};
 use super::{Part, Store, StoreError, audit, withdrawn};
 use agent_core::model::limits;
 
@@ -25,7 +25,7 @@ pub struct RosterTexts {
 
 /// What a job is held against, beside the host's own id.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct TrustState {
     /// Who may sign; nobody, where no operators file was laid down.
     pub roster: Option<Roster>,
     /// Which life of this file it is.
@@ -137,7 +137,7 @@ fn life(connection: &Connection) -> Result<(u32, i64), StoreError> {
     Ok(found.unwrap_or((0, 0)))
 }
 
-pub(super) fn standing(connection: &Connection) -> Result<Standing, StoreError> {
+pub(super) fn trust_state(connection: &Connection) -> Result<TrustState, StoreError> {
     let roster = newest(connection)?.map(|row| read(&row.texts)).transpose();
     let roster = roster.map_err(StoreError::unreadable("who may sign"))?;
     let latest: Option<i64> = connection
@@ -146,7 +146,7 @@ pub(super) fn standing(connection: &Connection) -> Result<Standing, StoreError> 
         .map_err(StoreError::sqlite("read the latest time"))?;
     let latest = latest.map_or(Ok(Timestamp::UNIX_EPOCH), time)?;
     let served = withdrawn::served(connection)?;
-    Ok(Standing { roster, epoch: HostEpoch::new(life(connection)?.0), latest, served })
+    Ok(TrustState { roster, epoch: HostEpoch::new(life(connection)?.0), latest, served })
 }
 
 /// What documents may ask of backups without a signature.
@@ -227,8 +227,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn standing(&self) -> Result<Standing, StoreError> {
-        self.read(standing).await
+    pub async fn trust_state(&self) -> Result<TrustState, StoreError> {
+        self.read(trust_state).await
     }
 
     /// Writes down a time that is believed: no clock that stands further behind is believed from now on. It never falls.

@@ -1,4 +1,4 @@
-//! Parts of the audit that lie in files: written, left out of the database, read again, removed.
+//! Audit segments in files.
 //!
 //! A month that is over for long goes into files of the form that `agentd audit export` writes, in the folder `audit` of the
 //! state folder. A file is on the disk, whole, before its lines leave the database; an agent that dies in between writes it
@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::audit::{AuditLine, ExportHeader, ExportSchema, LINE_BYTES_MAX, Link, Verifier, hex};
-use holdfast_protocol::strict;
+use holdfast_protocol::json;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::audit_file::line;
+use super::columns::micros;
 use super::compact::Upkeep;
-use super::rows::micros;
 use super::{Part, Store, StoreError, audit};
 use agent_core::model::limits;
 use held_files::atomic_file::{self, Readers};
@@ -208,7 +208,7 @@ pub(super) fn each_line<E: From<StoreError>>(
         (&mut reader).take(most).read_line(&mut text).map_err(unread)?;
         if number > 0 {
             let line: AuditLine =
-                strict::parse("the line", text.trim_end_matches('\n').as_bytes(), LINE_BYTES_MAX)
+                json::parse("the line", text.trim_end_matches('\n').as_bytes(), LINE_BYTES_MAX)
                     .map_err(StoreError::unreadable("a file of the audit"))?;
             each(line)?;
         }

@@ -1,13 +1,12 @@
-//! Snapshots that our operations made and that stand. Written and removed with the outcome of the step, in its
-//! transaction; what is not here was not made here.
+//! Snapshots that our operations made.
 
 use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, Transaction};
 
-use super::rows::{from_json, micros, parsed, time, vmid, word};
+use super::columns::{from_json, micros, parsed, time, vmid, word};
 use super::{Store, StoreError};
-use agent_core::model::record::SnapshotRecord;
+use agent_core::model::records::SnapshotRecord;
 use agent_core::operation::Snapshot;
 
 const COLUMNS: &str = "guest, name, vmid, operation, taken_by, taken_at, expires_at, point";

@@ -1,4 +1,4 @@
-//! Storage targets that operators approved: one row a name, changed by signed jobs alone.
+//! Approved storage targets.
 //!
 //! A job names what is approved now and what shall be, both whole; it is taken and has its effect only while the first is
 //! so. Its row, its end and its line in the audit are one transaction. Letting go is refused while some guest has no backup
@@ -12,12 +12,12 @@ use holdfast_trust::Accepted;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
+use super::columns::{from_json, json, micros, parsed};
 use super::job::{Swapped, TakeError, end};
 use super::protection::Changed;
-use super::rows::{from_json, json, micros, parsed};
 use super::{Part, Store, StoreError, audit};
-use agent_core::gate::order::TurnedAway;
-use agent_core::model::storage::{EntryDue, EntryOwed, Marked, TargetRecord};
+use agent_core::gate::job_validation::TurnedAway;
+use agent_core::model::storage::{EntryAction, EntryDue, Marked, TargetRecord};
 
 /// As many guests as a sentence names.
 const NAMED_MAX: usize = 5;
@@ -43,9 +43,9 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
 
 impl Raw {
     fn record(self) -> Result<TargetRecord, StoreError> {
-        let [approval, standing, mark] = self.texts;
+        let [approval, status, mark] = self.texts;
         let entry = match &self.entry {
-            Some((due, job)) => Some(EntryOwed {
+            Some((due, job)) => Some(EntryAction {
                 due: from_json("what is owed to an entry", &format!("\"{due}\""))?,
                 job: parsed("a job", job)?,
             }),
@@ -53,7 +53,7 @@ impl Raw {
         };
         Ok(TargetRecord {
             approval: from_json("an approved storage", &approval)?,
-            standing: from_json("how a storage stands", &format!("\"{standing}\""))?,
+            status: from_json("how a storage stands", &format!("\"{status}\""))?,
             mark: parsed("a marker", &mark)?,
             marked: self.marked_at.map(|_| Marked { iops: self.iops }),
             entry,
@@ -87,17 +87,16 @@ pub(super) fn as_signed(connection: &Connection, act: &Act) -> Result<(), TakeEr
             if known.as_ref().map(|record| &record.approval) != args.from.as_deref() {
                 return changed(format!("{} is not approved as the operator saw it", args.to.name));
             }
-            let same = |record: &TargetRecord| {
-                record.standing == TargetState::Attached && record.approval == *args.to
-            };
+            let same =
+                |record: &TargetRecord| record.status == TargetState::Attached && record.approval == *args.to;
             if known.as_ref().is_some_and(same) {
                 return changed(format!("{} is approved and attached like this already", args.to.name));
             }
             for other in all(connection)? {
-                let attached = other.standing == TargetState::Attached && other.approval.name != args.to.name;
-                if attached && other.approval.medium.to_string() == args.to.medium.to_string() {
-                    let (medium, name) = (&args.to.medium, other.approval.name);
-                    return changed(format!("{medium} is attached as {name} already"));
+                let attached = other.status == TargetState::Attached && other.approval.name != args.to.name;
+                if attached && other.approval.backend.to_string() == args.to.backend.to_string() {
+                    let (backend, name) = (&args.to.backend, other.approval.name);
+                    return changed(format!("{backend} is attached as {name} already"));
                 }
             }
             Ok(())
@@ -106,8 +105,8 @@ pub(super) fn as_signed(connection: &Connection, act: &Act) -> Result<(), TakeEr
             Some(record) if record.approval != *args.from => {
                 changed(format!("{} is not approved as the operator saw it", args.from.name))
             }
-            Some(record) if record.standing == standing(args.to) => {
-                changed(format!("{} is {} already", args.from.name, record.standing))
+            Some(record) if record.status == status(args.to) => {
+                changed(format!("{} is {} already", args.from.name, record.status))
             }
             Some(_) => Ok(()),
             None => changed(format!("{} was never approved", args.from.name)),
@@ -116,7 +115,7 @@ pub(super) fn as_signed(connection: &Connection, act: &Act) -> Result<(), TakeEr
     }
 }
 
-const fn standing(to: LetGo) -> TargetState {
+const fn status(to: LetGo) -> TargetState {
     match to {
         LetGo::Disconnected => TargetState::Disconnected,
         LetGo::Decommissioned => TargetState::Decommissioned,
@@ -181,11 +180,11 @@ fn attach(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Resul
     }
     let known = of(transaction, &args.to.name)?;
     // The same disk keeps its marker; another one gets its own, and is measured anew.
-    let same = known.as_ref().filter(|record| record.approval.medium == args.to.medium);
+    let same = known.as_ref().filter(|record| record.approval.backend == args.to.backend);
     let (mark, marked) = same.map_or((payload.job_id, None), |record| (record.mark, record.marked.as_ref()));
     put(transaction, &args.to, (mark, marked), payload.job_id, at)?;
-    let Approval { name, medium, class, role, .. } = args.to.as_ref();
-    let detail = format!("{name}: {medium}, {class}, for {role}, by job {}", payload.job_id);
+    let Approval { name, backend, class, role, .. } = args.to.as_ref();
+    let detail = format!("{name}: {backend}, {class}, for {role}, by job {}", payload.job_id);
     Ok(note(transaction, at, "storage_approved", &detail)?)
 }
 
@@ -216,7 +215,7 @@ fn detach(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Resul
              WHERE name = ?1",
             rusqlite::params![
                 name.as_str(),
-                standing(args.to).as_str(),
+                status(args.to).as_str(),
                 &by,
                 micros(at),
                 EntryDue::Disable.as_str(),
@@ -292,7 +291,7 @@ impl Store {
         self.write(Part::Nothing, "write the audit", move |transaction| {
             let record = of(transaction, &target)?;
             let lawful =
-                |record: &TargetRecord| record.standing == TargetState::Attached && record.mark == mark;
+                |record: &TargetRecord| record.status == TargetState::Attached && record.mark == mark;
             if !record.as_ref().is_some_and(lawful) {
                 return Ok(Changed::No);
             }
@@ -308,12 +307,12 @@ impl Store {
     /// [`StoreError`].
     pub async fn note_entry(
         &self,
-        (target, owed): (TargetName, EntryOwed),
+        (target, outstanding): (TargetName, EntryAction),
         detail: String,
         at: Timestamp,
     ) -> Result<Changed, StoreError> {
         self.write(Part::Nothing, "write the audit", move |transaction| {
-            if of(transaction, &target)?.and_then(|record| record.entry) != Some(owed) {
+            if of(transaction, &target)?.and_then(|record| record.entry) != Some(outstanding) {
                 return Ok(Changed::No);
             }
             note(transaction, at, "storage_entry", &detail)?;
@@ -328,7 +327,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn settle_entry(
         &self,
-        (target, owed): (TargetName, EntryOwed),
+        (target, outstanding): (TargetName, EntryAction),
         detail: String,
         at: Timestamp,
     ) -> Result<Changed, StoreError> {
@@ -337,7 +336,7 @@ impl Store {
                 .execute(
                     "UPDATE storage_target SET entry_due = NULL, entry_job = NULL
                      WHERE name = ?1 AND entry_due = ?2 AND entry_job = ?3",
-                    (target.as_str(), owed.due.as_str(), owed.job.to_string()),
+                    (target.as_str(), outstanding.due.as_str(), outstanding.job.to_string()),
                 )
                 .map_err(StoreError::sqlite("settle an entry"))?;
             if settled == 0 {

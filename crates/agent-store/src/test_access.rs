@@ -1,5 +1,4 @@
-//! Claims, tokens, hellos and reports of throwaway guests. Kept apart from the guests' own (`access`), so that nothing a
-//! restored backup brings along is ever taken for its guest, and nothing it says is ever its guest's word.
+//! Claims, tokens, hellos and reports of scratch guests.
 //!
 //! A claim serves once; the same redeemer may repeat a lost answer. Another redeemer is refused: a throwaway guest is alone
 //! on its bridge, and there is nobody to protect from it. The first report stands. All of it goes with the operation.
@@ -11,7 +10,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::access::Redemption;
-use super::rows::{from_json, json, micros, parsed};
+use super::columns::{from_json, json, micros, parsed};
 use super::{Part, Store, StoreError, audit};
 
 /// A throwaway guest that shows its token.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{Desired, DesiredGuest};
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::{Generation, Offer};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::{OperationKind, OperationStatus};
@@ -17,10 +17,10 @@ use super::access::{Redeemed, Redemption};
 use super::guest::Reserved;
 use super::journal::{AppendError, NewOperation, OpenOperationError};
 use super::*;
-use agent_core::model::holder::Shown;
-use agent_core::model::record::{Access, HelloRecord, Place, VolumeId};
-use agent_core::operation::log::{Event, Fact};
-use agent_core::operation::{Image, NumberWish, Operation, Provision, Source};
+use agent_core::model::records::{Access, HelloRecord, Place, VolumeId};
+use agent_core::model::token_reuse::PresentedToken;
+use agent_core::operation::log::{Event, Finding};
+use agent_core::operation::{Image, Operation, Provision, Source, VmidRequest};
 
 pub(super) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -57,7 +57,7 @@ pub(super) fn provision(n: u8) -> Operation {
     Operation::Provision(Box::new(Provision {
         volume_storages: Vec::new(),
         guest: guest(n),
-        number: NumberWish::Exactly(vmid(300)),
+        number: VmidRequest::Exactly(vmid(300)),
         source: Source::Image(Image {
             archive: VolumeId::new("local:backup/vzdump-lxc-900001-2026_11_21-05_00_00.tar.zst"),
             sha256: "ab".repeat(32).try_into().unwrap(),
@@ -112,19 +112,19 @@ async fn a_second_agent_is_refused_and_a_newer_file_too() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_set_aside_and_stays_named() {
+async fn a_damaged_file_is_quarantined_and_stays_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("agent.db"), vec![7; 8192]).unwrap();
     let store = open(folder.path()).await;
-    let Some(Refusal::Damaged { set_aside: aside }) = store.refusal() else { panic!("no word of it") };
-    assert_eq!(std::fs::read(&aside).unwrap(), vec![7; 8192]);
+    let Some(Refusal::Damaged { quarantined }) = store.refusal() else { panic!("no word of it") };
+    assert_eq!(std::fs::read(&quarantined).unwrap(), vec![7; 8192]);
     drop(store);
     let again = open(folder.path()).await.refusal();
-    assert_eq!(again, Some(Refusal::Damaged { set_aside: aside }), "until a person has looked");
+    assert_eq!(again, Some(Refusal::Damaged { quarantined }), "until a person has looked");
 }
 
 #[tokio::test]
-async fn documents_follow_the_law_over_a_restart() {
+async fn documents_follow_the_rules_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     let mut changes = store.changes();
@@ -166,18 +166,18 @@ async fn one_operation_per_guest_and_a_journal_that_replays() {
     assert!(matches!(busy, Err(OpenOperationError::Busy(_))));
     let begun = store.append(&opened, Event::Begun, at(1)).await.unwrap();
     let unlawful = store.append(&begun, Event::Finished, at(1)).await;
-    assert!(matches!(unlawful, Err(AppendError::Law(_))));
+    assert!(matches!(unlawful, Err(AppendError::Rules(_))));
     let stale = store.append(&opened, Event::Begun, at(1)).await;
     assert!(matches!(stale, Err(AppendError::Store(_))), "two writers of one operation");
     let intended = store.append(&begun, Event::Intended { step: 0 }, at(2)).await.unwrap();
-    let chosen = Event::Succeeded { step: 0, facts: vec![Fact::Vmid(vmid(300))], note: None };
+    let chosen = Event::Succeeded { step: 0, facts: vec![Finding::Vmid(vmid(300))], note: None };
     let chosen = store.append(&intended, chosen, at(3)).await.unwrap();
     drop(store);
     let store = open(folder.path()).await;
     assert_eq!(store.open_operations().await.unwrap(), vec![chosen.clone()]);
     let record = store.guest(uid(1)).await.unwrap().unwrap();
     assert_eq!(record.place, Place::Making { by: operation_id(1), vmid: Some(vmid(300)) });
-    let problem = Problem::new(ErrorCode::Unavailable, "no archive");
+    let problem = ErrorBody::new(ErrorCode::Unavailable, "no archive");
     let parked = Event::Parked { problem, remedy: "look".to_owned() };
     let parked = store.append(&chosen, parked, at(4)).await.unwrap();
     assert_eq!(parked.view().status, OperationStatus::Parked);
@@ -194,14 +194,14 @@ async fn failures_in_a_row_are_counted_under_one_document() {
     let store = open(folder.path()).await;
     for n in 1..=2 {
         let mut progress = store.open_operation(new_operation(n, provision(1))).await.unwrap();
-        let problem = Problem::new(ErrorCode::Unavailable, "no archive");
+        let problem = ErrorBody::new(ErrorCode::Unavailable, "no archive");
         for event in [
             Event::Begun,
             Event::Intended { step: 0 },
             Event::Failed {
                 step: 0,
                 problem: problem.clone(),
-                then: agent_core::operation::log::Then::GiveUp,
+                then: agent_core::operation::log::AfterFailure::GiveUp,
             },
             Event::UndoBegun { problem },
             Event::UndoIntended { step: 0 },
@@ -280,16 +280,16 @@ async fn the_same_redeemer_may_repeat_a_lost_answer() {
     let again = store.redeem_claim(attempt(claim, Some(b"me"), b"second"), at(2)).await.unwrap();
     assert!(matches!(again, Redeemed::Granted { token_generation: 2, .. }));
     let holder = async |token: &[u8]| store.holder(TokenHash::of(token)).await.unwrap();
-    assert_eq!(holder(b"first").await.unwrap().shown, Shown::Former, "the unseen token is void");
+    assert_eq!(holder(b"first").await.unwrap().shown, PresentedToken::Former, "the unseen token is void");
     let second = holder(b"second").await.unwrap();
-    assert_eq!((second.shown, second.record.access), (Shown::Current, Access::Open));
+    assert_eq!((second.shown, second.record.access), (PresentedToken::Current, Access::Open));
     assert!(holder(b"made-up").await.is_none());
     let other = store.redeem_claim(attempt(claim, Some(b"thief"), b"third"), at(3)).await.unwrap();
     assert_eq!(other, Redeemed::Twice { guest: uid(1) });
 }
 
 #[tokio::test]
-async fn an_old_claim_is_worth_nothing_and_harms_nobody() {
+async fn an_old_claim_is_worth_nothing_and_harms_no_one() {
     let folder = tempfile::tempdir().unwrap();
     let (store, claim) = with_claim(folder.path()).await;
     store.redeem_claim(attempt(claim, None, b"t"), at(1)).await.unwrap();
@@ -303,7 +303,7 @@ async fn a_hello_is_kept_and_wakes_listeners() {
     let (store, _) = with_claim(folder.path()).await;
     let changes = store.changes();
     let hello = HelloRecord {
-        told: Default::default(),
+        reported: Default::default(),
         version: "0.1.0".to_owned(),
         health: Health::Well,
         boot_id: "b".to_owned(),
@@ -356,7 +356,7 @@ fn snapshot_of(n: u8) -> Operation {
     Operation::Snapshot(agent_core::operation::Snapshot {
         target: agent_core::operation::Target { uid: uid(n), name: guest(n).name, vmid: vmid(300) },
         name: "s1".parse().unwrap(),
-        taken_by: agent_core::model::record::TakenBy::Guest,
+        taken_by: agent_core::model::records::TakenBy::Guest,
         expires_at: Some(at(60)),
         due: None,
     })
@@ -375,7 +375,7 @@ async fn a_snapshot_is_known_from_its_outcome_on_until_its_removal() {
         Event::Intended { step: 0 },
         succeeded(0, Vec::new()),
         Event::Intended { step: 1 },
-        succeeded(1, vec![Fact::SnapshotTaken { at: at(5) }]),
+        succeeded(1, vec![Finding::SnapshotTaken { at: at(5) }]),
         Event::Finished,
     ] {
         assert!(store.snapshot(uid(1), name()).await.unwrap().is_none());
@@ -399,7 +399,7 @@ async fn a_snapshot_is_known_from_its_outcome_on_until_its_removal() {
         why: agent_core::operation::ExpiryWhy::PastItsTime,
     });
     let mut progress = store.open_operation(new_operation(2, expiry)).await.unwrap();
-    for event in [Event::Begun, Event::Intended { step: 0 }, succeeded(0, vec![Fact::SnapshotGone])] {
+    for event in [Event::Begun, Event::Intended { step: 0 }, succeeded(0, vec![Finding::SnapshotGone])] {
         progress = store.append(&progress, event, at(61)).await.unwrap();
     }
     assert!(store.snapshots(uid(1)).await.unwrap().is_empty());
@@ -413,14 +413,14 @@ async fn tries_that_failed_alike_are_one_view_with_their_count() {
     let fail = async |n: u8, of: u8, code: ErrorCode| {
         let mut progress = store.open_operation(new_operation(n, provision(of))).await.unwrap();
         // Free space and the like differ each time.
-        let problem = Problem::new(code, format!("{n} bytes are left"));
+        let problem = ErrorBody::new(code, format!("{n} bytes are left"));
         let taken_back = [
             Event::Begun,
             Event::Intended { step: 0 },
             Event::Failed {
                 step: 0,
                 problem: problem.clone(),
-                then: agent_core::operation::log::Then::GiveUp,
+                then: agent_core::operation::log::AfterFailure::GiveUp,
             },
             Event::UndoBegun { problem },
             Event::UndoIntended { step: 0 },
@@ -437,8 +437,8 @@ async fn tries_that_failed_alike_are_one_view_with_their_count() {
         fail(n, 1, ErrorCode::StorageFull).await;
     }
     let views = store.operation_views(20).await.unwrap();
-    let told: Vec<_> = views.iter().map(|view| (view.id, view.alike.map(|alike| alike.count))).collect();
-    assert_eq!(told, [(operation_id(1), None), (operation_id(2), None), (operation_id(33), Some(31))]);
+    let reported: Vec<_> = views.iter().map(|view| (view.id, view.alike.map(|alike| alike.count))).collect();
+    assert_eq!(reported, [(operation_id(1), None), (operation_id(2), None), (operation_id(33), Some(31))]);
     let first = store.operation(operation_id(3)).await.unwrap().unwrap().view().opened_at;
     assert_eq!(views[2].alike.unwrap().first_at, first);
     assert_eq!(store.operation_views(1).await.unwrap(), views[2..], "the newest");

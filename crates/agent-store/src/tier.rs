@@ -1,4 +1,4 @@
-//! What was begun for the tiers that guests are promised, and since when each is promised.
+//! Attempts for tiers, and the start of each promise.
 //!
 //! A row comes with the promise, in its transaction; it changes in the transaction that opens an operation for a point of
 //! the schedule. So no point is begun twice for want of memory, and no promise made again moves what is owed already.
@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
-use super::rows::{from_json, json, micros, parsed, time, word};
-use agent_core::model::record::{EarlierSchedule, TierRecord, Tried};
+use super::columns::{from_json, json, micros, parsed, time, word};
+use agent_core::model::records::{EarlierSchedule, PointAttempt, TierRecord};
 use agent_core::operation::{Begun, DuePoint};
 use agent_core::plan::schedule::promised as tiers_of;
 
@@ -51,7 +51,7 @@ impl Raw {
         let (guest, tier) = self.words;
         let tried = match self.tried {
             (Some(point), times, late, Some(last)) => {
-                Some(Tried { point: time(point)?, times, late, last: time(last)? })
+                Some(PointAttempt { point: time(point)?, times, late, last: time(last)? })
             }
             _ => None,
         };

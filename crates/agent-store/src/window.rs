@@ -1,4 +1,4 @@
-//! Quiesce windows from their grant on. A change is on disk before anybody is told of it, and wakes whoever waits.
+//! Quiesce windows from their grant on.
 //!
 //! What comes in: what was said of a window, by its controller or by the agent. What goes out: the window as it is then, or
 //! why that may not be said; the law is `operation::window`. A controller that starts its stacks again, or gives its window
@@ -14,15 +14,15 @@ use holdfast_protocol::id::{GuestUid, OperationId};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
-use super::rows::{from_json, json, micros, parsed, time};
+use super::columns::{from_json, json, micros, parsed, time};
 use super::{Part, Store, StoreError, audit};
 use agent_core::model::boot::BootMoment;
 use agent_core::model::limits;
-use agent_core::model::record::StacksDown;
+use agent_core::model::records::StacksDown;
 use agent_core::operation::Operation;
 use agent_core::operation::log::Status;
-use agent_core::operation::progress::Progress;
-use agent_core::operation::window::{Refused, Said, Window};
+use agent_core::operation::progress::OperationState;
+use agent_core::operation::window::{Refused, Window, WindowEvent};
 
 pub use look::WindowLook;
 
@@ -51,21 +51,21 @@ pub enum SayError {
 
 /// What was said while nothing could be written, in order.
 #[derive(Default)]
-pub(super) struct Unwritten(Mutex<BTreeMap<OperationId, Vec<(Said, Moment)>>>);
+pub(super) struct Unwritten(Mutex<BTreeMap<OperationId, Vec<(WindowEvent, Moment)>>>);
 
 impl Unwritten {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<OperationId, Vec<(Said, Moment)>>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<OperationId, Vec<(WindowEvent, Moment)>>> {
         // Behind a poisoned lock lie plain words and times.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn of(&self, id: OperationId) -> Vec<(Said, Moment)> {
+    fn of(&self, id: OperationId) -> Vec<(WindowEvent, Moment)> {
         self.all().get(&id).cloned().unwrap_or_default()
     }
 }
 
 /// The window with what could not be written yet.
-fn with(window: Window, unwritten: &[(Said, Moment)]) -> Window {
+fn with(window: Window, unwritten: &[(WindowEvent, Moment)]) -> Window {
     unwritten.iter().fold(window, |window, (said, moment)| window.apply(said, &moment.boot).unwrap_or(window))
 }
 
@@ -114,7 +114,7 @@ pub(super) fn stood_still(
 /// It is granted, in the same breath as its step succeeds. A second grant of one window changes nothing.
 pub(super) fn granted(
     transaction: &Transaction<'_>,
-    after: &Progress,
+    after: &OperationState,
     window: &Window,
     at: Timestamp,
 ) -> Result<(), StoreError> {
@@ -156,7 +156,7 @@ fn put(transaction: &Transaction<'_>, id: OperationId, window: &Window) -> Resul
 
 /// The operation of a window ended otherwise than done: nothing is to be waited for any more. No moment is needed: a bound
 /// that passed meanwhile ends it the same way for whoever is told.
-pub(super) fn ended(transaction: &Transaction<'_>, after: &Progress) -> Result<(), StoreError> {
+pub(super) fn ended(transaction: &Transaction<'_>, after: &OperationState) -> Result<(), StoreError> {
     let (Operation::QuiescedBackup(_), Status::Undone | Status::Parked) = (&after.operation, after.status())
     else {
         return Ok(());
@@ -164,7 +164,7 @@ pub(super) fn ended(transaction: &Transaction<'_>, after: &Progress) -> Result<(
     let (Some(window), Some(problem)) = (find(transaction, after.id)?, after.view().problem) else {
         return Ok(());
     };
-    match window.apply(&Said::CameToNothing(problem), &window.granted) {
+    match window.apply(&WindowEvent::CameToNothing(problem), &window.granted) {
         Ok(closed) => put(transaction, after.id, &closed),
         Err(_) => Ok(()),
     }
@@ -174,21 +174,21 @@ pub(super) fn ended(transaction: &Transaction<'_>, after: &Progress) -> Result<(
 fn note(
     transaction: &Transaction<'_>,
     (guest, id): (GuestUid, OperationId),
-    said: &Said,
+    said: &WindowEvent,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let (action, detail) = match said {
-        Said::Quiesced(standing) => {
-            ("window_quiesced", format!("{} stacks stand still", standing.stacks.len()))
+        WindowEvent::Quiesced(said) => {
+            ("window_quiesced", format!("{} stacks stand still", said.stacks.len()))
         }
-        Said::Released(said) if said.down.is_empty() => ("window_released", String::new()),
-        Said::Released(said) => {
+        WindowEvent::Released(said) if said.down.is_empty() => ("window_released", String::new()),
+        WindowEvent::Released(said) => {
             let names: Vec<&str> = said.down.iter().map(|one| one.stack.as_str()).collect();
             ("window_released", format!("not started: {}", names.join(", ")))
         }
-        Said::Cancelled => ("window_given_up", String::new()),
-        Said::Captured => ("window_captured", String::new()),
-        Said::Began | Said::CameToNothing(_) => return Ok(()),
+        WindowEvent::Cancelled => ("window_given_up", String::new()),
+        WindowEvent::Captured => ("window_captured", String::new()),
+        WindowEvent::Began | WindowEvent::CameToNothing(_) => return Ok(()),
     };
     let line = audit::Line { at, action, guest: Some(guest), operation: Some(id), detail: &detail };
     audit::append(transaction, &line)
@@ -197,9 +197,9 @@ fn note(
 fn say(
     transaction: &Transaction<'_>,
     id: OperationId,
-    said: &Said,
+    said: &WindowEvent,
     moment: &Moment,
-    unwritten: &[(Said, Moment)],
+    unwritten: &[(WindowEvent, Moment)],
 ) -> Result<Window, SayError> {
     let guest: Option<String> = transaction
         .prepare_cached("SELECT guest FROM quiesce_window WHERE operation = ?1")
@@ -227,10 +227,10 @@ fn say(
 fn released(
     transaction: &Transaction<'_>,
     id: OperationId,
-    said: &Said,
+    said: &WindowEvent,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    if !matches!(said, Said::Released(_)) {
+    if !matches!(said, WindowEvent::Released(_)) {
         return Ok(());
     }
     transaction
@@ -282,7 +282,7 @@ impl Store {
     pub async fn say_of_window(
         &self,
         id: OperationId,
-        said: Said,
+        said: WindowEvent,
         moment: Moment,
     ) -> Result<Window, SayError> {
         let unwritten = self.unwritten.of(id);
@@ -319,11 +319,11 @@ impl Store {
     async fn hear_unwritten(
         &self,
         id: OperationId,
-        said: Said,
+        said: WindowEvent,
         moment: Moment,
         refusing: StoreError,
     ) -> Result<Window, SayError> {
-        if !matches!(said, Said::Released(_) | Said::Cancelled) {
+        if !matches!(said, WindowEvent::Released(_) | WindowEvent::Cancelled) {
             return Err(refusing.into());
         }
         let window = self.window(id).await?.ok_or(SayError::Unknown)?;
@@ -335,7 +335,7 @@ impl Store {
             heard.retain(|(earlier, _)| std::mem::discriminant(earlier) != std::mem::discriminant(&said));
             heard.push((said, moment));
             drop(all);
-            self.tell(Part::Windows);
+            self.report(Part::Windows);
         }
         Ok(after)
     }

@@ -1,4 +1,4 @@
-//! Orders to restore this host that operators took back, and until when its hub served it: what such an order is held to.
+//! Withdrawn orders to restore this host.
 //!
 //! A withdrawal that this box heard of is kept for good, so that no hub can pass it over later.
 
@@ -9,10 +9,10 @@ use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
+use super::columns::{micros, parsed, time};
 use super::job::{Swapped, TakeError, end};
-use super::rows::{micros, parsed, time};
 use super::{Part, Store, StoreError};
-use agent_core::gate::order::TurnedAway;
+use agent_core::gate::job_validation::TurnedAway;
 
 /// What is on disk is never older than this while the hub answers.
 const WRITTEN_EVERY: SignedDuration = SignedDuration::from_hours(1);
@@ -75,12 +75,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn note_served(&self) -> Result<(), StoreError> {
-        let standing = self.standing().await?;
-        let due = |last: Timestamp| standing.latest.duration_since(last) >= WRITTEN_EVERY;
-        if !standing.served.is_none_or(due) {
+        let status = self.trust_state().await?;
+        let due = |last: Timestamp| status.latest.duration_since(last) >= WRITTEN_EVERY;
+        if !status.served.is_none_or(due) {
             return Ok(());
         }
-        let at = micros(standing.latest);
+        let at = micros(status.latest);
         self.write(Part::Nothing, "note that the hub answers", move |transaction| {
             transaction
                 .execute(

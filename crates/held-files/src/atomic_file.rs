@@ -1,4 +1,4 @@
-//! A small file that is there whole or not at all, and still there after a power cut.
+//! Small files written whole or not at all.
 //!
 //! What comes in: a path and bytes. What goes out: nothing, once file and folder are on the disk. Everything goes through
 //! [`held_folder`](super::held_folder), so that a command that root runs is led astray by no link. Deliberately absent:

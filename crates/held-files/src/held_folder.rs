@@ -211,12 +211,12 @@ impl HeldFolder {
     /// # Errors
     /// [`HeldError`]; then the old file is untouched, or the new one is whole.
     pub fn write(&self, name: &OsStr, bytes: &[u8], mode: u32, given: Given) -> Result<(), HeldError> {
-        let beside = beside(name);
+        let copy_of = copy_of(name);
         self.may_be_written(name)?;
         // A leftover of an attempt that died.
-        self.remove(&beside)?;
-        self.fresh(&beside, bytes, mode, given)?;
-        rustix::fs::renameat(&self.fd, &beside, &self.fd, name)
+        self.remove(&copy_of)?;
+        self.fresh(&copy_of, bytes, mode, given)?;
+        rustix::fs::renameat(&self.fd, &copy_of, &self.fd, name)
             .map_err(|error| HeldError::io(&self.path.join(name), error))?;
         self.sync()
     }
@@ -226,7 +226,7 @@ impl HeldFolder {
     /// # Errors
     /// [`HeldError`].
     pub fn may_be_written(&self, name: &OsStr) -> Result<(), HeldError> {
-        for name in [name, &beside(name)] {
+        for name in [name, &copy_of(name)] {
             if let Some(about) = self.about(name)? {
                 self.plain(&about).map_err(|why| HeldError::of(&self.path.join(name), why))?;
             }
@@ -373,7 +373,7 @@ pub fn create_new(path: &Path, bytes: &[u8], mode: u32) -> Result<(), HeldError>
 }
 
 /// The name under which a file is written before it takes its place.
-fn beside(name: &OsStr) -> OsString {
+fn copy_of(name: &OsStr) -> OsString {
     Path::new(name).with_extension("new").into_os_string()
 }
 

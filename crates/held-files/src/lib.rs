@@ -1,4 +1,4 @@
-//! Files and folders that are held by descriptor, for programs that run as root.
+//! Files and folders held by descriptor, for programs run by root.
 //!
 //! | module | what |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! One request, closed: which endpoint, whose token, which parameters.
+//! One request: endpoint, token and parameters.
 //!
 //! What comes in: typed values, through one constructor for each endpoint. What goes out: a [`Call`] that the transport
 //! sends as it is. There is no way to make one for another path, and the test at the end walks every endpoint and holds
@@ -11,19 +11,19 @@ use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::beside::BesideRequest;
 use super::change::{ConfigUpdate, DiskSlot};
 use super::config::Digest;
 use super::destroy::DestroyProof;
-use super::lift::LiftProof;
 use super::prune::OwnBackup;
 use super::reassign::ReassignRequest;
 use super::restore::RestoreRequest;
-use super::sight::AclPath;
+use super::restore_copy::RestoreCopyRequest;
 use super::snapshot::{NewSnapshot, OwnSnapshot};
 use super::task::{LogWindow, TaskKind, TaskQuery};
 use super::undo::UndoProof;
+use super::unprotect_proof::LiftProof;
 use super::upid::Upid;
+use super::visibility::AclPath;
 use super::volume::VolumeId;
 use super::{ContentKind, Role};
 use agent_core::model::filter::{COMMENT, FilterChange, SET};
@@ -141,7 +141,7 @@ endpoints! {
     ForbidAddress = "DELETE /nodes/{node}/lxc/{vmid}/firewall/ipset/{name}/{cidr}", Delete, PLAIN_MAX;
     Resize = "PUT /nodes/{node}/lxc/{vmid}/resize", Put, PLAIN_MAX;
     MoveVolume = "POST /nodes/{node}/lxc/{vmid}/move_volume", Post, PLAIN_MAX;
-    GuestStatus = "GET /nodes/{node}/lxc/{vmid}/status/current", Get, PLAIN_MAX;
+    LxcStatus = "GET /nodes/{node}/lxc/{vmid}/status/current", Get, PLAIN_MAX;
     Start = "POST /nodes/{node}/lxc/{vmid}/status/start", Post, PLAIN_MAX;
     Stop = "POST /nodes/{node}/lxc/{vmid}/status/stop", Post, PLAIN_MAX;
     Shutdown = "POST /nodes/{node}/lxc/{vmid}/status/shutdown", Post, PLAIN_MAX;
@@ -270,7 +270,7 @@ impl Call {
         Self { vmid: Some(request.vmid), ..call }.with(request.params())
     }
 
-    pub(super) fn restore_beside(node: &NodeName, request: &BesideRequest) -> Self {
+    pub(super) fn restore_copy(node: &NodeName, request: &RestoreCopyRequest) -> Self {
         let call = Self::plain(Endpoint::Restore, Role::Allocate, format!("/nodes/{node}/lxc"));
         Self { vmid: Some(request.vmid), ..call }.with(request.params())
     }
@@ -339,7 +339,7 @@ impl Call {
     }
 
     pub(super) fn guest_status(node: &NodeName, vmid: Vmid) -> Self {
-        Self::guest(Endpoint::GuestStatus, Role::Observe, node, vmid, "/status/current")
+        Self::guest(Endpoint::LxcStatus, Role::Observe, node, vmid, "/status/current")
     }
 
     pub(super) fn start(node: &NodeName, vmid: Vmid) -> Self {

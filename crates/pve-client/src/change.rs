@@ -3,7 +3,7 @@
 //! What comes in: one or more [`ConfigChange`] and the digest of what was read. What goes out: parameters for
 //! `PUT …/config`. Deliberately absent: anything about features, devices, bind mounts, hooks, `lock` (a token can set it
 //! and nobody can take it off), `unprivileged`, deletion of disks, and switching protection off, which needs a
-//! [`LiftProof`](super::lift::LiftProof) and its own call.
+//! [`LiftProof`](super::unprotect_proof::LiftProof) and its own call.
 
 use std::borrow::Cow;
 
@@ -136,7 +136,7 @@ pub enum ConfigChange {
     /// Makes a volume. Refused while protection is on.
     AddVolume(NewVolume),
     /// Withdraws a mount that was asked for and could not be made. What is made is not touched by it.
-    WithdrawWish(MountSlot),
+    WithdrawRequest(MountSlot),
     /// Takes these labels away.
     Unlabel(Labels),
     /// The host name. A running guest has it from its next start.
@@ -225,7 +225,7 @@ impl ConfigChange {
             }
             Self::WithdrawNames => ("revert".into(), "nameserver,searchdomain".into()),
             Self::Net(NetSlot(number), line) => (format!("net{number}").into(), line.to_string().into()),
-            Self::WithdrawWish(slot) => ("revert".into(), DiskSlot::Mount(*slot).key().into()),
+            Self::WithdrawRequest(slot) => ("revert".into(), DiskSlot::Mount(*slot).key().into()),
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::Role;
 use super::error::PveError;
-use super::unpack::is_unreadable;
+use super::restore_errors::is_unreadable;
 
 /// What is known of a refused call.
 pub(super) struct Refusal<'a> {

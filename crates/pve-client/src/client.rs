@@ -1,4 +1,4 @@
-//! [`Pve`] for a real server: each method names its call and how its answer is read.
+//! [`Pve`] for a real server.
 //!
 //! What comes in: typed requests. What goes out: typed answers. Repeating is decided by `retry`, here it is only done.
 
@@ -10,30 +10,30 @@ use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::DiskGib;
 use serde_json::Value as Json;
 
-use super::beside::BesideRequest;
 use super::call::Call;
-use super::carrier::Carrier;
 use super::change::{ConfigUpdate, DiskSlot};
 use super::config::{Digest, GuestConfig};
 use super::destroy::DestroyProof;
 use super::error::PveError;
 use super::filter;
 use super::https::Https;
-use super::lift::LiftProof;
 use super::prune::OwnBackup;
 use super::read::entries;
 use super::read::{
-    GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
+    Interface, LxcStatus, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
 };
 use super::reassign::ReassignRequest;
 use super::restore::RestoreRequest;
-use super::retry::{Pace, Tried, pause_before_next};
-use super::sight::{AclPath, Permissions};
+use super::restore_copy::RestoreCopyRequest;
+use super::retry::{Pace, RetryState, pause_before_next};
+use super::sender::{Answer, ApiToken, PveSettings, Sender, SetUpError};
 use super::snapshot::{CanSnapshot, NewSnapshot, OwnSnapshot, Snapshot};
 use super::task::{LogWindow, TaskKind, TaskLog, TaskQuery, TaskStatus};
-use super::transport::{Answer, ApiToken, PveSettings, SetUpError, Transport};
+use super::transport::Transport;
 use super::undo::UndoProof;
+use super::unprotect_proof::LiftProof;
 use super::upid::Upid;
+use super::visibility::{AclPath, Permissions};
 use super::volume::VolumeId;
 use super::wire::Unreadable;
 use super::{ContentKind, Pve, Reply, Role, VmidUse};
@@ -61,7 +61,7 @@ impl Pool {
 
 /// Speaks to one node.
 pub struct PveClient {
-    transport: Arc<Transport>,
+    sender: Arc<Sender>,
     pool: Pool,
     node: NodeName,
     owners: BTreeMap<String, Role>,
@@ -83,21 +83,21 @@ impl PveClient {
     /// # Errors
     /// When a token cannot be used.
     pub fn over(
-        carrier: Arc<dyn Carrier>,
+        transport: Arc<dyn Transport>,
         node: NodeName,
         tokens: &BTreeMap<Role, ApiToken>,
         pace: Arc<dyn Pace>,
     ) -> Result<Self, SetUpError> {
         let owners = tokens.iter().map(|(role, token)| (token.id.clone(), *role)).collect();
-        let transport = Arc::new(Transport::new(carrier, tokens)?);
-        Ok(Self { transport, pool: Pool::Guests, node, owners, pace })
+        let sender = Arc::new(Sender::new(transport, tokens)?);
+        Ok(Self { sender, pool: Pool::Guests, node, owners, pace })
     }
 
     /// The same for throwaway guests, where there is a token for them.
     #[must_use]
     pub fn for_scratch(&self) -> Option<Self> {
-        self.transport.has(Role::Scratch).then(|| Self {
-            transport: Arc::clone(&self.transport),
+        self.sender.has(Role::Scratch).then(|| Self {
+            sender: Arc::clone(&self.sender),
             pool: Pool::Scratch,
             node: self.node.clone(),
             owners: self.owners.clone(),
@@ -110,12 +110,12 @@ impl PveClient {
         let began = self.pace.now();
         let mut times = 0;
         loop {
-            let error = match self.transport.send(call, self.pool.role(call)).await {
+            let error = match self.sender.send(call, self.pool.role(call)).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             times += 1;
-            let tried = Tried { times, since_first: self.pace.now().saturating_sub(began) };
+            let tried = RetryState { times, since_first: self.pace.now().saturating_sub(began) };
             match pause_before_next(call.endpoint().verb(), &error, tried, self.pace.chance_percent()) {
                 Some(pause) => {
                     tracing::debug!(call = call.endpoint().text(), times, %error, "Proxmox will be asked again");
@@ -187,16 +187,16 @@ impl Pve for PveClient {
         self.data(Call::node_status(&self.node), NodeStatus::read)
     }
 
-    fn guests(&self) -> Reply<'_, Vec<GuestStatus>> {
-        self.data(Call::guests(&self.node), GuestStatus::read_list)
+    fn guests(&self) -> Reply<'_, Vec<LxcStatus>> {
+        self.data(Call::guests(&self.node), LxcStatus::read_list)
     }
 
     fn restore(&self, request: &RestoreRequest) -> Reply<'_, Upid> {
         self.started(Call::restore(&self.node, request))
     }
 
-    fn restore_beside(&self, request: &BesideRequest) -> Reply<'_, Upid> {
-        self.started(Call::restore_beside(&self.node, request))
+    fn restore_copy(&self, request: &RestoreCopyRequest) -> Reply<'_, Upid> {
+        self.started(Call::restore_copy(&self.node, request))
     }
 
     fn guest_config(&self, vmid: Vmid) -> Reply<'_, GuestConfig> {
@@ -237,8 +237,8 @@ impl Pve for PveClient {
         self.started(Call::reassign(&self.node, request))
     }
 
-    fn guest_status(&self, vmid: Vmid) -> Reply<'_, GuestStatus> {
-        self.data(Call::guest_status(&self.node, vmid), GuestStatus::read_one)
+    fn guest_status(&self, vmid: Vmid) -> Reply<'_, LxcStatus> {
+        self.data(Call::guest_status(&self.node, vmid), LxcStatus::read_one)
     }
 
     fn start(&self, vmid: Vmid) -> Reply<'_, Upid> {

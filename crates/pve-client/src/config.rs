@@ -118,7 +118,7 @@ impl GuestConfig {
         lines.extend(self.nets.iter().map(|(n, text)| (format!("net{n}"), text.clone())));
         let behind = |disk: &Disk| match &disk.backing {
             Backing::Volume(id) => id.to_string(),
-            Backing::Wish(text) | Backing::Host(text) => text.clone(),
+            Backing::Goal(text) | Backing::Host(text) => text.clone(),
         };
         lines.extend(self.rootfs.iter().map(|disk| ("rootfs".to_owned(), behind(disk))));
         lines.extend(self.mounts.iter().map(|(n, disk)| (format!("mp{n}"), behind(disk))));

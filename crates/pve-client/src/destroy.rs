@@ -10,9 +10,9 @@ use holdfast_protocol::id::{GuestName, Vmid};
 
 use super::config::GuestConfig;
 use super::volume::Backing;
-use agent_core::gate::warrant::{Seen, Warrant};
+use agent_core::gate::warrant::{SignedState, Warrant};
 use agent_core::model::mark::{self, Mark};
-use agent_core::model::record::VolumeId;
+use agent_core::model::records::VolumeId;
 
 /// What is not as the operator saw it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ impl DestroyProof {
 ///
 /// # Errors
 /// The first thing that changed.
-pub fn compare(target: &Seen, seen: &GuestConfig) -> Result<(), TargetChanged> {
+pub fn compare(target: &SignedState, seen: &GuestConfig) -> Result<(), TargetChanged> {
     let vmid = target.vmid;
     if mark::read(&seen.tags, &seen.description) != Mark::Of(target.uid) {
         return Err(TargetChanged::Mark { vmid });
@@ -96,7 +96,7 @@ pub fn compare(target: &Seen, seen: &GuestConfig) -> Result<(), TargetChanged> {
 ///
 /// # Errors
 /// The first thing that changed.
-pub fn compare_unmarked(target: &Seen, seen: &GuestConfig) -> Result<(), TargetChanged> {
+pub fn compare_unmarked(target: &SignedState, seen: &GuestConfig) -> Result<(), TargetChanged> {
     let vmid = target.vmid;
     if seen.hostname.as_deref() != Some(target.name.as_str()) {
         let called = seen.hostname.clone().unwrap_or_default();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn warrant() -> Warrant {
-        let seen = Seen {
+        let seen = SignedState {
             uid: uid(),
             vmid: Vmid::try_from(300).unwrap(),
             name: "web-1".parse().unwrap(),

@@ -1,4 +1,4 @@
-//! The firewall of one guest: its options and the set of its addresses.
+//! The firewall options and address set of one guest.
 //!
 //! What comes in: answers of Proxmox. What goes out: [`FilterFacts`]. Without a word of it, a guest's firewall and `ipfilter` are
 //! off and `macfilter` is on (the schema's defaults).
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::wire::{Row, Unreadable, rows};
-use agent_core::model::filter::{COMMENT, FilterFacts, SET, Switched, Whose};
+use agent_core::model::filter::{COMMENT, EntryOwner, FilterFacts, SET, Switched};
 
 fn switched(row: Row<'_>, key: &str, without: Switched) -> Result<Switched, Unreadable> {
     let seen = row.whole_opt(key)?;
@@ -34,10 +34,10 @@ pub(super) fn has_set(value: &Value) -> Result<bool, Unreadable> {
 }
 
 /// The entries of the set.
-pub(super) fn entries(value: &Value) -> Result<BTreeMap<String, Whose>, Unreadable> {
+pub(super) fn entries(value: &Value) -> Result<BTreeMap<String, EntryOwner>, Unreadable> {
     let entry = |row: Row<'_>| {
         let ours = row.text_opt("comment")?.is_some_and(|comment| comment == COMMENT);
-        Ok((row.text("cidr")?, if ours { Whose::Ours } else { Whose::Others }))
+        Ok((row.text("cidr")?, if ours { EntryOwner::Ours } else { EntryOwner::Others }))
     };
     rows(value)?.into_iter().map(entry).collect()
 }
@@ -64,7 +64,7 @@ mod tests {
         let list =
             json!([{ "cidr": "10.66.0.1", "comment": "holdfast", "digest": "d" }, { "cidr": "fd00::/64" }]);
         let read = entries(&list).unwrap();
-        assert_eq!((read["10.66.0.1"], read["fd00::/64"]), (Whose::Ours, Whose::Others));
+        assert_eq!((read["10.66.0.1"], read["fd00::/64"]), (EntryOwner::Ours, EntryOwner::Others));
         assert!(has_set(&json!([{ "name": "other" }, { "name": "ipfilter-net0" }])).unwrap());
         assert!(!has_set(&json!([])).unwrap());
     }

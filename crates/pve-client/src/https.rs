@@ -14,9 +14,9 @@ use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Method, Url};
 use tokio::sync::Semaphore;
 
-use super::carrier::{Carried, Carrier, Place, Request, Response};
 use super::error::{Cause, PveError, Sent};
-use super::transport::SetUpError;
+use super::sender::SetUpError;
+use super::transport::{Carried, Place, Request, Response, Transport};
 
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Proxmox's own proxy gives up after 30 s and says so; a write may wait 10 s for a lock before that.
@@ -97,7 +97,7 @@ impl Https {
     }
 }
 
-impl Carrier for Https {
+impl Transport for Https {
     fn carry(&self, request: Request) -> Carried<'_> {
         Box::pin(self.send(request))
     }

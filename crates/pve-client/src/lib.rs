@@ -9,32 +9,32 @@
 #![forbid(unsafe_code)]
 
 pub mod backup_errors;
-pub mod beside;
 mod call;
-pub mod carrier;
 pub mod change;
 mod classify;
 mod client;
 pub mod config;
 pub mod destroy;
-pub mod ending;
 pub mod error;
 mod filter;
 mod https;
-pub mod lift;
 pub mod prune;
 pub mod read;
 pub mod reassign;
 pub mod restore;
+pub mod restore_copy;
+pub mod restore_errors;
 pub mod retry;
-pub mod sight;
+mod sender;
 pub mod snapshot;
-pub mod storekeeper;
+pub mod storage_admin;
 pub mod task;
-mod transport;
+pub mod task_result;
+pub mod transport;
 pub mod undo;
-pub mod unpack;
+pub mod unprotect_proof;
 pub mod upid;
+pub mod visibility;
 pub mod volume;
 mod wire;
 
@@ -51,26 +51,26 @@ use serde::{Deserialize, Serialize};
 use agent_core::model::filter::{FilterChange, FilterFacts};
 use agent_core::model::storage::EntrySeen;
 
-pub use beside::BesideRequest;
 pub use change::{ConfigChange, ConfigUpdate, DiskSlot};
 pub use client::PveClient;
 pub use config::{Digest, GuestConfig};
 pub use destroy::DestroyProof;
 pub use error::{PveError, RetryClass};
-pub use lift::{KnownGuest, LiftProof};
 pub use prune::OwnBackup;
 pub use reassign::ReassignRequest;
 pub use restore::RestoreRequest;
+pub use restore_copy::RestoreCopyRequest;
 pub use retry::{Pace, RealPace};
-pub use sight::{AclPath, Permissions, SightProof};
+pub use sender::{ApiToken, PveSettings, SetUpError};
 pub use snapshot::{CanSnapshot, NewSnapshot, OwnSnapshot, Snapshot};
 pub use task::{LogWindow, TaskKind, TaskLog, TaskOutcome, TaskQuery, TaskStatus, follow_task};
-pub use transport::{ApiToken, PveSettings, SetUpError};
 pub use undo::UndoProof;
+pub use unprotect_proof::{KnownGuest, LiftProof};
 pub use upid::Upid;
+pub use visibility::{AclPath, Permissions, SightProof};
 pub use volume::VolumeId;
 
-use read::{GuestStatus, Interface, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version};
+use read::{Interface, LxcStatus, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version};
 
 /// Which of the narrow tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -163,14 +163,14 @@ pub trait Pve: Send + Sync {
     fn node_status(&self) -> Reply<'_, NodeStatus>;
 
     /// The node's containers, as far as `observe` may see.
-    fn guests(&self) -> Reply<'_, Vec<GuestStatus>>;
+    fn guests(&self) -> Reply<'_, Vec<LxcStatus>>;
 
     /// Starts a restore to a fresh VMID. The guest joins its pool only at the end of the task: until then no pool token
     /// sees it.
     fn restore(&self, request: &RestoreRequest) -> Reply<'_, Upid>;
 
     /// Starts restoring a copy of a guest beside it, to a fresh VMID.
-    fn restore_beside(&self, request: &BesideRequest) -> Reply<'_, Upid>;
+    fn restore_copy(&self, request: &RestoreCopyRequest) -> Reply<'_, Upid>;
 
     /// A guest's configuration, with what is pending on it already applied.
     fn guest_config(&self, vmid: Vmid) -> Reply<'_, GuestConfig>;
@@ -194,7 +194,7 @@ pub trait Pve: Send + Sync {
     fn reassign(&self, request: &ReassignRequest) -> Reply<'_, Upid>;
 
     /// Whether a guest runs, and how.
-    fn guest_status(&self, vmid: Vmid) -> Reply<'_, GuestStatus>;
+    fn guest_status(&self, vmid: Vmid) -> Reply<'_, LxcStatus>;
 
     /// Starts a start.
     fn start(&self, vmid: Vmid) -> Reply<'_, Upid>;
@@ -288,8 +288,8 @@ pub trait Pve: Send + Sync {
 pub async fn prove_sight(
     pve: &dyn Pve,
     role: Role,
-    wanted: &[sight::Wanted],
-) -> Result<Result<SightProof, sight::Blind>, PveError> {
+    wanted: &[visibility::NeededPrivilege],
+) -> Result<Result<SightProof, visibility::Blind>, PveError> {
     let mut all = Vec::new();
     for want in wanted {
         let on_path = pve.permissions(role, Some(want.path.clone())).await?;

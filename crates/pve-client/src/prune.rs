@@ -8,11 +8,11 @@
 use holdfast_protocol::id::{StorageName, Vmid};
 
 use super::read::StoredVolume;
-use agent_core::model::record::VolumeId;
+use agent_core::model::records::VolumeId;
 
 /// What a list shows of an archive that is to go.
 #[derive(Debug)]
-pub enum Found {
+pub enum ListedArchive {
     /// It, beside the one that stays.
     Listed(OwnBackup),
     /// The one that stays alone: it is gone.
@@ -39,7 +39,7 @@ impl OwnBackup {
         storage: &StorageName,
         (archive, stays): (&VolumeId, &VolumeId),
         listed: &[StoredVolume],
-    ) -> Found {
+    ) -> ListedArchive {
         let row = |wanted: &VolumeId| listed.iter().find(|row| row.volid == wanted.as_str());
         let own = |row: &&StoredVolume| row.content == "backup" && row.vmid == Some(vmid) && row.size > 1;
         let here = |volume: &VolumeId| {
@@ -47,15 +47,15 @@ impl OwnBackup {
         };
         // One that is still being written is listed, too, and protects nobody.
         if row(stays).filter(own).is_none() || archive == stays || !here(archive) {
-            return Found::Unproved;
+            return ListedArchive::Unproved;
         }
         match row(archive) {
-            None => Found::Gone,
-            Some(row) if row.protected => Found::Protected,
+            None => ListedArchive::Gone,
+            Some(row) if row.protected => ListedArchive::Protected,
             Some(row) if own(&row) => {
-                Found::Listed(Self { vmid, storage: storage.clone(), archive: archive.clone() })
+                ListedArchive::Listed(Self { vmid, storage: storage.clone(), archive: archive.clone() })
             }
-            Some(_) => Found::Unproved,
+            Some(_) => ListedArchive::Unproved,
         }
     }
 
@@ -97,30 +97,30 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_listed_beside_its_successor_opens_the_call() {
+    fn only_what_is_listed_with_its_successor_opens_the_call() {
         let vmid = Vmid::try_from(300).unwrap();
         let storage: StorageName = "backup2".parse().unwrap();
         let [old, new, disk] =
             ["backup2:backup/old", "backup2:backup/new", "backup2:300/vm-300-disk-0.raw"].map(VolumeId::new);
         let find = |pair, listed: &[StoredVolume]| OwnBackup::find(vmid, &storage, pair, listed);
         let both = [row("old", 300, 9), row("new", 300, 9)];
-        let Found::Listed(own) = find((&old, &new), &both) else { panic!("it is listed") };
+        let ListedArchive::Listed(own) = find((&old, &new), &both) else { panic!("it is listed") };
         assert_eq!((own.vmid(), own.storage(), own.archive()), (vmid, &storage, &old));
-        assert!(matches!(find((&old, &new), &both[1..]), Found::Gone));
-        assert!(matches!(find((&old, &new), &both[..1]), Found::Unproved), "no successor");
-        assert!(matches!(find((&old, &new), &[]), Found::Unproved), "an empty list");
-        assert!(matches!(find((&old, &old), &both), Found::Unproved), "it is no successor of itself");
+        assert!(matches!(find((&old, &new), &both[1..]), ListedArchive::Gone));
+        assert!(matches!(find((&old, &new), &both[..1]), ListedArchive::Unproved), "no successor");
+        assert!(matches!(find((&old, &new), &[]), ListedArchive::Unproved), "an empty list");
+        assert!(matches!(find((&old, &old), &both), ListedArchive::Unproved), "it is no successor of itself");
         let half = [row("old", 300, 9), row("new", 300, 1)];
-        assert!(matches!(find((&old, &new), &half), Found::Unproved), "the successor is not whole");
+        assert!(matches!(find((&old, &new), &half), ListedArchive::Unproved), "the successor is not whole");
         let others = [row("old", 301, 9), row("new", 300, 9)];
-        assert!(matches!(find((&old, &new), &others), Found::Unproved), "another guest's");
+        assert!(matches!(find((&old, &new), &others), ListedArchive::Unproved), "another guest's");
         let mut kept = both.clone();
         kept[0].protected = true;
-        assert!(matches!(find((&old, &new), &kept), Found::Protected));
+        assert!(matches!(find((&old, &new), &kept), ListedArchive::Protected));
         let mut with_disk = both.to_vec();
         with_disk.push(StoredVolume { volid: disk.as_str().to_owned(), ..row("x", 300, 9) });
-        assert!(matches!(find((&disk, &new), &with_disk), Found::Unproved), "no disk is a backup");
+        assert!(matches!(find((&disk, &new), &with_disk), ListedArchive::Unproved), "no disk is a backup");
         let elsewhere: StorageName = "backup".parse().unwrap();
-        assert!(matches!(OwnBackup::find(vmid, &elsewhere, (&old, &new), &both), Found::Unproved));
+        assert!(matches!(OwnBackup::find(vmid, &elsewhere, (&old, &new), &both), ListedArchive::Unproved));
     }
 }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use holdfast_protocol::id::{KeyFingerprint, PoolName, StorageName, Vmid};
 use serde_json::Value;
 
-use super::ending::TaskEnd;
+use super::task_result::TaskEnd;
 use super::upid::Upid;
 use super::wire::{Row, Unreadable, rows, split_tags};
 use agent_core::model::offsite::{Verification, VerifyTask};
@@ -159,7 +159,7 @@ fn guest_resource(row: Row<'_>, kind: GuestKind) -> Result<GuestResource, Unread
 
 /// One container as its node lists it, or as `status/current` tells.
 #[derive(Clone, Debug, PartialEq)]
-pub struct GuestStatus {
+pub struct LxcStatus {
     /// Its number.
     pub vmid: Vmid,
     /// Its name.
@@ -190,7 +190,7 @@ pub struct GuestStatus {
     pub unreadable: Option<String>,
 }
 
-impl GuestStatus {
+impl LxcStatus {
     pub(super) fn read_one(value: &Value) -> Result<Self, Unreadable> {
         let row = Row::of(value)?;
         Self::of(row.parsed("vmid", "a VMID is expected")?, row)

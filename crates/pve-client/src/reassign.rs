@@ -1,4 +1,4 @@
-//! Giving a volume of one guest to another: the one form of *move volume* we ever send.
+//! The reassignment of a volume to another guest.
 //!
 //! What comes in: typed values, with the digests of both configurations as they were judged. What goes out: parameters
 //! for `POST …/move_volume`. Deliberately absent: `storage`, and with it a move that copies and deletes the source.

@@ -65,7 +65,7 @@ const TOTAL_MAX: Duration = Duration::from_secs(20);
 
 /// How often, and for how long by now, one request was tried.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tried {
+pub(super) struct RetryState {
     pub times: u32,
     pub since_first: Duration,
 }
@@ -74,7 +74,7 @@ pub(super) struct Tried {
 pub(super) fn pause_before_next(
     verb: Verb,
     error: &PveError,
-    tried: Tried,
+    tried: RetryState,
     chance_percent: u32,
 ) -> Option<Duration> {
     let again = match verb {
@@ -98,8 +98,8 @@ mod tests {
     use super::*;
     use crate::error::Cause;
 
-    fn tried(times: u32) -> Tried {
-        Tried { times, since_first: Duration::ZERO }
+    fn tried(times: u32) -> RetryState {
+        RetryState { times, since_first: Duration::ZERO }
     }
 
     fn lost(sent: Sent) -> PveError {
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_dead_part_of_proxmox_is_asked_once() {
-        let slow = Tried { times: 1, since_first: Duration::from_secs(30) };
+        let slow = RetryState { times: 1, since_first: Duration::from_secs(30) };
         assert_eq!(pause_before_next(Verb::Get, &lost(Sent::Perhaps), slow, 50), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Snapshots of a guest, and the witness without which none is removed or rolled back to.
+//! Snapshots of a guest, and the proof that one is ours.
 //!
 //! What comes in: rows of `GET …/snapshot`, and the line that the operation which made a snapshot wrote into it. What goes
 //! out: [`OwnSnapshot`], or what stands there instead. Deliberately absent: `force`, `start`, and a way to make the
@@ -70,7 +70,7 @@ pub struct NewSnapshot {
 
 /// What stands under the name of a snapshot that we made.
 #[derive(Debug)]
-pub enum Found {
+pub enum SnapshotListing {
     /// It, whole.
     Whole(OwnSnapshot),
     /// It, in this state: a task works on it, or died over it.
@@ -92,18 +92,18 @@ pub struct OwnSnapshot {
 impl OwnSnapshot {
     /// Looks for it in the guest's list. `line` is what its maker wrote, from the journal.
     #[must_use]
-    pub fn find(vmid: Vmid, name: &SnapshotName, line: &str, listed: &[Snapshot]) -> Found {
+    pub fn find(vmid: Vmid, name: &SnapshotName, line: &str, listed: &[Snapshot]) -> SnapshotListing {
         let Some(row) = listed.iter().find(|row| row.name == name.as_str()) else {
-            return Found::Nothing;
+            return SnapshotListing::Nothing;
         };
         if row.description != line {
-            return Found::Others;
+            return SnapshotListing::Others;
         }
         match &row.half {
-            Some(state) => Found::Half(state.clone()),
+            Some(state) => SnapshotListing::Half(state.clone()),
             None => {
                 let (name, made_epoch_s) = (name.clone(), row.made_epoch_s);
-                Found::Whole(Self { vmid, name, made_epoch_s })
+                SnapshotListing::Whole(Self { vmid, name, made_epoch_s })
             }
         }
     }
@@ -148,17 +148,17 @@ mod tests {
         .unwrap()
     }
 
-    fn find(name: &str) -> Found {
+    fn find(name: &str) -> SnapshotListing {
         OwnSnapshot::find(Vmid::try_from(300).unwrap(), &name.parse().unwrap(), "ours", &listed())
     }
 
     #[test]
     fn a_name_alone_proves_nothing() {
         assert_eq!(listed().len(), 3, "current is no snapshot");
-        let Found::Whole(own) = find("s1") else { panic!("{:?}", find("s1")) };
+        let SnapshotListing::Whole(own) = find("s1") else { panic!("{:?}", find("s1")) };
         assert_eq!((own.name().as_str(), own.made_epoch_s()), ("s1", Some(1_795_233_627)));
-        assert!(matches!(find("s2"), Found::Half(state) if state == "prepare"));
-        assert!(matches!(find("s3"), Found::Others));
-        assert!(matches!(find("s4"), Found::Nothing));
+        assert!(matches!(find("s2"), SnapshotListing::Half(state) if state == "prepare"));
+        assert!(matches!(find("s3"), SnapshotListing::Others));
+        assert!(matches!(find("s4"), SnapshotListing::Nothing));
     }
 }

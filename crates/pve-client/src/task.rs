@@ -1,4 +1,4 @@
-//! Tasks: how they end, how they are followed, how a lost one is found again.
+//! Tasks: following one, and finding a lost one.
 //!
 //! What comes in: task names and what Proxmox says of them. What goes out: one of four outcomes. *Unknown* is never
 //! mapped to done or failed: the caller looks at the world. And even `Ok` is no evidence: the caller reads back what the
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use holdfast_protocol::id::Vmid;
 
-pub use super::ending::{TaskEnd, TaskLog, TaskStatus};
 use super::error::PveError;
 use super::retry::Pace;
+pub use super::task_result::{TaskEnd, TaskLog, TaskStatus};
 use super::upid::Upid;
 use super::{Pve, Role};
 

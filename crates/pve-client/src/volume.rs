@@ -80,7 +80,7 @@ pub enum Backing {
     /// A volume that Proxmox keeps.
     Volume(VolumeId),
     /// `storage:4`: a volume that was asked for and not made. It stays pending when Proxmox could not make it.
-    Wish(String),
+    Goal(String),
     /// A path or device of the host. We never make one, and only root may.
     Host(String),
 }
@@ -135,7 +135,7 @@ impl Disk {
     pub fn volume(&self) -> Option<&VolumeId> {
         match &self.backing {
             Backing::Volume(id) => Some(id),
-            Backing::Wish(_) | Backing::Host(_) => None,
+            Backing::Goal(_) | Backing::Host(_) => None,
         }
     }
 
@@ -146,8 +146,8 @@ impl Disk {
         let first = first.strip_prefix("volume=").unwrap_or(first);
         let backing = if first.starts_with('/') {
             Backing::Host(first.to_owned())
-        } else if is_wish(first) {
-            Backing::Wish(first.to_owned())
+        } else if is_goal(first) {
+            Backing::Goal(first.to_owned())
         } else {
             Backing::Volume(first.parse().ok()?)
         };
@@ -169,7 +169,7 @@ impl Disk {
 }
 
 /// A size stands where the name on the storage would.
-fn is_wish(text: &str) -> bool {
+fn is_goal(text: &str) -> bool {
     let size = text.split_once(':').map(|(_, rest)| rest).filter(|rest| !rest.is_empty());
     size.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
 }
@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(plain.size, Some(0));
         let bind = Disk::parse("/srv/data,mp=/data", "mp0").unwrap();
         assert_eq!(bind.backing, Backing::Host("/srv/data".to_owned()));
-        let wish = Disk::parse("labdir:1,mp=/hot", "mp0").unwrap();
-        assert_eq!((wish.backing.clone(), wish.volume()), (Backing::Wish("labdir:1".to_owned()), None));
+        let goal = Disk::parse("labdir:1,mp=/hot", "mp0").unwrap();
+        assert_eq!((goal.backing.clone(), goal.volume()), (Backing::Goal("labdir:1".to_owned()), None));
     }
 
     #[test]

@@ -22,9 +22,9 @@ mod state;
 use std::time::Duration;
 
 use holdfast_protocol::id::SnapshotName;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::work::SnapshotRequest;
 use holdfast_protocol::operation::OperationStatus;
-use holdfast_protocol::strict::chain;
 
 use self::state::{AptState, Moment, Run};
 use crate::args::{AptHookArgs, EXIT_DONE, EXIT_FAILED, Output, PathArgs};

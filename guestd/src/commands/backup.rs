@@ -6,10 +6,10 @@
 use std::io;
 use std::time::Duration;
 
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::window::WindowRequest;
 use holdfast_protocol::operation::OperationStatus;
 use holdfast_protocol::protection::Consistency;
-use holdfast_protocol::strict::chain;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::AgentError;

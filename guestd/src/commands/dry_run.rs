@@ -10,8 +10,8 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use holdfast_protocol::id::OperationId;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::MountView;
-use holdfast_protocol::strict::chain;
 use serde::Serialize;
 
 use crate::args::{EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, Output, PathArgs, QuiesceArgs};

@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use holdfast_protocol::id::{SnapshotName, StackName};
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::MountView;
 use holdfast_protocol::local::work::RollBackRequest;
 use holdfast_protocol::operation::{OperationStatus, OperationView};
-use holdfast_protocol::strict::chain;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Output, PathArgs};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 
 use crate::args::{EXIT_DONE, EXIT_FAILED, EXIT_NO_PERMISSION, ResumeArgs};
 use crate::paths::Paths;

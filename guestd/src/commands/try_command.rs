@@ -170,13 +170,13 @@ async fn rest(
 /// Where it cannot be written down, whoever goes on begins one stage earlier.
 fn reach(paths: &Paths, try_command: &mut TryState, stage: Stage) {
     if let Err(error) = try_command.reach(paths, stage) {
-        note_line!("guestd: {}", holdfast_protocol::strict::chain(&error));
+        note_line!("guestd: {}", holdfast_protocol::json::chain(&error));
     }
 }
 
 fn forget(paths: &Paths) {
     if let Err(error) = try_file::forget(paths) {
-        note_line!("guestd: {}", holdfast_protocol::strict::chain(&error));
+        note_line!("guestd: {}", holdfast_protocol::json::chain(&error));
     }
 }
 

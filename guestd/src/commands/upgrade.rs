@@ -17,9 +17,9 @@ mod window;
 use std::time::Duration;
 
 use holdfast_protocol::id::SnapshotName;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::hello::UpgradeOutcome;
 use holdfast_protocol::local::work::{Accepted, SnapshotsView};
-use holdfast_protocol::strict::chain;
 use jiff::{SignedDuration, Timestamp};
 use tokio::signal::unix::{SignalKind, signal};
 

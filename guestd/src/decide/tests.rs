@@ -1,6 +1,6 @@
 //! Table of decisions.
 
-use holdfast_protocol::bootstrap::{BootstrapSchema, TicketSchema};
+use holdfast_protocol::bootstrap::{BootstrapSchema, BootstrapTokenSchema};
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
@@ -8,8 +8,8 @@ use holdfast_protocol::secret::Secret;
 use super::*;
 
 fn bootstrap_token(mode: Mode) -> BootstrapEnv {
-    BootstrapEnv::Token(Box::new(Ticket {
-        schema: TicketSchema::V1,
+    BootstrapEnv::Token(Box::new(BootstrapToken {
+        schema: BootstrapTokenSchema::V1,
         endpoint: "https://10.66.0.1:8443".to_owned(),
         pin: Pin::of(PinKind::Leaf, b"leaf"),
         claim: Secret::new("a-claim-of-some-length".to_owned()),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use holdfast_protocol::id::MountPath;
 use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::window::{CANARIES_MAX, Canary};
-use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};

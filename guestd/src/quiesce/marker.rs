@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_protocol::id::{MountPath, OperationId, StackName};
-use holdfast_protocol::strict::{self, StrictError};
+use holdfast_protocol::json::{self, JsonError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ pub enum MarkerError {
     Malformed {
         path: PathBuf,
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// Cannot happen for plain text and numbers.
     #[error("the marker cannot be written as JSON")]
@@ -145,7 +145,7 @@ impl Marker {
     pub fn load(paths: &Paths) -> Result<Option<Self>, MarkerError> {
         let path = path(paths);
         let Some(bytes) = file::read(&path, BYTES_MAX, Eyes::All)? else { return Ok(None) };
-        strict::parse("the marker", &bytes, BYTES_MAX)
+        json::parse("the marker", &bytes, BYTES_MAX)
             .map(Some)
             .map_err(|source| MarkerError::Malformed { path, source })
     }

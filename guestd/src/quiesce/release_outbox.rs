@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_protocol::id::OperationId;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 

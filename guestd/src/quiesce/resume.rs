@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::window::DownStack;
-use holdfast_protocol::strict::chain;
 use tracing::{info, warn};
 
 use super::lock::{self, Lock, LockResult};

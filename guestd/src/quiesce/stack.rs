@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 
 use super::marker::Stopped;
 use super::missing_units;

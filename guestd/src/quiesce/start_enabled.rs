@@ -58,7 +58,7 @@ pub async fn start_all(paths: &Paths) -> Result<String, StacksError> {
         match tokio::time::timeout(TIME_MAX, start(paths, stack, &volumes)).await {
             Ok(Ok(_)) => started.push(stack.name.to_string()),
             Ok(Err(error)) => {
-                left.push(format!("{}: {}", stack.name, holdfast_protocol::strict::chain(&error)))
+                left.push(format!("{}: {}", stack.name, holdfast_protocol::json::chain(&error)))
             }
             Err(_) => left.push(format!("{}: it took too long", stack.name)),
         }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use holdfast_protocol::id::OperationId;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::MountView;
-use holdfast_protocol::strict::chain;
 
 use super::lock;
 use super::marker::{Bound, Marker, MarkerError, Stopped};

@@ -7,7 +7,7 @@ use super::*;
 
 fn read(text: &str) -> Result<Stacks, String> {
     parse(text, Path::new("/etc/holdfast/stacks.toml"))
-        .map_err(|error| holdfast_protocol::strict::chain(&error))
+        .map_err(|error| holdfast_protocol::json::chain(&error))
 }
 
 const WHOLE: &str = r#"

@@ -1,7 +1,7 @@
 //! Poll of a stack: parts, how they ended, its health check.
 
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::MountView;
-use holdfast_protocol::strict::chain;
 use tracing::debug;
 
 use super::assessment::{Assessment, Check, State, assess, is_down};

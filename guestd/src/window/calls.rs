@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::local::StorageView;
-use holdfast_protocol::local::due::DueView;
+use holdfast_protocol::local::due_backups::DueView;
 use holdfast_protocol::local::restore_test::TestReport;
 use holdfast_protocol::local::window::{Quiesced, Released, WindowRequest, WindowView};
 use holdfast_protocol::local::work::Accepted;
@@ -93,7 +93,7 @@ fn path(id: OperationId, rest: &str) -> String {
 }
 
 fn answer(result: Result<WindowView, AgentError>) -> Answer {
-    let text = |error: &AgentError| holdfast_protocol::strict::chain(error);
+    let text = |error: &AgentError| holdfast_protocol::json::chain(error);
     match result {
         Ok(view) => Answer::Says(Box::new(view)),
         Err(error) => match error.code() {

@@ -6,11 +6,11 @@
 use std::time::{Duration, Instant};
 
 use holdfast_protocol::id::OperationId;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::MountView;
 use holdfast_protocol::local::window::{
     Canary, DownStack, Label, Quiesced, Released, WindowPhase, WindowRequest,
 };
-use holdfast_protocol::strict::chain;
 use tracing::{info, warn};
 
 use super::calls::{Answer, PAUSE, Windows, fresh_key};

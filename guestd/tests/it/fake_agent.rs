@@ -12,9 +12,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::serve::Listener;
-use holdfast_protocol::bootstrap::{Bootstrap, BootstrapSchema, Mode, Ticket, TicketSchema};
+use holdfast_protocol::bootstrap::{Bootstrap, BootstrapSchema, BootstrapToken, BootstrapTokenSchema, Mode};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::{Envelope, EnvelopeSchema, Metadata, Problem};
+use holdfast_protocol::envelope::{Envelope, EnvelopeSchema, ErrorBody, Metadata};
 use holdfast_protocol::id::{CorrelationId, GuestUid, RequestId};
 use holdfast_protocol::local::desired::MaintenanceView;
 use holdfast_protocol::local::{ClaimRequest, Hello, HelloAnswer};
@@ -149,9 +149,15 @@ impl FakeAgent {
         Self { endpoint, pin, script, _server: server }
     }
 
-    pub fn bootstrap_token(&self, mode: Mode) -> Ticket {
+    pub fn bootstrap_token(&self, mode: Mode) -> BootstrapToken {
         let claim = Secret::new(CLAIM.to_owned());
-        Ticket { schema: TicketSchema::V1, endpoint: self.endpoint.clone(), pin: self.pin, claim, mode }
+        BootstrapToken {
+            schema: BootstrapTokenSchema::V1,
+            endpoint: self.endpoint.clone(),
+            pin: self.pin,
+            claim,
+            mode,
+        }
     }
 
     pub fn bootstrap(&self, token: &str) -> Bootstrap {
@@ -305,7 +311,7 @@ async fn operation(State(shared): State<Shared>, request: Request) -> Response {
         (_, "/v1/rollback") => ("roll_back", "undone"),
         (_, _) => ("backup", "done"),
     };
-    let problem = (status == "undone").then(|| Problem::new(ErrorCode::NeedsSignature, "says the test"));
+    let problem = (status == "undone").then(|| ErrorBody::new(ErrorCode::NeedsSignature, "says the test"));
     answer(serde_json::json!({
         "id": Uuid::from_u128(9), "kind": kind, "guest": Uuid::from_u128(7), "name": "web-1", "status": status,
         "steps": [], "opened_at": "2026-11-21T12:00:00Z", "problem": problem
@@ -363,11 +369,11 @@ pub fn answer<T: Serialize>(data: T) -> Response {
 }
 
 pub fn refuse(code: ErrorCode) -> Response {
-    let envelope = envelope::<()>(None, Some(Problem::new(code, "says the test")));
+    let envelope = envelope::<()>(None, Some(ErrorBody::new(code, "says the test")));
     (StatusCode::from_u16(code.http_status()).unwrap(), axum::Json(envelope)).into_response()
 }
 
-fn envelope<T>(data: Option<T>, error: Option<Problem>) -> Envelope<T> {
+fn envelope<T>(data: Option<T>, error: Option<ErrorBody>) -> Envelope<T> {
     Envelope {
         schema_version: EnvelopeSchema::V1,
         request_id: RequestId::new(Uuid::new_v4()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use holdfast_protocol::bootstrap::{Bootstrap, Ticket, VARIABLE};
+use holdfast_protocol::bootstrap::{Bootstrap, BootstrapToken, VARIABLE};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -51,7 +51,7 @@ impl Guest {
         self.root.path().join(below)
     }
 
-    pub fn set_bootstrap_token(&self, bootstrap_token: &Ticket) {
+    pub fn set_bootstrap_token(&self, bootstrap_token: &BootstrapToken) {
         self.set_variable(bootstrap_token.seal().unwrap().expose());
     }
 

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use holdfast_protocol::checkin::{CheckinRequest, Coverage};
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::report::{AgentSection, GuestReport, ReportSchema, Running, Sections, Standing};
+use holdfast_protocol::report::{AgentSection, GuestReport, GuestStatus, ReportSchema, Running, Sections};
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -153,7 +153,7 @@ fn guest(number: u32) -> GuestReport {
         name: format!("guest-{number:04}"),
         vmid: (100 + number).try_into().ok(),
         former_vmids: Vec::new(),
-        standing: Standing::Managed,
+        status: GuestStatus::Managed,
         run: Running::Running,
         unknown_since: None,
         wanted: Some(holdfast_protocol::desired::RunState::Running),

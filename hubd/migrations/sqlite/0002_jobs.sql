@@ -7,12 +7,12 @@ CREATE TABLE jobs (
     hash          BLOB NOT NULL CHECK (length(hash) = 32),
     operator      TEXT NOT NULL,
     submitted_at  INTEGER NOT NULL,
-    mail          TEXT NOT NULL CHECK (mail IN ('queued', 'answered', 'withdrawn')),
+    queue_state          TEXT NOT NULL CHECK (queue_state IN ('queued', 'answered', 'withdrawn')),
     report        TEXT,
     UNIQUE (host, id)
 ) STRICT;
 
-CREATE INDEX jobs_queued ON jobs (host, number) WHERE mail = 'queued';
+CREATE INDEX jobs_queued ON jobs (host, number) WHERE queue_state = 'queued';
 
 ALTER TABLE reports ADD COLUMN trust TEXT;
 ALTER TABLE reports ADD COLUMN jobs TEXT;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::strict;
+use holdfast_protocol::json;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
@@ -36,5 +36,5 @@ pub(super) async fn parse<T: DeserializeOwned>(
     body: Body,
     max: usize,
 ) -> Result<T, ApiError> {
-    Ok(strict::parse(what, &read(what, body, max).await?, max)?)
+    Ok(json::parse(what, &read(what, body, max).await?, max)?)
 }

@@ -9,8 +9,8 @@ use axum::response::IntoResponse;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DOCUMENT_BYTES_MAX, Desired};
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::json;
 use holdfast_protocol::operator::{DesiredPut, DesiredVersion, Page};
-use holdfast_protocol::strict;
 
 use super::auth::Operator;
 use super::envelope::Answer;
@@ -71,7 +71,7 @@ pub(super) async fn put(
 ) -> Result<impl IntoResponse, ApiError> {
     let seen = seen(&headers)?;
     let bytes = body::read("the desired document's request", body, PUT_BODY_MAX).await?;
-    let request: DesiredPut = strict::parse("the desired document's request", &bytes, PUT_BODY_MAX)?;
+    let request: DesiredPut = json::parse("the desired document's request", &bytes, PUT_BODY_MAX)?;
     let put = Put {
         host: host_ref(&host)?,
         seen,

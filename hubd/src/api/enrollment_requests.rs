@@ -8,8 +8,8 @@ use axum::http::StatusCode;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::{EnrollmentAnswer, EnrollmentRequest};
 use holdfast_protocol::id::{EnrollmentRequestId, HostId};
+use holdfast_protocol::json;
 use holdfast_protocol::operator::{EnrollmentApproval, EnrollmentRequestView, Page};
-use holdfast_protocol::strict;
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -88,7 +88,7 @@ pub(super) async fn approve(
     body: Body,
 ) -> Result<Answer<EnrollmentRequestView>, ApiError> {
     let bytes = body::read("the approval", body, APPROVAL_BODY_MAX).await?;
-    let request: EnrollmentApproval = strict::parse("the approval", &bytes, APPROVAL_BODY_MAX)?;
+    let request: EnrollmentApproval = json::parse("the approval", &bytes, APPROVAL_BODY_MAX)?;
     if !is_usable_name(&request.host_name) {
         return Err(ApiError::new(ErrorCode::Range, "this name reads as an id: choose another"));
     }

@@ -14,7 +14,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::{
-    CORRELATION_ID_HEADER, Envelope, EnvelopeSchema, Metadata, Problem, REQUEST_ID_HEADER,
+    CORRELATION_ID_HEADER, Envelope, EnvelopeSchema, ErrorBody, Metadata, REQUEST_ID_HEADER,
 };
 use holdfast_protocol::id::{CorrelationId, RequestId};
 use serde::Serialize;
@@ -61,7 +61,7 @@ impl<T: Serialize> IntoResponse for Answer<T> {
 #[derive(Clone)]
 pub(super) enum Content {
     Data(Box<RawValue>),
-    Problem { problem: Problem, cause: Option<String> },
+    ErrorBody { problem: ErrorBody, cause: Option<String> },
 }
 
 fn taken<T>(headers: &HeaderMap, name: &str, make: fn(Uuid) -> T) -> T {
@@ -87,11 +87,11 @@ pub(super) async fn frame(State(hub): State<Arc<Hub>>, mut request: Request, nex
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     let (request_id, correlation_id) = (ids.request, ids.correlation);
     match &content {
-        Content::Problem { problem, cause } if problem.code == ErrorCode::Internal || cause.is_some() => {
+        Content::ErrorBody { problem, cause } if problem.code == ErrorCode::Internal || cause.is_some() => {
             let cause = cause.as_deref().unwrap_or("none given");
             tracing::error!(action = %method, route, status, ms, result = %problem.code, %request_id, %correlation_id, cause);
         }
-        Content::Problem { problem, .. } => {
+        Content::ErrorBody { problem, .. } => {
             tracing::info!(action = %method, route, status, ms, result = %problem.code, %request_id, %correlation_id);
         }
         Content::Data(_) => {
@@ -104,19 +104,19 @@ pub(super) async fn frame(State(hub): State<Arc<Hub>>, mut request: Request, nex
 /// What the router answers without a handler.
 fn by_status(status: StatusCode) -> Content {
     let problem = match status {
-        StatusCode::METHOD_NOT_ALLOWED => Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED => ErrorBody::new(
             ErrorCode::MethodNotAllowed,
             "this path does not take this method: see the Allow header",
         ),
-        _ => Problem::new(ErrorCode::Internal, "the hub had nothing to say: look in its log"),
+        _ => ErrorBody::new(ErrorCode::Internal, "the hub had nothing to say: look in its log"),
     };
-    Content::Problem { problem, cause: None }
+    Content::ErrorBody { problem, cause: None }
 }
 
 fn write(mut response: Response, content: Content, ids: Ids, hub: &Hub) -> Response {
     let (data, error) = match content {
         Content::Data(data) => (Some(data), None),
-        Content::Problem { problem, .. } => (None, Some(problem)),
+        Content::ErrorBody { problem, .. } => (None, Some(problem)),
     };
     let envelope = Envelope {
         schema_version: EnvelopeSchema::V1,

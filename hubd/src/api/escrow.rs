@@ -12,7 +12,7 @@ use holdfast_protocol::escrow::{
     EscrowRead, PUT_BYTES_MAX, form,
 };
 use holdfast_protocol::job::Nonce;
-use holdfast_protocol::strict;
+use holdfast_protocol::json;
 use serde::Deserialize;
 
 use super::auth::{Agent, Operator};
@@ -132,7 +132,7 @@ pub(super) async fn fetch(
     body: Body,
 ) -> Result<Answer<EscrowFiles>, ApiError> {
     let bytes = body::read("what is to be read", body, EMPTY_BODY_MAX).await?;
-    let asked: EscrowRead = strict::parse("what is to be read", &bytes, EMPTY_BODY_MAX)?;
+    let asked: EscrowRead = json::parse("what is to be read", &bytes, EMPTY_BODY_MAX)?;
     let which = asked.code.map_or(EscrowSelector::EachKey, EscrowSelector::Code);
     let by = head.by(&hub, &bytes)?;
     let found = hub.store.fetch_escrow(by, host_ref(&host)?, which, hub.reached.clone()).await?;

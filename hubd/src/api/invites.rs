@@ -8,8 +8,8 @@ use axum::http::StatusCode;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::Invite;
 use holdfast_protocol::id::InviteId;
+use holdfast_protocol::json;
 use holdfast_protocol::operator::{InviteCreated, InviteRequest};
-use holdfast_protocol::strict;
 use uuid::Uuid;
 
 use super::envelope::Answer;
@@ -27,7 +27,7 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Answer<InviteCreated>, ApiError> {
     let bytes = body::read("the invite's request", body, INVITE_BODY_MAX).await?;
-    let request: InviteRequest = strict::parse("the invite's request", &bytes, INVITE_BODY_MAX)?;
+    let request: InviteRequest = json::parse("the invite's request", &bytes, INVITE_BODY_MAX)?;
     if !is_usable_name(&request.host_name) {
         return Err(ApiError::new(ErrorCode::Range, "this name reads as an id: choose another"));
     }

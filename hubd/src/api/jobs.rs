@@ -7,8 +7,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use holdfast_protocol::id::JobId;
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
+use holdfast_protocol::json;
 use holdfast_protocol::operator::{JobDetail, JobSubmit, JobView, Page};
-use holdfast_protocol::strict;
 
 use super::auth::Operator;
 use super::envelope::Answer;
@@ -34,7 +34,7 @@ pub(super) async fn leave(
     body: Body,
 ) -> Result<Answer<JobView>, ApiError> {
     let bytes = body::read("the signed job's request", body, SUBMIT_BODY_MAX).await?;
-    let request: JobSubmit = strict::parse("the signed job's request", &bytes, SUBMIT_BODY_MAX)?;
+    let request: JobSubmit = json::parse("the signed job's request", &bytes, SUBMIT_BODY_MAX)?;
     let leave = SubmitJob { host: host_ref(&host)?, id: request.job, blob: request.blob };
     let done = hub.store.submit_job(head.by(&hub, &bytes)?, leave).await?;
     let done = done.ok_or_else(|| ApiError::not_found("host"))?;

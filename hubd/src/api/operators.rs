@@ -7,8 +7,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperatorName;
+use holdfast_protocol::json;
 use holdfast_protocol::operator::{OperatorMade, OperatorRequest, OperatorView, Page, Role};
-use holdfast_protocol::strict;
 use jiff::SignedDuration;
 use uuid::Uuid;
 
@@ -39,7 +39,7 @@ pub(super) async fn make(
 ) -> Result<Answer<OperatorMade>, ApiError> {
     head.may(Role::Admin)?;
     let bytes = body::read("the operator's request", body, REQUEST_BODY_MAX).await?;
-    let request: OperatorRequest = strict::parse("the operator's request", &bytes, REQUEST_BODY_MAX)?;
+    let request: OperatorRequest = json::parse("the operator's request", &bytes, REQUEST_BODY_MAX)?;
     let (name, role) = (request.name, request.role);
     let (by, number) = (head.by(&hub, &bytes)?, Uuid::new_v4());
     let expires_at =

@@ -4,9 +4,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::escrow::form::FormError;
-use holdfast_protocol::strict::{StrictError, chain};
+use holdfast_protocol::json::{JsonError, chain};
 
 use super::envelope::Content;
 use crate::authority::CsrError;
@@ -27,18 +27,18 @@ const RETRY_AFTER: &str = "5";
 /// A bad answer.
 #[derive(Debug)]
 pub(super) struct ApiError {
-    problem: Problem,
+    problem: ErrorBody,
     /// For the log alone.
     cause: Option<String>,
 }
 
 impl ApiError {
     pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { problem: Problem::new(code, message), cause: None }
+        Self { problem: ErrorBody::new(code, message), cause: None }
     }
 
     pub(super) fn internal(cause: impl Into<String>) -> Self {
-        let problem = Problem::new(
+        let problem = ErrorBody::new(
             ErrorCode::Internal,
             "the hub made a mistake: its log says more under this request id",
         );
@@ -51,7 +51,7 @@ impl ApiError {
 
     /// An error whose sources are for the log.
     fn caused(code: ErrorCode, error: &dyn std::error::Error) -> Self {
-        Self { problem: Problem::new(code, error.to_string()), cause: Some(chain(error)) }
+        Self { problem: ErrorBody::new(code, error.to_string()), cause: Some(chain(error)) }
     }
 }
 
@@ -67,7 +67,7 @@ impl IntoResponse for ApiError {
         if code == ErrorCode::Unauthenticated {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        response.extensions_mut().insert(Content::Problem { problem: self.problem, cause: self.cause });
+        response.extensions_mut().insert(Content::ErrorBody { problem: self.problem, cause: self.cause });
         response
     }
 }
@@ -102,9 +102,9 @@ impl From<std::convert::Infallible> for ApiError {
     }
 }
 
-impl From<StrictError> for ApiError {
-    fn from(error: StrictError) -> Self {
-        let mut problem = Problem::new(error.code(), chain(&error));
+impl From<JsonError> for ApiError {
+    fn from(error: JsonError) -> Self {
+        let mut problem = ErrorBody::new(error.code(), chain(&error));
         if let Some(path) = error.path() {
             problem = problem.with("path", path);
         }
@@ -114,7 +114,7 @@ impl From<StrictError> for ApiError {
 
 impl From<DesiredError> for ApiError {
     fn from(error: DesiredError) -> Self {
-        let mut problem = Problem::new(error.code(), chain(&error));
+        let mut problem = ErrorBody::new(error.code(), chain(&error));
         if let Some(path) = error.path() {
             problem = problem.with("path", path);
         }
@@ -236,7 +236,7 @@ impl From<InviteRequestError> for ApiError {
 
 impl From<PutError> for ApiError {
     fn from(error: PutError) -> Self {
-        let mut problem = Problem::new(error.code(), error.to_string());
+        let mut problem = ErrorBody::new(error.code(), error.to_string());
         if let PutError::Moved { current, .. } = &error {
             problem = problem.with("current", current.to_string());
         }

@@ -12,11 +12,11 @@ use holdfast_protocol::id::InviteId;
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::job::{Act, Payload, SignedJob, Verb};
+use holdfast_protocol::json;
 use holdfast_protocol::operator::InviteCreated;
 use holdfast_protocol::restore::{
     Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest,
 };
-use holdfast_protocol::strict;
 use uuid::Uuid;
 
 use super::auth::Agent;
@@ -36,8 +36,8 @@ const RESTORE_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
 fn signed(text: &str, verb: Verb) -> Result<(Payload, Sha256Text), ApiError> {
     let bad =
         |why: String| ApiError::new(ErrorCode::Range, format!("this is no signed {}: {why}", verb.as_str()));
-    let signed = SignedJob::parse(text.as_bytes()).map_err(|error| bad(strict::chain(&error)))?;
-    let payload = Payload::parse(&signed.payload).map_err(|error| bad(strict::chain(&error)))?;
+    let signed = SignedJob::parse(text.as_bytes()).map_err(|error| bad(json::chain(&error)))?;
+    let payload = Payload::parse(&signed.payload).map_err(|error| bad(json::chain(&error)))?;
     if payload.act.verb() != verb {
         return Err(bad(format!("it orders {}", payload.act.verb().as_str())));
     }
@@ -64,7 +64,7 @@ pub(super) async fn withdraw(
     body: Body,
 ) -> Result<Answer<RestoreOrder>, ApiError> {
     let bytes = body::read("the withdrawal", body, RESTORE_BODY_MAX).await?;
-    let request: WithdrawRequest = strict::parse("the withdrawal", &bytes, RESTORE_BODY_MAX)?;
+    let request: WithdrawRequest = json::parse("the withdrawal", &bytes, RESTORE_BODY_MAX)?;
     let (payload, _) = signed(&request.withdrawal, Verb::WithdrawRestore)?;
     let Act::WithdrawRestore(args) = payload.act else {
         return Err(ApiError::internal("a withdrawal that is none".to_owned()));
@@ -86,7 +86,7 @@ pub(super) async fn invite(
     body: Body,
 ) -> Result<Answer<InviteCreated>, ApiError> {
     let bytes = body::read("the restore's request", body, RESTORE_BODY_MAX).await?;
-    let request: RestoreRequest = strict::parse("the restore's request", &bytes, RESTORE_BODY_MAX)?;
+    let request: RestoreRequest = json::parse("the restore's request", &bytes, RESTORE_BODY_MAX)?;
     let (payload, digest) = order(&request.order)?;
     let id = InviteId::new(Uuid::new_v4());
     let secret = hub.authority.invite_secret(id).hash();

@@ -11,7 +11,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::field::{MadeGuest, unchangeable};
 use holdfast_protocol::desired::{DesiredDocument, DesiredGuest};
 use holdfast_protocol::generation::{self, Generation, GenerationError, JUMP_MAX, Numbered, Offer};
-use holdfast_protocol::report::{GuestReport, Sections, Standing};
+use holdfast_protocol::report::{GuestReport, GuestStatus, Sections};
 
 /// What the operator saw before they wrote: `If-Match: "7"`, and `"0"` where there was nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,14 +164,14 @@ pub fn judge_guests(
 
 /// What its host said of a guest that was made; none of one that is not there yet.
 fn made(report: &GuestReport) -> Option<MadeGuest<'_>> {
-    match report.standing {
-        Standing::Absent | Standing::Beside => None,
-        Standing::Managed
-        | Standing::Unmanaged
-        | Standing::Missing
-        | Standing::Foreign
-        | Standing::Broken
-        | Standing::Parked => {
+    match report.status {
+        GuestStatus::Absent | GuestStatus::RestoredCopy => None,
+        GuestStatus::Managed
+        | GuestStatus::Unmanaged
+        | GuestStatus::Missing
+        | GuestStatus::Foreign
+        | GuestStatus::Broken
+        | GuestStatus::Parked => {
             Some(MadeGuest { vmid: report.vmid?, golden: report.golden.as_ref(), volumes: &report.volumes })
         }
     }
@@ -264,12 +264,12 @@ mod tests {
     /// A host's report: the guest, and an image of 2 GiB and one byte.
     fn delivered(status: &str) -> Sections {
         let report = serde_json::json!([{
-            "uid": guest()["uid"], "name": "web-1", "vmid": 300, "standing": status, "run": "running", "golden": "2026.11.1",
+            "uid": guest()["uid"], "name": "web-1", "vmid": 300, "status": status, "run": "running", "golden": "2026.11.1",
             "volumes": ["fast:300/a.raw"]
         }]);
         let host = serde_json::json!({
             "node": "pve1", "proxmox_version": "9", "cpus": 1, "memory_bytes": 1, "memory_used_bytes": 1, "storages": [],
-            "goldens": [{ "version": "2026.12.1", "standing": "approved", "rootfs_bytes": 2_147_483_649_u64 }]
+            "goldens": [{ "version": "2026.12.1", "status": "approved", "rootfs_bytes": 2_147_483_649_u64 }]
         });
         Sections {
             guests: serde_json::from_value(report).unwrap(),

@@ -7,7 +7,7 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::job::{JobReport, JobState};
-use holdfast_protocol::operator::MailState;
+use holdfast_protocol::operator::QueueState;
 
 use super::event::EventKind;
 
@@ -21,7 +21,7 @@ pub const KEPT_MAX: u32 = 500;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredJob {
     /// How far it is.
-    pub mail: MailState,
+    pub queue_state: QueueState,
     /// What the host said of it.
     pub state: Option<JobState>,
     /// Whether it is the same text.
@@ -93,9 +93,11 @@ pub const fn judge(
         return Err(JobQueueError::Size(bytes));
     }
     match stored {
-        Some(StoredJob { text: TextMatch::Yes, mail: MailState::Queued, .. }) => Ok(Acceptance::Known),
+        Some(StoredJob { text: TextMatch::Yes, queue_state: QueueState::Queued, .. }) => {
+            Ok(Acceptance::Known)
+        }
         // What was refused may be right by now: its time has come, its signer is listed.
-        Some(StoredJob { text: TextMatch::Yes, mail: MailState::Answered, state: Some(state) })
+        Some(StoredJob { text: TextMatch::Yes, queue_state: QueueState::Answered, state: Some(state) })
             if !matches!(state, JobState::Refused) =>
         {
             Ok(Acceptance::Known)
@@ -104,7 +106,7 @@ pub const fn judge(
             Err(JobQueueError::Taken)
         }
         // It takes the place of one that waits.
-        Some(StoredJob { mail: MailState::Queued, .. }) => Ok(Acceptance::Queue),
+        Some(StoredJob { queue_state: QueueState::Queued, .. }) => Ok(Acceptance::Queue),
         _ if queued >= QUEUED_MAX => Err(JobQueueError::Full),
         _ => Ok(Acceptance::Queue),
     }
@@ -133,8 +135,8 @@ mod tests {
 
     #[test]
     fn each_text_against_what_is_kept() {
-        let stored = |mail, state, text| Some(StoredJob { mail, state, text });
-        use MailState::{Answered, Queued, Withdrawn};
+        let stored = |queue_state, state, text| Some(StoredJob { queue_state, state, text });
+        use QueueState::{Answered, Queued, Withdrawn};
         let table = [
             (None, 0, 10, Ok(Acceptance::Queue)),
             (None, QUEUED_MAX, 10, Err(ErrorCode::Quota)),

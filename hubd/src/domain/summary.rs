@@ -5,7 +5,7 @@
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::Degraded;
 use holdfast_protocol::protection::Posture;
-use holdfast_protocol::report::{AgentSection, GuestReport, Running, Sections, Standing};
+use holdfast_protocol::report::{AgentSection, GuestReport, GuestStatus, Running, Sections};
 
 /// Counts out of the guests section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ fn count(guests: &[GuestReport]) -> GuestCounts {
     let mut counts = GuestCounts::default();
     for guest in guests {
         // A guest that does not exist yet is ours, too: it is wanted. A restored copy is no further guest.
-        let ours = !matches!(guest.standing, Standing::Foreign | Standing::Beside);
+        let ours = !matches!(guest.status, GuestStatus::Foreign | GuestStatus::RestoredCopy);
         counts.guests += u32::from(ours);
         counts.running += u32::from(ours && guest.run == Running::Running);
         counts.attention += u32::from(needs_a_person(guest));
@@ -93,11 +93,13 @@ fn count(guests: &[GuestReport]) -> GuestCounts {
 /// Foreign guests only when they stand in the way of something of ours, which the agent says with a condition. Whether a
 /// guest's backups protect it, the agent says with its posture; what is unknown at present comes with its cause.
 fn needs_a_person(guest: &GuestReport) -> bool {
-    match guest.standing {
-        Standing::Missing | Standing::Broken | Standing::Parked => true,
-        Standing::Managed | Standing::Unmanaged | Standing::Absent | Standing::Foreign | Standing::Beside => {
-            !guest.conditions.is_empty() || protection_lacks(guest)
-        }
+    match guest.status {
+        GuestStatus::Missing | GuestStatus::Broken | GuestStatus::Parked => true,
+        GuestStatus::Managed
+        | GuestStatus::Unmanaged
+        | GuestStatus::Absent
+        | GuestStatus::Foreign
+        | GuestStatus::RestoredCopy => !guest.conditions.is_empty() || protection_lacks(guest),
     }
 }
 
@@ -117,18 +119,18 @@ fn clamp(count: usize) -> u32 {
 mod tests {
     use super::*;
     use holdfast_protocol::code::ErrorCode;
-    use holdfast_protocol::envelope::Problem;
+    use holdfast_protocol::envelope::ErrorBody;
     use holdfast_protocol::protection::{PostureReport, ProtectionReport};
     use holdfast_protocol::report::Condition;
 
-    fn guest(status: Standing, run: Running) -> GuestReport {
+    fn guest(status: GuestStatus, run: Running) -> GuestReport {
         GuestReport {
             uid: None,
             customer: None,
             name: "web".to_owned(),
             vmid: None,
             former_vmids: Vec::new(),
-            standing: status,
+            status: status,
             run,
             unknown_since: None,
             wanted: None,
@@ -146,12 +148,12 @@ mod tests {
     #[test]
     fn only_what_is_reported_is_counted() {
         assert_eq!(Summary::of(&Sections::default()), Summary::default());
-        let mut troubled = guest(Standing::Managed, Running::Stopped);
+        let mut troubled = guest(GuestStatus::Managed, Running::Stopped);
         troubled.conditions.push(Condition { code: ErrorCode::Locked, message: "locked".to_owned() });
         let guests = vec![
-            guest(Standing::Managed, Running::Running),
-            guest(Standing::Foreign, Running::Running),
-            guest(Standing::Parked, Running::Unknown),
+            guest(GuestStatus::Managed, Running::Running),
+            guest(GuestStatus::Foreign, Running::Running),
+            guest(GuestStatus::Parked, Running::Unknown),
             troubled,
         ];
         let summary = Summary::of(&Sections { guests: Some(guests), ..Sections::default() });
@@ -165,8 +167,8 @@ mod tests {
             version: "0.1.0".to_owned(),
             started_at: jiff::Timestamp::UNIX_EPOCH,
             problems: vec![
-                Problem::new(ErrorCode::Unavailable, "Proxmox cannot be asked"),
-                Problem::new(ErrorCode::Unavailable, "another"),
+                ErrorBody::new(ErrorCode::Unavailable, "Proxmox cannot be asked"),
+                ErrorBody::new(ErrorCode::Unavailable, "another"),
             ],
             unobserved_since: since,
             recipient: None,
@@ -183,7 +185,7 @@ mod tests {
     #[test]
     fn a_guest_that_its_backups_do_not_protect_needs_a_person() {
         let count = |is| {
-            let mut guest = guest(Standing::Managed, Running::Running);
+            let mut guest = guest(GuestStatus::Managed, Running::Running);
             let posture = Some(PostureReport::because(is, "as the story wants it"));
             guest.protection = Some(Box::new(ProtectionReport { posture, ..ProtectionReport::default() }));
             super::count(&[guest]).attention

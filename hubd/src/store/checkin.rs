@@ -6,7 +6,7 @@
 use holdfast_protocol::checkin::{Coverage, Need};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CorrelationId, HostName};
-use holdfast_protocol::job::{JobReport, MailedJob};
+use holdfast_protocol::job::{JobReport, QueuedJob};
 use holdfast_protocol::size::PollSeconds;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, Row, params};
@@ -95,7 +95,7 @@ pub struct CheckinReply {
     /// The document, where it is delivered.
     pub desired: Option<String>,
     /// Signed jobs that the host has not spoken of.
-    pub jobs: Vec<MailedJob>,
+    pub jobs: Vec<QueuedJob>,
     /// The highest number of an audit line that was ever heard from it.
     pub audit_seen: u64,
 }
@@ -108,7 +108,7 @@ pub struct Update {
     /// The document, where it is delivered.
     pub desired: Option<String>,
     /// Signed jobs that the host has not spoken of.
-    pub jobs: Vec<MailedJob>,
+    pub jobs: Vec<QueuedJob>,
 }
 
 /// A host whose certificate is served.

@@ -2,8 +2,8 @@
 
 use holdfast_protocol::checkin::JOBS_PER_ANSWER;
 use holdfast_protocol::id::{HostId, JobId, OperatorName};
-use holdfast_protocol::job::{JobReport, MailedJob};
-use holdfast_protocol::operator::{HostState, JobDetail, JobView, MailState};
+use holdfast_protocol::job::{JobReport, QueuedJob};
+use holdfast_protocol::operator::{HostState, JobDetail, JobView, QueueState};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
@@ -40,14 +40,14 @@ pub struct JobDone {
     pub job: JobView,
 }
 
-struct QueueStateColumn(MailState);
+struct QueueStateColumn(QueueState);
 
 impl FromSql for QueueStateColumn {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(Self(match value.as_str()? {
-            "queued" => MailState::Queued,
-            "answered" => MailState::Answered,
-            "withdrawn" => MailState::Withdrawn,
+            "queued" => QueueState::Queued,
+            "answered" => QueueState::Answered,
+            "withdrawn" => QueueState::Withdrawn,
             other => return Err(FromSqlError::Other(format!("{other} is no way of a job").into())),
         }))
     }
@@ -61,7 +61,7 @@ impl FromSql for ReportColumn {
     }
 }
 
-const COLUMNS: &str = "number, id, operator, submitted_at, length(blob) AS bytes, mail, report";
+const COLUMNS: &str = "number, id, operator, submitted_at, length(blob) AS bytes, queue_state, report";
 
 struct JobRow {
     number: i64,
@@ -74,7 +74,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<JobRow> {
         by: row.get::<_, Text<OperatorName>>("operator")?.0,
         submitted_at: row.get::<_, Time>("submitted_at")?.0,
         bytes: row.get("bytes")?,
-        mail: row.get::<_, QueueStateColumn>("mail")?.0,
+        queue_state: row.get::<_, QueueStateColumn>("queue_state")?.0,
         report: row.get::<_, Option<ReportColumn>>("report")?.map(|report| report.0),
     };
     Ok(JobRow { number: row.get("number")?, job })
@@ -86,9 +86,9 @@ fn one(connection: &Connection, host: i64, id: JobId) -> rusqlite::Result<Option
 }
 
 /// The first that the host has not spoken of.
-pub(super) fn queued(connection: &Connection, host: i64) -> rusqlite::Result<Vec<MailedJob>> {
-    let sql = "SELECT id, blob FROM jobs WHERE host = ?1 AND mail = 'queued' ORDER BY number LIMIT ?2";
-    let read = |row: &Row<'_>| Ok(MailedJob { id: JobId::new(row.get::<_, Id>(0)?.0), blob: row.get(1)? });
+pub(super) fn queued(connection: &Connection, host: i64) -> rusqlite::Result<Vec<QueuedJob>> {
+    let sql = "SELECT id, blob FROM jobs WHERE host = ?1 AND queue_state = 'queued' ORDER BY number LIMIT ?2";
+    let read = |row: &Row<'_>| Ok(QueuedJob { id: JobId::new(row.get::<_, Id>(0)?.0), blob: row.get(1)? });
     connection.prepare_cached(sql)?.query_map(params![host, JOBS_PER_ANSWER], read)?.collect()
 }
 
@@ -108,7 +108,7 @@ pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) ->
         }
         let text = serde_json::to_string(report)
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-        let sql = "UPDATE jobs SET mail = 'answered', report = ?3 WHERE host = ?1 AND id = ?2";
+        let sql = "UPDATE jobs SET queue_state = 'answered', report = ?3 WHERE host = ?1 AND id = ?2";
         tx.prepare_cached(sql)?.execute(params![host.number, Id(report.id.uuid()), text])?;
         let Some(kind) = job_queue::event(before.map(|before| before.state), report) else { continue };
         let verb = report.verb.map_or("a signed job", |verb| verb.as_str());
@@ -135,7 +135,7 @@ fn insert(tx: &Tx<'_>, host: i64, by: &By, leave: &SubmitJob, hash: &[u8; 32]) -
     let id = Id(leave.id.uuid());
     // A text in place of another one waits anew, behind those that wait.
     tx.prepare_cached("DELETE FROM jobs WHERE host = ?1 AND id = ?2")?.execute(params![host, id])?;
-    let sql = "INSERT INTO jobs (host, id, blob, hash, operator, submitted_at, mail)
+    let sql = "INSERT INTO jobs (host, id, blob, hash, operator, submitted_at, queue_state)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'queued')";
     tx.prepare_cached(sql)?.execute(params![
         host,
@@ -145,7 +145,7 @@ fn insert(tx: &Tx<'_>, host: i64, by: &By, leave: &SubmitJob, hash: &[u8; 32]) -
         by.operator.as_str(),
         Time(by.at)
     ])?;
-    let sql = "DELETE FROM jobs WHERE host = ?1 AND mail <> 'queued' AND number NOT IN
+    let sql = "DELETE FROM jobs WHERE host = ?1 AND queue_state <> 'queued' AND number NOT IN
                (SELECT number FROM jobs WHERE host = ?1 ORDER BY number DESC LIMIT ?2)";
     tx.prepare_cached(sql)?.execute(params![host, KEPT_MAX])?;
     Ok(())
@@ -156,7 +156,7 @@ fn kept(tx: &Tx<'_>, host: i64, leave: &SubmitJob, hash: &[u8; 32]) -> rusqlite:
     let sql = "SELECT hash FROM jobs WHERE number = ?1";
     let before: [u8; 32] = tx.prepare_cached(sql)?.query_row([row.number], |row| row.get(0))?;
     Ok(Some(StoredJob {
-        mail: row.job.mail,
+        queue_state: row.job.queue_state,
         state: row.job.report.map(|report| report.state),
         text: if before == *hash { TextMatch::Yes } else { TextMatch::No },
     }))
@@ -222,7 +222,7 @@ impl Store {
                 return Ok(None);
             }
             let hash: [u8; 32] = Sha256::digest(leave.blob.as_bytes()).into();
-            let waits = "SELECT count(*) FROM jobs WHERE host = ?1 AND mail = 'queued'";
+            let waits = "SELECT count(*) FROM jobs WHERE host = ?1 AND queue_state = 'queued'";
             let waits: u32 = tx.prepare_cached(waits)?.query_row([record.number], |row| row.get(0))?;
             let kept = kept(tx, record.number, &leave, &hash)?;
             if job_queue::judge(kept, waits, leave.blob.len()).map_err(Failed::Refused)? == Acceptance::Queue
@@ -250,16 +250,16 @@ impl Store {
         self.mutate("withdraw a signed job", by, move |tx, by| {
             let Some(record) = find(tx, &host)? else { return Ok(None) };
             let Some(row) = one(tx, record.number, id)? else { return Ok(None) };
-            match row.job.mail {
-                MailState::Withdrawn => return Ok(Some(row.job)),
-                MailState::Answered => return Err(Failed::Refused(JobQueueError::Answered)),
-                MailState::Queued => {}
+            match row.job.queue_state {
+                QueueState::Withdrawn => return Ok(Some(row.job)),
+                QueueState::Answered => return Err(Failed::Refused(JobQueueError::Answered)),
+                QueueState::Queued => {}
             }
-            tx.prepare_cached("UPDATE jobs SET mail = 'withdrawn' WHERE number = ?1")?
+            tx.prepare_cached("UPDATE jobs SET queue_state = 'withdrawn' WHERE number = ?1")?
                 .execute([row.number])?;
             let text = format!("signed job {id} for {} was withdrawn", record.view.name);
             emit(tx, &job_event(by, EventKind::JobWithdrawn, record.view.id, text))?;
-            Ok(Some(JobView { mail: MailState::Withdrawn, ..row.job }))
+            Ok(Some(JobView { queue_state: QueueState::Withdrawn, ..row.job }))
         })
         .await
     }

@@ -54,7 +54,7 @@ pub(super) fn readmit(
                    run_started_at = NULL, sequence = NULL, farewell_at = NULL, held = 0, refused = NULL
                WHERE number = ?1";
     tx.prepare_cached(sql)?.execute(params![number, generation])?;
-    let sql = "UPDATE jobs SET mail = 'withdrawn' WHERE host = ?1 AND mail = 'queued'";
+    let sql = "UPDATE jobs SET queue_state = 'withdrawn' WHERE host = ?1 AND queue_state = 'queued'";
     let withdrawn = tx.prepare_cached(sql)?.execute([number])?;
     let sql = "UPDATE restores SET expires_at = min(expires_at, ?2) WHERE host = ?1 AND used_at IS NULL";
     tx.prepare_cached(sql)?.execute(params![number, Time(by.at)])?;

@@ -3,7 +3,7 @@
 //! Redeemed once, in one transaction: the certificate, the end of the old identity, the hand-over, the read of the wrapped
 //! key with its notice. A repeat with the same key is the same answer, and one more read.
 
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::escrow::EscrowFound;
 use holdfast_protocol::escrow::notice::Reader;
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
@@ -338,7 +338,7 @@ fn wrapped(
     redemption: &RestoreRedemption,
     number: i64,
     certificate: &CertificateRecord,
-) -> Result<Result<Vec<EscrowFound>, Problem>, Failed<RestoreError>> {
+) -> Result<Result<Vec<EscrowFound>, ErrorBody>, Failed<RestoreError>> {
     let reading = EscrowRead {
         owner: Owner { number, id: certificate.host, name: &certificate.name },
         reader: Reader::Restore,
@@ -348,7 +348,7 @@ fn wrapped(
     };
     match give_out(tx, &reading, EscrowSelector::EachKey, &redemption.reached) {
         Ok(found) => Ok(Ok(found)),
-        Err(Failed::Refused(why)) => Ok(Err(Problem::new(EscrowError::code(&why), why.to_string()))),
+        Err(Failed::Refused(why)) => Ok(Err(ErrorBody::new(EscrowError::code(&why), why.to_string()))),
         Err(Failed::KeyReused) => Err(Failed::KeyReused),
         Err(Failed::Sqlite(error)) => Err(Failed::Sqlite(error)),
         Err(Failed::Json(error)) => Err(Failed::Json(error)),

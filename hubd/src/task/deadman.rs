@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_protocol::id::CorrelationId;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use uuid::Uuid;

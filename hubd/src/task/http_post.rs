@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use holdfast_protocol::envelope::CORRELATION_ID_HEADER;
 use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::strict::chain;
 use reqwest::header::CONTENT_TYPE;
 use ring::hmac;
 

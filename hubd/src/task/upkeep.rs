@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use rustls::crypto::CryptoProvider;
 use tokio::sync::watch;
 

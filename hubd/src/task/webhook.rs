@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use jiff::SignedDuration;
 use tokio::sync::watch;
 

@@ -381,7 +381,7 @@ async fn a_key_is_one_hosts_alone() {
     let before = state(&world);
     let enrol = |pem: String| {
         let secret = Secret::new(invite.secret.expose().to_owned());
-        let client = world.anybody();
+        let client = world.anyone();
         async move {
             client
                 .send::<Enrolled>(Method::POST, "/v1/enroll", &InviteRedemption { secret, csr_pem: pem })

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_protocol::checkin::{Coverage, Need};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::{DesiredVersion, HostDetail, HostState, HostView};
 use holdfast_protocol::report::{DesiredSection, RefusedDocument, Sections, WaitingForSignature};
@@ -64,7 +64,7 @@ async fn restore_test_results_reach_the_summary() {
     host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
     let last = json!({ "at": "2026-11-21T01:00:00Z", "taken_at": "2026-11-20T01:30:00Z", "verdict": "proved",
         "why": "stacks that are well by their own check: 2", "took": { "restore_s": 820, "up_s": 44 } });
-    let guest = json!({ "name": "web-1", "standing": "managed", "run": "running", "protection": {
+    let guest = json!({ "name": "web-1", "status": "managed", "run": "running", "protection": {
         "posture": { "is": "protected", "why": ["a local backup of it was restored and checked"] },
         "tested": [{ "tier": "local", "last": last, "trend": { "is": "slower", "took_s": 864, "usual_s": 480 } }] } });
     let guests = Sections { guests: serde_json::from_value(json!([guest])).unwrap(), ..Sections::default() };
@@ -122,7 +122,7 @@ async fn a_refused_document_does_not_make_hub_and_agent_spin() {
         content: String::new(),
         refused: Some(RefusedDocument {
             generation: Some(Generation::new(1)),
-            problem: Problem::new(ErrorCode::GoldenUnapproved, "no"),
+            problem: ErrorBody::new(ErrorCode::GoldenUnapproved, "no"),
         }),
     });
     let began = Instant::now();

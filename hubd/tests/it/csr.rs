@@ -122,7 +122,7 @@ pub fn state(world: &World) -> Vec<Row> {
 
 async fn ask(world: &World, invite: &Invite, csr_pem: String) -> crate::world::Answered<Enrolled> {
     let secret = Secret::new(invite.secret.expose().to_owned());
-    world.anybody().send(Method::POST, "/v1/enroll", &InviteRedemption { secret, csr_pem }).await
+    world.anyone().send(Method::POST, "/v1/enroll", &InviteRedemption { secret, csr_pem }).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

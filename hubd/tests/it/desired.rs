@@ -72,10 +72,10 @@ async fn what_nothing_carries_out_is_refused_with_its_path() {
     let first = text(1, "2026.11.1", "acme", 1);
     admin.put_desired::<DesiredVersion>("box7", Some("\"0\""), first).await.data(StatusCode::OK);
     host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
-    let guests = json!([{ "uid": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "name": "web-1", "vmid": 300, "standing": "managed",
+    let guests = json!([{ "uid": "018f3c1e-6b1f-7c1d-9d0a-000000000001", "name": "web-1", "vmid": 300, "status": "managed",
         "run": "running", "golden": "2026.11.1" }]);
     let about = json!({ "node": "pve1", "proxmox_version": "9", "cpus": 1, "memory_bytes": 1, "memory_used_bytes": 1,
-        "storages": [], "goldens": [{ "version": "2026.11.1", "standing": "approved", "rootfs_bytes": 3_u64 << 30 }] });
+        "storages": [], "goldens": [{ "version": "2026.11.1", "status": "approved", "rootfs_bytes": 3_u64 << 30 }] });
     let sections = Sections {
         guests: serde_json::from_value(guests).unwrap(),
         host: serde_json::from_value(about).unwrap(),

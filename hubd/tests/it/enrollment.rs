@@ -87,7 +87,7 @@ async fn a_bad_csr_uses_nothing_up() {
     for csr_pem in [rsa, long, String::new(), "hello".to_owned()] {
         let secret = Secret::new(invite.secret.expose().to_owned());
         let request = InviteRedemption { secret, csr_pem };
-        let answer = world.anybody().send::<Enrolled>(Method::POST, "/v1/enroll", &request).await;
+        let answer = world.anyone().send::<Enrolled>(Method::POST, "/v1/enroll", &request).await;
         assert_eq!(answer.code(), ErrorCode::Csr);
     }
     world.redeem(&invite, &KeyPair::generate().unwrap()).await.data(StatusCode::OK);
@@ -157,6 +157,6 @@ async fn a_revoked_certificate_is_refused_at_the_next_request() {
     assert!(world.admin().get::<Value>("/v1/hosts/box7").await.code() == ErrorCode::NotFound);
     assert_eq!(world.view(&id).await.state, HostState::Revoked);
     let nobody: crate::world::Answered<CheckinAnswer> =
-        world.anybody().send(Method::POST, "/v1/agent/checkin", &host.full(3, 0)).await;
+        world.anyone().send(Method::POST, "/v1/agent/checkin", &host.full(3, 0)).await;
     assert_eq!(nobody.code(), ErrorCode::Certificate);
 }

@@ -12,7 +12,7 @@ use crate::world::{Answered, World, csr};
 
 async fn submit(world: &World, key: &KeyPair) -> Answered<EnrollmentAnswer> {
     let request = EnrollmentRequest { csr_pem: csr(key), claimed_name: "pve1".parse().unwrap() };
-    world.anybody().send(Method::POST, "/v1/enrollment-requests", &request).await
+    world.anyone().send(Method::POST, "/v1/enrollment-requests", &request).await
 }
 
 async fn pending(world: &World, key: &KeyPair) -> (String, Pin) {

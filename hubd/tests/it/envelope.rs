@@ -12,7 +12,7 @@ async fn ids_are_taken_or_made_and_stand_in_envelope_and_headers() {
     let world = World::start().await;
     let (request, correlation) =
         ("018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55", "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a56");
-    let client = world.anybody().with("x-request-id", request).with("x-correlation-id", correlation);
+    let client = world.anyone().with("x-request-id", request).with("x-correlation-id", correlation);
     for path in ["/healthz", "/readyz", "/v1/nothing", "/v1/whoami"] {
         let answer = client.get::<Value>(path).await;
         assert_eq!(answer.headers["x-request-id"], request, "{path}");
@@ -20,7 +20,7 @@ async fn ids_are_taken_or_made_and_stand_in_envelope_and_headers() {
         assert_eq!(answer.envelope.request_id.to_string(), request);
         assert_eq!(answer.envelope.correlation_id.to_string(), correlation);
     }
-    let odd = world.anybody().with("x-request-id", "not an id").get::<Value>("/healthz").await;
+    let odd = world.anyone().with("x-request-id", "not an id").get::<Value>("/healthz").await;
     assert_eq!(odd.headers["x-request-id"].to_str().unwrap(), odd.envelope.request_id.to_string());
     assert_eq!(odd.status, StatusCode::OK);
 }

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::JobId;
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::job::{HostEpoch, JobReport, JobState};
-use holdfast_protocol::operator::{JobDetail, JobSubmit, JobView, MailState, Page};
+use holdfast_protocol::operator::{JobDetail, JobSubmit, JobView, Page, QueueState};
 use holdfast_protocol::report::{AuditHead, Sections, TrustSection};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -40,7 +40,8 @@ fn report(n: u128, blob: &str, state: JobState) -> JobReport {
         due_at: None,
         ended_at: None,
         operation: None,
-        problem: (state == JobState::Refused).then(|| Problem::new(ErrorCode::Signature, "it does not fit")),
+        problem: (state == JobState::Refused)
+            .then(|| ErrorBody::new(ErrorCode::Signature, "it does not fit")),
     }
 }
 
@@ -68,7 +69,7 @@ async fn a_job_reaches_a_held_check_in_unopened_until_the_host_speaks_of_it() {
         leave(&admin, 1, BLOB).await.data(StatusCode::CREATED)
     };
     let (held, left) = tokio::join!(held, left);
-    assert_eq!((left.mail, left.report, left.bytes as usize), (MailState::Queued, None, BLOB.len()));
+    assert_eq!((left.queue_state, left.report, left.bytes as usize), (QueueState::Queued, None, BLOB.len()));
     let answer = held.data(StatusCode::OK);
     assert!(began.elapsed() < Duration::from_secs(20), "told at once");
     assert_eq!((answer.jobs[0].id, answer.jobs[0].blob.as_str()), (id(1), BLOB));
@@ -83,7 +84,7 @@ async fn a_job_reaches_a_held_check_in_unopened_until_the_host_speaks_of_it() {
         assert!(host.check_in(&told, "0s").await.data(StatusCode::OK).jobs.is_empty());
         let detail: JobDetail =
             admin.get(&format!("/v1/hosts/box7/jobs/{}", id(1))).await.data(StatusCode::OK);
-        assert_eq!((detail.job.mail, detail.blob.as_str()), (MailState::Answered, BLOB));
+        assert_eq!((detail.job.queue_state, detail.blob.as_str()), (QueueState::Answered, BLOB));
         assert_eq!(detail.job.report, Some(report(1, BLOB, state)));
     }
     let kinds = world.event_kinds().await;
@@ -102,7 +103,7 @@ async fn a_refused_job_may_come_again_with_another_signature_and_a_taken_one_may
     let refused = says(vec![report(1, "one signature", JobState::Refused)]);
     host.check_in(&host.changed(2, 0, refused), "0s").await.data(StatusCode::OK);
     let view = leave(&admin, 1, "two signatures").await.data(StatusCode::CREATED);
-    assert_eq!((view.mail, view.report), (MailState::Queued, None));
+    assert_eq!((view.queue_state, view.report), (QueueState::Queued, None));
     let answer = host.check_in(&host.changed(3, 0, Sections::default()), "0s").await.data(StatusCode::OK);
     assert_eq!(answer.jobs[0].blob, "two signatures");
     let taken = says(vec![report(1, "two signatures", JobState::Waiting)]);
@@ -121,7 +122,7 @@ async fn a_job_is_withdrawn_before_the_host_speaks_of_it_and_not_after() {
     leave(&admin, 1, BLOB).await.data(StatusCode::CREATED);
     for _ in 0..2 {
         let view: JobView = admin.send(Method::POST, &path, &json!({})).await.data(StatusCode::OK);
-        assert_eq!(view.mail, MailState::Withdrawn);
+        assert_eq!(view.queue_state, QueueState::Withdrawn);
     }
     let quiet = host.check_in(&host.changed(2, 0, Sections::default()), "0s").await.data(StatusCode::OK);
     assert!(quiet.jobs.is_empty());
@@ -153,7 +154,7 @@ async fn the_mailbox_is_bounded_and_each_host_has_its_own() {
     let claim = other.changed(2, 0, says(vec![report(1, BLOB, JobState::Done)]));
     other.check_in(&claim, "0s").await.data(StatusCode::OK);
     let detail: JobDetail = admin.get(&format!("/v1/hosts/box7/jobs/{}", id(1))).await.data(StatusCode::OK);
-    assert_eq!(detail.job.mail, MailState::Queued);
+    assert_eq!(detail.job.queue_state, QueueState::Queued);
     let (mut seen, mut path) = (0, "/v1/hosts/box7/jobs?limit=50".to_owned());
     loop {
         let page: Page<JobView> = admin.get(&path).await.data(StatusCode::OK);

@@ -36,7 +36,7 @@ async fn a_token_says_who_it_is_until_it_ends_or_is_revoked() {
     let who: WhoAmI = eve.get("/v1/whoami").await.data(StatusCode::OK);
     assert_eq!((who.name.as_str(), who.role), ("eve", Role::Operator));
     for wrong in
-        [world.anybody(), world.with_token("hfo_wrong"), world.anybody().with("authorization", "Basic YTpi")]
+        [world.anyone(), world.with_token("hfo_wrong"), world.anyone().with("authorization", "Basic YTpi")]
     {
         let refused = wrong.get::<Value>("/v1/whoami").await;
         assert_eq!(refused.code(), ErrorCode::Unauthenticated);

@@ -18,7 +18,7 @@ use crate::world::{Answered, Host, World, csr, document};
 
 async fn submit(world: &World, key: &KeyPair) -> Answered<EnrollmentAnswer> {
     let request = EnrollmentRequest { csr_pem: csr(key), claimed_name: "box7".parse().unwrap() };
-    world.anybody().send(Method::POST, "/v1/enrollment-requests", &request).await
+    world.anyone().send(Method::POST, "/v1/enrollment-requests", &request).await
 }
 
 async fn pending(world: &World, key: &KeyPair) -> (String, Pin) {
@@ -155,7 +155,7 @@ async fn a_stranger_with_the_name_of_a_revoked_host_gets_nothing_of_it_without_a
     assert_eq!(submit(&world, &old.key).await.code(), ErrorCode::Csr);
     let invite = Secret::new("0".repeat(43));
     let guess = InviteRedemption { secret: invite, csr_pem: csr(&key) };
-    assert!(world.anybody().send::<Value>(Method::POST, "/v1/enroll", &guess).await.status.is_client_error());
+    assert!(world.anyone().send::<Value>(Method::POST, "/v1/enroll", &guess).await.status.is_client_error());
     assert_eq!(detail(&world, id).await.host.state, HostState::Revoked);
 
     // Another name, another host and another key are refused, and change nothing.

@@ -69,7 +69,7 @@ async fn invite(world: &World, name: &str, order: &str) -> Answered<InviteCreate
 async fn redeem(world: &World, invite: &Invite, key: &KeyPair) -> Answered<Restored> {
     let secret = Secret::new(invite.secret.expose().to_owned());
     let request = RestoreRedeem { secret, csr_pem: csr(key) };
-    world.anybody().send(Method::POST, "/v1/restore", &request).await
+    world.anyone().send(Method::POST, "/v1/restore", &request).await
 }
 
 async fn opened(world: &World, host: &Host, key: &KeyPair) -> Invite {
@@ -217,8 +217,7 @@ async fn what_is_no_order_for_this_host_makes_no_invite() {
     assert_eq!(invite(&world, "box7", &order(other.enrolled.host_id)).await.code(), ErrorCode::NotYours);
     assert_eq!(invite(&world, "box9", &order(id)).await.code(), ErrorCode::NotFound);
     let request = RestoreRequest { order: order(id) };
-    let nobody: Answered<Value> =
-        world.anybody().send(Method::POST, "/v1/hosts/box7/restore", &request).await;
+    let nobody: Answered<Value> = world.anyone().send(Method::POST, "/v1/hosts/box7/restore", &request).await;
     assert_eq!(nobody.code(), ErrorCode::Unauthenticated);
     let path = "/v1/agent/replacement";
     let none: Answered<Value> = host.client.send(Method::POST, path, &()).await;

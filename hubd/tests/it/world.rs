@@ -150,13 +150,13 @@ impl World {
     }
 
     pub fn with_token(&self, token: &str) -> Client {
-        let mut client = self.anybody();
+        let mut client = self.anyone();
         let value = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
         client.headers.insert("authorization", value);
         client
     }
 
-    pub fn anybody(&self) -> Client {
+    pub fn anyone(&self) -> Client {
         self.client(None)
     }
 
@@ -191,7 +191,7 @@ impl World {
     pub async fn redeem(&self, invite: &Invite, key: &KeyPair) -> Answered<Enrolled> {
         let secret = Secret::new(invite.secret.expose().to_owned());
         let request = InviteRedemption { secret, csr_pem: csr(key) };
-        self.anybody().send(Method::POST, "/v1/enroll", &request).await
+        self.anyone().send(Method::POST, "/v1/enroll", &request).await
     }
 
     pub async fn view(&self, name: &str) -> HostView {

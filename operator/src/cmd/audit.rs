@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use holdfast_protocol::audit::{ChainError, Held, Verifier, verify};
+use holdfast_protocol::audit::{ChainError, VerifiedChain, Verifier, verify};
 use holdfast_protocol::operator::HostDetail;
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ pub async fn run(file: &Path, host: Option<(&str, &Hub)>, screen: &Screen) -> Re
     };
     let text = read(file)?;
     let chain = |source| AuditError::Chain { path: file.to_owned(), source };
-    let Held { missing, lines, head } = verify(&text, verifier).map_err(chain)?;
+    let VerifiedChain { missing, lines, head } = verify(&text, verifier).map_err(chain)?;
     screen.show(&AuditVerification { lines, missing, head, reported }, |holds, _| render::audit::holds(holds))
 }
 

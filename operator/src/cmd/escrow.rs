@@ -154,7 +154,7 @@ fn page(
     let customer = customer(host, desired, codes)?;
     let guests = guests(reported);
     let off_site = |target: &holdfast_protocol::storage::StorageTarget| {
-        OffSite::of(&target.name, &target.medium, &customer)
+        OffSite::of(&target.name, &target.backend, &customer)
     };
     let sites: Vec<OffSite> = desired.storage().iter().filter_map(off_site).collect();
     if sites.is_empty() {

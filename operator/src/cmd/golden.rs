@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_protocol::id::{GoldenVersion, HostName};
 use holdfast_protocol::operator::{HostDetail, HostState, HostView};
-use holdfast_protocol::report::{GoldenReport, GoldenStanding, Sections};
+use holdfast_protocol::report::{GoldenReport, ImageStatus, Sections};
 use serde::Serialize;
 
 use crate::args::GoldenCommand;
@@ -21,7 +21,7 @@ pub struct ImageOnHost {
     /// What its archive there hashes to, as far as the host told.
     pub sha256: Option<String>,
     /// Whether guests may be made from it; none where the archive is gone.
-    pub standing: Option<GoldenStanding>,
+    pub status: Option<ImageStatus>,
     /// The guests that came from it.
     pub guests: Vec<String>,
     /// The newest version that this host may make guests from, where that is newer than this one.
@@ -53,20 +53,19 @@ pub fn images_on_host(host: &HostName, sections: &Sections) -> Vec<ImageOnHost> 
         host: host.clone(),
         version: version.clone(),
         sha256: None,
-        standing: None,
+        status: None,
         guests: Vec::new(),
         newer: None,
     };
-    for GoldenReport { version, sha256, standing, .. } in sections.host.iter().flat_map(|host| &host.goldens)
-    {
-        let golden = ImageOnHost { sha256: sha256.clone(), standing: Some(*standing), ..empty(version) };
+    for GoldenReport { version, sha256, status, .. } in sections.host.iter().flat_map(|host| &host.goldens) {
+        let golden = ImageOnHost { sha256: sha256.clone(), status: Some(*status), ..empty(version) };
         found.insert(version.age_key(), golden);
     }
     for guest in sections.guests.iter().flatten() {
         let Some(version) = &guest.golden else { continue };
         found.entry(version.age_key()).or_insert_with(|| empty(version)).guests.push(guest.name.clone());
     }
-    let usable = found.values().rfind(|golden| golden.standing == Some(GoldenStanding::Approved));
+    let usable = found.values().rfind(|golden| golden.status == Some(ImageStatus::Approved));
     let newest = usable.map(|golden| golden.version.clone());
     let mut goldens: Vec<ImageOnHost> = found.into_values().rev().collect();
     for golden in &mut goldens {

@@ -8,7 +8,7 @@ use holdfast_protocol::id::{HostName, JobId};
 use holdfast_protocol::job::act::{Act, args};
 use holdfast_protocol::job::{Draft, JobState, SignedJob, Target};
 use holdfast_protocol::operator::{
-    HostDetail, HostState, HostView, JobDetail, JobSubmit, JobView, MailState,
+    HostDetail, HostState, HostView, JobDetail, JobSubmit, JobView, QueueState,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -126,7 +126,7 @@ async fn watch(hub: &Hub, host: &str, job: &str, timeout_s: u64, screen: &Screen
             said = changes_since;
         }
         let state = job.report.as_ref().map(|report| report.state);
-        if job.mail == MailState::Withdrawn || state.is_some_and(JobState::is_end) {
+        if job.queue_state == QueueState::Withdrawn || state.is_some_and(JobState::is_end) {
             let end = end_result(host, &job);
             show_one(name, job, screen)?;
             return end;
@@ -144,7 +144,7 @@ async fn watch(hub: &Hub, host: &str, job: &str, timeout_s: u64, screen: &Screen
 
 fn end_result(host: &str, view: &JobView) -> Result<(), CliError> {
     let (host, job) = (host.to_owned(), view.id.to_string());
-    let Some(report) = view.report.as_ref().filter(|_| view.mail != MailState::Withdrawn) else {
+    let Some(report) = view.report.as_ref().filter(|_| view.queue_state != QueueState::Withdrawn) else {
         return Err(CliError::JobCancelled { host, job });
     };
     let problem =

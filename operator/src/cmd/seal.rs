@@ -11,7 +11,7 @@ use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
 use holdfast_protocol::id::{HostName, TargetName};
 use holdfast_protocol::operator::HostDetail;
 use holdfast_protocol::storage::draft::{self, NoMedium};
-use holdfast_protocol::storage::{HostRecipient, Medium, Sealed};
+use holdfast_protocol::storage::{Backend, HostRecipient, Sealed};
 use holdfast_seal::backup_key::{BackupKey, KEY_FILE_BYTES_MAX};
 use holdfast_seal::{Creds, OpenError, SealContext, SealError};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub enum SealCommandError {
         source: std::io::Error,
     },
     /// No document, or none that names the target as it should.
-    #[error("{} has no storage target {target} with a medium: add it first, without `creds`", path.display())]
+    #[error("{} has no storage target {target} with a backend: add it first, without `creds`", path.display())]
     NoTarget {
         path: PathBuf,
         target: TargetName,
@@ -68,7 +68,7 @@ struct Outcome {
 }
 
 pub async fn run(args: SealArgs, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
-    let medium = medium(&args.document, &args.target)?;
+    let backend = backend(&args.document, &args.target)?;
     let key = match &args.key_file {
         Some(path) => {
             let bytes = Zeroizing::new(read(path, KEY_FILE_BYTES_MAX)?);
@@ -81,7 +81,7 @@ pub async fn run(args: SealArgs, hub: &Hub, screen: &Screen) -> Result<(), CliEr
     let recipient =
         recipient(&host, args.recipient, detail.sections.agent.and_then(|agent| agent.recipient))?;
     let password = prompt::password()?;
-    let meant = SealContext { target: &args.target, medium: &medium };
+    let meant = SealContext { target: &args.target, backend: &backend };
     let creds = Creds::new(meant, args.user, password, key).map_err(SealCommandError::Content)?;
     let creds = creds.seal(&recipient).map_err(SealCommandError::Seal)?;
     let outcome = Outcome { host, target: args.target, recipient, creds };
@@ -112,14 +112,14 @@ fn recipient(
     }
 }
 
-fn medium(document: &Path, target: &TargetName) -> Result<Medium, CliError> {
+fn backend(document: &Path, target: &TargetName) -> Result<Backend, CliError> {
     let none =
         |source| SealCommandError::NoTarget { path: document.to_owned(), target: target.clone(), source };
-    let written = draft::medium(&read(document, DOCUMENT_BYTES_MAX)?, target).map_err(|why| match why {
+    let written = draft::backend(&read(document, DOCUMENT_BYTES_MAX)?, target).map_err(|why| match why {
         NoMedium::Form(source) => none(Some(source)),
         NoMedium::Unnamed => none(None),
     })?;
-    Ok(Medium::deserialize(written).map_err(|source| none(Some(source)))?)
+    Ok(Backend::deserialize(written).map_err(|source| none(Some(source)))?)
 }
 
 fn read(path: &Path, max: usize) -> Result<Vec<u8>, SealCommandError> {

@@ -1,6 +1,6 @@
 //! Table of golden images.
 
-use holdfast_protocol::report::GoldenStanding;
+use holdfast_protocol::report::ImageStatus;
 
 use super::table::{Field, NOTHING, Tone, plain, table};
 use crate::cmd::golden::ImageOnHost;
@@ -24,18 +24,18 @@ fn row(golden: &ImageOnHost) -> Vec<Field> {
     vec![
         plain(&golden.host),
         plain(&golden.version),
-        standing(golden.standing),
+        status(golden.status),
         plain(digest.unwrap_or(NOTHING)),
         plain(guests),
         notes(golden),
     ]
 }
 
-fn standing(standing: Option<GoldenStanding>) -> Field {
-    let (word, tone) = match standing {
-        Some(GoldenStanding::Approved) => ("approved", Tone::Good),
-        Some(GoldenStanding::Waiting) => ("waits for a signature", Tone::Look),
-        Some(GoldenStanding::Unread) => ("not readable", Tone::Bad),
+fn status(status: Option<ImageStatus>) -> Field {
+    let (word, tone) = match status {
+        Some(ImageStatus::Approved) => ("approved", Tone::Good),
+        Some(ImageStatus::Waiting) => ("waits for a signature", Tone::Look),
+        Some(ImageStatus::Unread) => ("not readable", Tone::Bad),
         None => ("not there", Tone::Look),
     };
     (word.to_owned(), tone)

@@ -3,13 +3,14 @@
 use holdfast_protocol::desired::{GuestSize, RunState};
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::report::{
-    ControllerReport, FieldState, GuestReport, Health, InForce, Running, SilenceKind, SilenceReport, Standing,
+    ControllerReport, FieldState, GuestReport, GuestStatus, Health, InForce, Running, SilenceKind,
+    SilenceReport,
 };
 use jiff::Timestamp;
 
 use super::table::{Field, NOTHING, Tone, list, plain, table};
 use super::time::{stamp, when};
-use crate::progress::standing_word;
+use crate::progress::status_word;
 use crate::screen::Style;
 
 const HEADER: [&str; 10] =
@@ -22,17 +23,17 @@ pub fn guests(guests: &[(&HostName, &GuestReport)], style: Style) -> String {
     }
     let mut sorted = guests.to_vec();
     sorted.sort_by_key(|(host, guest)| {
-        (urgency(guest.standing), super::protection::rank(guest), *host, &guest.name, guest.vmid)
+        (urgency(guest.status), super::protection::rank(guest), *host, &guest.name, guest.vmid)
     });
     table(&HEADER, sorted.iter().map(|(host, guest)| row(host, guest)), style)
 }
 
-const fn urgency(standing: Standing) -> u8 {
-    match standing {
-        Standing::Broken | Standing::Parked | Standing::Missing => 0,
-        Standing::Absent => 1,
-        Standing::Managed | Standing::Unmanaged | Standing::Beside => 2,
-        Standing::Foreign => 3,
+const fn urgency(status: GuestStatus) -> u8 {
+    match status {
+        GuestStatus::Broken | GuestStatus::Parked | GuestStatus::Missing => 0,
+        GuestStatus::Absent => 1,
+        GuestStatus::Managed | GuestStatus::Unmanaged | GuestStatus::RestoredCopy => 2,
+        GuestStatus::Foreign => 3,
     }
 }
 
@@ -43,7 +44,7 @@ fn row(host: &HostName, guest: &GuestReport) -> Vec<Field> {
         plain(&guest.name),
         plain(host),
         or_nothing(guest.vmid.map(|vmid| vmid.to_string())),
-        standing(guest),
+        status(guest),
         run(guest),
         or_nothing(guest.wanted.map(|wanted| run_word(wanted).to_owned())),
         or_nothing(guest.address.map(|address| address.to_string())),
@@ -53,21 +54,21 @@ fn row(host: &HostName, guest: &GuestReport) -> Vec<Field> {
     ]
 }
 
-fn standing(guest: &GuestReport) -> Field {
-    let tone = match guest.standing {
-        Standing::Managed => Tone::Good,
-        Standing::Absent | Standing::Unmanaged | Standing::Beside => Tone::Look,
-        Standing::Foreign => Tone::Plain,
-        Standing::Missing | Standing::Broken | Standing::Parked => Tone::Bad,
+fn status(guest: &GuestReport) -> Field {
+    let tone = match guest.status {
+        GuestStatus::Managed => Tone::Good,
+        GuestStatus::Absent | GuestStatus::Unmanaged | GuestStatus::RestoredCopy => Tone::Look,
+        GuestStatus::Foreign => Tone::Plain,
+        GuestStatus::Missing | GuestStatus::Broken | GuestStatus::Parked => Tone::Bad,
     };
-    (standing_words(guest).to_owned(), tone)
+    (status_words(guest).to_owned(), tone)
 }
 
 /// A guest that is not there and has a number is being made.
-fn standing_words(guest: &GuestReport) -> &'static str {
-    match guest.standing {
-        Standing::Absent if guest.vmid.is_some() => "being made",
-        standing => standing_word(standing),
+fn status_words(guest: &GuestReport) -> &'static str {
+    match guest.status {
+        GuestStatus::Absent if guest.vmid.is_some() => "being made",
+        status => status_word(status),
     }
 }
 
@@ -127,7 +128,7 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
         ("Host", host.to_string()),
         ("Uid", guest.uid.map_or_else(|| "none: it is not ours".to_owned(), |uid| uid.to_string())),
         ("VMID", guest.vmid.map_or_else(|| "none yet".to_owned(), |vmid| vmid.to_string())),
-        ("Standing", standing_sentence(guest)),
+        ("Status", status_sentence(guest)),
         ("Runs", run(guest).0),
         (
             "Wanted",
@@ -170,21 +171,21 @@ fn field(state: &FieldState, now: Timestamp) -> String {
     )
 }
 
-fn standing_sentence(guest: &GuestReport) -> String {
-    let means = match guest.standing {
-        Standing::Managed => "ours, and named by the document",
-        Standing::Unmanaged => {
+fn status_sentence(guest: &GuestReport) -> String {
+    let means = match guest.status {
+        GuestStatus::Managed => "ours, and named by the document",
+        GuestStatus::Unmanaged => {
             "ours, but the document no longer names it; it runs on until a signed decommission"
         }
-        Standing::Absent if guest.vmid.is_some() => "named by the document; an operation makes it",
-        Standing::Absent => "named by the document, not there yet",
-        Standing::Missing => "managed, but not found in Proxmox; check on the host",
-        Standing::Foreign => "not managed; never changed",
-        Standing::Broken => "it did not stay up; needs attention",
-        Standing::Parked => "an operation on it was parked; needs attention",
-        Standing::Beside => "a restored copy of a managed guest; never started by the agent",
+        GuestStatus::Absent if guest.vmid.is_some() => "named by the document; an operation makes it",
+        GuestStatus::Absent => "named by the document, not there yet",
+        GuestStatus::Missing => "managed, but not found in Proxmox; check on the host",
+        GuestStatus::Foreign => "not managed; never changed",
+        GuestStatus::Broken => "it did not stay up; needs attention",
+        GuestStatus::Parked => "an operation on it was parked; needs attention",
+        GuestStatus::RestoredCopy => "a restored copy of a managed guest; never started by the agent",
     };
-    format!("{} ({means})", standing_words(guest))
+    format!("{} ({means})", status_words(guest))
 }
 
 fn size(size: GuestSize) -> String {

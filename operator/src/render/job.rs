@@ -3,10 +3,10 @@
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::job::act::ReleaseKind;
 use holdfast_protocol::job::{Act, JobReport, JobState, Payload, Target};
-use holdfast_protocol::operator::{HostDetail, JobView, MailState};
+use holdfast_protocol::operator::{HostDetail, JobView, QueueState};
 use holdfast_protocol::protection::compare;
 use holdfast_protocol::report::{Running, WaitingForSignature};
-use holdfast_protocol::storage::{Approval, Medium};
+use holdfast_protocol::storage::{Approval, Backend};
 use jiff::Timestamp;
 
 use super::table::{Field, NOTHING, Tone, list, plain, table};
@@ -49,10 +49,10 @@ pub fn to_sign(
 
 /// A storage target, whole: it is the place to which data would flow.
 fn target(title: &'static str, approval: &Approval) -> Vec<(&'static str, String)> {
-    let Approval { name, medium, class, role, creds } = approval;
-    let mut pairs = vec![(title, format!("{name} ({}): {medium}", medium.kind()))];
+    let Approval { name, backend, class, role, creds } = approval;
+    let mut pairs = vec![(title, format!("{name} ({}): {backend}", backend.kind()))];
     pairs.push(("", format!("{class}, for {role}")));
-    if let Medium::Pbs { fingerprint, key, .. } = medium {
+    if let Backend::Pbs { fingerprint, key, .. } = backend {
         pairs.push(("", format!("server's certificate {fingerprint}")));
         pairs.push(("", format!("backups encrypted with {key}")));
     }
@@ -111,7 +111,7 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
             pairs.push(("Customer", args.customer.to_string()));
             pairs.push(("Golden", args.golden.to_string()));
         }
-        Act::HandOverVolume(args) => {
+        Act::ReassignVolume(args) => {
             pairs.push(("Hands over", args.volume.as_str().to_owned()));
             pairs.push(("To guest", args.to.fingerprint.name.to_string()));
             pairs.push(("", format!("VMID {}, uid {}", args.to.vmid, args.to.uid)));
@@ -224,8 +224,8 @@ pub fn jobs(jobs: &[(&HostName, &JobView)], now: Timestamp, style: Style) -> Str
 }
 
 fn state(job: &JobView) -> Field {
-    let (word, tone) = match (job.mail, job.report.as_ref().map(|report| report.state)) {
-        (MailState::Withdrawn, _) => ("withdrawn", Tone::Plain),
+    let (word, tone) = match (job.queue_state, job.report.as_ref().map(|report| report.state)) {
+        (QueueState::Withdrawn, _) => ("withdrawn", Tone::Plain),
         (_, Some(state)) => (words(state), tone(state)),
         (_, None) => ("on its way", Tone::Look),
     };

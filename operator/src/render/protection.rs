@@ -108,11 +108,11 @@ pub fn pairs(report: Option<&ProtectionReport>, now: Timestamp) -> Vec<(&'static
     });
     let posture: Vec<String> = posture.collect();
     let in_force = report.in_force.as_ref().map(holdfast_protocol::protection::Protection::lines);
-    let wished = report.wished.as_ref().map(holdfast_protocol::protection::Protection::lines);
+    let desired = report.desired.as_ref().map(holdfast_protocol::protection::Protection::lines);
     let mut pairs: Vec<_> = part("Protected", posture).collect();
     pairs.extend(part("Tested", report.tested.iter().flat_map(|tier| tested(tier, now)).collect()));
     pairs.extend(part("In force", in_force.unwrap_or_else(|| vec!["nothing yet".to_owned()])));
-    pairs.extend(part("Wished", wished.unwrap_or_default()));
+    pairs.extend(part("Desired", desired.unwrap_or_default()));
     pairs.extend(part("Held", report.held.clone()));
     pairs
 }

@@ -104,7 +104,7 @@ pub fn under_policy(last: u32) -> DesiredDocument {
 }
 
 fn protected() -> Value {
-    json!({ "in_force": promise(10), "wished": promise(1),
+    json!({ "in_force": promise(10), "desired": promise(1),
         "held": ["local retention: from 10 last, 14 daily to 1 last, 14 daily"],
         "posture": { "is": "attention", "why": ["no local backup of it was ever restored and checked"] },
         "tested": [{ "tier": "local", "trend": { "is": "slower", "took_s": 864, "usual_s": 480 },
@@ -119,17 +119,17 @@ fn protected() -> Value {
 pub fn guests() -> Vec<GuestReport> {
     let size = json!({ "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 });
     read(json!([
-        { "uid": id(1), "name": "web-1", "vmid": 120, "standing": "managed", "run": "running", "wanted": "running",
+        { "uid": id(1), "name": "web-1", "vmid": 120, "status": "managed", "run": "running", "wanted": "running",
           "size": size, "address": "10.66.0.91/24", "protection": protected(),
           "controller": { "version": "0.1.0", "hello_at": "2026-11-21T02:59:30Z", "health": "well" } },
-        { "uid": id(2), "name": "web-2", "vmid": 121, "standing": "managed", "run": "running", "wanted": "running",
+        { "uid": id(2), "name": "web-2", "vmid": 121, "status": "managed", "run": "running", "wanted": "running",
           "size": size, "address": "10.66.0.92/24",
           "protection": { "posture": { "is": "unprotected", "why": ["it is in no backup policy: nothing of it is backed up"] } } },
-        { "uid": id(4), "name": "shop", "standing": "absent", "run": "unknown", "wanted": "running" },
-        { "uid": id(5), "name": "blog", "vmid": 123, "standing": "parked", "run": "stopped", "wanted": "running",
+        { "uid": id(4), "name": "shop", "status": "absent", "run": "unknown", "wanted": "running" },
+        { "uid": id(5), "name": "blog", "vmid": 123, "status": "parked", "run": "stopped", "wanted": "running",
           "conditions": [{ "code": "PARKED", "message": "the restore ended without an exit status: look at task UPID:pve:0001 on the box" }] },
-        { "uid": id(6), "name": "left", "vmid": 124, "standing": "unmanaged", "run": "running" },
-        { "name": "someone-elses\u{1b}[31m", "vmid": 900, "standing": "foreign", "run": "running" }
+        { "uid": id(6), "name": "left", "vmid": 124, "status": "unmanaged", "run": "running" },
+        { "name": "someone-elses\u{1b}[31m", "vmid": 900, "status": "foreign", "run": "running" }
     ]))
 }
 
@@ -244,7 +244,7 @@ pub fn jobs() -> Vec<holdfast_protocol::operator::JobView> {
         report
     };
     let job = |n: u128, mail: &str, report: Option<Value>| {
-        let mut job = json!({ "id": id(n), "by": "ada", "submitted_at": "2026-11-21T02:49:00Z", "bytes": 1234, "mail": mail });
+        let mut job = json!({ "id": id(n), "by": "ada", "submitted_at": "2026-11-21T02:49:00Z", "bytes": 1234, "queue_state": mail });
         if let Some(report) = report {
             job["report"] = report;
         }
@@ -272,7 +272,7 @@ pub fn converged_sections() -> Sections {
 pub fn sections() -> Sections {
     let mut failed = operation(OperationStatus::Undone);
     failed.problem =
-        Some(holdfast_protocol::envelope::Problem::new(ErrorCode::Unavailable, "the storage went away"));
+        Some(holdfast_protocol::envelope::ErrorBody::new(ErrorCode::Unavailable, "the storage went away"));
     let mut sections: Sections = read(json!({
         "agent": { "version": "0.1.0", "started_at": "2026-11-20T12:00:00Z", "problems": [] },
         "host": { "node": "pve", "proxmox_version": "9.2.11", "cpus": 16, "memory_bytes": 68_719_476_736_u64,
@@ -291,13 +291,13 @@ pub fn sections() -> Sections {
 /// Three goldens, of which the newest waits, and guests of two of them and of one that is gone.
 pub fn with_goldens() -> Sections {
     let digest = |start: &str| start.repeat(32);
-    let guest = |name: &str, golden: &str| json!({ "name": name, "standing": "managed", "run": "running", "golden": golden });
+    let guest = |name: &str, golden: &str| json!({ "name": name, "status": "managed", "run": "running", "golden": golden });
     read(json!({
         "host": { "node": "pve", "proxmox_version": "9.2.11", "cpus": 16, "memory_bytes": 1, "memory_used_bytes": 1,
             "storages": [], "goldens": [
-                { "version": "2026.11.9", "sha256": digest("ab"), "standing": "approved" },
-                { "version": "2026.11.10", "sha256": digest("cd"), "standing": "approved" },
-                { "version": "2026.12.1", "sha256": digest("ef"), "standing": "waiting" } ] },
+                { "version": "2026.11.9", "sha256": digest("ab"), "status": "approved" },
+                { "version": "2026.11.10", "sha256": digest("cd"), "status": "approved" },
+                { "version": "2026.12.1", "sha256": digest("ef"), "status": "waiting" } ] },
         "guests": [guest("web-1", "2026.11.9"), guest("web-2", "2026.11.10"), guest("mail", "2026.08.1")],
     }))
 }

@@ -1,7 +1,7 @@
 //! Table of storage targets, those that need attention first.
 
 use holdfast_protocol::id::HostName;
-use holdfast_protocol::storage::report::{OffSiteReport, TargetReport, TargetStanding};
+use holdfast_protocol::storage::report::{OffSiteReport, TargetReport, TargetStatus};
 use jiff::Timestamp;
 
 use super::clean;
@@ -18,7 +18,7 @@ pub fn targets(targets: &[(&HostName, &TargetReport)], now: Timestamp, style: St
             .to_owned();
     }
     let mut sorted = targets.to_vec();
-    sorted.sort_by_key(|(host, target)| (urgency(target.standing), *host, &target.name));
+    sorted.sort_by_key(|(host, target)| (urgency(target.status), *host, &target.name));
     let rows = sorted.iter().map(|(host, target)| {
         let class = match target.iops {
             Some(iops) => format!("{} ({iops} IOPS)", target.class),
@@ -27,11 +27,11 @@ pub fn targets(targets: &[(&HostName, &TargetReport)], now: Timestamp, style: St
         vec![
             plain(host),
             plain(&target.name),
-            standing(target.standing),
+            status(target.status),
             plain(ago(target.since, now)),
             plain(target.role),
             plain(class),
-            plain(&target.medium),
+            plain(&target.backend),
             plain(target.label.as_deref().unwrap_or(NOTHING)),
         ]
     });
@@ -53,24 +53,24 @@ pub fn targets(targets: &[(&HostName, &TargetReport)], now: Timestamp, style: St
 }
 
 /// Small is urgent.
-const fn urgency(standing: TargetStanding) -> u8 {
-    match standing {
-        TargetStanding::Wrong | TargetStanding::Dropped | TargetStanding::Refused => 0,
-        TargetStanding::Absent | TargetStanding::Unmarked => 1,
-        TargetStanding::Held => 2,
-        TargetStanding::Mounted | TargetStanding::ByProxmox => 3,
-        TargetStanding::Detached => 4,
+const fn urgency(status: TargetStatus) -> u8 {
+    match status {
+        TargetStatus::Wrong | TargetStatus::Dropped | TargetStatus::Refused => 0,
+        TargetStatus::Absent | TargetStatus::Unmarked => 1,
+        TargetStatus::Held => 2,
+        TargetStatus::Mounted | TargetStatus::ByProxmox => 3,
+        TargetStatus::Detached => 4,
     }
 }
 
-fn standing(standing: TargetStanding) -> Field {
-    let tone = match urgency(standing) {
+fn status(status: TargetStatus) -> Field {
+    let tone = match urgency(status) {
         0 => Tone::Bad,
         1 | 2 => Tone::Look,
         3 => Tone::Good,
         _ => Tone::Plain,
     };
-    (standing.as_str().to_owned(), tone)
+    (status.as_str().to_owned(), tone)
 }
 
 #[cfg(test)]
@@ -80,14 +80,14 @@ mod tests {
     use super::*;
     use crate::screen::Colour;
 
-    fn target(name: &str, standing: TargetStanding, reason: &str) -> TargetReport {
+    fn target(name: &str, status: TargetStatus, reason: &str) -> TargetReport {
         TargetReport {
             name: name.parse().unwrap(),
-            medium: "disk 0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b".to_owned(),
-            role: StorageRole::VzdumpTarget,
+            backend: "disk 0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b".to_owned(),
+            role: StorageRole::LocalBackup,
             class: StorageClass::Slow,
             label: Some("the blue one".to_owned()),
-            standing,
+            status,
             since: "2026-11-21T12:00:00Z".parse().unwrap(),
             reason: reason.to_owned(),
             entry: Vec::new(),
@@ -101,8 +101,8 @@ mod tests {
     fn dropped_targets_come_first_without_control_characters() {
         let host: HostName = "box7".parse().unwrap();
         let (well, gone) = (
-            target("usb1", TargetStanding::Mounted, ""),
-            target("usb2", TargetStanding::Dropped, "its device went\u{1b}[2J away"),
+            target("usb1", TargetStatus::Mounted, ""),
+            target("usb2", TargetStatus::Dropped, "its device went\u{1b}[2J away"),
         );
         let now = "2026-11-21T12:05:00Z".parse().unwrap();
         let style = Style { colour: Colour::Off, columns: None };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::Desired;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::InviteId;
 use holdfast_protocol::operator::{HostDetail, InviteCreated, WhoAmI};
@@ -39,11 +39,11 @@ fn host_show() {
     };
     assert_snapshot!(host::host(&detail, now(), PLAIN));
     let problem =
-        Problem::new(ErrorCode::Unavailable, "Proxmox does not answer: look at pveproxy on the box");
+        ErrorBody::new(ErrorCode::Unavailable, "Proxmox does not answer: look at pveproxy on the box");
     detail.sections.agent.as_mut().unwrap().problems.push(problem);
     detail.sections.desired.as_mut().unwrap().refused = Some(RefusedDocument {
         generation: Some(Generation::new(8)),
-        problem: Problem::new(ErrorCode::DuplicateVmid, "104 stands twice"),
+        problem: ErrorBody::new(ErrorCode::DuplicateVmid, "104 stands twice"),
     });
     detail.sections.waiting = Some(vec![samples::waiting()]);
     assert_snapshot!("host_show_troubled", host::host(&detail, now(), PLAIN));

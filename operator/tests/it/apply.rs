@@ -34,9 +34,9 @@ pub fn operation(status: &str, restore: &str) -> Value {
         "steps": [{ "name": "set_config", "status": restore }], "opened_at": "2026-11-21T03:00:00Z" })
 }
 
-pub fn report(held: u64, memory_mib: u32, standing: &str, operations: Value) -> Value {
+pub fn report(held: u64, memory_mib: u32, status: &str, operations: Value) -> Value {
     json!({ "desired": { "held": held, "content": "00" }, "operations": operations, "guests": [
-        { "uid": UID, "name": "web", "vmid": 120, "standing": standing, "run": "running", "address": "10.66.0.91/24",
+        { "uid": UID, "name": "web", "vmid": 120, "status": status, "run": "running", "address": "10.66.0.91/24",
           "size": { "cores": 2, "memory_mib": memory_mib, "swap_mib": 0, "rootfs_gib": 8 } } ] })
 }
 

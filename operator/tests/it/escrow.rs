@@ -15,13 +15,13 @@ fn print(byte: &str) -> String {
     vec![byte; 32].join(":")
 }
 
-fn medium(name: &str, key: &str) -> Value {
+fn backend(name: &str, key: &str) -> Value {
     json!({ "pbs": { "server": "backup.example", "datastore": "store1", "namespace": format!("hf/{name}"),
         "fingerprint": print("86"), "key": print(key) } })
 }
 
 fn target(name: &str, key: &str) -> Value {
-    json!({ "name": name, "medium": medium(name, key), "class": "slow", "role": "pbs-offsite", "state": "attached",
+    json!({ "name": name, "backend": backend(name, key), "class": "slow", "role": "offsite-backup", "state": "attached",
         "label": "away", "default": false, "schedulable": true, "creds": CREDS })
 }
 
@@ -31,8 +31,8 @@ fn version(number: u32, code: u32, key: &str) -> Value {
 }
 
 fn off_site(name: &str, key: &str) -> OffSite {
-    let medium = serde_json::from_value(medium(name, key)).unwrap();
-    OffSite::of(&name.parse().unwrap(), &medium, &"acme".parse().unwrap()).unwrap()
+    let backend = serde_json::from_value(backend(name, key)).unwrap();
+    OffSite::of(&name.parse().unwrap(), &backend, &"acme".parse().unwrap()).unwrap()
 }
 
 /// A hub that knows a host with these off-site targets and versions.
@@ -40,8 +40,8 @@ async fn hub(targets: &[Value], versions: &[Value]) -> FakeHub {
     let hub = FakeHub::logged_in().await;
     let guests = json!([
         { "uid": "018f3c1e-6b1f-7c1d-9d0b-000000000001", "name": "web-1", "vmid": 20001, "former_vmids": [19000],
-          "standing": "managed", "run": "running" },
-        { "name": "somebody's own", "vmid": 100, "standing": "foreign", "run": "running" }
+          "status": "managed", "run": "running" },
+        { "name": "somebody's own", "vmid": 100, "status": "foreign", "run": "running" }
     ]);
     let host = json!({ "id": HOST, "name": "box1", "state": "online", "wanted": 1, "held": 1, "guests_running": 1,
         "guests": 1, "attention": 0, "certificate_ends_at": "2026-12-20T00:00:00Z" });

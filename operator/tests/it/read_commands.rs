@@ -14,7 +14,7 @@ fn detail(name: &str, n: u8, guests: Value) -> Value {
 }
 
 fn guest(name: &str, vmid: u32) -> Value {
-    json!({ "uid": format!("018f3c1e-6b1f-7c1d-9d0b-{vmid:012}"), "name": name, "vmid": vmid, "standing": "managed", "run": "running" })
+    json!({ "uid": format!("018f3c1e-6b1f-7c1d-9d0b-{vmid:012}"), "name": name, "vmid": vmid, "status": "managed", "run": "running" })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

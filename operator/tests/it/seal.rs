@@ -23,7 +23,7 @@ fn detail(recipient: Option<&str>) -> Reply {
     )
 }
 
-fn medium() -> Value {
+fn backend() -> Value {
     json!({ "cifs": { "server": "nas", "share": "bk" } })
 }
 
@@ -40,7 +40,7 @@ impl SealFixture {
         let path = folder.path().join("box1.json");
         std::fs::write(
             &path,
-            json!({ "guests": [], "storage": [{ "name": "nas1", "medium": medium() }] }).to_string(),
+            json!({ "guests": [], "storage": [{ "name": "nas1", "backend": backend() }] }).to_string(),
         )
         .unwrap();
         Self { hub, document: path.display().to_string(), _folder: folder }
@@ -69,11 +69,12 @@ async fn sealed_credentials_open_on_the_host_only() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(!text.contains("kept") && !stderr(&output).contains("kept"));
     let sealed = Sealed::try_from(text.trim().to_owned()).unwrap();
-    let (target, medium) = ("nas1".parse().unwrap(), serde_json::from_value(medium()).unwrap());
-    let opened = Creds::open(&sealed, &key, SealContext { target: &target, medium: &medium }).unwrap();
+    let (target, backend) = ("nas1".parse().unwrap(), serde_json::from_value(backend()).unwrap());
+    let opened = Creds::open(&sealed, &key, SealContext { target: &target, backend: &backend }).unwrap();
     assert_eq!((opened.user(), opened.password().expose()), ("backup", PASSWORD));
     assert!(
-        Creds::open(&sealed, &HostKey::generate(), SealContext { target: &target, medium: &medium }).is_err()
+        Creds::open(&sealed, &HostKey::generate(), SealContext { target: &target, backend: &backend })
+            .is_err()
     );
 }
 

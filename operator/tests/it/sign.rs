@@ -36,9 +36,9 @@ fn key_of(letter: char) -> String {
 fn sections(waiting: Value) -> Value {
     json!({
         "agent": { "version": "0.1.0", "started_at": "2026-11-21T00:00:00Z", "problems": [], "recipient": key_of('q') },
-        "guests": [{ "uid": UID, "name": "web", "customer": "acme", "vmid": 120, "standing": "unmanaged", "run": "running",
+        "guests": [{ "uid": UID, "name": "web", "customer": "acme", "vmid": 120, "status": "unmanaged", "run": "running",
             "volumes": ["tank:120/vm-120-disk-0.raw"] },
-            { "name": "web-beside", "vmid": 121, "standing": "beside", "run": "stopped",
+            { "name": "web-beside", "vmid": 121, "status": "beside", "run": "stopped",
             "volumes": ["tank:121/vm-121-disk-0.raw"] }],
         "trust": { "epoch": 1_794_000_000_u32, "policy_version": 0, "audit": { "number": 3, "chain": "00" } },
         "waiting": waiting,
@@ -52,9 +52,8 @@ fn destroy() -> Value {
         "payload": draft.to_string(), "last_backup": "2026-11-21T01:00:00Z" })
 }
 
-fn view(mail: &str, report: Option<Value>) -> Value {
-    let mut view =
-        json!({ "id": JOB, "by": "ada", "submitted_at": "2026-11-21T03:00:00Z", "bytes": 900, "mail": mail });
+fn view(queue_state: &str, report: Option<Value>) -> Value {
+    let mut view = json!({ "id": JOB, "by": "ada", "submitted_at": "2026-11-21T03:00:00Z", "bytes": 900, "queue_state": queue_state });
     if let Some(report) = report {
         view["report"] = report;
     }

@@ -1,4 +1,4 @@
-//! What becomes of a change to each field of a guest.
+//! Fields of a guest, and what a change to each does.
 //!
 //! In: a field by its path in [`super::DesiredGuest`]. Out: its [`Fate`]; and, of two documents, the first change that nothing
 //! carries out. A field that the schema has and this table has not is a failing test, so none is silently ignored.

@@ -1,4 +1,4 @@
-//! A guest's place on the network, as the document says it.
+//! The network settings of a guest in the document.
 //!
 //! Bridge, address, gateway and VLAN are always meant: left out, a guest has no gateway and no VLAN. The rest is meant where
 //! it is written: left out, it stays as it is on the host. So a document from before these fields changes nothing, and what

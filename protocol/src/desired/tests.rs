@@ -1,9 +1,9 @@
-//! Bad documents, each with its code and place; and that spelling does not matter where content is the same.
+//! Tests of bad documents: each code with its path.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::strict::chain;
+use crate::json::chain;
 
 fn guest(n: u32) -> Value {
     json!({
@@ -212,14 +212,14 @@ fn a_document_has_bounds() {
 fn with_targets(guest: impl Fn(&mut Value), shut: &[&str]) -> Result<Desired, DesiredError> {
     let target = |name: &str, role: &str, class: &str, last: u8| {
         json!({ "name": name, "class": class, "role": role, "state": "attached", "label": "grey",
-            "medium": { "local-dir": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5b{last:02x}") } },
+            "backend": { "local-dir": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5b{last:02x}") } },
             "default": false, "schedulable": !shut.contains(&name) })
     };
     let mut document = document();
     document["storage"] = json!([
         target("ssd1", "primary", "fast", 1),
         target("usb1", "bulk-data", "slow", 2),
-        target("backup2", "vzdump-target", "slow", 3),
+        target("backup2", "local-backup", "slow", 3),
     ]);
     guest(&mut document["guests"][0]);
     Desired::parse(&serde_json::to_vec(&document).unwrap())

@@ -1,4 +1,4 @@
-//! How off-site backups are restored without any program of Holdfast.
+//! Steps to restore off-site backups without Holdfast.
 //!
 //! ```text
 //! off-site target + customer + number of the sheet + guests ─▶ steps   what the customer types, on any Debian
@@ -17,8 +17,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::CodeNumber;
 use crate::id::{CustomerId, GuestName, KeyFingerprint, TargetName, Vmid};
-use crate::storage::Medium;
-use crate::storage::medium::{DatastoreName, Namespace, Server};
+use crate::storage::Backend;
+use crate::storage::backend::{DatastoreName, Namespace, Server};
 
 /// Where a backup server listens. No target names another port.
 pub const PORT: u16 = 8007;
@@ -80,9 +80,9 @@ pub struct OffSite {
 impl OffSite {
     /// Of a target, where it is a backup server.
     #[must_use]
-    pub fn of(target: &TargetName, medium: &Medium, customer: &CustomerId) -> Option<Self> {
-        match medium {
-            Medium::Pbs { server, datastore, namespace, fingerprint, key } => Some(Self {
+    pub fn of(target: &TargetName, backend: &Backend, customer: &CustomerId) -> Option<Self> {
+        match backend {
+            Backend::Pbs { server, datastore, namespace, fingerprint, key } => Some(Self {
                 target: target.clone(),
                 server: server.clone(),
                 datastore: datastore.clone(),
@@ -91,7 +91,9 @@ impl OffSite {
                 key: key.clone(),
                 account: account(customer),
             }),
-            Medium::LocalDir { .. } | Medium::Usb { .. } | Medium::Nfs { .. } | Medium::Cifs { .. } => None,
+            Backend::LocalDir { .. } | Backend::Usb { .. } | Backend::Nfs { .. } | Backend::Cifs { .. } => {
+                None
+            }
         }
     }
 
@@ -278,8 +280,8 @@ mod tests {
         if let Some(namespace) = namespace {
             pbs["namespace"] = namespace.into();
         }
-        let medium = serde_json::from_value(serde_json::json!({ "pbs": pbs })).unwrap();
-        OffSite::of(&"off1".parse().unwrap(), &medium, &customer.parse().unwrap()).unwrap()
+        let backend = serde_json::from_value(serde_json::json!({ "pbs": pbs })).unwrap();
+        OffSite::of(&"off1".parse().unwrap(), &backend, &customer.parse().unwrap()).unwrap()
     }
 
     fn guest(name: &str, vmids: &[u32]) -> GuestNumbers {

@@ -1,4 +1,4 @@
-//! The outer form of an escrow file: an `age` file as text, for one passphrase, within bounds of length and work.
+//! The outer form of an escrow file.
 //!
 //! In: bytes from anywhere. Out: the `age` file inside the text, or why it is none. All of it is judged without a key, so
 //! agent and hub judge by the same words, and nobody waits for a slow function that somebody else chose. What was scanned

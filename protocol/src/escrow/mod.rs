@@ -1,4 +1,4 @@
-//! The escrow at the hub: wrapped backup keys in versions, kept for their host, read by few and never in silence.
+//! Wrapped backup keys at the hub, by version.
 //!
 //! | call, by the agent's certificate | asks | answer |
 //! | --- | --- | --- |
@@ -340,7 +340,7 @@ mod tests {
         };
         let text = serde_json::to_string_pretty(&put).unwrap();
         assert!(text.len() <= PUT_BYTES_MAX, "{}", text.len());
-        let read: EscrowPut = crate::strict::parse("an escrow", text.as_bytes(), PUT_BYTES_MAX).unwrap();
+        let read: EscrowPut = crate::json::parse("an escrow", text.as_bytes(), PUT_BYTES_MAX).unwrap();
         assert_eq!(read, put);
     }
 }

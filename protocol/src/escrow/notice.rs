@@ -1,4 +1,4 @@
-//! What a customer is told when their wrapped key was read: `POST` to the address in the hub's settings.
+//! The notice to a customer about a read of their key.
 //!
 //! Signed as every webhook of the hub: `x-holdfast-signature: sha256=<hex>` of HMAC-SHA256 over the body. It may arrive
 //! twice; the number tells.

@@ -1,4 +1,4 @@
-//! The two numbers of an escrow: which version it is, and which code opens it.
+//! Numbers of escrow versions and recovery codes.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What may be ordered by a signature: a closed list of verbs, each with its own closed arguments.
+//! Verbs of signed jobs, each with its arguments.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use super::BYTES_MAX;
 use super::target::{SeenCopy, SeenGuest, TargetKind};
 use crate::generation::{ContentHash, Generation};
 use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
+use crate::json::{self, JsonError};
 use crate::measure::GuestMeasure;
 use crate::operation::OperationKind;
 use crate::pin::Pin;
 use crate::protection::{Protection, Tier};
 use crate::storage::Approval;
-use crate::strict::{self, StrictError};
 use crate::text::texts;
 
 macro_rules! acts {
@@ -68,7 +68,7 @@ macro_rules! acts {
                 match self { $(Self::$name(_) => Verb::$name,)* }
             }
 
-            pub(super) fn parse(verb: Verb, args: &str) -> Result<Self, StrictError> {
+            pub(super) fn parse(verb: Verb, args: &str) -> Result<Self, JsonError> {
                 Ok(match verb { $(Verb::$name => Self::$name(read(args)?),)* })
             }
 
@@ -79,8 +79,8 @@ macro_rules! acts {
     };
 }
 
-fn read<T: DeserializeOwned>(args: &str) -> Result<T, StrictError> {
-    strict::parse("the job's args", args.as_bytes(), BYTES_MAX)
+fn read<T: DeserializeOwned>(args: &str) -> Result<T, JsonError> {
+    json::parse("the job's args", args.as_bytes(), BYTES_MAX)
 }
 
 acts! {
@@ -148,13 +148,6 @@ acts! {
         /// For now, or for good.
         to: LetGo,
     }
-    /// Hands a bulk volume to another guest of the same customer. Both stand still.
-    HandOverVolume = "hand_over_volume", Guest {
-        /// Which, as Proxmox names it.
-        volume: VolumeText,
-        /// To whom, as the operator saw it.
-        to: SeenGuest,
-    }
     /// Lowers what a guest is promised about its backups.
     LoosenPolicy = "loosen_policy", Guest {
         /// What is in force, whole.
@@ -168,6 +161,13 @@ acts! {
         signers: String,
         /// The new policy, whole.
         policy: String,
+    }
+    /// Hands a bulk volume to another guest of the same customer. Both stand still.
+    ReassignVolume = "reassign_volume", Guest {
+        /// Which, as Proxmox names it.
+        volume: VolumeText,
+        /// To whom, as the operator saw it.
+        to: SeenGuest,
     }
     /// Lets a bulk change through: these guests, under this document.
     ReleaseBrake = "release_brake", Host {

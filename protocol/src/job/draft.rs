@@ -1,4 +1,4 @@
-//! What waits for a signature, as the agent says it: verb, target and arguments.
+//! Job drafts, as the agent writes them.
 //!
 //! The rest of a payload is not the agent's to choose: host and epoch stand in the report, the id, the times, the nonce
 //! and the reason come from whoever signs.
@@ -12,7 +12,7 @@ use super::stamp::{HostEpoch, Nonce, Reason, UtcSecond};
 use super::target::Target;
 use super::{BYTES_MAX, Payload, PayloadError};
 use crate::id::{HostId, JobId};
-use crate::strict;
+use crate::json;
 
 /// The schema of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl Draft {
     /// # Errors
     /// [`PayloadError`], at the first mistake.
     pub fn parse(bytes: &[u8]) -> Result<Self, PayloadError> {
-        let wire: Wire = strict::parse("what waits for a signature", bytes, BYTES_MAX)?;
+        let wire: Wire = json::parse("what waits for a signature", bytes, BYTES_MAX)?;
         let act = Act::parse(wire.verb, wire.args.get())?;
         let (wanted, found) = (wire.verb.target(), wire.target.kind());
         if wanted != found {

@@ -1,4 +1,4 @@
-//! A signed job on its way: the payload's exact bytes and the signatures over them. To the hub it is a blob.
+//! A signed job in transport: payload bytes and signatures.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::BYTES_MAX;
 use crate::code::ErrorCode;
-use crate::strict::{self, StrictError};
+use crate::json::{self, JsonError};
 
 /// A payload in base64, and the signatures: eight of a kilobyte each.
 pub const SIGNED_BYTES_MAX: usize = BYTES_MAX / 3 * 4 + 4 + 16 * 1024;
@@ -42,7 +42,7 @@ struct Wire {
 pub enum SignedJobError {
     /// Not the document it should be.
     #[error(transparent)]
-    Form(#[from] StrictError),
+    Form(#[from] JsonError),
     /// The payload is not in plain base64.
     #[error("the job's payload is not base64 in its one plain spelling")]
     Base64(#[source] base64::DecodeError),
@@ -69,7 +69,7 @@ impl SignedJob {
     /// # Errors
     /// [`SignedJobError`], at the first mistake.
     pub fn parse(bytes: &[u8]) -> Result<Self, SignedJobError> {
-        let wire: Wire = strict::parse("a signed job", bytes, SIGNED_BYTES_MAX)?;
+        let wire: Wire = json::parse("a signed job", bytes, SIGNED_BYTES_MAX)?;
         let payload = STANDARD.decode(&wire.payload).map_err(SignedJobError::Base64)?;
         match wire.signatures.len() {
             1..=SIGNATURES_MAX => Ok(Self { payload, signatures: wire.signatures }),

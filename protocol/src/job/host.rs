@@ -1,4 +1,4 @@
-//! Which box a job is for, as whoever signs knows it: its name and its short fingerprint.
+//! The host of a job: its name and short fingerprint.
 //!
 //! A host's id is the hub's word. Its name and the key that it made itself are also known on the box, where a person can
 //! read the same fingerprint (`agentd status`). Deliberately absent: the life of the host's records, which is its epoch.

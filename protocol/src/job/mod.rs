@@ -28,13 +28,13 @@ use serde_json::value::RawValue;
 
 use crate::code::ErrorCode;
 use crate::id::{HostId, JobId};
-use crate::strict::{self, StrictError};
+use crate::json::{self, JsonError};
 
 pub use act::{Act, Verb};
 pub use draft::{Draft, Order};
 pub use envelope::SignedJob;
 pub use host::{HostFingerprint, SeenHost};
-pub use report::{JobReport, JobState, MailedJob};
+pub use report::{JobReport, JobState, QueuedJob};
 pub use stamp::{HostEpoch, Nonce, Reason, UtcSecond};
 pub use target::{Fingerprint, SeenCopy, SeenGuest, Target, TargetKind};
 
@@ -102,7 +102,7 @@ struct Wire {
 pub enum PayloadError {
     /// Not the document it should be.
     #[error(transparent)]
-    Form(#[from] StrictError),
+    Form(#[from] JsonError),
     /// The act cannot be done to this kind of thing.
     #[error("{verb} is done to a {wanted}, and the target is a {found}: make the job anew", verb = .verb.as_str(), wanted = .wanted.as_str(), found = .found.as_str())]
     Target {
@@ -143,7 +143,7 @@ impl Payload {
     /// # Errors
     /// [`PayloadError`], at the first mistake.
     pub fn parse(bytes: &[u8]) -> Result<Self, PayloadError> {
-        let wire: Wire = strict::parse("a job", bytes, BYTES_MAX)?;
+        let wire: Wire = json::parse("a job", bytes, BYTES_MAX)?;
         let act = Act::parse(wire.verb, wire.args.get())?;
         let (wanted, found) = (wire.verb.target(), wire.target.kind());
         if wanted != found {

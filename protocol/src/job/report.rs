@@ -1,17 +1,17 @@
-//! A job on its way down, and what became of it on the way up.
+//! Queued jobs, and the reports on them.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::act::Verb;
-use crate::envelope::Problem;
+use crate::envelope::ErrorBody;
 use crate::id::{GuestUid, JobId, OperationId, OperatorName};
 
 /// A signed job, as the hub passes it on unopened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct MailedJob {
+pub struct QueuedJob {
     /// The id it was left under. The id that counts is in the signed bytes.
     pub id: JobId,
     /// The text of the signed job.
@@ -89,5 +89,5 @@ pub struct JobReport {
     pub operation: Option<OperationId>,
     /// Why it was refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<Problem>,
+    pub problem: Option<ErrorBody>,
 }

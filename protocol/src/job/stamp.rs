@@ -1,4 +1,4 @@
-//! The small parts of a payload, each with exactly one spelling, so that nothing reads in two ways.
+//! Times and epochs of a payload, each with one spelling.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Upon what a job is done, and by what the operator recognised it.
+//! Targets of jobs, and how an operator recognised them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! One whole payload, and every way to be not quite one.
+//! Tests of payloads: one whole, and each way to be wrong.
 
 use super::*;
 
@@ -33,8 +33,8 @@ fn a_job_of_an_older_command_says_less() {
 }
 
 fn storage(name: &str) -> String {
-    let medium = r#"{"usb":{"uuid":"0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b"}}"#;
-    format!(r#"{{"name":"{name}","medium":{medium},"class":"slow","role":"vzdump-target"}}"#)
+    let backend = r#"{"usb":{"uuid":"0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b"}}"#;
+    format!(r#"{{"name":"{name}","backend":{backend},"class":"slow","role":"local-backup"}}"#)
 }
 
 /// Where something was before, nothing is not said as `null`, and nothing else is said beside it.
@@ -88,7 +88,7 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
             Verb::AttachStorage => format!(r#"{{"to":{}}}"#, storage("usb1")),
             Verb::DetachStorage => format!(r#"{{"from":{},"to":"disconnected"}}"#, storage("usb1")),
             Verb::Cancel => r#"{"job":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01"}"#.to_owned(),
-            Verb::HandOverVolume => r#"{"volume":"tank:300/vm-300-disk-1.raw","to":{"uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04","vmid":301,"fingerprint":{"name":"web-2","volumes":["tank:301/vm-301-disk-0.raw"]}}}"#.to_owned(),
+            Verb::ReassignVolume => r#"{"volume":"tank:300/vm-300-disk-1.raw","to":{"uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04","vmid":301,"fingerprint":{"name":"web-2","volumes":["tank:301/vm-301-disk-0.raw"]}}}"#.to_owned(),
             Verb::LoosenPolicy => {
                 let volumes = |kind: &str| format!(r#"{{"tiers":{{}},"volumes":[{{"name":"db","kind":{kind}}}]}}"#);
                 let none = volumes(r#"{"bulk":{"none":"to save room"}}"#);

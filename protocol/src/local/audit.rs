@@ -1,4 +1,4 @@
-//! The records about one guest, as its own controller may read them, each with what holds it to its place in the chain.
+//! Audit lines about one guest, as its guest agent reads them.
 //!
 //! The chain runs through the records of all guests of a host, and a guest is shown its own alone. With each comes the hash
 //! of the line before it, whoever that is about: so the guest can compute the record's own hash, and nothing of the other

@@ -1,11 +1,10 @@
-//! Every call of the local API, as a table: what it asks, answers and refuses. The OpenAPI document is made of it, and a test
-//! of the agent holds it to the calls that are served.
+//! A table of all calls of the local API.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::audit::AuditPage;
 use super::desired::DesiredView;
-use super::due::DueView;
+use super::due_backups::DueView;
 use super::restore_test::{Reported, RestoreTestsView, TestReport};
 use super::window::{Quiesced, Released, WindowRequest, WindowView};
 use super::work::{
@@ -52,14 +51,14 @@ impl Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// Whoever reaches the address.
-    Anybody,
+    Anyone,
     /// A guest, by its token and from its own address.
     Guest,
 }
 
 /// Where a part of the request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ParamLocation {
     /// In the path; it is always there.
     Path,
     /// In the query, where the caller likes.
@@ -70,9 +69,9 @@ pub enum Place {
 
 /// A part of the request beside its body.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct Param {
     /// Where.
-    pub place: Place,
+    pub location: ParamLocation,
     /// Its name.
     pub name: &'static str,
     /// What it means.
@@ -117,7 +116,7 @@ pub struct Call {
     /// For whom.
     pub caller: Caller,
     /// What is asked beside the body.
-    pub parts: &'static [Part],
+    pub parts: &'static [Param],
     /// The body.
     pub body: Option<(Needed, SchemaOf)>,
     /// The answer.
@@ -151,31 +150,39 @@ const fn get(path: &'static str, name: &'static str, does: &'static str, answer:
     Call { method, path, name, does, caller, parts: &[], body: None, answer, refusals: &[] }
 }
 
-const KEY: Part = Part {
-    place: Place::Header,
+const KEY: Param = Param {
+    location: ParamLocation::Header,
     name: "idempotency-key",
     says: "the same key with the same request is answered with the same work",
     schema: of::<IdempotencyKey>,
 };
-const ID: Part =
-    Part { place: Place::Path, name: "id", says: "an operation of this guest", schema: of::<OperationId> };
-const WINDOW: Part = Part {
-    place: Place::Path,
+const ID: Param = Param {
+    location: ParamLocation::Path,
+    name: "id",
+    says: "an operation of this guest",
+    schema: of::<OperationId>,
+};
+const WINDOW: Param = Param {
+    location: ParamLocation::Path,
     name: "id",
     says: "a quiesce window of this guest",
     schema: of::<OperationId>,
 };
-const WAIT: Part = Part {
-    place: Place::Query,
+const WAIT: Param = Param {
+    location: ParamLocation::Query,
     name: "wait",
     says: "answers when it has changed, at the latest after so many seconds: `1s` to `55s`",
     schema: wait,
 };
-const NAME: Part =
-    Part { place: Place::Path, name: "name", says: "a snapshot of this guest", schema: of::<SnapshotName> };
+const NAME: Param = Param {
+    location: ParamLocation::Path,
+    name: "name",
+    says: "a snapshot of this guest",
+    schema: of::<SnapshotName>,
+};
 
-const DIGEST: Part = Part {
-    place: Place::Path,
+const DIGEST: Param = Param {
+    location: ParamLocation::Path,
     name: "sha256",
     says: "what `GET /v1/desired` names",
     schema: of::<Sha256Text>,
@@ -206,16 +213,16 @@ const fn says(path: &'static str, name: &'static str, does: &'static str, body: 
 /// All of them.
 pub const CALLS: &[Call] = &[
     Call {
-        caller: Caller::Anybody,
+        caller: Caller::Anyone,
         ..get("/healthz", "healthz", "Whether the agent serves.", Answer::Done(framed::<Healthy>))
     },
     Call {
-        caller: Caller::Anybody,
+        caller: Caller::Anyone,
         ..get("/v1/openapi.json", "openapi", "This document.", Answer::Description)
     },
     Call {
         method: Method::Post,
-        caller: Caller::Anybody,
+        caller: Caller::Anyone,
         body: Some((Needed::Always, of::<ClaimRequest>)),
         refusals: &[ClaimRefused, ClaimTwice, DiskFull, RecordsBroken, RecordsDamaged],
         ..get(
@@ -405,14 +412,14 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         parts: &[
-            Part {
-                place: Place::Query,
+            Param {
+                location: ParamLocation::Query,
                 name: "after",
                 says: "the records behind the one of this number; 0 is the beginning",
                 schema: number,
             },
-            Part {
-                place: Place::Query,
+            Param {
+                location: ParamLocation::Query,
                 name: "limit",
                 says: "how many records at most: 1 to 100",
                 schema: limit,

@@ -1,4 +1,4 @@
-//! Which controller a guest should run: `GET /v1/desired`, and its bytes: `GET /v1/artifacts/{sha256}`.
+//! The build of the guest agent that a guest should run.
 //!
 //! The document names a build, an operator's signature approved exactly these bytes, and they lie on the box: only then is
 //! it told. What the guest does with it stands in [`Turn`]: before its turn, nothing. Deliberately absent: stacks. They are the

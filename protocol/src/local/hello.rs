@@ -1,4 +1,4 @@
-//! What a hello says of the guest itself: its stacks, its updates, a restart it needs.
+//! Parts of a hello: stacks, upgrades, a needed restart.
 //!
 //! Each part is left out where there is nothing to say, so a controller that knows none of this says the same as before.
 //! [`super::Hello::health`] stays the controller's own: a stack that fell over by itself does not make a controller unwell.

@@ -1,4 +1,4 @@
-//! The local API as an OpenAPI 3.1 document, for other people's tools.
+//! The local API as an OpenAPI 3.1 document.
 //!
 //! What comes in: the table of [`super::calls`]. What goes out: one JSON document, which is committed as
 //! `docs/local-api.openapi.json` and served at `/v1/openapi.json`. Schemas are JSON Schema 2020-12, as OpenAPI 3.1 takes
@@ -10,7 +10,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::calls::{Answer, CALLS, Call, Caller, Method, Needed, Place};
+use super::calls::{Answer, CALLS, Call, Caller, Method, Needed, ParamLocation};
 use super::{BODY_BYTES_MAX, PORT};
 use crate::envelope::Envelope;
 
@@ -93,17 +93,17 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, refusal: &Value) -> V
         .parts
         .iter()
         .map(|part| {
-            let place = match part.place {
-                Place::Path => "path",
-                Place::Query => "query",
-                Place::Header => "header",
+            let location = match part.location {
+                ParamLocation::Path => "path",
+                ParamLocation::Query => "query",
+                ParamLocation::Header => "header",
             };
-            json!({ "in": place, "name": part.name, "description": part.says, "required": part.place == Place::Path,
+            json!({ "in": location, "name": part.name, "description": part.says, "required": part.location == ParamLocation::Path,
                 "schema": (part.schema)(generator) })
         })
         .collect();
     let security = match call.caller {
-        Caller::Anybody => json!([]),
+        Caller::Anyone => json!([]),
         Caller::Guest => json!([{ "token": [] }]),
     };
     let body = call.body.map(|(needed, schema)| {
@@ -188,7 +188,7 @@ mod tests {
     fn what_stands_in_a_path_is_described() {
         for call in CALLS {
             let named: Vec<_> = call.path.split(['{', '}']).skip(1).step_by(2).collect();
-            let parts = call.parts.iter().filter(|part| part.place == Place::Path);
+            let parts = call.parts.iter().filter(|part| part.location == ParamLocation::Path);
             assert_eq!(named, parts.map(|part| part.name).collect::<Vec<_>>(), "{}", call.path);
         }
     }

@@ -1,4 +1,4 @@
-//! Restore tests: what the controller of a scratch guest reports, and what a guest is told of its own tests.
+//! Reports of scratch guests, and restore tests as guests see them.
 //!
 //! The report comes from the scratch guest, by its own token, about itself: it cannot speak for the guest it is a copy of.
 

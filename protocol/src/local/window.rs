@@ -1,4 +1,4 @@
-//! Quiesce windows: how a guest's controller and its agent agree on the moment that a backup holds.
+//! Quiesce windows between a guest agent and its agent.
 //!
 //! ```text
 //! requested ──lane free──▶ granted ──stacks stopped──▶ quiesced ──▶ capturing ──storage snapshot taken──▶ captured
@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::work::KeptBackup;
-use crate::envelope::Problem;
+use crate::envelope::ErrorBody;
 use crate::id::{GuestUid, MountPath, OperationId, StackName};
 use crate::job::act::Sha256Text;
 use crate::protection::{Consistency, Tier};
@@ -91,7 +91,7 @@ pub struct WindowView {
     pub kept: Option<KeptBackup>,
     /// Why it expired, was cancelled, or what a person must do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<Problem>,
+    pub problem: Option<ErrorBody>,
 }
 
 /// What a backup holds, and why it is so.

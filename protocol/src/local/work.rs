@@ -1,4 +1,4 @@
-//! What a guest may ask to be done to itself, and what it is told of it.
+//! Requests of a guest for its own snapshots, backups and rollbacks.
 //!
 //! Work is asked for, written down and answered with an operation's id; `GET /v1/operations/{id}` follows it. The guest
 //! is told by the token: a body may name it, and is refused when it names another.
@@ -57,7 +57,7 @@ pub struct Accepted {
     /// `GET /v1/operations/{operation}` follows it.
     pub operation: OperationId,
     /// Whether it is new.
-    pub taken: Taken,
+    pub taken: Acceptance,
     /// How many pieces of work are before it in the guest's lane.
     pub before: u32,
     /// The snapshot's name, where the work takes one.
@@ -68,7 +68,7 @@ pub struct Accepted {
 /// How work was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Taken {
+pub enum Acceptance {
     /// It has its place in the lane.
     Queued,
     /// The same work is under way or waits already: that one is the answer.

@@ -1,4 +1,4 @@
-//! What of a wish is at least as strong as what is in force, and what is weaker, or cannot be told.
+//! A comparison of two promises, facet by facet.
 //!
 //! The law of `docs/adr/0015`. Each facet is judged by itself: one that is provably no weaker is taken, any other stays
 //! as it is in force and is named. So a wish that raises one thing and lowers another raises the one at once. A volume
@@ -119,13 +119,13 @@ pub struct Comparison {
 
 /// Holds a wish against what is in force.
 #[must_use]
-pub fn compare(in_force: &Protection, wish: &Protection) -> Comparison {
+pub fn compare(in_force: &Protection, requested: &Protection) -> Comparison {
     let mut judge = Judge::default();
-    let (old, new) = (&in_force.tiers, &wish.tiers);
+    let (old, new) = (&in_force.tiers, &requested.tiers);
     let snapshot = judge.tier(Tier::Snapshot, old.snapshot.as_ref(), new.snapshot.as_ref(), Judge::snapshot);
     let local = judge.tier(Tier::Local, old.local.as_ref(), new.local.as_ref(), Judge::backup);
     let off_site = judge.tier(Tier::OffSite, old.off_site.as_ref(), new.off_site.as_ref(), Judge::off_site);
-    let volumes = judge.volumes(&in_force.volumes, &wish.volumes);
+    let volumes = judge.volumes(&in_force.volumes, &requested.volumes);
     let next = Protection { tiers: Tiers { snapshot, local, off_site }, volumes };
     Comparison { next, raised: judge.raised, loosened: judge.loosened }
 }

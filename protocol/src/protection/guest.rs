@@ -1,4 +1,4 @@
-//! What one guest is promised: the tiers of its policy, and what becomes of each of its volumes.
+//! The promise for one guest: tiers and volumes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl TryFrom<Wire> for Protection {
 impl Protection {
     /// What a document promises a guest; nothing, where nothing of it is ever backed up.
     #[must_use]
-    pub fn wished(guest: &DesiredGuest, policies: &[BackupPolicy]) -> Option<Self> {
+    pub fn of_document(guest: &DesiredGuest, policies: &[BackupPolicy]) -> Option<Self> {
         let policy =
             guest.policy.as_ref().and_then(|name| policies.iter().find(|policy| policy.name == *name));
         let tiers = policy.map(|policy| policy.tiers.clone()).unwrap_or_default();
@@ -144,7 +144,7 @@ pub struct ProtectionReport {
     pub in_force: Option<Protection>,
     /// What the document wishes, where that is something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wished: Option<Protection>,
+    pub desired: Option<Protection>,
     /// What of the wish is held, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<String>,

@@ -1,4 +1,4 @@
-//! How a guest's data is protected: which backups are taken when, where they go, and how long they are kept.
+//! Backup policies, promises and schedules.
 //!
 //! What comes in: policies of the desired document. What goes out: what one guest is promised ([`Protection`]), when
 //! the next backup is due, and whether one promise is provably no weaker than another. Hub, operator and agent read the
@@ -31,7 +31,7 @@ pub use compare::{Comparison, Facet, Loosening, Part, compare};
 pub use guest::{KeptVolume, Protection, ProtectionReport};
 pub use policy::{BackupPolicy, BackupTier, Consistency, OffSiteTier, Schedule, SnapshotTier, Tier, Tiers};
 pub use posture::{Posture, PostureReport};
-pub use prune::{Fate, Proof, Taken, prune};
+pub use prune::{DatedBackup, Fate, Proof, prune};
 pub use retention::{Keep, Retention};
 pub use tested::{LastTest, TierTested, Took, Trend};
 pub use zone::Zone;

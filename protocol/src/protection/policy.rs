@@ -1,4 +1,4 @@
-//! Backup policies: per tier a schedule, how long its backups are kept, and where they go.
+//! Backup policies: a schedule, retention and target per tier.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How well a guest's data is protected, in one word with its reasons. *Protected* means proved.
+//! The protection status of a guest, with its reasons.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

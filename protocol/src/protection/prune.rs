@@ -1,4 +1,4 @@
-//! Which backups a retention lets go: Proxmox's rules as one pure function.
+//! The backups that a retention removes, as one pure function.
 //!
 //! The rules choose one after another, `last` first and `yearly` last. Each goes from the newest backup to the oldest,
 //! passes over periods in which an earlier rule has kept one, and keeps the newest of each other period until it has as
@@ -25,7 +25,7 @@ pub enum Proof {
 
 /// A backup, as far as its keeping goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct DatedBackup {
     /// When it was taken.
     pub at: Timestamp,
     /// Whether it was proved.
@@ -46,7 +46,7 @@ type Period = [i32; 4];
 
 /// What becomes of each, in the order given.
 #[must_use]
-pub fn prune(backups: &[Taken], retention: &Retention, zone: &Zone) -> Vec<Fate> {
+pub fn prune(backups: &[DatedBackup], retention: &Retention, zone: &Zone) -> Vec<Fate> {
     let mut fates = match retention {
         Retention::KeepAll => vec![Fate::Kept("all"); backups.len()],
         Retention::Keep(keep) => by_rules(backups, keep, zone),
@@ -67,8 +67,8 @@ struct Candidate {
     fate: Option<Fate>,
 }
 
-fn by_rules(backups: &[Taken], keep: &Keep, zone: &Zone) -> Vec<Fate> {
-    let local = |taken: &Taken| zone.time_zone().to_datetime(taken.at);
+fn by_rules(backups: &[DatedBackup], keep: &Keep, zone: &Zone) -> Vec<Fate> {
+    let local = |taken: &DatedBackup| zone.time_zone().to_datetime(taken.at);
     let mut order: Vec<(Timestamp, Candidate)> = backups
         .iter()
         .enumerate()

@@ -1,4 +1,4 @@
-//! Which backups are kept: Proxmox's `keep-*` rules as types, and the order among them.
+//! Retention: Proxmox's `keep-*` rules as types.
 //!
 //! A rule keeps the newest backup of so many hours, days, ISO weeks, months and years each that no earlier rule has
 //! covered, and so many of the newest whatever their age. One that says more in every field covers at least as much, by

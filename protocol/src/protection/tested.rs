@@ -1,4 +1,4 @@
-//! What the restore tests of one tier of a guest showed: the last one, and whether a return takes longer than it did.
+//! Results of restore tests for one tier of a guest.
 //!
 //! A return grows slower for months before anybody needs it: a database that is larger, a disk that is failing, a line that
 //! others share. Who reads that beforehand can still choose. Deliberately absent: how the trend is judged, which is the agent's.
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trend_is_told_in_words() {
+    fn a_trend_is_a_sentence() {
         for (trend, words) in [
             (Trend::TooFew { tests: 2, needed: 4 }, "too few to say: 2 of 4"),
             (Trend::Steady { took_s: 59, usual_s: 60 }, "steady: back in 59 s, usually 1 min 00 s"),

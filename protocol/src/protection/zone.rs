@@ -1,4 +1,4 @@
-//! Time zones by their names, such as `Europe/Berlin` or `UTC`.
+//! Time zones by name, such as `Europe/Berlin`.
 //!
 //! The rules of every zone are in this program, so that hub, operator and agent read a schedule alike whatever their
 //! machines have installed. There is no local zone: a document says which one it means.

@@ -1,4 +1,4 @@
-//! One field of a guest: document, Proxmox and what was last carried out.
+//! One field of a guest: desired, observed and last applied.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -1,9 +1,9 @@
-//! What of a target an operator signs for: all by which data could flow to another place, or come from one.
+//! The part of a storage target that operators sign for.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Medium, Sealed, StorageClass, StorageRole, StorageTarget};
+use super::{Backend, Sealed, StorageClass, StorageRole, StorageTarget};
 use crate::id::TargetName;
 use crate::job::act::Sha256Text;
 
@@ -14,7 +14,7 @@ pub struct Approval {
     /// Its name.
     pub name: TargetName,
     /// What it is.
-    pub medium: Medium,
+    pub backend: Backend,
     /// How fast it is said to be.
     pub class: StorageClass,
     /// What it is for.
@@ -30,7 +30,7 @@ impl Approval {
     pub fn of(target: &StorageTarget) -> Self {
         Self {
             name: target.name.clone(),
-            medium: target.medium.clone(),
+            backend: target.backend.clone(),
             class: target.class,
             role: target.role,
             creds: target.creds.as_ref().and_then(Sealed::digest),

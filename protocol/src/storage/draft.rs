@@ -1,7 +1,7 @@
-//! A target in a document that is still being written: found before all of the document makes sense.
+//! A storage target in an unfinished document.
 //!
 //! Whoever seals credentials needs what the target is, and the document lacks just these credentials. What comes in: its bytes
-//! and the target's name. What goes out: the medium as it is written there. Deliberately absent: judging it, and anything else
+//! and the target's name. What goes out: the backend as it is written there. Deliberately absent: judging it, and anything else
 //! of the document, which is judged when it is applied.
 
 use serde::Deserialize;
@@ -9,20 +9,20 @@ use serde_json::Value;
 
 use crate::id::TargetName;
 
-/// Why there is no medium.
+/// Why there is no backend.
 #[derive(Debug)]
 pub enum NoMedium {
     /// Not a document at all.
     Form(serde_json::Error),
-    /// It names no such target, or none with a medium.
+    /// It names no such target, or none with a backend.
     Unnamed,
 }
 
-/// The medium that a document names for a target, as it is written.
+/// The backend that a document names for a target, as it is written.
 ///
 /// # Errors
 /// [`NoMedium`].
-pub fn medium(document: &[u8], target: &TargetName) -> Result<Value, NoMedium> {
+pub fn backend(document: &[u8], target: &TargetName) -> Result<Value, NoMedium> {
     #[derive(Deserialize)]
     struct Page {
         #[serde(default)]
@@ -31,7 +31,7 @@ pub fn medium(document: &[u8], target: &TargetName) -> Result<Value, NoMedium> {
     let page: Page = serde_json::from_slice(document).map_err(NoMedium::Form)?;
     let named = |one: &Value| one.get("name").and_then(Value::as_str) == Some(target.as_str());
     let found =
-        page.storage.into_iter().find(named).and_then(|mut one| one.get_mut("medium").map(Value::take));
+        page.storage.into_iter().find(named).and_then(|mut one| one.get_mut("backend").map(Value::take));
     found.ok_or(NoMedium::Unnamed)
 }
 
@@ -44,18 +44,18 @@ mod tests {
     #[test]
     fn a_target_is_found_in_half_a_document() {
         let target: TargetName = "off1".parse().unwrap();
-        let found = |page: &Value| medium(page.to_string().as_bytes(), &target);
-        let page = json!({ "guests": "not yet", "storage": [{ "name": "nas1", "medium": 1 }, { "name": "off1", "medium": { "pbs": {} } }] });
+        let found = |page: &Value| backend(page.to_string().as_bytes(), &target);
+        let page = json!({ "guests": "not yet", "storage": [{ "name": "nas1", "backend": 1 }, { "name": "off1", "backend": { "pbs": {} } }] });
         assert_eq!(found(&page).unwrap(), json!({ "pbs": {} }));
         for page in [
             json!({}),
-            json!({ "storage": [{ "name": "nas1", "medium": 1 }] }),
+            json!({ "storage": [{ "name": "nas1", "backend": 1 }] }),
             json!({ "storage": [{ "name": "off1" }] }),
         ] {
             assert!(matches!(found(&page), Err(NoMedium::Unnamed)), "{page}");
         }
         for text in ["", "[", "{\"storage\": 1}"] {
-            assert!(matches!(medium(text.as_bytes(), &target), Err(NoMedium::Form(_))), "{text}");
+            assert!(matches!(backend(text.as_bytes(), &target), Err(NoMedium::Form(_))), "{text}");
         }
     }
 }

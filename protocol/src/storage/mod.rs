@@ -1,4 +1,4 @@
-//! The storage manifest: which disks, shares and backup servers a host should use, and what each is for.
+//! Storage targets of the desired document.
 //!
 //! A part of the desired document. A target is only a wish: no operator's signature is in it, so the agent uses none that
 //! was not approved on the box ([`approval`]). Deliberately absent: schedules and retention, which stand in
@@ -8,14 +8,14 @@
 //! | --- | --- |
 //! | [`approval`] | what of a target an operator signs for |
 //! | [`draft`] | a target in a document that is still being written |
-//! | [`medium`] | what a target is, and by what it is known again |
+//! | [`backend`] | what a target is, and by what it is known again |
 //! | [`recipient`] | the public half of a host's own key |
 //! | [`report`] | how a target stands |
 //! | [`sealed`] | credentials that only the host can read |
 
 pub mod approval;
+pub mod backend;
 pub mod draft;
-pub mod medium;
 pub mod recipient;
 pub mod report;
 pub mod sealed;
@@ -27,7 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use approval::Approval;
-pub use medium::Medium;
+pub use backend::Backend;
 pub use recipient::HostRecipient;
 pub use sealed::Sealed;
 
@@ -43,7 +43,7 @@ pub struct StorageTarget {
     /// Its name, also of its entry in Proxmox.
     pub name: TargetName,
     /// What it is, and by what it is known again.
-    pub medium: Medium,
+    pub backend: Backend,
     /// How fast it is. Set once, when it is attached.
     pub class: StorageClass,
     /// What it is for.
@@ -78,9 +78,9 @@ pub enum StorageRole {
     /// Guests live on it.
     Primary,
     /// Backups of guests go to it, as archives.
-    VzdumpTarget,
+    LocalBackup,
     /// Backups leave the box for it, encrypted.
-    PbsOffsite,
+    OffsiteBackup,
     /// Bulk volumes lie on it.
     BulkData,
 }
@@ -117,7 +117,7 @@ macro_rules! words {
 
 words! {
     StorageClass { Fast = "fast", Slow = "slow" }
-    StorageRole { Primary = "primary", VzdumpTarget = "vzdump-target", PbsOffsite = "pbs-offsite", BulkData = "bulk-data" }
+    StorageRole { Primary = "primary", LocalBackup = "local-backup", OffsiteBackup = "offsite-backup", BulkData = "bulk-data" }
     TargetState { Attached = "attached", Disconnected = "disconnected", Decommissioned = "decommissioned" }
 }
 
@@ -169,8 +169,8 @@ pub(crate) fn mistake(targets: &[StorageTarget]) -> Option<(usize, ManifestMista
         if !names.insert(&target.name) {
             return twice("name", target.name.to_string());
         }
-        if !places.insert(target.medium.to_string()) {
-            return twice("medium", target.medium.to_string());
+        if !places.insert(target.backend.to_string()) {
+            return twice("backend", target.backend.to_string());
         }
         if target.default && !defaults.insert(target.role) {
             return twice("default", format!("the default {}", target.role));
@@ -180,15 +180,15 @@ pub(crate) fn mistake(targets: &[StorageTarget]) -> Option<(usize, ManifestMista
 }
 
 fn unfit(target: &StorageTarget) -> Option<(&'static str, &'static str)> {
-    let server = matches!(target.medium, Medium::Pbs { .. });
-    if server != (target.role == StorageRole::PbsOffsite) {
-        return Some(("role", "a backup server is for pbs-offsite, and pbs-offsite needs one"));
+    let server = matches!(target.backend, Backend::Pbs { .. });
+    if server != (target.role == StorageRole::OffsiteBackup) {
+        return Some(("role", "a backup server is for offsite-backup, and offsite-backup needs one"));
     }
-    let disk = target.medium.uuid().is_some();
+    let disk = target.backend.uuid().is_some();
     if target.role == StorageRole::Primary && (target.class != StorageClass::Fast || !disk) {
         return Some(("class", "guests live on a fast disk of the box itself"));
     }
-    match (target.medium.needs_creds(), &target.creds) {
+    match (target.backend.needs_creds(), &target.creds) {
         (true, None) => Some(("creds", "this kind of storage needs sealed credentials")),
         (false, Some(_)) => Some(("creds", "this kind of storage has no credentials")),
         _ => None,

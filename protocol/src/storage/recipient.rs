@@ -1,4 +1,4 @@
-//! The public half of a host's own key: what secrets for that host are sealed to.
+//! The public key to which secrets for a host are sealed.
 //!
 //! Here only the form is known. Deliberately absent: the key itself, and the check of the text's own checksum, which
 //! whoever seals makes.

@@ -14,7 +14,7 @@ pub struct TargetReport {
     /// Its name.
     pub name: TargetName,
     /// What it is, in words.
-    pub medium: String,
+    pub backend: String,
     /// What it is for.
     pub role: StorageRole,
     /// How fast it is said to be.
@@ -23,7 +23,7 @@ pub struct TargetReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// How it stands.
-    pub standing: TargetStanding,
+    pub status: TargetStatus,
     /// Since when.
     pub since: Timestamp,
     /// Why, and who must do what; empty where all is well.
@@ -116,7 +116,7 @@ const KEY_SHOWN: usize = 23;
 /// How a target stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum TargetStanding {
+pub enum TargetStatus {
     /// It is mounted, and is what it should be.
     Mounted,
     /// It is mounted, and cannot be told apart from an empty one yet.
@@ -137,7 +137,7 @@ pub enum TargetStanding {
     Detached,
 }
 
-impl TargetStanding {
+impl TargetStatus {
     /// As it stands in the report.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -1,4 +1,4 @@
-//! Credentials that only the host can read: an `age` file for its key, as base64. Who passes them on learns nothing.
+//! Credentials sealed for one host.
 //!
 //! Here only the form is known. Deliberately absent: opening and making them.
 

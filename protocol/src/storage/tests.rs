@@ -1,4 +1,4 @@
-//! Hostile manifests, each with its code: a manifest decides where customers' data flows to.
+//! Tests of hostile storage manifests, each with its code.
 
 use serde_json::{Value, json};
 
@@ -16,13 +16,13 @@ fn sealed() -> String {
     format!("YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+{}", "A".repeat(60))
 }
 
-fn target(name: &str, medium: Value, role: &str) -> Value {
-    json!({ "name": name, "medium": medium, "class": "slow", "role": role, "state": "attached",
+fn target(name: &str, backend: Value, role: &str) -> Value {
+    json!({ "name": name, "backend": backend, "class": "slow", "role": role, "state": "attached",
         "label": "the blue one", "default": false, "schedulable": true })
 }
 
 fn usb() -> Value {
-    target("usb1", json!({ "usb": { "uuid": UUID } }), "vzdump-target")
+    target("usb1", json!({ "usb": { "uuid": UUID } }), "local-backup")
 }
 
 fn nfs() -> Value {
@@ -31,15 +31,15 @@ fn nfs() -> Value {
 
 fn cifs() -> Value {
     let mut cifs =
-        target("win", json!({ "cifs": { "server": "10.0.0.9", "share": "backup" } }), "vzdump-target");
+        target("win", json!({ "cifs": { "server": "10.0.0.9", "share": "backup" } }), "local-backup");
     cifs["creds"] = json!(sealed());
     cifs
 }
 
 fn pbs() -> Value {
-    let medium = json!({ "pbs": { "server": "pbs.example", "datastore": "boxes", "namespace": "acme/box7",
+    let backend = json!({ "pbs": { "server": "pbs.example", "datastore": "boxes", "namespace": "acme/box7",
         "fingerprint": hash("ab"), "key": hash("cd") } });
-    let mut pbs = target("offsite", medium, "pbs-offsite");
+    let mut pbs = target("offsite", backend, "offsite-backup");
     pbs["creds"] = json!(sealed());
     pbs
 }
@@ -77,11 +77,11 @@ fn an_approval_binds_every_place_that_data_could_flow_to() {
     assert_eq!(read(label), whole);
     for (place, value) in [
         ("/name", json!("other")),
-        ("/medium/pbs/server", json!("pbs2.example")),
-        ("/medium/pbs/datastore", json!("other")),
-        ("/medium/pbs/namespace", json!("acme")),
-        ("/medium/pbs/fingerprint", json!(hash("ac"))),
-        ("/medium/pbs/key", json!(hash("ce"))),
+        ("/backend/pbs/server", json!("pbs2.example")),
+        ("/backend/pbs/datastore", json!("other")),
+        ("/backend/pbs/namespace", json!("acme")),
+        ("/backend/pbs/fingerprint", json!(hash("ac"))),
+        ("/backend/pbs/key", json!(hash("ce"))),
         ("/class", json!("fast")),
         ("/creds", json!(sealed().replace("AAAA", "AAAB"))),
     ] {
@@ -127,7 +127,7 @@ fn no_uuid_has_a_second_spelling() {
         "0b5f1f3c9d0e4a6b8f511c2d3e4f5a6b0000",
         "０b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6",
     ];
-    each(usb, "/medium/usb/uuid", &bad, ErrorCode::Range);
+    each(usb, "/backend/usb/uuid", &bad, ErrorCode::Range);
 }
 
 #[test]
@@ -164,15 +164,15 @@ fn no_share_of_another_machine_bends_the_mount() {
         "10.0.0.256",
         &long,
     ];
-    each(nfs, "/medium/nfs/server", &servers, ErrorCode::Range);
-    each(cifs, "/medium/cifs/server", &servers, ErrorCode::Range);
-    each(pbs, "/medium/pbs/server", &servers, ErrorCode::Range);
+    each(nfs, "/backend/nfs/server", &servers, ErrorCode::Range);
+    each(cifs, "/backend/cifs/server", &servers, ErrorCode::Range);
+    each(pbs, "/backend/pbs/server", &servers, ErrorCode::Range);
     let deep = "/a".repeat(200);
     let exports = [
         "", "/", "srv/bulk", "/a b", "/a,soft", "/../..", "/a/../b", "/a/./b", "/a//b", "/a/", "/a/.",
         "/a\n", "/a\\040b", "/a\0", "/ä", "/-rf", "--", "/a\t", "/a$b", "/a:b", &deep,
     ];
-    each(nfs, "/medium/nfs/export", &exports, ErrorCode::Range);
+    each(nfs, "/backend/nfs/export", &exports, ErrorCode::Range);
     let share = "s".repeat(81);
     let shares = [
         "",
@@ -190,23 +190,23 @@ fn no_share_of_another_machine_bends_the_mount() {
         "vers=1.0",
         &share,
     ];
-    each(cifs, "/medium/cifs/share", &shares, ErrorCode::Range);
+    each(cifs, "/backend/cifs/share", &shares, ErrorCode::Range);
     each(
         pbs,
-        "/medium/pbs/datastore",
+        "/backend/pbs/datastore",
         &["", "..", "a/b", "-a", ".a", "a b", "a\n", &share],
         ErrorCode::Range,
     );
     let many = ["a"; 9].join("/");
     each(
         pbs,
-        "/medium/pbs/namespace",
+        "/backend/pbs/namespace",
         &["", "/", "a/", "/a", "a//b", "a/../b", "a\n", &many],
         ErrorCode::Range,
     );
     let (upper, short) = (hash("AB"), hash("ab")[..92].to_owned());
-    each(pbs, "/medium/pbs/fingerprint", &["", &upper, &short, "ab", &"ab".repeat(32)], ErrorCode::Range);
-    each(pbs, "/medium/pbs/key", &["", &upper, &short], ErrorCode::Range);
+    each(pbs, "/backend/pbs/fingerprint", &["", &upper, &short, "ab", &"ab".repeat(32)], ErrorCode::Range);
+    each(pbs, "/backend/pbs/key", &["", &upper, &short], ErrorCode::Range);
 }
 
 #[test]
@@ -225,25 +225,25 @@ fn names_labels_and_credentials_have_their_form() {
 }
 
 #[test]
-fn what_is_not_in_the_schema_cannot_be_wished() {
+fn fields_outside_the_schema_are_refused() {
     for (place, key, value) in [
         ("", "options", json!(["suid"])),
         ("", "path", json!("/etc")),
         ("", "policy", json!({})),
-        ("/medium/usb", "options", json!("rw,suid")),
-        ("/medium/usb", "device", json!("/dev/sdb1")),
-        ("/medium/usb", "fstype", json!("ntfs")),
+        ("/backend/usb", "options", json!("rw,suid")),
+        ("/backend/usb", "device", json!("/dev/sdb1")),
+        ("/backend/usb", "fstype", json!("ntfs")),
     ] {
         let mut one = usb();
         one.pointer_mut(place).unwrap()[key] = value;
         assert_eq!(refused(vec![one]).0, ErrorCode::UnknownField, "{place}/{key}");
     }
     for (place, value, code) in [
-        ("/medium", json!({ "iscsi": {} }), ErrorCode::Version),
-        ("/medium", json!({ "bind": { "path": "/etc" } }), ErrorCode::Version),
-        ("/medium", json!("usb"), ErrorCode::Range),
-        ("/medium", json!({ "usb": { "uuid": UUID }, "zfs": {} }), ErrorCode::Syntax),
-        ("/class", json!("medium"), ErrorCode::Version),
+        ("/backend", json!({ "iscsi": {} }), ErrorCode::Version),
+        ("/backend", json!({ "bind": { "path": "/etc" } }), ErrorCode::Version),
+        ("/backend", json!("usb"), ErrorCode::Range),
+        ("/backend", json!({ "usb": { "uuid": UUID }, "zfs": {} }), ErrorCode::Syntax),
+        ("/class", json!("backend"), ErrorCode::Version),
         ("/role", json!("scratch"), ErrorCode::Version),
         ("/state", json!("wiped"), ErrorCode::Version),
         ("/default", json!(1), ErrorCode::Range),
@@ -253,7 +253,7 @@ fn what_is_not_in_the_schema_cannot_be_wished() {
         *one.pointer_mut(place).unwrap() = value.clone();
         assert_eq!(refused(vec![one]).0, code, "{place} = {value}");
     }
-    for field in ["name", "medium", "class", "role", "state", "label", "default", "schedulable"] {
+    for field in ["name", "backend", "class", "role", "state", "label", "default", "schedulable"] {
         let mut one = usb();
         one.as_object_mut().unwrap().remove(field);
         assert_eq!(refused(vec![one]).0, ErrorCode::Missing, "{field}");
@@ -265,9 +265,9 @@ fn no_two_targets_are_one_place_and_each_is_fit_for_its_role() {
     let mut same_disk = usb();
     same_disk["name"] = json!("usb2");
     // As if plugged in another way: one disk all the same.
-    same_disk["medium"] = json!({ "local-dir": { "uuid": UUID } });
+    same_disk["backend"] = json!({ "local-dir": { "uuid": UUID } });
     let (code, path) = refused(vec![usb(), same_disk]);
-    assert_eq!((code, path.as_str()), (ErrorCode::DuplicateTarget, "storage[1].medium"));
+    assert_eq!((code, path.as_str()), (ErrorCode::DuplicateTarget, "storage[1].backend"));
     let mut same_name = nfs();
     same_name["name"] = json!("usb1");
     assert_eq!(refused(vec![usb(), same_name]).1, "storage[1].name");
@@ -276,8 +276,8 @@ fn no_two_targets_are_one_place_and_each_is_fit_for_its_role() {
     two["default"] = json!(true);
     assert_eq!(refused(vec![one, two]).1, "storage[1].default");
     for (of, place, value, at) in [
-        (usb as fn() -> Value, "/role", json!("pbs-offsite"), "storage[0].role"),
-        (pbs, "/role", json!("vzdump-target"), "storage[0].role"),
+        (usb as fn() -> Value, "/role", json!("offsite-backup"), "storage[0].role"),
+        (pbs, "/role", json!("local-backup"), "storage[0].role"),
         (usb, "/role", json!("primary"), "storage[0].class"),
         (nfs, "/role", json!("primary"), "storage[0].class"),
     ] {
@@ -294,7 +294,7 @@ fn no_two_targets_are_one_place_and_each_is_fit_for_its_role() {
     let many = (0..=TARGETS_MAX).map(|n| {
         let mut one = nfs();
         one["name"] = json!(format!("nas{n}"));
-        one["medium"]["nfs"]["export"] = json!(format!("/srv/{n}"));
+        one["backend"]["nfs"]["export"] = json!(format!("/srv/{n}"));
         one
     });
     assert_eq!(refused(many.collect()).0, ErrorCode::Range);

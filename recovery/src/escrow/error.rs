@@ -7,7 +7,7 @@ use holdfast_protocol::escrow::CodeNumber;
 use holdfast_protocol::escrow::form::{FILE_BYTES_MAX, FormError, WORK_FACTOR, WORK_FACTOR_MAX};
 use holdfast_protocol::id::{CustomerId, HostName, KeyFingerprint};
 use holdfast_protocol::job::{HostEpoch, UtcSecond};
-use holdfast_protocol::strict::StrictError;
+use holdfast_protocol::json::JsonError;
 use holdfast_seal::OpenError as SealError;
 
 use super::age_file::PLAIN_BYTES_MAX;
@@ -64,7 +64,7 @@ pub enum OpenError {
     #[error(
         "the content of the file is refused: it was not made by Holdfast, or by a later version; `age -d` opens it as well"
     )]
-    Form(#[source] StrictError),
+    Form(#[source] JsonError),
     /// A key that is none.
     #[error("the content of the file is refused: {0}; take another copy of it")]
     Key(&'static str),

@@ -14,7 +14,7 @@ mod context;
 mod error;
 
 use holdfast_protocol::id::KeyFingerprint;
-use holdfast_protocol::strict;
+use holdfast_protocol::json;
 use holdfast_seal::backup_key::BackupKey;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -103,7 +103,7 @@ impl EscrowFile {
     /// [`OpenError`], at the first reason.
     pub fn open(&self, code: &RecoveryCode, wanted: Expected<'_>) -> Result<Escrow, OpenError> {
         let plain = self.unwrap(code)?;
-        let escrow: Escrow = strict::parse("the escrow", &plain, PLAIN_BYTES_MAX).map_err(OpenError::Form)?;
+        let escrow: Escrow = json::parse("the escrow", &plain, PLAIN_BYTES_MAX).map_err(OpenError::Form)?;
         escrow.key.check().map_err(OpenError::key)?;
         match wanted {
             Expected::Exactly(record) => record.compare(&escrow.record())?,

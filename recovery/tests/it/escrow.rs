@@ -211,7 +211,7 @@ fn the_content_is_parsed_strictly_and_checked_against_its_key() {
     ];
     for (content, expected) in cases {
         let parsed: Result<Escrow, _> =
-            holdfast_protocol::strict::parse("the escrow", content.to_string().as_bytes(), 4096);
+            holdfast_protocol::json::parse("the escrow", content.to_string().as_bytes(), 4096);
         match parsed {
             Err(error) => assert_eq!(error.code(), expected, "{content}"),
             // A key that is not its fingerprint's is found by reckoning alone, when it is opened.

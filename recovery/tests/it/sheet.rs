@@ -9,7 +9,7 @@ use std::process::Command;
 
 use holdfast_protocol::escrow::by_hand::{self, GuestNumbers, OffSite, Step};
 use holdfast_protocol::id::Vmid;
-use holdfast_protocol::storage::Medium;
+use holdfast_protocol::storage::Backend;
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{EscrowFile, Expected};
 use holdfast_recovery::sheet::{Naming, Sheet, text};
@@ -229,12 +229,12 @@ fn the_widest_sheet_keeps_its_margins() {
     let code = code("abdominal");
     assert_eq!("abdominal".len(), WORD_LETTERS_MAX);
     let file = escrow().wrap(&code).unwrap();
-    let medium: Medium =
+    let backend: Backend =
         serde_json::from_value(serde_json::json!({ "pbs": { "server": vec!["s".repeat(50); 4].join("."),
         "datastore": "d".repeat(32), "namespace": vec!["n".repeat(31); 8].join("/"),
         "fingerprint": vec!["86"; 32].join(":"), "key": key.fingerprint() } }))
         .unwrap();
-    let off_site = OffSite::of(&"t".repeat(32).parse().unwrap(), &medium, &record.context.customer).unwrap();
+    let off_site = OffSite::of(&"t".repeat(32).parse().unwrap(), &backend, &record.context.customer).unwrap();
     let numbers = (0..20).map(|n| GuestNumbers {
         name: format!("{n}{}", "g".repeat(61)).parse().unwrap(),
         vmids: vec![Vmid::try_from(999_999_000 + n).unwrap(), Vmid::try_from(999_998_000 + n).unwrap()],

@@ -1,4 +1,4 @@
-//! One supervised process: its output goes to a file, and it ends with the stage, by its own pid.
+//! One supervised process.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;

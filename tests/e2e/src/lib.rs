@@ -1,4 +1,4 @@
-//! A whole Holdfast on one machine, from the real binaries: the stage of `cargo demo` and of the process-level tests.
+//! A whole Holdfast of real programs on one machine.
 //!
 //! In: the built programs and an empty folder. Out: a running simulator, hub and agent, and the `holdfast` command
 //! that talks to them. It links none of our crates: it sees what a user sees, command lines, files and JSON.

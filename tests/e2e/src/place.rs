@@ -1,4 +1,4 @@
-//! In which network namespace and as whom a program runs.
+//! The network namespace and user of a program.
 //!
 //! As root the box is a network namespace that the simulator made: the agent must be inside, because its local API
 //! listens on the box's bridge. `nsenter` is used, not `ip netns exec`, which would hide the machine's cgroups.

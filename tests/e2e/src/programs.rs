@@ -1,4 +1,4 @@
-//! Where the built programs are: beside the program that asks, as cargo lays them.
+//! The paths of the built programs.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ impl Programs {
     ///
     /// # Errors
     /// When the programs are not there.
-    pub fn beside_me() -> Result<Self> {
+    pub fn next_to_me() -> Result<Self> {
         let me = std::env::current_exe().context("which program am I?")?;
         let mut folder = me.parent().context("a program lies in a folder")?;
         if folder.ends_with("deps") {

@@ -1,4 +1,4 @@
-//! The whole, step by step. Each step is a command line that a person could type; [`Stage::typed`] tells it.
+//! The stage: simulator, hub, agent and operator, step by step.
 //!
 //! In: an empty folder, a golden archive, how guests run. Out: a simulator, a hub and an agent that run until the stage
 //! is dropped. Nothing here waits longer than it must, and nothing decides whether the outcome is right: that is the

@@ -1,4 +1,4 @@
-//! One virtual clock for the agent and the simulator, and what the agent's box takes for the time.
+//! One virtual clock for agent and simulator.
 //!
 //! Time is the paused time of the current thread's runtime: it stands still while anything can run and jumps to the next
 //! moment that somebody waits for. So waits cost nothing, and one seed gives one story. In: the moment at which a story
@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentd::model::boot::{BootId, BootMoment};
-use agentd::model::timekeeper::Synchrony;
-use agentd::port::clock::{Asked, Clock, Pause};
+use agentd::model::clock_trust::Synchrony;
+use agentd::port::clock::{Clock, Pause, SyncQuery};
 use agentd::port::pve::Pace;
 use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Handle;
@@ -73,7 +73,7 @@ impl Clock for Timeline {
         Box::pin(tokio::time::sleep(pause))
     }
 
-    fn synchrony(&self) -> Asked<'_> {
+    fn synchrony(&self) -> SyncQuery<'_> {
         Box::pin(async { Synchrony::Kept })
     }
 }
@@ -121,7 +121,7 @@ impl Clock for BoxClock {
         Box::pin(tokio::time::sleep(pause))
     }
 
-    fn synchrony(&self) -> Asked<'_> {
+    fn synchrony(&self) -> SyncQuery<'_> {
         Box::pin(async { Synchrony::Kept })
     }
 }
@@ -220,7 +220,7 @@ impl pve_sim::clock::Clock for SimClock {
         let (log, timeline) = (Arc::clone(&self.log), self.timeline);
         let begun = log.begin_task(TaskSpan::new(name, timeline.passed()));
         let driven = self.runtime.spawn(async move {
-            while let turns::Told::Paused(length) = worker.turn() {
+            while let turns::Reported::Paused(length) = worker.turn() {
                 tokio::time::sleep(length).await;
             }
             log.end_task(begun, timeline.passed());

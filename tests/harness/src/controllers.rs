@@ -1,4 +1,4 @@
-//! The guests' controllers: whoever runs and holds a ticket trades it at its agent and says hello.
+//! Simulated guest agents: claim and hello.
 //!
 //! In: the simulator, by hand and not through the agent's client, and the store of the agent that is up. Out: nothing, until
 //! dropped; a controller whose agent is dead has nobody to speak to.
@@ -7,12 +7,12 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use agentd::model::record::HelloRecord;
+use agentd::model::records::HelloRecord;
 use agentd::operation::Operation;
 use agentd::operation::update_controller::Fetched;
 use agentd::port::store::Store;
 use agentd::port::store::access::{Redeemed, Redemption};
-use holdfast_protocol::bootstrap::{Mode, Ticket, VARIABLE};
+use holdfast_protocol::bootstrap::{BootstrapToken, Mode, VARIABLE};
 use holdfast_protocol::local::desired::Turn;
 use holdfast_protocol::local::restore_test::{StackCheck, StackHealth, TestReport};
 use holdfast_protocol::report::Health;
@@ -75,8 +75,8 @@ pub async fn speak_every(every: Duration, world: &World, store: &Store, speech: 
             if traded.get(&vmid) == Some(&line) {
                 continue;
             }
-            if let Some(ticket) = ticket(&line)
-                && trade(world, store, vmid, &ticket).await
+            if let Some(token) = token(&line)
+                && trade(world, store, vmid, &token).await
             {
                 traded.insert(vmid, line);
             }
@@ -123,9 +123,9 @@ fn environment(world: &World, vmid: u32) -> Option<String> {
 }
 
 /// The ticket in it.
-fn ticket(line: &str) -> Option<Ticket> {
+fn token(line: &str) -> Option<BootstrapToken> {
     let text = line.strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned();
-    Ticket::open(&Secret::new(text)).ok()
+    BootstrapToken::open(&Secret::new(text)).ok()
 }
 
 /// A guest that was made again from its own backup holds its old token, and so does a copy in its guest's place: it says hello
@@ -148,7 +148,7 @@ async fn greet(world: &World, store: &Store, vmid: u32) {
 
 fn hello(at: Timestamp) -> HelloRecord {
     HelloRecord {
-        told: Default::default(),
+        reported: Default::default(),
         version: "0.1.0".to_owned(),
         health: Health::Well,
         boot_id: "boot".to_owned(),
@@ -158,14 +158,14 @@ fn hello(at: Timestamp) -> HelloRecord {
 }
 
 /// Whether there was an answer: a ticket that is refused once is refused for ever.
-async fn trade(world: &World, store: &Store, vmid: u32, ticket: &Ticket) -> bool {
+async fn trade(world: &World, store: &Store, vmid: u32, token: &BootstrapToken) -> bool {
     let now = world.timeline.now();
     let attempt = Redemption {
-        claim: ticket.claim.hash(),
+        claim: token.claim.hash(),
         redeemer: Some(TokenHash::of(vmid.to_string().as_bytes())),
         token: TokenHash::of(format!("token of {vmid}").as_bytes()),
     };
-    if ticket.mode == Mode::RestoreTest {
+    if token.mode == Mode::RestoreTest {
         return report(store, attempt, now).await;
     }
     match store.redeem_claim(attempt, now).await {

@@ -1,4 +1,4 @@
-//! The agent's loops, not only its engine: from a document at the hub to the report that says it is so.
+//! The agent's loops, from document to report.
 //!
 //! In: a world, perhaps a hub, who decides about death, and what is waited for. Out: whether that came, or where the agent
 //! died. The reconcile loop and the report are the agent's own; the exchange with the hub is the harness's, because the
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use agentd::execute::Ports;
 use agentd::execute::failpoint::Side;
-use agentd::model::view::View;
-use agentd::port::handover::HandOverFolder;
+use agentd::model::view::HostSnapshot;
+use agentd::port::host_replacement::HandOverFolder;
 use agentd::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use agentd::task::report::ReportTask;
 use agentd::task::stop;
@@ -45,7 +45,7 @@ pub enum Served {
 }
 
 /// What is waited for.
-pub type Wish<'a> = &'a dyn Fn(&HostDetail) -> bool;
+pub type Goal<'a> = &'a dyn Fn(&HostDetail) -> bool;
 
 /// Serves until the hub was told what is waited for, or until death.
 pub async fn serve(
@@ -53,10 +53,10 @@ pub async fn serve(
     hub: &Hub,
     conductor: &Arc<Conductor>,
     speech: Speech,
-    wish: Wish<'_>,
+    goal: Goal<'_>,
 ) -> Served {
     let ports = world.agent(conductor).await;
-    let (view, seen) = watch::channel(Arc::new(View::default()));
+    let (view, seen) = watch::channel(Arc::new(HostSnapshot::default()));
     let (sections, report) = watch::channel(Arc::new(Sections::default()));
     let (_storage, targets) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
@@ -77,11 +77,11 @@ pub async fn serve(
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),
-        standing: Vec::new(),
+        status: Vec::new(),
         handed: HandOverFolder::of(&world.agent_folder()),
         recipient: None,
     };
-    let exchange = exchange(world, hub, &ports, conductor, report, wish);
+    let exchange = exchange(world, hub, &ports, conductor, report, goal);
     tokio::select! {
         biased;
         place = conductor.death() => Served::Killed(place),
@@ -103,7 +103,7 @@ async fn exchange(
     ports: &Ports,
     conductor: &Conductor,
     report: watch::Receiver<Arc<Sections>>,
-    wish: Wish<'_>,
+    goal: Goal<'_>,
 ) {
     for sequence in 1.. {
         tokio::time::sleep(CHECK_IN_EVERY).await;
@@ -124,7 +124,7 @@ async fn exchange(
             pass(conductor, "document", Side::Before).await;
             ports.store.offer_desired(desired, world.timeline.now()).await.unwrap();
             pass(conductor, "document", Side::After).await;
-        } else if held != Generation::NONE && wish(&hub.host().await) {
+        } else if held != Generation::NONE && goal(&hub.host().await) {
             return;
         }
     }

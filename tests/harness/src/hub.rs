@@ -1,4 +1,4 @@
-//! A hub in the same process: its own routes, its own database, no sockets.
+//! The real hub in the same process, without sockets.
 //!
 //! In: what an operator and an agent would send, as JSON. Out: what they would be answered. The hub's threads work in real
 //! time; virtual time stands still while they do. Deliberately absent: TLS; which host asks is told as the handshake would.
@@ -129,8 +129,8 @@ impl Hub {
     }
 
     async fn enrol(&self) -> Enrolled {
-        let wish = InviteRequest { host_name: HOST.parse().unwrap() };
-        let made: InviteCreated = self.operator("POST", "/v1/invites", &json!(wish)).await;
+        let goal = InviteRequest { host_name: HOST.parse().unwrap() };
+        let made: InviteCreated = self.operator("POST", "/v1/invites", &json!(goal)).await;
         let invite = Invite::open(&made.code).unwrap();
         let box_folder = folder();
         let key = IdentityFolder::open(box_folder.path()).unwrap().pending(Purpose::Enrol).unwrap();

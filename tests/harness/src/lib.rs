@@ -1,4 +1,4 @@
-//! Agent, simulator, controllers and hub in one process under virtual time: every operation killed at every point.
+//! Agent, simulator and hub in one process under virtual time.
 //!
 //! ```text
 //! story ──▶ ground (copied) ──▶ world: simulator, agent's folder, one clock
@@ -14,22 +14,22 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`clock`], [`turns`] | virtual time for both sides, and turns for the simulator's tasks |
-//! | [`world`], [`ground`], [`kit`] | a node with an agent, and how it stands before a story |
-//! | [`points`], [`carrier`] | where the agent can be killed, and how its requests fail |
-//! | [`life`], [`controllers`] | the agent from start to end or death, and who speaks meanwhile |
+//! | [`world`], [`world_template`], [`fixtures`] | a node with an agent, and how it stands before a story |
+//! | [`points`], [`transport`] | where the agent can be killed, and how its requests fail |
+//! | [`agent_run`], [`controllers`] | the agent from start to end or death, and who speaks meanwhile |
 //! | [`whole`] | the same of the whole agent: a document, and guests that ask |
 //! | [`windows`] | controllers in quiesce windows, and when their programs stood still |
 //! | [`daemon`], [`hub`] | the agent's loops, and a hub, from a document to the report |
 //! | [`story`] | the register of operations |
-//! | [`scene`], [`book`], [`log`] | what there is, what is written, and what happened |
+//! | [`scene`], [`db_reader`], [`log`] | what there is, what is written, and what happened |
 //! | [`invariant`] | what must hold |
 //! | [`matrix`] | all cases, and the table |
 //! | [`power`] | a disk that forgets what was not synced, and stories that lose their power |
 //! | [`planted`], [`outside`] | bugs that must be found: within the agent, and around it |
 //! | [`schedule`] | a whole agent, and a seed that chooses what goes wrong |
-//! | [`pen`], [`mailbox`] | operators who sign, and what the hub passes on in a story |
-//! | [`line`] | a hub at the end of a line of bytes |
-//! | [`nights`] | a guest under a policy, for weeks |
+//! | [`signer`], [`mailbox`] | operators who sign, and what the hub passes on in a story |
+//! | [`fake_hub`] | a hub at the end of a line of bytes |
+//! | [`backup_weeks`] | a guest under a policy, for weeks |
 //! | [`hostile`] | a stolen hub, for weeks |
 #![forbid(unsafe_code)]
 #![expect(
@@ -40,34 +40,34 @@
     reason = "a harness fails by panicking"
 )]
 
-pub mod book;
-pub mod carrier;
+pub mod agent_run;
+pub mod backup_weeks;
 pub mod clock;
 pub mod controllers;
 pub mod daemon;
-pub mod ground;
+pub mod db_reader;
+pub mod fake_hub;
+pub mod fixtures;
 pub mod hostile;
 pub mod hub;
 pub mod invariant;
-pub mod kit;
-pub mod life;
-pub mod line;
 pub mod log;
 pub mod mailbox;
 pub mod matrix;
-pub mod nights;
 pub mod outside;
-pub mod pen;
 pub mod planted;
 pub mod points;
 pub mod power;
 pub mod scene;
 pub mod schedule;
+pub mod signer;
 pub mod story;
+pub mod transport;
 pub mod turns;
 pub mod whole;
 pub mod windows;
 pub mod world;
+pub mod world_template;
 
 /// Runs a story on this thread, in time that jumps ahead whenever nothing can run.
 pub fn virtual_time<F: Future>(story: impl FnOnce() -> F) -> F::Output {

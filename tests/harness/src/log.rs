@@ -1,4 +1,4 @@
-//! What happened in a world, in order: requests that could change something, tasks, and a hash over all of it.
+//! The event log of a world, with its hash.
 //!
 //! In: entries from the carrier and the clock. Out: lists for the invariants, and one number by which two runs of one seed
 //! can be compared. What is random (ids, claims) is not part of it.
@@ -62,7 +62,7 @@ impl TaskSpan {
 }
 
 #[derive(Default)]
-struct Held {
+struct HeldLines {
     effects: Vec<Effect>,
     tasks: Vec<TaskSpan>,
     requests: usize,
@@ -71,7 +71,7 @@ struct Held {
 
 /// What happened in a world.
 #[derive(Default)]
-pub struct Log(Mutex<Held>);
+pub struct Log(Mutex<HeldLines>);
 
 impl Log {
     /// A request was answered. Gives how many there were.

@@ -10,10 +10,10 @@ use agentd::port::store::job_intake::{Outcome, take};
 use agentd::port::store::roster::RosterTexts;
 use holdfast_protocol::id::{HostId, JobId, OperationId};
 use holdfast_protocol::job::act::{ArchiveText, args};
-use holdfast_protocol::job::{Act, JobState, MailedJob, Payload, SeenHost, Target, UtcSecond};
+use holdfast_protocol::job::{Act, JobState, Payload, QueuedJob, SeenHost, Target, UtcSecond};
 use jiff::SignedDuration;
 
-use crate::pen::{Pen, signed};
+use crate::signer::{Signer, signed};
 use crate::world::World;
 
 /// The host of every story.
@@ -36,8 +36,8 @@ pub fn id(nth: usize) -> JobId {
     JobId::new(uuid::Uuid::from_u128((0x0195_0000_0000_7000_8000 << 48) | nth as u128))
 }
 
-fn ada() -> Pen {
-    Pen::of("ada", 1)
+fn ada() -> Signer {
+    Signer::of("ada", 1)
 }
 
 fn texts(version: u32) -> RosterTexts {
@@ -65,12 +65,12 @@ pub async fn lay_down(world: &World, store: &Store) -> Result<(), String> {
 }
 
 /// The text of an order: the same in every life, as it was signed when the story began.
-pub async fn letter(world: &World, store: &Store, nth: usize, order: &Order) -> MailedJob {
+pub async fn letter(world: &World, store: &Store, nth: usize, order: &Order) -> QueuedJob {
     let begun = world.timeline.began();
     let payload = Payload {
         job_id: id(nth),
         host_id: HostId::new(uuid::Uuid::from_u128(HOST)),
-        host_epoch: store.standing().await.unwrap().epoch,
+        host_epoch: store.trust_state().await.unwrap().epoch,
         host: Some(own()),
         target: (order.target)(),
         act: (order.act)(world),
@@ -79,7 +79,7 @@ pub async fn letter(world: &World, store: &Store, nth: usize, order: &Order) -> 
         nonce: format!("{:032x}", (1_u128 << 100) | nth as u128).try_into().unwrap(),
         reason: "a story".to_owned().try_into().unwrap(),
     };
-    MailedJob { id: id(nth), blob: signed(&payload, &[&ada()]) }
+    QueuedJob { id: id(nth), blob: signed(&payload, &[&ada()]) }
 }
 
 /// The box as it knows itself.
@@ -89,7 +89,7 @@ pub fn own() -> SeenHost {
 }
 
 /// Passes one letter on.
-pub async fn pass_on(world: &World, store: &Store, letter: &MailedJob) -> Result<Outcome, String> {
+pub async fn pass_on(world: &World, store: &Store, letter: &QueuedJob) -> Result<Outcome, String> {
     let host = HostId::new(uuid::Uuid::from_u128(HOST));
     take(store, (host, &own()), letter, world.timeline.now()).await.map_err(|error| error.to_string())
 }
@@ -121,7 +121,7 @@ pub async fn judge(
     world: &World,
     store: &Store,
     orders: &[Order],
-    letters: &[MailedJob],
+    letters: &[QueuedJob],
 ) -> Result<(), String> {
     for (nth, (order, letter)) in orders.iter().zip(letters).enumerate() {
         match pass_on(world, store, letter).await? {

@@ -1,4 +1,4 @@
-//! Who tests the tests: each planted bug must be found, and how soon is told.
+//! The search for each planted bug.
 //!
 //! In: a bug. Out: where it was found and after how many cases, or that it was not. Each bug is hunted where it would show:
 //! in one family of the matrix's cases, judged against how the story goes without the bug, in a plot or by a stolen hub, seed by seed.
@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use agentd::model::planted::{Bug, plant};
 use held_files::fault::Fault;
 
-use crate::ground::{Ground, Template};
+use crate::backup_weeks;
 use crate::hostile;
 use crate::matrix::case::{Case, HOWS, Outcome, TASK_ENDS, run};
-use crate::nights;
 use crate::outside::{self, Outside};
 use crate::power::{files, suite};
 use crate::schedule::plot::{self, Plot};
 use crate::schedule::run_script;
 use crate::story::{self, Story};
+use crate::world_template::{Ground, Template};
 
 /// So many seeds of a plot are tried.
 pub const SEEDS_MAX: u64 = 20;
@@ -114,12 +114,12 @@ fn disk_fault(bug: Bug) -> Option<Fault> {
 
 /// How a story goes undisturbed and without bugs.
 fn sound(story: &Story) -> Arc<Outcome> {
-    static TOLD: OnceLock<Mutex<BTreeMap<&'static str, Arc<Outcome>>>> = OnceLock::new();
-    let known = TOLD.get_or_init(Mutex::default).lock().unwrap().get(story.name).cloned();
+    static REPORTED: OnceLock<Mutex<BTreeMap<&'static str, Arc<Outcome>>>> = OnceLock::new();
+    let known = REPORTED.get_or_init(Mutex::default).lock().unwrap().get(story.name).cloned();
     known.unwrap_or_else(|| {
         let outcome = Arc::new(run(story, &Case::Undisturbed, None));
         assert!(outcome.violations.is_empty(), "{}: {:?}", story.name, outcome.violations);
-        TOLD.get().unwrap().lock().unwrap().insert(story.name, Arc::clone(&outcome));
+        REPORTED.get().unwrap().lock().unwrap().insert(story.name, Arc::clone(&outcome));
         outcome
     })
 }
@@ -161,7 +161,7 @@ const fn hunt(bug: Bug) -> Hunt {
         Bug::RepostBlindly => Hunt::Matrix(Family::Failing, &["backup"]),
         Bug::UnknownIsFailed | Bug::WarningsAreFailed => Hunt::Matrix(Family::Tasks, &["snapshot"]),
         Bug::TrustTaskOk => Hunt::Matrix(Family::Tasks, &["grow"]),
-        Bug::LeaveTicket => Hunt::Matrix(Family::Undisturbed, &["provision"]),
+        Bug::LeaveBootstrapToken => Hunt::Matrix(Family::Undisturbed, &["provision"]),
         Bug::ForgetProtection => Hunt::Matrix(Family::Undisturbed, &["attach_volume"]),
         Bug::EndlessTries => Hunt::Matrix(Family::Tasks, &["start"]),
         Bug::PruneProved | Bug::CountMissing => Hunt::Nights,
@@ -201,10 +201,10 @@ fn in_the_matrix(bug: Plant, family: Family, names: &[&str]) -> Option<Find> {
     let sound: Vec<_> = stories.iter().map(|story| (story, sound(story))).collect();
     let _planted = Planted::bug(bug);
     let mut cases = 0;
-    for (story, told) in &sound {
-        for case in family.cases(story, told) {
+    for (story, reported) in &sound {
+        for case in family.cases(story, reported) {
             cases += 1;
-            let outcome = run(story, &case, Some(&told.reference));
+            let outcome = run(story, &case, Some(&reported.reference));
             if let Some(first) = outcome.violations.first() {
                 let (at, what) =
                     (format!("{}/{case}", story.name), format!("{}: {}", first.name, first.what));
@@ -243,7 +243,7 @@ fn by_a_thief(bug: Plant, days: u64) -> Option<Find> {
 fn in_the_nights(bug: Plant) -> Option<Find> {
     drop(Template::of(Ground::GuestRuns));
     let _planted = Planted::bug(bug);
-    let what = nights::run().into_iter().next()?;
+    let what = backup_weeks::run().into_iter().next()?;
     Some(Find { bug, at: "nights of backups".to_owned(), cases: 1, what })
 }
 
@@ -254,20 +254,24 @@ fn in_files(bug: Plant) -> Option<Find> {
 }
 
 impl Family {
-    fn cases(self, story: &Story, told: &Outcome) -> Vec<Case> {
+    fn cases(self, story: &Story, reported: &Outcome) -> Vec<Case> {
         match self {
             Self::PowerLost => suite::cases(suite::undisturbed(story).changes).collect(),
             Self::Undisturbed => vec![Case::Undisturbed],
             Self::Tasks => TASK_ENDS.map(|(end, _)| Case::Tasks(end)).to_vec(),
             Self::Failing => {
-                let mut steps: Vec<&str> =
-                    told.places.iter().map(|place| place.step).filter(|step| *step != "operation").collect();
+                let mut steps: Vec<&str> = reported
+                    .places
+                    .iter()
+                    .map(|place| place.step)
+                    .filter(|step| *step != "operation")
+                    .collect();
                 steps.sort_unstable();
                 steps.dedup();
                 let each = |step: &str| HOWS.map(|(how, _)| Case::Failing { step: step.to_owned(), how });
                 steps.into_iter().flat_map(each).collect()
             }
-            Self::Killed => (0..told.places.len()).map(|at| Case::killed(&[at])).collect(),
+            Self::Killed => (0..reported.places.len()).map(|at| Case::killed(&[at])).collect(),
         }
     }
 }

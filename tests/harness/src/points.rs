@@ -60,7 +60,7 @@ impl fmt::Display for Place {
 }
 
 /// Outcomes that were reached before: how far the frame was, and the step.
-pub type Seen = Arc<Mutex<BTreeSet<(usize, &'static str)>>>;
+pub type VisitedPoints = Arc<Mutex<BTreeSet<(usize, &'static str)>>>;
 
 /// When the agent dies.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub enum Kill {
     /// At the point with this number, from 0.
     At(usize),
     /// Before the first outcome of each step, on the way there and on the way back: each step is done again.
-    BeforeEachOutcome(Seen),
+    BeforeEachOutcome(VisitedPoints),
     /// At the first point after this disk has lost its power.
     WithDisk(Arc<Served>),
 }

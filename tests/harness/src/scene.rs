@@ -1,4 +1,4 @@
-//! What there is in a world, read from the simulator's files and never from the agent's word.
+//! The state of a world, from the simulator's files.
 //!
 //! In: a state folder. Out: configurations, volumes, snapshots and backups by name, each with a hash of its bytes.
 //! Deliberately absent: what is random in a configuration (addresses, tickets), which is made plain.
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whose_it_is_stands_in_the_name() {
+    fn the_name_says_which_host_it_is() {
         assert_eq!(Scene::owner("tank:300/vm-300-disk-0@before"), Some(300));
         assert_eq!(Scene::owner("backup2:vzdump-lxc-301-2026_11_21-05_00_00.tar.zst"), Some(301));
         assert_eq!(Scene::owner("backup2:stranger"), None);

@@ -1,4 +1,4 @@
-//! Turns: synchronous work on a thread of its own, of which only one moves at a time.
+//! Threads of synchronous work, one running at a time.
 //!
 //! In: the work of a simulator's task. Out: after each turn, for how long it pauses, or that it ended. Threads are kept
 //! and used again, since starting one costs more than most turns. Deliberately absent: time; whoever hands out the turns
@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Reported {
     /// It waits for so long.
     Paused(Duration),
     /// There is no more to do.
@@ -24,7 +24,7 @@ pub enum Told {
 /// The worker's end of the rope.
 struct Rope {
     go: Receiver<()>,
-    tell: Sender<Told>,
+    report: Sender<Reported>,
 }
 
 thread_local! {
@@ -42,7 +42,7 @@ static IDLE: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 /// Work under way.
 pub struct Worker {
     go: Sender<()>,
-    told: Receiver<Told>,
+    reported: Receiver<Reported>,
 }
 
 impl Worker {
@@ -51,8 +51,8 @@ impl Worker {
     /// # Errors
     /// When no thread can be had.
     pub fn start(runtime: Handle, work: TaskWork) -> std::io::Result<Self> {
-        let ((go, going), (tell, told)) = (channel(), channel());
-        let job = Job { runtime, work, rope: Rope { go: going, tell } };
+        let ((go, going), (report, reported)) = (channel(), channel());
+        let job = Job { runtime, work, rope: Rope { go: going, report } };
         let idle = IDLE.lock().unwrap().pop();
         let thread = match idle {
             Some(thread) => thread,
@@ -64,17 +64,17 @@ impl Worker {
             }
         };
         thread.send(job).map_err(|_| std::io::Error::other("a kept thread is gone"))?;
-        Ok(Self { go, told })
+        Ok(Self { go, reported })
     }
 
     /// Lets it move until it pauses or ends.
     #[must_use]
-    pub fn turn(&self) -> Told {
+    pub fn turn(&self) -> Reported {
         // A worker that broke has said why on its own thread; here it has ended.
         if self.go.send(()).is_err() {
-            return Told::Ended;
+            return Reported::Ended;
         }
-        self.told.recv().unwrap_or(Told::Ended)
+        self.reported.recv().unwrap_or(Reported::Ended)
     }
 }
 
@@ -86,7 +86,7 @@ fn serve(own: &Sender<Job>, queue: &Receiver<Job>) {
             IDLE.lock().unwrap().push(own.clone());
             continue;
         }
-        let tell = rope.tell.clone();
+        let report = rope.report.clone();
         ROPE.with(|held| *held.borrow_mut() = Some(rope));
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         ROPE.with(|held| *held.borrow_mut() = None);
@@ -94,7 +94,7 @@ fn serve(own: &Sender<Job>, queue: &Receiver<Job>) {
         IDLE.lock().unwrap().push(own.clone());
         drop(outcome);
         // Nobody waits any more when the world is gone.
-        let _ = tell.send(Told::Ended);
+        let _ = report.send(Reported::Ended);
     }
 }
 
@@ -102,7 +102,7 @@ fn serve(own: &Sender<Job>, queue: &Receiver<Job>) {
 pub fn pause(length: Duration) {
     ROPE.with(|held| {
         if let Some(rope) = &*held.borrow()
-            && rope.tell.send(Told::Paused(length)).is_ok()
+            && rope.report.send(Reported::Paused(length)).is_ok()
         {
             let _ = rope.go.recv();
         }

@@ -1,4 +1,4 @@
-//! One life of the whole agent: its reconcile loop, a document, and guests that ask.
+//! One run of the whole agent.
 //!
 //! In: a world, who decides about death, and what is wished for. Out: as of the engine's life, whether all came to its end
 //! or where the agent died. Each life begins as the outside would: the hub sends the document again, and a guest that has
@@ -11,10 +11,10 @@ use std::time::Duration;
 use agentd::execute::Ports;
 use agentd::execute::failpoint::Side;
 use agentd::model::request::Ask;
-use agentd::model::view::View;
+use agentd::model::view::HostSnapshot;
 use agentd::port::clock::Clock;
 use agentd::port::store::Store;
-use agentd::port::store::request::{Asked, NewRequest, RequestKey};
+use agentd::port::store::request::{NewRequest, RequestKey, RequestOrOperation};
 use agentd::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use agentd::task::stop;
 use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest, DesiredSchema};
@@ -22,9 +22,9 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::OperationId;
 use tokio::sync::watch;
 
+use crate::agent_run::End;
 use crate::controllers::{Speech, speak};
-use crate::kit::uid;
-use crate::life::End;
+use crate::fixtures::uid;
 use crate::mailbox::{self, Order};
 use crate::points::Conductor;
 use crate::windows::{self, Windows};
@@ -40,7 +40,7 @@ const QUIET_LOOKS: u32 = 4;
 const SETTLED_WITHIN: Duration = Duration::from_secs(12 * 3600);
 
 /// What is wished for.
-pub struct Wishes {
+pub struct Goals {
     /// The document's guests.
     pub guests: Vec<DesiredGuest>,
     /// What guests ask for, by their numbers.
@@ -56,7 +56,7 @@ pub struct Life<'a> {
     /// What they do in quiesce windows.
     pub windows: Windows,
     /// What is wished for.
-    pub wishes: &'a Wishes,
+    pub goals: &'a Goals,
     /// Which life it is.
     pub number: usize,
 }
@@ -65,7 +65,7 @@ pub struct Life<'a> {
 pub async fn live(world: &World, conductor: &Arc<Conductor>, life: &Life<'_>) -> End {
     let ports = world.agent(conductor).await;
     let store = ports.store.clone();
-    let (view, seen) = watch::channel(Arc::new(View::default()));
+    let (view, seen) = watch::channel(Arc::new(HostSnapshot::default()));
     let (_stopper, stop) = stop::pair();
     let reconcile = Reconcile {
         ports: ports.clone(),
@@ -80,7 +80,7 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, life: &Life<'_>) ->
     tokio::select! {
         biased;
         place = conductor.death() => End::Killed(place),
-        told = tell(world, &ports, conductor, life) => told,
+        reported = report(world, &ports, conductor, life) => reported,
         () = reconcile.run() => End::Stuck("the loop ended by itself".to_owned()),
         () = speak(world, &store, life.speech) => End::Stuck("the controllers ended".to_owned()),
         () = windows::play(world, &store, conductor, life.windows) => End::Stuck("the windows ended".to_owned()),
@@ -89,16 +89,16 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, life: &Life<'_>) ->
 }
 
 /// Wishes, and waits until all of it is over.
-async fn tell(world: &World, ports: &Ports, conductor: &Conductor, life: &Life<'_>) -> End {
+async fn report(world: &World, ports: &Ports, conductor: &Conductor, life: &Life<'_>) -> End {
     let store = &ports.store;
     pass(conductor, "document", Side::Before).await;
-    let taken = store.offer_desired(document(life.wishes), Clock::now(&world.timeline)).await;
+    let taken = store.offer_desired(document(life.goals), Clock::now(&world.timeline)).await;
     pass(conductor, "document", Side::After).await;
     if let Err(error) = taken {
         return End::Stuck(format!("the document was not taken: {error}"));
     }
     let mut waits = Vec::new();
-    for (nth, (guest, ask)) in life.wishes.asks.iter().enumerate() {
+    for (nth, (guest, ask)) in life.goals.asks.iter().enumerate() {
         pass(conductor, "request", Side::Before).await;
         let taken = store.ask(request(world, life, nth, (*guest, ask.clone()))).await;
         pass(conductor, "request", Side::After).await;
@@ -110,7 +110,7 @@ async fn tell(world: &World, ports: &Ports, conductor: &Conductor, life: &Life<'
     if let End::Stuck(why) = settle(world, store, &waits, 0).await {
         return End::Stuck(why);
     }
-    match order(world, store, conductor, &life.wishes.jobs).await {
+    match order(world, store, conductor, &life.goals.jobs).await {
         Ok(()) => End::Came(Vec::new()),
         Err(why) => End::Stuck(why),
     }
@@ -144,8 +144,8 @@ async fn settle(world: &World, store: &Store, waits: &[OperationId], jobs: usize
         let mut at_work = !store.open_operations().await.unwrap().is_empty();
         for id in waits {
             match store.asked(*id).await.unwrap() {
-                Some(Asked::Operation(_)) => {}
-                Some(Asked::Request(request)) if request.end.is_none() => at_work = true,
+                Some(RequestOrOperation::Operation(_)) => {}
+                Some(RequestOrOperation::Request(request)) if request.end.is_none() => at_work = true,
                 other => return End::Stuck(format!("request {id} never became an operation: {other:?}")),
             }
         }
@@ -158,14 +158,14 @@ async fn settle(world: &World, store: &Store, waits: &[OperationId], jobs: usize
     End::Came(Vec::new())
 }
 
-fn document(wishes: &Wishes) -> Desired {
+fn document(goals: &Goals) -> Desired {
     let document = DesiredDocument {
         schema: DesiredSchema::V1,
         generation: Generation::new(1),
         poll_interval_s: 30.try_into().unwrap(),
         policies: Vec::new(),
         storage: Vec::new(),
-        guests: wishes.guests.clone(),
+        guests: goals.guests.clone(),
     };
     Desired::check(document).expect("a document that can be wished for")
 }

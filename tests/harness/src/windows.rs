@@ -1,4 +1,4 @@
-//! The guests' controllers in quiesce windows: they stop their programs, say so, start them again, and say that.
+//! Simulated guest agents in quiesce windows.
 //!
 //! In: the agent that is up, by the same look that its local API answers with. Out: in the world, when programs stood still
 //! and for which window. What a controller knows outlives the agent, since it lives in the guest; its own bounds are kept
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use agentd::execute::failpoint::Side;
-use agentd::operation::window::{Restarted, Said, Standing};
+use agentd::operation::window::{QuiescedStacks, Restarted, WindowEvent};
 use agentd::port::clock::Clock;
 use agentd::port::store::Store;
 use agentd::port::store::window::Moment;
@@ -31,7 +31,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(120);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
     /// Nothing: nobody is there who could stop anything.
-    Nobody,
+    NoOne,
     /// What they should.
     Play,
     /// They stop their programs, and start them no sooner than their own bound says.
@@ -65,10 +65,10 @@ impl Stood {
 
 /// What the controllers of one world remember.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<Held>);
+pub struct Memory(Mutex<HeldWindow>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldWindow {
     stood: Vec<Stood>,
     /// Windows whose end was said, or that were never more than refused.
     done: BTreeSet<OperationId>,
@@ -130,7 +130,7 @@ impl Memory {
 
 /// Plays the windows of all guests for as long as it is awaited.
 pub async fn play(world: &World, store: &Store, conductor: &Conductor, windows: Windows) {
-    if windows == Windows::Nobody {
+    if windows == Windows::NoOne {
         return std::future::pending().await;
     }
     loop {
@@ -166,10 +166,10 @@ async fn known(world: &World, store: &Store) -> BTreeSet<OperationId> {
     let open = store.open_operations().await.unwrap().into_iter();
     let open = open.filter(|progress| progress.operation.kind() == OperationKind::QuiescedBackup);
     let records = store.records(Generation::new(1), world.timeline.now()).await.unwrap();
-    let wished = records.requests.into_iter();
-    let wished = wished.filter(|request| request.ask.kind() == OperationKind::QuiescedBackup);
+    let intended = records.requests.into_iter();
+    let intended = intended.filter(|request| request.ask.kind() == OperationKind::QuiescedBackup);
     let mut all: BTreeSet<OperationId> = open.map(|progress| progress.id).collect();
-    all.extend(wished.map(|request| request.id));
+    all.extend(intended.map(|request| request.id));
     all.extend(world.windows.standing());
     all
 }
@@ -211,12 +211,12 @@ async fn turn(
     }
 }
 
-fn quiesced() -> Said {
-    Said::Quiesced(Standing { stacks: vec!["shop".parse().unwrap()], canaries: Vec::new() })
+fn quiesced() -> WindowEvent {
+    WindowEvent::Quiesced(QuiescedStacks { stacks: vec!["shop".parse().unwrap()], canaries: Vec::new() })
 }
 
-fn released(ago: Duration) -> Said {
-    Said::Released(Restarted { down: Vec::new(), begun_ago: Some(ago) })
+fn released(ago: Duration) -> WindowEvent {
+    WindowEvent::Released(Restarted { down: Vec::new(), begun_ago: Some(ago) })
 }
 
 /// Says it. Whether it was heard.
@@ -224,9 +224,9 @@ async fn say(
     world: &World,
     store: &Store,
     conductor: &Conductor,
-    (window, said): (OperationId, Said),
+    (window, said): (OperationId, WindowEvent),
 ) -> bool {
-    let step = if matches!(said, Said::Quiesced(_)) { "await_quiesced" } else { "await_released" };
+    let step = if matches!(said, WindowEvent::Quiesced(_)) { "await_quiesced" } else { "await_released" };
     pass(conductor, step, Side::Before).await;
     let moment = Moment { boot: Clock::boot_moment(&world.timeline), at: world.timeline.now() };
     let heard = store.say_of_window(window, said, moment).await.is_ok();

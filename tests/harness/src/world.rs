@@ -1,4 +1,4 @@
-//! One world: a simulated Proxmox with its guests, and the folder of an agent, both in memory-backed files.
+//! One world: a simulated Proxmox and an agent's folder.
 //!
 //! In: a template's folder, copied. Out: agents that live until their story kills them, and what there is afterwards.
 
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use agentd::execute::{DigestCache, GuestDoor, Ports};
+use agentd::execute::{DigestCache, GuestEndpoint, Ports};
 use agentd::port::bridge::Bridges;
 use agentd::port::clock::Clock;
 use agentd::port::pve::{ApiToken, Pve, PveClient, Role};
 use agentd::port::store::{OpenError, Store};
 use agentd::port::target_probe::TargetProbe;
-use agentd::task::observe::Eye;
+use agentd::task::observe::Observer;
 use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
 use jiff::Timestamp;
@@ -21,14 +21,14 @@ use pve_sim::Sim;
 use pve_sim::node::Node;
 use tempfile::TempDir;
 
-use crate::carrier::InProcess;
 use crate::clock::{BoxClock, SimClock, Timeline};
-use crate::kit::Kit;
+use crate::fixtures::Kit;
 use crate::log::Log;
 use crate::points::Conductor;
 use crate::power::fate::Fate;
 use crate::power::server::Served;
 use crate::scene::Scene;
+use crate::transport::InProcess;
 use crate::windows::Memory;
 
 /// How long a simulated worker rests between two of its steps.
@@ -38,24 +38,24 @@ const PACE: Duration = Duration::from_millis(40);
 const REQUESTS_MAX: usize = 20_000;
 
 /// The beginning of the name of each process's own folder; its number follows.
-const SHELF: &str = "holdfast-harness-";
+const LISTING: &str = "holdfast-harness-";
 
 /// Where this process makes its worlds: in memory where the machine offers it. Templates live as long as their process,
 /// so what processes that are gone have left is taken away first.
-fn shelf() -> &'static Path {
+fn listing() -> &'static Path {
     static OWN: OnceLock<PathBuf> = OnceLock::new();
     OWN.get_or_init(|| {
         let memory = Path::new("/dev/shm");
         let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         for entry in std::fs::read_dir(&base).unwrap().flatten() {
             let owner =
-                entry.file_name().to_str().and_then(|name| name.strip_prefix(SHELF)?.parse::<u32>().ok());
+                entry.file_name().to_str().and_then(|name| name.strip_prefix(LISTING)?.parse::<u32>().ok());
             if owner.is_some_and(|owner| !Path::new("/proc").join(owner.to_string()).exists()) {
                 // Another process may be doing the same at this moment.
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
-        let own = base.join(format!("{SHELF}{}", std::process::id()));
+        let own = base.join(format!("{LISTING}{}", std::process::id()));
         std::fs::create_dir_all(&own).unwrap();
         own
     })
@@ -64,12 +64,12 @@ fn shelf() -> &'static Path {
 /// A fresh folder there.
 #[must_use]
 pub fn folder() -> TempDir {
-    TempDir::new_in(shelf()).unwrap()
+    TempDir::new_in(listing()).unwrap()
 }
 
 /// Takes everything away that this process made; no world is used afterwards.
 pub fn clean_up() {
-    std::fs::remove_dir_all(shelf()).unwrap();
+    std::fs::remove_dir_all(listing()).unwrap();
 }
 
 /// One world.
@@ -189,7 +189,7 @@ impl World {
 
     /// An agent on this world, with what is to go wrong in it.
     pub async fn agent(&self, conductor: &Arc<Conductor>) -> Ports {
-        let carrier = InProcess {
+        let transport = InProcess {
             node: Arc::clone(&self.node),
             timeline: self.timeline,
             conductor: Arc::clone(conductor),
@@ -197,10 +197,13 @@ impl World {
             patience: self.patience,
         };
         let node = "pve1".parse().unwrap();
-        let pve = PveClient::over(Arc::new(carrier), node, &self.tokens(), Arc::new(self.timeline)).unwrap();
+        let pve =
+            PveClient::over(Arc::new(transport), node, &self.tokens(), Arc::new(self.timeline)).unwrap();
         let store = self.store().await;
-        let door =
-            GuestDoor { endpoint: "https://10.66.0.1:8443".to_owned(), pin: Pin::of(PinKind::Leaf, b"leaf") };
+        let listener = GuestEndpoint {
+            endpoint: "https://10.66.0.1:8443".to_owned(),
+            pin: Pin::of(PinKind::Leaf, b"leaf"),
+        };
         let clock: Arc<dyn Clock> = Arc::new(self.box_clock.clone());
         let failpoints = Arc::clone(conductor) as Arc<dyn agentd::execute::failpoint::Failpoints>;
         let scratch = pve.for_scratch().map(|pve| Arc::new(pve) as Arc<dyn Pve>);
@@ -210,8 +213,8 @@ impl World {
             scratch,
             bridges,
             digests: digests(),
-            targets: TargetProbe::told(|_| Ok(())),
-            ..Ports::new(Arc::new(pve), store, clock, door)
+            targets: TargetProbe::reported(|_| Ok(())),
+            ..Ports::new(Arc::new(pve), store, clock, listener)
         }
     }
 
@@ -240,11 +243,11 @@ impl World {
 
     /// Who looks at the host for an agent.
     #[must_use]
-    pub fn eye(&self, ports: &Ports) -> Eye {
+    pub fn eye(&self, ports: &Ports) -> Observer {
         let policy = self.kit.policy();
         let storages = [Some(policy.storage), policy.bulk_storage, policy.backup_storage];
         let storages = storages.into_iter().flatten().collect();
-        Eye::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool, storages)
+        Observer::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool, storages)
     }
 
     fn tokens(&self) -> BTreeMap<Role, ApiToken> {

@@ -1,7 +1,7 @@
 //! A backup server's own API, over the folders of [`crate::storage::backup_server`].
 //!
 //! In: one call as text. Out: status and body as text. Held to `pbs/exchanges.jsonl`. Known are the four calls that our agent makes;
-//! a verification is over when it is asked for. Whoever knows the server's secret is the token of its `role`; `nobody` and
+//! a verification is over when it is asked for. Whoever knows the server's secret is the token of its `role`; `no_one` and
 //! `DatastoreAudit` are roles as well. A snapshot with `.damaged` beside it fails its verification. Deliberately absent: sockets, other
 //! owners, prune, tickets.
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::storage::backup_server::{parse_snapshot, sealed, verification};
-use crate::storage::content::{beside, file_bytes, is_protected};
+use crate::storage::content::{copy_of, file_bytes, is_protected};
 
 /// One call.
 #[derive(Debug, Clone, Copy)]
@@ -25,11 +25,11 @@ pub struct Ask<'a> {
 }
 
 /// Status and body. Only good answers are JSON.
-pub type Told = (u16, String);
+pub type Reply = (u16, String);
 
 /// Answers a call to the server whose folder this is.
 #[must_use]
-pub fn answer(server: &Path, now_s: i64, ask: &Ask<'_>) -> Told {
+pub fn answer(server: &Path, now_s: i64, ask: &Ask<'_>) -> Reply {
     let said = |file: &str| std::fs::read_to_string(server.join(file)).unwrap_or_default().trim().to_owned();
     let secret = ask.authorization.strip_prefix("PBSAPIToken=").and_then(|rest| rest.split_once(':'));
     let Some((token, _)) = secret.filter(|(_, secret)| !secret.is_empty() && *secret == said("secret"))
@@ -59,7 +59,7 @@ struct Call<'a> {
     role: &'a str,
 }
 
-fn data(value: &Value) -> Told {
+fn data(value: &Value) -> Reply {
     (200, json!({ "data": value }).to_string())
 }
 
@@ -73,7 +73,7 @@ impl Call<'_> {
         }
     }
 
-    fn has_any(&self, wanted: &[&str], store: &str) -> Result<(), Told> {
+    fn has_any(&self, wanted: &[&str], store: &str) -> Result<(), Reply> {
         if self.privileges().iter().any(|held| wanted.contains(held)) {
             return Ok(());
         }
@@ -85,7 +85,7 @@ impl Call<'_> {
         self.ask.params.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }
 
-    fn permissions(&self) -> Told {
+    fn permissions(&self) -> Reply {
         let granted: Value = self.privileges().iter().map(|name| ((*name).to_owned(), json!(true))).collect();
         let stores =
             names(self.server).into_iter().filter(|name| self.server.join(name).is_dir() && name != "tasks");
@@ -118,7 +118,7 @@ impl Call<'_> {
         found
     }
 
-    fn snapshots(&self, store: &str) -> Told {
+    fn snapshots(&self, store: &str) -> Reply {
         if let Err(refused) = self.has_any(&["Datastore.Audit", "Datastore.Backup"], store) {
             return refused;
         }
@@ -153,7 +153,7 @@ impl Call<'_> {
         data(&json!(rows))
     }
 
-    fn verify(&self, store: &str) -> Told {
+    fn verify(&self, store: &str) -> Reply {
         if let Err(refused) = self.has_any(&["Datastore.Verify", "Datastore.Backup"], store) {
             return refused;
         }
@@ -180,10 +180,10 @@ impl Call<'_> {
                 continue;
             }
             let good =
-                place.extension().is_some_and(|end| end == "tar") && !beside(&place, "damaged").exists();
+                place.extension().is_some_and(|end| end == "tar") && !copy_of(&place, "damaged").exists();
             well &= good;
             let said = json!({ "upid": upid, "state": if good { "ok" } else { "failed" } });
-            if std::fs::write(beside(&place, "verified"), said.to_string()).is_err() {
+            if std::fs::write(copy_of(&place, "verified"), said.to_string()).is_err() {
                 return (500, "the folder of the backup server cannot be written".to_owned());
             }
         }
@@ -198,7 +198,7 @@ impl Call<'_> {
     }
 
     /// By the name as it stands in the path, still escaped.
-    fn task(&self, upid: &str) -> Told {
+    fn task(&self, upid: &str) -> Reply {
         let Ok(ended) = std::fs::read_to_string(self.server.join("tasks").join(upid)) else {
             return (400, "no such task".to_owned());
         };

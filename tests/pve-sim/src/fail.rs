@@ -1,4 +1,4 @@
-//! The one way in which a call is refused, in the shapes of the real API.
+//! Refusals in the shapes of the real API.
 //!
 //! A refusal is a status, a sentence that becomes both reason phrase and message, and perhaps an `errors` object. The constructors are
 //! named after the real code's ways of dying.

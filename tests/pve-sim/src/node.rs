@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::access::config::AccessConfig;
-use crate::access::credential::{Secrets, Who};
+use crate::access::credential::{Caller, Secrets};
 use crate::access::evaluate::Judge;
 use crate::clock::{Clock, Settable};
 use crate::fail::{Fallible, host};
 use crate::fault::Faults;
 use crate::guard::{Guard, Watch};
-use crate::guest::shelf::Shelf;
+use crate::guest::config_folder::ConfigFolder;
 use crate::power::Power;
 use crate::schema::table::{Table, TableError};
 use crate::state::Paths;
@@ -89,7 +89,7 @@ pub struct World {
     /// Storage definitions.
     pub storage: StorageConfig,
     /// Guest configurations.
-    pub guests: Shelf,
+    pub guests: ConfigFolder,
     paths: Paths,
     root: std::path::PathBuf,
     run: std::path::PathBuf,
@@ -172,7 +172,7 @@ impl Node {
             access: AccessConfig::parse(&text("user.cfg").map_err(state("user.cfg"))?),
             secrets,
             storage: StorageConfig::parse(&text("storage.cfg").map_err(state("storage.cfg"))?),
-            guests: Shelf::open(&paths.lxc(), &name).map_err(state("lxc"))?,
+            guests: ConfigFolder::open(&paths.lxc(), &name).map_err(state("lxc"))?,
             root: paths.root(),
             run: paths.run(),
             paths: paths.clone(),
@@ -229,7 +229,7 @@ impl Node {
 impl World {
     /// Judges for a caller.
     #[must_use]
-    pub fn judge<'a>(&'a self, who: &'a Who) -> Judge<'a> {
+    pub fn judge<'a>(&'a self, who: &'a Caller) -> Judge<'a> {
         Judge { config: &self.access, who: &who.id }
     }
 

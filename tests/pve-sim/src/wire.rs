@@ -1,4 +1,4 @@
-//! One request and one answer, free of any transport: what the listener and the replayer share.
+//! One request and one answer, without transport.
 
 /// A request as it came off the wire.
 #[derive(Debug, Clone, Default)]

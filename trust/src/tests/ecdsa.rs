@@ -1,4 +1,4 @@
-//! Hardware keys of the older kind, ECDSA over P-256: made here by hand, with each number of a signature wrong by itself.
+//! Tests of handmade ECDSA signatures of hardware keys.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! The last value that passes and the first that does not, at every bound; and what must be said exactly.
+//! Tests of every bound, and of exact sentences.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use holdfast_protocol::job::Verb;
 
 use super::*;
 use crate::OperatorKey;
-use crate::operators::Standing;
+use crate::operators::SigningRight;
 use crate::policy::{ALONE_DELAY_S, Lane, Rule};
 
 /// `text` with comments up to a length.
@@ -36,11 +36,11 @@ fn an_operators_file_is_as_long_as_it_may_be_and_no_longer() {
 }
 
 #[test]
-fn people_are_counted_once_and_keys_are_all_listed() {
+fn operators_count_once_and_all_keys_are_listed() {
     let (one, two, three) = (Hand::plain(1), Hand::token(2, 1), Hand::plain(3));
     let lines = [one.line("alice"), two.line("alice"), three.line("bob")].join("\n");
     let operators = Operators::parse(&lines).unwrap();
-    assert_eq!(operators.people(), 2);
+    assert_eq!(operators.operators(), 2);
     assert_eq!(
         operators.holders().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
         ["alice", "alice", "bob"]
@@ -73,7 +73,7 @@ fn no_option_stands_twice_and_a_space_in_quotes_is_none() {
     let spaced =
         Operators::parse(&line(r#"namespaces="a b,holdfast-job",valid-before="20271121Z""#)).unwrap();
     let key = OperatorKey::from_openssh(alice.line("alice").split_once(' ').unwrap().1).unwrap();
-    assert!(matches!(spaced.standing(&key, Namespace::Job, now()), Standing::May(_)));
+    assert!(matches!(spaced.right(&key, Namespace::Job, now()), SigningRight::May(_)));
 }
 
 /// A comma within quotes parts no options, wherever it stands and however long what is quoted is.
@@ -90,10 +90,13 @@ fn options_are_parted_by_the_commas_outside_quotes() {
             format!(r#"valid-before="20271121Z",namespaces="holdfast-job,{other}""#),
         ] {
             let operators = line(&options).unwrap();
-            assert!(matches!(operators.standing(&key, Namespace::Job, now()), Standing::May(_)), "{options}");
+            assert!(
+                matches!(operators.right(&key, Namespace::Job, now()), SigningRight::May(_)),
+                "{options}"
+            );
         }
         let elsewhere = line(&format!(r#"namespaces="{other},{other}",valid-before="20271121Z""#)).unwrap();
-        assert!(matches!(elsewhere.standing(&key, Namespace::Job, now()), Standing::MayNot(_)), "{other}");
+        assert!(matches!(elsewhere.right(&key, Namespace::Job, now()), SigningRight::MayNot(_)), "{other}");
     }
 }
 
@@ -112,14 +115,14 @@ fn times_are_taken_to_the_second() {
         let after = Operators::parse(&alice.line(&format!("alice valid-after=\"{text}\""))).unwrap();
         let before = Operators::parse(&alice.line(&format!("alice valid-before=\"{text}\""))).unwrap();
         let may = |operators: &Operators, at| {
-            matches!(operators.standing(&key, Namespace::Job, at), Standing::May(_))
+            matches!(operators.right(&key, Namespace::Job, at), SigningRight::May(_))
         };
         assert!(may(&after, edge) && !may(&after, just_before), "{text}");
         assert!(!may(&before, edge) && may(&before, just_before), "{text}");
     }
     let stranger = OperatorKey::from_openssh(Hand::plain(9).line("x").split_once(' ').unwrap().1).unwrap();
     let operators = Operators::parse(&alice.line("alice")).unwrap();
-    assert_eq!(operators.standing(&stranger, Namespace::Job, now()), Standing::Unknown);
+    assert_eq!(operators.right(&stranger, Namespace::Job, now()), SigningRight::Unknown);
 }
 
 #[test]
@@ -131,10 +134,10 @@ fn a_policy_is_as_long_as_it_may_be_and_asks_for_as_many_as_there_are() {
     assert!(matches!(parse(&filled("version = 1", 16 * 1024 + 1)), Err(PolicyError::Size(_))));
     let of = |rule: &str| parse(&format!("version = 1\n[verbs.destroy_guest]\n{rule}"));
     assert!(of("signatures = 2").is_ok());
-    assert!(matches!(of("signatures = 3"), Err(PolicyError::OutOfReach { needed: 3, people: 2, .. })));
+    assert!(matches!(of("signatures = 3"), Err(PolicyError::OutOfReach { needed: 3, operators: 2, .. })));
     assert!(of("signatures = 1\nsigners = [\"bob\"]").is_ok());
     let few = of("signatures = 2\nsigners = [\"bob\"]");
-    assert!(matches!(few, Err(PolicyError::OutOfReach { needed: 2, people: 1, .. })), "{few:?}");
+    assert!(matches!(few, Err(PolicyError::OutOfReach { needed: 2, operators: 1, .. })), "{few:?}");
     assert!(of("signatures = 2\nsigners = [\"alice\", \"bob\"]").is_ok());
 }
 
@@ -224,7 +227,7 @@ fn an_unused_order_to_restore_a_host_may_count_for_a_year() {
 
 /// Each refusal says why by its own code.
 #[test]
-fn a_refusal_says_which_key_and_whose() {
+fn a_refusal_names_key_and_owner() {
     let (alice, eve) = (Hand::plain(1), Hand::plain(2));
     let mine = roster(&[alice.line("alice")], "version = 1");
     let two = SignedJob {

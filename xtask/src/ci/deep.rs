@@ -1,4 +1,4 @@
-//! Runs at full depth (`cargo ci --deep`), in units that can be resumed.
+//! `cargo ci --deep`: runs at full depth, in resumable units.
 //!
 //! In: the units, and what is known of earlier runs (`target/ci/deep.jsonl`, and the table in `docs/ci.md`). Out: what
 //! each unit prints, and its row in the table. A unit that passed on this commit is not run again.
@@ -240,9 +240,9 @@ pub fn run(options: &Options) -> Result<()> {
         }
         keep(&run)?;
     }
-    let told = if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) };
+    let reported = if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) };
     println!("written: docs/ci.md");
-    told
+    reported
 }
 
 /// The commit that a unit is told to have run on: with a `+` where the tree changed while it ran.

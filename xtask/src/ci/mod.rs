@@ -1,4 +1,4 @@
-//! CI (`cargo ci`): five suites whose parts run side by side.
+//! `cargo ci`: five suites of parallel parts.
 //!
 //! | suite | parts |
 //! | --- | --- |
@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<()> {
     let (wanted, left_out) = choose(&options.suites, packages::is_root());
     let prepared = began.elapsed();
     let ended = runner::run_all(&wanted, began)?;
-    tell(&ended, &left_out, prepared, began.elapsed());
+    report(&ended, &left_out, prepared, began.elapsed());
     let failed: Vec<&str> =
         ended.iter().filter(|one| one.state != State::Passed).map(|one| one.part.name).collect();
     if options.profile {
@@ -119,7 +119,7 @@ fn choose(asked: &[String], is_root: bool) -> (Vec<&'static Part>, Vec<LeftOut>)
 }
 
 /// The table at the end, and the line that others read.
-fn tell(ended: &[Ended], left_out: &[LeftOut], prepared: Duration, whole: Duration) {
+fn report(ended: &[Ended], left_out: &[LeftOut], prepared: Duration, whole: Duration) {
     println!("\n=== all suites");
     println!("{:<8} {:<10} {:<9} {:>7.1} s", "build", "packages", "ready", prepared.as_secs_f32());
     let mut rows: Vec<&Ended> = ended.iter().collect();

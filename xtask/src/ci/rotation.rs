@@ -1,4 +1,4 @@
-//! Which sample of the sampled suites this run takes: by date and commit.
+//! The sample of this run, by date and commit.
 //!
 //! In: the day, and how many commits there are. Out: the number of the part to run. Each new day and each new commit moves
 //! it on by one, so a few runs a day see every part within a week.

@@ -66,7 +66,7 @@ struct Running {
 }
 
 /// One child has ended.
-struct Done {
+struct PartResult {
     place: usize,
     status: std::io::Result<ExitStatus>,
 }
@@ -130,7 +130,7 @@ struct Shop {
 }
 
 impl Shop {
-    fn work(&mut self, done: &SyncSender<Done>, ends: &Receiver<Done>) -> Result<()> {
+    fn work(&mut self, done: &SyncSender<PartResult>, ends: &Receiver<PartResult>) -> Result<()> {
         let mut beat = Instant::now() + self.limits.heartbeat;
         loop {
             let late = self.began.elapsed() >= self.limits.whole;
@@ -145,7 +145,7 @@ impl Shop {
             }
             let now = Instant::now();
             if now >= beat {
-                self.tell_beat();
+                self.report_beat();
                 beat = now + self.limits.heartbeat;
             }
             self.end_the_late(now, late);
@@ -156,7 +156,7 @@ impl Shop {
         }
     }
 
-    fn start(&mut self, place: usize, done: SyncSender<Done>) -> Result<()> {
+    fn start(&mut self, place: usize, done: SyncSender<PartResult>) -> Result<()> {
         let Some(entry) = self.entries.get_mut(place) else { return Ok(()) };
         let part = entry.part;
         println!("{} {} begins: {}", clock(self.began), part.name, part.shows);
@@ -166,12 +166,12 @@ impl Shop {
         let group = Pid::from_child(&child);
         self.running.push(Running { place, group, since: Instant::now(), log, ending: None });
         // The channel has room for every part, and outlives them.
-        std::thread::spawn(move || drop(done.send(Done { place, status: child.wait() })));
+        std::thread::spawn(move || drop(done.send(PartResult { place, status: child.wait() })));
         Ok(())
     }
 
     /// Says what is under way, so that a quiet hour looks different from a hang.
-    fn tell_beat(&self) {
+    fn report_beat(&self) {
         let all: Vec<String> = self
             .running
             .iter()
@@ -217,7 +217,7 @@ impl Shop {
         next.saturating_duration_since(now).max(Duration::from_secs(1))
     }
 
-    fn ended(&mut self, done: Done) {
+    fn ended(&mut self, done: PartResult) {
         let Some(at) = self.running.iter().position(|one| one.place == done.place) else { return };
         let one = self.running.swap_remove(at);
         let Some(entry) = self.entries.get_mut(one.place) else { return };

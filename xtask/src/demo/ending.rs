@@ -1,4 +1,4 @@
-//! The end of the story: where to look while it stays up, and a clean stop.
+//! The end of the demo: addresses and a clean stop.
 
 use std::sync::mpsc;
 
@@ -38,10 +38,10 @@ pub fn end(mut stage: Stage, options: &Options) -> Result<()> {
 }
 
 fn wait_for_ctrl_c() -> Result<()> {
-    let (told, hear) = mpsc::sync_channel(1);
+    let (reported, hear) = mpsc::sync_channel(1);
     ctrlc::set_handler(move || {
         // A second press finds the first still in the queue, and changes nothing.
-        let _ = told.try_send(());
+        let _ = reported.try_send(());
     })
     .context("cannot listen for Ctrl-C")?;
     hear.recv().context("nobody can press Ctrl-C any more")

@@ -1,4 +1,4 @@
-//! `cargo demo`: a whole Holdfast on this machine, told step by step while it happens.
+//! `cargo demo`: a whole Holdfast on this machine.
 //!
 //! In: nothing but the checkout. Out: the story on the terminal; with `--once` an exit code. The stage itself is
 //! `e2e::stage`; what is here is the order of the story, its words, and what must be true at its end. Each of those is
@@ -61,7 +61,7 @@ pub fn run(options: &Options) -> Result<()> {
         Some(manifest) => Golden::read(manifest)?,
         None => build::golden(&programs, runtime)?,
     };
-    tell(options, programs, golden, runtime)
+    report(options, programs, golden, runtime)
 }
 
 /// Root boots real systems; everybody else runs processes. What is left out, and why, is said.
@@ -78,7 +78,7 @@ fn runtime(options: &Options) -> Result<Runtime> {
     Ok(Runtime::Process)
 }
 
-fn tell(options: &Options, programs: Programs, golden: Golden, runtime: Runtime) -> Result<()> {
+fn report(options: &Options, programs: Programs, golden: Golden, runtime: Runtime) -> Result<()> {
     let folder = tempfile::Builder::new()
         .prefix("holdfast-demo-")
         .tempdir()
@@ -94,16 +94,16 @@ fn tell(options: &Options, programs: Programs, golden: Golden, runtime: Runtime)
         seed: options.seed.clone().unwrap_or_else(|| workspace::root().join("tests/pve-sim/demo-seed")),
         agent_user: if root { User::Unprivileged } else { User::Same },
     };
-    let told = story::tell(stage).and_then(|stage| ending::end(stage, options));
-    if options.keep || told.is_err() {
+    let reported = story::report(stage).and_then(|stage| ending::end(stage, options));
+    if options.keep || reported.is_err() {
         println!("kept: {}", folder.keep().display());
     }
-    told
+    reported
 }
 
 /// For CI: the story with processes, as an ordinary user even when CI is root.
 pub fn once_as_user() -> Result<()> {
-    if packages::is_root() { user::tell_as_somebody() } else { once(Runtime::Process) }
+    if packages::is_root() { user::report_as_someone() } else { once(Runtime::Process) }
 }
 
 /// For CI: the story with guests of that kind.

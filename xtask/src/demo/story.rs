@@ -1,4 +1,4 @@
-//! The story: from an empty folder to three guests that said hello, and an admin's hand edits healed.
+//! The story of the demo.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn typed(line: &str) {
 }
 
 /// Tells it, and gives the stage as it stands at the end.
-pub fn tell(options: Options) -> Result<Stage> {
+pub fn report(options: Options) -> Result<Stage> {
     println!("\nHoldfast, from nothing. All of it lives in {}", options.folder.display());
     let mut stage = Stage::new(options)?;
 
@@ -96,7 +96,7 @@ fn done(stage: &Stage) -> Result<impl Fn(&str, &str) -> bool> {
 
 /// Managed, running, and its controller was heard.
 fn well(guest: &Value) -> bool {
-    guest["standing"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
+    guest["status"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
 }
 
 fn vmid(guests: &[Value], name: &str) -> Result<String> {

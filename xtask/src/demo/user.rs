@@ -1,4 +1,4 @@
-//! Another user than root: the agent of a root's demo, and the whole story of CI's ordinary user.
+//! The ordinary user of the demo.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,8 +11,8 @@ use e2e::stage::Runtime;
 use super::build;
 use crate::workspace::{must, program};
 
-/// `nobody` owns no file, and is there on every Debian.
-const NOBODY: &str = "65534";
+/// `no_one` owns no file, and is there on every Debian.
+const NO_ONE: &str = "65534";
 
 /// Copies the programs to where every user can run them: the checkout may lie in a folder of root's alone.
 pub fn share(programs: &Programs, folder: &Path) -> Result<Programs> {
@@ -29,8 +29,8 @@ pub fn share(programs: &Programs, folder: &Path) -> Result<Programs> {
     Programs::in_folder(&shared)
 }
 
-/// Tells the plain story as `nobody`: this very program again, with programs and golden that were built before.
-pub fn tell_as_somebody() -> Result<()> {
+/// Tells the plain story as `no_one`: this very program again, with programs and golden that were built before.
+pub fn report_as_someone() -> Result<()> {
     let programs = build::for_tests()?;
     let golden = build::golden(&programs, Runtime::Process)?;
     let folder = tempfile::Builder::new().prefix("holdfast-nobody-").tempdir()?;
@@ -50,9 +50,9 @@ pub fn tell_as_somebody() -> Result<()> {
     let mut command = program("setpriv");
     command.args([
         "--reuid",
-        NOBODY,
+        NO_ONE,
         "--regid",
-        NOBODY,
+        NO_ONE,
         "--clear-groups",
         "--inh-caps=-all",
         "--bounding-set=-all",

@@ -1,4 +1,4 @@
-//! Which crate may depend on which: the arrows of ARCHITECTURE.md, as a table.
+//! Allowed dependencies between our crates.
 //!
 //! In: `cargo metadata`. A shipped program never depends on another shipped program, `protocol` has no input or output,
 //! the simulator shares no types with our Proxmox client.

@@ -1,4 +1,4 @@
-//! Rules about single files: length, module docs, `forbid(unsafe_code)`, words and paths that must not be there.
+//! Rules about single files: length, docs and words.
 
 use super::{Breach, Source};
 

@@ -1,4 +1,4 @@
-//! The helper is root, so what it is made of is counted: its lines of code, its direct dependencies, and the whole tree of them.
+//! Limits on the helper's code and dependencies.
 //!
 //! In: its sources, `helper/dependencies.txt`, `cargo tree`. A dependency that arrives, leaves or changes its version is
 //! a breach until somebody has written it into the file.

@@ -1,4 +1,4 @@
-//! The records about a guest: its own alone, whole, by pages, each held to its place in the chain.
+//! Tests of the audit of one guest.
 
 use holdfast_protocol::local::audit::AuditPage;
 
@@ -17,9 +17,9 @@ async fn two_guests_read_their_own_records_and_never_the_others() {
     // Both at work, turn by turn, so that the chain runs through both.
     for round in 0..5 {
         for (from, token) in [(WEB_AT, &web), (DB_AT, &db)] {
-            let wish = json!({"name": format!("round-{round}")}).to_string();
+            let goal = json!({"name": format!("round-{round}")}).to_string();
             let request = Request::post("/v1/snapshots").header("authorization", format!("Bearer {token}"));
-            let answer = world.send(from, request.body(Body::from(wish)).unwrap()).await;
+            let answer = world.send(from, request.body(Body::from(goal)).unwrap()).await;
             assert!(matches!(
                 answer.status,
                 StatusCode::ACCEPTED | StatusCode::CONFLICT | StatusCode::SERVICE_UNAVAILABLE
@@ -27,7 +27,7 @@ async fn two_guests_read_their_own_records_and_never_the_others() {
         }
     }
     let all = world.store.audit(u32::MAX).await.unwrap();
-    let (chain_length, mut told) = (all.len() as u64, 0);
+    let (chain_length, mut reported) = (all.len() as u64, 0);
     for (uid, from, token) in [(WEB, WEB_AT, &web), (DB, DB_AT, &db)] {
         let page = world.records(from, token, "").await;
         let own: Vec<i64> =
@@ -39,9 +39,9 @@ async fn two_guests_read_their_own_records_and_never_the_others() {
             assert!(record.holds(), "{record:?}");
         }
         assert_eq!((page.head.number, page.next), (chain_length, None));
-        told += page.records.len();
+        reported += page.records.len();
     }
-    assert!(told < all.len(), "lines about nobody are nobody's to read here");
+    assert!(reported < all.len(), "lines about nobody are nobody's to read here");
     // Nothing in the request can name another guest.
     for query in [format!("?guest={DB}"), format!("?after=0&uid={DB}"), "?all=true".to_owned()] {
         let answer = world.get(WEB_AT, &format!("/v1/audit{query}"), Some(&web)).await;

@@ -1,4 +1,4 @@
-//! Which controller a guest is told of, and whose bytes it gets.
+//! Tests of the desired build and its bytes.
 
 use holdfast_protocol::local::desired::{DesiredView, Turn};
 use holdfast_protocol::maintenance::{RestartRule, SecurityUpgrades};
@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::model::record::{ControllerOutcome, TakenBy};
-use crate::operation::log::Fact;
+use crate::model::records::{ControllerOutcome, TakenBy};
+use crate::operation::log::Finding;
 use crate::operation::update_controller::{Came, Fetched};
 use crate::operation::{Snapshot, Target, UpdateController};
 
@@ -18,7 +18,7 @@ pub(super) fn digest() -> String {
 }
 
 /// A document that wishes this controller for the first guest.
-async fn wished(world: &World, generation: u64, version: &str, sha256: &str) {
+async fn intended(world: &World, generation: u64, version: &str, sha256: &str) {
     let mut document = document(generation, "10.66.0.91/24").document().clone();
     document.guests[0].controller =
         Some(serde_json::from_value(json!({"version": version, "sha256": sha256})).unwrap());
@@ -40,12 +40,12 @@ fn lay(world: &World) {
 
 /// The first guest is wished a controller that may run and lies here.
 pub(super) async fn all_is_there(world: &World) {
-    wished(world, 2, "0.2.0", &digest()).await;
+    intended(world, 2, "0.2.0", &digest()).await;
     approve(world, "0.2.0", &digest());
     lay(world);
 }
 
-async fn told(world: &World, token: &str) -> DesiredView {
+async fn reported(world: &World, token: &str) -> DesiredView {
     world.pass(5);
     let answer = world.get(WEB_AT, "/v1/desired", Some(token)).await;
     assert_eq!(answer.status, StatusCode::OK);
@@ -53,30 +53,34 @@ async fn told(world: &World, token: &str) -> DesiredView {
 }
 
 #[tokio::test]
-async fn a_controller_is_told_when_it_is_wished_approved_and_here() {
+async fn a_controller_is_reported_when_it_is_intended_approved_and_here() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
-    assert_eq!(told(&world, &token).await.controller, None, "nothing is wished for");
+    assert_eq!(reported(&world, &token).await.controller, None, "nothing is wished for");
     let path = format!("/v1/artifacts/{}", digest());
-    wished(&world, 2, "0.2.0", &digest()).await;
+    intended(&world, 2, "0.2.0", &digest()).await;
     lay(&world);
     approve(&world, "0.3.0", &digest());
     approve(&world, "0.2.0", &"ab".repeat(32));
-    assert_eq!(told(&world, &token).await.controller, None, "approved is another version, or other bytes");
+    assert_eq!(
+        reported(&world, &token).await.controller,
+        None,
+        "approved is another version, or other bytes"
+    );
     assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.code(), Some(ErrorCode::NotFound));
     approve(&world, "0.2.0", &digest());
-    let controller = told(&world, &token).await.controller.unwrap();
+    let controller = reported(&world, &token).await.controller.unwrap();
     assert_eq!((controller.version.as_str(), controller.bytes), ("0.2.0", PROGRAM.len() as u64));
     assert_eq!(controller.sha256.as_str(), digest());
     let had = world.get(WEB_AT, &path, Some(&token)).await;
     assert_eq!((had.status, had.body.as_slice()), (StatusCode::OK, PROGRAM));
-    wished(&world, 3, "0.2.0", &"ab".repeat(32)).await;
-    assert_eq!(told(&world, &token).await.controller, None, "approved and not here");
+    intended(&world, 3, "0.2.0", &"ab".repeat(32)).await;
+    assert_eq!(reported(&world, &token).await.controller, None, "approved and not here");
     assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.code(), Some(ErrorCode::NotFound));
 }
 
 #[tokio::test]
-async fn nobody_gets_anothers_bytes_and_no_changed_byte_is_handed_out() {
+async fn no_one_gets_anothers_bytes_and_no_changed_byte_is_handed_out() {
     let world = World::new().await;
     let (web, db) = (world.token(0, WEB_AT).await, world.token(1, DB_AT).await);
     all_is_there(&world).await;
@@ -142,24 +146,24 @@ async fn turn(world: &World, build: &str) -> OperationId {
 }
 
 #[tokio::test]
-async fn its_turn_is_told_while_it_is_and_who_fetches_then_is_written_down() {
+async fn its_turn_is_reported_while_it_is_and_who_fetches_then_is_written_down() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
     all_is_there(&world).await;
     let path = format!("/v1/artifacts/{}", digest());
     let of = |view: DesiredView| view.controller.unwrap().turn;
-    assert_eq!(of(told(&world, &token).await), Turn::Waits);
+    assert_eq!(of(reported(&world, &token).await), Turn::Waits);
     end_provision(&world).await;
     let update = turn(&world, &digest()).await;
-    assert_eq!(of(told(&world, &token).await), Turn::Now(update));
+    assert_eq!(of(reported(&world, &token).await), Turn::Now(update));
     assert_eq!(world.store.fetched(update).await.unwrap(), Fetched::No);
     assert_eq!(world.get(WEB_AT, &path, Some(&token)).await.status, StatusCode::OK);
     assert_eq!(world.store.fetched(update).await.unwrap(), Fetched::Yes);
     let progress = world.store.operation(update).await.unwrap().unwrap();
-    let came = Fact::Controller { came: Came::Bad, why: "unwell".to_owned() };
+    let came = Finding::Controller { came: Came::Bad, why: "unwell".to_owned() };
     let over = Event::Succeeded { step: 2, facts: vec![came], note: None };
     world.store.append(&progress, over, world.clock.now()).await.unwrap();
-    assert_eq!(of(told(&world, &token).await), Turn::Waits, "its turn is over");
+    assert_eq!(of(reported(&world, &token).await), Turn::Waits, "its turn is over");
     let records = world.store.records(Generation::new(2), world.clock.now()).await.unwrap();
     let bad = records.controller_verdicts;
     assert_eq!((bad.len(), bad[0].sha256.as_str()), (1, digest().as_str()));
@@ -169,17 +173,17 @@ async fn its_turn_is_told_while_it_is_and_who_fetches_then_is_written_down() {
 /// What made the guest known has ended, so that something else can hold it.
 async fn end_provision(world: &World) {
     for progress in world.store.open_operations().await.unwrap() {
-        let problem = holdfast_protocol::envelope::Problem::new(ErrorCode::Parked, "test");
+        let problem = holdfast_protocol::envelope::ErrorBody::new(ErrorCode::Parked, "test");
         let parked = Event::Parked { problem, remedy: "none".to_owned() };
         world.store.append(&progress, parked, world.clock.now()).await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_guest_is_told_the_maintenance_that_its_document_names() {
+async fn a_guest_is_reported_the_maintenance_that_its_document_names() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
-    let usual = told(&world, &token).await.maintenance;
+    let usual = reported(&world, &token).await.maintenance;
     assert_eq!(usual.security_upgrades, SecurityUpgrades::On);
     assert_eq!(usual.window.unwrap().restart, RestartRule::ByHand);
     let mut document = document(2, "10.66.0.91/24").document().clone();
@@ -189,7 +193,7 @@ async fn a_guest_is_told_the_maintenance_that_its_document_names() {
         .unwrap(),
     );
     world.store.offer_desired(Desired::check(document).unwrap(), world.clock.now()).await.unwrap();
-    let named = told(&world, &token).await.maintenance;
+    let named = reported(&world, &token).await.maintenance;
     assert_eq!(named.security_upgrades, SecurityUpgrades::Off);
     let window = named.window.unwrap();
     assert_eq!(window.restart, RestartRule::InWindow);

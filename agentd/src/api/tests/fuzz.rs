@@ -1,6 +1,4 @@
-//! A client that knows nothing but the served document: it makes requests of its schemas, some that fit and some that
-//! nearly do, and holds every answer to what the document says of it. As tools that read OpenAPI do, and in the same run as
-//! everything else. By a fixed seed; `HOLDFAST_FUZZ_SEED` and `HOLDFAST_FUZZ_REQUESTS` choose others.
+//! A random client made from the served OpenAPI document.
 
 mod dice;
 mod schema;
@@ -140,7 +138,7 @@ fn chosen(name: &str, usual: u64) -> u64 {
 
 /// Each path by each method that the document does not have for it.
 #[tokio::test(start_paused = true)]
-async fn a_method_that_the_document_does_not_have_is_told_which_there_are() {
+async fn a_method_that_the_document_does_not_have_is_reported_which_there_are() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
     let document: Value =
@@ -167,7 +165,7 @@ async fn a_method_that_the_document_does_not_have_is_told_which_there_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_knows_the_document_alone_is_never_surprised() {
+async fn any_knows_the_document_alone_is_never_surprised() {
     let world = World::new().await;
     // Of a window that is granted more can be said, and less when it is over.
     let (token, window) = world.granted().await;
@@ -201,8 +199,8 @@ async fn whoever_knows_the_document_alone_is_never_surprised() {
             assert_eq!(schemas.breach(form, &value, ""), None, "{asked}");
         }
         if let Some(code) = value["error"]["code"].as_str() {
-            let told = promised["description"].as_str().unwrap();
-            assert!(told.contains(&format!("`{code}`")), "{asked}: {code} is not told of: {told}");
+            let reported = promised["description"].as_str().unwrap();
+            assert!(reported.contains(&format!("`{code}`")), "{asked}: {code} is not told of: {reported}");
             codes.insert(code.to_owned());
         }
         learn(&mut known, &value);

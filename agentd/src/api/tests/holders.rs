@@ -1,7 +1,7 @@
-//! Two holders of one guest's tokens: found by what each shows, both frozen, told to people, and let in again by one.
+//! Tests of two holders of one guest's tokens.
 
-use crate::model::record::Access;
-use crate::port::store::holder::Thawed;
+use crate::model::records::Access;
+use crate::port::store::token_holder::Thawed;
 
 use super::*;
 
@@ -28,9 +28,9 @@ impl World {
 
     /// The stranger learns nothing: it is the answer to no token at all.
     async fn is_turned_away(&self, from: [u8; 4], token: &str) {
-        let (nothing, told) =
+        let (nothing, reported) =
             (self.get(from, "/v1/self", None).await, self.get(from, "/v1/self", Some(token)).await);
-        assert_eq!((told.status, told.body), (StatusCode::UNAUTHORIZED, nothing.body));
+        assert_eq!((reported.status, reported.body), (StatusCode::UNAUTHORIZED, nothing.body));
     }
 
     async fn is_served(&self, from: [u8; 4], token: &str) {
@@ -95,8 +95,8 @@ async fn a_token_shown_from_elsewhere_while_its_guest_uses_it_freezes_both() {
     let now = world.clock.now();
     assert_eq!(world.store.thaw(web(), "the copy is gone".to_owned(), now).await.unwrap(), Thawed::Yes);
     assert_eq!(world.store.thaw(web(), "again".to_owned(), now).await.unwrap(), Thawed::WasOpen);
-    let nobody = holdfast_protocol::id::GuestUid::new(Uuid::from_u128(99));
-    assert_eq!(world.store.thaw(nobody, "x".to_owned(), now).await.unwrap(), Thawed::Unknown);
+    let no_one = holdfast_protocol::id::GuestUid::new(Uuid::from_u128(99));
+    assert_eq!(world.store.thaw(no_one, "x".to_owned(), now).await.unwrap(), Thawed::Unknown);
     world.is_served(WEB_AT, &web_token).await;
     assert_eq!(world.said("thawed").await, ["the copy is gone"]);
     // A copy that was not ended is found again.
@@ -119,7 +119,7 @@ async fn what_is_known_of_holders_outlives_the_agent() {
 }
 
 #[tokio::test]
-async fn a_guest_whose_address_the_document_moved_is_no_second_holder() {
+async fn a_guest_owner_address_the_document_moved_is_no_second_holder() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
     world.is_served(WEB_AT, &token).await;

@@ -1,4 +1,4 @@
-//! The OpenAPI document and what is served are one: each call there is, no other, and no answer that it does not tell.
+//! Tests that the OpenAPI document and the served calls agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,7 +103,7 @@ async fn no_answer_is_undocumented() {
             let answer = world.send(WEB_AT, ask(call.method.verb(), &path, token, body)).await;
             let status = answer.status.as_u16();
             *heard.entry(status).or_default() += 1;
-            let told = described.get(&status).unwrap_or_else(|| {
+            let reported = described.get(&status).unwrap_or_else(|| {
                 panic!(
                     "{} {path}: {status} is not told: {}",
                     call.method.verb(),
@@ -117,12 +117,12 @@ async fn no_answer_is_undocumented() {
             if let Some(code) = answer.code() {
                 let name = format!("`{code}`");
                 assert!(
-                    told.contains(&name),
-                    "{} {path} ({body:.60}): {name} is not told: {told}",
+                    reported.contains(&name),
+                    "{} {path} ({body:.60}): {name} is not told: {reported}",
                     call.method.verb()
                 );
             }
-            let open = call.caller == Caller::Anybody;
+            let open = call.caller == Caller::Anyone;
             assert!(open || token.is_some() || status != 200, "{path} was answered without a token");
         }
     }

@@ -1,4 +1,4 @@
-//! A guest that the document in use does not name, before and after it was seen.
+//! Tests of a guest that the document does not name.
 
 use holdfast_protocol::report::GuestReport;
 
@@ -13,10 +13,10 @@ async fn unnamed(world: &World) {
 
 fn seen(world: &World, address: &str) {
     let guest: GuestReport = serde_json::from_value(json!({
-        "uid": WEB, "name": "web", "vmid": 100, "standing": "unmanaged", "run": "running", "address": address
+        "uid": WEB, "name": "web", "vmid": 100, "status": "unmanaged", "run": "running", "address": address
     }))
     .unwrap();
-    world.view.send_replace(Arc::new(View { guests: vec![guest], ..View::default() }));
+    world.view.send_replace(Arc::new(HostSnapshot { guests: vec![guest], ..HostSnapshot::default() }));
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn a_claim_is_not_refused_for_good_before_its_guest_was_seen() {
 }
 
 #[tokio::test]
-async fn nobody_is_frozen_by_half_of_what_is_known() {
+async fn no_one_is_frozen_by_half_of_what_is_known() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
     let used = world.get(WEB_AT, "/v1/self", Some(&token)).await;

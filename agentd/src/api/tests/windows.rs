@@ -1,15 +1,15 @@
-//! Quiesce windows over the API: each guest its own, each word where it belongs, a release heard whatever the disk does.
+//! Tests of quiesce windows over the API.
 
 use axum::http::Method;
 use holdfast_protocol::local::window::{WindowPhase, WindowView};
-use holdfast_protocol::local::work::{Accepted, Taken};
+use holdfast_protocol::local::work::{Acceptance, Accepted};
 
 use super::*;
-use crate::model::record::BackupWhy;
-use crate::operation::log::{Entry, Fact};
-use crate::operation::progress::Progress;
+use crate::model::records::BackupWhy;
+use crate::operation::log::{Entry, Finding};
+use crate::operation::progress::OperationState;
 use crate::operation::{Backup, QuiescedBackup, Target};
-use crate::port::store::request::Asked;
+use crate::port::store::request::RequestOrOperation;
 
 impl World {
     async fn put(&self, from: [u8; 4], token: &str, path: &str, body: serde_json::Value) -> Answer {
@@ -50,15 +50,17 @@ impl World {
         let (id, claim) = self.provision(0).await;
         let bootstrap: Bootstrap = self.claim(WEB_AT, &claim, None).await.data();
         let progress = self.store.operation(id).await.unwrap().unwrap();
-        let problem = holdfast_protocol::envelope::Problem::new(ErrorCode::Internal, "out of the way");
+        let problem = holdfast_protocol::envelope::ErrorBody::new(ErrorCode::Internal, "out of the way");
         let parked = Event::Parked { problem, remedy: "none".to_owned() };
         self.store.append(&progress, parked, self.clock.now()).await.unwrap();
         bootstrap.token.expose().to_owned()
     }
 
     /// What the loop and the first step do with a wish for a window.
-    async fn grant(&self, id: OperationId) -> Progress {
-        let Some(Asked::Request(record)) = self.store.asked(id).await.unwrap() else { panic!("no request") };
+    async fn grant(&self, id: OperationId) -> OperationState {
+        let Some(RequestOrOperation::Request(record)) = self.store.asked(id).await.unwrap() else {
+            panic!("no request")
+        };
         let bound = QuiesceBound::usual();
         let target =
             Target { uid: record.request.guest, name: "web".parse().unwrap(), vmid: 100.try_into().unwrap() };
@@ -73,7 +75,7 @@ impl World {
             at: self.clock.now(),
         };
         let mut progress = self.store.open_request(new).await.unwrap();
-        let facts = vec![Fact::WindowGranted(self.clock.boot_moment())];
+        let facts = vec![Finding::WindowGranted(self.clock.boot_moment())];
         for event in
             [Event::Begun, Event::Intended { step: 0 }, Event::Succeeded { step: 0, facts, note: None }]
         {
@@ -98,7 +100,11 @@ async fn a_window_is_asked_for_granted_entered_and_left_and_a_waiting_look_hears
     assert_eq!(taken.status, StatusCode::ACCEPTED);
     let accepted: Accepted = taken.data();
     let again: Accepted = world.ask_window(&token, "").await.data();
-    assert_eq!((again.operation, again.taken), (accepted.operation, Taken::Joined), "one window per guest");
+    assert_eq!(
+        (again.operation, again.taken),
+        (accepted.operation, Acceptance::Joined),
+        "one window per guest"
+    );
     let id = accepted.operation;
     let view = world.window(&token, id).await;
     assert_eq!((view.phase, view.bound_s, view.left_s), (WindowPhase::Requested, 900, None));
@@ -164,7 +170,7 @@ async fn a_bound_that_passed_ends_it_for_everybody() {
 }
 
 #[tokio::test]
-async fn a_wish_that_waits_is_cancelled_as_others_are() {
+async fn a_goal_that_waits_is_cancelled_as_others_are() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
     let id = world.ask_window(&token, "").await.data::<Accepted>().operation;
@@ -251,7 +257,7 @@ async fn a_word_is_of_the_form_or_nothing() {
 #[test]
 fn a_grant_is_an_event_that_reads_back() {
     let boot = BootMoment { boot: BootId::parse("b").unwrap(), ms: 7 };
-    let facts = vec![Fact::WindowGranted(boot)];
+    let facts = vec![Finding::WindowGranted(boot)];
     let entry = Entry {
         number: 1,
         at: Timestamp::UNIX_EPOCH,

@@ -1,8 +1,8 @@
-//! Work that guests ask for: written down before it is answered, bounded, each for itself alone.
+//! Tests of requested work: recorded first, and bounded.
 
 use axum::http::Method;
 use holdfast_protocol::id::GuestUid;
-use holdfast_protocol::local::work::{Accepted, BackupView, BackupsView, SnapshotsView, Taken};
+use holdfast_protocol::local::work::{Acceptance, Accepted, BackupView, BackupsView, SnapshotsView};
 use holdfast_protocol::operation::OperationKind;
 
 use super::*;
@@ -71,7 +71,7 @@ async fn what_is_asked_for_is_written_down_and_can_be_followed_and_cancelled() {
     let answer = world.call(WEB_AT, Call::post("/v1/snapshots", &token, json!({}))).await;
     assert_eq!(answer.status, StatusCode::ACCEPTED);
     let accepted: Accepted = answer.data();
-    assert_eq!((accepted.taken, accepted.before), (Taken::Queued, 1), "behind the provision");
+    assert_eq!((accepted.taken, accepted.before), (Acceptance::Queued, 1), "behind the provision");
     assert!(accepted.snapshot.unwrap().as_str().starts_with("asked-20261121T120000-"));
     let view = world.operation(&token, accepted.operation).await;
     assert_eq!(
@@ -86,8 +86,8 @@ async fn what_is_asked_for_is_written_down_and_can_be_followed_and_cancelled() {
         assert_eq!(view.problem.unwrap().code, ErrorCode::Cancelled);
     };
     let both = async { tokio::join!(world.get(WEB_AT, &follow, Some(&token)), cancelling).0 };
-    let told = tokio::time::timeout(Duration::from_secs(10), both).await.expect("woken by the change");
-    assert_eq!(told.data::<OperationView>().status, OperationStatus::Undone);
+    let reported = tokio::time::timeout(Duration::from_secs(10), both).await.expect("woken by the change");
+    assert_eq!(reported.data::<OperationView>().status, OperationStatus::Undone);
     assert!(world.waiting().await.is_empty());
     let again: OperationView = world.call(WEB_AT, Call::delete(&path, &token)).await.data();
     assert_eq!(again.status, OperationStatus::Undone, "cancelled once more is as it was");
@@ -171,7 +171,7 @@ async fn a_second_backup_is_the_first() {
     let token = world.token(0, WEB_AT).await;
     let first: Accepted = world.call(WEB_AT, Call::post("/v1/backups", &token, json!(null))).await.data();
     let second: Accepted = world.call(WEB_AT, Call::post("/v1/backups", &token, json!({}))).await.data();
-    assert_eq!((second.operation, second.taken), (first.operation, Taken::Joined));
+    assert_eq!((second.operation, second.taken), (first.operation, Acceptance::Joined));
     assert_eq!(world.waiting().await.len(), 1);
     let back = Call::post("/v1/rollback", &token, json!({"snapshot": "none"}));
     assert_eq!(world.call(WEB_AT, back).await.code(), Some(ErrorCode::NotFound));
@@ -214,7 +214,7 @@ async fn no_guest_asks_for_another() {
 }
 
 #[tokio::test]
-async fn a_wish_is_of_the_form_or_nothing() {
+async fn a_goal_is_of_the_form_or_nothing() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
     let before = world.written().await;
@@ -284,8 +284,8 @@ async fn a_cancel_under_a_key_is_one_cancel_and_no_other_request() {
     let bad = world.call(WEB_AT, Call::delete(&path, &token).key("a b")).await;
     assert_eq!(bad.code(), Some(ErrorCode::Range));
     let unknown = format!("/v1/operations/{}", Uuid::now_v7());
-    let nobody = world.call(WEB_AT, Call::delete(&unknown, &token).key("k-1")).await;
-    assert_eq!(nobody.code(), Some(ErrorCode::NotFound));
+    let no_one = world.call(WEB_AT, Call::delete(&unknown, &token).key("k-1")).await;
+    assert_eq!(no_one.code(), Some(ErrorCode::NotFound));
     assert_eq!(world.written().await, written, "a refusal uses no key up");
     for _ in 0..2 {
         let view: OperationView = world.call(WEB_AT, Call::delete(&path, &token).key("k-1")).await.data();
@@ -293,6 +293,6 @@ async fn a_cancel_under_a_key_is_one_cancel_and_no_other_request() {
     }
     let other = world.call(WEB_AT, Call::delete(&unknown, &token).key("k-1")).await;
     assert_eq!(other.code(), Some(ErrorCode::IdempotencyMismatch));
-    let wish = Call::post("/v1/snapshots", &token, json!({"name": "second"}));
-    assert_eq!(world.call(WEB_AT, wish.key("k-1")).await.code(), Some(ErrorCode::IdempotencyMismatch));
+    let goal = Call::post("/v1/snapshots", &token, json!({"name": "second"}));
+    assert_eq!(world.call(WEB_AT, goal.key("k-1")).await.code(), Some(ErrorCode::IdempotencyMismatch));
 }

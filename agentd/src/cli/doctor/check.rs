@@ -6,18 +6,18 @@
 use std::path::Path;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::StorageName;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use serde::Serialize;
 
 use super::judge::{judge, paths_to_ask};
 use crate::cli::setup::file_sha256;
 use crate::cli::setup::plan::{Places, ScratchPlaces, archive_vmid};
 use crate::model::policy::GoldenDump;
+use crate::port::admin_socket;
 use crate::port::pve::read::{Resources, StorageStatus};
 use crate::port::pve::{ContentKind, Permissions, Pve, PveError, Role, VolumeId};
-use crate::port::status_door;
 use crate::settings::{GoldenSettings, Settings};
 
 /// How a check came out.
@@ -93,11 +93,11 @@ fn places(settings: &Settings) -> Places {
 #[must_use]
 pub fn records(state: &Path) -> Check {
     let name = "the agent's records";
-    let status = match status_door::ask(state) {
+    let status = match admin_socket::ask(state) {
         Ok(status) => status,
         Err(error) => return Check::new(State::Unknown, name, chain(&error)),
     };
-    let of_records = |problem: &&Problem| {
+    let of_records = |problem: &&ErrorBody| {
         matches!(problem.code, ErrorCode::DiskFull | ErrorCode::RecordsBroken | ErrorCode::RecordsDamaged)
     };
     match status.sections.agent.iter().flat_map(|agent| &agent.problems).find(of_records) {
@@ -135,7 +135,7 @@ pub async fn examine(pve: &dyn Pve, settings: &Settings) -> Vec<Check> {
     });
     checks.extend(pool(pve.resources().await, &places));
     checks.extend(storages(pve, &places, proxmox.backup_storage.as_ref()).await);
-    checks.extend(super::twins::checks(pve, &places).await);
+    checks.extend(super::read_only_entries::checks(pve, &places).await);
     for golden in &settings.golden {
         checks.push(golden_listed(pve, golden).await);
         checks.push(golden_file(&golden.file, golden));

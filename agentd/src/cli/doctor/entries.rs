@@ -1,4 +1,4 @@
-//! Whether Proxmox's entries of storage targets are as they were approved, as the running agent tells.
+//! The check of storage entries against their approvals.
 //!
 //! What comes in: the status door. What goes out: one check for each target whose entry differs or is missing, with the line
 //! that makes it. An agent that does not answer is told by the check of its records.
@@ -9,12 +9,12 @@ use holdfast_protocol::storage::report::TargetReport;
 
 use super::check::{Check, State};
 use crate::plan::entry::line_in;
-use crate::port::status_door;
+use crate::port::admin_socket;
 
 /// The checks.
 #[must_use]
 pub fn checks(state: &Path) -> Vec<Check> {
-    let status = status_door::ask(state).ok();
+    let status = admin_socket::ask(state).ok();
     let targets = status.and_then(|status| status.sections.storage).unwrap_or_default();
     targets.iter().filter(|target| !target.entry.is_empty()).map(check).collect()
 }
@@ -37,15 +37,16 @@ mod tests {
     use crate::plan::entry::{add_line, differences};
 
     #[test]
-    fn a_missing_entry_is_told_with_the_line_that_makes_it() {
+    fn a_missing_entry_is_reported_with_the_line_that_makes_it() {
         let approval =
-            serde_json::from_value(json!({ "name": "nas1", "class": "slow", "role": "vzdump-target",
-            "medium": { "nfs": { "server": "nas", "export": "/srv/bk" } } }))
+            serde_json::from_value(json!({ "name": "nas1", "class": "slow", "role": "local-backup",
+            "backend": { "nfs": { "server": "nas", "export": "/srv/bk" } } }))
             .unwrap();
-        let target: TargetReport = serde_json::from_value(json!({ "name": "nas1", "medium": "nfs nas:/srv/bk",
-            "role": "vzdump-target", "class": "slow", "standing": "by-proxmox", "since": "2026-11-22T00:00:00Z",
+        let target: TargetReport =
+            serde_json::from_value(json!({ "name": "nas1", "backend": "nfs nas:/srv/bk",
+            "role": "local-backup", "class": "slow", "status": "by-proxmox", "since": "2026-11-22T00:00:00Z",
             "reason": "", "entry": differences(&approval, None) }))
-        .unwrap();
+            .unwrap();
         let found = check(&target);
         assert_eq!((found.state, found.mend), (State::Failed, vec![add_line(&approval)]));
     }

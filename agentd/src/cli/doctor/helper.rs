@@ -2,7 +2,7 @@
 //!
 //! What comes in: the helper's answer, or why there is none. What goes out: [`Check`]s with the line that mends. Pure.
 
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 
 use super::{Check, State};
 use crate::port::helper::{HelperError, HelperStatus, HelperTarget};

@@ -1,19 +1,19 @@
-//! What can be seen on the box itself: clock, service, identity, secrets, pins.
+//! Checks of the host itself: clock, service, identity, secrets, pins.
 //!
 //! What comes in: the settings, files and links that anybody may look at, and what the running agent says of itself. What
 //! goes out: [`Check`]s with the line that mends. The judging is pure; looking is a function beside each.
 
 use std::path::Path;
 
+use holdfast_protocol::json::chain;
 use holdfast_protocol::pin::PinSet;
-use holdfast_protocol::strict::chain;
 use jiff::{SignedDuration, Timestamp};
 
 use super::check::{Check, State};
-use crate::model::timekeeper::Synchrony;
+use crate::model::clock_trust::Synchrony;
+use crate::port::admin_socket::AgentStatus;
 use crate::port::hub::Contact;
-use crate::port::status_door::AgentStatus;
-use crate::port::{status_door, synchrony};
+use crate::port::{admin_socket, ntp};
 use crate::settings::{Settings, TokenSettings};
 
 /// A renewal is tried from ten days before the end; with less than this it has failed for a week.
@@ -25,15 +25,15 @@ const WANTED: &str = "/etc/systemd/system";
 
 /// All of them.
 pub async fn checks(settings: &Settings, now: Timestamp) -> Vec<Check> {
-    let mut checks = vec![clock(synchrony::ask().await), pins(&settings.proxmox.pins)];
+    let mut checks = vec![clock(ntp::ask().await), pins(&settings.proxmox.pins)];
     let tokens = &settings.proxmox.tokens;
     checks
         .extend([&tokens.observe, &tokens.operate, &tokens.allocate].map(|token| secret_on_disk(token, now)));
     checks.extend(units(Path::new(UNITS), Path::new(WANTED)));
-    match status_door::ask(&settings.state.dir) {
-        Ok(status) => {
-            checks.extend(standing(&status.contact, now));
-            checks.push(sees_proxmox(&status, now));
+    match admin_socket::ask(&settings.state.dir) {
+        Ok(seen) => {
+            checks.extend(status(&seen.contact, now));
+            checks.push(sees_proxmox(&seen, now));
         }
         Err(error) => {
             let mend = vec!["systemctl start agentd".to_owned()];
@@ -135,7 +135,7 @@ fn sees_proxmox(status: &AgentStatus, now: Timestamp) -> Check {
     }
 }
 
-fn standing(contact: &Contact, now: Timestamp) -> [Check; 2] {
+fn status(contact: &Contact, now: Timestamp) -> [Check; 2] {
     let hub = match (&contact.problem, contact.reached_at) {
         (Some(problem), _) => Check::new(State::Failed, "hub", problem.to_string()),
         (None, Some(at)) => Check::new(State::Good, "hub", format!("it answered at {at:.0}")),
@@ -177,7 +177,7 @@ mod tests {
         let now: Timestamp = "2026-11-22T00:00:00Z".parse().unwrap();
         let of = |left: SignedDuration| {
             let contact = Contact { reached_at: Some(now), problem: None, certificate_ends_at: now + left };
-            standing(&contact, now)[1].clone()
+            status(&contact, now)[1].clone()
         };
         assert_eq!(of(days(30)).state, State::Good);
         assert_eq!(of(days(3)).state, State::Good);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_nobody_keeps_and_a_pin_that_breaks_are_told() {
+    fn a_clock_that_no_one_keeps_and_a_pin_that_breaks_are_reported() {
         assert_eq!(clock(Synchrony::Kept).state, State::Good);
         assert_eq!(clock(Synchrony::Unkept).state, State::Failed);
         let set = |kind: &str| {

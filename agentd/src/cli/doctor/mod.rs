@@ -1,4 +1,4 @@
-//! `agentd doctor`: is everything in Proxmox as the agent needs it, and nothing more?
+//! `agentd doctor`: checks that the agent has what it needs.
 //!
 //! What comes in: the settings. What goes out: one line for each check, with what mends it, and exit code 0 or 1. It
 //! only reads, with the agent's own tokens, so what it sees is what the agent will see. Deliberately absent: mending.
@@ -8,9 +8,9 @@ mod entries;
 mod helper;
 mod here;
 pub mod judge;
+mod read_only_entries;
 mod test_bridge;
 mod trust;
-mod twins;
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::Output;
-use super::step_down::{self, StepDownError};
+use super::drop_privileges::{self, StepDownError};
 use crate::port::bridge::Bridges;
 use crate::port::helper::Helper;
 use crate::port::pve::{PveClient, RealPace, SetUpError};
@@ -85,7 +85,7 @@ struct Report<'a> {
 /// [`DoctorError::Failed`] when a check failed.
 pub fn run(arguments: &DoctorArguments) -> Result<(), DoctorError> {
     let settings = Settings::load(&arguments.config)?;
-    step_down::to_owner_of(&settings.state.dir)?;
+    drop_privileges::to_owner_of(&settings.state.dir)?;
     let client = PveClient::new(&pve_settings(&settings)?, Arc::new(RealPace::default()))?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(DoctorError::Runtime)?;

@@ -1,10 +1,10 @@
-//! Is the bridge on which throwaway guests speak there, and are they alone on it?
+//! The check of the bridge of scratch guests.
 //!
 //! What comes in: the settings, and what the kernel shows. What goes out: one [`Check`], or none on a box without such a
 //! bridge. A throwaway guest at work is plugged in and is no stranger. Deliberately absent: its firewall rules, which nobody
 //! without root can read; the throwaway guest tries them from inside.
 
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 
 use super::check::{Check, State};
 use crate::port::bridge::{BridgeError, Bridges};
@@ -26,13 +26,13 @@ pub(super) fn check(scratch: Option<&ScratchSettings>, bridges: &Bridges) -> Opt
     };
     let [first, last] = scratch.vmid_range.map(|vmid| vmid.number());
     // As Proxmox names a container's end of its first network.
-    let is_throwaway = |port: &str| {
+    let is_scratch = |port: &str| {
         let number = port.strip_prefix("veth").and_then(|rest| rest.strip_suffix("i0"));
         number
             .and_then(|text| text.parse::<u32>().ok())
             .is_some_and(|number| (first..=last).contains(&number))
     };
-    let others: Vec<&str> = ports.iter().map(String::as_str).filter(|port| !is_throwaway(port)).collect();
+    let others: Vec<&str> = ports.iter().map(String::as_str).filter(|port| !is_scratch(port)).collect();
     Some(if others.is_empty() {
         Check::new(State::Good, name, "nobody is plugged in but throwaway guests")
     } else {
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn throwaway_guests_are_alone_on_it_or_it_is_told() {
+    fn scratch_guests_are_alone_on_it_or_it_is_reported() {
         let own = json!({ "bridge": "hftest0", "guest": "10.254.254.2/30", "door": "10.254.254.1:8448" });
         let scratch_with = scratch(own);
         let dir = tempfile::tempdir().unwrap();
@@ -73,9 +73,9 @@ mod tests {
         // A customer's guest, a second network of a throwaway one, and a network card.
         for port in ["veth910i0", "veth905i1", "enp1s0"] {
             std::fs::write(brif.join(port), "").unwrap();
-            let told = of();
-            assert_eq!(told.state, State::Failed, "{port}");
-            assert_eq!(told.mend, [format!("ip link set {port} nomaster")]);
+            let reported = of();
+            assert_eq!(reported.state, State::Failed, "{port}");
+            assert_eq!(reported.mend, [format!("ip link set {port} nomaster")]);
             std::fs::remove_file(brif.join(port)).unwrap();
         }
         assert_eq!(check(Some(&scratch(json!(null))), &Bridges::at(dir.path())), None);

@@ -1,15 +1,15 @@
-//! Who may sign for this box: whether the files that root laid down are root's, can be read, and are the ones in use.
+//! The check of the operators file and policy.
 //!
 //! What comes in: the settings, the files, and what the running agent says that it goes by. What goes out: one check.
 
 use holdfast_protocol::audit::hex;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::report::TrustSection;
-use holdfast_protocol::strict::chain;
 use holdfast_trust::{Operators, Policy};
 use sha2::{Digest, Sha256};
 
 use super::check::{Check, State};
-use crate::port::status_door;
+use crate::port::admin_socket;
 use crate::port::store::roster::RosterTexts;
 use crate::port::trust_files;
 use crate::settings::Settings;
@@ -20,7 +20,7 @@ const NAME: &str = "operators and policy";
 #[must_use]
 pub fn files(settings: &Settings) -> Check {
     let (operators, policy) = (&settings.trust.operators, &settings.trust.policy);
-    let said = status_door::ask(&settings.state.dir);
+    let said = admin_socket::ask(&settings.state.dir);
     let used = said.as_ref().ok().and_then(|status| status.sections.trust.as_ref());
     match trust_files::laid_down(operators, policy) {
         Ok(Some(texts)) => match (read(&texts), used) {
@@ -38,7 +38,7 @@ pub fn files(settings: &Settings) -> Check {
                 )
             }
         },
-        Ok(None) => nobody(used),
+        Ok(None) => no_one(used),
         Err(error) => {
             let mend = [operators, policy].into_iter().filter(|path| path.exists());
             let mend = mend.map(|path| format!("chown root:root {0}; chmod 0644 {0}", path.display()));
@@ -47,7 +47,7 @@ pub fn files(settings: &Settings) -> Check {
     }
 }
 
-fn nobody(used: Option<&TrustSection>) -> Check {
+fn no_one(used: Option<&TrustSection>) -> Check {
     match used.and_then(|used| used.operators.as_ref()) {
         Some(sha) => Check::new(
             State::Good,

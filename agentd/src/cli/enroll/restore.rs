@@ -1,4 +1,4 @@
-//! `agentd enroll --restore`: this box takes the place of a lost one. `agentd enroll --take-up`: its guests come back.
+//! `agentd enroll --restore` and `--take-up`: a host replaces a lost one.
 //!
 //! Nothing is taken from the hub without the operators' order, held to the operators that root laid down here. What is
 //! handed over is on the disk before the identity, and both before the command says so; cut off, it is simply run again.
@@ -9,11 +9,11 @@ use jiff::Timestamp;
 
 use super::{EnrollError, Invite, wait_or_give_up};
 use crate::gate::restore::{NewBox, may_take_the_place};
-use crate::plan::left::was_there;
-use crate::port::handover::HandOverFolder;
+use crate::plan::inherited::was_there;
+use crate::port::admin_socket::{self, Answer, Question, StatusError};
+use crate::port::host_replacement::HandOverFolder;
 use crate::port::hub::Hub;
 use crate::port::identity::{Identity, IdentityFolder, Purpose};
-use crate::port::status_door::{self, Answer, Question, StatusError};
 use crate::port::trust_files;
 use crate::settings::{Settings, TrustSettings};
 
@@ -85,7 +85,7 @@ pub(super) fn next_steps(handover: &HandOver) -> String {
 /// Has the running agent write down the lost box's guests, which come back then, and take documents again.
 pub(super) fn take_up(settings: &Settings, without: &[String]) -> Result<(), EnrollError> {
     let question = Question::TakeUp { without: without.to_vec() };
-    let Answer::TakenUp { guests } = status_door::put(&settings.state.dir, question)? else {
+    let Answer::TakenUp { guests } = admin_socket::put(&settings.state.dir, question)? else {
         return Err(StatusError::Other.into());
     };
     println!("{guests} guests of the lost box are on record; documents are taken again.");
@@ -98,17 +98,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plan::left::{NotTaken, taking};
+    use crate::plan::inherited::{NotTaken, taking};
 
     /// Whoever copies a name of this list into `--without` is understood.
     #[test]
     fn who_is_named_as_a_guest_of_the_lost_box_is_known_to_the_taking_up() {
         let uid = |n: u32| format!("018f3c1e-6b1f-7c1d-9d0a-{n:012}");
         let guests = json!([
-            { "uid": uid(1), "name": "web-1", "vmid": 301, "standing": "managed", "run": "running" },
-            { "uid": uid(2), "name": "wished", "standing": "absent", "run": "stopped" },
-            { "uid": uid(1), "name": "copy", "vmid": 309, "standing": "beside", "run": "stopped" },
-            { "name": "strangers", "vmid": 900, "standing": "foreign", "run": "running" }
+            { "uid": uid(1), "name": "web-1", "vmid": 301, "status": "managed", "run": "running" },
+            { "uid": uid(2), "name": "wished", "status": "absent", "run": "stopped" },
+            { "uid": uid(1), "name": "copy", "vmid": 309, "status": "beside", "run": "stopped" },
+            { "name": "strangers", "vmid": 900, "status": "foreign", "run": "running" }
         ]);
         let handover: HandOver = serde_json::from_value(json!({ "sections": { "guests": guests } })).unwrap();
         let said = next_steps(&handover);
@@ -116,7 +116,7 @@ mod tests {
         let list = handover.sections.guests.as_deref();
         for name in ["wished", "copy", "strangers"] {
             let without = [name.to_owned()];
-            assert_eq!(taking(list, None, &without), Err(NotTaken::Nobody(name.to_owned())));
+            assert_eq!(taking(list, None, &without), Err(NotTaken::NoOne(name.to_owned())));
         }
         assert_eq!(taking(list, None, &["web-1".to_owned()]).unwrap().away.len(), 1);
     }

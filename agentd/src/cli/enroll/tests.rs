@@ -17,12 +17,12 @@ use crate::port::hub::tests::{Ca, ca, identity, serve, tls};
 /// Answers from a script, and keeps the key of every request.
 struct FakeHub {
     ca: Arc<Ca>,
-    script: Mutex<Vec<Says>>,
+    script: Mutex<Vec<HubReply>>,
     keys: Mutex<Vec<Vec<u8>>>,
 }
 
 #[derive(Clone, Copy)]
-enum Says {
+enum HubReply {
     Busy,
     Pending,
     Refused,
@@ -36,9 +36,9 @@ async fn answer(State(hub): State<Arc<FakeHub>>, Json(ask): Json<Value>) -> (Sta
     let is_request = ask.get("claimed_name").is_some();
     let says = hub.script.lock().unwrap().remove(0);
     let (status, (data, error)) = match says {
-        Says::Busy => (503, problem(ErrorCode::Busy)),
-        Says::Refused => (403, problem(ErrorCode::Refused)),
-        Says::Pending => {
+        HubReply::Busy => (503, problem(ErrorCode::Busy)),
+        HubReply::Refused => (403, problem(ErrorCode::Refused)),
+        HubReply::Pending => {
             let pin = Pin::of(PinKind::Spki, b"key");
             let request = uuid::Uuid::nil();
             (
@@ -49,7 +49,7 @@ async fn answer(State(hub): State<Arc<FakeHub>>, Json(ask): Json<Value>) -> (Sta
                 ),
             )
         }
-        Says::Welcome => {
+        HubReply::Welcome => {
             let enrolled = Enrolled {
                 certificate_pem: csr.signed_by(&*hub.ca).unwrap().pem(),
                 ..identity("https://hub", &hub.ca, &hub.ca).enrolled
@@ -71,7 +71,7 @@ struct World {
 }
 
 impl World {
-    async fn new(script: &[Says]) -> Self {
+    async fn new(script: &[HubReply]) -> Self {
         let ca = Arc::new(ca());
         let hub = Arc::new(FakeHub {
             ca: Arc::clone(&ca),
@@ -107,7 +107,7 @@ impl World {
 
 #[tokio::test]
 async fn an_invite_is_shown_again_with_the_same_key() {
-    let world = World::new(&[Says::Busy, Says::Refused, Says::Welcome]).await;
+    let world = World::new(&[HubReply::Busy, HubReply::Refused, HubReply::Welcome]).await;
     // Busy is waited out within one command; a refusal ends it, and leaves the key for the next.
     let error = redeem(&world.folder(), world.invite()).await.unwrap_err();
     assert!(matches!(error, EnrollError::Hub(HubError::Refused { status: 403, .. })), "{error:?}");
@@ -122,7 +122,7 @@ async fn an_invite_is_shown_again_with_the_same_key() {
 
 #[tokio::test]
 async fn a_request_is_repeated_until_it_is_approved() {
-    let world = World::new(&[Says::Pending, Says::Pending, Says::Welcome]).await;
+    let world = World::new(&[HubReply::Pending, HubReply::Pending, HubReply::Welcome]).await;
     let claimed_name = "pve1".parse().unwrap();
     let identity = request_enrollment(&world.folder(), &world.base, world.pin(), claimed_name).await.unwrap();
     assert_eq!(identity.enrolled.host_name.as_str(), "box7");
@@ -131,7 +131,7 @@ async fn a_request_is_repeated_until_it_is_approved() {
 
 #[tokio::test]
 async fn a_request_that_is_refused_for_good_ends() {
-    let world = World::new(&[Says::Pending, Says::Refused]).await;
+    let world = World::new(&[HubReply::Pending, HubReply::Refused]).await;
     let claimed_name = "pve1".parse().unwrap();
     let error =
         request_enrollment(&world.folder(), &world.base, world.pin(), claimed_name).await.unwrap_err();

@@ -9,12 +9,12 @@ use holdfast_recovery::parse::TYPED_BYTES_MAX;
 use zeroize::Zeroize as _;
 
 use super::EscrowCommandError;
+use crate::cli::code_prompt::{self, TypingFailed};
 use crate::cli::terminal::{Line, Terminal};
-use crate::cli::typing::{self, TypingFailed};
 
 /// Which words are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum AskedWords {
     /// Three, by chance.
     Three,
     /// All eleven.
@@ -28,7 +28,11 @@ const SLIPS_MAX: u32 = 5;
 ///
 /// # Errors
 /// [`EscrowCommandError::NotBack`], or what keeps from asking.
-pub fn typed(code: &RecoveryCode, asked: Asked, terminal: &mut Terminal) -> Result<(), EscrowCommandError> {
+pub fn typed(
+    code: &RecoveryCode,
+    asked: AskedWords,
+    terminal: &mut Terminal,
+) -> Result<(), EscrowCommandError> {
     let mut slips = 0;
     let mut slip = |terminal: &mut Terminal, says: &str| {
         slips += 1;
@@ -38,8 +42,8 @@ pub fn typed(code: &RecoveryCode, asked: Asked, terminal: &mut Terminal) -> Resu
         Ok(terminal.say(says).map_err(TypingFailed::Terminal)?)
     };
     match asked {
-        Asked::All => loop {
-            let back = match typing::ask(terminal, &|mismatch| code.wrong_position(mismatch)) {
+        AskedWords::All => loop {
+            let back = match code_prompt::ask(terminal, &|mismatch| code.wrong_position(mismatch)) {
                 Ok(back) => back,
                 Err(TypingFailed::Ended) => return Err(EscrowCommandError::NotBack),
                 Err(error) => return Err(error.into()),
@@ -49,7 +53,7 @@ pub fn typed(code: &RecoveryCode, asked: Asked, terminal: &mut Terminal) -> Resu
             }
             slip(terminal, "That is a code, and another one: compare it with your paper.\n")?;
         },
-        Asked::Three => {
+        AskedWords::Three => {
             for place in three()? {
                 while !one(code, place, terminal)? {
                     let says = format!("That is not word {}: look at your paper.\n", place + 1);

@@ -20,12 +20,12 @@ use serde::Serialize;
 use super::paper::{self, Paper};
 use super::screen::Screen;
 use super::{EscrowCommandError, back, signals};
+use crate::cli::code_prompt::TypingFailed;
 use crate::cli::terminal::Terminal;
-use crate::cli::typing::TypingFailed;
 use crate::cli::{Output, print_json};
 use crate::plan::escrow::Purpose;
+use crate::port::admin_socket::{Begun, EscrowAnswer, EscrowQuestion, StatusError, put_escrow};
 use crate::port::host_key;
-use crate::port::status_door::{Begun, EscrowAnswer, EscrowQuestion, StatusError, put_escrow};
 use crate::settings::{ConfigPath, Settings};
 
 /// The arguments.
@@ -75,7 +75,7 @@ struct Document<'a> {
 pub fn run(arguments: &CreateArguments, purpose: Purpose) -> Result<(), EscrowCommandError> {
     let settings = Settings::load(&arguments.config)?;
     let begun = made(arguments, purpose, &settings.state.dir)?;
-    tell(arguments.output, &begun);
+    report(arguments.output, &begun);
     Ok(())
 }
 
@@ -107,7 +107,7 @@ fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<B
     note(put_escrow(state, EscrowQuestion::Shown { code: code_number, attempt: begun.attempt })?)?;
     let naming = if arguments.anonymous { Naming::Anonymous } else { Naming::Named };
     let (approval, customer) = (&begun.approval, &begun.record.context.customer);
-    let off_site = OffSite::of(&approval.name, &approval.medium, customer);
+    let off_site = OffSite::of(&approval.name, &approval.backend, customer);
     let sheet = Sheet {
         record: &begun.record,
         code: &code,
@@ -124,7 +124,7 @@ fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<B
             None
         }
     };
-    let asked = if arguments.strict { back::Asked::All } else { back::Asked::Three };
+    let asked = if arguments.strict { back::AskedWords::All } else { back::AskedWords::Three };
     back::typed(&code, asked, &mut terminal)?;
     drop(printed);
     drop((code, escrow));
@@ -136,7 +136,7 @@ fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<B
 /// The key, as it was sealed for this target. What is in there was held to the fingerprint that was signed for.
 fn key(begun: &Begun, host_key: &HostKey) -> Result<BackupKey, EscrowCommandError> {
     let approval = &begun.approval;
-    let meant = SealContext { target: &approval.name, medium: &approval.medium };
+    let meant = SealContext { target: &approval.name, backend: &approval.backend };
     let creds = Creds::open(&begun.sealed, host_key, meant)?;
     creds.key().cloned().ok_or(EscrowCommandError::NoKey)
 }
@@ -160,7 +160,7 @@ pub(super) fn note(answer: EscrowAnswer) -> Result<(), EscrowCommandError> {
     }
 }
 
-fn tell(output: Output, begun: &Begun) {
+fn report(output: Output, begun: &Begun) {
     let (record, target) = (&begun.record, &begun.approval.name);
     match output {
         Output::Json => print_json(&Document { schema: "holdfast.escrow-made/v1", record, target }),

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::EscrowCommandError;
 use super::create::note;
+use crate::cli::code_prompt::{self, TypingFailed};
 use crate::cli::terminal::Terminal;
-use crate::cli::typing::{self, TypingFailed};
 use crate::cli::{Output, print_json};
-use crate::port::status_door::{EscrowAnswer, EscrowQuestion, StatusError, put_escrow};
+use crate::port::admin_socket::{EscrowAnswer, EscrowQuestion, StatusError, put_escrow};
 use crate::settings::{ConfigPath, Settings};
 
 /// The arguments of `drill`.
@@ -101,7 +101,7 @@ fn try_code(settings: &Settings, of: EscrowQuestion, first: &str) -> Result<Code
     let context = &wrapped.record.context;
     let says = format!("{first}Recovery code of sheet {code}, made {}.\n", context.made_at);
     terminal.say(&says).map_err(TypingFailed::Terminal)?;
-    let opened = typing::open(&file, Expected::Exactly(&wrapped.record), &mut terminal)?;
+    let opened = code_prompt::open(&file, Expected::Exactly(&wrapped.record), &mut terminal)?;
     drop(opened?);
     note(put_escrow(state, EscrowQuestion::Drilled { code })?)?;
     Ok(code)

@@ -1,4 +1,4 @@
-//! `agentd escrow`: recovery codes, for the person at the box who holds the paper.
+//! `agentd escrow`: recovery codes.
 //!
 //! | command | module |
 //! | --- | --- |
@@ -17,9 +17,9 @@ use holdfast_recovery::code::MakeError;
 use holdfast_recovery::escrow::{CodeNumber, OpenError, WrapError};
 use holdfast_recovery::sheet::DrawError;
 
-use super::typing::TypingFailed;
+use super::code_prompt::TypingFailed;
+use crate::port::admin_socket::StatusError;
 use crate::port::host_key::HostKeyError;
-use crate::port::status_door::StatusError;
 use crate::settings::SettingsError;
 
 mod back;

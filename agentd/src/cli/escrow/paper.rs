@@ -16,8 +16,8 @@ use holdfast_recovery::sheet::text;
 use rustix::fs::{FileType, FlockOperation, OFlags, flock, fstat, fstatfs};
 
 use super::EscrowCommandError;
+use crate::cli::code_prompt::TypingFailed;
 use crate::cli::terminal::{Line, Terminal};
-use crate::cli::typing::TypingFailed;
 
 /// By the kernel's `magic.h`: tmpfs and ramfs.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -147,7 +147,7 @@ impl SheetFile {
 }
 
 /// What stands where a sheet should.
-enum Standing {
+enum SheetFileState {
     /// Nothing.
     Free,
     /// A sheet that nobody holds any more.
@@ -164,10 +164,10 @@ enum Standing {
 fn clear(path: &Path) -> Result<(), EscrowCommandError> {
     let failed = |source| EscrowCommandError::Sheet { path: path.to_owned(), source };
     match look(path).map_err(failed)? {
-        Standing::Free => {}
-        Standing::Left(mut sheet) | Standing::Empty(mut sheet) => sheet.wipe().map_err(failed)?,
-        Standing::Held => return Err(EscrowCommandError::Busy(path.to_owned())),
-        Standing::Other => return Err(EscrowCommandError::Taken(path.to_owned())),
+        SheetFileState::Free => {}
+        SheetFileState::Left(mut sheet) | SheetFileState::Empty(mut sheet) => sheet.wipe().map_err(failed)?,
+        SheetFileState::Held => return Err(EscrowCommandError::Busy(path.to_owned())),
+        SheetFileState::Other => return Err(EscrowCommandError::Taken(path.to_owned())),
     }
     path.parent().map_or(Ok(()), clear_folder)
 }
@@ -184,7 +184,7 @@ fn clear_folder(folder: &Path) -> Result<(), EscrowCommandError> {
     // What cannot be looked at is not this command's.
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.take(LOOKED_AT_MAX).flatten() {
-        if let Ok(Standing::Left(mut sheet)) = look(&entry.path()) {
+        if let Ok(SheetFileState::Left(mut sheet)) = look(&entry.path()) {
             sheet.wipe().map_err(|source| EscrowCommandError::Sheet { path: entry.path(), source })?;
         }
     }
@@ -192,14 +192,14 @@ fn clear_folder(folder: &Path) -> Result<(), EscrowCommandError> {
 }
 
 /// Looks at one place. A sheet is a file of our own, for nobody else, in memory, of one name, and it says that it is one.
-fn look(path: &Path) -> io::Result<Standing> {
+fn look(path: &Path) -> io::Result<SheetFileState> {
     // Nobody is followed, and nothing waited for: others write to such folders.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits();
     let opened = File::options().read(true).write(true).custom_flags(flags.cast_signed()).open(path);
     let mut file = match opened {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Standing::Free),
-        Err(_) => return Ok(Standing::Other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SheetFileState::Free),
+        Err(_) => return Ok(SheetFileState::Other),
     };
     let seen = fstat(&file)?;
     let own = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile
@@ -207,16 +207,16 @@ fn look(path: &Path) -> io::Result<Standing> {
         && seen.st_mode & 0o077 == 0
         && seen.st_nlink == 1;
     if !own || !IN_MEMORY.contains(&fstatfs(&file)?.f_type) {
-        return Ok(Standing::Other);
+        return Ok(SheetFileState::Other);
     }
-    let stands: fn(SheetFile) -> Standing = match (seen.st_size, is_sheet(&mut file)?) {
-        (0, _) => Standing::Empty,
-        (_, true) => Standing::Left,
-        (_, false) => return Ok(Standing::Other),
+    let stands: fn(SheetFile) -> SheetFileState = match (seen.st_size, is_sheet(&mut file)?) {
+        (0, _) => SheetFileState::Empty,
+        (_, true) => SheetFileState::Left,
+        (_, false) => return Ok(SheetFileState::Other),
     };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(stands(SheetFile { path: path.to_owned(), file })),
-        Err(_) => Ok(Standing::Held),
+        Err(_) => Ok(SheetFileState::Held),
     }
 }
 

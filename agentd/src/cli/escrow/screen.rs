@@ -1,4 +1,4 @@
-//! The words on the terminal: on its alternate screen, which has no scroll-back, and wiped off it.
+//! The recovery words on the terminal's alternate screen.
 
 use std::io;
 
@@ -6,8 +6,8 @@ use holdfast_recovery::locked::Locked;
 use holdfast_recovery::sheet::{Naming, Sheet};
 
 use super::EscrowCommandError;
+use crate::cli::code_prompt::TypingFailed;
 use crate::cli::terminal::{Line, Terminal};
-use crate::cli::typing::TypingFailed;
 
 /// The alternate screen, empty, from its first line.
 const ENTER: &str = "\x1b[?1049h\x1b[2J\x1b[H";

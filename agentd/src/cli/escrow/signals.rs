@@ -1,4 +1,4 @@
-//! A signal ends the making of a code as Ctrl-C does: the sheet is taken away, and the terminal is as it was.
+//! Signals while a recovery code is made.
 //!
 //! A lost connection comes as SIGHUP, an ended session as SIGTERM. Signal 9 cannot be heard: what it leaves, the next start takes
 //! away ([`super::paper`]).

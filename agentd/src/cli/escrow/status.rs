@@ -1,4 +1,4 @@
-//! `agentd escrow status`: which codes there are, which of them open which key, where the wrapped keys lie.
+//! `agentd escrow status`: codes, keys and copies.
 
 use std::fmt::Write as _;
 
@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::EscrowCommandError;
 use crate::cli::status::ago;
 use crate::cli::{Output, now, print_json};
-use crate::model::escrow::{CodeRecord, CodeStanding};
+use crate::model::escrow::{CodeRecord, CodeStatus};
 use crate::plan::escrow::is_unproved;
-use crate::port::status_door::{EscrowAnswer, EscrowQuestion, EscrowStatus, StatusError, put_escrow};
+use crate::port::admin_socket::{EscrowAnswer, EscrowQuestion, EscrowStatus, StatusError, put_escrow};
 use crate::settings::{ConfigPath, Settings};
 
 /// The arguments.
@@ -64,7 +64,7 @@ fn page(status: &EscrowStatus, at: Timestamp) -> String {
                 code.number().to_string(),
                 code.target.to_string(),
                 code.key().as_str().chars().take(11).collect(),
-                standing(code, status, at),
+                use_of(code, status, at),
                 code.kept_at().max(code.drilled_at).map_or("-".to_owned(), |typed| ago(typed, at)),
                 copies(code, status),
             ]);
@@ -78,32 +78,32 @@ fn page(status: &EscrowStatus, at: Timestamp) -> String {
     page
 }
 
-fn standing(code: &CodeRecord, status: &EscrowStatus, at: Timestamp) -> String {
+fn use_of(code: &CodeRecord, status: &EscrowStatus, at: Timestamp) -> String {
     let newest = status
         .known
         .codes
         .iter()
         .filter(|other| other.key() == code.key() && other.kept_at().is_some())
         .all(|other| other.number() <= code.number());
-    match code.standing {
-        CodeStanding::Begun => "never shown, opens nothing".to_owned(),
-        CodeStanding::Shown { .. } => "never typed back, opens nothing: destroy its paper".to_owned(),
-        CodeStanding::Kept { .. } if newest && is_unproved(code) => {
+    match code.status {
+        CodeStatus::Begun => "never shown, opens nothing".to_owned(),
+        CodeStatus::Shown { .. } => "never typed back, opens nothing: destroy its paper".to_owned(),
+        CodeStatus::Kept { .. } if newest && is_unproved(code) => {
             "the lost box's, in use; not typed here yet".to_owned()
         }
-        CodeStanding::Kept { at: kept } if newest => format!("in use, made {}", ago(kept, at)),
-        CodeStanding::Kept { .. } => "replaced, still opens the key".to_owned(),
-        CodeStanding::Retired { at: gone } => format!("retired {}", ago(gone, at)),
+        CodeStatus::Kept { at: kept } if newest => format!("in use, made {}", ago(kept, at)),
+        CodeStatus::Kept { .. } => "replaced, still opens the key".to_owned(),
+        CodeStatus::Retired { at: gone } => format!("retired {}", ago(gone, at)),
     }
 }
 
 fn copies(code: &CodeRecord, status: &EscrowStatus) -> String {
     let of = status.known.copies.iter().filter(|copy| copy.code == code.number());
-    let told: Vec<String> = of
+    let reported: Vec<String> = of
         .map(|copy| match copy.problem {
             None => copy.place.to_string(),
             Some(_) => format!("{} (!)", copy.place),
         })
         .collect();
-    if told.is_empty() { "-".to_owned() } else { told.join(", ") }
+    if reported.is_empty() { "-".to_owned() } else { reported.join(", ") }
 }

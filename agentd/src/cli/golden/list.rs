@@ -1,4 +1,4 @@
-//! `agentd golden list`: the images on this box, and which guests came from which.
+//! `agentd golden list`: images and their guests.
 //!
 //! In: the manifests in the dump folder, and the running agent's word on approvals and guests. Without an agent the
 //! manifests are shown alone. Out: a table or one document. Nothing is hashed here; the agent did.
@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use holdfast_protocol::id::GoldenVersion;
-use holdfast_protocol::report::{GoldenReport, GoldenStanding, GuestReport};
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
+use holdfast_protocol::report::{GoldenReport, GuestReport, ImageStatus};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{GoldenError, lying};
+use super::{GoldenError, stored};
 use crate::cli::Output;
 use crate::cli::status::ago;
-use crate::port::golden_dump::{self, LyingGolden};
-use crate::port::status_door;
+use crate::port::admin_socket;
+use crate::port::golden_dump::{self, StoredImage};
 use crate::settings::ConfigPath;
 
 /// The arguments of `list`.
@@ -47,7 +47,7 @@ struct Refresh {
 }
 
 impl Refresh {
-    fn of(found: &[LyingGolden], days_max: u32, now: Timestamp) -> Option<Self> {
+    fn of(found: &[StoredImage], days_max: u32, now: Timestamp) -> Option<Self> {
         let newest = found.iter().max_by_key(|golden| golden.manifest.version.age_key())?;
         let newest_days = now.duration_since(golden_dump::made_at(&newest.manifest)?).as_hours() / 24;
         Some(Self { newest_days, days_max, due: newest_days >= i64::from(days_max) })
@@ -64,14 +64,14 @@ struct Row {
     size_bytes: Option<u64>,
     packages: Option<usize>,
     /// As the running agent sees it; none while none runs, or for a version whose archive is gone.
-    standing: Option<GoldenStanding>,
+    status: Option<ImageStatus>,
     /// The guests that were made from it.
     guests: Vec<String>,
 }
 
 pub(super) fn run(arguments: &ListArguments) -> Result<(), GoldenError> {
-    let (settings, dump, found) = lying(&arguments.config)?;
-    let sections = match status_door::ask(&settings.state.dir) {
+    let (settings, dump, found) = stored(&arguments.config)?;
+    let sections = match admin_socket::ask(&settings.state.dir) {
         Ok(status) => status.sections,
         Err(error) => {
             eprintln!("agentd: what is approved and which guests there are is not known: {}", chain(&error));
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &ListArguments) -> Result<(), GoldenError> {
 }
 
 /// One row for every version that lies here, that the agent knows, or that a guest came from; newest first.
-fn rows(found: &[LyingGolden], reports: &[GoldenReport], guests: &[GuestReport]) -> Vec<Row> {
+fn rows(found: &[StoredImage], reports: &[GoldenReport], guests: &[GuestReport]) -> Vec<Row> {
     let mut rows: BTreeMap<_, Row> = BTreeMap::new();
     let empty = |version: &GoldenVersion| Row {
         version: version.clone(),
@@ -100,10 +100,10 @@ fn rows(found: &[LyingGolden], reports: &[GoldenReport], guests: &[GuestReport])
         sha256: None,
         size_bytes: None,
         packages: None,
-        standing: None,
+        status: None,
         guests: Vec::new(),
     };
-    for LyingGolden { manifest, .. } in found {
+    for StoredImage { manifest, .. } in found {
         let made_at = i64::try_from(manifest.build.made_at_s).ok();
         let row = Row {
             made_at: made_at.and_then(|seconds| Timestamp::from_second(seconds).ok()),
@@ -116,7 +116,7 @@ fn rows(found: &[LyingGolden], reports: &[GoldenReport], guests: &[GuestReport])
     }
     for report in reports {
         let row = rows.entry(report.version.age_key()).or_insert_with(|| empty(&report.version));
-        row.standing = Some(report.standing);
+        row.status = Some(report.status);
         // What the agent hashed counts more than what a manifest says.
         row.sha256 = report.sha256.clone().or(row.sha256.take());
     }
@@ -143,7 +143,7 @@ fn page(rows: &[Row], now: Timestamp) -> String {
             or_nothing(
                 row.sha256.as_ref().and_then(|sha256| sha256.get(..12)).map(|start| format!("{start}…")),
             ),
-            or_nothing(row.standing.map(|standing| word(standing).to_owned())),
+            or_nothing(row.status.map(|status| word(status).to_owned())),
             if row.guests.is_empty() { "-".to_owned() } else { row.guests.join(", ") },
         ]);
     }
@@ -160,11 +160,11 @@ fn due(refresh: Option<Refresh>) -> String {
     }
 }
 
-const fn word(standing: GoldenStanding) -> &'static str {
-    match standing {
-        GoldenStanding::Approved => "approved",
-        GoldenStanding::Waiting => "waits for a signature",
-        GoldenStanding::Unread => "cannot be read",
+const fn word(status: ImageStatus) -> &'static str {
+    match status {
+        ImageStatus::Approved => "approved",
+        ImageStatus::Waiting => "waits for a signature",
+        ImageStatus::Unread => "cannot be read",
     }
 }
 
@@ -172,18 +172,18 @@ const fn word(standing: GoldenStanding) -> &'static str {
 mod tests {
     use super::*;
 
-    fn report(version: &str, standing: GoldenStanding) -> GoldenReport {
+    fn report(version: &str, status: ImageStatus) -> GoldenReport {
         GoldenReport {
             version: version.parse().unwrap(),
             sha256: Some("cd".repeat(32)),
-            standing,
+            status,
             rootfs_bytes: None,
         }
     }
 
     fn guest(name: &str, golden: &str) -> GuestReport {
         let guest =
-            serde_json::json!({ "name": name, "standing": "managed", "run": "running", "golden": golden });
+            serde_json::json!({ "name": name, "status": "managed", "run": "running", "golden": golden });
         serde_json::from_value(guest).unwrap()
     }
 
@@ -196,20 +196,20 @@ mod tests {
             "build": { "made_at_s": 1_795_305_600, "seconds": 1, "entries": 1, "content_bytes": 1 }, "packages": [],
         });
         let manifest = serde_json::from_value(manifest).unwrap();
-        let found = [LyingGolden { manifest, file: "golden-2026.11.10.json".into(), archive: "a".into() }];
+        let found = [StoredImage { manifest, file: "golden-2026.11.10.json".into(), archive: "a".into() }];
         let after = |days: i64| Timestamp::from_second(1_795_305_600 + days * 86_400).unwrap();
-        let told = |days| due(Refresh::of(&found, 30, after(days)));
-        assert_eq!((told(29), told(-3)), (String::new(), String::new()));
-        assert!(told(30).contains("30 days old") && told(31).contains("golden build"));
+        let reported = |days| due(Refresh::of(&found, 30, after(days)));
+        assert_eq!((reported(29), reported(-3)), (String::new(), String::new()));
+        assert!(reported(30).contains("30 days old") && reported(31).contains("golden build"));
         let reports =
-            [report("2026.11.9", GoldenStanding::Approved), report("2026.11.10", GoldenStanding::Waiting)];
+            [report("2026.11.9", ImageStatus::Approved), report("2026.11.10", ImageStatus::Waiting)];
         let guests = [guest("web", "2026.11.9"), guest("mail", "2026.09.1"), guest("wiki", "2026.11.9")];
         let rows = rows(&found, &reports, &guests);
         let versions: Vec<&str> = rows.iter().map(|row| row.version.as_str()).collect();
         assert_eq!(versions, ["2026.11.10", "2026.11.9", "2026.09.1"]);
         assert_eq!(rows[0].sha256.as_deref(), Some("cd".repeat(32).as_str()), "hashed, not said");
         assert_eq!(
-            (rows[1].guests.as_slice(), rows[2].standing),
+            (rows[1].guests.as_slice(), rows[2].status),
             (&["web".to_owned(), "wiki".to_owned()][..], None)
         );
         let page = page(&rows, "2026-11-25T00:00:00Z".parse().unwrap());

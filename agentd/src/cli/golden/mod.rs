@@ -1,4 +1,4 @@
-//! `agentd golden build|list|prune|approve-request`: the images that guests are made from, on this box.
+//! `agentd golden`: images on this host.
 //!
 //! Exit code 0: done. 1: the helper or the builder said no. 65: what was asked for is not so. 69: nobody answers. Building
 //! goes through the root helper; nothing is approved here: that takes an operator's signature.
@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use holdfast_protocol::id::GoldenVersion;
 
 use super::Output;
-use crate::port::golden_dump::{self, GoldenDumpError, LyingGolden};
+use crate::port::admin_socket::StatusError;
+use crate::port::golden_dump::{self, GoldenDumpError, StoredImage};
 use crate::port::held_folder::HeldError;
 use crate::port::helper::{BuiltGolden, BuiltHow, GoldenStage, Helper, HelperError};
-use crate::port::status_door::StatusError;
 use crate::settings::{ConfigPath, GoldenDumpSettings, Settings, SettingsError};
 
 /// The arguments.
@@ -170,9 +170,9 @@ fn build(arguments: &BuildArguments) -> Result<(), GoldenError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(GoldenError::Runtime)?;
     let begun = super::now();
-    let tells = arguments.output == Output::Table || std::io::stderr().is_terminal();
+    let reports = arguments.output == Output::Table || std::io::stderr().is_terminal();
     let built = runtime.block_on(Helper::shipped().golden_build(|stage| {
-        if tells {
+        if reports {
             let seconds = super::now().duration_since(begun).as_secs();
             eprintln!("{seconds:>5} s  {}", words(stage));
         }
@@ -211,12 +211,12 @@ fn page(built: &BuiltGolden) -> String {
 }
 
 /// The settings, the folder, and what lies there, oldest first.
-fn lying(config: &ConfigPath) -> Result<(Settings, GoldenDumpSettings, Vec<LyingGolden>), GoldenError> {
+fn stored(config: &ConfigPath) -> Result<(Settings, GoldenDumpSettings, Vec<StoredImage>), GoldenError> {
     let settings = Settings::load(config)?;
     let dump = settings.golden_dump.clone().ok_or(GoldenError::NoDump)?;
     let (found, wrong) = golden_dump::read(&dump.folder)?;
     for error in &wrong {
-        eprintln!("agentd: {}", holdfast_protocol::strict::chain(error));
+        eprintln!("agentd: {}", holdfast_protocol::json::chain(error));
     }
     Ok((settings, dump, found))
 }

@@ -10,15 +10,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::GoldenVersion;
-use holdfast_protocol::report::{GoldenReport, GoldenStanding, GuestReport};
+use holdfast_protocol::report::{GoldenReport, GuestReport, ImageStatus};
 use serde::Serialize;
 
-use super::{GoldenError, lying};
+use super::{GoldenError, stored};
 use crate::cli::Output;
 use crate::model::policy::GoldenDump;
-use crate::port::golden_dump::LyingGolden;
+use crate::port::admin_socket;
+use crate::port::golden_dump::StoredImage;
 use crate::port::held_folder::HeldFolder;
-use crate::port::status_door;
 use crate::settings::ConfigPath;
 
 /// The arguments of `prune`.
@@ -59,8 +59,8 @@ struct Fate {
 }
 
 pub(super) fn run(arguments: &PruneArguments) -> Result<(), GoldenError> {
-    let (settings, dump, found) = lying(&arguments.config)?;
-    let sections = status_door::ask(&settings.state.dir).map_err(GoldenError::Status)?.sections;
+    let (settings, dump, found) = stored(&arguments.config)?;
+    let sections = admin_socket::ask(&settings.state.dir).map_err(GoldenError::Status)?.sections;
     let (Some(guests), Some(host)) = (sections.guests, sections.host) else {
         return Err(GoldenError::Unseen);
     };
@@ -124,8 +124,8 @@ struct Known<'a> {
 }
 
 /// What becomes of each, oldest first.
-fn fates(found: &[LyingGolden], known: &Known<'_>) -> Vec<Fate> {
-    let approved = known.reports.iter().filter(|report| report.standing == GoldenStanding::Approved);
+fn fates(found: &[StoredImage], known: &Known<'_>) -> Vec<Fate> {
+    let approved = known.reports.iter().filter(|report| report.status == ImageStatus::Approved);
     let newest_approved = approved.map(|report| &report.version).max_by_key(|version| version.age_key());
     let newest = found.iter().map(|golden| &golden.manifest.version).max_by_key(|version| version.age_key());
     let mut fates: Vec<Fate> = found
@@ -157,7 +157,7 @@ fn fates(found: &[LyingGolden], known: &Known<'_>) -> Vec<Fate> {
 }
 
 /// What is not taken for a golden of the builder's, or may not be deleted in Proxmox either.
-fn strange(golden: &LyingGolden) -> Option<String> {
+fn strange(golden: &StoredImage) -> Option<String> {
     let number = GoldenDump::vmid()?;
     if !golden.manifest.archive.starts_with(&format!("vzdump-lxc-{number}-")) {
         return Some(format!("{} is no archive of the golden builder's", golden.manifest.archive));
@@ -167,7 +167,7 @@ fn strange(golden: &LyingGolden) -> Option<String> {
 }
 
 /// An archive that an image which stays is in, too, stays.
-fn keep_shared(found: &[LyingGolden], fates: &mut [Fate]) {
+fn keep_shared(found: &[StoredImage], fates: &mut [Fate]) {
     let kept: BTreeSet<&Path> = found
         .iter()
         .zip(fates.iter())
@@ -182,12 +182,12 @@ fn keep_shared(found: &[LyingGolden], fates: &mut [Fate]) {
 }
 
 /// The archive with what Proxmox lays beside it, the bill of materials, and last the manifest by which it is found.
-fn remove(folder: &HeldFolder, golden: &LyingGolden) -> Result<(), GoldenError> {
-    let beside = |end: &str| PathBuf::from(format!("{}{end}", golden.archive.display()));
+fn remove(folder: &HeldFolder, golden: &StoredImage) -> Result<(), GoldenError> {
+    let copy_of = |end: &str| PathBuf::from(format!("{}{end}", golden.archive.display()));
     let plain = |name: &&String| name.starts_with("golden-") && !name.contains('/');
     let sbom = golden.manifest.sbom.as_ref().filter(plain).map(|name| golden.file.with_file_name(name));
     let files =
-        [golden.archive.clone(), beside(".notes")].into_iter().chain(sbom).chain([golden.file.clone()]);
+        [golden.archive.clone(), copy_of(".notes")].into_iter().chain(sbom).chain([golden.file.clone()]);
     for path in files {
         let Some(name) = path.file_name() else { continue };
         folder
@@ -219,7 +219,7 @@ fn page(fates: &[Fate], outcome: &str) -> String {
 mod tests {
     use super::*;
 
-    fn lay(folder: &Path, version: &str, archive: &str) -> LyingGolden {
+    fn lay(folder: &Path, version: &str, archive: &str) -> StoredImage {
         let sbom = format!("golden-{version}.spdx.json");
         let manifest = serde_json::json!({
             "schema": "holdfast.golden-manifest/v1", "version": version, "contents": "complete",
@@ -231,30 +231,30 @@ mod tests {
         for path in [&file, &folder.join(&sbom), &folder.join(archive)] {
             std::fs::write(path, manifest.to_string()).unwrap();
         }
-        LyingGolden {
+        StoredImage {
             manifest: serde_json::from_value(manifest).unwrap(),
             file,
             archive: folder.join(archive),
         }
     }
 
-    fn report(version: &str, standing: GoldenStanding) -> GoldenReport {
+    fn report(version: &str, status: ImageStatus) -> GoldenReport {
         GoldenReport {
             version: version.parse().unwrap(),
             sha256: Some("ab".repeat(32)),
-            standing,
+            status,
             rootfs_bytes: None,
         }
     }
 
     fn guest(name: &str, golden: &str) -> GuestReport {
         let guest =
-            serde_json::json!({ "name": name, "standing": "managed", "run": "running", "golden": golden });
+            serde_json::json!({ "name": name, "status": "managed", "run": "running", "golden": golden });
         serde_json::from_value(guest).unwrap()
     }
 
     #[test]
-    fn only_what_nobody_needs_goes_and_nothing_else_beside_it() {
+    fn only_what_no_one_needs_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
         let found = [
@@ -272,9 +272,9 @@ mod tests {
         std::fs::write(at.join("vzdump-lxc-900001-d.tar.zst.protected"), "").unwrap();
         let named: GoldenVersion = "2026.09.1".parse().unwrap();
         let reports = [
-            report("2026.07.1", GoldenStanding::Approved),
-            report("2026.10.1", GoldenStanding::Approved),
-            report("2026.10.2", GoldenStanding::Waiting),
+            report("2026.07.1", ImageStatus::Approved),
+            report("2026.10.1", ImageStatus::Approved),
+            report("2026.10.2", ImageStatus::Waiting),
         ];
         let guests = [guest("web", "2026.08.1"), guest("mail", "2026.06.1")];
         let known = Known { reports: &reports, guests: &guests, named: [&named].into() };
@@ -318,10 +318,11 @@ mod tests {
             size_bytes: 1,
             stays: stays.map(str::to_owned),
         };
-        let told = || [fate("2026.07.1", None), fate("2026.08.1", None), fate("2026.09.1", Some("of web"))];
+        let reported =
+            || [fate("2026.07.1", None), fate("2026.08.1", None), fate("2026.09.1", Some("of web"))];
         let named = |versions: &[&str]| {
             let versions: Vec<GoldenVersion> = versions.iter().map(|one| one.parse().unwrap()).collect();
-            let mut fates = told();
+            let mut fates = reported();
             choose(&mut fates, &versions).map(|()| fates.map(|fate| fate.stays.is_none()))
         };
         assert_eq!(named(&[]).unwrap(), [true, true, false], "shown, and --yes takes no such line");
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_one_stays_though_nobody_signed_for_it() {
+    fn the_only_one_stays_though_no_one_signed_for_it() {
         let folder = tempfile::tempdir().unwrap();
         let found = [lay(folder.path(), "2026.10.1", "vzdump-lxc-900001-a.tar.zst")];
         let fates = fates(&found, &Known { reports: &[], guests: &[], named: BTreeSet::new() });

@@ -1,4 +1,4 @@
-//! `agentd golden approve-request`: what an operator would sign for one image, written down.
+//! `agentd golden approve-request`: a job draft for one image.
 //!
 //! In: the image's version, and its archive's own bytes, hashed here and now. Out: a draft of `approve_release` for
 //! exactly these bytes. It gives nobody any right: whoever signs it looks at version and digest.
@@ -10,9 +10,9 @@ use holdfast_protocol::job::act::{Act, ReleaseKind, args};
 use holdfast_protocol::job::{Draft, Target};
 use sha2::{Digest, Sha256};
 
-use super::{GoldenError, lying};
+use super::{GoldenError, stored};
 use crate::cli::Output;
-use crate::port::golden_dump::LyingGolden;
+use crate::port::golden_dump::StoredImage;
 use crate::port::held_folder;
 use crate::settings::ConfigPath;
 
@@ -41,7 +41,7 @@ struct Written<'a> {
 }
 
 pub(super) fn run(arguments: &RequestArguments) -> Result<(), GoldenError> {
-    let (_, _, found) = lying(&arguments.config)?;
+    let (_, _, found) = stored(&arguments.config)?;
     let wanted = found.into_iter().find(|golden| golden.manifest.version == arguments.version);
     let golden = wanted.ok_or_else(|| GoldenError::NoSuch(arguments.version.clone()))?;
     let text = request(&golden)?;
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &RequestArguments) -> Result<(), GoldenError> {
 }
 
 /// The draft, for the bytes that lie there now.
-fn request(golden: &LyingGolden) -> Result<String, GoldenError> {
+fn request(golden: &StoredImage) -> Result<String, GoldenError> {
     let found = digest(&golden.archive)
         .map_err(|source| GoldenError::Archive { path: golden.archive.clone(), source })?;
     if found != golden.manifest.sha256 {
@@ -108,7 +108,7 @@ mod tests {
         });
         let manifest = serde_json::from_value(manifest).unwrap();
         let file = folder.path().join("golden-2026.11.2.json");
-        let golden = LyingGolden { manifest, file, archive: archive.clone() };
+        let golden = StoredImage { manifest, file, archive: archive.clone() };
         let draft = Draft::parse(request(&golden).unwrap().as_bytes()).unwrap();
         let Act::ApproveRelease(release) = &draft.act else { panic!("{draft:?}") };
         assert_eq!((release.kind, release.version.as_str()), (ReleaseKind::Golden, "2026.11.2"));

@@ -1,4 +1,4 @@
-//! What a person reads, at the width of a terminal that nobody made larger.
+//! Tests of the printed results, at a terminal's width.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn guests() -> Vec<GuestReport> {
     let tested = json!([
         { "tier": "local", "last": proved, "trend": { "is": "slower", "took_s": 864, "usual_s": 480 } },
         { "tier": "off_site", "last": last("2026-11-21T11:30:00Z", "not_run"), "trend": { "is": "too_few", "tests": 2, "needed": 4 } }]);
-    let guest = |n: u8, name: &str, protection: serde_json::Value| json!({ "uid": uid(n), "name": name, "standing": "managed", "run": "running", "protection": protection });
+    let guest = |n: u8, name: &str, protection: serde_json::Value| json!({ "uid": uid(n), "name": name, "status": "managed", "run": "running", "protection": protection });
     serde_json::from_value(json!([
         guest(3, "web-1", json!({ "tested": tested })),
         guest(2, "never-tried", json!({})),

@@ -27,7 +27,7 @@ use crate::cli::Output;
 use crate::model::addresses::AddressRange;
 use crate::model::policy::{GoldenDump, TestBridge};
 use crate::port::pve::VolumeId;
-use crate::settings::{ConfigPath, twin_mistake};
+use crate::settings::{ConfigPath, counterpart_mistake};
 
 /// The arguments.
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,7 @@ pub struct SetupArguments {
     /// By which entry of Proxmox the backups of a storage are read for tests: the same namespace of the same backup server, by
     /// an account that may only read there; may stand several times. Root makes the entry, and the `scratch` token then has
     /// nothing on the storage itself.
-    #[arg(long = "scratch-twin", value_name = "STORAGE=ENTRY", requires = "scratch_pool", value_parser = twin)]
+    #[arg(long = "scratch-twin", value_name = "STORAGE=ENTRY", requires = "scratch_pool", value_parser = counterpart)]
     pub(super) scratch_twins: Vec<(StorageName, StorageName)>,
     /// How much memory a throwaway guest gets, in MiB.
     #[arg(long, value_name = "MIB", default_value = "2048", value_parser = memory)]
@@ -242,10 +242,10 @@ fn vmid_range(text: &str) -> Result<[Vmid; 2], String> {
     if first <= last { Ok(range) } else { Err("the first VMID is above the last".to_owned()) }
 }
 
-fn twin(text: &str) -> Result<(StorageName, StorageName), String> {
-    let (of, twin) = text.split_once('=').ok_or("a storage and its twin, such as off1=off1-read")?;
+fn counterpart(text: &str) -> Result<(StorageName, StorageName), String> {
+    let (of, counterpart) = text.split_once('=').ok_or("a storage and its twin, such as off1=off1-read")?;
     let storage = |text: &str| StorageName::from_str(text).map_err(|error| error.to_string());
-    Ok((storage(of)?, storage(twin)?))
+    Ok((storage(of)?, storage(counterpart)?))
 }
 
 fn test_network(text: &str) -> Result<TestBridge, String> {
@@ -269,7 +269,7 @@ pub enum ChoiceError {
     },
     /// A twin that cannot be one.
     #[error("--scratch-twin for {of}: name {rule}")]
-    Twin {
+    Counterpart {
         /// The storage.
         of: StorageName,
         /// What is expected.
@@ -393,9 +393,9 @@ impl SetupArguments {
             self.storage.iter().chain(&self.bulk_storage).chain(&self.guest_storages).chain([scratch]);
         let others = others.chain(self.golden_dump.iter().map(|dump| &dump.storage)).map(StorageName::as_str);
         let goldens = self.goldens.iter().map(|golden| golden.archive.storage());
-        match twin_mistake(&twins, &backups, &others.chain(goldens).collect()) {
+        match counterpart_mistake(&twins, &backups, &others.chain(goldens).collect()) {
             None => Ok(twins),
-            Some((of, rule)) => Err(ChoiceError::Twin { of: of.clone(), rule }),
+            Some((of, rule)) => Err(ChoiceError::Counterpart { of: of.clone(), rule }),
         }
     }
 
@@ -437,7 +437,7 @@ fn trust(operators: Option<&Path>, policy: Option<&Path>) -> Result<Option<Trust
     let text = read(path)?;
     let known =
         Operators::parse(&text).map_err(|source| ChoiceError::Operators { path: path.to_owned(), source })?;
-    let people: BTreeSet<String> = known.holders().map(|(name, _)| name.to_string()).collect();
+    let names: BTreeSet<String> = known.holders().map(|(name, _)| name.to_string()).collect();
     let policy = match policy {
         None => None,
         Some(path) => {
@@ -447,7 +447,7 @@ fn trust(operators: Option<&Path>, policy: Option<&Path>) -> Result<Option<Trust
             Some(text)
         }
     };
-    Ok(Some(Trust { operators: text, policy, people: people.into_iter().collect() }))
+    Ok(Some(Trust { operators: text, policy, names: names.into_iter().collect() }))
 }
 
 fn golden(argument: &GoldenArgument) -> Result<Golden, ChoiceError> {

@@ -1,4 +1,4 @@
-//! The root helper's policy, its folder and the units, where the package has laid them: `setup` fits them to this box.
+//! The helper's policy, folder and units, fitted to this host.
 //!
 //! What comes in: the choices, and what lies on the box. What goes out: steps. The policy names the agent's user, the folder
 //! that goldens are built into, and no disk: which disks are mounted is root's to add, and what root wrote there is never
@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::diff::StepState;
 use super::local::{LocalAct, LocalError, LocalStep, owner};
 use super::plan::Choices;
-use super::settle::Standing;
 use crate::port::atomic_file;
 
 /// Where the package puts it.
@@ -68,14 +68,14 @@ pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     if !Path::new(PROGRAM).exists() {
         return Ok(Vec::new());
     }
-    let standing = if Path::new(MOUNTS).is_dir() { Standing::Done } else { Standing::Missing };
+    let status = if Path::new(MOUNTS).is_dir() { StepState::Done } else { StepState::Missing };
     let what = format!("folder {MOUNTS}, root's alone");
-    let mut steps = vec![LocalStep { what, standing, act: LocalAct::OpenFolder(MOUNTS.into()) }];
+    let mut steps = vec![LocalStep { what, status, act: LocalAct::OpenFolder(MOUNTS.into()) }];
     steps.push(policy(&file(&choices.config), user, dump(choices))?);
     for unit in ENABLED.iter().filter(|unit| Path::new(UNITS).join(unit.name).exists()) {
-        let standing = if is_wanted(unit) { Standing::Done } else { Standing::Missing };
+        let status = if is_wanted(unit) { StepState::Done } else { StepState::Missing };
         let what = format!("unit {}, from boot on", unit.name);
-        steps.push(LocalStep { what, standing, act: LocalAct::Command(unit.enabling()) });
+        steps.push(LocalStep { what, status, act: LocalAct::Command(unit.enabling()) });
     }
     Ok(steps)
 }
@@ -104,25 +104,25 @@ pub fn is_wanted(unit: &Unit) -> bool {
 }
 
 fn policy(path: &Path, user: &str, dump: Option<&Path>) -> Result<LocalStep, LocalError> {
-    let standing = match atomic_file::read(path, BYTES_MAX)? {
-        None => Standing::Missing,
+    let status = match atomic_file::read(path, BYTES_MAX)? {
+        None => StepState::Missing,
         Some(bytes) => {
             let there = String::from_utf8_lossy(&bytes);
             let uid = caller(&there).ok_or_else(|| LocalError::HelperPolicy { path: path.to_owned() })?;
             if owner(user).is_none_or(|owner| owner.uid != uid) {
-                Standing::Differs("it lets in another user: the number is put right, the rest stays")
+                StepState::Differs("it lets in another user: the number is put right, the rest stays")
             } else if dump.is_some_and(|dump| builds_into(&there).as_deref() != Some(dump)) {
-                Standing::Differs(
+                StepState::Differs(
                     "goldens are built into another folder, or none: that is put right, the rest stays",
                 )
             } else {
-                Standing::Done
+                StepState::Done
             }
         }
     };
     let what = format!("the root helper's policy {}, for the user {user}", path.display());
     let goldens = dump.map(|dump| format!(", goldens into {}", dump.display())).unwrap_or_default();
-    Ok(LocalStep { what: what + &goldens, standing, act: LocalAct::HelperPolicy { path: path.to_owned() } })
+    Ok(LocalStep { what: what + &goldens, status, act: LocalAct::HelperPolicy { path: path.to_owned() } })
 }
 
 fn caller(text: &str) -> Option<u32> {
@@ -205,14 +205,14 @@ mod tests {
     fn a_policy_is_made_kept_or_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("helper.toml");
-        let standing = |dump| policy(&path, "root", dump).map(|step| step.standing);
-        assert_eq!(standing(None).unwrap(), Standing::Missing);
+        let status = |dump| policy(&path, "root", dump).map(|step| step.status);
+        assert_eq!(status(None).unwrap(), StepState::Missing);
         std::fs::write(&path, text(0, None)).unwrap();
-        assert_eq!(standing(None).unwrap(), Standing::Done);
-        assert!(matches!(standing(Some(Path::new("/dump"))).unwrap(), Standing::Differs(_)));
+        assert_eq!(status(None).unwrap(), StepState::Done);
+        assert!(matches!(status(Some(Path::new("/dump"))).unwrap(), StepState::Differs(_)));
         std::fs::write(&path, text(7, None)).unwrap();
-        assert!(matches!(standing(None).unwrap(), Standing::Differs(_)));
+        assert!(matches!(status(None).unwrap(), StepState::Differs(_)));
         std::fs::write(&path, "nonsense").unwrap();
-        assert!(matches!(standing(None), Err(LocalError::HelperPolicy { .. })));
+        assert!(matches!(status(None), Err(LocalError::HelperPolicy { .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! What `setup` makes on the box itself: a Debian user, folders, the settings file.
+//! The user, folders and settings file on the host.
 //!
 //! What comes in: the operator's choices. What goes out: steps that say how they stand, and their execution. Secrets
 //! have files of their own, readable by the agent's user alone. Deliberately absent: removing the state folder; it may
@@ -11,9 +11,9 @@ use holdfast_protocol::secret::Secret;
 use holdfast_seal::OpenError;
 use holdfast_seal::token::Token;
 
+use super::access::{WayError, run_local};
+use super::diff::StepState;
 use super::plan::Choices;
-use super::settle::Standing;
-use super::way::{WayError, run_local};
 use crate::model::policy::BrakeRule;
 use crate::port::atomic_file::{self, FileError, Given, Readers};
 use crate::port::held_folder::{self, HeldError, HeldFolder, Refusal};
@@ -28,7 +28,7 @@ pub struct LocalStep {
     /// What it is, in words.
     pub what: String,
     /// How it stands.
-    pub standing: Standing,
+    pub status: StepState,
     /// What brings it about.
     pub act: LocalAct,
 }
@@ -151,29 +151,29 @@ pub fn owner(name: &str) -> Option<Owner> {
 pub fn prepare(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let mut steps = Vec::new();
     if let Some(name) = &choices.system_user {
-        let standing = if owner(name).is_some() { Standing::Done } else { Standing::Missing };
+        let status = if owner(name).is_some() { StepState::Done } else { StepState::Missing };
         let act = LocalAct::SystemUser { name: name.clone(), home: choices.state_dir.clone() };
-        steps.push(LocalStep { what: format!("Debian user {name}, without a shell"), standing, act });
+        steps.push(LocalStep { what: format!("Debian user {name}, without a shell"), status, act });
     }
     let open = choices.config.parent().map(|path| LocalAct::OpenFolder(path.to_owned()));
     let private = [choices.state_dir.clone(), choices.state_dir.join("secrets")].map(LocalAct::PrivateFolder);
     for act in open.into_iter().chain(private) {
         let (LocalAct::OpenFolder(path) | LocalAct::PrivateFolder(path)) = &act else { continue };
         let what = format!("folder {}", path.display());
-        let standing = folder_standing(path, &act, choices.system_user.as_deref())?;
-        steps.push(LocalStep { what, standing, act });
+        let status = folder_state(path, &act, choices.system_user.as_deref())?;
+        steps.push(LocalStep { what, status, act });
     }
     Ok(steps)
 }
 
-fn folder_standing(path: &Path, act: &LocalAct, user: Option<&str>) -> Result<Standing, LocalError> {
+fn folder_state(path: &Path, act: &LocalAct, user: Option<&str>) -> Result<StepState, LocalError> {
     let folder = match HeldFolder::open(path) {
         Ok(folder) => folder,
-        Err(error) if error.is_missing() => return Ok(Standing::Missing),
+        Err(error) if error.is_missing() => return Ok(StepState::Missing),
         Err(error) => return Err(error.into()),
     };
     if !matches!(act, LocalAct::PrivateFolder(_)) {
-        return Ok(Standing::Done);
+        return Ok(StepState::Done);
     }
     let (uid, _) = folder.owner();
     let wanted = user.map(|user| owner(user).map(|owner| owner.uid));
@@ -183,9 +183,9 @@ fn folder_standing(path: &Path, act: &LocalAct, user: Option<&str>) -> Result<St
         return Err(HeldError::of(path, Refusal::Owner { uid }).into());
     }
     Ok(match (folder.mode() & 0o077, owned) {
-        (0, true) => Standing::Done,
-        (0, false) => Standing::Differs("it belongs to somebody else"),
-        _ => Standing::Differs("others can look into it"),
+        (0, true) => StepState::Done,
+        (0, false) => StepState::Differs("it belongs to somebody else"),
+        _ => StepState::Differs("others can look into it"),
     })
 }
 
@@ -195,21 +195,21 @@ fn folder_standing(path: &Path, act: &LocalAct, user: Option<&str>) -> Result<St
 /// When what lies in its place cannot be read, or is a link.
 pub fn settings_step(choices: &Choices) -> Result<LocalStep, LocalError> {
     let text = settings_text(choices);
-    let differs = Standing::Differs("it says other things; the old one is kept as agent.toml.old");
-    let standing = file_standing(&choices.config, &text, differs)?;
+    let differs = StepState::Differs("it says other things; the old one is kept as agent.toml.old");
+    let status = file_state(&choices.config, &text, differs)?;
     let what = format!("settings {}", choices.config.display());
-    Ok(LocalStep { what, standing, act: LocalAct::Settings { path: choices.config.clone(), text } })
+    Ok(LocalStep { what, status, act: LocalAct::Settings { path: choices.config.clone(), text } })
 }
 
 /// How a file of this text stands.
 ///
 /// # Errors
 /// When what lies in its place cannot be read, or is a link.
-pub fn file_standing(path: &Path, text: &str, differs: Standing) -> Result<Standing, LocalError> {
+pub fn file_state(path: &Path, text: &str, differs: StepState) -> Result<StepState, LocalError> {
     Ok(match atomic_file::read(path, crate::settings::CONFIG_BYTES_MAX)? {
-        Some(there) if there.as_slice() == text.as_bytes() => Standing::Done,
+        Some(there) if there.as_slice() == text.as_bytes() => StepState::Done,
         Some(_) => differs,
-        None => Standing::Missing,
+        None => StepState::Missing,
     })
 }
 
@@ -374,13 +374,13 @@ pub fn settings_text(choices: &Choices) -> String {
         if let Some(speech) = &scratch.speech {
             line("\n[scratch.speech]\nbridge", quoted(speech.bridge.as_str()));
             line("guest", quoted(&speech.guest.to_string()));
-            line("door", quoted(&speech.door.to_string()));
+            line("door", quoted(&speech.listener.to_string()));
         }
         let meant = "# Backups on the left are read for tests by the entry on the right, whose account may only read.";
         let twins = scratch.twins.iter().enumerate();
-        twins.for_each(|(n, (of, twin))| {
+        twins.for_each(|(n, (of, counterpart))| {
             let head = if n == 0 { format!("\n[scratch.twins]\n{meant}\n") } else { String::new() };
-            line(&format!("{head}{}", quoted(of.as_str())), quoted(twin.as_str()));
+            line(&format!("{head}{}", quoted(of.as_str())), quoted(counterpart.as_str()));
         });
         line("\n[scratch.token]\nid", quoted(&choices.token_id(Role::Scratch)));
         line("secret_file", quoted(&choices.secret_file(Role::Scratch).display().to_string()));
@@ -407,8 +407,8 @@ pub fn settings_text(choices: &Choices) -> String {
     line("share_percent", brake.share_percent.to_string());
     line("window_hours", brake.window_h.to_string());
     let meant = "# Who may sign for this box (OpenSSH's allowed_signers), and how many of them for what. Root lays these down.";
-    line(&format!("\n[trust]\n{meant}\noperators"), quoted(&beside(choices, "operators")));
-    line("policy", quoted(&beside(choices, "policy.toml")));
+    line(&format!("\n[trust]\n{meant}\noperators"), quoted(&copy_of(choices, "operators")));
+    line("policy", quoted(&copy_of(choices, "policy.toml")));
     if !choices.targets.is_empty() {
         let meant = "# The agent may make these entries of storages in Proxmox, once an operator has signed for them.";
         let token = choices.secret_file(Role::Storage).display().to_string();
@@ -419,7 +419,7 @@ pub fn settings_text(choices: &Choices) -> String {
 }
 
 /// A file beside the settings.
-fn beside(choices: &Choices, name: &str) -> String {
+fn copy_of(choices: &Choices, name: &str) -> String {
     choices.config.with_file_name(name).display().to_string()
 }
 
@@ -485,7 +485,7 @@ mod tests {
         (choices.state_dir, choices.config) = (dir.path().join("state"), dir.path().join("etc/agent.toml"));
         choices.system_user = Some(name.to_owned());
         let steps = prepare(&choices).unwrap().into_iter().chain([settings_step(&choices).unwrap()]);
-        for step in steps.filter(|step| step.standing != Standing::Done) {
+        for step in steps.filter(|step| step.status != StepState::Done) {
             carry_out(&step.act, &choices).await.unwrap();
         }
         keep_secret(&choices, Role::Observe, &Secret::new("uuid".to_owned())).unwrap();
@@ -503,7 +503,7 @@ mod tests {
         let mut choices = choices();
         (choices.state_dir, choices.config) = (dir.path().join("state"), dir.path().join("etc/agent.toml"));
         choices.system_user = None;
-        assert!(prepare(&choices).unwrap().iter().all(|step| step.standing == Standing::Missing));
+        assert!(prepare(&choices).unwrap().iter().all(|step| step.status == StepState::Missing));
         for step in prepare(&choices).unwrap().iter().chain([&settings_step(&choices).unwrap()]) {
             carry_out(&step.act, &choices).await.unwrap();
         }
@@ -512,7 +512,7 @@ mod tests {
         let mode = std::fs::metadata(choices.secret_file(Role::Observe)).unwrap().mode() & 0o777;
         assert_eq!(mode, 0o600);
         let again = prepare(&choices).unwrap().into_iter().chain([settings_step(&choices).unwrap()]);
-        assert!(again.map(|step| step.standing).all(|standing| standing == Standing::Done));
+        assert!(again.map(|step| step.status).all(|status| status == StepState::Done));
     }
 
     #[tokio::test]
@@ -540,14 +540,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_changed_settings_file_is_kept_beside_the_new_one() {
+    async fn a_changed_settings_file_is_kept_with_the_new_one() {
         let dir = tempfile::tempdir().unwrap();
         let mut choices = choices();
         choices.system_user = None;
         choices.config = dir.path().join("agent.toml");
         std::fs::write(&choices.config, "# mine\n").unwrap();
         let step = settings_step(&choices).unwrap();
-        assert!(matches!(step.standing, Standing::Differs(_)));
+        assert!(matches!(step.status, StepState::Differs(_)));
         carry_out(&step.act, &choices).await.unwrap();
         assert_eq!(std::fs::read_to_string(dir.path().join("agent.toml.old")).unwrap(), "# mine\n");
     }

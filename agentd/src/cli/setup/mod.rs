@@ -1,4 +1,4 @@
-//! `agentd setup`: makes in Proxmox, and on the box, what the agent needs and nothing more.
+//! `agentd setup`: what the agent needs in Proxmox and on the host.
 //!
 //! ```text
 //! arguments ─▶ choices ─▶ wanted ─┐
@@ -8,7 +8,10 @@
 //! One table (`privilege`) says which operation needs which privilege where; `doctor` reads the same. Deliberately
 //! absent: guests, storages, networks of guests: all of these must be there already.
 
+mod access;
 mod args;
+mod current;
+pub mod diff;
 mod helper;
 mod local;
 pub mod plan;
@@ -16,12 +19,9 @@ pub mod privilege;
 mod remove;
 mod restart;
 mod script;
-mod seen;
-pub mod settle;
 mod show;
 mod test_bridge;
 mod trust;
-mod way;
 pub mod write;
 
 use std::io::{BufRead, Read as _, Write as _};
@@ -34,16 +34,16 @@ use zeroize::Zeroizing;
 use super::Output;
 use crate::port::pve::read::Version;
 use crate::settings::SettingsError;
+use access::{Api, Way, WayError};
 use args::ChoiceError;
 pub use args::SetupArguments;
 pub(crate) use args::file_sha256;
+use current::{CurrentSetup, Read, SeenError};
+use diff::{Step, StepState, settle};
 use local::{LocalError, LocalStep};
-use plan::{Choices, Wanted};
+use plan::{Choices, DesiredSetup};
 use remove::Ours;
-use seen::{Read, Seen, SeenError};
-use settle::{Standing, Step, settle};
-use show::Shown;
-use way::{Api, Way, WayError};
+use show::PrintedStep;
 use write::Write;
 
 /// Why the box is not set up.
@@ -171,7 +171,7 @@ struct Todo {
 
 impl Todo {
     async fn find(choices: &Choices, way: &Way) -> Result<Self, SetupError> {
-        let wanted = Wanted::of(choices);
+        let wanted = DesiredSetup::of(choices);
         let seen = look(way, &choices.user).await?;
         let steps = settle(&wanted, &seen, &local::secrets_at_hand(choices)?);
         let mut after = trust::steps(choices)?;
@@ -182,15 +182,15 @@ impl Todo {
         Ok(Self { before: local::prepare(choices)?, steps, after })
     }
 
-    fn shown(&self, outcome: &'static str) -> Shown {
-        let local = |step: &LocalStep| show::here(&step.what, &step.standing);
+    fn shown(&self, outcome: &'static str) -> PrintedStep {
+        let local = |step: &LocalStep| show::here(&step.what, &step.status);
         let (before, after) = (self.before.iter().map(local), self.after.iter().map(local));
-        Shown::of(outcome, before.chain(self.steps.iter().map(show::there)).chain(after).collect())
+        PrintedStep::of(outcome, before.chain(self.steps.iter().map(show::there)).chain(after).collect())
     }
 }
 
-async fn look(way: &Way, user: &str) -> Result<Seen, SetupError> {
-    let mut seen = Seen::default();
+async fn look(way: &Way, user: &str) -> Result<CurrentSetup, SetupError> {
+    let mut seen = CurrentSetup::default();
     for read in [Read::Version, Read::Pools, Read::Roles, Read::Users, Read::Acl] {
         seen.take(read, way.read(read, user).await?)?;
     }
@@ -210,7 +210,7 @@ async fn set_up(arguments: &SetupArguments, choices: &Choices, way: &Way) -> Res
     if !agreed(arguments, &todo.shown("planned"))? {
         return Ok(());
     }
-    for step in todo.before.iter().filter(|step| step.standing != Standing::Done) {
+    for step in todo.before.iter().filter(|step| step.status != StepState::Done) {
         local::carry_out(&step.act, choices).await?;
     }
     for step in &todo.steps {
@@ -218,12 +218,12 @@ async fn set_up(arguments: &SetupArguments, choices: &Choices, way: &Way) -> Res
             carry_out(write, choices, way).await?;
         }
     }
-    for step in todo.after.iter().filter(|step| step.standing != Standing::Done) {
+    for step in todo.after.iter().filter(|step| step.status != StepState::Done) {
         local::carry_out(&step.act, choices).await?;
     }
     // Proxmox saying yes is no evidence: look again.
     let again = Todo::find(choices, way).await?;
-    let open = again.steps.iter().find(|step| step.standing != Standing::Done);
+    let open = again.steps.iter().find(|step| step.status != StepState::Done);
     if let Some(step) = open {
         return Err(SetupError::NotSettled(step.what.clone()));
     }
@@ -232,12 +232,12 @@ async fn set_up(arguments: &SetupArguments, choices: &Choices, way: &Way) -> Res
 }
 
 /// Shows the plan. Whether it is to be carried out: there is something to do, and somebody said yes.
-fn agreed(arguments: &SetupArguments, planned: &Shown) -> Result<bool, SetupError> {
+fn agreed(arguments: &SetupArguments, planned: &PrintedStep) -> Result<bool, SetupError> {
     if arguments.output == Output::Table {
         print!("{}", planned.text());
     }
     if arguments.dry_run || planned.to_do == 0 {
-        tell(arguments, planned);
+        report(arguments, planned);
         return Ok(false);
     }
     if !arguments.yes {
@@ -246,14 +246,14 @@ fn agreed(arguments: &SetupArguments, planned: &Shown) -> Result<bool, SetupErro
     Ok(true)
 }
 
-fn done(arguments: &SetupArguments, shown: &Shown) {
+fn done(arguments: &SetupArguments, shown: &PrintedStep) {
     if arguments.output == Output::Table {
         println!("done");
     }
-    tell(arguments, shown);
+    report(arguments, shown);
 }
 
-fn tell(arguments: &SetupArguments, shown: &Shown) {
+fn report(arguments: &SetupArguments, shown: &PrintedStep) {
     if arguments.output == Output::Json {
         super::print_json(shown);
     }

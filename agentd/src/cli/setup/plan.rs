@@ -39,8 +39,8 @@ pub struct Trust {
     pub operators: String,
     /// The policy; without one the built-in rules hold.
     pub policy: Option<String>,
-    /// The people in the operators file.
-    pub people: Vec<String>,
+    /// The names in the operators file.
+    pub names: Vec<String>,
 }
 
 /// What the operator chose.
@@ -222,7 +222,7 @@ impl Places {
                 };
                 self.scratch.as_ref().map(tried).unwrap_or_default()
             }
-            Place::Twin => {
+            Place::Counterpart => {
                 let twins = self.scratch.iter().flat_map(|scratch| scratch.twins.values());
                 unique(twins.map(AclPath::storage))
             }
@@ -294,7 +294,7 @@ pub struct Grant {
 
 /// All that is wanted in Proxmox.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct DesiredSetup {
     /// Pools.
     pub pools: Vec<PoolName>,
     /// Roles with their privileges.
@@ -309,7 +309,7 @@ pub struct Wanted {
     pub no_longer: Vec<Grant>,
 }
 
-impl Wanted {
+impl DesiredSetup {
     /// Derives it from the choices and the table.
     #[must_use]
     pub fn of(choices: &Choices) -> Self {
@@ -378,7 +378,7 @@ pub(in crate::cli) mod tests {
             trust: Some(Trust {
                 operators: "alice ssh-ed25519 AAAA\n".to_owned(),
                 policy: Some("version = 1\n".to_owned()),
-                people: vec!["alice".to_owned()],
+                names: vec!["alice".to_owned()],
             }),
             listen: vec!["10.66.0.1:8443".parse().unwrap()],
             state_dir: "/var/lib/holdfast".into(),
@@ -407,7 +407,7 @@ pub(in crate::cli) mod tests {
     fn a_further_storage_of_guests_gets_what_the_first_has() {
         let mut wide = choices();
         wide.guest_storages = BTreeSet::from(["ssd2".parse().unwrap()]);
-        let grants = Wanted::of(&wide).grants;
+        let grants = DesiredSetup::of(&wide).grants;
         let on = |storage: &str| -> Vec<_> {
             let path = AclPath::storage(&storage.parse().unwrap());
             grants
@@ -419,7 +419,7 @@ pub(in crate::cli) mod tests {
         assert_eq!(on("ssd2"), on("labbtrfs"));
         assert!(on("ssd2").contains(&("HfStDisks", Role::Operate)), "{:?}", on("ssd2"));
         assert!(
-            !Wanted::of(&choices())
+            !DesiredSetup::of(&choices())
                 .grants
                 .iter()
                 .any(|grant| grant.path == AclPath::storage(&"ssd2".parse().unwrap()))
@@ -428,7 +428,7 @@ pub(in crate::cli) mod tests {
 
     #[test]
     fn grants_are_the_proved_ones_path_by_path() {
-        let lines: Vec<String> = Wanted::of(&choices())
+        let lines: Vec<String> = DesiredSetup::of(&choices())
             .grants
             .iter()
             .map(|g| format!("{} {} {}", g.path, g.role, g.pve_role))
@@ -458,9 +458,9 @@ pub(in crate::cli) mod tests {
     }
 
     #[test]
-    fn throwaway_guests_have_their_own_pool_and_token_only_when_wanted() {
-        assert!(!Wanted::of(&choices()).tokens.contains(&Role::Scratch));
-        let wanted = Wanted::of(&tried());
+    fn scratch_guests_have_their_own_pool_and_token_only_when_wanted() {
+        assert!(!DesiredSetup::of(&choices()).tokens.contains(&Role::Scratch));
+        let wanted = DesiredSetup::of(&tried());
         assert_eq!(wanted.pools.len(), 2);
         let scratch: Vec<&Grant> = wanted.grants.iter().filter(|grant| grant.role == Role::Scratch).collect();
         assert!(scratch.iter().all(|grant| grant.path.as_str() != "/pool/holdfast"), "{scratch:?}");
@@ -483,12 +483,12 @@ pub(in crate::cli) mod tests {
     #[test]
     fn entries_are_made_by_a_token_of_their_own_and_only_where_root_named_a_target() {
         let mut wide = choices();
-        assert!(!Wanted::of(&wide).tokens.contains(&Role::Storage));
+        assert!(!DesiredSetup::of(&wide).tokens.contains(&Role::Storage));
         wide.targets = BTreeSet::from(["nas1".parse().unwrap()]);
-        let more: Vec<String> = Wanted::of(&wide)
+        let more: Vec<String> = DesiredSetup::of(&wide)
             .grants
             .iter()
-            .filter(|grant| !Wanted::of(&choices()).grants.contains(grant))
+            .filter(|grant| !DesiredSetup::of(&choices()).grants.contains(grant))
             .map(|g| format!("{} {} {}", g.path, g.role, g.pve_role))
             .collect();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What each operation needs from Proxmox: the one table behind `setup`, `doctor` and the documentation.
+//! A table of the Proxmox privileges each operation needs.
 //!
 //! What comes in: nothing; the table is written down, each line from a proof on a real node. What goes out: for each
 //! token and place the privileges it needs, and the Proxmox role that carries them. Every grant is made for the user
@@ -31,7 +31,7 @@ pub enum Place {
     /// The same, where backups are tried and no twin was named.
     TriedStorage,
     /// Each read-only twin by which backups are tried.
-    Twin,
+    Counterpart,
     /// The storage that throwaway guests' disks lie on.
     ScratchStorage,
     /// All storages: where making an entry is checked.
@@ -77,7 +77,7 @@ pub const NEEDS: &[Need] = &[
     need("see storages", Role::Observe, Place::GuestStorage, &["Datastore.Audit"]),
     need("see storages", Role::Observe, Place::ArchiveStorage, &["Datastore.Audit"]),
     need("see the entries it made", Role::Observe, Place::Target, &["Datastore.Audit"]),
-    need("hold a twin to its original", Role::Observe, Place::Twin, &["Datastore.Audit"]),
+    need("hold a twin to its original", Role::Observe, Place::Counterpart, &["Datastore.Audit"]),
     need("start, stop and shut down", Role::Operate, Place::Pool, &["VM.PowerMgmt"]),
     need(
         "read a configuration with a bootstrap in it",
@@ -160,7 +160,7 @@ pub const NEEDS: &[Need] = &[
     need(
         "read archives, and no more: the account of the entry is the server's to bound",
         Role::Scratch,
-        Place::Twin,
+        Place::Counterpart,
         &["Datastore.Allocate", "Datastore.Audit"],
     ),
     need(
@@ -207,10 +207,10 @@ pub fn pve_role(role: Role, place: Place) -> Option<&'static str> {
         (_, Place::Node) => "HfNode",
         (Role::Observe, Place::GuestStorage | Place::ArchiveStorage)
         | (_, Place::Target)
-        | (Role::Observe, Place::Twin) => "HfStAudit",
+        | (Role::Observe, Place::Counterpart) => "HfStAudit",
         (_, Place::Storages) => "HfStMake",
         (Role::Operate, Place::GuestStorage) | (_, Place::ScratchStorage) => "HfStDisks",
-        (_, Place::BackupStorage | Place::TriedStorage | Place::Twin) => "HfStRead",
+        (_, Place::BackupStorage | Place::TriedStorage | Place::Counterpart) => "HfStRead",
         (_, Place::GuestStorage | Place::ArchiveStorage) => "HfStSpace",
         (_, Place::GoldenVmid) => "HfGolden",
         (_, Place::Bridge | Place::ScratchBridge) => "HfSdn",
@@ -226,7 +226,7 @@ pub const PLACES: [Place; 14] = [
     Place::ArchiveStorage,
     Place::BackupStorage,
     Place::TriedStorage,
-    Place::Twin,
+    Place::Counterpart,
     Place::ScratchStorage,
     Place::Storages,
     Place::Target,
@@ -277,7 +277,7 @@ mod tests {
                 Place::TriedStorage => {
                     "`/storage/{each storage of backups without a twin}`, with `--scratch-pool` only"
                 }
-                Place::Twin => "`/storage/{each twin}`, with `--scratch-twin` only",
+                Place::Counterpart => "`/storage/{each twin}`, with `--scratch-twin` only",
                 Place::ScratchStorage => "`/storage/{scratch storage}`, with `--scratch-pool` only",
                 Place::Storages => "`/storage` itself, with `--target` only",
                 Place::Target => "`/storage/{each --target}`",
@@ -345,7 +345,7 @@ mod tests {
         let reads = |need: &&Need| {
             let reader = [
                 (Role::Scratch, Place::TriedStorage),
-                (Role::Scratch, Place::Twin),
+                (Role::Scratch, Place::Counterpart),
                 (Role::Allocate, Place::BackupStorage),
             ];
             reader.contains(&(need.role, need.place))

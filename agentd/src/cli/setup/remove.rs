@@ -9,15 +9,15 @@ use std::path::PathBuf;
 
 use holdfast_protocol::id::PoolName;
 
+use super::access::{Way, run_local};
 use super::args::{ChoiceError, SetupArguments, absolute};
+use super::current::{CurrentSetup, PrivSep};
+use super::diff::{Step, StepState, unsettle};
 use super::helper::Unit;
 use super::local::LocalError;
-use super::plan::{Wanted, secret_name};
+use super::plan::{DesiredSetup, secret_name};
 use super::privilege::pve_roles;
-use super::seen::{PrivSep, Seen};
-use super::settle::{Standing, Step, unsettle};
-use super::show::{self, Shown};
-use super::way::{Way, run_local};
+use super::show::{self, PrintedStep};
 use super::write::{Write, quoted};
 use super::{SetupError, helper, trust};
 use crate::port::atomic_file;
@@ -79,10 +79,10 @@ impl Ours {
     }
 
     /// Everything of ours that could be there in Proxmox. Grants are found by whose they are.
-    fn wanted(&self, seen: &Seen) -> Wanted {
+    fn wanted(&self, seen: &CurrentSetup) -> DesiredSetup {
         // A pool of that name is ours where there is a token for it.
         let scratch = seen.tokens.contains_key(Role::Scratch.text()).then_some(&self.scratch_pool);
-        Wanted {
+        DesiredSetup {
             pools: std::iter::once(&self.pool).chain(scratch).cloned().collect(),
             pve_roles: pve_roles(&Role::ALL).into_iter().collect(),
             user: self.user.clone(),
@@ -142,13 +142,13 @@ impl Todo {
         Ok(Self { units, steps: unsettle(&wanted, &seen), files, left })
     }
 
-    fn shown(&self, outcome: &'static str) -> Shown {
-        let line = |what: String, why| show::here(&what, &Standing::Differs(why));
+    fn shown(&self, outcome: &'static str) -> PrintedStep {
+        let line = |what: String, why| show::here(&what, &StepState::Differs(why));
         let units =
             self.units.iter().map(|unit| line(format!("unit {}, stopped", unit.name), "it is enabled"));
         let steps = self.steps.iter().map(show::there);
         let files = self.files.iter().map(|path| line(format!("file {}", path.display()), "it is there"));
-        Shown::of(outcome, units.chain(steps).chain(files).collect()).leaving(&self.left)
+        PrintedStep::of(outcome, units.chain(steps).chain(files).collect()).leaving(&self.left)
     }
 }
 
@@ -164,7 +164,7 @@ fn there(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, LocalError> {
 }
 
 /// What is not touched, in words.
-fn left(ours: &Ours, wanted: &Wanted) -> Vec<String> {
+fn left(ours: &Ours, wanted: &DesiredSetup) -> Vec<String> {
     let pools = wanted.pools.iter();
     let mut left: Vec<String> = pools
         .map(|pool| format!("every guest in the pool {pool}, and the pool as long as it has one"))
@@ -187,7 +187,7 @@ pub async fn take_away(arguments: &SetupArguments, ours: &Ours, way: &Way) -> Re
     for write in todo.steps.iter().flat_map(|step| &step.writes) {
         match (write, way.write(write).await) {
             (Write::DeletePool(pool), Err(error)) => {
-                eprintln!("agentd: the pool {pool} stays: {}", holdfast_protocol::strict::chain(&error));
+                eprintln!("agentd: the pool {pool} stays: {}", holdfast_protocol::json::chain(&error));
             }
             (_, answer) => drop(answer?),
         }
@@ -220,7 +220,7 @@ pub fn script(ours: &Ours) -> String {
     }
     add(format!("export HF_USER={}", quoted(&ours.user)));
     add(REVOKE.to_owned());
-    let mut everything = Seen::default();
+    let mut everything = CurrentSetup::default();
     everything.users.insert(ours.user.clone());
     everything.tokens.extend(Role::ALL.map(|role| (role.text().to_owned(), PrivSep::Yes)));
     let wanted = ours.wanted(&everything);

@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
+use super::diff::{Step, StepState};
 use super::local::{LocalAct, LocalStep};
 use super::plan::Choices;
-use super::settle::{Standing, Step};
 use super::write::Write;
 
 /// The unit.
@@ -23,7 +23,7 @@ pub fn step(choices: &Choices, steps: &[Step], local: &[LocalStep]) -> Option<Lo
     let is_active = Path::new(ACTIVE_UNITS).join(format!("invocation:{UNIT}")).symlink_metadata().is_ok();
     (is_active && reads_anew(steps, local)).then(|| LocalStep {
         what: format!("unit {UNIT}, restarted to take up what changed"),
-        standing: Standing::Missing,
+        status: StepState::Missing,
         act: LocalAct::Command(["systemctl", "try-restart", UNIT].map(str::to_owned).to_vec()),
     })
 }
@@ -32,7 +32,7 @@ pub fn step(choices: &Choices, steps: &[Step], local: &[LocalStep]) -> Option<Lo
 fn reads_anew(steps: &[Step], local: &[LocalStep]) -> bool {
     let new_token = |step: &Step| step.writes.iter().any(|write| matches!(write, Write::AddToken { .. }));
     let is_read = |step: &LocalStep| match &step.act {
-        LocalAct::Settings { .. } | LocalAct::TrustFile { .. } => step.standing != Standing::Done,
+        LocalAct::Settings { .. } | LocalAct::TrustFile { .. } => step.status != StepState::Done,
         LocalAct::SystemUser { .. }
         | LocalAct::PrivateFolder(_)
         | LocalAct::OpenFolder(_)
@@ -48,13 +48,13 @@ mod tests {
     use super::*;
     use crate::port::pve::Role;
 
-    fn settings(standing: Standing) -> LocalStep {
+    fn settings(status: StepState) -> LocalStep {
         let act = LocalAct::Settings { path: "/etc/holdfast/agent.toml".into(), text: String::new() };
-        LocalStep { what: "settings".to_owned(), standing, act }
+        LocalStep { what: "settings".to_owned(), status, act }
     }
 
     fn writes(writes: Vec<Write>) -> Step {
-        Step { what: "a step".to_owned(), standing: Standing::Missing, writes }
+        Step { what: "a step".to_owned(), status: StepState::Missing, writes }
     }
 
     #[test]
@@ -62,7 +62,7 @@ mod tests {
         let token = Write::AddToken { user: "holdfast@pve".to_owned(), role: Role::Operate };
         let pool = Write::AddPool("holdfast".to_owned());
         assert!(reads_anew(&[writes(vec![token])], &[]));
-        assert!(reads_anew(&[], &[settings(Standing::Differs("it says other things"))]));
-        assert!(!reads_anew(&[writes(vec![pool])], &[settings(Standing::Done)]));
+        assert!(reads_anew(&[], &[settings(StepState::Differs("it says other things"))]));
+        assert!(!reads_anew(&[writes(vec![pool])], &[settings(StepState::Done)]));
     }
 }

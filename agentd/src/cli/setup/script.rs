@@ -1,20 +1,20 @@
-//! The same plan as a shell script to run by hand on the node.
+//! The setup plan as a shell script.
 //!
 //! What comes in: the choices. What goes out: text for `sh`, safe to run twice. Secrets go straight from Proxmox into
 //! their files. Deliberately absent: looking at what is there; the script finds out itself.
 
+use super::current::CurrentSetup;
+use super::diff::settle;
 use super::helper;
 use super::local::{settings_text, useradd};
-use super::plan::{Choices, Wanted};
-use super::seen::Seen;
-use super::settle::settle;
+use super::plan::{Choices, DesiredSetup};
 use super::write::{Write, quoted};
 use crate::port::pve::Role;
 
 /// Prints the script that sets up.
 #[must_use]
 pub fn script(choices: &Choices) -> String {
-    let wanted = Wanted::of(choices);
+    let wanted = DesiredSetup::of(choices);
     let mut text = head("sets up Proxmox and this box for the agent");
     let mut add = |line: &str| {
         text.push_str(line);
@@ -34,8 +34,9 @@ pub fn script(choices: &Choices) -> String {
     add("# Whoever owns this folder can put links into it: what lies beneath is done as that user.");
     add(&as_owner(user, &format!("install -d -m 0700 {state}/secrets")));
     add("");
-    for write in
-        settle(&wanted, &Seen::default(), &std::collections::BTreeSet::new()).iter().flat_map(|s| &s.writes)
+    for write in settle(&wanted, &CurrentSetup::default(), &std::collections::BTreeSet::new())
+        .iter()
+        .flat_map(|s| &s.writes)
     {
         add(&lasting(write, choices));
     }
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_twin_takes_the_place_of_goes_whether_it_was_there_or_not() {
+    fn what_a_counterpart_takes_the_place_of_goes_whether_it_was_there_or_not() {
         let text = script(&tried());
         let line = "pveum acl delete /storage/off1 --tokens 'holdfast@pve!scratch' --roles HfStRead 2>/dev/null || true";
         assert!(text.lines().any(|one| one == line), "{text}");

@@ -1,8 +1,8 @@
-//! The plan as people and programs read it.
+//! The setup plan, printed as text or JSON.
 
 use serde::Serialize;
 
-use super::settle::{Standing, Step};
+use super::diff::{Step, StepState};
 use super::write::Write;
 
 /// One line of the plan.
@@ -18,7 +18,7 @@ pub struct Line {
 
 /// The plan, or what became of it.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
-pub struct Shown {
+pub struct PrintedStep {
     /// `holdfast.setup/v1`.
     pub schema: &'static str,
     /// `planned`, `done`.
@@ -32,7 +32,7 @@ pub struct Shown {
     pub left: Vec<String>,
 }
 
-impl Shown {
+impl PrintedStep {
     /// Puts lines together: on the box, in Proxmox, on the box again.
     #[must_use]
     pub fn of(outcome: &'static str, lines: Vec<Line>) -> Self {
@@ -74,21 +74,21 @@ impl Shown {
 
 /// A step on the box.
 #[must_use]
-pub fn here(what: &str, standing: &Standing) -> Line {
-    line(what, standing, Vec::new())
+pub fn here(what: &str, status: &StepState) -> Line {
+    line(what, status, Vec::new())
 }
 
 /// A step in Proxmox.
 #[must_use]
 pub fn there(step: &Step) -> Line {
-    line(&step.what, &step.standing, step.writes.iter().map(Write::line).collect())
+    line(&step.what, &step.status, step.writes.iter().map(Write::line).collect())
 }
 
-fn line(what: &str, standing: &Standing, commands: Vec<String>) -> Line {
-    let (state, why) = match standing {
-        Standing::Done => ("there", None),
-        Standing::Missing => ("missing", None),
-        Standing::Differs(why) => ("differs", Some(*why)),
+fn line(what: &str, status: &StepState, commands: Vec<String>) -> Line {
+    let (state, why) = match status {
+        StepState::Done => ("there", None),
+        StepState::Missing => ("missing", None),
+        StepState::Differs(why) => ("differs", Some(*why)),
     };
     Line { what: what.to_owned(), state, why, commands }
 }

@@ -1,4 +1,4 @@
-//! The bridge on which throwaway guests speak to the agent and to nobody else: what `setup` writes for its unit.
+//! The unit of the bridge of scratch guests.
 //!
 //! What comes in: the address that `--test-network` gives this box there. What goes out: the bridge with both ends, the
 //! file that `holdfast-test-bridge.service` reads, and steps. Deliberately absent: making the bridge and its rules, which
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use holdfast_protocol::local::PORT;
 use holdfast_protocol::net::Ipv4Cidr;
 
-use super::local::{LocalAct, LocalError, LocalStep, file_standing};
+use super::diff::StepState;
+use super::local::{LocalAct, LocalError, LocalStep, file_state};
 use super::plan::Choices;
-use super::settle::Standing;
 use crate::model::policy::TestBridge;
 
 /// The unit.
@@ -42,7 +42,7 @@ pub fn both_ends(own: Ipv4Cidr) -> Result<TestBridge, &'static str> {
     Ok(TestBridge {
         bridge: BRIDGE.parse().map_err(|_| RULE)?,
         guest: format!("{next}/{}", own.prefix()).parse().map_err(|_| RULE)?,
-        door: SocketAddr::from((own.address(), PORT)),
+        listener: SocketAddr::from((own.address(), PORT)),
     })
 }
 
@@ -55,24 +55,23 @@ pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let Some(speech) = speech else { return Ok(Vec::new()) };
     let path = file(&choices.config);
     let text = environment(speech);
-    let standing = file_standing(&path, &text, Standing::Differs("it says other things"))?;
+    let status = file_state(&path, &text, StepState::Differs("it says other things"))?;
     let is_shipped = Path::new("/usr/lib/systemd/system").join(UNIT).exists();
-    let runs =
-        standing == Standing::Done && Path::new("/sys/class/net").join(speech.bridge.as_str()).exists();
+    let runs = status == StepState::Done && Path::new("/sys/class/net").join(speech.bridge.as_str()).exists();
     let what = format!("what the bridge of tests reads, {}", path.display());
-    let mut steps = vec![LocalStep { what, standing, act: LocalAct::PlainFile { path, text } }];
+    let mut steps = vec![LocalStep { what, status, act: LocalAct::PlainFile { path, text } }];
     if choices.system_user.is_some() && is_shipped {
-        let standing = if runs { Standing::Done } else { Standing::Missing };
-        steps.extend(of_unit(speech, &standing));
+        let status = if runs { StepState::Done } else { StepState::Missing };
+        steps.extend(of_unit(speech, &status));
     }
     Ok(steps)
 }
 
 /// The unit, and what it makes. It is restarted, too: it may run with another address.
-fn of_unit(speech: &TestBridge, standing: &Standing) -> [LocalStep; 2] {
+fn of_unit(speech: &TestBridge, status: &StepState) -> [LocalStep; 2] {
     let step = |verb: &str, what| LocalStep {
         what,
-        standing: standing.clone(),
+        status: status.clone(),
         act: LocalAct::Command(["systemctl", verb, UNIT].map(str::to_owned).to_vec()),
     };
     let made = format!("bridge {}, made now with this address", speech.bridge);
@@ -89,9 +88,9 @@ fn environment(speech: &TestBridge) -> String {
     format!(
         "# Written by `agentd setup --test-network`; read by {UNIT}.\nBRIDGE={}\nADDRESS={}\nPREFIX={}\nPORT={}\n",
         speech.bridge,
-        speech.door.ip(),
+        speech.listener.ip(),
         speech.guest.prefix(),
-        speech.door.port()
+        speech.listener.port()
     )
 }
 
@@ -103,7 +102,7 @@ mod tests {
     fn the_guest_gets_the_address_after_the_boxs_own() {
         let both = both_ends("10.254.254.1/30".parse().unwrap()).unwrap();
         assert_eq!((both.bridge.as_str(), both.guest.to_string().as_str()), ("hftest0", "10.254.254.2/30"));
-        assert_eq!(both.door.to_string(), "10.254.254.1:8443");
+        assert_eq!(both.listener.to_string(), "10.254.254.1:8443");
         insta::assert_snapshot!(environment(&both), @r"
         # Written by `agentd setup --test-network`; read by holdfast-test-bridge.service.
         BRIDGE=hftest0
@@ -116,7 +115,7 @@ mod tests {
     #[test]
     fn a_plan_names_the_unit_once() {
         let both = both_ends("10.254.254.1/30".parse().unwrap()).unwrap();
-        let steps = of_unit(&both, &Standing::Missing);
+        let steps = of_unit(&both, &StepState::Missing);
         assert_eq!(steps.iter().filter(|step| step.what.contains(UNIT)).count(), 1, "{steps:?}");
         let runs = |step: &LocalStep| match &step.act {
             LocalAct::Command(words) => words[1].clone(),

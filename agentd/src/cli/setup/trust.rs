@@ -1,4 +1,4 @@
-//! The operators file and the policy, as `setup` lays them down: root's, for all to read, and never in the place of others.
+//! The operators file and policy, installed by `setup`.
 //!
 //! What comes in: their texts, checked, and what lies on the box and is in use there. What goes out: steps, or the refusal
 //! to replace who may sign. That is what a signed `policy_update` is for: whoever could replace them here by running a
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use holdfast_protocol::audit::hex;
 use sha2::{Digest, Sha256};
 
+use super::diff::StepState;
 use super::local::{LocalAct, LocalError, LocalStep};
 use super::plan::{Choices, Trust};
-use super::settle::Standing;
+use crate::port::admin_socket;
 use crate::port::atomic_file;
-use crate::port::status_door;
 
 /// Larger than either may be.
 const BYTES_MAX: u64 = 128 * 1024;
@@ -31,32 +31,32 @@ pub fn files(config: &Path) -> [PathBuf; 2] {
 pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let Some(trust) = &choices.trust else { return Ok(Vec::new()) };
     let [operators, policy] = files(&choices.config);
-    let mut steps = vec![step(&operators, &trust.operators, &people(trust))?];
+    let mut steps = vec![step(&operators, &trust.operators, &names(trust))?];
     if let Some(text) = &trust.policy {
         steps.push(step(&policy, text, "policy")?);
     } else if let Some(there) = there(&policy)? {
         return Err(LocalError::OtherTrust { path: policy, why: said(&there) });
     }
-    if steps.iter().any(|step| step.standing != Standing::Done) {
+    if steps.iter().any(|step| step.status != StepState::Done) {
         in_use(choices, trust)?;
     }
     Ok(steps)
 }
 
-fn people(trust: &Trust) -> String {
-    format!("operators ({})", trust.people.join(", "))
+fn names(trust: &Trust) -> String {
+    format!("operators ({})", trust.names.join(", "))
 }
 
 fn step(path: &Path, text: &str, what: &str) -> Result<LocalStep, LocalError> {
-    let standing = match there(path)? {
-        None => Standing::Missing,
-        Some(old) if old == text => Standing::Done,
+    let status = match there(path)? {
+        None => StepState::Missing,
+        Some(old) if old == text => StepState::Done,
         Some(old) => return Err(LocalError::OtherTrust { path: path.to_owned(), why: said(&old) }),
     };
     let sha = hex(&Sha256::digest(text.as_bytes()));
     let what = format!("{what}, sha256 {}…, in {}", sha.get(..12).unwrap_or_default(), path.display());
     let act = LocalAct::TrustFile { path: path.to_owned(), text: text.to_owned() };
-    Ok(LocalStep { what, standing, act })
+    Ok(LocalStep { what, status, act })
 }
 
 fn there(path: &Path) -> Result<Option<String>, LocalError> {
@@ -70,7 +70,7 @@ fn said(text: &str) -> String {
 
 /// What a running agent goes by. One that does not run holds them to its own records when it starts.
 fn in_use(choices: &Choices, trust: &Trust) -> Result<(), LocalError> {
-    let Ok(status) = status_door::ask(&choices.state_dir) else { return Ok(()) };
+    let Ok(status) = admin_socket::ask(&choices.state_dir) else { return Ok(()) };
     let Some(used) = status.sections.trust.and_then(|section| section.operators) else { return Ok(()) };
     if used == hex(&Sha256::digest(trust.operators.as_bytes())) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! One change to Proxmox's access control, in its two spellings: a line of `pveum`, and a call of the API.
+//! One change to Proxmox's access control, as `pveum` and API call.
 //!
 //! What comes in: a closed [`Write`]. What goes out: the words of the command, or verb, path and parameters. Both are
 //! made from the same value, so that what is printed is what is done. Deliberately absent: doing it (`way`), and any
@@ -139,11 +139,11 @@ impl Write {
                 call(Verb::Put, "/access/acl".into(), params)
             }
             Self::Revoke { path, pve_role, from } => {
-                let whose = if from.contains('!') { "tokens" } else { "users" };
+                let owner = if from.contains('!') { "tokens" } else { "users" };
                 let params = vec![
                     ("path", path.clone()),
                     ("roles", pve_role.clone()),
-                    (whose, from.clone()),
+                    (owner, from.clone()),
                     ("delete", "1".to_owned()),
                 ];
                 call(Verb::Put, "/access/acl".into(), params)
@@ -183,8 +183,8 @@ impl Write {
                 words(&[head.as_slice(), tail.as_slice()].concat())
             }
             Self::Revoke { path, pve_role, from } => {
-                let whose = if from.contains('!') { "--tokens" } else { "--users" };
-                words(&["pveum", "acl", "delete", path, whose, from, "--roles", pve_role])
+                let owner = if from.contains('!') { "--tokens" } else { "--users" };
+                words(&["pveum", "acl", "delete", path, owner, from, "--roles", pve_role])
             }
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use holdfast_protocol::report::InForce;
 
 use super::{ago, table};
-use crate::port::status_door::FieldsView;
+use crate::port::admin_socket::FieldsView;
 
 /// The page for people.
 pub(super) fn page(view: &FieldsView) -> String {

@@ -1,9 +1,9 @@
-//! The page for people, as a golden file.
+//! Tests of the printed status.
 
 use serde_json::json;
 
 use super::*;
-use crate::port::status_door::FieldsView;
+use crate::port::admin_socket::FieldsView;
 
 fn status() -> AgentStatus {
     let uid = "018f3c1e-6b1f-7c1d-9d0a-000000000001";
@@ -18,10 +18,10 @@ fn status() -> AgentStatus {
             "desired": {"held": 7, "content": "00", "refused": {"generation": 8,
                 "problem": {"code": "UNKNOWN_FIELD", "message": "the desired document is refused at guests[0]"}}},
             "guests": [
-                {"uid": uid, "name": "web", "vmid": 10000, "standing": "managed", "run": "running", "wanted": "running",
+                {"uid": uid, "name": "web", "vmid": 10000, "status": "managed", "run": "running", "wanted": "running",
                     "size": {"cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8}, "address": "10.66.0.91/24",
                     "controller": {"version": "0.1.0", "hello_at": "2026-11-21T11:59:00Z", "health": "well"}},
-                {"uid": null, "name": "old", "vmid": 104, "standing": "foreign", "run": "unknown",
+                {"uid": null, "name": "old", "vmid": 104, "status": "foreign", "run": "unknown",
                     "conditions": [{"code": "FOREIGN_GUEST", "message": "not ours, not touched"}]}],
             "operations": [
                 {"id": uid, "kind": "provision", "guest": uid, "name": "db", "status": "running",

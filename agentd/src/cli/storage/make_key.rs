@@ -1,11 +1,11 @@
-//! `agentd storage make-key`: the key of a backup server's target, made here, so that nobody but this box ever has it.
+//! `agentd storage make-key`: the key for a backup server.
 //!
 //! What goes out ([`super::sealing`]) goes into the document; an operator signs for the fingerprint as for any other. Nothing
 //! is kept here: until the document carries it, the key encrypts nothing, and is lost with the text without harm.
 //! Deliberately absent: showing the key, and changing the key of a target that is in use.
 
 use holdfast_protocol::id::KeyFingerprint;
-use holdfast_protocol::storage::Medium;
+use holdfast_protocol::storage::Backend;
 use holdfast_seal::backup_key::BackupKey;
 use serde_json::Value;
 
@@ -32,9 +32,9 @@ pub fn run(arguments: &MakeKeyArguments) -> Result<(), StorageCommandError> {
     let written = arguments.written()?;
     let login = arguments.login(&mut sealing::terminal()?)?;
     let key = BackupKey::generate(now())?;
-    let medium = with_key(written, key.fingerprint()).map_err(|why| arguments.no_target(Some(why)))?;
-    let made = arguments.seal(("holdfast.made-key/v1", &recipient), medium, login, key)?;
-    arguments.tell(&made, words);
+    let backend = with_key(written, key.fingerprint()).map_err(|why| arguments.no_target(Some(why)))?;
+    let made = arguments.seal(("holdfast.made-key/v1", &recipient), backend, login, key)?;
+    arguments.report(&made, words);
     Ok(())
 }
 
@@ -43,7 +43,7 @@ fn words(made: &ForDocument) {
         "A key was made for {}, which nobody has but this box. Put into its place in the document:",
         made.target
     );
-    println!("  \"key\" of its medium: \"{}\"", made.fingerprint);
+    println!("  \"key\" of its backend: \"{}\"", made.fingerprint);
     println!("  \"creds\": \"{}\"", made.creds.as_str());
     println!(
         "An operator signs for it. Then make its recovery code here at once: `agentd escrow create`. Without one its"
@@ -51,9 +51,9 @@ fn words(made: &ForDocument) {
     println!("backups are lost with this box, for everyone.");
 }
 
-fn with_key(mut medium: Value, fingerprint: &KeyFingerprint) -> Result<Medium, serde_json::Error> {
-    if let Some(pbs) = medium.get_mut("pbs").and_then(Value::as_object_mut) {
+fn with_key(mut backend: Value, fingerprint: &KeyFingerprint) -> Result<Backend, serde_json::Error> {
+    if let Some(pbs) = backend.get_mut("pbs").and_then(Value::as_object_mut) {
         pbs.insert("key".to_owned(), fingerprint.as_str().into());
     }
-    serde_json::from_value(medium)
+    serde_json::from_value(backend)
 }

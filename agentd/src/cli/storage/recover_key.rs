@@ -12,16 +12,16 @@
 use std::path::{Path, PathBuf};
 
 use holdfast_protocol::id::{KeyFingerprint, TargetName};
-use holdfast_protocol::storage::Medium;
+use holdfast_protocol::storage::Backend;
 use holdfast_recovery::escrow::{Context, EscrowFile, Expected, Record};
 
 use super::StorageCommandError;
 use super::sealing::{self, ForDocument, SealingArguments};
+use crate::cli::code_prompt::{self, TypingFailed};
 use crate::cli::recover::{self, RecoverError};
-use crate::cli::typing::{self, TypingFailed};
-use crate::port::handover::{HandOverError, HandOverFolder};
+use crate::port::admin_socket::{EscrowQuestion, put_escrow};
+use crate::port::host_replacement::{HandOverError, HandOverFolder};
 use crate::port::identity::{IdentityError, IdentityFolder};
-use crate::port::status_door::{EscrowQuestion, put_escrow};
 use crate::settings::Settings;
 
 /// The arguments.
@@ -111,7 +111,7 @@ pub fn run(arguments: &RecoverKeyArguments) -> Result<(), StorageCommandError> {
     let state = &settings.state.dir;
     // All that can be refused is refused before anybody types eleven words.
     let recipient = sealing::recipient(state)?;
-    let (medium, key) = medium(arguments)?;
+    let (backend, key) = backend(arguments)?;
     let (file, record) = match from {
         Some(path) => (recover::read(path).map_err(RecoverKeyError::Recover)?, None),
         None => handed(state, &key, arguments).map(|(file, record)| (file, Some(record)))?,
@@ -123,10 +123,10 @@ pub fn run(arguments: &RecoverKeyArguments) -> Result<(), StorageCommandError> {
         terminal.say(&says).map_err(sealing::SealingError::Terminal)?;
     }
     let wanted = record.as_ref().map_or(Expected::Key(&key), Expected::Exactly);
-    let opened = typing::open(&file, wanted, &mut terminal).map_err(RecoverError::Typing);
+    let opened = code_prompt::open(&file, wanted, &mut terminal).map_err(RecoverError::Typing);
     let escrow = opened.and_then(|opened| Ok(opened?)).map_err(RecoverKeyError::Recover)?;
     let (context, key) = escrow.into_parts();
-    let sealed = arguments.seal(("holdfast.recovered-key/v1", &recipient), medium, login, key)?;
+    let sealed = arguments.seal(("holdfast.recovered-key/v1", &recipient), backend, login, key)?;
     if record.is_some() {
         // The sheet is in force here as well, and was typed just now. Where no agent runs that notes it, a drill does.
         let _noted = put_escrow(state, EscrowQuestion::Drilled { code: context.code });
@@ -134,21 +134,21 @@ pub fn run(arguments: &RecoverKeyArguments) -> Result<(), StorageCommandError> {
     let gone = "The code opens the file. The key is sealed to this box, and nothing of it is left here.\n";
     terminal.say(gone).map_err(|error| RecoverKeyError::Recover(TypingFailed::Terminal(error).into()))?;
     drop(terminal);
-    arguments.tell(&sealed, |sealed| words(sealed, &context));
+    arguments.report(&sealed, |sealed| words(sealed, &context));
     Ok(())
 }
 
-/// The medium whole, with the key that it names.
-fn medium(arguments: &SealingArguments) -> Result<(Medium, KeyFingerprint), StorageCommandError> {
+/// The backend whole, with the key that it names.
+fn backend(arguments: &SealingArguments) -> Result<(Backend, KeyFingerprint), StorageCommandError> {
     let written = arguments.written()?;
     let named = written.get("pbs").and_then(|pbs| pbs.get("key")).is_some();
     if !named {
         let (path, target) = (arguments.document.clone(), arguments.target.clone());
         return Err(RecoverKeyError::Keyless { path, target }.into());
     }
-    let medium = serde_json::from_value(written).map_err(|why| arguments.no_target(Some(why)))?;
-    match &medium {
-        Medium::Pbs { key, .. } => Ok((medium.clone(), key.clone())),
+    let backend = serde_json::from_value(written).map_err(|why| arguments.no_target(Some(why)))?;
+    match &backend {
+        Backend::Pbs { key, .. } => Ok((backend.clone(), key.clone())),
         _ => Err(arguments.no_target(None).into()),
     }
 }

@@ -3,7 +3,7 @@
 //! The login of the backup server and the backup key are sealed together to this very host.
 //!
 //! What comes in: a document that names the target, name and password for the server, typed at a terminal, and a key. What
-//! goes out: the target's `medium` with the key's fingerprint, and its `creds` with the key inside. Whoever opens them cannot
+//! goes out: the target's `backend` with the key's fingerprint, and its `creds` with the key inside. Whoever opens them cannot
 //! tell where the key comes from. Deliberately absent: showing a key, and changing the document.
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
 use holdfast_protocol::id::{KeyFingerprint, TargetName};
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::storage::draft::{self, NoMedium};
-use holdfast_protocol::storage::{HostRecipient, Medium, Sealed};
+use holdfast_protocol::storage::{Backend, HostRecipient, Sealed};
 use holdfast_recovery::locked::Locked;
 use holdfast_seal::backup_key::BackupKey;
 use holdfast_seal::{Creds, SealContext, SealError};
@@ -34,7 +34,7 @@ const TYPED_BYTES_MAX: usize = 4096;
 pub struct SealingArguments {
     #[command(flatten)]
     pub(super) config: ConfigPath,
-    /// The document that names the target with its medium.
+    /// The document that names the target with its backend.
     #[arg(long, value_name = "FILE")]
     pub(super) document: PathBuf,
     /// The target.
@@ -62,7 +62,7 @@ pub enum SealingError {
     },
     /// No such target in it.
     #[error(
-        "{} names no backup server {target} with a medium: write it there first, without `creds`",
+        "{} names no backup server {target} with a backend: write it there first, without `creds`",
         path.display()
     )]
     NoTarget {
@@ -106,7 +106,7 @@ pub(super) struct ForDocument {
     schema: &'static str,
     pub(super) target: TargetName,
     pub(super) fingerprint: KeyFingerprint,
-    medium: Medium,
+    backend: Backend,
     pub(super) creds: Sealed,
 }
 
@@ -117,18 +117,18 @@ pub(super) struct Login {
 }
 
 impl SealingArguments {
-    /// The medium of the backup server as it is written, which need not have a key yet.
+    /// The backend of the backup server as it is written, which need not have a key yet.
     pub(super) fn written(&self) -> Result<Value, SealingError> {
         let missing = || SealingError::NoDocument { path: self.document.clone() };
         let bytes = atomic_file::read(&self.document, DOCUMENT_BYTES_MAX as u64)?.ok_or_else(missing)?;
-        let medium = draft::medium(&bytes, &self.target).map_err(|why| match why {
+        let backend = draft::backend(&bytes, &self.target).map_err(|why| match why {
             NoMedium::Form(source) => self.no_target(Some(source)),
             NoMedium::Unnamed => self.no_target(None),
         })?;
-        if medium.get("pbs").is_some_and(Value::is_object) { Ok(medium) } else { Err(self.no_target(None)) }
+        if backend.get("pbs").is_some_and(Value::is_object) { Ok(backend) } else { Err(self.no_target(None)) }
     }
 
-    /// What is written there is no medium of a backup server.
+    /// What is written there is no backend of a backup server.
     pub(super) fn no_target(&self, source: Option<serde_json::Error>) -> SealingError {
         SealingError::NoTarget { path: self.document.clone(), target: self.target.clone(), source }
     }
@@ -150,19 +150,19 @@ impl SealingArguments {
     pub(super) fn seal(
         &self,
         (schema, to): (&'static str, &HostRecipient),
-        medium: Medium,
+        backend: Backend,
         login: Login,
         key: BackupKey,
     ) -> Result<ForDocument, StorageCommandError> {
         let fingerprint = key.fingerprint().clone();
-        let meant = SealContext { target: &self.target, medium: &medium };
+        let meant = SealContext { target: &self.target, backend: &backend };
         let creds = Creds::new(meant, login.user, login.password, Some(key))?;
         let creds = creds.seal(to).map_err(SealingError::Seal)?;
-        Ok(ForDocument { schema, target: self.target.clone(), fingerprint, medium, creds })
+        Ok(ForDocument { schema, target: self.target.clone(), fingerprint, backend, creds })
     }
 
     /// Tells it.
-    pub(super) fn tell(&self, made: &ForDocument, words: impl FnOnce(&ForDocument)) {
+    pub(super) fn report(&self, made: &ForDocument, words: impl FnOnce(&ForDocument)) {
         match self.output {
             Output::Json => print_json(made),
             Output::Table => words(made),

@@ -1,4 +1,4 @@
-//! Asking the helper for a golden image: through the builder's own socket, or sudo.
+//! Requests for an image build.
 //!
 //! What comes in: nothing but the wish. What goes out: each stage as it begins, then what was built or why nothing was.
 //! The answer is lines of closed forms, bounded in number, length and time.
@@ -66,7 +66,7 @@ pub enum BuiltHow {
 enum Line {
     Stage { stage: GoldenStage },
     Built { built: BuiltGolden },
-    Problem { problem: String },
+    ErrorBody { problem: String },
     Done { ok: bool, verb: String },
     Refused { ok: bool, code: String, message: String },
 }
@@ -126,7 +126,7 @@ async fn answer(
         match serde_json::from_str(&line).map_err(HelperError::Form)? {
             Line::Stage { stage } => at(stage),
             Line::Built { built: done } => built = Some(done),
-            Line::Problem { problem: why } => problem = Some(why),
+            Line::ErrorBody { problem: why } => problem = Some(why),
             Line::Done { ok: true, verb } if verb == "golden-build" => {
                 return built.ok_or(HelperError::Nothing);
             }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_went_wrong_is_told_in_the_builders_words() {
+    async fn what_went_wrong_is_reported_in_the_builders_words() {
         let refused = r#"{"ok":false,"code":"E_FAILED","message":"no golden was built"}"#;
         let (outcome, _) = heard(&[r#"{"problem":"mmdebstrap made no Debian"}"#, refused]).await;
         assert!(

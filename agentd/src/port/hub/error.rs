@@ -1,8 +1,8 @@
 //! Why the hub gave no answer, by who must act.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::strict::StrictError;
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::json::JsonError;
 use holdfast_tls::{Refusal, TlsError};
 use rustls::AlertDescription;
 
@@ -55,7 +55,7 @@ pub enum HubError {
         /// The HTTP status.
         status: u16,
         /// Why.
-        problem: Problem,
+        problem: ErrorBody,
     },
     /// A redirect; a hub of ours sends none.
     #[error(
@@ -74,7 +74,7 @@ pub enum HubError {
         status: u16,
         /// Where it differs.
         #[source]
-        source: StrictError,
+        source: JsonError,
     },
     /// A frame with both or neither of data and error, or data with the status of a failure.
     #[error("the hub's answer (status {status}) contradicts itself")]

@@ -1,5 +1,4 @@
-//! The hub, asked about wrapped keys: put, listed, proved, told of drills. A file is never read here: of that the customer
-//! would be told, and the proof says as much.
+//! Calls to the hub about wrapped keys.
 
 use holdfast_protocol::escrow::{EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut};
 use holdfast_protocol::job::Nonce;
@@ -37,7 +36,7 @@ impl Hub {
     ///
     /// # Errors
     /// [`HubError`].
-    pub async fn tell_escrow_opened(
+    pub async fn report_escrow_opened(
         &self,
         number: EscrowNumber,
         opened: &EscrowOpened,

@@ -1,4 +1,4 @@
-//! The line to the hub: bytes out, bytes in, and how long that may take.
+//! The connection to the hub, with its timeouts.
 //!
 //! What comes in: a path and a body. What goes out: a status and the body of the answer, bounded; or why there is none. In
 //! production it is HTTPS; a test that is the hub itself has a line of its own. Deliberately absent: what the bytes mean.

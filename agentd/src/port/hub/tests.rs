@@ -1,4 +1,4 @@
-//! The client against small real servers on loopback: whom it trusts, and what it makes of every kind of answer.
+//! Tests of the hub client against small real servers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

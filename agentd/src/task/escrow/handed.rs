@@ -1,4 +1,4 @@
-//! Takes over the codes of a lost box whose place this one took: its sheets are in force here, and their numbers go on.
+//! The take-over of a lost host's recovery codes.
 //!
 //! What comes in: what the hub handed over. What goes out: records of codes as if they had been made here, marked as what they
 //! are: until the words are typed here, nothing but the hub's word says what is in a file. A repeat changes nothing.
@@ -6,14 +6,14 @@
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::escrow::EscrowFound;
 use holdfast_protocol::id::{IdError, KeyFingerprint, TargetName};
+use holdfast_protocol::json::chain;
 use holdfast_protocol::restore::HandOver;
 use holdfast_protocol::storage::Approval;
-use holdfast_protocol::strict::chain;
 use holdfast_recovery::escrow::{Context, EscrowFile, OpenError, Record};
 
 use super::EscrowTask;
 use crate::plan::offsite;
-use crate::port::handover::HandOverError;
+use crate::port::host_replacement::HandOverError;
 use crate::port::identity::{Identity, IdentityError};
 use crate::port::store::StoreError;
 use crate::port::store::escrow::HandedCode;
@@ -38,7 +38,7 @@ pub(super) enum NotTaken {
 
 impl EscrowTask {
     /// Takes them over, where there are any.
-    pub(super) async fn take_over(&self) -> Result<(), NotTaken> {
+    pub(super) async fn tag_guest(&self) -> Result<(), NotTaken> {
         let Some(handed) = self.hub.handed.read()?.filter(|handed| !handed.escrows.is_empty()) else {
             return Ok(());
         };

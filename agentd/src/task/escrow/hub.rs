@@ -1,4 +1,4 @@
-//! The copies at the hub: put in versions, proved by a fresh question each time, put again where one was lost or changed.
+//! Copies of wrapped keys at the hub.
 //!
 //! The hub's word counts for nothing: that it holds a file is believed when it answers a nonce with what only the file's
 //! holder can say. The file is never read back whole; of a read the customer would be told. No version there is ever
@@ -15,13 +15,13 @@ use holdfast_protocol::escrow::{
     proof,
 };
 use holdfast_protocol::job::{Nonce, UtcSecond};
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use holdfast_recovery::escrow::CodeNumber;
 
 use super::{EscrowTask, Round};
 use crate::execute::failpoint::{Moment, around};
 use crate::model::escrow::{Codes, CopyPlace, KeptFile};
-use crate::port::handover::{HandOverError, HandOverFolder};
+use crate::port::host_replacement::{HandOverError, HandOverFolder};
 use crate::port::hub::{Hub, HubError};
 use crate::port::identity::{IdentityError, IdentityFolder};
 use crate::port::store::StoreError;
@@ -67,7 +67,7 @@ enum Failed {
 }
 
 /// The hub, what it said that it holds, and the last number that it has taken.
-struct Shelf {
+struct HubEscrow {
     hub: Hub,
     list: EscrowList,
     newest: Option<EscrowNumber>,
@@ -88,7 +88,7 @@ enum Strange {
 
 /// What was found of one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum HeldVersion {
     /// Proved.
     Yes,
     /// Never there, as far as is known here.
@@ -99,7 +99,7 @@ enum Held {
     Overtaken,
 }
 
-impl Held {
+impl HeldVersion {
     /// What a person is told of it.
     const fn alarm(self, was_right: bool) -> Option<&'static str> {
         match (self, was_right) {
@@ -132,7 +132,7 @@ impl EscrowTask {
         if files.is_empty() {
             return Ok(Round::Right);
         }
-        let mut shelf = match self.shelf().await {
+        let mut listing = match self.listing().await {
             Ok(answered) => answered,
             Err(error) => {
                 tracing::warn!(error = chain(&error), "the hub cannot be asked for wrapped keys");
@@ -151,8 +151,8 @@ impl EscrowTask {
         for (code, kept) in in_order {
             let was_right = at_hub(*code).is_some_and(|copy| copy.problem.is_none());
             let last = newest == Some(*code);
-            let problem = match self.one(&mut shelf, kept, (was_right, last)).await {
-                Ok(()) => match shelf.list.notice {
+            let problem = match self.one(&mut listing, kept, (was_right, last)).await {
+                Ok(()) => match listing.list.notice {
                     Notice::Webhook => None,
                     Notice::Unset => Some(
                         "it is there, and the hub would hand it to nobody: whoever runs the hub sets whom it tells of reads"
@@ -172,7 +172,7 @@ impl EscrowTask {
         Ok(round)
     }
 
-    async fn shelf(&self) -> Result<Shelf, Failed> {
+    async fn listing(&self) -> Result<HubEscrow, Failed> {
         let identity = self.hub.folder.read()?.ok_or(Failed::NotEnrolled)?;
         let hub = (self.hub.dial)(&identity)?;
         let list = hub.list_escrow().await?;
@@ -185,13 +185,13 @@ impl EscrowTask {
             Some(newest) if newest.number() > ours => Strange::Newer,
             _ => Strange::No,
         };
-        Ok(Shelf { hub, list, newest, before, strange })
+        Ok(HubEscrow { hub, list, newest, before, strange })
     }
 
     /// One file: proved, or put and then proved; and its last drill told.
     async fn one(
         &self,
-        shelf: &mut Shelf,
+        listing: &mut HubEscrow,
         kept: &KeptFile,
         (was_right, last): (bool, bool),
     ) -> Result<(), Failed> {
@@ -199,52 +199,52 @@ impl EscrowTask {
             EscrowBytes::try_from(kept.file.to_text().into_bytes()).map_err(|_| Failed::Unsendable)?;
         let (code, failpoints) = (kept.code.number(), self.failpoints.as_ref());
         let mut version = kept.version;
-        let held = match shelf.held(version, &bytes).await? {
-            Held::Yes if last && shelf.strange != Strange::No => Held::Overtaken,
+        let held = match listing.held(version, &bytes).await? {
+            HeldVersion::Yes if last && listing.strange != Strange::No => HeldVersion::Overtaken,
             held => held,
         };
         if let Some(was) = held.alarm(was_right) {
             self.note(code, &CopyPlace::Hub, Some(was.to_owned())).await?;
         }
-        if held != Held::Yes {
-            if let Strange::Far(number) = shelf.strange {
+        if held != HeldVersion::Yes {
+            if let Strange::Far(number) = listing.strange {
                 return Err(Failed::Far(number));
             }
-            let before = EscrowNumber::try_from(shelf.before).ok();
-            if let Some(newest) = shelf.newest.max(before).filter(|newest| *newest >= version) {
+            let before = EscrowNumber::try_from(listing.before).ok();
+            if let Some(newest) = listing.newest.max(before).filter(|newest| *newest >= version) {
                 let renewed = self.store.renew_version(code, newest, self.clock.now());
                 version = around(failpoints, ("version_renewed", Moment::Intent), renewed).await?;
             }
             let put = put(kept, version, bytes.clone());
-            around(failpoints, ("put", Moment::Effect), shelf.hub.put_escrow(&put)).await?;
-            shelf.newest = Some(version);
-            if !shelf.proves(version, &bytes).await? {
+            around(failpoints, ("put", Moment::Effect), listing.hub.put_escrow(&put)).await?;
+            listing.newest = Some(version);
+            if !listing.proves(version, &bytes).await? {
                 return Err(Failed::Unproved);
             }
         }
-        let told =
-            shelf.list.versions.iter().find(|view| view.number == version).and_then(|view| view.opened_at);
+        let reported =
+            listing.list.versions.iter().find(|view| view.number == version).and_then(|view| view.opened_at);
         let drilled = kept.code.drilled_at.and_then(|at| UtcSecond::new(at).ok());
-        if let Some(at) = drilled.filter(|at| told.is_none_or(|told| told < *at)) {
+        if let Some(at) = drilled.filter(|at| reported.is_none_or(|reported| reported < *at)) {
             let opened = EscrowOpened { at };
-            let told = shelf.hub.tell_escrow_opened(version, &opened);
-            around(failpoints, ("drill_told", Moment::Told), told).await?;
+            let reported = listing.hub.report_escrow_opened(version, &opened);
+            around(failpoints, ("drill_reported", Moment::Reported), reported).await?;
         }
         Ok(())
     }
 }
 
-impl Shelf {
-    async fn held(&self, version: EscrowNumber, bytes: &EscrowBytes) -> Result<Held, Failed> {
+impl HubEscrow {
+    async fn held(&self, version: EscrowNumber, bytes: &EscrowBytes) -> Result<HeldVersion, Failed> {
         match self.list.versions.iter().find(|view| view.number == version) {
-            None => Ok(Held::NotYet),
+            None => Ok(HeldVersion::NotYet),
             // The lost box's own, which was not handed over.
             Some(view) if version.number() <= self.before && view.sha256 != bytes.sha256() => {
-                Ok(Held::NotYet)
+                Ok(HeldVersion::NotYet)
             }
-            Some(view) if view.sha256 != bytes.sha256() => Ok(Held::Lost),
-            Some(_) if self.proves(version, bytes).await? => Ok(Held::Yes),
-            Some(_) => Ok(Held::Lost),
+            Some(view) if view.sha256 != bytes.sha256() => Ok(HeldVersion::Lost),
+            Some(_) if self.proves(version, bytes).await? => Ok(HeldVersion::Yes),
+            Some(_) => Ok(HeldVersion::Lost),
         }
     }
 

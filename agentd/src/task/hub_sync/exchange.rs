@@ -1,4 +1,4 @@
-//! What the hub has of our report, and when to ask again: pure.
+//! The pure state of the exchange with the hub.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) struct Exchange {
 
 /// Whether changes may be told now, or are held back for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tell {
+pub(super) enum Delivery {
     /// They may.
     Changes,
     /// They may not; what the hub must have to begin with is told all the same.
@@ -37,7 +37,7 @@ pub(super) enum Tell {
 
 /// One report, ready to be sent.
 #[derive(Debug)]
-pub(super) struct Telling {
+pub(super) struct DeliveredReport {
     /// Its number.
     pub sequence: u64,
     /// Full or changed.
@@ -48,7 +48,7 @@ pub(super) struct Telling {
     after: Sections,
 }
 
-impl Telling {
+impl DeliveredReport {
     /// A report with news is answered at once, so that it is known to have arrived; one without is held open.
     pub(super) fn is_news(&self) -> bool {
         self.coverage == Coverage::Full || !self.sections.is_empty()
@@ -62,28 +62,33 @@ impl Telling {
 
 impl Exchange {
     /// The next report.
-    pub(super) fn next(&mut self, now: &Sections, tell: Tell) -> Telling {
+    pub(super) fn next(&mut self, now: &Sections, report: Delivery) -> DeliveredReport {
         self.sequence += 1;
         let sequence = self.sequence;
         let Some(before) = &self.acknowledged else {
-            return Telling { sequence, coverage: Coverage::Full, sections: now.clone(), after: now.clone() };
+            return DeliveredReport {
+                sequence,
+                coverage: Coverage::Full,
+                sections: now.clone(),
+                after: now.clone(),
+            };
         };
-        let (sections, after) = match tell {
-            Tell::Changes => (now.changed_since(before), now.clone()),
-            Tell::Nothing => (Sections::default(), before.clone()),
+        let (sections, after) = match report {
+            Delivery::Changes => (now.changed_since(before), now.clone()),
+            Delivery::Nothing => (Sections::default(), before.clone()),
         };
         if !sections.is_empty() {
             // Should the answer to this news get lost, nobody knows whether the hub has it: then all is told anew.
             // Otherwise news that is taken back meanwhile would look like no change, and the hub would keep it.
             self.acknowledged = None;
         }
-        Telling { sequence, coverage: Coverage::Changed, sections, after }
+        DeliveredReport { sequence, coverage: Coverage::Changed, sections, after }
     }
 
     /// The hub answered to that report.
-    pub(super) fn answered(&mut self, answer: &CheckinAnswer, told: Telling) {
+    pub(super) fn answered(&mut self, answer: &CheckinAnswer, reported: DeliveredReport) {
         self.acknowledged = match answer.need {
-            Need::Changed if answer.acknowledged >= told.sequence => Some(told.after),
+            Need::Changed if answer.acknowledged >= reported.sequence => Some(reported.after),
             // The hub has nothing to lay changes over, or kept another report than this one.
             Need::Full | Need::Changed => None,
         };
@@ -127,52 +132,52 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_acknowledged_is_told_again() {
+    fn what_was_not_acknowledged_is_reported_again() {
         let mut exchange = Exchange::default();
         let (first, second) = (sections(false), sections(true));
-        assert_eq!(exchange.next(&first, Tell::Changes).coverage, Coverage::Full);
-        let again = exchange.next(&first, Tell::Nothing);
+        assert_eq!(exchange.next(&first, Delivery::Changes).coverage, Coverage::Full);
+        let again = exchange.next(&first, Delivery::Nothing);
         assert_eq!(again.coverage, Coverage::Full, "the answer to the first never came");
         exchange.answered(&answer(2, Need::Changed), again);
-        let told = exchange.next(&second, Tell::Changes);
-        assert_eq!((told.sequence, told.coverage), (3, Coverage::Changed));
-        assert!(told.sections.guests.is_none() && told.sections.waiting.is_some());
-        let told = exchange.next(&second, Tell::Changes);
-        assert_eq!(told.coverage, Coverage::Full, "news dropped on the way: all is told again");
-        assert!(told.sections.waiting.is_some());
-        exchange.answered(&answer(4, Need::Changed), told);
-        let told = exchange.next(&second, Tell::Changes);
-        assert!(!told.is_news());
-        exchange.answered(&answer(5, Need::Full), told);
-        let told = exchange.next(&second, Tell::Changes);
-        assert_eq!(told.coverage, Coverage::Full);
-        exchange.answered(&answer(2, Need::Changed), told);
-        let told = exchange.next(&second, Tell::Changes);
-        assert_eq!(told.coverage, Coverage::Full, "the hub kept an older report");
+        let reported = exchange.next(&second, Delivery::Changes);
+        assert_eq!((reported.sequence, reported.coverage), (3, Coverage::Changed));
+        assert!(reported.sections.guests.is_none() && reported.sections.waiting.is_some());
+        let reported = exchange.next(&second, Delivery::Changes);
+        assert_eq!(reported.coverage, Coverage::Full, "news dropped on the way: all is told again");
+        assert!(reported.sections.waiting.is_some());
+        exchange.answered(&answer(4, Need::Changed), reported);
+        let reported = exchange.next(&second, Delivery::Changes);
+        assert!(!reported.is_news());
+        exchange.answered(&answer(5, Need::Full), reported);
+        let reported = exchange.next(&second, Delivery::Changes);
+        assert_eq!(reported.coverage, Coverage::Full);
+        exchange.answered(&answer(2, Need::Changed), reported);
+        let reported = exchange.next(&second, Delivery::Changes);
+        assert_eq!(reported.coverage, Coverage::Full, "the hub kept an older report");
     }
 
     #[test]
     fn news_that_is_taken_back_after_a_lost_answer_is_corrected() {
         let mut exchange = Exchange::default();
         let (first, second) = (sections(false), sections(true));
-        let told = exchange.next(&first, Tell::Changes);
-        exchange.answered(&answer(1, Need::Changed), told);
-        drop(exchange.next(&second, Tell::Changes));
-        let told = exchange.next(&first, Tell::Changes);
-        assert!(told.is_news(), "the hub may hold the second report");
+        let reported = exchange.next(&first, Delivery::Changes);
+        exchange.answered(&answer(1, Need::Changed), reported);
+        drop(exchange.next(&second, Delivery::Changes));
+        let reported = exchange.next(&first, Delivery::Changes);
+        assert!(reported.is_news(), "the hub may hold the second report");
     }
 
     #[test]
-    fn what_is_held_back_is_not_taken_for_told() {
+    fn what_is_held_back_is_not_taken_for_reported() {
         let mut exchange = Exchange::default();
         let (first, second) = (sections(false), sections(true));
-        let told = exchange.next(&first, Tell::Changes);
-        exchange.answered(&answer(1, Need::Changed), told);
-        let quiet = exchange.next(&second, Tell::Nothing);
+        let reported = exchange.next(&first, Delivery::Changes);
+        exchange.answered(&answer(1, Need::Changed), reported);
+        let quiet = exchange.next(&second, Delivery::Nothing);
         assert!(!quiet.is_news() && !quiet.leaves_out_nothing_of(&second));
         exchange.answered(&answer(2, Need::Changed), quiet);
-        let told = exchange.next(&second, Tell::Changes);
-        assert!(told.sections.waiting.is_some() && told.leaves_out_nothing_of(&second));
+        let reported = exchange.next(&second, Delivery::Changes);
+        assert!(reported.sections.waiting.is_some() && reported.leaves_out_nothing_of(&second));
     }
 
     #[test]

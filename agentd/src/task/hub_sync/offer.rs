@@ -1,10 +1,10 @@
-//! A document that came from the hub: read, judged by the law, kept; or refused, and the refusal kept for the report.
+//! A document from the hub: stored or refused.
 
 use holdfast_protocol::desired::Desired;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::{Generation, Offer};
+use holdfast_protocol::json::chain;
 use holdfast_protocol::report::RefusedDocument;
-use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ pub(super) async fn offer(store: &Store, text: &str, now: Timestamp) -> Result<V
     let desired = match Desired::parse(text.as_bytes()) {
         Ok(desired) => desired,
         Err(error) => {
-            let mut problem = Problem::new(error.code(), chain(&error));
+            let mut problem = ErrorBody::new(error.code(), chain(&error));
             if let Some(path) = error.path() {
                 problem = problem.with("path", path);
             }
@@ -38,8 +38,8 @@ pub(super) async fn offer(store: &Store, text: &str, now: Timestamp) -> Result<V
             Ok(Verdict::Taken)
         }
         Ok(Offer::Held) => Ok(Verdict::NotTaken),
-        Err(OfferError::Law(error)) => {
-            refuse(store, Some(generation), Problem::new(error.code(), chain(&error)), now).await
+        Err(OfferError::Rules(error)) => {
+            refuse(store, Some(generation), ErrorBody::new(error.code(), chain(&error)), now).await
         }
         Err(OfferError::Store(error)) => Err(error),
     }
@@ -48,7 +48,7 @@ pub(super) async fn offer(store: &Store, text: &str, now: Timestamp) -> Result<V
 async fn refuse(
     store: &Store,
     generation: Option<Generation>,
-    problem: Problem,
+    problem: ErrorBody,
     now: Timestamp,
 ) -> Result<Verdict, StoreError> {
     tracing::warn!(code = %problem.code, error = problem.message, "a desired document was refused");

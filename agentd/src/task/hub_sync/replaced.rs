@@ -1,8 +1,7 @@
-//! The hub says that another box took this one's place: then the operators' order is asked for and held to the operators
-//! of this box. The hub's word alone stops nothing.
+//! The check of an order by which another host replaced this one.
 
 use holdfast_protocol::job::act::Sha256Text;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 
 use super::{HubSync, RoundError};
 use crate::gate::restore::{NoOrder, OldBox, was_replaced};
@@ -26,14 +25,14 @@ impl HubSync {
 
     async fn replaced(&self, hub: &Hub) -> Result<(), RoundError> {
         let replacement = hub.replacement().await?;
-        let standing = self.store.standing().await?;
-        let Some(roster) = standing.roster else { return Err(RoundError::NoOperators) };
+        let status = self.store.trust_state().await?;
+        let Some(roster) = status.roster else { return Err(RoundError::NoOperators) };
         let now = self.clock.now();
         let old = OldBox {
             host: self.identity.enrolled.host_id,
             seen: &self.own,
-            epoch: standing.epoch,
-            served: standing.served,
+            epoch: status.epoch,
+            served: status.served,
         };
         let withdrawal = replacement.withdrawal.as_deref();
         let order = was_replaced(&replacement.order, withdrawal, &roster, old, now)?;

@@ -1,4 +1,4 @@
-//! The loop against a small hub on loopback that writes down what it hears and answers what the story needs.
+//! Tests of the exchange against a small hub.
 
 use std::sync::Mutex;
 
@@ -114,7 +114,7 @@ async fn next(heard: &mut mpsc::Receiver<CheckinRequest>) -> CheckinRequest {
 }
 
 #[tokio::test]
-async fn a_document_is_taken_a_change_is_told_and_a_stop_says_goodbye() {
+async fn a_document_is_taken_a_change_is_reported_and_a_stop_says_goodbye() {
     let mut world = world().await;
     *world.hub.document.lock().unwrap() = Some(document(3));
     let (stopper, stop) = stop::pair();
@@ -177,9 +177,9 @@ async fn a_hub_that_is_away_is_said_to_be_away() {
     sync.identity.hub = "https://127.0.0.1:1".to_owned();
     let (stopper, stop) = stop::pair();
     let story = async {
-        let told = world.contact.wait_for(|contact| contact.problem.is_some());
-        let told = tokio::time::timeout(PATIENCE, told).await.unwrap().unwrap().clone();
-        assert_eq!((told.problem.unwrap().code, told.reached_at), (ErrorCode::Unavailable, None));
+        let reported = world.contact.wait_for(|contact| contact.problem.is_some());
+        let reported = tokio::time::timeout(PATIENCE, reported).await.unwrap().unwrap().clone();
+        assert_eq!((reported.problem.unwrap().code, reported.reached_at), (ErrorCode::Unavailable, None));
         stopper.stop();
     };
     tokio::join!(sync.run(stop), story);

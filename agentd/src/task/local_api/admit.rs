@@ -1,4 +1,4 @@
-//! Who gets a connection at the local API: known guests by a reserve each, strangers by a small share.
+//! Connection slots of the local API, with reserves per guest.
 //!
 //! In: an address that connects. Out: a slot, or why not. The decision is [`holdfast_tls::admission`]'s; here are the numbers
 //! and how often one may connect. A guest that was refused could not be heard meanwhile, and the store is told, so that its
@@ -11,7 +11,7 @@ use holdfast_tls::admission::{Arrived, Limits, Origin, Party, Refusal, Slot, Slo
 use holdfast_tls::rate::Rates;
 use tokio::sync::{Notify, watch};
 
-use super::known::{KnownAddresses, Member};
+use super::guests::{KnownAddresses, Member};
 use crate::api::CONNECTIONS_EACH;
 use crate::port::clock::Clock;
 use crate::port::store::Store;

@@ -1,4 +1,4 @@
-//! Real connections on loopback: strangers and guests with bad manners are nobody else's affair.
+//! Tests of connections on loopback.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use holdfast_tls::Trust;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::admit::{CONNECTIONS_PER_MINUTE, CONNECTIONS_STRANGERS};
-use super::known::Member;
+use super::guests::Member;
 use super::*;
 use crate::api::CONNECTIONS_EACH;
 use crate::port::clock::RealClock;
@@ -187,7 +187,7 @@ async fn silent_connections_of_a_guest_fill_its_own_and_end_by_themselves() {
 
 /// No handshake is begun with who does not speak TLS, and who is slow to finish one holds up nobody.
 #[tokio::test]
-async fn slow_and_senseless_handshakes_hold_up_nobody() {
+async fn slow_and_senseless_handshakes_hold_up_no_one() {
     let running = start(&[1, 2]).await;
     let mut plain = connect(&running, guest_at(1)).await;
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
@@ -211,7 +211,7 @@ async fn slow_and_senseless_handshakes_hold_up_nobody() {
 }
 
 #[tokio::test]
-async fn one_who_connects_too_often_keeps_nobody_else_from_connecting() {
+async fn one_who_connects_too_often_keeps_no_one_else_from_connecting() {
     let running = start(&[1, 2]).await;
     let mut admitted = 0;
     while is_admitted(&running, guest_at(1)).await {

@@ -1,4 +1,4 @@
-//! Whether a guest that is not seen any more is gone, by one look.
+//! The proof that a missing guest is gone.
 //!
 //! What comes in: who may be gone, and who stands under its number. What goes out: the proof, if there is one, or what
 //! speaks against it. A destruction in the node's list of tasks proves most; without one, a volume that is listed anywhere
@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use holdfast_protocol::id::StorageName;
 use jiff::Timestamp;
 
-use super::Eye;
+use super::Observer;
 use crate::model::observed::{LossProof, VmidFact};
-use crate::model::record::VolumeId;
-use crate::plan::lost::{Newcomer, Suspect};
+use crate::model::records::VolumeId;
+use crate::plan::missing_guest::{Newcomer, Suspect};
 use crate::port::pve::task::TaskEnd;
 use crate::port::pve::{ContentKind, Role};
 
@@ -38,7 +38,7 @@ enum Listed {
     NoneSeen,
 }
 
-impl Eye {
+impl Observer {
     /// Whether a guest that may be gone is gone, and who has its number.
     /// `made_at` is when we made it.
     pub async fn look_for(&self, suspect: &Suspect, made_at: Timestamp) -> (VmidFact, Gone) {
@@ -73,7 +73,7 @@ impl Eye {
     async fn listed(&self, suspect: &Suspect) -> Listed {
         let named = |volume: &VolumeId| volume.storage()?.parse::<StorageName>().ok();
         let storages: BTreeSet<Option<StorageName>> = suspect.volumes.iter().map(named).collect();
-        let (mut standing, mut silent) = (BTreeSet::new(), storages.contains(&None));
+        let (mut present, mut silent) = (BTreeSet::new(), storages.contains(&None));
         for storage in storages.iter().flatten() {
             // By whose they are, not by what they were made for: a disk of a number that is nobody's is an image.
             for kind in [ContentKind::Rootdir, ContentKind::Images] {
@@ -83,11 +83,11 @@ impl Eye {
                     continue;
                 };
                 let names = list.iter().map(|entry| VolumeId::new(entry.volid.as_str()));
-                standing.extend(names.filter(|volume| suspect.volumes.contains(volume)));
+                present.extend(names.filter(|volume| suspect.volumes.contains(volume)));
             }
         }
-        match (standing.is_empty(), silent) {
-            (false, _) => Listed::Some(standing),
+        match (present.is_empty(), silent) {
+            (false, _) => Listed::Some(present),
             (true, false) => Listed::None,
             (true, true) => Listed::NoneSeen,
         }

@@ -1,4 +1,4 @@
-//! Operations: opened, performed each in a task of its own, taken up again, and let go when they have ended.
+//! Operations under way, each in its own task.
 //!
 //! What comes in: what the plan begins. What goes out: journals that say so before anything is done. Deliberately absent: who
 //! goes first (`arrivals`).
@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{OperationId, Vmid};
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use uuid::Uuid;
 
 use super::{Reconcile, State};
 use crate::execute::failpoint::{Moment, Point, Side, pass};
 use crate::execute::run;
 use crate::model::limits;
-use crate::operation::progress::Progress;
+use crate::operation::progress::OperationState;
 use crate::port::store::StoreError;
 use crate::port::store::journal::{NewOperation, OpenOperationError};
-use crate::task::turns::{Begin, Origin};
+use crate::task::admission::{Begin, Origin};
 
 impl Reconcile {
     /// Operations that are open and that nobody performs.
@@ -26,7 +26,7 @@ impl Reconcile {
             return Ok(());
         }
         let open = self.ports.store.open_operations().await?;
-        let left: Vec<Progress> =
+        let left: Vec<OperationState> =
             open.into_iter().filter(|progress| !state.ids.contains_key(&progress.id)).collect();
         run::sit_down(&self.ports, left.iter());
         for progress in left {
@@ -85,7 +85,7 @@ impl Reconcile {
         pass(self.ports.failpoints.as_ref(), point).await;
     }
 
-    pub(super) fn perform(&self, state: &mut State, progress: Progress) {
+    pub(super) fn perform(&self, state: &mut State, progress: OperationState) {
         let (id, vmid) = (progress.id, progress.vmid());
         state.ids.insert(id, vmid);
         let ports = self.ports.clone();

@@ -1,5 +1,4 @@
-//! The entries of Proxmox: asked for now and then, held to what was approved, and made or switched where a signed job left
-//! that to do.
+//! Storage entries of Proxmox: compared and changed.
 //!
 //! What comes in: the records, the document's wishes, and how each target stands. What goes out: words for the report, and
 //! one call at a time, beside all else: a Proxmox that hangs delays no news of a disk. Like mounts they have no journal:
@@ -12,16 +11,16 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::TargetName;
-use holdfast_protocol::storage::report::TargetStanding;
+use holdfast_protocol::json::chain;
+use holdfast_protocol::storage::report::TargetStatus;
 use holdfast_protocol::storage::{StorageTarget, TargetState};
-use holdfast_protocol::strict::chain;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::execute::entry::{EntryOutcome, Keeper, perform};
 use crate::gate::entry::EntryWarrant;
-use crate::model::storage::{EntryOwed, EntrySeen, TargetRecord};
+use crate::model::storage::{EntryAction, EntrySeen, TargetRecord};
 use crate::plan::entry::differences;
-use crate::plan::owed::{EntryDeed, Owed, owed};
+use crate::plan::storage_entry_actions::{EntryChange, NextEntryStep, outstanding};
 use crate::port::clock::Clock;
 use crate::port::pve::{Pve, PveError};
 use crate::port::store::protection::Changed;
@@ -38,7 +37,7 @@ const RETRY_MAX: Duration = Duration::from_secs(3600);
 type Answer = Result<BTreeMap<String, EntrySeen>, PveError>;
 
 /// What came of one call.
-pub type Ended = (TargetName, EntryOwed, EntryOutcome);
+pub type Ended = (TargetName, EntryAction, EntryOutcome);
 
 /// What ended by itself.
 pub enum News {
@@ -54,7 +53,7 @@ struct Tries {
     count: u32,
     not_before: Duration,
     /// The deed whose line stands in the audit: tries of it again are the same decision.
-    noted: Option<(EntryOwed, EntryDeed)>,
+    noted: Option<(EntryAction, EntryChange)>,
     refusal: Option<(ErrorCode, String)>,
 }
 
@@ -124,22 +123,22 @@ impl Entries {
     }
 
     /// How the entry of a target in use differs, and why it could not be made; nothing, before Proxmox was asked.
-    pub fn told(&self, record: Option<&TargetRecord>, keeper: Option<&Keeper>) -> Vec<String> {
+    pub fn reported(&self, record: Option<&TargetRecord>, keeper: Option<&Keeper>) -> Vec<String> {
         let Some(record) = record else { return Vec::new() };
         let name = &record.approval.name;
         // One that is about to be made is not missing.
         let comes = record.entry.is_some() && keeper.is_some_and(|keeper| keeper.targets.contains(name));
-        let mut told = match &self.seen {
-            Some(seen) if record.standing == TargetState::Attached => match seen.get(name.as_str()) {
+        let mut reported = match &self.seen {
+            Some(seen) if record.status == TargetState::Attached => match seen.get(name.as_str()) {
                 None if comes => Vec::new(),
                 entry => differences(&record.approval, entry),
             },
             _ => Vec::new(),
         };
         if let Some((code, says)) = self.tries.get(name).and_then(|tries| tries.refusal.as_ref()) {
-            told.push(format!("the agent could not change it ({code}): {says}"));
+            reported.push(format!("the agent could not change it ({code}): {says}"));
         }
-        told
+        reported
     }
 
     /// Takes in what ended.
@@ -154,7 +153,9 @@ impl Entries {
                 tracing::warn!(error = chain(&error), "the entries of storages cannot be read");
             }
             News::Seen(Err(error)) => tracing::error!(%error, "asking for the entries of storages broke off"),
-            News::Called(Ok((name, owed, outcome))) => self.called(name, owed, outcome, with).await,
+            News::Called(Ok((name, outstanding, outcome))) => {
+                self.called(name, outstanding, outcome, with).await
+            }
             News::Called(Err(error)) => {
                 tracing::error!(%error, "a call about an entry broke off");
                 self.look_again();
@@ -167,7 +168,13 @@ impl Entries {
         self.ask_at = Duration::ZERO;
     }
 
-    async fn called(&mut self, name: TargetName, owed: EntryOwed, outcome: EntryOutcome, with: &With<'_>) {
+    async fn called(
+        &mut self,
+        name: TargetName,
+        outstanding: EntryAction,
+        outcome: EntryOutcome,
+        with: &With<'_>,
+    ) {
         self.look_again();
         let now = with.clock.monotonic();
         let tries = self.tries.entry(name.clone()).or_default();
@@ -176,7 +183,7 @@ impl Entries {
             EntryOutcome::Hidden => {
                 let why =
                     "Proxmox has an entry of that name, which the agent may not see; it is left as it is";
-                return self.settle(&name, owed, why, with).await;
+                return self.settle(&name, outstanding, why, with).await;
             }
             EntryOutcome::Unsure(says) => Some((ErrorCode::Unavailable, says)),
             EntryOutcome::Refused(code, says) => Some((code, says)),
@@ -190,7 +197,7 @@ impl Entries {
         // The same refusal again is no news.
         if tries.refusal != refusal {
             if let Some((code, says)) = &refusal {
-                let detail = format!("{name}: {code}: {says}, by job {}", owed.job);
+                let detail = format!("{name}: {code}: {says}, by job {}", outstanding.job);
                 if let Err(error) =
                     with.store.note_storage("storage_entry_refused", detail, with.clock.now()).await
                 {
@@ -201,9 +208,15 @@ impl Entries {
         }
     }
 
-    async fn settle(&mut self, name: &TargetName, owed: EntryOwed, why: &'static str, with: &With<'_>) {
-        let detail = format!("{name}: {why}, by job {}", owed.job);
-        match with.store.settle_entry((name.clone(), owed), detail, with.clock.now()).await {
+    async fn settle(
+        &mut self,
+        name: &TargetName,
+        outstanding: EntryAction,
+        why: &'static str,
+        with: &With<'_>,
+    ) {
+        let detail = format!("{name}: {why}, by job {}", outstanding.job);
+        match with.store.settle_entry((name.clone(), outstanding), detail, with.clock.now()).await {
             Ok(_) => {
                 self.tries.remove(name);
             }
@@ -219,7 +232,7 @@ impl Entries {
         &mut self,
         records: &[TargetRecord],
         wanted: &[StorageTarget],
-        standings: &BTreeMap<TargetName, TargetStanding>,
+        statuses: &BTreeMap<TargetName, TargetStatus>,
         with: &With<'_>,
     ) -> Result<(), StoreError> {
         if self.is_busy() || self.fresh == Fresh::No || with.store.refusal().is_some() {
@@ -234,15 +247,15 @@ impl Entries {
         let now = with.clock.monotonic();
         for record in records {
             let (name, Some(due)) = (&record.approval.name, record.entry) else { continue };
-            let standing = standings.get(name).copied().unwrap_or(TargetStanding::Absent);
-            match owed(record, standing, self.seen.as_ref()) {
-                Owed::Nothing => {}
-                Owed::Settled(why) => {
+            let status = statuses.get(name).copied().unwrap_or(TargetStatus::Absent);
+            match outstanding(record, status, self.seen.as_ref()) {
+                NextEntryStep::Nothing => {}
+                NextEntryStep::Settled(why) => {
                     self.settle(name, due, why, with).await;
                     self.fresh = Fresh::No;
                     return Ok(());
                 }
-                Owed::Do(deed) => {
+                NextEntryStep::Do(action) => {
                     let Some(keeper) = with.keeper else { continue };
                     if self.tries.get(name).is_some_and(|tries| tries.not_before > now) {
                         continue;
@@ -257,7 +270,7 @@ impl Entries {
                             continue;
                         }
                     };
-                    return self.begin(warrant, deed, keeper, with).await;
+                    return self.begin(warrant, action, keeper, with).await;
                 }
             }
         }
@@ -267,28 +280,28 @@ impl Entries {
     async fn begin(
         &mut self,
         warrant: EntryWarrant,
-        deed: EntryDeed,
+        action: EntryChange,
         keeper: &Keeper,
         with: &With<'_>,
     ) -> Result<(), StoreError> {
-        let (name, due) = (warrant.approval().name.clone(), warrant.owed());
+        let (name, due) = (warrant.approval().name.clone(), warrant.outstanding());
         let tries = self.tries.entry(name.clone()).or_default();
-        if tries.noted != Some((due, deed)) {
+        if tries.noted != Some((due, action)) {
             let detail =
-                format!("{name}: {}: {}, by job {}", warrant.approval().medium, deed.words(), due.job);
+                format!("{name}: {}: {}, by job {}", warrant.approval().backend, action.words(), due.job);
             let noted = with.store.note_entry((name.clone(), due), detail, with.clock.now()).await?;
             // Signed otherwise between the look and now: the next turn reads so.
             if noted == Changed::No {
                 return Ok(());
             }
-            tries.noted = Some((due, deed));
+            tries.noted = Some((due, action));
         }
         let keeper = keeper.clone();
-        self.called.spawn(async move { (name, due, perform(keeper, warrant, deed).await) });
+        self.called.spawn(async move { (name, due, perform(keeper, warrant, action).await) });
         Ok(())
     }
 }
 
 fn concerned(record: &TargetRecord) -> bool {
-    record.standing == TargetState::Attached || record.entry.is_some()
+    record.status == TargetState::Attached || record.entry.is_some()
 }

@@ -1,4 +1,4 @@
-//! What is remembered of each target between looks, and what of it is told.
+//! Remembered states of targets between polls.
 //!
 //! What comes in: what was seen and what came of deeds. What goes out: rows of the report, and which changes stand in the
 //! audit. Nothing of it is needed after a restart. Deliberately absent: decisions.
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use holdfast_protocol::id::TargetName;
 use holdfast_protocol::storage::StorageTarget;
-use holdfast_protocol::storage::report::{TargetReport, TargetStanding};
+use holdfast_protocol::storage::report::{TargetReport, TargetStatus};
 use jiff::Timestamp;
 
 use crate::execute::storage::Outcome;
 use crate::model::storage::{MarkerSeen, TargetMemory, TargetRecord};
-use crate::plan::storage::{Deed, Judged};
+use crate::plan::storage::{Judged, TargetAction};
 
 /// A deed that was refused is tried again after this, doubled up to the longest; and whenever the disks change.
 const RETRY_FIRST: Duration = Duration::from_secs(5);
@@ -22,11 +22,11 @@ const RETRY_MAX: Duration = Duration::from_secs(300);
 #[derive(Default)]
 pub struct Memory {
     pub target: TargetMemory,
-    pub told: Option<(TargetStanding, Timestamp)>,
+    pub reported: Option<(TargetStatus, Timestamp)>,
     /// When it was last found mounted anew.
     pub mounted_at: Option<Timestamp>,
     /// The deed whose line stands in the audit: tries of it again are the same decision.
-    pub noted: Option<Deed>,
+    pub noted: Option<TargetAction>,
     pub tries: u32,
     pub not_before: Duration,
 }
@@ -76,16 +76,16 @@ impl Memory {
 
 /// The line of the audit for a change; what is only not there yet is none. A share is not mounted by us: that it is there is
 /// a line where it was gone.
-pub fn line(before: Option<TargetStanding>, standing: TargetStanding) -> Option<&'static str> {
-    match standing {
-        TargetStanding::ByProxmox if before.is_some_and(TargetStanding::is_gone) => Some("storage_returned"),
-        TargetStanding::Mounted => Some("storage_mounted"),
-        TargetStanding::Unmarked => Some("storage_unmarked"),
-        TargetStanding::Dropped => Some("storage_dropped"),
-        TargetStanding::Wrong => Some("storage_wrong"),
-        TargetStanding::Refused => Some("storage_refused"),
-        TargetStanding::Detached => Some("storage_detached"),
-        TargetStanding::Absent | TargetStanding::Held | TargetStanding::ByProxmox => None,
+pub fn line(before: Option<TargetStatus>, status: TargetStatus) -> Option<&'static str> {
+    match status {
+        TargetStatus::ByProxmox if before.is_some_and(TargetStatus::is_gone) => Some("storage_returned"),
+        TargetStatus::Mounted => Some("storage_mounted"),
+        TargetStatus::Unmarked => Some("storage_unmarked"),
+        TargetStatus::Dropped => Some("storage_dropped"),
+        TargetStatus::Wrong => Some("storage_wrong"),
+        TargetStatus::Refused => Some("storage_refused"),
+        TargetStatus::Detached => Some("storage_detached"),
+        TargetStatus::Absent | TargetStatus::Held | TargetStatus::ByProxmox => None,
     }
 }
 
@@ -98,9 +98,9 @@ pub fn report(
     device: Option<String>,
 ) -> Option<TargetReport> {
     let in_force = record.map(|record| &record.approval);
-    let medium = in_force.map(|approval| &approval.medium).or(wanted.map(|target| &target.medium))?;
-    let held = (judged.standing == TargetStanding::Held).then_some(wanted).flatten();
-    let medium = held.map_or(medium, |target| &target.medium);
+    let backend = in_force.map(|approval| &approval.backend).or(wanted.map(|target| &target.backend))?;
+    let held = (judged.status == TargetStatus::Held).then_some(wanted).flatten();
+    let backend = held.map_or(backend, |target| &target.backend);
     let (role, class) = match (held, in_force, wanted) {
         (Some(target), _, _) | (None, None, Some(target)) => (target.role, target.class),
         (None, Some(approval), _) => (approval.role, approval.class),
@@ -108,11 +108,11 @@ pub fn report(
     };
     Some(TargetReport {
         name: name.clone(),
-        medium: medium.to_string(),
+        backend: backend.to_string(),
         role,
         class,
         label: wanted.map(|target| target.label.as_str().to_owned()),
-        standing: judged.standing,
+        status: judged.status,
         since,
         reason: judged.reason.clone(),
         entry: Vec::new(),

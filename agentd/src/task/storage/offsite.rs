@@ -1,4 +1,4 @@
-//! Backup servers: asked now and then what lies there, and to look through what is due for it.
+//! Polls of backup servers, and verification of backups.
 //!
 //! What comes in: the records, the document's sealed credentials, time. What goes out: a row of the report, problems, and who
 //! removes backups, for the plan. One question at a time, beside all else. Like mounts they have no journal: what a server
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{TargetName, Vmid};
 use holdfast_protocol::storage::StorageTarget;
@@ -23,7 +23,7 @@ use crate::execute::offsite::{Answer, Asker, Question, ask};
 use crate::gate::offsite::ServerWarrant;
 use crate::model::offsite::{Pruners, VerifyEnd, VerifyTask};
 use crate::model::storage::TargetRecord;
-use crate::plan::offsite::{due, key, told, wished};
+use crate::plan::offsite::{due, intended, key, reported};
 use crate::port::store::StoreError;
 
 /// A list of some thousand snapshots is some megabytes over the wire.
@@ -36,7 +36,7 @@ const FOLLOW_EVERY: Duration = Duration::from_secs(60);
 const RETRY_MAX: Duration = Duration::from_secs(3600);
 
 /// What came of one question.
-pub type Asked = (TargetName, Question, Answer);
+pub type ServerQuery = (TargetName, Question, Answer);
 
 /// What is remembered of one target. Nothing of it is needed after a restart.
 #[derive(Default)]
@@ -53,7 +53,7 @@ struct Memory {
 /// All of them.
 #[derive(Default)]
 pub struct OffSite {
-    asked: JoinSet<Asked>,
+    asked: JoinSet<ServerQuery>,
     targets: BTreeMap<TargetName, Memory>,
 }
 
@@ -66,7 +66,7 @@ impl OffSite {
     }
 
     /// The next answer; never, where nothing is asked.
-    pub async fn news(&mut self) -> Result<Asked, JoinError> {
+    pub async fn news(&mut self) -> Result<ServerQuery, JoinError> {
         match self.asked.join_next().await {
             Some(news) => news,
             None => std::future::pending().await,
@@ -81,11 +81,11 @@ impl OffSite {
     }
 
     /// What of it is not well.
-    pub fn problems(&self, name: &TargetName) -> Vec<Problem> {
+    pub fn problems(&self, name: &TargetName) -> Vec<ErrorBody> {
         let Some(memory) = self.targets.get(name) else { return Vec::new() };
         let some = |code, what: &[String], says: &str| {
             (!what.is_empty())
-                .then(|| Problem::new(code, format!("off-site {name}: {says}: {}", what.join(", "))))
+                .then(|| ErrorBody::new(code, format!("off-site {name}: {says}: {}", what.join(", "))))
         };
         let report = memory.report.as_ref();
         let unsealed = report.and_then(|report| {
@@ -99,7 +99,7 @@ impl OffSite {
             some(ErrorCode::BackupMissing, &report.damaged, "the server found backups damaged; take new ones")
         });
         let silent = memory.silent.as_ref();
-        let silent = silent.map(|(code, says)| Problem::new(*code, format!("off-site {name}: {says}")));
+        let silent = silent.map(|(code, says)| ErrorBody::new(*code, format!("off-site {name}: {says}")));
         unsealed.into_iter().chain(damaged).chain(silent).collect()
     }
 
@@ -117,8 +117,8 @@ impl OffSite {
         let leave: Vec<ServerWarrant> = records
             .iter()
             .filter_map(|record| {
-                let wish = wanted.iter().find(|target| target.name == record.approval.name);
-                ServerWarrant::of(record, wish.and_then(|target| target.creds.as_ref()))
+                let goal = wanted.iter().find(|target| target.name == record.approval.name);
+                ServerWarrant::of(record, goal.and_then(|target| target.creds.as_ref()))
             })
             .collect();
         let kept: BTreeSet<&TargetName> = leave.iter().map(|warrant| &warrant.approval().name).collect();
@@ -155,7 +155,7 @@ impl OffSite {
     /// [`StoreError`]; what was said is asked again then.
     pub async fn hear(
         &mut self,
-        news: Result<Asked, JoinError>,
+        news: Result<ServerQuery, JoinError>,
         records: &[TargetRecord],
         pruners: &watch::Sender<Arc<Pruners>>,
         with: &With<'_>,
@@ -192,8 +192,8 @@ impl OffSite {
                 memory.not_before = now.saturating_add(pause);
                 let at = with.clock.now();
                 let known = with.store.records(Generation::NONE, at).await?;
-                let ours = wished(&known, &record.approval);
-                memory.report = key(&record.approval).map(|key| told(&looked, key, &ours, at));
+                let ours = intended(&known, &record.approval);
+                memory.report = key(&record.approval).map(|key| reported(&looked, key, &ours, at));
                 memory.next = due(&looked, &ours, at).filter(|_| memory.running.is_none());
                 if let Some(VerifyEnd::Badly(says)) = ended {
                     // It is not asked for the same again at once: the next look will do.

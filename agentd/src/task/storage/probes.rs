@@ -1,4 +1,4 @@
-//! Tries of targets in use: disks that are mounted, and servers of shares.
+//! Probes of targets in use.
 //!
 //! What comes in: the records, what is remembered of each target, time. What goes out: what each disk and server did, into
 //! that memory. One try of a target at a time, beside all else. Deliberately absent: what follows from it (`plan/storage`).
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use holdfast_protocol::id::TargetName;
 use holdfast_protocol::storage::TargetState;
-use holdfast_protocol::storage::medium::{Medium, Server};
+use holdfast_protocol::storage::backend::{Backend, Server};
 use tokio::task::{JoinError, JoinSet};
 
 use super::memory::Memory;
 use crate::model::storage::{MarkerSeen, ServerSeen, TargetRecord};
-use crate::port::marker::{Before, Expected};
+use crate::port::disk_marker::{Before, Expected};
 use crate::port::target_probe::TargetProbe;
 
 /// Each disk: one small write that lasts.
@@ -30,7 +30,7 @@ const NFS_PORT: u16 = 2049;
 const SMB_PORT: u16 = 445;
 
 /// What one try found.
-pub enum Tried {
+pub enum ProbeAttempt {
     /// The disk of this mount.
     Disk(u64, Result<(), String>),
     /// The server.
@@ -40,7 +40,7 @@ pub enum Tried {
 /// All tries. Nothing of it is needed after a restart.
 #[derive(Default)]
 pub struct Probes {
-    under_way: JoinSet<(TargetName, Tried)>,
+    under_way: JoinSet<(TargetName, ProbeAttempt)>,
     /// From when each target is tried again; the end of time while that goes on.
     next: BTreeMap<TargetName, Duration>,
 }
@@ -71,8 +71,10 @@ impl Probes {
             let (name, probe) = (name.clone(), probe.clone());
             self.under_way.spawn(async move {
                 let tried = match trial {
-                    Trial::Disk(id, expected) => Tried::Disk(id, probe.disk(expected).await),
-                    Trial::Server(server, port) => Tried::Server(probe.server(&name, &server, port).await),
+                    Trial::Disk(id, expected) => ProbeAttempt::Disk(id, probe.disk(expected).await),
+                    Trial::Server(server, port) => {
+                        ProbeAttempt::Server(probe.server(&name, &server, port).await)
+                    }
                 };
                 (name, tried)
             });
@@ -80,7 +82,7 @@ impl Probes {
     }
 
     /// The next one that ends; never, where none is under way.
-    pub async fn news(&mut self) -> Result<(TargetName, Tried), JoinError> {
+    pub async fn news(&mut self) -> Result<(TargetName, ProbeAttempt), JoinError> {
         match self.under_way.join_next().await {
             Some(news) => news,
             None => std::future::pending().await,
@@ -90,7 +92,7 @@ impl Probes {
     /// Takes in what one found.
     pub fn hear(
         &mut self,
-        news: Result<(TargetName, Tried), JoinError>,
+        news: Result<(TargetName, ProbeAttempt), JoinError>,
         targets: &mut BTreeMap<TargetName, Memory>,
         now: Duration,
     ) {
@@ -105,7 +107,7 @@ impl Probes {
         };
         let memory = targets.entry(name.clone()).or_default();
         let every = match tried {
-            Tried::Disk(id, answer) => {
+            ProbeAttempt::Disk(id, answer) => {
                 let every = if answer.is_ok() { DISK_EVERY } else { FAILING_EVERY };
                 // A disk that was mounted again meanwhile was looked at anew.
                 if let Some((confirmed, marker)) = &mut memory.target.confirmed
@@ -115,7 +117,7 @@ impl Probes {
                 }
                 every
             }
-            Tried::Server(answer) => {
+            ProbeAttempt::Server(answer) => {
                 memory.target.server = answer.map_or_else(ServerSeen::Silent, |()| ServerSeen::Answers);
                 SERVER_EVERY
             }
@@ -125,11 +127,11 @@ impl Probes {
 }
 
 fn trial(record: &TargetRecord, memory: Option<&Memory>) -> Option<Trial> {
-    if record.standing != TargetState::Attached {
+    if record.status != TargetState::Attached {
         return None;
     }
-    match &record.approval.medium {
-        Medium::LocalDir { .. } | Medium::Usb { .. } => match memory?.target.confirmed.as_ref()? {
+    match &record.approval.backend {
+        Backend::LocalDir { .. } | Backend::Usb { .. } => match memory?.target.confirmed.as_ref()? {
             (id, MarkerSeen::Ours | MarkerSeen::Failing(_)) => {
                 let target = record.approval.name.clone();
                 Some(Trial::Disk(*id, Expected { target, mark: record.mark, before: Before::Marked }))
@@ -142,10 +144,10 @@ fn trial(record: &TargetRecord, memory: Option<&Memory>) -> Option<Trial> {
                 | MarkerSeen::Unread(_),
             ) => None,
         },
-        Medium::Nfs { server, .. } => Some(Trial::Server(server.clone(), NFS_PORT)),
-        Medium::Cifs { server, .. } => Some(Trial::Server(server.clone(), SMB_PORT)),
+        Backend::Nfs { server, .. } => Some(Trial::Server(server.clone(), NFS_PORT)),
+        Backend::Cifs { server, .. } => Some(Trial::Server(server.clone(), SMB_PORT)),
         // Asked by `offsite`.
-        Medium::Pbs { .. } => None,
+        Backend::Pbs { .. } => None,
     }
 }
 
@@ -159,19 +161,19 @@ mod tests {
 
     use super::*;
 
-    fn record(medium: &serde_json::Value) -> TargetRecord {
+    fn record(backend: &serde_json::Value) -> TargetRecord {
         let approval: Approval = serde_json::from_value(
-            json!({ "name": "t1", "class": "slow", "role": "vzdump-target", "medium": medium }),
+            json!({ "name": "t1", "class": "slow", "role": "local-backup", "backend": backend }),
         )
         .unwrap();
         let mark = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01".parse().unwrap();
-        TargetRecord { approval, standing: TargetState::Attached, mark, marked: None, entry: None }
+        TargetRecord { approval, status: TargetState::Attached, mark, marked: None, entry: None }
     }
 
     #[tokio::test]
     async fn a_disk_that_dies_under_its_mount_is_seen_and_seen_again_when_it_works() {
         let works = Arc::new(AtomicBool::new(false));
-        let probe = TargetProbe::told({
+        let probe = TargetProbe::reported({
             let works = Arc::clone(&works);
             move |_| works.load(Ordering::Relaxed).then_some(()).ok_or_else(|| "it takes no write".to_owned())
         });
@@ -203,19 +205,19 @@ mod tests {
         let mut memory = Memory::default();
         memory.target.confirmed = Some((8, MarkerSeen::Ours));
         let mut targets = BTreeMap::from([(name.clone(), memory)]);
-        let tried = Tried::Disk(7, Err("gone".to_owned()));
+        let tried = ProbeAttempt::Disk(7, Err("gone".to_owned()));
         Probes::default().hear(Ok((name.clone(), tried)), &mut targets, Duration::ZERO);
         assert_eq!(targets[&name].target.confirmed, Some((8, MarkerSeen::Ours)));
     }
 
     #[tokio::test]
     async fn a_share_is_tried_at_its_server() {
-        let probe = TargetProbe::told(|_| Err("it does not answer".to_owned()));
-        for medium in [
+        let probe = TargetProbe::reported(|_| Err("it does not answer".to_owned()));
+        for backend in [
             json!({ "nfs": { "server": "nas.example", "export": "/export/a" } }),
             json!({ "cifs": { "server": "nas.example", "share": "backup" } }),
         ] {
-            let (records, mut targets) = ([record(&medium)], BTreeMap::new());
+            let (records, mut targets) = ([record(&backend)], BTreeMap::new());
             let mut probes = Probes::default();
             probes.begin(&records, &targets, &probe, Duration::ZERO);
             let news = probes.news().await;

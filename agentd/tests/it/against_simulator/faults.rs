@@ -1,4 +1,4 @@
-//! Lost answers, lost requests, slow daemons, dead workers: what the client makes of them, and what is true afterwards.
+//! Tests of lost answers, slow daemons and dead workers.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn restores(number: u32) -> TaskQuery {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restore_whose_answer_was_lost_is_found_and_is_the_only_one() {
+async fn a_restore_owner_answer_was_lost_is_found_and_is_the_only_one() {
     let lab = Lab::start().await;
     lab.setup(&[]).await.unwrap();
     let (client, _) = lab.client();

@@ -1,4 +1,4 @@
-//! A simulated node with a box beside it, and the words in which the tests speak to both.
+//! A simulated node for the client's tests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! `setup`, `doctor` and the Proxmox client against the simulator: the proved sequence of calls, what must fail, and what
-//! becomes of lost answers and dead workers.
+//! Tests of `setup`, `doctor` and the client against the simulator.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,

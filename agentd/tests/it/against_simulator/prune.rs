@@ -1,5 +1,4 @@
-//! Which backups a retention lets go, held against another implementation of Proxmox's rules: the simulator's, which shares
-//! no type with ours and is held by recordings itself. Rows of backups and retentions come by chance from fixed seeds.
+//! Tests of retention against the simulator's implementation.
 //!
 //! The simulated node's days are those of UTC. A row is told to it by what the clocks of the zone showed, so that its days
 //! are that zone's: in the hour that clocks show twice both halves are pressed into one.
@@ -9,13 +8,13 @@ use std::path::PathBuf;
 
 use agentd::gate::Prune;
 use agentd::gate::retention::{KeptTier, judge};
-use agentd::model::record::{BackupRecord, BackupWhy, VolumeId};
+use agentd::model::records::{BackupRecord, BackupWhy, VolumeId};
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::protection::{Retention, Tier, Zone};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
-use pve_sim::door::{Ask, Told, ask};
+use pve_sim::in_process::{Ask, Reported, ask};
 use serde_json::{Value, json};
 
 use super::lab::{GOLDEN, Lab, vmid};
@@ -60,7 +59,7 @@ impl Dice {
 #[derive(Clone, Copy, Debug)]
 struct Made {
     at: Timestamp,
-    twin: usize,
+    counterpart: usize,
     protected: bool,
 }
 
@@ -74,9 +73,9 @@ fn row(dice: &mut Dice) -> Vec<Made> {
     for _ in 0..count {
         at += 2 + i64::try_from(dice.below(step)).unwrap() * 2;
         let twins = if dice.below(9) == 0 { 1 + dice.below(2) } else { 0 };
-        for twin in 0..=usize::try_from(twins).unwrap() {
+        for counterpart in 0..=usize::try_from(twins).unwrap() {
             let protected = dice.below(8) == 0;
-            made.push(Made { at: Timestamp::from_second(at).unwrap(), twin, protected });
+            made.push(Made { at: Timestamp::from_second(at).unwrap(), counterpart, protected });
         }
     }
     made
@@ -110,15 +109,15 @@ fn shown(zone: &TimeZone, at: Timestamp) -> i64 {
 }
 
 /// The simulated storage's folder, and how its archives of the guest are called.
-struct Shelf<'a> {
+struct Archives<'a> {
     lab: &'a Lab,
     folder: PathBuf,
 }
 
-impl Shelf<'_> {
-    fn name(shown: i64, twin: usize) -> String {
+impl Archives<'_> {
+    fn name(shown: i64, counterpart: usize) -> String {
         let stamp = Timestamp::from_second(shown).unwrap().strftime("%Y_%m_%d-%H_%M_%S").to_string();
-        format!("vzdump-lxc-{GUEST}-{stamp}.{}", SUFFIXES[twin])
+        format!("vzdump-lxc-{GUEST}-{stamp}.{}", SUFFIXES[counterpart])
     }
 
     /// What `GET …/prunebackups` marks, by the archive's name.
@@ -131,7 +130,7 @@ impl Shelf<'_> {
         }
         let rules: Vec<String> = keep.iter().map(|(rule, count)| format!("keep-{rule}={count}")).collect();
         let token = self.lab.sim.tokens.get("root@pam!lab").unwrap();
-        let told = ask(
+        let reported = ask(
             &self.lab.sim.node,
             &Ask {
                 method: "GET",
@@ -140,7 +139,7 @@ impl Shelf<'_> {
                 authorization: &format!("PVEAPIToken=root@pam!lab={token}"),
             },
         );
-        let Told::Answer { status: 200, body, .. } = told else { panic!("{told:?}") };
+        let Reported::Answer { status: 200, body, .. } = reported else { panic!("{reported:?}") };
         for (made, name) in row {
             std::fs::remove_file(self.folder.join(name)).unwrap();
             if made.protected {
@@ -188,18 +187,20 @@ async fn a_retention_keeps_what_proxmox_would_keep() {
     let lab = Lab::start().await;
     let folder = lab.archive().parent().unwrap().to_owned();
     assert!(folder.join(GOLDEN).exists());
-    let shelf = Shelf { lab: &lab, folder };
+    let listing = Archives { lab: &lab, folder };
     let target = "backup2".parse().unwrap();
     let (mut goes, mut kept) = (0, 0);
     for seed in SEEDS {
         let mut dice = Dice(seed);
         let (made, name) = (row(&mut dice), dice.one(&ZONES));
-        let keep = keep(&mut dice, made.iter().any(|made| made.twin > 0));
+        let keep = keep(&mut dice, made.iter().any(|made| made.counterpart > 0));
         let zone: Zone = serde_json::from_value(json!(name)).unwrap();
         let clock = TimeZone::get(name).unwrap();
-        let named: Vec<(Made, String)> =
-            made.into_iter().map(|made| (made, Shelf::name(shown(&clock, made.at), made.twin))).collect();
-        let marks = shelf.marks(&named, &keep);
+        let named: Vec<(Made, String)> = made
+            .into_iter()
+            .map(|made| (made, Archives::name(shown(&clock, made.at), made.counterpart)))
+            .collect();
+        let marks = listing.marks(&named, &keep);
         assert_eq!(marks.len(), named.len(), "seed {seed}: the storage lists each");
         let theirs = stays(&named, |name| marks[name] == "remove");
 

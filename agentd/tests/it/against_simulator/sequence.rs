@@ -1,4 +1,4 @@
-//! The sequence that was proved on a real node, its undo, and what the narrow tokens must not do.
+//! Tests of the sequence proved on a real node.
 
 use agentd::cli::doctor::{State, examine};
 use agentd::gate::archive::Lines;
@@ -7,8 +7,8 @@ use agentd::model::observed::BackupFlag;
 use agentd::port::pve::error::PveError;
 use agentd::port::pve::read::Power;
 use agentd::port::pve::restore::Placing;
-use agentd::port::pve::sight::{Sight, Wanted};
 use agentd::port::pve::undo::NotOurs;
+use agentd::port::pve::visibility::{NeededPrivilege, Sight};
 use agentd::port::pve::volume::{Disk, InBackup};
 use agentd::port::pve::{
     AclPath, ConfigChange, ConfigUpdate, ContentKind, DiskSlot, LiftProof, Pve, PveClient, RestoreRequest,
@@ -125,7 +125,7 @@ async fn undo(client: &PveClient) {
     assert!(matches!(UndoProof::establish(&less, &config), Err(NotOurs::Volume { .. })));
     let proof = UndoProof::establish(&mine, &config).unwrap();
     client.unprotect(&LiftProof::of_undo(&proof), &config.digest).await.unwrap();
-    let wanted = [Wanted { path: AclPath::guest(vmid(300)), sight: Sight::Guest }];
+    let wanted = [NeededPrivilege { path: AclPath::guest(vmid(300)), sight: Sight::Guest }];
     assert!(prove_sight(client, Role::Operate, &wanted).await.unwrap().is_ok());
     done(client, client.destroy(proof).await).await;
     assert_eq!(client.vmid_use(vmid(300)).await.unwrap(), VmidUse::Free);
@@ -206,7 +206,7 @@ async fn what_the_tokens_must_not_do() {
         assert!(matches!(refused, PveError::Permission { .. }), "a guest outside the pool: {refused:?}");
     }
     assert!(client.guests().await.unwrap().is_empty(), "empty, and yet guests 100 and 200 are there");
-    let wanted = [Wanted { path: AclPath::guest(vmid(200)), sight: Sight::Guest }];
+    let wanted = [NeededPrivilege { path: AclPath::guest(vmid(200)), sight: Sight::Guest }];
     assert!(prove_sight(&client, Role::Observe, &wanted).await.unwrap().is_err());
     let gone =
         client.restore(&request(301, "backup2:backup/vzdump-lxc-155-2020_01_01-00_00_00.tar.zst")).await;

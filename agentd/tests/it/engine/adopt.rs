@@ -1,15 +1,15 @@
-//! Guests that our records do not know, taken over by a signature, and by nothing less; else they are as they were.
+//! Tests of adoption by signature.
 
 use std::collections::BTreeMap;
 
-use agentd::model::record::Place;
+use agentd::model::records::Place;
 use agentd::port::pve::config::Switch;
 use agentd::port::store::job_intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::{Act, Draft, Fingerprint, JobState, Target, Verb};
-use holdfast_protocol::report::Standing;
+use holdfast_protocol::report::GuestStatus;
 use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
@@ -21,7 +21,7 @@ use super::world::{World, guest, uid, vmid};
 async fn stranger(marked: Marked) -> (World, Agent) {
     let world = World::start().await;
     let mut before = start(&world).await;
-    before.wish(1, vec![guest(1)]).await;
+    before.goal(1, vec![guest(1)]).await;
     before.until("a guest that serves", |view| serves(view, 1)).await;
     before.stop().await;
     std::fs::remove_dir_all(world.dir.path().join("agent")).unwrap();
@@ -76,9 +76,9 @@ async fn a_guest_is_taken_over_as_it_was_seen_and_nothing_else_of_it_changes() {
     for (marked, n) in [(Marked::Yes, 1), (Marked::No, 2)] {
         let (world, mut agent) = stranger(marked).await;
         let (before, disks) = (rest(&world), world.disks());
-        agent.wish(1, vec![named(n)]).await;
+        agent.goal(1, vec![named(n)]).await;
         let view = agent.until("it may be taken over", waits(Verb::AdoptGuest)).await;
-        assert_eq!(report(&view, n).unwrap().standing, Standing::Absent, "{marked:?}");
+        assert_eq!(report(&view, n).unwrap().status, GuestStatus::Absent, "{marked:?}");
         let waiting = found(&view, Verb::AdoptGuest).unwrap().clone();
         let Target::Guest { fingerprint, .. } = Draft::parse(waiting.payload.as_bytes()).unwrap().target
         else {
@@ -91,8 +91,8 @@ async fn a_guest_is_taken_over_as_it_was_seen_and_nothing_else_of_it_changes() {
         }
         let end = ended(&agent, mail.id).await;
         assert_eq!(end.state, JobState::Done, "{marked:?}: {:?}", end.problem);
-        let managed = |view: &agentd::model::view::View| {
-            report(view, n).is_some_and(|report| report.standing == Standing::Managed)
+        let managed = |view: &agentd::model::view::HostSnapshot| {
+            report(view, n).is_some_and(|report| report.status == GuestStatus::Managed)
         };
         agent.until("it is ours", |view| managed(view) && view.waiting.is_empty()).await;
         let Some(Place::Made { vmid: number, volumes, by }) = place(&agent, n).await else {
@@ -134,7 +134,7 @@ async fn what_may_not_be_taken_over_stays_as_it_is() {
         ("tags", &mark, ErrorCode::ForeignGuest),
     ];
     let (world, mut agent) = stranger(Marked::No).await;
-    agent.wish(1, vec![named(2)]).await;
+    agent.goal(1, vec![named(2)]).await;
     let view = agent.until("it may be taken over", waits(Verb::AdoptGuest)).await;
     let waiting = found(&view, Verb::AdoptGuest).unwrap().clone();
     for (key, value, code) in cases {
@@ -172,7 +172,7 @@ async fn what_may_not_be_taken_over_stays_as_it_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_number_that_is_not_for_it_is_refused() {
     let (world, mut agent) = stranger(Marked::Yes).await;
-    agent.wish(1, vec![named(1)]).await;
+    agent.goal(1, vec![named(1)]).await;
     agent.until("it may be taken over", waits(Verb::AdoptGuest)).await;
     let before = world.guests();
     for (number, code) in [(200, ErrorCode::VmidForeign), (309, ErrorCode::NotFound)] {
@@ -200,13 +200,13 @@ async fn a_number_that_is_not_for_it_is_refused() {
 
 /// Proxmox refuses the mark, or loses its answer: the guest ends as it was, or ours, never half.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_reply_takes_nobody_over_twice() {
+async fn a_lost_reply_takes_no_one_over_twice() {
     for fault in [
         Fault::LostReply { on: Aim { method: "PUT".to_owned(), path: "/lxc/300/config".to_owned() } },
         Fault::LostRequest { on: Aim { method: "PUT".to_owned(), path: "/lxc/300/config".to_owned() } },
     ] {
         let (world, mut agent) = stranger(Marked::No).await;
-        agent.wish(1, vec![named(2)]).await;
+        agent.goal(1, vec![named(2)]).await;
         let view = agent.until("it may be taken over", waits(Verb::AdoptGuest)).await;
         let mail = signed(&agent, found(&view, Verb::AdoptGuest).unwrap()).await;
         world.sim.node.faults.arm(fault.clone());

@@ -1,15 +1,14 @@
-//! Code that runs with customers' data: a golden that nobody approved waits with its digest to sign for, and an approval
-//! is for exactly those bytes.
+//! Tests of approvals of images and builds.
 
 use std::collections::BTreeMap;
 
 use agentd::model::policy::{Golden, GoldenDump, Policy};
-use agentd::model::record::HelloRecord;
+use agentd::model::records::HelloRecord;
 use agentd::port::store::job_intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::{ReleaseKind, args};
 use holdfast_protocol::job::{Act, Draft, JobState, Target, Verb};
-use holdfast_protocol::report::{GoldenStanding, Health};
+use holdfast_protocol::report::{Health, ImageStatus};
 
 use super::drift::{report, serves, start, start_with};
 use super::jobs::{ended, found, lay_down, leave, order, signed, waits};
@@ -29,13 +28,13 @@ fn approval(sha256: &str, version: &str, kind: ReleaseKind) -> Draft {
 }
 
 /// What is signed for a controller that is wished.
-pub fn controller(wish: &holdfast_protocol::desired::ControllerWish) -> Draft {
-    approval(wish.sha256.as_str(), wish.version.as_str(), ReleaseKind::Controller)
+pub fn controller(goal: &holdfast_protocol::desired::DesiredController) -> Draft {
+    approval(goal.sha256.as_str(), goal.version.as_str(), ReleaseKind::Controller)
 }
 
-fn holds(view: &agentd::model::view::View, n: u8) -> bool {
-    let told = |code| report(view, n).is_some_and(|one| one.conditions.iter().any(|c| c.code == code));
-    told(ErrorCode::GoldenUnapproved) && found(view, Verb::ApproveRelease).is_some()
+fn holds(view: &agentd::model::view::HostSnapshot, n: u8) -> bool {
+    let reported = |code| report(view, n).is_some_and(|one| one.conditions.iter().any(|c| c.code == code));
+    reported(ErrorCode::GoldenUnapproved) && found(view, Verb::ApproveRelease).is_some()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,7 +42,7 @@ async fn a_golden_waits_for_a_signature_over_its_bytes_and_an_exchanged_one_wait
     let world = World::start().await;
     let mut agent = start_with(&world, unapproved(&world)).await;
     lay_down(&agent).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     let view = agent.until("the first is held", |view| holds(view, 1)).await;
     let waiting = found(&view, Verb::ApproveRelease).unwrap().clone();
     assert_eq!(
@@ -83,7 +82,7 @@ async fn a_golden_waits_for_a_signature_over_its_bytes_and_an_exchanged_one_wait
     // Exchanged under the same version: what was approved are other bytes.
     let right = std::fs::read(&world.golden).unwrap();
     std::fs::write(&world.golden, [right.as_slice(), b"and a little more"].concat()).unwrap();
-    agent.wish(2, vec![guest(1), guest(2)]).await;
+    agent.goal(2, vec![guest(1), guest(2)]).await;
     let view = agent.until("the second is held", |view| holds(view, 2)).await;
     let again = found(&view, Verb::ApproveRelease).unwrap();
     assert_ne!(again.payload, waiting.payload, "another digest is to be signed for");
@@ -105,7 +104,7 @@ async fn what_root_named_is_held_to_its_digest() {
     lay_down(&agent).await;
     let right = std::fs::read(&world.golden).unwrap();
     std::fs::write(&world.golden, [right.as_slice(), b"and a little more"].concat()).unwrap();
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     agent.until("it is held", |view| holds(view, 1) && waits(Verb::ApproveRelease)(view)).await;
     assert!(world.guests().is_empty());
     std::fs::write(&world.golden, right).unwrap();
@@ -115,27 +114,27 @@ async fn what_root_named_is_held_to_its_digest() {
 
 /// The build that came with the golden is approved with it; another one is told, and goes on meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_controller_that_nobody_approved_is_told_until_somebody_signs_for_it() {
+async fn a_controller_that_no_one_approved_is_reported_until_someone_signs_for_it() {
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     // That it serves without a condition says that its own build came with the golden.
     agent.until("it serves", |view| serves(view, 1)).await;
     let says = |version: &str, build: &str| HelloRecord {
-        told: Default::default(),
+        reported: Default::default(),
         version: version.to_owned(),
         health: Health::Well,
         boot_id: "boot".to_owned(),
         build: Some(build.repeat(32).try_into().unwrap()),
         at: agent.ports.clock.now(),
     };
-    let (another, told) = (says("0.2.0", "f2"), |view: &agentd::model::view::View| {
+    let (another, reported) = (says("0.2.0", "f2"), |view: &agentd::model::view::HostSnapshot| {
         let has = |c: &holdfast_protocol::report::Condition| c.code == ErrorCode::ControllerUnapproved;
         report(view, 1).is_some_and(|one| one.conditions.iter().any(has))
     });
     agent.ports.store.record_hello(guest(1).uid, another.clone()).await.unwrap();
-    let view = agent.until("it is told", |view| told(view) && waits(Verb::ApproveRelease)(view)).await;
+    let view = agent.until("it is told", |view| reported(view) && waits(Verb::ApproveRelease)(view)).await;
     let waiting = found(&view, Verb::ApproveRelease).unwrap().clone();
     assert_eq!(
         Draft::parse(waiting.payload.as_bytes()).unwrap(),
@@ -152,7 +151,7 @@ async fn a_controller_that_nobody_approved_is_told_until_somebody_signs_for_it()
     }
     agent.view.mark_unchanged();
     agent.view.changed().await.unwrap();
-    assert!(told(&agent.view.borrow().clone()));
+    assert!(reported(&agent.view.borrow().clone()));
     let mail = signed(&agent, &waiting).await;
     assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
     agent.until("it is approved", |view| serves(view, 1) && view.waiting.is_empty()).await;
@@ -161,7 +160,7 @@ async fn a_controller_that_nobody_approved_is_told_until_somebody_signs_for_it()
 
 /// What the helper builds into root's folder is taken up by a running agent; that it lies there approves nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_golden_that_was_built_meanwhile_is_told_and_waits_for_a_signature() {
+async fn a_golden_that_was_built_meanwhile_is_reported_and_waits_for_a_signature() {
     let world = World::start().await;
     let folder = world.golden.parent().unwrap().to_owned();
     let (storage, refresh_days) = ("backup2".parse().unwrap(), 30);
@@ -169,12 +168,12 @@ async fn a_golden_that_was_built_meanwhile_is_told_and_waits_for_a_signature() {
     let policy = Policy { goldens: BTreeMap::new(), golden_dump: Some(dump), ..world.policy() };
     let mut agent = start_with(&world, policy).await;
     lay_down(&agent).await;
-    agent.wish(1, vec![guest(1)]).await;
-    let told = |view: &agentd::model::view::View| {
+    agent.goal(1, vec![guest(1)]).await;
+    let reported = |view: &agentd::model::view::HostSnapshot| {
         report(view, 1)
             .is_some_and(|one| one.conditions.iter().any(|c| c.code == ErrorCode::GoldenUnapproved))
     };
-    let view = agent.until("there is no such golden", told).await;
+    let view = agent.until("there is no such golden", reported).await;
     assert!(view.host.as_ref().is_none_or(|host| host.goldens.is_empty()), "{:?}", view.host);
     let archive = world.golden.file_name().unwrap().to_str().unwrap();
     let manifest = serde_json::json!({
@@ -184,18 +183,20 @@ async fn a_golden_that_was_built_meanwhile_is_told_and_waits_for_a_signature() {
         "build": { "made_at_s": 1, "seconds": 1, "entries": 1, "content_bytes": 1 },
     });
     std::fs::write(folder.join("golden-2026.11.1.json"), manifest.to_string()).unwrap();
-    let standing = |view: &agentd::model::view::View, wanted: GoldenStanding| {
+    let status = |view: &agentd::model::view::HostSnapshot, wanted: ImageStatus| {
         let goldens = view.host.iter().flat_map(|host| &host.goldens);
         let sha256 = world.golden_sha256.as_str();
-        goldens.filter(|one| one.standing == wanted && one.sha256.as_deref() == Some(sha256)).count() == 1
+        goldens.filter(|one| one.status == wanted && one.sha256.as_deref() == Some(sha256)).count() == 1
     };
-    let held = |view: &agentd::model::view::View| holds(view, 1) && standing(view, GoldenStanding::Waiting);
+    let held =
+        |view: &agentd::model::view::HostSnapshot| holds(view, 1) && status(view, ImageStatus::Waiting);
     let view = agent.until("it is held", held).await;
     assert!(world.guests().is_empty(), "nothing was made");
     let waiting = found(&view, Verb::ApproveRelease).unwrap().clone();
     let mail = signed(&agent, &waiting).await;
     assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
-    let made = |view: &agentd::model::view::View| serves(view, 1) && standing(view, GoldenStanding::Approved);
+    let made =
+        |view: &agentd::model::view::HostSnapshot| serves(view, 1) && status(view, ImageStatus::Approved);
     let view = agent.until("it serves", made).await;
     assert_eq!(
         report(&view, 1).unwrap().golden.as_ref().map(ToString::to_string).as_deref(),
@@ -204,7 +205,7 @@ async fn a_golden_that_was_built_meanwhile_is_told_and_waits_for_a_signature() {
     // A newer one can be signed for before any guest wants it; and a newest one of 1970 is told as old.
     let newer = manifest.to_string().replace("2026.11.1\"", "2026.11.2\"");
     std::fs::write(folder.join("golden-2026.11.2.json"), newer).unwrap();
-    let beforehand = |view: &agentd::model::view::View| {
+    let beforehand = |view: &agentd::model::view::HostSnapshot| {
         let old = view.problems.iter().any(|problem| problem.code == ErrorCode::GoldenOld);
         old && view.waiting.iter().any(|one| one.guest.is_none() && one.payload.contains("2026.11.2"))
     };

@@ -1,10 +1,10 @@
-//! A volume for a guest that was made: attached once, and protection on at the end of every road.
+//! Tests of an attached volume.
 
 use agentd::execute::Ports;
 use agentd::execute::run::run;
-use agentd::model::record::Place;
+use agentd::model::records::Place;
 use agentd::operation::log::Status;
-use agentd::operation::progress::Progress;
+use agentd::operation::progress::OperationState;
 use agentd::operation::{AttachVolume, Operation, Target};
 use agentd::port::pve::GuestConfig;
 use agentd::port::pve::config::Switch;
@@ -16,7 +16,7 @@ use pve_sim::fault::{Aim, Fault};
 use pve_sim::node::HotMounts;
 use serde_json::json;
 
-use super::world::{Controllers, World, guest, open, told, vmid};
+use super::world::{Controllers, World, guest, open, reported, vmid};
 
 fn volume() -> DesiredVolume {
     let kind = json!({ "bulk": { "none": "fetched again" } });
@@ -39,11 +39,11 @@ async fn made(world: &World) -> Ports {
     let ports = world.sound().await;
     let _controllers = Controllers::start(&ports);
     let done = run(&ports, open(&ports, 0, world.provision(1)).await).await.unwrap();
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     ports
 }
 
-async fn attach(ports: &Ports) -> Progress {
+async fn attach(ports: &Ports) -> OperationState {
     run(ports, open(ports, 1, attachment()).await).await.unwrap()
 }
 
@@ -63,7 +63,7 @@ async fn a_volume_is_attached_to_a_running_guest_and_written_down() {
     let world = World::start().await;
     let ports = made(&world).await;
     let done = attach(&ports).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     let config = config(&ports).await;
     let disk = &config.mounts[&2];
     assert_eq!((disk.mount.as_deref(), disk.in_backup), (Some("/srv/cache"), InBackup::No));
@@ -88,7 +88,7 @@ async fn a_lost_reply_attaches_nothing_twice() {
             // The faults strike in order: the first ones only slow the changes before the one that is meant.
             (0..=before).for_each(|_| world.sim.node.faults.arm(fault.clone()));
             let done = attach(&ports).await;
-            assert_eq!(done.status(), Status::Done, "{fault:?}: {}", told(&done));
+            assert_eq!(done.status(), Status::Done, "{fault:?}: {}", reported(&done));
             assert!(world.sim.node.faults.armed().is_empty(), "{fault:?} never struck");
             assert_eq!((world.disks().len(), config(&ports).await.protection), (4, Switch::On), "{fault:?}");
         }
@@ -98,7 +98,7 @@ async fn a_lost_reply_attaches_nothing_twice() {
 /// The kernel of this node takes no new mount into a running guest, and a storage that is away makes none: what was
 /// asked for is withdrawn, and nothing is left of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_attached_leaves_no_wish_behind() {
+async fn what_cannot_be_attached_leaves_no_goal_behind() {
     for hot_mounts in [HotMounts::NoAppArmor, HotMounts::Work] {
         let world = World::with(hot_mounts).await;
         let ports = made(&world).await;
@@ -108,7 +108,7 @@ async fn what_cannot_be_attached_leaves_no_wish_behind() {
         }
         let undone = attach(&ports).await;
         apply(&world.sim.node, &Edit::StorageOnline { storage: "tank".to_owned() }).unwrap();
-        assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+        assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
         assert_eq!(undone.cause().unwrap().code, ErrorCode::Unavailable);
         assert_eq!(world.guests(), before, "as it was, protection and all");
         assert_eq!((world.disks().len(), recorded(&ports).await), (3, 3));
@@ -129,7 +129,7 @@ async fn a_guest_that_is_not_provably_ours_keeps_its_protection() {
         apply(&world.sim.node, &edit).unwrap();
         let before = world.guests();
         let parked = attach(&ports).await;
-        assert_eq!(parked.status(), Status::Parked, "{edit:?}: {}", told(&parked));
+        assert_eq!(parked.status(), Status::Parked, "{edit:?}: {}", reported(&parked));
         assert_eq!(parked.cause().unwrap().code, ErrorCode::ForeignGuest, "{edit:?}");
         assert_eq!(world.guests(), before, "{edit:?}");
     }
@@ -137,13 +137,13 @@ async fn a_guest_that_is_not_provably_ours_keeps_its_protection() {
 
 /// The slot was taken by hand in the meantime: it is left alone, and protection is put back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mount_that_somebody_made_is_left_alone() {
+async fn a_mount_that_someone_made_is_left_alone() {
     let world = World::start().await;
     let ports = made(&world).await;
     let by_hand = Edit::Set { vmid: 300, key: "mp2".to_owned(), value: "/srv/theirs,mp=/theirs".to_owned() };
     apply(&world.sim.node, &by_hand).unwrap();
     let before = world.guests();
     let undone = attach(&ports).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
     assert_eq!((world.guests(), world.disks().len()), (before, 3));
 }

@@ -1,4 +1,4 @@
-//! A stolen hub that sends one small document after the other, over a restart of the agent.
+//! Tests of the change limit over a restart.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, RunState};
@@ -8,7 +8,7 @@ use super::drift::{report, serves, start};
 use super::world::{World, guest};
 
 /// Three guests, of which the first so many should stand still.
-fn wish(stopped: u8) -> Vec<DesiredGuest> {
+fn goal(stopped: u8) -> Vec<DesiredGuest> {
     (1..=3)
         .map(|n| DesiredGuest {
             run: if n <= stopped { RunState::Stopped } else { RunState::Running },
@@ -21,22 +21,22 @@ fn wish(stopped: u8) -> Vec<DesiredGuest> {
 async fn small_documents_get_no_further_than_one_large_one() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    agent.wish(1, wish(0)).await;
+    agent.goal(1, goal(0)).await;
     agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
     let stands = |n: u8| {
-        move |view: &agentd::model::view::View| {
+        move |view: &agentd::model::view::HostSnapshot| {
             report(view, n).is_some_and(|report| report.run == Running::Stopped)
         }
     };
-    agent.wish(2, wish(1)).await;
+    agent.goal(2, goal(1)).await;
     agent.until("the first stands still", stands(1)).await;
     agent.stop().await;
 
     let mut agent = start(&world).await;
-    agent.wish(3, wish(2)).await;
+    agent.goal(3, goal(2)).await;
     agent.until("the second stands still", stands(2)).await;
-    agent.wish(4, wish(3)).await;
-    let held = |view: &agentd::model::view::View| {
+    agent.goal(4, goal(3)).await;
+    let held = |view: &agentd::model::view::HostSnapshot| {
         report(view, 3).is_some_and(|report| {
             report.conditions.iter().any(|condition| condition.code == ErrorCode::BulkChangeHeld)
         })
@@ -47,7 +47,7 @@ async fn small_documents_get_no_further_than_one_large_one() {
     assert_eq!(waiting.len(), 1, "{view:#?}");
     assert!(waiting[0].payload.contains(&guest(3).uid.to_string()), "{:?}", waiting[0]);
     // What takes nothing away goes on.
-    agent.wish(5, wish(0)).await;
+    agent.goal(5, goal(0)).await;
     agent.until("all three serve again", |view| (1..=3).all(|n| serves(view, n))).await;
     agent.stop().await;
 }

@@ -1,13 +1,13 @@
-//! Bulk volumes whose data goes to a target: in the archives that go there, and in no others, by what a restore brings back.
+//! Tests of bulk volumes in backups and restores.
 
-use agentd::model::record::HeldMounts;
+use agentd::model::records::HeldMounts;
 use agentd::operation::log::Status;
 use agentd::operation::{Backup, Operation};
 use holdfast_protocol::desired::{BulkBackup, VolumeKind};
 use holdfast_protocol::id::MountPath;
 
-use super::restore_beside::beside;
-use super::world::{Controllers, World, asked_backup, end, find, told, vmid};
+use super::restore_copy::copy_of;
+use super::world::{Controllers, World, asked_backup, end, find, reported, vmid};
 
 fn backup(leaves_out: &[&str]) -> Operation {
     let leaves_out = leaves_out.iter().map(|path| path.parse::<MountPath>().unwrap()).collect();
@@ -27,7 +27,7 @@ async fn a_volume_is_in_the_archives_that_go_to_its_target_and_in_no_others() {
     let Operation::Provision(mut provision) = world.provision(1) else { panic!("a provision") };
     provision.guest.volumes[1].kind = VolumeKind::Bulk(BulkBackup::BackupTo("shelf".parse().unwrap()));
     let done = end(&ports, 0, Operation::Provision(provision)).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     drop(controllers);
     let first = ports.store.backup_of(done.id).await.unwrap().unwrap();
     assert_eq!(first.mounts, mounts(&["/srv/db"], &["/srv/media"]));
@@ -44,12 +44,12 @@ async fn a_volume_is_in_the_archives_that_go_to_its_target_and_in_no_others() {
     ];
     for (n, (leaves_out, holds, left_out)) in (1..).zip(cases) {
         let taken = end(&ports, 10 * n, backup(leaves_out)).await;
-        assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
+        assert_eq!(taken.status(), Status::Done, "{}", reported(&taken));
         let record = ports.store.backup_of(taken.id).await.unwrap().unwrap();
         assert_eq!(record.mounts, mounts(holds, left_out));
-        let copy = Operation::RestoreBeside(Box::new(beside(&world, &record.archive)));
+        let copy = Operation::RestoreCopy(Box::new(copy_of(&world, &record.archive)));
         let copied = end(&ports, 10 * n + 1, copy).await;
-        assert_eq!(copied.status(), Status::Done, "{}", told(&copied));
+        assert_eq!(copied.status(), Status::Done, "{}", reported(&copied));
         let number = copied.view().vmid.unwrap();
         let config = ports.pve.guest_config(number).await.unwrap();
         let paths: Vec<_> = config.mounts.values().map(|disk| disk.mount.as_deref().unwrap()).collect();

@@ -1,14 +1,14 @@
-//! A used claim stays noted in a running container's configuration, is told so, and goes with the next restart.
+//! Tests of a used bootstrap token.
 
 use std::time::Duration;
 
 use agentd::operation::log::Status;
 use agentd::port::pve::read::Power;
 
-use agentd::task::status::spent_claim;
+use agentd::task::admin_socket::spent_claim;
 use jiff::SignedDuration;
 
-use super::world::{Controllers, World, end, told, uid, vmid};
+use super::world::{Controllers, World, end, reported, uid, vmid};
 
 fn config(world: &World) -> String {
     world.guests().remove("300.conf").unwrap()
@@ -20,7 +20,7 @@ async fn a_used_claim_goes_with_the_next_restart() {
     let ports = world.sound().await;
     let controllers = Controllers::start(&ports);
     let done = end(&ports, 0, world.provision(1)).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     drop(controllers);
     let view = done.view();
     let step = view.steps.iter().find(|step| step.name == "drop_claim").unwrap();
@@ -33,11 +33,11 @@ async fn a_used_claim_goes_with_the_next_restart() {
 
     // Who asks for its fields is told so, until it was started anew.
     let ended = view.ended_at.unwrap();
-    let told = async |began| spent_claim(&ports.store, uid(1), began).await.unwrap();
+    let reported = async |began| spent_claim(&ports.store, uid(1), began).await.unwrap();
     let before = ended.checked_sub(SignedDuration::from_secs(5)).unwrap();
-    assert!(told(Some(before)).await.is_some_and(|text| text.contains("until its next start")));
-    assert_eq!(told(Some(ended)).await, None, "started since");
-    assert_eq!(told(None).await, None, "it stands still");
+    assert!(reported(Some(before)).await.is_some_and(|text| text.contains("until its next start")));
+    assert_eq!(reported(Some(ended)).await, None, "started since");
+    assert_eq!(reported(None).await, None, "it stands still");
 
     ports.pve.stop(vmid(300)).await.unwrap();
     let down = async {

@@ -1,13 +1,13 @@
-//! A signed destroy takes exactly what was signed for: whatever changed saves the guest, and what is left is named.
+//! Tests of a signed destroy.
 
 use std::collections::BTreeSet;
 
 use agentd::execute::Ports;
 use agentd::execute::run::run;
-use agentd::gate::warrant::{Allows, Seen, Warrant};
-use agentd::model::record::{Place, VolumeId};
+use agentd::gate::warrant::{Allows, SignedState, Warrant};
+use agentd::model::records::{Place, VolumeId};
 use agentd::operation::log::Status;
-use agentd::operation::progress::Progress;
+use agentd::operation::progress::OperationState;
 use agentd::operation::{Destroy, Operation};
 use agentd::port::pve::config::Switch;
 use agentd::port::pve::read::Power;
@@ -18,7 +18,7 @@ use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
 use super::hand::HandAt;
-use super::world::{Controllers, World, guest, open, told, uid, vmid};
+use super::world::{Controllers, World, guest, open, reported, uid, vmid};
 
 /// The three volumes that provision makes for the first guest.
 fn volumes() -> BTreeSet<VolumeId> {
@@ -26,7 +26,7 @@ fn volumes() -> BTreeSet<VolumeId> {
 }
 
 fn signed(volumes: BTreeSet<VolumeId>) -> Operation {
-    let target = Seen { uid: guest(1).uid, vmid: vmid(300), name: guest(1).name, volumes };
+    let target = SignedState { uid: guest(1).uid, vmid: vmid(300), name: guest(1).name, volumes };
     let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(7)), Allows::DestroyGuest, target);
     Operation::Destroy(Box::new(Destroy::new(warrant).unwrap()))
 }
@@ -40,11 +40,11 @@ async fn made(world: &World) -> Ports {
     let ports = world.sound().await;
     let _controllers = Controllers::start(&ports);
     let done = run(&ports, open(&ports, 0, world.provision(1)).await).await.unwrap();
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     ports
 }
 
-async fn destroy(ports: &Ports) -> Progress {
+async fn destroy(ports: &Ports) -> OperationState {
     run(ports, open(ports, 1, signed_destroy()).await).await.unwrap()
 }
 
@@ -65,7 +65,7 @@ async fn a_signed_guest_goes_whole_and_its_number_is_never_given_again() {
     let world = World::start().await;
     let ports = made(&world).await;
     let done = destroy(&ports).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     assert!(world.guests().is_empty() && world.disks().is_empty(), "{:?}", world.disks());
     assert_eq!(place(&ports).await, Place::Gone { by: done.id });
     assert_eq!(ports.store.reserve_vmid(uid(2), vmid(300)).await.unwrap(), Reserved::Anothers);
@@ -96,8 +96,13 @@ async fn whatever_changed_since_it_was_signed_saves_the_guest() {
         let power = || async { ports.pve.guest_status(vmid(300)).await.ok().map(|status| status.power) };
         let (before, was) = (world.guests(), power().await);
         let parked = destroy(&ports).await;
-        assert_eq!(parked.status(), Status::Parked, "{edits:?}: {}", told(&parked));
-        assert_eq!(parked.cause().unwrap().code, ErrorCode::TargetChanged, "{edits:?}: {}", told(&parked));
+        assert_eq!(parked.status(), Status::Parked, "{edits:?}: {}", reported(&parked));
+        assert_eq!(
+            parked.cause().unwrap().code,
+            ErrorCode::TargetChanged,
+            "{edits:?}: {}",
+            reported(&parked)
+        );
         assert_eq!((world.guests(), power().await), (before, was), "{edits:?}");
     }
 }
@@ -111,8 +116,8 @@ async fn a_change_at_the_last_moment_saves_the_guest() {
         let edits = vec![set("unused0", "tank:300/vm-300-disk-9.raw")];
         let ports = world.ports(HandAt::new(step, &world.sim.node, edits)).await;
         let parked = destroy(&ports).await;
-        assert_eq!(parked.status(), Status::Parked, "{step}: {}", told(&parked));
-        assert_eq!(parked.cause().unwrap().code, ErrorCode::TargetChanged, "{step}: {}", told(&parked));
+        assert_eq!(parked.status(), Status::Parked, "{step}: {}", reported(&parked));
+        assert_eq!(parked.cause().unwrap().code, ErrorCode::TargetChanged, "{step}: {}", reported(&parked));
         let config = ports.pve.guest_config(vmid(300)).await.unwrap();
         assert_eq!((config.volumes().len(), world.disks().len()), (4, 3), "{step}");
         assert!(matches!(place(&ports).await, Place::Made { .. }), "{step}");
@@ -136,7 +141,7 @@ async fn a_lost_reply_destroys_once() {
         let ports = made(&world).await;
         world.sim.node.faults.arm(fault.clone());
         let done = destroy(&ports).await;
-        assert_eq!(done.status(), Status::Done, "{fault:?}: {}", told(&done));
+        assert_eq!(done.status(), Status::Done, "{fault:?}: {}", reported(&done));
         assert!(world.sim.node.faults.armed().is_empty(), "{fault:?} never struck");
         assert!(world.guests().is_empty() && world.disks().is_empty(), "{fault:?}");
     }
@@ -149,8 +154,8 @@ async fn half_a_destroy_is_never_called_done() {
     let ports = made(&world).await;
     world.sim.node.faults.arm(Fault::KillWorker { task: "vzdestroy".to_owned(), phase: "freed".to_owned() });
     let parked = destroy(&ports).await;
-    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
-    assert!(parked.cause().unwrap().message.contains("by half"), "{}", told(&parked));
+    assert_eq!(parked.status(), Status::Parked, "{}", reported(&parked));
+    assert!(parked.cause().unwrap().message.contains("by half"), "{}", reported(&parked));
     assert_eq!(parked.remedy(), Some("pct destroy 300"));
     assert!(matches!(place(&ports).await, Place::Made { .. }));
     assert_eq!(world.guests().len(), 1);
@@ -164,16 +169,16 @@ async fn a_destroy_that_frees_nothing_is_taken_back() {
     let aim = Aim { method: "DELETE".to_owned(), path: "/lxc/300".to_owned() };
     (0..40).for_each(|_| world.sim.node.faults.arm(Fault::DaemonDown { on: aim.clone() }));
     let ended = destroy(&ports).await;
-    assert_ne!(ended.status(), Status::Done, "{}", told(&ended));
-    assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{}", told(&ended));
+    assert_ne!(ended.status(), Status::Done, "{}", reported(&ended));
+    assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{}", reported(&ended));
     let config = ports.pve.guest_config(vmid(300)).await.unwrap();
-    assert_eq!(config.protection, Switch::On, "{}", told(&ended));
+    assert_eq!(config.protection, Switch::On, "{}", reported(&ended));
     assert_eq!(ports.pve.guest_status(vmid(300)).await.unwrap().power, Power::Stopped);
 }
 
 /// Proxmox leaves a volume that another number owns, and says OK: the operation does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ok_with_leftovers_is_told_as_what_it_is() {
+async fn ok_with_leftovers_is_reported_as_what_it_is() {
     let world = World::start().await;
     let ports = made(&world).await;
     let extra = "tank:999/vm-999-disk-0.raw";
@@ -184,8 +189,8 @@ async fn ok_with_leftovers_is_told_as_what_it_is() {
     let mut signed_for = volumes();
     signed_for.insert(VolumeId::new(extra));
     let parked = run(&ports, open(&ports, 1, signed(signed_for)).await).await.unwrap();
-    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
-    assert!(parked.cause().unwrap().message.contains(extra), "{}", told(&parked));
+    assert_eq!(parked.status(), Status::Parked, "{}", reported(&parked));
+    assert!(parked.cause().unwrap().message.contains(extra), "{}", reported(&parked));
     assert_eq!(parked.remedy(), Some("pvesm free tank:999/vm-999-disk-0.raw"));
     assert_eq!(place(&ports).await, Place::Gone { by: parked.id }, "the guest itself is gone");
 }

@@ -1,4 +1,4 @@
-//! A volume that somebody detached by hand: told, never replaced by an empty one, and in its place again once it is attached.
+//! Tests of a volume detached by hand.
 
 use agentd::port::pve::read::Power;
 
@@ -8,10 +8,10 @@ use super::world::{World, guest, vmid};
 const CONFIG: &str = "/nodes/pve1/lxc/300/config";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_detached_volume_is_told_and_not_replaced() {
+async fn a_detached_volume_is_reported_and_not_replaced() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     agent.until("a guest that serves", |view| serves(view, 1)).await;
     agent.stop().await;
     let disks = world.disks();
@@ -23,11 +23,11 @@ async fn a_detached_volume_is_told_and_not_replaced() {
     }
     let mut agent = start(&world).await;
     let detached = "detached with its data: tank:300/vm-300-disk-1.raw";
-    let is_told = |view: &agentd::model::view::View| {
+    let is_reported = |view: &agentd::model::view::HostSnapshot| {
         let conditions = report(view, 1).map(|report| report.conditions.as_slice()).unwrap_or_default();
         conditions.iter().any(|condition| condition.message.contains(detached))
     };
-    agent.until("told", is_told).await;
+    agent.until("told", is_reported).await;
     // Its protection is put back meanwhile; nothing else is done, by several looks.
     for _ in 0..3 {
         agent.view.changed().await.unwrap();

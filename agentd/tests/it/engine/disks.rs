@@ -1,5 +1,4 @@
-//! Real disks through the real helper: attached by a signature, dropped, told, and mounted again by themselves when the same
-//! disk comes back, not when another one wears its UUID. As root, on a host of its own, with loop devices.
+//! Tests of real disks through the real helper.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -21,7 +20,7 @@ use agentd::task::stop;
 use agentd::task::storage::StorageTask;
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::job::{JobState, Verb};
-use holdfast_protocol::storage::report::{TargetReport, TargetStanding};
+use holdfast_protocol::storage::report::{TargetReport, TargetStatus};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -162,8 +161,8 @@ impl Storage {
         panic!("never {what}: {:#?}", self.view.borrow())
     }
 
-    async fn stands(&mut self, standing: TargetStanding) -> (TargetReport, Duration) {
-        self.until(standing.as_str(), |one| one.standing == standing).await
+    async fn stands(&mut self, status: TargetStatus) -> (TargetReport, Duration) {
+        self.until(status.as_str(), |one| one.status == status).await
     }
 }
 
@@ -188,10 +187,10 @@ fn look_after(agent: &Agent) -> (Storage, stop::Stopper) {
     (Storage { view }, stopper)
 }
 
-async fn wish(agent: &Agent, generation: u64, state: &str) {
+async fn goal(agent: &Agent, generation: u64, state: &str) {
     let document = json!({ "schema": "holdfast.desired/v1", "generation": generation, "poll_interval_s": 10,
-        "guests": [], "storage": [{ "name": "usb1", "medium": { "usb": { "uuid": UUID } }, "class": "slow",
-        "role": "vzdump-target", "state": state, "label": "the blue one", "default": true, "schedulable": true }] });
+        "guests": [], "storage": [{ "name": "usb1", "backend": { "usb": { "uuid": UUID } }, "class": "slow",
+        "role": "local-backup", "state": state, "label": "the blue one", "default": true, "schedulable": true }] });
     let desired = Desired::parse(document.to_string().as_bytes()).unwrap();
     agent.ports.store.offer_desired(desired, agent.ports.clock.now()).await.unwrap();
 }
@@ -206,7 +205,7 @@ async fn sign_what_waits(agent: &Agent, storage: &mut Storage, verb: Verb) {
 }
 
 #[test]
-fn a_disk_is_attached_by_a_signature_dropped_told_and_comes_back_by_itself() {
+fn a_disk_is_attached_by_a_signature_dropped_reported_and_comes_back_by_itself() {
     on_a_host(
         "engine::disks::a_disk_is_attached_by_a_signature_dropped_told_and_comes_back_by_itself",
         || {
@@ -227,19 +226,19 @@ async fn story() {
     let (mut storage, _stopper) = look_after(&agent);
 
     // The document alone mounts nothing.
-    wish(&agent, 1, "attached").await;
-    storage.stands(TargetStanding::Held).await;
+    goal(&agent, 1, "attached").await;
+    storage.stands(TargetStatus::Held).await;
     assert_eq!(mounted(), 0);
     sign_what_waits(&agent, &mut storage, Verb::AttachStorage).await;
     // Its top is root's, and root has made no folder for the agent yet.
-    let (unmarked, _) = storage.stands(TargetStanding::Unmarked).await;
+    let (unmarked, _) = storage.stands(TargetStatus::Unmarked).await;
     assert!(
         unmarked.reason.contains("install -d -o 0 -m 755 /mnt/holdfast/usb1/.holdfast"),
         "{}",
         unmarked.reason
     );
     std::fs::create_dir(Path::new(AT).join(".holdfast")).unwrap();
-    let (whole, _) = storage.stands(TargetStanding::Mounted).await;
+    let (whole, _) = storage.stands(TargetStatus::Mounted).await;
     println!("measured: {:?} durable writes of 4 KiB a second", whole.iops);
     // Root has made no entry for it in Proxmox; the line that makes it is told.
     let unnamed =
@@ -249,13 +248,12 @@ async fn story() {
 
     // Pulled out: told from the device's entry, and the dead mount is taken away so that nobody writes to it.
     disk.pull_out();
-    let (dropped, took) = storage.stands(TargetStanding::Dropped).await;
+    let (dropped, took) = storage.stands(TargetStatus::Dropped).await;
     println!("drop to report, device pulled out: {} ms", took.as_millis());
     assert!(took < Duration::from_secs(2), "{took:?}");
     assert!(dropped.reason.contains("went away"), "{}", dropped.reason);
-    let gone = |one: &TargetReport| {
-        one.standing == TargetStanding::Dropped && one.reason.contains("E_DEVICE_ABSENT")
-    };
+    let gone =
+        |one: &TargetReport| one.status == TargetStatus::Dropped && one.reason.contains("E_DEVICE_ABSENT");
     storage.until("told by the helper", gone).await;
     assert_eq!((mounted(), std::fs::read_dir(AT).unwrap().count()), (0, 0), "nothing lies on the root disk");
     let problem = storage.view.borrow().problems.first().unwrap().to_string();
@@ -263,16 +261,15 @@ async fn story() {
 
     // Another disk that wears its UUID is not it.
     let other = Disk::file("twin", UUID);
-    let twin = Disk::plug_in(&other);
-    let twins =
-        |one: &TargetReport| one.standing == TargetStanding::Wrong && one.reason.contains("E_DEVICE_");
+    let counterpart = Disk::plug_in(&other);
+    let twins = |one: &TargetReport| one.status == TargetStatus::Wrong && one.reason.contains("E_DEVICE_");
     let (refused, _) = storage.until("refused for another one's UUID", twins).await;
     println!("a twin of the UUID: {}", refused.reason);
     assert_eq!(mounted(), 0);
-    twin.pull_out();
+    counterpart.pull_out();
     // The same disk comes back under another device.
     let back = Disk::plug_in(&file);
-    let (again, took) = storage.stands(TargetStanding::Mounted).await;
+    let (again, took) = storage.stands(TargetStatus::Mounted).await;
     println!("return to mounted: {} ms", took.as_millis());
     assert_eq!(again.device.as_deref(), Some(format!("/dev/{}", back.name).as_str()));
     assert_eq!(again.iops, whole.iops, "measured once");
@@ -289,7 +286,7 @@ async fn story() {
     }
     println!("drop to record, unmounted by hand: {} ms", begun.elapsed().as_millis());
     assert!(begun.elapsed() < Duration::from_secs(2));
-    storage.stands(TargetStanding::Mounted).await;
+    storage.stands(TargetStatus::Mounted).await;
 
     // Emptied meanwhile: the same drive and UUID, and not the disk that was attached.
     back.pull_out();
@@ -297,7 +294,7 @@ async fn story() {
     Disk::file("blue", UUID);
     let emptied = Disk::plug_in(&file);
     let lost =
-        |one: &TargetReport| one.standing == TargetStanding::Wrong && one.reason.contains("lost its marker");
+        |one: &TargetReport| one.status == TargetStatus::Wrong && one.reason.contains("lost its marker");
     storage.until("told as emptied", lost).await;
     let unmounted = tokio::time::timeout(Duration::from_secs(20), async {
         while mounted() > 0 {
@@ -308,9 +305,9 @@ async fn story() {
     emptied.pull_out();
 
     // Let go by a signature: not mounted any more, whatever is plugged in.
-    wish(&agent, 2, "decommissioned").await;
+    goal(&agent, 2, "decommissioned").await;
     sign_what_waits(&agent, &mut storage, Verb::DetachStorage).await;
-    storage.stands(TargetStanding::Detached).await;
+    storage.stands(TargetStatus::Detached).await;
     let _left = Disk::plug_in(&file);
     assert_eq!(mounted(), 0);
     for line in audit(&agent).await {

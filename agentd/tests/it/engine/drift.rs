@@ -1,4 +1,4 @@
-//! The reconcile loop: from an empty box to guests that serve, and hand-made drift that is healed.
+//! Tests of the reconcile loop and healed drift.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use agentd::execute::Ports;
 use agentd::model::policy::Policy;
-use agentd::model::view::View;
+use agentd::model::view::HostSnapshot;
 use agentd::operation::log::Event;
 use agentd::operation::{Operation, Target};
 use agentd::port::pve::{ConfigChange, ConfigUpdate};
 use agentd::port::store::journal::NewOperation;
-use agentd::task::observe::Eye;
+use agentd::task::observe::Observer;
 use agentd::task::reconcile::Reconcile;
 use agentd::task::stop::{self, Stopper};
 use holdfast_protocol::code::ErrorCode;
@@ -23,7 +23,7 @@ use holdfast_protocol::id::{OperationId, Vmid};
 use holdfast_protocol::job::{Draft, Verb};
 use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView};
 use holdfast_protocol::protection::BackupPolicy;
-use holdfast_protocol::report::{GuestReport, Running, Standing};
+use holdfast_protocol::report::{GuestReport, GuestStatus, Running};
 use holdfast_protocol::size::{MemoryMib, PollSeconds};
 use jiff::Timestamp;
 use pve_sim::fault::{Aim, Fault};
@@ -34,7 +34,7 @@ use super::world::{Controllers, World, guest, open, snapshot, uid, vmid};
 
 pub struct Agent {
     pub ports: Ports,
-    pub view: watch::Receiver<Arc<View>>,
+    pub view: watch::Receiver<Arc<HostSnapshot>>,
     stopper: Stopper,
     pub task: JoinHandle<()>,
     _controllers: Controllers,
@@ -45,8 +45,8 @@ pub async fn start_with(world: &World, policy: Policy) -> Agent {
     let ports = world.sound().await;
     let disks = std::iter::once(&policy.storage).chain(&policy.bulk_storage).cloned();
     let storages: BTreeSet<_> = disks.chain(["backup2".parse().unwrap()]).collect();
-    let eye = Eye::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool.clone(), storages);
-    let (sender, view) = watch::channel(Arc::new(View::default()));
+    let eye = Observer::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool.clone(), storages);
+    let (sender, view) = watch::channel(Arc::new(HostSnapshot::default()));
     let (stopper, stop) = stop::pair();
     let reconcile = Reconcile {
         ports: ports.clone(),
@@ -67,11 +67,11 @@ pub async fn start(world: &World) -> Agent {
 }
 
 impl Agent {
-    pub async fn wish(&self, generation: u64, guests: Vec<DesiredGuest>) {
-        self.wish_under(generation, Vec::new(), guests).await;
+    pub async fn goal(&self, generation: u64, guests: Vec<DesiredGuest>) {
+        self.goal_under(generation, Vec::new(), guests).await;
     }
 
-    pub async fn wish_under(&self, generation: u64, policies: Vec<BackupPolicy>, guests: Vec<DesiredGuest>) {
+    pub async fn goal_under(&self, generation: u64, policies: Vec<BackupPolicy>, guests: Vec<DesiredGuest>) {
         let document = DesiredDocument {
             schema: DesiredSchema::V1,
             generation: Generation::new(generation),
@@ -88,7 +88,7 @@ impl Agent {
     }
 
     /// Waits until the view is as described, and gives it.
-    pub async fn until(&mut self, what: &str, is: impl Fn(&View) -> bool) -> Arc<View> {
+    pub async fn until(&mut self, what: &str, is: impl Fn(&HostSnapshot) -> bool) -> Arc<HostSnapshot> {
         let waiting = self.view.wait_for(|view| is(view));
         let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
         if let Ok(Ok(view)) = waited.map(|view| view.map(|view| Arc::clone(&view))) {
@@ -104,13 +104,13 @@ impl Agent {
     }
 }
 
-pub fn report(view: &View, n: u8) -> Option<&GuestReport> {
+pub fn report(view: &HostSnapshot, n: u8) -> Option<&GuestReport> {
     view.guests.iter().find(|report| report.uid == Some(uid(n)))
 }
 
-pub fn serves(view: &View, n: u8) -> bool {
+pub fn serves(view: &HostSnapshot, n: u8) -> bool {
     report(view, n).is_some_and(|report| {
-        report.standing == Standing::Managed
+        report.status == GuestStatus::Managed
             && report.run == Running::Running
             && report.controller.is_some()
             && report.conditions.is_empty()
@@ -119,10 +119,10 @@ pub fn serves(view: &View, n: u8) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guests_are_made_drift_is_healed_and_nobody_is_forgotten() {
+async fn guests_are_made_drift_is_healed_and_no_one_is_forgotten() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    agent.wish(1, vec![guest(1), guest(2), guest(3)]).await;
+    agent.goal(1, vec![guest(1), guest(2), guest(3)]).await;
     let view = agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
     assert!(view.host.as_ref().is_some_and(|host| host.storages.len() == 2), "{view:#?}");
     assert!(view.waiting.is_empty() && view.problems.is_empty(), "{view:#?}");
@@ -136,9 +136,9 @@ async fn guests_are_made_drift_is_healed_and_nobody_is_forgotten() {
     agent.until("healed", |view| serves(view, 1)).await;
 
     // A document that no longer names a guest: it runs on and is told as unmanaged.
-    agent.wish(2, vec![guest(1), guest(2)]).await;
+    agent.goal(2, vec![guest(1), guest(2)]).await;
     let unmanaged =
-        |view: &View| report(view, 3).is_some_and(|report| report.standing == Standing::Unmanaged);
+        |view: &HostSnapshot| report(view, 3).is_some_and(|report| report.status == GuestStatus::Unmanaged);
     let view = agent.until("unmanaged", unmanaged).await;
     assert_eq!(report(&view, 3).unwrap().run, Running::Running);
 
@@ -146,13 +146,13 @@ async fn guests_are_made_drift_is_healed_and_nobody_is_forgotten() {
     let before = world.guests();
     let foreign = DesiredGuest { vmid: report(&view, 3).unwrap().vmid, ..guest(4) };
     let strange = DesiredGuest { golden: "2026.12.1".parse().unwrap(), ..guest(5) };
-    agent.wish(3, vec![guest(1), guest(2), foreign, strange]).await;
-    let told = |view: &View, n: u8, code| {
+    agent.goal(3, vec![guest(1), guest(2), foreign, strange]).await;
+    let reported = |view: &HostSnapshot, n: u8, code| {
         report(view, n).is_some_and(|report| report.conditions.iter().any(|condition| condition.code == code))
     };
     let view = agent
         .until("refused", |view| {
-            told(view, 4, ErrorCode::VmidForeign) && told(view, 5, ErrorCode::GoldenUnapproved)
+            reported(view, 4, ErrorCode::VmidForeign) && reported(view, 5, ErrorCode::GoldenUnapproved)
         })
         .await;
     let signable: Vec<Draft> =
@@ -169,7 +169,7 @@ async fn an_agent_that_is_dropped_at_work_goes_on_where_it_stood() {
     let world = World::start().await;
     for pause_ms in [30, 150, 400] {
         let agent = start(&world).await;
-        agent.wish(1, vec![guest(1), guest(2), guest(3)]).await;
+        agent.goal(1, vec![guest(1), guest(2), guest(3)]).await;
         tokio::time::timeout(Duration::from_millis(pause_ms), std::future::pending::<()>())
             .await
             .unwrap_err();
@@ -193,7 +193,7 @@ async fn an_agent_that_is_dropped_at_work_goes_on_where_it_stood() {
 async fn a_guest_follows_its_document() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
     let number = report(&view, 1).unwrap().vmid.unwrap();
 
@@ -206,8 +206,8 @@ async fn a_guest_follows_its_document() {
     };
     larger.volumes[0].size_gib = 2.try_into().unwrap();
     larger.run = RunState::Stopped;
-    agent.wish(2, vec![larger.clone()]).await;
-    let as_wanted = |view: &View| {
+    agent.goal(2, vec![larger.clone()]).await;
+    let as_wanted = |view: &HostSnapshot| {
         let report = report(view, 1).unwrap();
         report.run == Running::Stopped && report.size == Some(larger.size) && report.conditions.is_empty()
     };
@@ -218,7 +218,7 @@ async fn a_guest_follows_its_document() {
     let mut smaller = larger.clone();
     smaller.run = RunState::Running;
     smaller.size.rootfs_gib = 1.try_into().unwrap();
-    agent.wish(3, vec![smaller]).await;
+    agent.goal(3, vec![smaller]).await;
     let view = agent
         .until("running, and the shrinking held", |view| {
             report(view, 1).unwrap().run == Running::Running && view.waiting.len() == 1
@@ -235,7 +235,7 @@ async fn a_guest_follows_its_document() {
 async fn a_snapshot_goes_when_its_time_is_over() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     agent.until("a guest that serves", |view| serves(view, 1)).await;
     for (n, name, lives_s) in [(100, "young", 3_600), (101, "old", -1)] {
         // The loop takes up what is open.
@@ -275,7 +275,7 @@ async fn proxmox_away_is_said_and_waited_out() {
     }
     let view = agent.until("told", |view| !view.problems.is_empty()).await;
     assert_eq!(view.problems[0].code, ErrorCode::Unavailable);
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     agent.until("a guest that serves", |view| serves(view, 1) && view.problems.is_empty()).await;
     agent.stop().await;
 }
@@ -285,7 +285,7 @@ async fn proxmox_away_is_said_and_waited_out() {
 async fn a_guest_that_does_not_stay_up_is_left_for_a_person() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
     let number = report(&view, 1).unwrap().vmid.unwrap();
     let now = agent.ports.clock.now();
@@ -295,7 +295,7 @@ async fn a_guest_that_does_not_stay_up_is_left_for_a_person() {
         started_once(&agent.ports, number, at).await;
     }
     world.pve().stop(number).await.unwrap();
-    let view = agent.until("broken", |view| report(view, 1).unwrap().standing == Standing::Broken).await;
+    let view = agent.until("broken", |view| report(view, 1).unwrap().status == GuestStatus::Broken).await;
     assert_eq!(report(&view, 1).unwrap().run, Running::Stopped);
     agent.stop().await;
 }

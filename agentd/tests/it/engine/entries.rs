@@ -1,4 +1,4 @@
-//! Entries of storages in Proxmox: made by a signature with what lies sealed, once, and never over another.
+//! Tests of storage entries made by signature.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use agentd::model::storage::{StorageView, TargetRecord};
 use agentd::plan::entry::differences;
 use agentd::port::helper::Helper;
 use agentd::port::mounts::Mounts;
-use agentd::port::pve::storekeeper;
+use agentd::port::pve::storage_admin;
 use agentd::port::sealed_token;
 use agentd::port::target_probe::TargetProbe;
 use agentd::task::stop::{self, Stopper};
@@ -22,8 +22,8 @@ use holdfast_protocol::desired::Desired;
 use holdfast_protocol::job::JobState;
 use holdfast_protocol::pin::{Pin, PinSet};
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::storage::report::TargetStanding;
-use holdfast_protocol::storage::{Medium, Sealed};
+use holdfast_protocol::storage::report::TargetStatus;
+use holdfast_protocol::storage::{Backend, Sealed};
 use holdfast_seal::backup_key::BackupKey;
 use holdfast_seal::token::Token;
 use holdfast_seal::{Creds, HostKey, SealContext};
@@ -57,7 +57,7 @@ fn fingerprint() -> String {
     vec!["86"; 32].join(":")
 }
 
-pub fn server() -> Medium {
+pub fn server() -> Backend {
     let key = BackupKey::parse(KEY_FILE).unwrap();
     serde_json::from_value(json!({ "pbs": { "server": "10.66.0.1", "datastore": "store1", "namespace": "hf",
         "fingerprint": fingerprint(), "key": key.fingerprint() } }))
@@ -79,7 +79,7 @@ impl Ground {
         let spki: Pin = format!("spki/sha256:{}", world.sim.spki_sha256).parse().unwrap();
         let trust = holdfast_tls::Trust::Pins(PinSet::from(spki));
         let targets: BTreeSet<_> = ["off1", "nas1"].iter().map(|name| name.parse().unwrap()).collect();
-        let carrier = storekeeper::carrier(&world.sim.url, &trust).unwrap();
+        let transport = storage_admin::transport(&world.sim.url, &trust).unwrap();
         let (sender, view) = watch::channel(Arc::new(StorageView::default()));
         let (stopper, stop) = stop::pair();
         let answers = Arc::new(AtomicBool::new(true));
@@ -89,13 +89,13 @@ impl Ground {
             mounts: Arc::new(Mounts::of_the_kernel()),
             view: sender,
             pve: Arc::clone(&agent.ports.pve),
-            keeper: Some(Keeper { key: Arc::clone(&key), token, carrier, targets }),
+            keeper: Some(Keeper { key: Arc::clone(&key), token, transport, targets }),
             asker: Asker {
                 key: Arc::clone(&key),
                 dial: Arc::new(Dialled(world.dir.path().join("pve/run/outside/10.66.0.1"))),
             },
             pruners: watch::channel(Arc::default()).0,
-            probe: TargetProbe::told({
+            probe: TargetProbe::reported({
                 let answers = Arc::clone(&answers);
                 move |_| answers.load(Ordering::Relaxed).then_some(()).ok_or_else(|| SILENT.to_owned())
             }),
@@ -126,10 +126,10 @@ impl Ground {
         std::fs::write(place.join("secret"), secret).unwrap();
     }
 
-    fn sealed(&self, target: &str, medium: &Medium, to: &HostKey) -> Sealed {
+    fn sealed(&self, target: &str, backend: &Backend, to: &HostKey) -> Sealed {
         let target = target.parse().unwrap();
-        let key = matches!(medium, Medium::Pbs { .. }).then(|| BackupKey::parse(KEY_FILE).unwrap());
-        let meant = SealContext { target: &target, medium };
+        let key = matches!(backend, Backend::Pbs { .. }).then(|| BackupKey::parse(KEY_FILE).unwrap());
+        let meant = SealContext { target: &target, backend };
         let creds = Creds::new(meant, "pve@pbs!bk".to_owned(), Secret::new(SECRET.to_owned()), key).unwrap();
         creds.seal(&to.recipient().unwrap()).unwrap()
     }
@@ -138,10 +138,10 @@ impl Ground {
         self.sealed("off1", &server(), &self.key)
     }
 
-    pub async fn wish(&mut self, state: &str, name: &str, medium: &Medium, creds: Option<&Sealed>) {
+    pub async fn goal(&mut self, state: &str, name: &str, backend: &Backend, creds: Option<&Sealed>) {
         self.generation += 1;
-        let role = if matches!(medium, Medium::Pbs { .. }) { "pbs-offsite" } else { "bulk-data" };
-        let mut target = json!({ "name": name, "medium": medium, "class": "slow", "role": role, "state": state,
+        let role = if matches!(backend, Backend::Pbs { .. }) { "offsite-backup" } else { "bulk-data" };
+        let mut target = json!({ "name": name, "backend": backend, "class": "slow", "role": role, "state": state,
             "label": format!("away {}", self.generation), "default": false, "schedulable": true });
         if let Some(creds) = creds {
             target.as_object_mut().unwrap().insert("creds".to_owned(), creds.as_str().into());
@@ -194,10 +194,10 @@ impl Ground {
     }
 
     async fn refused(&mut self, code: &str) {
-        let told = |view: &StorageView| {
+        let reported = |view: &StorageView| {
             view.targets.iter().any(|target| target.entry.iter().any(|what| what.contains(code)))
         };
-        self.until(code, told).await;
+        self.until(code, reported).await;
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -209,14 +209,14 @@ impl Ground {
     }
 
     /// Waits until the share stands so, with a problem of its own where it is gone, and until it is in the audit so often.
-    async fn stands(&mut self, standing: TargetStanding, words: &str, (action, times): (&str, usize)) {
-        let is_gone = standing.is_gone();
-        let told = |view: &StorageView| {
+    async fn stands(&mut self, status: TargetStatus, words: &str, (action, times): (&str, usize)) {
+        let is_gone = status.is_gone();
+        let reported = |view: &StorageView| {
             let target = view.targets.first();
-            target.is_some_and(|one| one.standing == standing && one.reason.contains(words))
+            target.is_some_and(|one| one.status == status && one.reason.contains(words))
                 && view.problems.iter().any(|one| one.code == ErrorCode::StorageGone) == is_gone
         };
-        self.until(words, told).await;
+        self.until(words, reported).await;
         let noted = async {
             loop {
                 let lines = self.agent.ports.store.audit(1000).await.unwrap();
@@ -241,7 +241,7 @@ async fn a_signature_makes_the_entry_once_as_it_was_signed_for_and_letting_go_sw
     let mut ground = Ground::new().await;
     let before = ground.definitions();
     let creds = ground.good();
-    ground.wish("attached", "off1", &server(), Some(&creds)).await;
+    ground.goal("attached", "off1", &server(), Some(&creds)).await;
     ground.until("held", |view| !view.waiting.is_empty()).await;
     assert_eq!(ground.definitions(), before, "the document alone makes nothing");
     ground.sign("attach_storage").await;
@@ -254,7 +254,7 @@ async fn a_signature_makes_the_entry_once_as_it_was_signed_for_and_letting_go_sw
 
     // Other documents change nothing, whatever is in them now.
     for label in [Some(&creds), Some(&ground.sealed("off1", &server(), &HostKey::generate()))] {
-        ground.wish("attached", "off1", &server(), label).await;
+        ground.goal("attached", "off1", &server(), label).await;
         let label = format!("away {}", ground.generation);
         let read = |view: &StorageView| view.targets.iter().any(|one| one.label.as_ref() == Some(&label));
         ground.until("the document is read", read).await;
@@ -263,12 +263,12 @@ async fn a_signature_makes_the_entry_once_as_it_was_signed_for_and_letting_go_sw
     }
     assert_eq!(ground.definitions(), made);
 
-    ground.wish("disconnected", "off1", &server(), Some(&creds)).await;
+    ground.goal("disconnected", "off1", &server(), Some(&creds)).await;
     ground.sign("detach_storage").await;
     ground.settled().await;
     assert!(ground.definitions().contains("disable 1"));
     assert!(ground.file("off1.enc").exists(), "nothing of it is taken away");
-    ground.wish("attached", "off1", &server(), Some(&creds)).await;
+    ground.goal("attached", "off1", &server(), Some(&creds)).await;
     ground.sign("attach_storage").await;
     let record = ground.settled().await;
     assert_eq!((ground.definitions(), ground.differs(&record).await), (made, Vec::new()));
@@ -280,7 +280,7 @@ async fn a_signature_makes_the_entry_once_as_it_was_signed_for_and_letting_go_sw
 async fn what_is_sealed_for_another_is_refused_with_its_code_and_nothing_is_made() {
     let mut ground = Ground::new().await;
     let (before, elsewhere) = (ground.definitions(), HostKey::generate());
-    let other_server: Medium =
+    let other_server: Backend =
         serde_json::from_str(&serde_json::to_string(&server()).unwrap().replace("store1", "store2")).unwrap();
     let cut = {
         let good = ground.good();
@@ -292,7 +292,7 @@ async fn what_is_sealed_for_another_is_refused_with_its_code_and_nothing_is_made
         (ground.sealed("off1", &other_server, &ground.key), "SEAL_TARGET"),
         (cut, "SEAL_BROKEN"),
     ] {
-        ground.wish("attached", "off1", &server(), Some(&creds)).await;
+        ground.goal("attached", "off1", &server(), Some(&creds)).await;
         ground.sign("attach_storage").await;
         ground.refused(code).await;
         assert_eq!(ground.definitions(), before, "{code}");
@@ -301,15 +301,15 @@ async fn what_is_sealed_for_another_is_refused_with_its_code_and_nothing_is_made
     // Signed for one text, and another stands in the document: not even opened.
     let (creds, swapped) = (ground.good(), ground.good());
     ground.serve("changed on the server");
-    ground.wish("attached", "off1", &server(), Some(&creds)).await;
+    ground.goal("attached", "off1", &server(), Some(&creds)).await;
     ground.sign("attach_storage").await;
     ground.refused("401 Unauthorized").await;
-    ground.wish("attached", "off1", &server(), Some(&swapped)).await;
+    ground.goal("attached", "off1", &server(), Some(&swapped)).await;
     ground.refused("TARGET_CHANGED").await;
     assert_eq!(ground.definitions(), before);
     // The twin that is right.
     ground.serve(SECRET);
-    ground.wish("attached", "off1", &server(), Some(&creds)).await;
+    ground.goal("attached", "off1", &server(), Some(&creds)).await;
     let record = ground.settled().await;
     assert_eq!(ground.differs(&record).await, Vec::<String>::new());
     ground.agent.stop().await;
@@ -318,7 +318,7 @@ async fn what_is_sealed_for_another_is_refused_with_its_code_and_nothing_is_made
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_entry_that_is_there_is_never_overwritten() {
     let mut ground = Ground::new().await;
-    let nfs: Medium =
+    let nfs: Backend =
         serde_json::from_value(json!({ "nfs": { "server": "nas", "export": "/srv/bulk" } })).unwrap();
     let by_hand = ground.world.by_hand(
         "POST",
@@ -333,12 +333,12 @@ async fn an_entry_that_is_there_is_never_overwritten() {
     );
     assert_eq!(by_hand, 200);
     let before = ground.definitions();
-    ground.wish("attached", "nas1", &nfs, None).await;
+    ground.goal("attached", "nas1", &nfs, None).await;
     ground.sign("attach_storage").await;
     let record = ground.settled().await;
     assert_eq!(ground.definitions(), before);
     assert!(ground.differs(&record).await[0].contains("its export is"));
-    ground.wish("disconnected", "nas1", &nfs, None).await;
+    ground.goal("disconnected", "nas1", &nfs, None).await;
     ground.sign("detach_storage").await;
     ground.settled().await;
     assert_eq!(ground.definitions(), before, "somebody else's is not switched off either");
@@ -347,32 +347,32 @@ async fn an_entry_that_is_there_is_never_overwritten() {
 
 /// By its server's silence, and by Proxmox's word: each drop and each return is told, and a line of the audit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_share_that_drops_and_comes_back_is_told_both_times() {
+async fn a_share_that_drops_and_comes_back_is_reported_both_times() {
     for (kind, place) in [("nfs", ("export", "/srv/bulk")), ("cifs", ("share", "bulk"))] {
         let mut ground = Ground::new().await;
         let fields = json!({ "server": "nas", place.0: place.1 });
-        let share: Medium = serde_json::from_value(json!({ kind: fields })).unwrap();
+        let share: Backend = serde_json::from_value(json!({ kind: fields })).unwrap();
         let parameters =
             [("storage", "nas1"), ("type", kind), ("server", "nas"), place, ("content", "backup")];
         assert_eq!(ground.world.by_hand("POST", "/storage", &parameters), 200);
         // What is sealed for it is not needed: root made the entry.
         let creds = (kind == "cifs").then(|| ground.sealed("nas1", &share, &ground.key));
-        ground.wish("attached", "nas1", &share, creds.as_ref()).await;
+        ground.goal("attached", "nas1", &share, creds.as_ref()).await;
         ground.sign("attach_storage").await;
-        ground.stands(TargetStanding::ByProxmox, "", ("storage_returned", 0)).await;
+        ground.stands(TargetStatus::ByProxmox, "", ("storage_returned", 0)).await;
 
         ground.answers.store(false, Ordering::Relaxed);
-        ground.stands(TargetStanding::Dropped, SILENT, ("storage_dropped", 1)).await;
+        ground.stands(TargetStatus::Dropped, SILENT, ("storage_dropped", 1)).await;
         ground.answers.store(true, Ordering::Relaxed);
-        ground.stands(TargetStanding::ByProxmox, "", ("storage_returned", 1)).await;
+        ground.stands(TargetStatus::ByProxmox, "", ("storage_returned", 1)).await;
 
         // Its server answers, and Proxmox has it not.
         let offline = ground.world.dir.path().join("pve/run/offline");
         std::fs::create_dir_all(&offline).unwrap();
         std::fs::write(offline.join("nas1"), "").unwrap();
-        ground.stands(TargetStanding::Dropped, "not active", ("storage_dropped", 2)).await;
+        ground.stands(TargetStatus::Dropped, "not active", ("storage_dropped", 2)).await;
         std::fs::remove_file(offline.join("nas1")).unwrap();
-        ground.stands(TargetStanding::ByProxmox, "", ("storage_returned", 2)).await;
+        ground.stands(TargetStatus::ByProxmox, "", ("storage_returned", 2)).await;
         ground.agent.ports.store.verify_audit().await.unwrap();
         ground.agent.stop().await;
     }

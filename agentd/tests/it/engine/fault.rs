@@ -1,4 +1,4 @@
-//! Lost replies, dead workers, and guests that are somebody else's.
+//! Tests of lost replies, dead workers and foreign guests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use agentd::execute::run::run;
 use agentd::execute::{DigestCache, Ports};
 use agentd::model::mark;
-use agentd::model::record::{Access, Place, VolumeId};
+use agentd::model::records::{Access, Place, VolumeId};
 use agentd::operation::log::Status;
-use agentd::operation::{Image, NumberWish, Operation, Source};
+use agentd::operation::{Image, Operation, Source, VmidRequest};
 use agentd::port::pve::read::Power;
 use agentd::port::store::access::Redemption;
 use agentd::port::store::parked::Answer;
-use holdfast_protocol::bootstrap::Ticket;
+use holdfast_protocol::bootstrap::BootstrapToken;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::secret::{Secret, TokenHash};
 use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
 use super::hand::HandAt;
-use super::lost::destroyed;
-use super::world::{Controllers, FastClock, World, find, guest, open, told, uid, vmid};
+use super::missing_guest::destroyed;
+use super::world::{Controllers, FastClock, World, find, guest, open, reported, uid, vmid};
 
 fn posting(path: &str) -> Aim {
     Aim { method: "POST".to_owned(), path: path.to_owned() }
@@ -50,12 +50,12 @@ async fn a_node_that_goes_down_in_good_order_costs_a_try() {
         let mut done = done.unwrap();
         if task == "vzrestore" {
             // A restore is taken back and begun anew, by the next plan.
-            assert_eq!(done.status(), Status::Undone, "{task}: {}", told(&done));
-            assert_eq!(done.cause().unwrap().code, ErrorCode::Unavailable, "{}", told(&done));
+            assert_eq!(done.status(), Status::Undone, "{task}: {}", reported(&done));
+            assert_eq!(done.cause().unwrap().code, ErrorCode::Unavailable, "{}", reported(&done));
             assert_eq!((world.guests().len(), world.disks().len()), (0, 0), "{task}");
             done = run(&ports, open(&ports, 2, world.provision(1)).await).await.unwrap();
         }
-        assert_eq!(done.status(), Status::Done, "{task}: {}", told(&done));
+        assert_eq!(done.status(), Status::Done, "{task}: {}", reported(&done));
         assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{task}");
     }
 }
@@ -82,7 +82,7 @@ async fn a_lost_reply_is_found_again() {
         world.sim.node.faults.arm(fault.clone());
         let opened = open(&ports, 1, world.provision(1)).await;
         let done = run(&ports, opened).await.unwrap();
-        assert_eq!(done.status(), Status::Done, "{fault:?}: {}", told(&done));
+        assert_eq!(done.status(), Status::Done, "{fault:?}: {}", reported(&done));
         assert!(world.sim.node.faults.armed().is_empty(), "{fault:?} never struck");
         assert_eq!(
             (world.guests().len(), world.restores(300).await, world.disks().len()),
@@ -101,14 +101,14 @@ async fn a_killed_restore_is_parked_with_what_to_do() {
     world.sim.node.faults.arm(fault);
     let opened = open(&ports, 1, world.provision(1)).await;
     let parked = run(&ports, opened).await.unwrap();
-    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
-    assert_eq!(parked.remedy(), Some("pct unlock 300; pct destroy 300"), "{}", told(&parked));
+    assert_eq!(parked.status(), Status::Parked, "{}", reported(&parked));
+    assert_eq!(parked.remedy(), Some("pct unlock 300; pct destroy 300"), "{}", reported(&parked));
     assert_eq!(world.guests().len(), 1, "left untouched");
 }
 
 /// Somebody takes our half-made guest over: the undo must not destroy it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_undo_spares_a_guest_that_somebody_took_over() {
+async fn an_undo_spares_a_guest_that_someone_took_over() {
     let world = World::start().await;
     let edit = |key: &str, value: &str| Edit::Set { vmid: 300, key: key.to_owned(), value: value.to_owned() };
     let theirs = vec![edit("tags", "theirs"), edit("description", "somebody else's guest")];
@@ -119,8 +119,8 @@ async fn an_undo_spares_a_guest_that_somebody_took_over() {
     provision.bulk_storage = Some("nosuch".parse().unwrap());
     let opened = open(&ports, 1, Operation::Provision(provision)).await;
     let done = run(&ports, opened).await.unwrap();
-    assert_eq!(done.status(), Status::Parked, "{}", told(&done));
-    assert_eq!(done.cause().unwrap().code, ErrorCode::ForeignGuest, "{}", told(&done));
+    assert_eq!(done.status(), Status::Parked, "{}", reported(&done));
+    assert_eq!(done.cause().unwrap().code, ErrorCode::ForeignGuest, "{}", reported(&done));
     assert_eq!(world.guests().len(), 1, "the guest is still there");
 
     // Whoever took it gives it back and destroys it on the node: retried, the undo finds nothing left to do.
@@ -132,7 +132,7 @@ async fn an_undo_spares_a_guest_that_somebody_took_over() {
     let (operation, entries, at) = (done.id, done.entries(), ports.clock.now());
     let answer = Answer { operation, entries, by: "root".to_owned(), at };
     let undone = run(&ports, ports.store.retry_parked(answer).await.unwrap()).await.unwrap();
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
 }
 
 /// With the guest goes our right to see its volumes. What the undo's own destroy says at its end counts; where nobody knows
@@ -159,32 +159,32 @@ async fn an_undo_is_done_only_when_its_destroy_said_so() {
         fault.iter().for_each(|fault| world.sim.node.faults.arm(fault.clone()));
         let opened = open(&ports, 1, Operation::Provision(provision)).await;
         let ended = run(&ports, opened).await.unwrap();
-        assert_eq!(ended.status(), wanted, "{fault:?}: {}", told(&ended));
+        assert_eq!(ended.status(), wanted, "{fault:?}: {}", reported(&ended));
         assert!(world.guests().is_empty() && world.sim.node.faults.armed().is_empty(), "{fault:?}");
-        let told_to = (wanted == Status::Parked).then_some("pvesm list tank --vmid 300");
-        assert_eq!(ended.remedy(), told_to, "{fault:?}: {}", told(&ended));
+        let reported_to = (wanted == Status::Parked).then_some("pvesm list tank --vmid 300");
+        assert_eq!(ended.remedy(), reported_to, "{fault:?}: {}", reported(&ended));
     }
 }
 
 /// A number that somebody has is refused and nothing changes; the next free one of a range is taken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn somebody_elses_number_is_left_alone() {
+async fn someone_elses_number_is_left_alone() {
     let world = World::start().await;
     let ports = world.sound().await;
     let _controllers = Controllers::start(&ports);
     let first = run(&ports, open(&ports, 1, world.provision(1)).await).await.unwrap();
-    assert_eq!(first.status(), Status::Done, "{}", told(&first));
+    assert_eq!(first.status(), Status::Done, "{}", reported(&first));
     let before = world.guests();
     let Operation::Provision(mut provision) = world.provision(2) else {
         unreachable!("a provision was asked for")
     };
-    provision.number = NumberWish::Exactly(vmid(300));
+    provision.number = VmidRequest::Exactly(vmid(300));
     let refused = run(&ports, open(&ports, 2, Operation::Provision(provision)).await).await.unwrap();
-    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    assert_eq!(refused.status(), Status::Undone, "{}", reported(&refused));
     assert_eq!(refused.cause().unwrap().code, ErrorCode::VmidForeign);
     assert_eq!(world.guests(), before);
     let second = run(&ports, open(&ports, 3, world.provision(2)).await).await.unwrap();
-    assert_eq!((second.status(), second.vmid()), (Status::Done, Some(vmid(301))), "{}", told(&second));
+    assert_eq!((second.status(), second.vmid()), (Status::Done, Some(vmid(301))), "{}", reported(&second));
 }
 
 /// A golden whose bytes are not the approved ones is not restored.
@@ -197,7 +197,7 @@ async fn a_changed_golden_is_refused() {
     bytes.push(0);
     std::fs::write(&world.golden, bytes).unwrap();
     let refused = run(&ports, open(&ports, 1, operation).await).await.unwrap();
-    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    assert_eq!(refused.status(), Status::Undone, "{}", reported(&refused));
     assert_eq!(refused.cause().unwrap().code, ErrorCode::GoldenUnapproved);
     assert!(world.guests().is_empty() && world.disks().is_empty());
 }
@@ -209,8 +209,8 @@ async fn a_guest_that_never_says_hello_is_taken_back_whole() {
     let ports = world.sound().await;
     let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
     let undone = run(&ports, open(&ports, 1, world.provision(1)).await).await.unwrap();
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
-    assert!(undone.cause().unwrap().message.contains("no hello"), "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
+    assert!(undone.cause().unwrap().message.contains("no hello"), "{}", reported(&undone));
     assert!(
         world.guests().is_empty() && world.disks().is_empty(),
         "{:?} {:?}",
@@ -229,7 +229,7 @@ async fn a_second_redeemer_freezes_the_guest_and_parks_its_making() {
     let opened = open(&ports, 1, world.provision(1)).await;
     let (parked, ()) = tokio::join!(run(&ports, opened), redeem_twice(&ports));
     let parked = parked.unwrap();
-    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
+    assert_eq!(parked.status(), Status::Parked, "{}", reported(&parked));
     assert_eq!(parked.cause().unwrap().code, ErrorCode::ClaimTwice);
     assert_eq!(ports.store.guest(guest(1).uid).await.unwrap().unwrap().access, Access::Frozen);
     assert_eq!(world.guests().len(), 1, "kept for the person who looks");
@@ -237,7 +237,7 @@ async fn a_second_redeemer_freezes_the_guest_and_parks_its_making() {
 
 /// Somebody reads the ticket from the configuration and is first; the guest comes second.
 async fn redeem_twice(ports: &Ports) {
-    let ticket = loop {
+    let token = loop {
         tokio::time::sleep(Duration::from_millis(5)).await;
         // Before its start a claim that somebody redeemed is minted anew, and the second would be nobody's.
         let runs = ports.pve.guest_status(vmid(300)).await.is_ok_and(|status| status.power == Power::Running);
@@ -249,13 +249,13 @@ async fn redeem_twice(ports: &Ports) {
         else {
             continue;
         };
-        if let Ok(ticket) = Ticket::open(&Secret::new(text.to_owned())) {
-            break ticket;
+        if let Ok(token) = BootstrapToken::open(&Secret::new(text.to_owned())) {
+            break token;
         }
     };
     for who in ["thief", "guest"] {
         let attempt = Redemption {
-            claim: ticket.claim.hash(),
+            claim: token.claim.hash(),
             redeemer: Some(TokenHash::of(who.as_bytes())),
             token: TokenHash::of(format!("token of {who}").as_bytes()),
         };
@@ -277,7 +277,7 @@ async fn a_hostile_archive_is_refused_by_its_line() {
     let archive = VolumeId::new(format!("backup2:backup/{name}"));
     provision.source = Source::Image(Image { archive, sha256, file });
     let refused = run(&ports, open(&ports, 1, Operation::Provision(provision)).await).await.unwrap();
-    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    assert_eq!(refused.status(), Status::Undone, "{}", reported(&refused));
     let cause = refused.cause().unwrap();
     assert_eq!(cause.code, ErrorCode::Forbidden, "{cause}");
     assert!(cause.message.contains("lxc.") || cause.message.contains("mp0"), "{cause}");

@@ -1,8 +1,8 @@
-//! A guest behind Proxmox's firewall is held to its addresses: what is missing is put right, and follows it when it moves.
+//! Tests of the address filter behind Proxmox's firewall.
 
 use std::time::Duration;
 
-use agentd::model::filter::{FilterFacts, Switched, Whose};
+use agentd::model::filter::{EntryOwner, FilterFacts, Switched};
 use agentd::port::pve::{ConfigChange, ConfigUpdate};
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::Vmid;
@@ -46,8 +46,8 @@ async fn until(world: &World, vmid: Vmid, what: &str, is: impl Fn(&FilterFacts) 
 
 /// The set holds this address of ours and no other, and what somebody allowed by hand.
 fn holds(seen: &FilterFacts, address: &str) -> bool {
-    let allowed = seen.allowed.iter().flatten().map(|(text, whose)| (text.as_str(), *whose));
-    allowed.eq([(address, Whose::Ours), ("10.66.0.99", Whose::Others)])
+    let allowed = seen.allowed.iter().flatten().map(|(text, owner)| (text.as_str(), *owner));
+    allowed.eq([(address, EntryOwner::Ours), ("10.66.0.99", EntryOwner::Others)])
         && (seen.hardware, seen.addresses) == (Switched::On, Switched::On)
 }
 
@@ -55,7 +55,7 @@ fn holds(seen: &FilterFacts, address: &str) -> bool {
 async fn a_guest_behind_the_firewall_is_held_to_its_addresses_and_follows_the_document() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    agent.wish(1, vec![walled("10.66.0.1/24", "own")]).await;
+    agent.goal(1, vec![walled("10.66.0.1/24", "own")]).await;
     let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
     let vmid = report(&view, 1).unwrap().vmid.unwrap();
     let before = world.pve().guest_filter(vmid).await.unwrap();
@@ -75,13 +75,13 @@ async fn a_guest_behind_the_firewall_is_held_to_its_addresses_and_follows_the_do
     agent.until("nothing is left to tell", |view| serves(view, 1)).await;
 
     // It moves: its set goes with it, and the address that it had is nobody's.
-    agent.wish(2, vec![walled("10.66.0.2/24", "own")]).await;
+    agent.goal(2, vec![walled("10.66.0.2/24", "own")]).await;
     until(&world, vmid, "held to its new address", |seen| holds(seen, "10.66.0.2")).await;
     let config = world.pve().guest_config(vmid).await.unwrap();
     assert!(config.nets[&0].contains("ip=10.66.0.2/24"), "{:?}", config.nets);
 
     // A document that leaves it to root.
-    agent.wish(3, vec![walled("10.66.0.2/24", "as_it_is")]).await;
+    agent.goal(3, vec![walled("10.66.0.2/24", "as_it_is")]).await;
     agent.until("it serves at its new address", |view| serves(view, 1)).await;
     // Before the second round the document is the one in use.
     for round in ["in use", "left"] {

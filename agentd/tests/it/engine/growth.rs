@@ -1,7 +1,7 @@
-//! Growth by documents against the simulator: held, signed for, and counted once over crashes.
+//! Tests of growth against the simulator.
 
 use agentd::model::growth::Passed;
-use agentd::model::view::View;
+use agentd::model::view::HostSnapshot;
 use agentd::port::store::job_intake::Outcome;
 use agentd::port::store::roster::RosterTexts;
 use base64::Engine as _;
@@ -30,8 +30,8 @@ fn with(n: u8, gib: u32) -> DesiredGuest {
     guest
 }
 
-fn has(code: ErrorCode, n: u8) -> impl Fn(&View) -> bool {
-    move |view| report(view, n).is_some_and(|one| one.conditions.iter().any(|told| told.code == code))
+fn has(code: ErrorCode, n: u8) -> impl Fn(&HostSnapshot) -> bool {
+    move |view| report(view, n).is_some_and(|one| one.conditions.iter().any(|reported| reported.code == code))
 }
 
 /// The size of a root disk by the guest's own configuration.
@@ -42,7 +42,7 @@ fn root(world: &World, vmid: &str) -> String {
 }
 
 /// Whether the root disk and the memory of the first guest are so large, as they are seen.
-fn is(gib: u32, mib: u32) -> impl Fn(&View) -> bool {
+fn is(gib: u32, mib: u32) -> impl Fn(&HostSnapshot) -> bool {
     move |view| {
         report(view, 1).is_some_and(|one| {
             let size = one.size.filter(|size| size.rootfs_gib.get() == gib && size.memory_mib.get() == mib);
@@ -62,16 +62,16 @@ async fn a_disk_grows_within_the_day_and_beyond_it_by_a_signature_for_exactly_th
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     agent.until("the guest serves", |view| serves(view, 1)).await;
     let vmid = world.guests().keys().next().unwrap().clone();
     assert_eq!(root(&world, &vmid), "2G");
 
     // As it was seen: 64 TiB, which nothing takes back.
-    agent.wish(2, vec![with(1, 65_536)]).await;
+    agent.goal(2, vec![with(1, 65_536)]).await;
     let view = agent.until("64 TiB have no room", has(ErrorCode::StorageFull, 1)).await;
     assert!(found(&view, Verb::AllowGrowth).is_none(), "and nobody is asked to sign for them");
-    agent.wish(3, vec![with(1, 64)]).await;
+    agent.goal(3, vec![with(1, 64)]).await;
     let view = agent.until("64 GiB are held", has(ErrorCode::GrowthHeld, 1)).await;
     let waiting = found(&view, Verb::AllowGrowth).unwrap().clone();
     assert!(
@@ -99,10 +99,10 @@ async fn a_disk_grows_within_the_day_and_beyond_it_by_a_signature_for_exactly_th
     assert!(matches!(rows.as_slice(), [(Passed::Budget, 4), (Passed::Signed(_), 62)]), "{rows:?}");
 
     // The signature is used up, and was for no more.
-    agent.wish(4, vec![with(1, 69)]).await;
+    agent.goal(4, vec![with(1, 69)]).await;
     agent.until("five more are held", has(ErrorCode::GrowthHeld, 1)).await;
     assert_eq!(root(&world, &vmid), "64G");
-    agent.wish(5, vec![with(1, 68)]).await;
+    agent.goal(5, vec![with(1, 68)]).await;
     agent.until("four more are within the day", is(68, 256)).await;
     assert_eq!(root(&world, &vmid), "68G");
 
@@ -111,7 +111,7 @@ async fn a_disk_grows_within_the_day_and_beyond_it_by_a_signature_for_exactly_th
     let mut agent = start(&world).await;
     let mut more = with(1, 68);
     more.size.memory_mib = MemoryMib::try_from(512).unwrap();
-    agent.wish(6, vec![more, guest(2), guest(3)]).await;
+    agent.goal(6, vec![more, guest(2), guest(3)]).await;
     agent
         .until("one guest more, one is held, and memory has a budget of its own", |view| {
             serves(view, 2) && has(ErrorCode::GrowthHeld, 3)(view) && is(68, 512)(view)

@@ -1,4 +1,4 @@
-//! A person's hand on the node, at a moment that a test chooses.
+//! Manual changes on the node at a chosen moment.
 
 use std::sync::{Arc, Mutex};
 

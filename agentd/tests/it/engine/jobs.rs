@@ -1,7 +1,6 @@
-//! What operators signed, from the text that the hub passes on to the effect on the node: a guest destroyed once, a bulk
-//! change let through, and whatever changed since the signature saving the guest.
+//! Tests of signed jobs, from text to effect.
 
-use agentd::model::record::{BackupWhy, Place};
+use agentd::model::records::{BackupWhy, Place};
 use agentd::port::pve::PveError;
 use agentd::port::pve::config::Switch;
 use agentd::port::store::job_intake::{Outcome, take};
@@ -15,11 +14,11 @@ use holdfast_protocol::id::{HostId, JobId};
 use holdfast_protocol::job::act::{ArchiveText, BackupLoss, args};
 use holdfast_protocol::job::stamp::{Nonce, UtcSecond};
 use holdfast_protocol::job::{
-    Act, Draft, Fingerprint, JobReport, JobState, MailedJob, Order, SeenGuest, SeenHost, SignedJob, Target,
+    Act, Draft, Fingerprint, JobReport, JobState, Order, QueuedJob, SeenGuest, SeenHost, SignedJob, Target,
     Verb,
 };
 use holdfast_protocol::protection::Tier;
-use holdfast_protocol::report::{Running, Standing, WaitingForSignature};
+use holdfast_protocol::report::{GuestStatus, Running, WaitingForSignature};
 use jiff::SignedDuration;
 use pve_sim::fault::admin::{Edit, apply};
 use sha2::{Digest as _, Sha512};
@@ -83,19 +82,19 @@ pub async fn lay_down(agent: &Agent) {
 }
 
 /// Signs what waits, as it was told.
-pub async fn signed(agent: &Agent, waiting: &WaitingForSignature) -> MailedJob {
+pub async fn signed(agent: &Agent, waiting: &WaitingForSignature) -> QueuedJob {
     order(agent, Draft::parse(waiting.payload.as_bytes()).unwrap()).await
 }
 
 /// Signs what an operator thought of.
-pub async fn order(agent: &Agent, draft: Draft) -> MailedJob {
+pub async fn order(agent: &Agent, draft: Draft) -> QueuedJob {
     let now = agent.ports.clock.now();
     let id = JobId::new(Uuid::new_v4());
     let order = Order {
         job_id: id,
         host: Some(own()),
         host_id: host(),
-        host_epoch: agent.ports.store.standing().await.unwrap().epoch,
+        host_epoch: agent.ports.store.trust_state().await.unwrap().epoch,
         not_before: UtcSecond::new(now - SignedDuration::from_secs(60)).unwrap(),
         expires_at: UtcSecond::new(now + SignedDuration::from_hours(8)).unwrap(),
         nonce: Nonce::try_from(Uuid::new_v4().simple().to_string()).unwrap(),
@@ -103,10 +102,10 @@ pub async fn order(agent: &Agent, draft: Draft) -> MailedJob {
     };
     let payload = draft.ordered(order).to_json().unwrap().into_bytes();
     let signatures = vec![sign(&payload)];
-    MailedJob { id, blob: SignedJob { payload, signatures }.to_json().unwrap() }
+    QueuedJob { id, blob: SignedJob { payload, signatures }.to_json().unwrap() }
 }
 
-pub async fn leave(agent: &Agent, mail: &MailedJob) -> Outcome {
+pub async fn leave(agent: &Agent, mail: &QueuedJob) -> Outcome {
     take(&agent.ports.store, (host(), &own()), mail, agent.ports.clock.now()).await.unwrap()
 }
 
@@ -127,11 +126,11 @@ pub async fn ended(agent: &Agent, id: JobId) -> JobReport {
     tokio::time::timeout(std::time::Duration::from_secs(60), waiting).await.unwrap()
 }
 
-pub fn waits(verb: Verb) -> impl Fn(&agentd::model::view::View) -> bool {
+pub fn waits(verb: Verb) -> impl Fn(&agentd::model::view::HostSnapshot) -> bool {
     move |view| found(view, verb).is_some()
 }
 
-pub fn found(view: &agentd::model::view::View, verb: Verb) -> Option<&WaitingForSignature> {
+pub fn found(view: &agentd::model::view::HostSnapshot, verb: Verb) -> Option<&WaitingForSignature> {
     let is = |one: &&WaitingForSignature| {
         Draft::parse(one.payload.as_bytes()).is_ok_and(|draft| draft.act.verb() == verb)
     };
@@ -143,9 +142,9 @@ async fn a_guest_goes_by_a_signature_once_and_only_as_it_was_seen() {
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
-    agent.wish(1, vec![guest(1), guest(2)]).await;
+    agent.goal(1, vec![guest(1), guest(2)]).await;
     agent.until("two guests that serve", |view| (1..=2).all(|n| serves(view, n))).await;
-    agent.wish(2, vec![guest(1)]).await;
+    agent.goal(2, vec![guest(1)]).await;
     let view = agent.until("the second may be let go", waits(Verb::DestroyGuest)).await;
     let waiting = found(&view, Verb::DestroyGuest).unwrap().clone();
 
@@ -188,19 +187,19 @@ async fn a_bulk_change_goes_on_by_a_signature_for_these_guests_and_this_document
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
-    let wish = |stopped: u8| -> Vec<DesiredGuest> {
+    let goal = |stopped: u8| -> Vec<DesiredGuest> {
         let run = |n: u8| if n <= stopped { RunState::Stopped } else { RunState::Running };
         (1..=3).map(|n| DesiredGuest { run: run(n), ..guest(n) }).collect()
     };
-    agent.wish(1, wish(0)).await;
+    agent.goal(1, goal(0)).await;
     agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
-    agent.wish(2, wish(3)).await;
+    agent.goal(2, goal(3)).await;
     let view = agent.until("one of them is held", waits(Verb::ReleaseBrake)).await;
     let mail = signed(&agent, found(&view, Verb::ReleaseBrake).unwrap()).await;
     assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
-    let stands = |view: &agentd::model::view::View, n: u8| {
+    let stands = |view: &agentd::model::view::HostSnapshot, n: u8| {
         report(view, n)
-            .is_some_and(|report| report.run == Running::Stopped && report.standing == Standing::Managed)
+            .is_some_and(|report| report.run == Running::Stopped && report.status == GuestStatus::Managed)
     };
     agent.until("all three stand still", |view| (1..=3).all(|n| stands(view, n))).await;
     assert_eq!(ended(&agent, mail.id).await.state, JobState::Done);
@@ -212,11 +211,11 @@ async fn a_bulk_change_goes_on_by_a_signature_for_these_guests_and_this_document
 
 /// A restore that was signed becomes one copy beside the guest, under the job's own id; a stranger's archive none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_is_restored_beside_its_guest_by_a_signature() {
+async fn a_backup_is_restored_as_a_copy_by_a_signature() {
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     agent.until("a guest that serves", |view| serves(view, 1)).await;
     let volumes = world.pve().guest_config(vmid(300)).await.unwrap().volumes();
     let draft = |archive: &str| Draft {
@@ -245,12 +244,12 @@ async fn a_backup_is_restored_beside_its_guest_by_a_signature() {
     }
     let end = ended(&agent, good.id).await;
     assert_eq!(end.state, JobState::Done, "{:?}", end.problem);
-    let copies = agent.ports.store.besides().await.unwrap();
+    let copies = agent.ports.store.copies().await.unwrap();
     assert_eq!((copies.len(), copies[0].made_by.uuid()), (1, good.id.uuid()));
     assert_eq!((world.restores(301).await, world.guests().len()), (1, 2));
-    let copy = |view: &agentd::model::view::View| {
+    let copy = |view: &agentd::model::view::HostSnapshot| {
         let is = |report: &holdfast_protocol::report::GuestReport| {
-            report.vmid == Some(vmid(301)) && report.standing == Standing::Beside
+            report.vmid == Some(vmid(301)) && report.status == GuestStatus::RestoredCopy
         };
         view.guests.iter().any(is) && serves(view, 1)
     };
@@ -270,10 +269,10 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
         taker
     };
     let other = DesiredGuest { customer: "globex".parse().unwrap(), ..taker(3) };
-    let wish = |run: RunState| {
+    let goal = |run: RunState| {
         [guest(1), taker(2), other.clone()].map(|guest| DesiredGuest { run, ..guest }).to_vec()
     };
-    agent.wish(1, wish(RunState::Running)).await;
+    agent.goal(1, goal(RunState::Running)).await;
     agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
     let view = agent.view.borrow().clone();
     let seen = |n: u8| {
@@ -288,7 +287,7 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
     let bulk = world.pve().guest_config(seen(1).vmid).await.unwrap().mounts[&1].volume().unwrap().to_string();
     let draft = |from: u8, to: SeenGuest, volume: &str| Draft {
         target: seen(from).target(),
-        act: Act::HandOverVolume(args::HandOverVolume { volume: volume.to_owned().try_into().unwrap(), to }),
+        act: Act::ReassignVolume(args::ReassignVolume { volume: volume.to_owned().try_into().unwrap(), to }),
     };
     let away = |outcome: Outcome| match outcome {
         Outcome::Away(why) => why.code(),
@@ -320,7 +319,7 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
 
     // The wish first: what is stopped by hand while it should run is started again. The brake lets the agent stop two of
     // them itself.
-    agent.wish(2, wish(RunState::Stopped)).await;
+    agent.goal(2, goal(RunState::Stopped)).await;
     for n in 1..=3 {
         match world.pve().stop(seen(n).vmid).await {
             Ok(_) | Err(PveError::NotRunning { .. }) => {}
@@ -339,7 +338,7 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
         )
         .await
         .unwrap();
-    let stands = |view: &agentd::model::view::View, n: u8| {
+    let stands = |view: &agentd::model::view::HostSnapshot, n: u8| {
         report(view, n).is_some_and(|report| report.run == Running::Stopped)
     };
     agent.until("all stand still", |view| (1..=3).all(|n| stands(view, n))).await;
@@ -383,8 +382,8 @@ async fn a_tier_is_backed_up_and_a_backup_tried_by_a_signature() {
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
-    let policies = super::lost::seldom(agent.ports.clock.now());
-    agent.wish_under(1, policies, vec![DesiredGuest { policy: "usual".parse().ok(), ..guest(1) }]).await;
+    let policies = super::missing_guest::seldom(agent.ports.clock.now());
+    agent.goal_under(1, policies, vec![DesiredGuest { policy: "usual".parse().ok(), ..guest(1) }]).await;
     let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
     let volumes = report(&view, 1).unwrap().volumes.iter().cloned().collect();
     let fingerprint = Fingerprint { name: guest(1).name, customer: Some(guest(1).customer), volumes };
@@ -420,8 +419,8 @@ async fn a_backup_is_deleted_by_a_signature_that_says_what_is_lost() {
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
-    let policies = super::lost::seldom(agent.ports.clock.now());
-    agent.wish_under(1, policies, vec![DesiredGuest { policy: "usual".parse().ok(), ..guest(1) }]).await;
+    let policies = super::missing_guest::seldom(agent.ports.clock.now());
+    agent.goal_under(1, policies, vec![DesiredGuest { policy: "usual".parse().ok(), ..guest(1) }]).await;
     let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
     let volumes = report(&view, 1).unwrap().volumes.iter().cloned().collect();
     let fingerprint = Fingerprint { name: guest(1).name, customer: Some(guest(1).customer), volumes };

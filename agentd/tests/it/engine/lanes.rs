@@ -1,4 +1,4 @@
-//! What guests ask for, through the whole loop: one after another on one guest, side by side on several, each once.
+//! Tests of guests' requests through the whole loop.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use agentd::model::request::Ask;
 use agentd::port::store::request::NewRequest;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperationId;
-use holdfast_protocol::local::work::Taken;
+use holdfast_protocol::local::work::Acceptance;
 use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView};
 use uuid::Uuid;
 
@@ -23,7 +23,7 @@ impl Agent {
         let id = OperationId::new(Uuid::now_v7());
         let new = NewRequest { id, guest: uid(n), ask, key: None, at };
         let accepted = self.ports.store.ask(new).await.unwrap();
-        assert_eq!(accepted.taken, Taken::Queued);
+        assert_eq!(accepted.taken, Acceptance::Queued);
         accepted.operation
     }
 
@@ -52,7 +52,7 @@ impl Agent {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_wishes_of_one_guest_come_one_after_another_and_others_beside() {
+async fn ten_requests_of_one_guest_run_one_by_one_and_others_at_once() {
     let world = World::start().await;
     let mut agent = start(&world).await;
     // Bulk volumes are rolled back by a signature only.
@@ -61,7 +61,7 @@ async fn ten_wishes_of_one_guest_come_one_after_another_and_others_beside() {
         guest.volumes.clear();
         guest
     };
-    agent.wish(1, vec![plain(1), plain(2), plain(3)]).await;
+    agent.goal(1, vec![plain(1), plain(2), plain(3)]).await;
     agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
 
     // Eight at once fill the lane of the first guest; the last two come when there is a place.
@@ -118,7 +118,7 @@ async fn ten_wishes_of_one_guest_come_one_after_another_and_others_beside() {
 async fn requests_outlive_an_agent_that_is_dropped() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    agent.wish(1, vec![guest(1), guest(2)]).await;
+    agent.goal(1, vec![guest(1), guest(2)]).await;
     agent.until("two guests that serve", |view| (1..=2).all(|n| serves(view, n))).await;
     let mut ids = Vec::new();
     for n in 1..=2 {
@@ -145,10 +145,10 @@ async fn requests_outlive_an_agent_that_is_dropped() {
 
 /// What cannot be served ends with a reason its guest can read, and the next one is served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wish_that_needs_a_signature_ends_and_the_next_goes_on() {
+async fn a_goal_that_needs_a_signature_ends_and_the_next_goes_on() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     agent.until("a guest that serves", |view| serves(view, 1)).await;
     let taken = agent.ask(1, snapshot("s1")).await;
     agent.ended(&[taken]).await;
@@ -156,7 +156,7 @@ async fn a_wish_that_needs_a_signature_ends_and_the_next_goes_on() {
     let next = agent.ask(1, snapshot("s2")).await;
     agent.ended(&[next]).await;
     let refused = agent.ports.store.asked(back).await.unwrap().unwrap();
-    let agentd::port::store::request::Asked::Request(record) = refused else {
+    let agentd::port::store::request::RequestOrOperation::Request(record) = refused else {
         panic!("it became an operation: {refused:?}");
     };
     assert_eq!(record.end.unwrap().problem.code, ErrorCode::NeedsSignature, "it has a bulk volume");

@@ -1,5 +1,4 @@
-//! What takes longer than anybody thought: a copy of a whole guest is followed for as long as Proxmox says that it runs, and
-//! ended by a person alone.
+//! Tests of very long tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,19 +10,19 @@ use agentd::execute::run::{Stopped, run};
 use agentd::model::boot::BootMoment;
 use agentd::model::limits;
 use agentd::operation::Operation;
-use agentd::operation::log::{Event, Status, Then};
-use agentd::operation::progress::Progress;
-use agentd::port::clock::{Asked, Clock, Pause};
+use agentd::operation::log::{AfterFailure, Event, Status};
+use agentd::operation::progress::OperationState;
+use agentd::port::clock::{Clock, Pause, SyncQuery};
 use agentd::port::pve::TaskKind;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use jiff::Timestamp;
 use pve_sim::fault::Fault;
 use tokio::sync::watch;
 
 use super::restore_test::{only_record, trial};
-use super::world::{Controllers, FastClock, World, asked_backup, made, open, tasks, told};
+use super::world::{Controllers, FastClock, World, asked_backup, made, open, reported, tasks};
 
 /// A clock that a test sets ahead, and that says how often somebody waited by it.
 struct HandClock {
@@ -65,7 +64,7 @@ impl Clock for HandClock {
         self.fast.sleep(pause)
     }
 
-    fn synchrony(&self) -> Asked<'_> {
+    fn synchrony(&self) -> SyncQuery<'_> {
         self.fast.synchrony()
     }
 }
@@ -91,9 +90,9 @@ async fn held(world: &World) {
 async fn through(
     world: &World,
     ports: &Ports,
-    (clock, progress): (&HandClock, Progress),
+    (clock, progress): (&HandClock, OperationState),
     then: impl AsyncFnOnce(),
-) -> Progress {
+) -> OperationState {
     let story = async {
         held(world).await;
         clock.a_day_and_a_half().await;
@@ -102,7 +101,7 @@ async fn through(
     let running = run(ports, progress);
     tokio::pin!(running, story);
     tokio::select! {
-        ended = &mut running => panic!("it ended while its task ran: {}", told(&ended.unwrap())),
+        ended = &mut running => panic!("it ended while its task ran: {}", reported(&ended.unwrap())),
         () = &mut story => running.await.unwrap(),
     }
 }
@@ -116,7 +115,7 @@ async fn a_restore_is_followed_for_as_long_as_it_runs() {
     hold(&world, "vzrestore", "unpacking");
     let opened = open(&ports, 1, world.provision(1)).await;
     let done = through(&world, &ports, (&clock, opened), async || world.sim.node.faults.release()).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     assert_eq!((world.guests().len(), world.restores(300).await), (1, 1));
 }
 
@@ -128,7 +127,7 @@ async fn a_restore_test_is_followed_for_as_long_as_its_restore_runs() {
     hold(&world, "vzrestore", "unpacking");
     let opened = open(&ports, 1, trial(&world, &ports).await).await;
     let done = through(&world, &ports, (&clock, opened), async || world.sim.node.faults.release()).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     assert_eq!(only_record(&ports).await.verdict, TestVerdict::BootedOnly);
     assert_eq!(world.guests().len(), 1);
 }
@@ -141,7 +140,7 @@ async fn a_backup_is_followed_for_as_long_as_it_runs() {
     hold(&world, "vzdump", "copy");
     let opened = open(&ports, 1, Operation::Backup(asked_backup())).await;
     let done = through(&world, &ports, (&clock, opened), async || world.sim.node.faults.release()).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     assert!(ports.store.backup_of(done.id).await.unwrap().is_some());
     assert_eq!(tasks(&world, TaskKind::Backup).await, 2, "the first one, and this");
 }
@@ -159,8 +158,8 @@ async fn a_restore_that_a_person_stops_is_taken_back() {
         stop(&world, &upid);
     };
     let undone = through(&world, &ports, (&clock, opened), by_hand).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
-    assert!(world.guests().is_empty() && world.disks().is_empty(), "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
+    assert!(world.guests().is_empty() && world.disks().is_empty(), "{}", reported(&undone));
 }
 
 /// Stops the world after one effect.
@@ -186,12 +185,12 @@ async fn what_is_being_restored_is_no_leftover() {
     }
     let ports = Ports { clock: clock.clone(), ..world.sound().await };
     let progress = ports.store.open_operations().await.unwrap().remove(0);
-    let Status::During(step) = progress.status() else { panic!("{}", told(&progress)) };
-    let problem = Problem::new(ErrorCode::Unavailable, "given up, as an earlier version did");
-    let event = Event::Failed { step, problem, then: Then::GiveUp };
+    let Status::During(step) = progress.status() else { panic!("{}", reported(&progress)) };
+    let problem = ErrorBody::new(ErrorCode::Unavailable, "given up, as an earlier version did");
+    let event = Event::Failed { step, problem, then: AfterFailure::GiveUp };
     let progress = ports.store.append(&progress, event, ports.clock.now()).await.unwrap();
     let upid = progress.restored_by().unwrap().to_owned();
     let undone = through(&world, &ports, (&clock, progress), async || stop(&world, &upid)).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
-    assert!(world.guests().is_empty() && world.disks().is_empty(), "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
+    assert!(world.guests().is_empty() && world.disks().is_empty(), "{}", reported(&undone));
 }

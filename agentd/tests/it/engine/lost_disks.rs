@@ -1,4 +1,4 @@
-//! On which storages the disks of a guest come back that somebody destroyed.
+//! Tests of where a destroyed guest's disks return.
 
 use std::path::PathBuf;
 
@@ -15,11 +15,11 @@ use serde_json::json;
 
 use super::drift::{Agent, serves, start};
 use super::jobs;
-use super::lost::{again, destroyed, is_back, lost_of, says_hello};
-use super::world::{World, asked_backup, end, guest, told, uid, vmid};
+use super::missing_guest::{again, destroyed, is_back, lost_of, says_hello};
+use super::world::{World, asked_backup, end, guest, reported, uid, vmid};
 
 /// A hot volume, a bulk one that no backup holds, and one that the backups to `backup2` hold.
-fn wished() -> DesiredGuest {
+fn intended() -> DesiredGuest {
     let files = json!({ "name": "files", "mount": "/srv/files", "size_gib": 1, "kind": { "bulk": { "backup_to": "backup2" } } });
     let mut guest = guest(1);
     guest.volumes.push(serde_json::from_value(files).unwrap());
@@ -30,7 +30,7 @@ fn wished() -> DesiredGuest {
 async fn lives(world: &mut World) -> Agent {
     world.bulk = "shed";
     let mut agent = start(world).await;
-    agent.wish(1, vec![wished()]).await;
+    agent.goal(1, vec![intended()]).await;
     agent.until("a guest that serves", |view| serves(view, 1)).await;
     assert_eq!(layout(world, 300).await, EACH_ON_ITS_OWN);
     agent
@@ -74,7 +74,7 @@ async fn each_comes_back_on_its_own_storage() {
             std::fs::write(tree(&world, storage, 300, disk).join(file), file).unwrap();
         }
         let taken = end(&ports, 9, Operation::Backup(asked_backup())).await;
-        assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
+        assert_eq!(taken.status(), Status::Done, "{}", reported(&taken));
         ports.store.backup_of(taken.id).await.unwrap().unwrap().disks.unwrap()
     };
     let contents: Vec<Content> = disks.mounts.iter().map(|mount| mount.content).collect();
@@ -104,7 +104,7 @@ async fn each_comes_back_on_its_own_storage() {
     let mut target = asked_backup().target;
     target.vmid = vmid(301);
     let more = end(&ports, 10, Operation::Backup(Backup { target, ..asked_backup() })).await;
-    assert_eq!(more.status(), Status::Done, "{}", told(&more));
+    assert_eq!(more.status(), Status::Done, "{}", reported(&more));
     assert_eq!(ports.store.backup_of(more.id).await.unwrap().unwrap().disks, Some(disks));
 }
 
@@ -148,7 +148,7 @@ async fn each_storage_is_asked_for_what_will_lie_there() {
     let disks = lost_of(&mut large).disks.as_mut().unwrap();
     disks.mounts[2].size = 65_536.try_into().unwrap();
     let ended = end(&ports, 2, Operation::Provision(large)).await;
-    assert_eq!(ended.status(), Status::Undone, "{}", told(&ended));
+    assert_eq!(ended.status(), Status::Undone, "{}", reported(&ended));
     let cause = ended.cause().unwrap();
     assert_eq!(cause.code, ErrorCode::StorageFull, "{cause}");
     for words in ["disks of it would lie on shed", "with its disks of 65537 GiB"] {

@@ -1,5 +1,4 @@
-//! The engine against the simulated Proxmox: over TLS, with scoped tokens, real archives and a real store.
-//! What is killed at every point is told in `tests/harness`, under virtual time.
+//! Tests of the engine against the simulated Proxmox.
 //!
 //! | module | shows |
 //! | --- | --- |
@@ -12,9 +11,9 @@
 //! | `drift` | the reconcile loop from an empty box to drift that is healed |
 //! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
 //! | `bulk` | a bulk volume is in the archives that go to its target, and in no others |
-//! | `restore_beside` | a copy beside its guest, isolated and never taken for it |
+//! | `restore_copy` | a copy beside its guest, isolated and never taken for it |
 //! | `restore_test` | a backup, tried in a guest that is thrown away |
-//! | `twin` | the same through a read-only twin of its storage, by a token that has nothing there |
+//! | `counterpart` | the same through a read-only twin of its storage, by a token that has nothing there |
 //! | `spoken_test` | the same with its controller heard, on a bridge that ends at the agent |
 //! | `roll_back` | a guest goes back and is made fresh, once |
 //! | `snapshot` | snapshots taken, refused, lost, expired |
@@ -54,18 +53,19 @@ mod fault;
 mod filter;
 mod growth;
 mod hand;
-mod hand_over;
+mod inherited;
 mod jobs;
 mod lanes;
-mod left;
 mod long;
-mod lost;
 mod lost_disks;
+mod missing_guest;
 mod network;
 mod offsite;
 mod parked;
 mod protection;
-mod restore_beside;
+mod read_only_entry;
+mod reassign_volume;
+mod restore_copy;
 mod restore_test;
 mod roll_back;
 mod servers;
@@ -73,7 +73,6 @@ mod snapshot;
 mod spoken_test;
 mod storage;
 mod swap;
-mod twin;
 mod update;
 mod window;
 mod world;

@@ -1,6 +1,6 @@
-//! A guest's network and resolver follow the document: made so, changed so while it runs, and taken back.
+//! Tests of a guest's network and resolver.
 
-use agentd::model::view::View;
+use agentd::model::view::HostSnapshot;
 use agentd::port::pve::GuestConfig;
 use agentd::task::reconcile::LOOK_AT_LEAST;
 use holdfast_protocol::code::ErrorCode;
@@ -63,7 +63,7 @@ async fn until(agent: &mut Agent, world: &World, vmid: Vmid, wanted: [Option<Str
 async fn a_network_is_made_changed_and_taken_back_as_the_document_says() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    agent.wish(1, vec![guest(1), whole(2)]).await;
+    agent.goal(1, vec![guest(1), whole(2)]).await;
     let view = agent.until("two guests that serve", |view| serves(view, 1) && serves(view, 2)).await;
     let [first, second] = [1, 2].map(|n| report(&view, n).unwrap().vmid.unwrap());
     let all = texts(["1400", "50", "1", "9.9.9.9 fd00::1", "lan.example"]);
@@ -79,10 +79,10 @@ async fn a_network_is_made_changed_and_taken_back_as_the_document_says() {
     let carried = fields.fields.iter().find(|state| state.field == GuestField::Mtu).unwrap().applied.clone();
     assert_eq!(carried.map(|applied| applied.value).as_deref(), Some("1400"), "by its making");
 
-    agent.wish(2, vec![whole(1), guest(2)]).await;
+    agent.goal(2, vec![whole(1), guest(2)]).await;
     until(&mut agent, &world, first, all.clone()).await;
     // It runs on with what it had; by its next start it has the rest.
-    let waits = |view: &View| {
+    let waits = |view: &HostSnapshot| {
         let conditions = &report(view, 1).unwrap().conditions;
         conditions
             .iter()
@@ -102,7 +102,7 @@ async fn a_network_is_made_changed_and_taken_back_as_the_document_says() {
         assert_eq!(wanted.network.resolver, Some(Resolver::Host));
         wanted
     };
-    agent.wish(3, vec![back(1), back(2)]).await;
+    agent.goal(3, vec![back(1), back(2)]).await;
     let mut back = none;
     // Taken away by a person alone.
     back[2] = all[2].clone();
@@ -118,21 +118,21 @@ async fn a_network_is_made_changed_and_taken_back_as_the_document_says() {
 
 /// A running guest's limit is set at once or not at all, and with it everything else of the call (`23-net-name`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limit_that_the_kernel_does_not_keep_is_told_and_nothing_changes() {
+async fn a_limit_that_the_kernel_does_not_keep_is_reported_and_nothing_changes() {
     let world = World::with(HotMounts::NoAppArmor).await;
     let mut agent = start(&world).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     let view = agent.until("a guest that serves", |view| serves(view, 1)).await;
     let vmid = report(&view, 1).unwrap().vmid.unwrap();
     let before = world.pve().guest_config(vmid).await.unwrap().digest;
     let mut limited = guest(1);
     limited.network.rate = Some(serde_json::from_value(json!({ "mib_per_s": 50 })).unwrap());
-    agent.wish(2, vec![limited]).await;
-    let told = |view: &View| {
+    agent.goal(2, vec![limited]).await;
+    let reported = |view: &HostSnapshot| {
         let conditions = &report(view, 1).unwrap().conditions;
         conditions.iter().any(|one| one.code == ErrorCode::Unavailable && one.message.contains("tc filter"))
     };
-    let view = agent.until("why it has no limit is told", told).await;
+    let view = agent.until("why it has no limit is told", reported).await;
     let rate = report(&view, 1).unwrap().fields.iter().find(|state| state.field == GuestField::Rate).cloned();
     let rate = rate.map(|state| (state.desired, state.observed));
     assert_eq!(rate, Some((Some("50 MiB/s".to_owned()), Some("unlimited".to_owned()))));

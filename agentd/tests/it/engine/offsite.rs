@@ -1,17 +1,16 @@
-//! Backups that leave the box for a backup server: encrypted with K or none at all, looked for, restored, tried, and
-//! removed only where the server lets our token.
+//! Tests of off-site backups.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use agentd::execute::Ports;
-use agentd::gate::warrant::{Allows, Seen, Warrant};
-use agentd::model::record::{BackupRecord, BackupWhy, VolumeId};
+use agentd::gate::warrant::{Allows, SignedState, Warrant};
+use agentd::model::records::{BackupRecord, BackupWhy, VolumeId};
 use agentd::operation::log::Status;
-use agentd::operation::progress::Progress;
-use agentd::operation::restore_test::Tried;
+use agentd::operation::progress::OperationState;
+use agentd::operation::restore_test::TestedBackup;
 use agentd::operation::{
-    Backup, Begun, DuePoint, Operation, PruneBackup, PruneBy, RestoreBeside, RestoreTest, Target,
+    Backup, Begun, DuePoint, Operation, PruneBackup, PruneBy, RestoreCopy, RestoreTest, Target,
 };
 use agentd::plan::protect::Raise;
 use agentd::port::pve::read::StoredVolume;
@@ -24,8 +23,8 @@ use holdfast_seal::backup_key::BackupKey;
 use pve_sim::fault::Fault;
 use serde_json::json;
 
-use super::lost::{again, destroyed, says_hello};
-use super::world::{FastClock, World, asked_backup, end, find, guest, made, target, told, vmid};
+use super::missing_guest::{again, destroyed, says_hello};
+use super::world::{FastClock, World, asked_backup, end, find, guest, made, reported, target, vmid};
 
 const SECRET: &str = "11111111-2222-3333-4444-555555555555";
 /// Another one, as the genuine client made it.
@@ -39,7 +38,7 @@ pub struct Server {
 
 impl Server {
     /// A server with one namespace, and its entry in Proxmox as an administrator makes it.
-    pub fn beside(world: &World) -> Self {
+    pub fn copy_of(world: &World) -> Self {
         let place = world.dir.path().join("pve/run/outside/10.66.0.1");
         std::fs::create_dir_all(place.join("store1/ns/hf")).unwrap();
         let print = vec!["86"; 32].join(":");
@@ -90,15 +89,15 @@ fn backup(ports: &Ports) -> Operation {
 /// Takes one, and gives its record.
 pub async fn taken(ports: &Ports, n: u8) -> BackupRecord {
     let done = end(ports, n, backup(ports)).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     ports.store.backup_of(done.id).await.unwrap().unwrap()
 }
 
-async fn tried(world: &World, ports: &Ports, n: u8, backup: &BackupRecord) -> Progress {
+async fn tried(world: &World, ports: &Ports, n: u8, backup: &BackupRecord) -> OperationState {
     let test = RestoreTest {
         guest: guest(1).uid,
         name: guest(1).name,
-        backup: Tried {
+        backup: TestedBackup {
             archive: backup.archive.clone(),
             taken_by: backup.taken_by,
             taken_at: backup.taken_at,
@@ -111,7 +110,7 @@ async fn tried(world: &World, ports: &Ports, n: u8, backup: &BackupRecord) -> Pr
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_is_listed_with_the_key_that_was_promised() {
     let world = World::start().await;
-    Server::beside(&world);
+    Server::copy_of(&world);
     let ports = made(&world).await;
     let record = taken(&ports, 1).await;
     assert!(record.archive.as_str().starts_with("off1:backup/ct/300/"), "{record:?}");
@@ -127,7 +126,7 @@ async fn a_backup_is_listed_with_the_key_that_was_promised() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_arrived_unencrypted_is_an_alarm() {
     let world = World::start().await;
-    Server::beside(&world).forget_keys();
+    Server::copy_of(&world).forget_keys();
     let ports = made(&world).await;
     let done = end(&ports, 1, backup(&ports)).await;
     let alarm = done.conditions().next().unwrap();
@@ -137,20 +136,20 @@ async fn what_arrived_unencrypted_is_an_alarm() {
     // Also where nobody promised anything.
     let asked = Backup { storage: storage(), ..asked_backup() };
     let done = end(&ports, 2, Operation::Backup(asked)).await;
-    assert_eq!(done.conditions().next().unwrap().code, ErrorCode::BackupUnsealed, "{}", told(&done));
+    assert_eq!(done.conditions().next().unwrap().code, ErrorCode::BackupUnsealed, "{}", reported(&done));
 }
 
 /// The entry lost its key or has another one: nothing is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_leaves_the_box_for_an_entry_without_the_key() {
     let world = World::start().await;
-    let server = Server::beside(&world);
+    let server = Server::copy_of(&world);
     let ports = made(&world).await;
     for (n, change) in [("encryption-key", OTHER_KEY), ("delete", "encryption-key")].iter().enumerate() {
         assert_eq!(world.by_hand("PUT", "/storage/off1", &[*change]), 200);
         let undone = end(&ports, u8::try_from(n).unwrap() + 1, backup(&ports)).await;
-        assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
-        assert_eq!(undone.cause().unwrap().code, ErrorCode::BackupUnsealed, "{}", told(&undone));
+        assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
+        assert_eq!(undone.cause().unwrap().code, ErrorCode::BackupUnsealed, "{}", reported(&undone));
     }
     assert!(!server.place.join("store1/ns/hf/ct").exists());
 }
@@ -159,12 +158,12 @@ async fn nothing_leaves_the_box_for_an_entry_without_the_key() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ok_that_the_server_does_not_list_is_no_backup() {
     let world = World::start().await;
-    Server::beside(&world);
+    Server::copy_of(&world);
     let ports = made(&world).await;
     world.sim.node.faults.arm(Fault::NoArchive { vmid: 300 });
     let undone = end(&ports, 1, backup(&ports)).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
-    assert!(undone.cause().unwrap().message.contains("does not show it"), "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
+    assert!(undone.cause().unwrap().message.contains("does not show it"), "{}", reported(&undone));
     assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
 }
 
@@ -173,12 +172,12 @@ async fn an_ok_that_the_server_does_not_list_is_no_backup() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_that_the_client_finishes_without_its_worker_is_kept() {
     let world = World::start().await;
-    Server::beside(&world);
+    Server::copy_of(&world);
     let ports = made(&world).await;
     let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
     world.sim.node.faults.arm(Fault::OrphanBackup { vmid: 300, after_ms: 500 });
     let done = end(&ports, 1, backup(&ports)).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
     assert_eq!(record.sealed, Some(key()), "{record:?}");
     let condition = done.conditions().next().unwrap();
@@ -190,44 +189,44 @@ async fn a_backup_that_the_client_finishes_without_its_worker_is_kept() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_that_no_client_sends_is_over_after_a_second_look() {
     let world = World::start().await;
-    Server::beside(&world);
+    Server::copy_of(&world);
     let ports = made(&world).await;
     let ports = Ports { clock: Arc::new(FastClock::times(150)), ..ports };
     world.sim.node.faults.arm(Fault::KillWorker { task: "vzdump".to_owned(), phase: "copy".to_owned() });
     let undone = end(&ports, 1, backup(&ports)).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
-    assert_eq!(undone.cause().unwrap().code, ErrorCode::Locked, "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
+    assert_eq!(undone.cause().unwrap().code, ErrorCode::Locked, "{}", reported(&undone));
 }
 
 /// The namespace is not looked at when the entry is made: it shows with the first backup, as a failure and not as one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_that_is_not_there_takes_no_backup() {
     let world = World::start().await;
-    let server = Server::beside(&world);
+    let server = Server::copy_of(&world);
     let ports = made(&world).await;
     std::fs::remove_dir_all(server.place.join("store1/ns")).unwrap();
     let undone = end(&ports, 1, backup(&ports)).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_and_a_test_are_made_of_it() {
     let world = World::start().await;
-    Server::beside(&world);
+    Server::copy_of(&world);
     let ports = made(&world).await;
     let record = taken(&ports, 1).await;
     let test = tried(&world, &ports, 2, &record).await;
-    assert_eq!(test.status(), Status::Done, "{}", told(&test));
+    assert_eq!(test.status(), Status::Done, "{}", reported(&test));
     let verdict = ports.store.restore_tests(guest(1).uid, 1).await.unwrap().remove(0);
     assert_eq!((verdict.verdict, &verdict.archive), (TestVerdict::BootedOnly, &record.archive));
 
     let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
-    let seen = Seen { uid: guest(1).uid, vmid: vmid(300), name: guest(1).name, volumes };
-    let allows = Allows::RestoreBeside { archive: record.archive.clone() };
+    let seen = SignedState { uid: guest(1).uid, vmid: vmid(300), name: guest(1).name, volumes };
+    let allows = Allows::RestoreCopy { archive: record.archive.clone() };
     let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(8)), allows, seen);
-    let copy = RestoreBeside::new(warrant, &world.policy(), Vec::new()).unwrap();
-    let copied = end(&ports, 3, Operation::RestoreBeside(Box::new(copy))).await;
-    assert_eq!(copied.status(), Status::Done, "{}", told(&copied));
+    let copy = RestoreCopy::new(warrant, &world.policy(), Vec::new()).unwrap();
+    let copied = end(&ports, 3, Operation::RestoreCopy(Box::new(copy))).await;
+    assert_eq!(copied.status(), Status::Done, "{}", reported(&copied));
 }
 
 /// The server still lists it, and nothing of it can be read: the key that opens it is lost, and that is red. A server that
@@ -235,7 +234,7 @@ async fn a_copy_and_a_test_are_made_of_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_key_fails_the_test_and_a_server_that_is_away_does_not() {
     let world = World::start().await;
-    let server = Server::beside(&world);
+    let server = Server::copy_of(&world);
     let ports = made(&world).await;
     let record = taken(&ports, 1).await;
     let entry =
@@ -245,8 +244,8 @@ async fn a_lost_key_fails_the_test_and_a_server_that_is_away_does_not() {
     let mut verdict = async |part: &str| {
         n += 1;
         let test = tried(&world, &ports, n, &record).await;
-        assert_eq!(test.status(), Status::Undone, "{}", told(&test));
-        assert!(test.cause().unwrap().message.contains(part), "{part}: {}", told(&test));
+        assert_eq!(test.status(), Status::Undone, "{}", reported(&test));
+        assert!(test.cause().unwrap().message.contains(part), "{part}: {}", reported(&test));
         assert_eq!((world.guests(), world.disks()), before);
         // Read by its operation: within one second there is no newest.
         let tests = ports.store.restore_tests(guest(1).uid, 9).await.unwrap();
@@ -271,7 +270,7 @@ async fn a_lost_key_fails_the_test_and_a_server_that_is_away_does_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_guest_comes_back_from_the_server() {
     let world = World::start().await;
-    Server::beside(&world);
+    Server::copy_of(&world);
     let ports = made(&world).await;
     let record = taken(&ports, 1).await;
     destroyed(&world).await;
@@ -288,15 +287,20 @@ async fn a_lost_guest_comes_back_from_the_server() {
     let before = (world.guests(), world.disks());
     let undone = end(&ports, 2, again(&world, &record)).await;
     let cause = undone.cause().unwrap();
-    assert_eq!((undone.status(), cause.code), (Status::Undone, ErrorCode::Forbidden), "{}", told(&undone));
+    assert_eq!(
+        (undone.status(), cause.code),
+        (Status::Undone, ErrorCode::Forbidden),
+        "{}",
+        reported(&undone)
+    );
     assert!(cause.message.contains("/vms/300") && cause.message.contains("agentd doctor"), "{cause}");
     assert_eq!((world.guests(), world.disks()), before);
 
     assert_eq!(world.by_hand("PUT", "/access/acl", &grant), 200);
     let (done, ()) = tokio::join!(end(&ports, 3, again(&world, &record)), says_hello(&ports, &world));
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
-    assert_eq!(done.view().vmid, Some(vmid(301)), "{}", told(&done));
-    assert!(told(&done).contains("judged once it is restored"), "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
+    assert_eq!(done.view().vmid, Some(vmid(301)), "{}", reported(&done));
+    assert!(reported(&done).contains("judged once it is restored"), "{}", reported(&done));
     // What it came back from cannot be looked into under its new number: no test of it, and no grant that would mend it.
     let test = tried(&world, &ports, 5, &record).await;
     let all = ports.store.restore_tests(guest(1).uid, 9).await.unwrap();
@@ -304,14 +308,14 @@ async fn a_lost_guest_comes_back_from_the_server() {
         all.iter().map(|one| one.verdict).collect::<Vec<_>>(),
         [TestVerdict::NotRun],
         "{}",
-        told(&test)
+        reported(&test)
     );
     assert!(all[0].why.contains("had the number 300") && !all[0].why.contains("agentd doctor"), "{all:?}");
     // And its backups go on, beside those that it had under its former number.
     let Operation::Backup(due) = backup(&ports) else { panic!("a backup") };
     let target = Target { vmid: vmid(301), ..due.target };
     let more = end(&ports, 4, Operation::Backup(Backup { target, ..due })).await;
-    assert_eq!(more.status(), Status::Done, "{}", told(&more));
+    assert_eq!(more.status(), Status::Done, "{}", reported(&more));
     let next = ports.store.backup_of(more.id).await.unwrap().unwrap();
     assert!(next.archive.as_str().starts_with("off1:backup/ct/301/"), "{next:?}");
     assert_eq!((next.guest, next.sealed), (record.guest, record.sealed));
@@ -322,7 +326,7 @@ async fn a_lost_guest_comes_back_from_the_server() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_prunes_is_said_by_the_role_on_the_server() {
     let world = World::start().await;
-    let server = Server::beside(&world);
+    let server = Server::copy_of(&world);
     let ports = made(&world).await;
     let (old, new) = (taken(&ports, 1).await, taken(&ports, 2).await);
     assert_ne!(old.archive, new.archive);
@@ -340,17 +344,17 @@ async fn who_prunes_is_said_by_the_role_on_the_server() {
         })
     };
     let kept = end(&ports, 3, going(ports.clock.now())).await;
-    assert_eq!(kept.status(), Status::Undone, "{}", told(&kept));
+    assert_eq!(kept.status(), Status::Undone, "{}", reported(&kept));
     assert!(
         kept.cause().unwrap().message.contains("missing Datastore.Modify|Datastore.Prune"),
         "{}",
-        told(&kept)
+        reported(&kept)
     );
     assert_eq!(listed(&ports).await.len(), 2);
 
     server.role("DatastorePowerUser");
     let gone = end(&ports, 4, going(ports.clock.now())).await;
-    assert_eq!(gone.status(), Status::Done, "{}", told(&gone));
+    assert_eq!(gone.status(), Status::Done, "{}", reported(&gone));
     let left = listed(&ports).await;
     assert_eq!((left.len(), left[0].volid.as_str()), (1, new.archive.as_str()));
 }

@@ -1,9 +1,8 @@
-//! What a guest is promised about its backups, from the document to the signature that lowers it: over restarts, once, and
-//! only as it was seen.
+//! Tests of promises, from document to signature.
 
-use agentd::model::view::View;
+use agentd::model::view::HostSnapshot;
 use agentd::plan::escrow::Purpose;
-use agentd::port::store::escrow::Wish;
+use agentd::port::store::escrow::Goal;
 use agentd::port::store::job_intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
@@ -31,13 +30,13 @@ fn under() -> Vec<DesiredGuest> {
     vec![DesiredGuest { policy: Some("usual".parse().unwrap()), ..guest(1) }]
 }
 
-fn told(view: &View) -> Option<&ProtectionReport> {
+fn reported(view: &HostSnapshot) -> Option<&ProtectionReport> {
     report(view, 1)?.protection.as_deref()
 }
 
 /// How many of the newest are kept, by what is in force.
-fn keeps(view: &View) -> Option<u32> {
-    match told(view)?.in_force.as_ref()?.tiers.local.as_ref()?.retention {
+fn keeps(view: &HostSnapshot) -> Option<u32> {
+    match reported(view)?.in_force.as_ref()?.tiers.local.as_ref()?.retention {
         Retention::Keep(keep) => Some(keep.last?.get()),
         Retention::KeepAll => None,
     }
@@ -48,24 +47,26 @@ async fn a_promise_is_raised_by_documents_and_lowered_once_by_a_signature() {
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
-    agent.wish_under(1, policies(3, 2), under()).await;
+    agent.goal_under(1, policies(3, 2), under()).await;
     agent
         .until("a guest that serves, with three kept", |view| serves(view, 1) && keeps(view) == Some(3))
         .await;
-    agent.wish_under(2, policies(5, 2), under()).await;
+    agent.goal_under(2, policies(5, 2), under()).await;
     agent
         .until("five are kept, without a word", |view| keeps(view) == Some(5) && view.waiting.is_empty())
         .await;
 
     // Whatever else a document says, nothing is taken away.
     let without = vec![guest(1)];
-    agent.wish_under(3, Vec::new(), without).await;
+    agent.goal_under(3, Vec::new(), without).await;
     let view = agent.until("taken out of its policy: held", waits(Verb::LoosenPolicy)).await;
-    assert_eq!((keeps(&view), told(&view).unwrap().held.len()), (Some(5), 1));
+    assert_eq!((keeps(&view), reported(&view).unwrap().held.len()), (Some(5), 1));
     let early = signed(&agent, found(&view, Verb::LoosenPolicy).unwrap()).await;
-    agent.wish_under(4, policies(1, 3), under()).await;
+    agent.goal_under(4, policies(1, 3), under()).await;
     let view = agent
-        .until("less and at another hour: held", |view| told(view).is_some_and(|told| told.held.len() == 2))
+        .until("less and at another hour: held", |view| {
+            reported(view).is_some_and(|reported| reported.held.len() == 2)
+        })
         .await;
     assert_eq!(keeps(&view), Some(5));
     let condition = &report(&view, 1).unwrap().conditions[0];
@@ -89,7 +90,7 @@ async fn a_promise_is_raised_by_documents_and_lowered_once_by_a_signature() {
         .await;
 
     // Raised again, the same job brings nothing down any more; and all of it outlives the agent.
-    agent.wish_under(5, policies(9, 3), under()).await;
+    agent.goal_under(5, policies(9, 3), under()).await;
     agent.until("nine are kept", |view| keeps(view) == Some(9)).await;
     assert!(matches!(leave(&agent, &good).await, Outcome::Known));
     agent.stop().await;
@@ -97,7 +98,7 @@ async fn a_promise_is_raised_by_documents_and_lowered_once_by_a_signature() {
     let view = agent.until("seen again", |view| keeps(view).is_some()).await;
     assert_eq!(keeps(&view), Some(9));
     let promise = agent.ports.store.protection(uid(1)).await.unwrap();
-    assert_eq!(promise, told(&view).unwrap().in_force);
+    assert_eq!(promise, reported(&view).unwrap().in_force);
     let audit = agent.ports.store.verify_audit().await.unwrap();
     assert!(audit > 10, "{audit}");
     agent.stop().await;
@@ -124,8 +125,8 @@ async fn make_code(agent: &Agent, key: &BackupKey) -> CodeNumber {
     };
     let record = Record { context, fingerprint: key.fingerprint().clone() };
     let (target, by) = ("off1".parse().unwrap(), "a test".to_owned());
-    let wish = Wish { record, target, purpose: Purpose::First, by: by.clone() };
-    let begun = store.begin_escrow(wish, now).await.unwrap();
+    let goal = Goal { record, target, purpose: Purpose::First, by: by.clone() };
+    let begun = store.begin_escrow(goal, now).await.unwrap();
     let number = begun.context.code;
     let file = Escrow::new(begun.context, key.clone()).wrap(&RecoveryCode::generate().unwrap()).unwrap();
     store.note_shown((number, now), by.clone(), now).await.unwrap();
@@ -140,19 +141,19 @@ async fn a_key_that_a_code_opens_gives_way_only_to_one_that_a_code_opens() {
     let mut agent = start(&world).await;
     lay_down(&agent).await;
     let [old, new] = [0; 2].map(|_| BackupKey::generate(agent.ports.clock.now()).unwrap());
-    let in_force = |view: &View, key: &BackupKey| {
-        let promise = told(view).and_then(|told| told.in_force.as_ref());
+    let in_force = |view: &HostSnapshot, key: &BackupKey| {
+        let promise = reported(view).and_then(|reported| reported.in_force.as_ref());
         promise.and_then(|promise| promise.tiers.off_site.as_ref()).map(|tier| &tier.key)
             == Some(key.fingerprint())
     };
-    agent.wish_under(1, off_site(&old), under()).await;
+    agent.goal_under(1, off_site(&old), under()).await;
     agent.until("a promise under the old key", |view| in_force(view, &old)).await;
-    agent.wish_under(2, off_site(&new), under()).await;
+    agent.goal_under(2, off_site(&new), under()).await;
     let view = agent.until("no code opens either: offered", waits(Verb::LoosenPolicy)).await;
     let early = signed(&agent, found(&view, Verb::LoosenPolicy).unwrap()).await;
 
     let first = make_code(&agent, &old).await;
-    let held = |view: &View| told(view).is_some_and(|told| told.held.len() == 1);
+    let held = |view: &HostSnapshot| reported(view).is_some_and(|reported| reported.held.len() == 1);
     let view = agent
         .until("held, and not offered", |view| held(view) && found(view, Verb::LoosenPolicy).is_none())
         .await;

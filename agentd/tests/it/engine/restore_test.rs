@@ -1,16 +1,15 @@
-//! A backup, tried: restored into a throwaway guest that has no way out, looked at, and gone again; and the guest itself
-//! goes on as if nothing were.
+//! Tests of a restore test.
 
 use std::collections::BTreeMap;
 
 use agentd::execute::Ports;
 use agentd::model::policy::TestPlace;
-use agentd::model::record::{BackupRecord, TestRecord, VolumeId};
+use agentd::model::records::{BackupRecord, TestRecord, VolumeId};
 use agentd::operation::log::Status;
-use agentd::operation::progress::Progress;
-use agentd::operation::restore_test::Tried;
+use agentd::operation::progress::OperationState;
+use agentd::operation::restore_test::TestedBackup;
 use agentd::operation::{Operation, RestoreTest};
-use agentd::plan::trend::trend;
+use agentd::plan::restore_duration::trend;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::local::restore_test::TestVerdict;
@@ -19,7 +18,7 @@ use pve_sim::fault::Fault;
 use pve_sim::fault::admin::{Edit, apply};
 
 use super::hand::HandAt;
-use super::world::{ARCHIVE, World, asked_backup, end, find, guest, made, open, snapshot, told};
+use super::world::{ARCHIVE, World, asked_backup, end, find, guest, made, open, reported, snapshot};
 
 async fn newest(ports: &Ports) -> BackupRecord {
     ports.store.backups(guest(1).uid, 1).await.unwrap().remove(0)
@@ -30,7 +29,11 @@ pub async fn trial(world: &World, ports: &Ports) -> Operation {
     Operation::RestoreTest(Box::new(RestoreTest {
         guest: guest(1).uid,
         name: guest(1).name,
-        backup: Tried { archive: backup.archive, taken_by: backup.taken_by, taken_at: backup.taken_at },
+        backup: TestedBackup {
+            archive: backup.archive,
+            taken_by: backup.taken_by,
+            taken_at: backup.taken_at,
+        },
         place: place(world),
     }))
 }
@@ -39,7 +42,7 @@ fn place(world: &World) -> TestPlace {
     world.policy().scratch.unwrap()
 }
 
-async fn tried(world: &World, ports: &Ports, n: u8) -> Progress {
+async fn tried(world: &World, ports: &Ports, n: u8) -> OperationState {
     end(ports, n, trial(world, ports).await).await
 }
 
@@ -50,9 +53,9 @@ pub async fn only_record(ports: &Ports) -> TestRecord {
 }
 
 /// The guest as it stood, and nothing beside it.
-async fn only_the_guest(world: &World, ports: &Ports, told: &str) {
-    assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{told}");
-    assert_eq!(ports.store.besides().await.unwrap(), Vec::new(), "{told}");
+async fn only_the_guest(world: &World, ports: &Ports, reported: &str) {
+    assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{reported}");
+    assert_eq!(ports.store.copies().await.unwrap(), Vec::new(), "{reported}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,7 +64,7 @@ async fn a_backup_that_boots_says_so_and_leaves_nothing() {
     let ports = made(&world).await;
     let before = world.guests();
     let done = tried(&world, &ports, 1).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     assert_eq!(done.view().vmid.map(|vmid| vmid.number()), Some(900));
     let record = only_record(&ports).await;
     assert_eq!((record.verdict, record.operation), (TestVerdict::BootedOnly, done.id));
@@ -69,7 +72,7 @@ async fn a_backup_that_boots_says_so_and_leaves_nothing() {
     assert_eq!((record.backup, record.bytes), (backup.taken_by, Some(backup.bytes)));
     assert!(record.took.whole_s().is_some(), "{record:?}");
     assert_eq!(world.guests(), before);
-    only_the_guest(&world, &ports, &told(&done)).await;
+    only_the_guest(&world, &ports, &reported(&done)).await;
     ports.store.verify_audit().await.unwrap();
 }
 
@@ -80,7 +83,7 @@ async fn the_fourth_test_has_a_trend() {
     let ports = made(&world).await;
     for n in 1..=4_u8 {
         let done = tried(&world, &ports, n).await;
-        assert_eq!(done.status(), Status::Done, "{}", told(&done));
+        assert_eq!(done.status(), Status::Done, "{}", reported(&done));
         let records = ports.store.records(Generation::new(1), ports.clock.now()).await.unwrap();
         assert_eq!(records.tests.len(), usize::from(n));
         let too_few = Trend::TooFew { tests: u32::from(n), needed: 4 };
@@ -95,7 +98,7 @@ async fn a_test_holds_no_guests_lane() {
     let ports = made(&world).await;
     let under_way = open(&ports, 1, trial(&world, &ports).await).await;
     let taken = end(&ports, 2, snapshot("s1", 600)).await;
-    assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
+    assert_eq!(taken.status(), Status::Done, "{}", reported(&taken));
     let second = agentd::port::store::journal::NewOperation {
         id: holdfast_protocol::id::OperationId::new(uuid::Uuid::from_u128(3)),
         operation: trial(&world, &ports).await,
@@ -105,7 +108,7 @@ async fn a_test_holds_no_guests_lane() {
     };
     assert!(ports.store.open_operation(second).await.is_err(), "one at a time");
     let done = agentd::execute::run::run(&ports, under_way).await.unwrap();
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
 }
 
 /// Bytes that rot on the backup storage, wherever they are: the test is red, says why, and leaves nothing. At its beginning
@@ -130,19 +133,24 @@ async fn a_backup_with_a_flipped_byte_fails_its_test() {
         bytes[at] ^= 0x10;
         std::fs::write(&file, bytes).unwrap();
         let done = tried(&world, &ports, 1).await;
-        assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+        assert_eq!(done.status(), Status::Undone, "{}", reported(&done));
         let (step, problem) = done.broken_at().unwrap();
-        assert_eq!((step.name(), problem.code), (broken_at, ErrorCode::ArchiveUnusable), "{}", told(&done));
+        assert_eq!(
+            (step.name(), problem.code),
+            (broken_at, ErrorCode::ArchiveUnusable),
+            "{}",
+            reported(&done)
+        );
         let record = only_record(&ports).await;
         assert_eq!(record.verdict, TestVerdict::Failed, "{record:?}");
         assert!(record.took.is_unknown(), "{record:?}");
-        only_the_guest(&world, &ports, &told(&done)).await;
+        only_the_guest(&world, &ports, &reported(&done)).await;
     }
 }
 
 /// What the records call a backup of the guest is somebody else's archive.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_of_somebody_else_fails_its_test() {
+async fn a_backup_of_someone_else_fails_its_test() {
     let world = World::start().await;
     let ports = made(&world).await;
     let mut operation = trial(&world, &ports).await;
@@ -153,7 +161,7 @@ async fn a_backup_of_somebody_else_fails_its_test() {
     let record = only_record(&ports).await;
     assert_eq!(record.verdict, TestVerdict::Failed, "{record:?}");
     assert!(record.why.contains("does not carry the mark"), "{record:?}");
-    only_the_guest(&world, &ports, &told(&done)).await;
+    only_the_guest(&world, &ports, &reported(&done)).await;
 }
 
 const TAR: &str = "command 'lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- tar xpf - --zstd --totals -C /var/lib/lxc/900/rootfs --skip-old-files --anchored --exclude './dev/*'' failed: exit code 2";
@@ -210,7 +218,7 @@ async fn what_is_the_hosts_fault_is_no_failed_test() {
             world.sim.node.faults.arm(fault.clone());
         });
         let done = tried(&world, &ports, 1).await;
-        assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+        assert_eq!(done.status(), Status::Undone, "{}", reported(&done));
         let record = only_record(&ports).await;
         assert_eq!(record.verdict, TestVerdict::NotRun, "{record:?}");
         assert!(record.why.contains(part), "{part}: {record:?}");
@@ -229,11 +237,11 @@ async fn a_test_that_cannot_begin_is_not_run() {
         test.place.memory = 4_194_304.try_into().unwrap();
     }
     let done = end(&ports, 1, operation).await;
-    assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+    assert_eq!(done.status(), Status::Undone, "{}", reported(&done));
     let record = only_record(&ports).await;
     assert_eq!(record.verdict, TestVerdict::NotRun, "{record:?}");
     assert!(record.why.contains("memory"), "{record:?}");
-    only_the_guest(&world, &ports, &told(&done)).await;
+    only_the_guest(&world, &ports, &reported(&done)).await;
 }
 
 /// A storage that has room now and would be full afterwards stops every guest on it: nothing is tried there.
@@ -246,13 +254,13 @@ async fn a_test_that_would_fill_its_storage_is_not_run() {
     assert_eq!(end(&ports, 1, Operation::Backup(asked_backup())).await.status(), Status::Done);
     world.large_backups();
     let done = tried(&world, &ports, 2).await;
-    assert_eq!(done.status(), Status::Undone, "{}", told(&done));
-    assert_eq!(done.cause().unwrap().code, ErrorCode::StorageFull, "{}", told(&done));
+    assert_eq!(done.status(), Status::Undone, "{}", reported(&done));
+    assert_eq!(done.cause().unwrap().code, ErrorCode::StorageFull, "{}", reported(&done));
     let record = only_record(&ports).await;
     assert_eq!(record.verdict, TestVerdict::NotRun, "{record:?}");
     assert!(record.why.contains("with its disks of 65538 GiB"), "{record:?}");
     assert_eq!(world.restores(900).await, 0);
-    only_the_guest(&world, &ports, &told(&done)).await;
+    only_the_guest(&world, &ports, &reported(&done)).await;
 }
 
 /// A guest that does not come up: failed, and taken back.
@@ -267,15 +275,15 @@ async fn a_backup_that_does_not_start_fails_its_test() {
     world.sim.node.faults.arm(fault);
     let done = tried(&world, &ports, 1).await;
     let record = only_record(&ports).await;
-    assert_eq!(record.verdict, TestVerdict::Failed, "{}", told(&done));
+    assert_eq!(record.verdict, TestVerdict::Failed, "{}", reported(&done));
     let took = record.took;
     assert!(took.restore_s.is_some() && took.up_s.is_none(), "its restore was one: {took:?}");
-    only_the_guest(&world, &ports, &told(&done)).await;
+    only_the_guest(&world, &ports, &reported(&done)).await;
 }
 
 /// The throwaway guest's token reaches no guest of a customer. What it may do where files are backups stands in the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_token_of_throwaway_guests_reaches_no_other() {
+async fn the_token_of_scratch_guests_reaches_no_other() {
     let world = World::unwatched().await;
     let ports = made(&world).await;
     assert_eq!(end(&ports, 1, snapshot("s1", 600)).await.status(), Status::Done);

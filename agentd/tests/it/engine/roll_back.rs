@@ -2,7 +2,7 @@
 
 use agentd::execute::Ports;
 use agentd::operation::log::Status;
-use agentd::operation::progress::Progress;
+use agentd::operation::progress::OperationState;
 use agentd::operation::{BulkRule, KeepProtection, Operation, Reconfigure, RollBack};
 use agentd::port::pve::TaskKind;
 use agentd::port::pve::read::Power;
@@ -11,18 +11,18 @@ use holdfast_protocol::id::OperationId;
 use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
-use super::world::{World, end, find, made, snapshot, target, tasks, told, vmid};
+use super::world::{World, end, find, made, reported, snapshot, target, tasks, vmid};
 
 fn back(made_by: OperationId, bulk: BulkRule) -> Operation {
     Operation::RollBack(RollBack { target: target(), snapshot: "s1".parse().unwrap(), made_by, bulk })
 }
 
 /// A guest with a snapshot of a time without protection, changed since.
-async fn ground(world: &World) -> (Ports, Progress) {
+async fn ground(world: &World) -> (Ports, OperationState) {
     let ports = made(world).await;
     apply(&world.sim.node, &Edit::Unset { vmid: 300, key: "protection".to_owned() }).unwrap();
     let taken = end(&ports, 1, snapshot("s1", 60)).await;
-    assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
+    assert_eq!(taken.status(), Status::Done, "{}", reported(&taken));
     let smaller = Reconfigure {
         name: None,
         network: None,
@@ -35,7 +35,7 @@ async fn ground(world: &World) -> (Ports, Progress) {
         protection: KeepProtection::PutBack,
     };
     let changed = end(&ports, 2, Operation::Reconfigure(smaller)).await;
-    assert_eq!(changed.status(), Status::Done, "{}", told(&changed));
+    assert_eq!(changed.status(), Status::Done, "{}", reported(&changed));
     (ports, taken)
 }
 
@@ -64,7 +64,7 @@ async fn a_guest_goes_back_once_whatever_reply_is_lost() {
             let (ports, taken) = ground(&world).await;
             world.sim.node.faults.arm(fault(Aim { method: method.to_owned(), path: path.to_owned() }));
             let done = end(&ports, 3, back(taken.id, BulkRule::Signed)).await;
-            assert_eq!(done.status(), Status::Done, "{method} {path}: {}", told(&done));
+            assert_eq!(done.status(), Status::Done, "{method} {path}: {}", reported(&done));
             assert!(world.sim.node.faults.armed().is_empty(), "{method} {path} never struck");
             assert_eq!(tasks(&world, TaskKind::RollBack).await, 1, "{method} {path}");
             check(&world);
@@ -80,11 +80,11 @@ async fn a_guest_that_stood_goes_back_and_stands() {
     let world = World::start().await;
     let (ports, taken) = ground(&world).await;
     let stopped = end(&ports, 3, Operation::Stop(target())).await;
-    assert_eq!(stopped.status(), Status::Done, "{}", told(&stopped));
+    assert_eq!(stopped.status(), Status::Done, "{}", reported(&stopped));
     let root = find(&world.dir.path().join("pve"), "vm-300-disk-0");
     std::fs::write(root.join("written-since"), "lost").unwrap();
     let done = end(&ports, 4, back(taken.id, BulkRule::Signed)).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     check(&world);
     assert!(root.is_dir() && !root.join("written-since").exists(), "{}", root.display());
     assert_eq!(world.pve().guest_status(vmid(300)).await.unwrap().power, Power::Stopped);
@@ -97,10 +97,10 @@ async fn a_guest_with_bulk_volumes_is_not_rolled_back_unsigned() {
     let (ports, taken) = ground(&world).await;
     let before = world.guests();
     let refused = end(&ports, 3, back(taken.id, BulkRule::NoneThere)).await;
-    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    assert_eq!(refused.status(), Status::Undone, "{}", reported(&refused));
     assert_eq!(refused.cause().unwrap().code, ErrorCode::NeedsSignature);
     let refused = end(&ports, 4, back(refused.id, BulkRule::Signed)).await;
-    assert_eq!(refused.cause().unwrap().code, ErrorCode::NotFound, "{}", told(&refused));
+    assert_eq!(refused.cause().unwrap().code, ErrorCode::NotFound, "{}", reported(&refused));
     assert_eq!((world.guests(), tasks(&world, TaskKind::RollBack).await), (before, 0));
 }
 
@@ -115,8 +115,8 @@ async fn a_half_done_rollback_is_parked_with_what_to_do() {
         .faults
         .arm(Fault::KillWorker { task: "vzrollback".to_owned(), phase: "rolling back".to_owned() });
     let parked = end(&ports, 3, back(taken.id, BulkRule::Signed)).await;
-    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
-    assert_eq!(parked.remedy(), Some("pct unlock 300; pct rollback 300 s1"), "{}", told(&parked));
+    assert_eq!(parked.status(), Status::Parked, "{}", reported(&parked));
+    assert_eq!(parked.remedy(), Some("pct unlock 300; pct rollback 300 s1"), "{}", reported(&parked));
     assert_eq!(world.pve().guest_status(vmid(300)).await.unwrap().power, Power::Stopped, "it is not started");
 }
 
@@ -131,7 +131,7 @@ async fn a_rollback_that_died_before_it_began_is_taken_back() {
         world.sim.node.faults.arm(died);
     }
     let undone = end(&ports, 3, back(taken.id, BulkRule::Signed)).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
     let text = world.guests().remove("300.conf").unwrap();
     assert!(text.contains("memory: 128") && !text.contains("rolling-"), "{text}");
 }

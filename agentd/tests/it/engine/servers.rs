@@ -1,13 +1,12 @@
-//! Backup servers asked by their own API: what is told of them, what they look through for us, who prunes, and what is an
-//! alarm.
+//! Tests of backup servers asked by their API.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use agentd::port::pbs::{Dial, PbsError};
-use agentd::port::pve::carrier::{Carried, Carrier, Request, Response};
+use agentd::port::pve::transport::{Carried, Request, Response, Transport};
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::storage::Medium;
+use holdfast_protocol::storage::Backend;
 use holdfast_protocol::storage::report::{OffSiteReport, PrunedBy};
 use pve_sim::backup_api::{Ask, answer};
 use serde_json::json;
@@ -22,12 +21,12 @@ use super::world::{guest, vmid};
 pub struct Dialled(pub PathBuf);
 
 impl Dial for Dialled {
-    fn dial(&self, _: &Medium) -> Result<Arc<dyn Carrier>, PbsError> {
+    fn dial(&self, _: &Backend) -> Result<Arc<dyn Transport>, PbsError> {
         Ok(Arc::new(self.clone()))
     }
 }
 
-impl Carrier for Dialled {
+impl Transport for Dialled {
     #[expect(clippy::disallowed_methods, reason = "the simulator's own clock is the machine's")]
     fn carry(&self, request: Request) -> Carried<'_> {
         let params: Vec<(&str, &str)> =
@@ -57,12 +56,12 @@ async fn ground() -> (Ground, PathBuf) {
     let backup =
         json!({ "target": "off1", "schedule": schedule, "retention": "keep_all", "consistency": "crash" });
     let off_site = json!({ "key": key(), "verify_days": 7, "backup": backup });
-    let mut wish = serde_json::to_value(guest(1)).unwrap();
-    wish.as_object_mut().unwrap().insert("policy".to_owned(), "usual".into());
+    let mut goal = serde_json::to_value(guest(1)).unwrap();
+    goal.as_object_mut().unwrap().insert("policy".to_owned(), "usual".into());
     // Asked for by name: no other guest gets a number under which backups lie.
-    wish.as_object_mut().unwrap().insert("vmid".to_owned(), 300.into());
+    goal.as_object_mut().unwrap().insert("vmid".to_owned(), 300.into());
     ground.guests =
-        json!({ "policies": [{ "name": "usual", "tiers": { "off_site": off_site } }], "guests": [wish] });
+        json!({ "policies": [{ "name": "usual", "tiers": { "off_site": off_site } }], "guests": [goal] });
     (ground, place)
 }
 
@@ -71,34 +70,38 @@ fn off_site(view: &agentd::model::storage::StorageView) -> Option<&OffSiteReport
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_is_told_of_looks_through_what_is_due_and_raises_the_alarm() {
+async fn a_server_is_reported_of_looks_through_what_is_due_and_raises_the_alarm() {
     let (mut ground, place) = ground().await;
     // The guest is made first: under a number that has backups already nobody is made.
-    let (lists, aside) = (place.join("store1/ns/hf/ct"), place.join("aside"));
-    std::fs::rename(&lists, &aside).unwrap();
+    let (lists, demoted) = (place.join("store1/ns/hf/ct"), place.join("aside"));
+    std::fs::rename(&lists, &demoted).unwrap();
     let creds = ground.good();
-    ground.wish("attached", "off1", &server(), Some(&creds)).await;
+    ground.goal("attached", "off1", &server(), Some(&creds)).await;
     ground.sign("attach_storage").await;
     ground.settled().await;
-    let promised = |view: &agentd::model::view::View| {
+    let promised = |view: &agentd::model::view::HostSnapshot| {
         report(view, 1).is_some_and(|report| {
-            let promise = report.protection.as_ref().and_then(|told| told.in_force.as_ref());
+            let promise = report.protection.as_ref().and_then(|reported| reported.in_force.as_ref());
             report.vmid == Some(vmid(300)) && promise.is_some_and(|promise| promise.tiers.off_site.is_some())
         })
     };
     ground.agent.until("a guest with an off-site promise", promised).await;
     std::fs::remove_dir_all(&lists).ok();
-    std::fs::rename(&aside, &lists).unwrap();
+    std::fs::rename(&demoted, &lists).unwrap();
     // Another document is a reason to ask at once.
-    ground.wish("attached", "off1", &server(), Some(&creds)).await;
+    ground.goal("attached", "off1", &server(), Some(&creds)).await;
     let view = ground
         .until("looked through by the server", |view| {
-            off_site(view).is_some_and(|told| told.verified_at.is_some())
+            off_site(view).is_some_and(|reported| reported.verified_at.is_some())
         })
         .await;
-    let told = off_site(&view).unwrap();
-    assert_eq!((told.backups, &told.key, told.pruned_by), (2, &key(), PrunedBy::Server), "{told:?}");
-    assert!(told.unsealed.is_empty() && told.damaged.is_empty(), "{told:?}");
+    let reported = off_site(&view).unwrap();
+    assert_eq!(
+        (reported.backups, &reported.key, reported.pruned_by),
+        (2, &key(), PrunedBy::Server),
+        "{reported:?}"
+    );
+    assert!(reported.unsealed.is_empty() && reported.damaged.is_empty(), "{reported:?}");
     assert!(
         place.join("store1/ns/hf/ct/300/2026-11-19T03:00:00Z.tar.verified").exists(),
         "the older one as well"
@@ -110,18 +113,23 @@ async fn a_server_is_told_of_looks_through_what_is_due_and_raises_the_alarm() {
     // One of them came in the clear, and the token may remove from now on.
     std::fs::remove_file(place.join("store1/ns/hf/ct/300/2026-11-20T03:00:00Z.tar.sealed")).unwrap();
     std::fs::write(place.join("role"), "DatastorePowerUser").unwrap();
-    ground.wish("attached", "off1", &server(), Some(&creds)).await;
-    let view =
-        ground.until("an alarm", |view| off_site(view).is_some_and(|told| told.unsealed.len() == 1)).await;
+    ground.goal("attached", "off1", &server(), Some(&creds)).await;
+    let view = ground
+        .until("an alarm", |view| off_site(view).is_some_and(|reported| reported.unsealed.len() == 1))
+        .await;
     assert_eq!(off_site(&view).unwrap().pruned_by, PrunedBy::Agent);
     assert!(view.problems.iter().any(|problem| problem.code == ErrorCode::BackupUnsealed), "{view:#?}");
 
     // A server that knows our token no more is told as silent; what it said before stands.
     std::fs::write(place.join("secret"), "another").unwrap();
-    ground.wish("attached", "off1", &server(), Some(&creds)).await;
-    let view = ground.until("silent", |view| off_site(view).is_some_and(|told| told.silent.is_some())).await;
-    let told = off_site(&view).unwrap();
-    assert!(told.silent.as_ref().unwrap().contains("refuses our token") && told.backups == 2, "{told:?}");
+    ground.goal("attached", "off1", &server(), Some(&creds)).await;
+    let view =
+        ground.until("silent", |view| off_site(view).is_some_and(|reported| reported.silent.is_some())).await;
+    let reported = off_site(&view).unwrap();
+    assert!(
+        reported.silent.as_ref().unwrap().contains("refuses our token") && reported.backups == 2,
+        "{reported:?}"
+    );
     ground.agent.ports.store.verify_audit().await.unwrap();
     ground.agent.stop().await;
 }

@@ -1,9 +1,9 @@
-//! Snapshots: taken once, refused with the reason, parked when half-made, removed only when provably ours.
+//! Tests of snapshots.
 
 use agentd::execute::Ports;
 use agentd::model::view::ProgressLine;
 use agentd::operation::log::Status;
-use agentd::operation::progress::Progress;
+use agentd::operation::progress::OperationState;
 use agentd::operation::{ExpireSnapshot, ExpiryWhy, Operation};
 use agentd::port::pve::change::Description;
 use agentd::port::pve::{NewSnapshot, TaskKind};
@@ -11,10 +11,10 @@ use holdfast_protocol::code::ErrorCode;
 use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
-use super::world::{World, end, guest, made, snapshot, target, tasks, told, vmid};
+use super::world::{World, end, guest, made, reported, snapshot, target, tasks, vmid};
 
 /// The removal of what operation `n` made.
-fn expiry(name: &str, made_by: &Progress, why: ExpiryWhy) -> Operation {
+fn expiry(name: &str, made_by: &OperationState, why: ExpiryWhy) -> Operation {
     Operation::ExpireSnapshot(ExpireSnapshot {
         target: target(),
         name: name.parse().unwrap(),
@@ -23,9 +23,9 @@ fn expiry(name: &str, made_by: &Progress, why: ExpiryWhy) -> Operation {
     })
 }
 
-async fn taken(ports: &Ports, n: u8, name: &str, lives_s: i64) -> Progress {
+async fn taken(ports: &Ports, n: u8, name: &str, lives_s: i64) -> OperationState {
     let done = end(ports, n, snapshot(name, lives_s)).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     done
 }
 
@@ -61,7 +61,7 @@ async fn one_snapshot_and_one_removal_whatever_reply_is_lost() {
             .faults
             .arm(fault(Aim { method: "DELETE".to_owned(), path: "/snapshot/s1".to_owned() }));
         let gone = end(&ports, 2, expiry("s1", &done, ExpiryWhy::PastItsTime)).await;
-        assert_eq!(gone.status(), Status::Done, "{}", told(&gone));
+        assert_eq!(gone.status(), Status::Done, "{}", reported(&gone));
         assert!(world.sim.node.faults.armed().is_empty());
         assert_eq!(
             (tasks(&world, TaskKind::Snapshot).await, tasks(&world, TaskKind::RemoveSnapshot).await),
@@ -83,14 +83,14 @@ async fn a_half_made_snapshot_is_parked_with_what_to_do() {
         .faults
         .arm(Fault::KillWorker { task: "vzsnapshot".to_owned(), phase: "snapshotting".to_owned() });
     let parked = end(&ports, 1, snapshot("s1", 60)).await;
-    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
+    assert_eq!(parked.status(), Status::Parked, "{}", reported(&parked));
     assert_eq!(
         parked.remedy(),
         Some("pct unlock 300; pct delsnapshot 300 s1 --force; lxc-unfreeze -n 300"),
         "{}",
-        told(&parked)
+        reported(&parked)
     );
-    assert!(parked.cause().unwrap().message.contains("frozen"), "{}", told(&parked));
+    assert!(parked.cause().unwrap().message.contains("frozen"), "{}", reported(&parked));
     assert!(ports.store.snapshots(guest(1).uid).await.unwrap().is_empty(), "it is none");
 }
 
@@ -105,8 +105,13 @@ async fn a_half_removed_snapshot_is_parked_too() {
         .faults
         .arm(Fault::KillWorker { task: "vzdelsnapshot".to_owned(), phase: "deleting".to_owned() });
     let parked = end(&ports, 2, expiry("s1", &done, ExpiryWhy::PastItsTime)).await;
-    assert_eq!(parked.status(), Status::Parked, "{}", told(&parked));
-    assert_eq!(parked.remedy(), Some("pct unlock 300; pct delsnapshot 300 s1 --force"), "{}", told(&parked));
+    assert_eq!(parked.status(), Status::Parked, "{}", reported(&parked));
+    assert_eq!(
+        parked.remedy(),
+        Some("pct unlock 300; pct delsnapshot 300 s1 --force"),
+        "{}",
+        reported(&parked)
+    );
     assert_eq!(
         ports.store.snapshots(guest(1).uid).await.unwrap().len(),
         1,
@@ -122,15 +127,15 @@ async fn what_cannot_be_snapshotted_is_refused_with_the_reason() {
     by_hand(&world, "theirs").await;
     let begun = tasks(&world, TaskKind::Snapshot).await;
     let refused = end(&ports, 1, snapshot("theirs", 60)).await;
-    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    assert_eq!(refused.status(), Status::Undone, "{}", reported(&refused));
     assert_eq!(refused.cause().unwrap().code, ErrorCode::NameTaken);
     assert_eq!(tasks(&world, TaskKind::Snapshot).await, begun);
     for n in 0..8 {
         taken(&ports, 10 + n, &format!("own{n}"), 60).await;
     }
     let refused = end(&ports, 2, snapshot("ninth", 60)).await;
-    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
-    assert_eq!(refused.cause().unwrap().code, ErrorCode::Quota, "{}", told(&refused));
+    assert_eq!(refused.status(), Status::Undone, "{}", reported(&refused));
+    assert_eq!(refused.cause().unwrap().code, ErrorCode::Quota, "{}", reported(&refused));
     assert_eq!(listed(&world).await.len(), 9, "theirs, and eight of ours");
 }
 
@@ -142,7 +147,7 @@ async fn a_storage_that_is_nearly_full_is_named_and_spared() {
     let fill = |percent| apply(&world.sim.node, &Edit::StorageFill { storage: "tank".to_owned(), percent });
     fill(Some(91)).unwrap();
     let refused = end(&ports, 1, snapshot("s1", 60)).await;
-    assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
+    assert_eq!(refused.status(), Status::Undone, "{}", reported(&refused));
     let cause = refused.cause().unwrap();
     assert_eq!(cause.code, ErrorCode::StorageFull, "{cause}");
     assert!(
@@ -167,7 +172,7 @@ async fn a_locked_guest_is_waited_for() {
         apply(&world.sim.node, &Edit::Unset { vmid: 300, key }).unwrap();
     };
     let (done, ()) = tokio::join!(end(&ports, 1, snapshot("s1", 60)), free);
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     assert_eq!(tasks(&world, TaskKind::Snapshot).await, 1, "none was begun on the locked guest");
 }
 
@@ -178,11 +183,11 @@ async fn only_our_own_snapshots_past_their_time_are_removed() {
     let ports = made(&world).await;
     let young = taken(&ports, 1, "young", 3_600).await;
     let refused = end(&ports, 2, expiry("young", &young, ExpiryWhy::PastItsTime)).await;
-    assert_eq!(refused.cause().unwrap().code, ErrorCode::Forbidden, "{}", told(&refused));
+    assert_eq!(refused.cause().unwrap().code, ErrorCode::Forbidden, "{}", reported(&refused));
     by_hand(&world, "theirs").await;
     let left = end(&ports, 3, expiry("theirs", &young, ExpiryWhy::PastItsTime)).await;
-    assert_eq!(left.status(), Status::Done, "{}", told(&left));
-    assert_eq!(left.conditions().next().unwrap().code, ErrorCode::NotYours, "{}", told(&left));
+    assert_eq!(left.status(), Status::Done, "{}", reported(&left));
+    assert_eq!(left.conditions().next().unwrap().code, ErrorCode::NotYours, "{}", reported(&left));
     assert_eq!(tasks(&world, TaskKind::RemoveSnapshot).await, 0);
     assert_eq!(listed(&world).await.len(), 2);
 }
@@ -194,6 +199,6 @@ async fn its_own_guest_may_have_it_removed_early() {
     let ports = made(&world).await;
     let young = taken(&ports, 1, "young", 3_600).await;
     let gone = end(&ports, 2, expiry("young", &young, ExpiryWhy::Asked)).await;
-    assert_eq!(gone.status(), Status::Done, "{}", told(&gone));
+    assert_eq!(gone.status(), Status::Done, "{}", reported(&gone));
     assert!(listed(&world).await.is_empty());
 }

@@ -1,5 +1,4 @@
-//! A backup, tried where the throwaway guest's own controller is heard: on a bridge that ends at the agent's own door. What
-//! it says decides, and nothing that it was ever given works at another door.
+//! Tests of restore tests with a reporting guest agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,35 +6,35 @@ use std::time::Duration;
 use agentd::execute::Ports;
 use agentd::model::policy::TestBridge;
 use agentd::operation::log::Status;
-use agentd::operation::progress::Progress;
-use agentd::operation::restore_test::Tried;
-use agentd::operation::window::{Restarted, Said, Standing};
+use agentd::operation::progress::OperationState;
+use agentd::operation::restore_test::TestedBackup;
+use agentd::operation::window::{QuiescedStacks, Restarted, WindowEvent};
 use agentd::operation::{Operation, QuiescedBackup, RestoreTest};
 use agentd::port::pve::Pve;
 use agentd::port::store::Store;
 use agentd::port::store::access::Redemption;
 use agentd::port::store::window::Moment;
-use holdfast_protocol::bootstrap::{Mode, Ticket, VARIABLE};
+use holdfast_protocol::bootstrap::{BootstrapToken, Mode, VARIABLE};
 use holdfast_protocol::local::restore_test::{StackCheck, StackHealth, TestReport, TestVerdict};
 use holdfast_protocol::local::window::{Canary, WindowPhase};
 use holdfast_protocol::secret::{Secret, TokenHash};
 
 use super::hand::HandAt;
-use super::world::{FastClock, World, asked_backup, end, guest, made, open, told, vmid};
+use super::world::{FastClock, World, asked_backup, end, guest, made, open, reported, vmid};
 use agentd::execute::run::run;
 use agentd::model::policy::QuiesceBound;
 use agentd::port::clock::Clock;
 
 /// The controller of the throwaway guest: claims, says hello, and reports when it has something to say. Ends when dropped.
-struct Throwaway(tokio::task::JoinHandle<()>);
+struct ScratchGuest(tokio::task::JoinHandle<()>);
 
-impl Drop for Throwaway {
+impl Drop for ScratchGuest {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Throwaway {
+impl ScratchGuest {
     #[expect(clippy::disallowed_methods, reason = "the stand-in for a program that runs beside the agent")]
     fn start(ports: &Ports, report: Option<TestReport>) -> Self {
         let (pve, store) = (Arc::clone(ports.scratch.as_ref().unwrap()), ports.store.clone());
@@ -52,14 +51,14 @@ impl Throwaway {
 async fn speak(pve: &dyn Pve, store: &Store, report: Option<&TestReport>) -> Option<()> {
     let config = pve.guest_config(vmid(900)).await.ok()?;
     let text = config.env?.expose().strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned();
-    let ticket = Ticket::open(&Secret::new(text)).ok()?;
+    let token = BootstrapToken::open(&Secret::new(text)).ok()?;
     if pve.guest_status(vmid(900)).await.ok()?.power != agentd::port::pve::read::Power::Running {
         return None;
     }
-    assert_eq!((ticket.mode, ticket.endpoint.as_str()), (Mode::RestoreTest, "https://10.254.254.1:8443"));
+    assert_eq!((token.mode, token.endpoint.as_str()), (Mode::RestoreTest, "https://10.254.254.1:8443"));
     let now = FastClock::start().now();
     let attempt = Redemption {
-        claim: ticket.claim.hash(),
+        claim: token.claim.hash(),
         redeemer: Some(TokenHash::of(b"proof")),
         token: TokenHash::of(b"token of the throwaway guest"),
     };
@@ -75,7 +74,7 @@ fn bridge() -> TestBridge {
     TestBridge {
         bridge: "hftest0".parse().unwrap(),
         guest: "10.254.254.2/30".parse().unwrap(),
-        door: "10.254.254.1:8443".parse().unwrap(),
+        listener: "10.254.254.1:8443".parse().unwrap(),
     }
 }
 
@@ -86,22 +85,26 @@ async fn trial(world: &World, ports: &Ports) -> Operation {
     Operation::RestoreTest(Box::new(RestoreTest {
         guest: guest(1).uid,
         name: guest(1).name,
-        backup: Tried { archive: backup.archive, taken_by: backup.taken_by, taken_at: backup.taken_at },
+        backup: TestedBackup {
+            archive: backup.archive,
+            taken_by: backup.taken_by,
+            taken_at: backup.taken_at,
+        },
         place,
     }))
 }
 
-async fn verdict(ports: &Ports, done: &Progress) -> (TestVerdict, String) {
+async fn verdict(ports: &Ports, done: &OperationState) -> (TestVerdict, String) {
     let mut all = ports.store.restore_tests(guest(1).uid, 8).await.unwrap();
-    assert_eq!(all.len(), 1, "{}", told(done));
+    assert_eq!(all.len(), 1, "{}", reported(done));
     let record = all.remove(0);
     (record.verdict, record.why)
 }
 
 /// The guest as it stood, and nothing beside it; and whatever the throwaway guest was given is worth nothing now.
-async fn only_the_guest(world: &World, ports: &Ports, done: &Progress) {
-    assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{}", told(done));
-    assert_eq!(ports.store.besides().await.unwrap(), Vec::new());
+async fn only_the_guest(world: &World, ports: &Ports, done: &OperationState) {
+    assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{}", reported(done));
+    assert_eq!(ports.store.copies().await.unwrap(), Vec::new());
     let token = TokenHash::of(b"token of the throwaway guest");
     assert_eq!(ports.store.test_holder(token).await.unwrap(), None);
     ports.store.verify_audit().await.unwrap();
@@ -123,14 +126,14 @@ async fn quiesced(ports: &Ports) {
     let progress = open(ports, 7, operation).await;
     let id = progress.id;
     let moment = || Moment { boot: ports.clock.boot_moment(), at: ports.clock.now() };
-    let stands = Standing { stacks: vec!["shop".parse().unwrap()], canaries: vec![canary("a")] };
+    let stands = QuiescedStacks { stacks: vec!["shop".parse().unwrap()], canaries: vec![canary("a")] };
     let play = async {
         let mut changes = ports.store.changes();
         for (phase, said) in [
-            (WindowPhase::Granted, Said::Quiesced(stands)),
+            (WindowPhase::Granted, WindowEvent::Quiesced(stands)),
             (
                 WindowPhase::Captured,
-                Said::Released(Restarted { down: Vec::new(), begun_ago: Some(Duration::ZERO) }),
+                WindowEvent::Released(Restarted { down: Vec::new(), begun_ago: Some(Duration::ZERO) }),
             ),
         ] {
             loop {
@@ -149,14 +152,14 @@ async fn quiesced(ports: &Ports) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_whose_controller_finds_everything_as_it_was_is_proved() {
+async fn a_backup_owner_controller_finds_everything_as_it_was_is_proved() {
     let world = World::start().await;
     let ports = made(&world).await;
     quiesced(&ports).await;
     let before = world.guests();
-    let _throwaway = Throwaway::start(&ports, Some(report(StackHealth::Healthy, &[canary("a")])));
+    let _scratch = ScratchGuest::start(&ports, Some(report(StackHealth::Healthy, &[canary("a")])));
     let done = end(&ports, 1, trial(&world, &ports).await).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     let (verdict, why) = verdict(&ports, &done).await;
     assert_eq!(verdict, TestVerdict::Proved, "{why}");
     assert!(why.contains("canaries as they were: 1"), "{why}");
@@ -172,7 +175,7 @@ async fn a_canary_that_changed_fails_the_test() {
     let world = World::start().await;
     let ports = made(&world).await;
     quiesced(&ports).await;
-    let _throwaway = Throwaway::start(&ports, Some(report(StackHealth::Healthy, &[canary("b")])));
+    let _scratch = ScratchGuest::start(&ports, Some(report(StackHealth::Healthy, &[canary("b")])));
     let done = end(&ports, 1, trial(&world, &ports).await).await;
     let (verdict, why) = verdict(&ports, &done).await;
     assert_eq!(verdict, TestVerdict::Failed, "{why}");
@@ -191,9 +194,9 @@ async fn each_way_to_say_less_has_its_word() {
     ] {
         let world = World::start().await;
         let ports = Ports { clock: Arc::new(FastClock::times(400)), ..made(&world).await };
-        let _throwaway = Throwaway::start(&ports, said);
+        let _scratch = ScratchGuest::start(&ports, said);
         let done = end(&ports, 1, trial(&world, &ports).await).await;
-        assert_eq!(done.status(), Status::Done, "{}", told(&done));
+        assert_eq!(done.status(), Status::Done, "{}", reported(&done));
         let (verdict, why) = verdict(&ports, &done).await;
         assert_eq!(verdict, word, "{why}");
         assert!(why.contains(part), "{why}");
@@ -226,7 +229,7 @@ async fn without_a_bridge_of_its_own_nothing_is_tried() {
             None => std::fs::remove_dir_all(brif.parent().unwrap()).unwrap(),
         }
         let done = end(&ports, 1, trial(&world, &ports).await).await;
-        assert_eq!(done.status(), Status::Undone, "{}", told(&done));
+        assert_eq!(done.status(), Status::Undone, "{}", reported(&done));
         let (verdict, why) = verdict(&ports, &done).await;
         assert_eq!(verdict, TestVerdict::NotRun, "{why}");
         assert!(why.contains(part), "{why}");
@@ -243,8 +246,8 @@ async fn a_bridge_that_leads_somewhere_after_the_restore_is_not_the_backups_faul
     let hand = HandAt::doing("confirm_isolated", move || std::fs::write(port, "").unwrap());
     let ports = world.ports(hand).await;
     let done = end(&ports, 1, trial(&world, &ports).await).await;
-    assert_eq!(done.status(), Status::Undone, "{}", told(&done));
-    assert!(done.restored_by().is_some(), "{}", told(&done));
+    assert_eq!(done.status(), Status::Undone, "{}", reported(&done));
+    assert!(done.restored_by().is_some(), "{}", reported(&done));
     let (verdict, why) = verdict(&ports, &done).await;
     assert_eq!(verdict, TestVerdict::NotRun, "{why}");
     assert!(why.contains("enp1s0 is plugged into hftest0"), "{why}");

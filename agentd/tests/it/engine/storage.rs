@@ -1,4 +1,4 @@
-//! Storage targets by signature: approved whole, held to what was seen, and not let go with the only copy of something.
+//! Tests of storage targets by signature.
 
 use agentd::execute::Ports;
 use agentd::model::storage::{Marked, TargetRecord};
@@ -14,11 +14,11 @@ use serde_json::json;
 
 use super::drift::{Agent, report, serves, start};
 use super::jobs::{ended, lay_down, leave, order};
-use super::world::{World, asked_backup, end, guest, told};
+use super::world::{World, asked_backup, end, guest, reported};
 
 fn approval(name: &str, last: u8, class: &str) -> Approval {
-    serde_json::from_value(json!({ "name": name, "class": class, "role": "vzdump-target",
-        "medium": { "usb": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a{last:02x}") } } }))
+    serde_json::from_value(json!({ "name": name, "class": class, "role": "local-backup",
+        "backend": { "usb": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a{last:02x}") } } }))
     .unwrap()
 }
 
@@ -76,7 +76,7 @@ async fn a_target_is_approved_whole_once_and_only_from_what_the_operator_saw() {
     away(&agent, attach(Some(approval("usb2", 1, "slow")), first.clone()), ErrorCode::Range).await;
     done(&agent, attach(None, first.clone())).await;
     let record = only(&agent).await;
-    assert_eq!((&record.approval, record.standing, record.marked), (&first, TargetState::Attached, None));
+    assert_eq!((&record.approval, record.status, record.marked), (&first, TargetState::Attached, None));
 
     // Again, by another name, or in place of something that is not there: nothing of it.
     away(&agent, attach(None, first.clone()), ErrorCode::TargetChanged).await;
@@ -92,11 +92,11 @@ async fn a_target_is_approved_whole_once_and_only_from_what_the_operator_saw() {
     assert_ne!(only(&agent).await.mark, record.mark);
 
     done(&agent, let_go(other.clone(), LetGo::Disconnected)).await;
-    assert_eq!(only(&agent).await.standing, TargetState::Disconnected);
+    assert_eq!(only(&agent).await.status, TargetState::Disconnected);
     away(&agent, let_go(other.clone(), LetGo::Disconnected), ErrorCode::TargetChanged).await;
     done(&agent, let_go(other.clone(), LetGo::Decommissioned)).await;
     done(&agent, attach(Some(other.clone()), other)).await;
-    assert_eq!(only(&agent).await.standing, TargetState::Attached);
+    assert_eq!(only(&agent).await.status, TargetState::Attached);
     agent.ports.store.verify_audit().await.unwrap();
     agent.stop().await;
 }
@@ -107,7 +107,7 @@ async fn what_holds_the_only_copy_of_something_is_not_let_go() {
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     agent.until("it serves", |view| serves(view, 1)).await;
     for (name, last, says) in
         [("tank", 1, "of guest web-1 lies on it"), ("backup2", 2, "the only backups of web-1")]
@@ -118,19 +118,23 @@ async fn what_holds_the_only_copy_of_something_is_not_let_go() {
         assert!(words.contains(says), "{words}");
     }
     // Guests' root disks and hot volumes go to `tank`, which counts as slow from now on.
-    agent.wish(2, vec![guest(1), guest(2)]).await;
+    agent.goal(2, vec![guest(1), guest(2)]).await;
     let view = agent
         .until("it is refused", |view| report(view, 2).is_some_and(|one| !one.conditions.is_empty()))
         .await;
-    let told = report(&view, 2).unwrap().conditions.first().unwrap().clone();
-    assert_eq!(told.code, ErrorCode::Forbidden, "{}", told.message);
-    assert!(told.message.contains("attached as slow") && world.guests().len() == 1, "{}", told.message);
+    let reported = report(&view, 2).unwrap().conditions.first().unwrap().clone();
+    assert_eq!(reported.code, ErrorCode::Forbidden, "{}", reported.message);
+    assert!(
+        reported.message.contains("attached as slow") && world.guests().len() == 1,
+        "{}",
+        reported.message
+    );
     let unused = approval("usb3", 3, "slow");
     done(&agent, attach(None, unused.clone())).await;
     done(&agent, let_go(unused, LetGo::Decommissioned)).await;
-    let standing = agent.ports.store.storage_targets().await.unwrap();
-    let attached = standing.iter().filter(|one| one.standing == TargetState::Attached).count();
-    assert_eq!((attached, standing.len()), (2, 3));
+    let targets = agent.ports.store.storage_targets().await.unwrap();
+    let attached = targets.iter().filter(|one| one.status == TargetState::Attached).count();
+    assert_eq!((attached, targets.len()), (2, 3));
     agent.stop().await;
 }
 
@@ -140,22 +144,22 @@ async fn a_backup_on_a_disk_that_works_no_more_counts_as_none() {
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     agent.until("it serves", |view| serves(view, 1)).await;
     done(&agent, attach(None, approval("backup2", 2, "slow"))).await;
     let (store, record) = (agent.ports.store.clone(), only(&agent).await);
     let at = agent.ports.clock.now();
     store.note_marked((record.approval.name, record.mark), Marked { iops: None }, at).await.unwrap();
     let before = store.backups(guest(1).uid, 10).await.unwrap().len();
-    let dies = TargetProbe::told(|_| Err("it takes no write: Input/output error".to_owned()));
+    let dies = TargetProbe::reported(|_| Err("it takes no write: Input/output error".to_owned()));
     let ports = Ports { targets: dies, ..agent.ports.clone() };
     agent.stop().await;
     let ended = end(&ports, 1, Operation::Backup(asked_backup())).await;
-    assert_ne!(ended.status(), Status::Done, "{}", told(&ended));
+    assert_ne!(ended.status(), Status::Done, "{}", reported(&ended));
     let cause = ended.cause().unwrap();
     assert!(cause.code == ErrorCode::StorageGone && cause.message.contains("it takes no write"), "{cause}");
     assert_eq!(store.backups(guest(1).uid, 10).await.unwrap().len(), before);
-    let works = Ports { targets: TargetProbe::told(|_| Ok(())), ..ports };
+    let works = Ports { targets: TargetProbe::reported(|_| Ok(())), ..ports };
     let ended = end(&works, 2, Operation::Backup(asked_backup())).await;
-    assert_eq!(ended.status(), Status::Done, "{}", told(&ended));
+    assert_eq!(ended.status(), Status::Done, "{}", reported(&ended));
 }

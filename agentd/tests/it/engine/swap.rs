@@ -1,13 +1,12 @@
-//! A copy in the place of its guest, by a signature over both; whatever goes wrong, everything is as it was, and nothing is ever
-//! deleted.
+//! Tests of swaps.
 
 use std::sync::Arc;
 
 use agentd::execute::Ports;
-use agentd::gate::warrant::{Allows, Seen, Warrant};
+use agentd::gate::warrant::{Allows, SignedState, Warrant};
 use agentd::model::mark::{self, Mark};
-use agentd::model::record::{BackupWhy, BesideStage, HelloRecord, Origin, Place, VolumeId};
-use agentd::model::view::View;
+use agentd::model::records::{BackupWhy, CopyStage, HelloRecord, Origin, Place, VolumeId};
+use agentd::model::view::HostSnapshot;
 use agentd::operation::log::Status;
 use agentd::operation::{self, Backup, Operation, SwapGuest};
 use agentd::port::pve::GuestConfig;
@@ -18,25 +17,25 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestName, JobId, OperationId, Vmid};
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::{Act, Draft, Fingerprint, JobState, SeenCopy, Target};
-use holdfast_protocol::report::{Health, Running, Standing};
+use holdfast_protocol::report::{GuestStatus, Health, Running};
 use pve_sim::fault::admin::{Edit, apply};
 use pve_sim::fault::{Aim, Fault};
 
 use super::drift::{self, serves};
 use super::hand::HandAt;
 use super::jobs;
-use super::lost::says_hello;
-use super::restore_beside::beside;
-use super::world::{FastClock, World, end, find, guest, made, snapshot, target, told, uid, vmid};
+use super::missing_guest::says_hello;
+use super::restore_copy::copy_of;
+use super::world::{FastClock, World, end, find, guest, made, reported, snapshot, target, uid, vmid};
 
 const BULK: &str = "tank:300/vm-300-disk-2.raw";
 
 /// One of the two as an operator sees it.
-async fn seen(ports: &Ports, number: Vmid) -> Seen {
+async fn seen(ports: &Ports, number: Vmid) -> SignedState {
     let config = ports.pve.guest_config(number).await.unwrap();
     let volumes = config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
     let name: GuestName = config.hostname.unwrap().parse().unwrap();
-    Seen { uid: uid(1), vmid: number, name, volumes }
+    SignedState { uid: uid(1), vmid: number, name, volumes }
 }
 
 /// What operators sign: this copy for this guest, and these volumes stay behind.
@@ -48,8 +47,8 @@ async fn signed(ports: &Ports, (now, copy): (Vmid, Vmid), leaves: &[&str]) -> Wa
 
 async fn swap(world: &World, ports: &Ports, pair: (Vmid, Vmid), leaves: &[&str]) -> Operation {
     let warrant = signed(ports, pair, leaves).await;
-    let besides = ports.store.besides().await.unwrap();
-    let made_by = besides.iter().find(|record| record.vmid == pair.1).unwrap().made_by;
+    let copies = ports.store.copies().await.unwrap();
+    let made_by = copies.iter().find(|record| record.vmid == pair.1).unwrap().made_by;
     let backup = Backup {
         target: operation::Target { vmid: pair.1, ..target() },
         storage: "backup2".parse().unwrap(),
@@ -67,8 +66,8 @@ async fn pair(world: &World) -> Ports {
     let ports = made(world).await;
     write(world, "vm-300-disk-0", "since the backup");
     let archive = ports.store.backups(uid(1), 1).await.unwrap().remove(0).archive;
-    let copied = end(&ports, 1, Operation::RestoreBeside(Box::new(beside(world, &archive)))).await;
-    assert_eq!(copied.status(), Status::Done, "{}", told(&copied));
+    let copied = end(&ports, 1, Operation::RestoreCopy(Box::new(copy_of(world, &archive)))).await;
+    assert_eq!(copied.status(), Status::Done, "{}", reported(&copied));
     ports
 }
 
@@ -101,7 +100,7 @@ impl Speaks {
                 let status = ports.pve.guest_status(number).await;
                 if status.is_ok_and(|status| status.power == Power::Running) {
                     let hello = HelloRecord {
-                        told: Default::default(),
+                        reported: Default::default(),
                         version: "0.1.0".to_owned(),
                         health: Health::Well,
                         boot_id: number.to_string(),
@@ -129,20 +128,20 @@ async fn power(ports: &Ports, number: u32) -> Power {
 }
 
 /// Both as they were, by their files, and our records as well; nothing is deleted.
-async fn as_before(world: &World, ports: &Ports, before: &Before, told: &str) {
+async fn as_before(world: &World, ports: &Ports, before: &Before, reported: &str) {
     let now = Before::of(world);
-    assert_eq!(now.disks, before.disks, "{told}");
+    assert_eq!(now.disks, before.disks, "{reported}");
     for number in ["300.conf", "301.conf"] {
-        assert_eq!(now.guests.get(number), before.guests.get(number), "{told}");
+        assert_eq!(now.guests.get(number), before.guests.get(number), "{reported}");
     }
     let place = ports.store.guest(uid(1)).await.unwrap().unwrap().place;
-    assert!(matches!(place, Place::Made { vmid: at, .. } if at == vmid(300)), "{told}");
-    let mut besides = ports.store.besides().await.unwrap();
-    let copy = besides.pop().unwrap();
-    assert_eq!((besides.len(), copy.vmid), (0, vmid(301)), "{told}");
-    assert!(matches!(copy.origin, Origin::Restored(_)), "{told}");
-    assert_eq!(power(ports, 300).await, Power::Running, "{told}");
-    assert_eq!(power(ports, 301).await, Power::Stopped, "{told}");
+    assert!(matches!(place, Place::Made { vmid: at, .. } if at == vmid(300)), "{reported}");
+    let mut copies = ports.store.copies().await.unwrap();
+    let copy = copies.pop().unwrap();
+    assert_eq!((copies.len(), copy.vmid), (0, vmid(301)), "{reported}");
+    assert!(matches!(copy.origin, Origin::Restored(_)), "{reported}");
+    assert_eq!(power(ports, 300).await, Power::Running, "{reported}");
+    assert_eq!(power(ports, 301).await, Power::Stopped, "{reported}");
 }
 
 /// The files of both, line by line in any order, and all disks.
@@ -172,7 +171,7 @@ async fn a_copy_takes_the_place_of_its_guest_which_is_kept() {
         |key: &str, value: &str| Edit::Set { vmid: 300, key: key.to_owned(), value: value.to_owned() };
     apply(&world.sim.node, &by_hand("onboot", "1")).unwrap();
     let taken = end(&ports, 2, snapshot("before", 3_600)).await;
-    assert_eq!(taken.status(), Status::Done, "{}", told(&taken));
+    assert_eq!(taken.status(), Status::Done, "{}", reported(&taken));
     let (guest_was, copy_was) =
         (ports.pve.guest_config(vmid(300)).await.unwrap(), ports.pve.guest_config(vmid(301)).await.unwrap());
     let disks = world.disks();
@@ -180,9 +179,9 @@ async fn a_copy_takes_the_place_of_its_guest_which_is_kept() {
     let speaks = Speaks::of(&ports, vmid(301));
     let operation = swap(&world, &ports, PAIR(), &[BULK]).await;
     let done = end(&ports, 3, operation).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     drop(speaks);
-    assert_eq!(done.view().vmid, Some(vmid(301)), "{}", told(&done));
+    assert_eq!(done.view().vmid, Some(vmid(301)), "{}", reported(&done));
     assert!(world.disks().is_superset(&disks), "nothing is deleted");
 
     // The copy is the guest.
@@ -200,7 +199,7 @@ async fn a_copy_takes_the_place_of_its_guest_which_is_kept() {
 
     // What was the guest is kept as the copy was.
     let former = ports.pve.guest_config(vmid(300)).await.unwrap();
-    assert_eq!(mark::read(&former.tags, &former.description), Mark::Beside { of: uid(1), by: done.id });
+    assert_eq!(mark::read(&former.tags, &former.description), Mark::Copy { of: uid(1), by: done.id });
     assert_eq!((former.hostname.as_deref(), former.onboot), (Some("web-1-former"), Switch::Off));
     assert_eq!(part(&former, "link_down").as_deref(), Some("1"));
     assert_eq!((former.protection, power(&ports, 300).await), (Switch::On, Power::Stopped));
@@ -211,10 +210,10 @@ async fn a_copy_takes_the_place_of_its_guest_which_is_kept() {
     assert!(
         matches!(&record.place, Place::Made { vmid: at, volumes, .. } if *at == vmid(301) && volumes.len() == 2)
     );
-    let besides = ports.store.besides().await.unwrap();
-    assert_eq!((besides.len(), besides[0].vmid, besides[0].made_by), (1, vmid(300), done.id));
-    assert_eq!(besides[0].origin, Origin::LaidAside);
-    assert!(matches!(&besides[0].stage, BesideStage::Made { volumes } if volumes.len() == 3));
+    let copies = ports.store.copies().await.unwrap();
+    assert_eq!((copies.len(), copies[0].vmid, copies[0].made_by), (1, vmid(300), done.id));
+    assert_eq!(copies[0].origin, Origin::Demoted);
+    assert!(matches!(&copies[0].stage, CopyStage::Made { volumes } if volumes.len() == 3));
     assert_eq!(ports.store.snapshots(uid(1)).await.unwrap(), Vec::new(), "they stay with what was the guest");
     let backups = ports.store.backups(uid(1), 10).await.unwrap();
     let numbers: std::collections::BTreeSet<Vmid> = backups.iter().map(|backup| backup.vmid).collect();
@@ -225,7 +224,7 @@ async fn a_copy_takes_the_place_of_its_guest_which_is_kept() {
     let _speaks = Speaks::of(&ports, vmid(300));
     let back = swap(&world, &ports, (vmid(301), vmid(300)), &[]).await;
     let done = end(&ports, 4, back).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     let again = ports.pve.guest_config(vmid(300)).await.unwrap();
     assert_eq!((net(&again), again.hostname.as_deref()), (net(&guest_was), Some("web-1")));
     assert_eq!((power(&ports, 300).await, power(&ports, 301).await), (Power::Running, Power::Stopped));
@@ -242,9 +241,9 @@ async fn the_backup_behind_a_swap_is_not_begun_where_it_has_no_room() {
     let _speaks = Speaks::of(&ports, vmid(301));
     let operation = swap(&world, &ports, PAIR(), &[BULK]).await;
     let done = end(&ports, 3, operation).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     assert_eq!(done.view().vmid, Some(vmid(301)));
-    assert!(done.conditions().any(|one| one.code == ErrorCode::StorageFull), "{}", told(&done));
+    assert!(done.conditions().any(|one| one.code == ErrorCode::StorageFull), "{}", reported(&done));
     assert_eq!(ports.store.backups(uid(1), 10).await.unwrap(), before);
 }
 
@@ -261,9 +260,9 @@ async fn a_copy_that_says_nothing_gives_the_place_back() {
     // The guest itself speaks until it goes down: that is not the copy's word.
     let _speaks = Speaks::of(&ports, vmid(300));
     let undone = end(&ports, 3, swap(&world, &ports, PAIR(), &[BULK]).await).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
-    assert!(undone.cause().unwrap().message.contains("no hello"), "{}", told(&undone));
-    as_before(&world, &ports, &before, &told(&undone)).await;
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
+    assert!(undone.cause().unwrap().message.contains("no hello"), "{}", reported(&undone));
+    as_before(&world, &ports, &before, &reported(&undone)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -271,9 +270,9 @@ async fn a_guest_that_stood_still_is_not_started_on_the_way_back() {
     let world = World::start().await;
     let ports = quick(pair(&world).await);
     let stopped = end(&ports, 2, Operation::Stop(target())).await;
-    assert_eq!(stopped.status(), Status::Done, "{}", told(&stopped));
+    assert_eq!(stopped.status(), Status::Done, "{}", reported(&stopped));
     let undone = end(&ports, 3, swap(&world, &ports, PAIR(), &[BULK]).await).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
     assert_eq!((power(&ports, 300).await, power(&ports, 301).await), (Power::Stopped, Power::Stopped));
 }
 
@@ -313,8 +312,8 @@ async fn what_is_not_as_signed_for_is_not_swapped() {
         edits.iter().for_each(|edit| apply(&world.sim.node, edit).unwrap());
         let before = Before::of(&world);
         let refused = end(&ports, 3, operation).await;
-        assert_eq!(refused.status(), Status::Undone, "{what}: {}", told(&refused));
-        assert_eq!(refused.cause().unwrap().code, code, "{what}: {}", told(&refused));
+        assert_eq!(refused.status(), Status::Undone, "{what}: {}", reported(&refused));
+        assert_eq!(refused.cause().unwrap().code, code, "{what}: {}", reported(&refused));
         let now = Before::of(&world);
         assert_eq!((now.guests, now.disks), (before.guests, before.disks), "{what}");
         assert_eq!(power(&ports, 300).await, Power::Running, "{what}");
@@ -339,14 +338,14 @@ async fn wrong_numbers_swap_nothing() {
     let ports = pair(&world).await;
     let before = Before::of(&world);
     let good = signed(&ports, PAIR(), &[BULK]).await;
-    let made_by = ports.store.besides().await.unwrap().remove(0).made_by;
+    let made_by = ports.store.copies().await.unwrap().remove(0).made_by;
     let (copy, leaves) = good.swaps().unwrap();
     let copy_of = |vmid: Vmid| Allows::SwapGuest {
-        copy: Box::new(Seen { vmid, ..copy.clone() }),
+        copy: Box::new(SignedState { vmid, ..copy.clone() }),
         leaves: leaves.clone(),
     };
-    let guest_at = |vmid: Vmid| Seen { vmid, ..good.target().clone() };
-    let cases: [(Allows, Seen, OperationId); 4] = [
+    let guest_at = |vmid: Vmid| SignedState { vmid, ..good.target().clone() };
+    let cases: [(Allows, SignedState, OperationId); 4] = [
         (copy_of(vmid(302)), guest_at(vmid(300)), made_by),
         (copy_of(vmid(300)), guest_at(vmid(300)), made_by),
         (copy_of(vmid(301)), guest_at(vmid(302)), made_by),
@@ -356,9 +355,9 @@ async fn wrong_numbers_swap_nothing() {
         let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(9)), allows, target);
         let swap = SwapGuest::new(warrant, by, world.policy().bridge, None).unwrap();
         let refused = end(&ports, n, Operation::SwapGuest(Box::new(swap))).await;
-        assert_eq!(refused.status(), Status::Undone, "{}", told(&refused));
-        assert_eq!(refused.cause().unwrap().code, ErrorCode::TargetChanged, "{}", told(&refused));
-        as_before(&world, &ports, &before, &told(&refused)).await;
+        assert_eq!(refused.status(), Status::Undone, "{}", reported(&refused));
+        assert_eq!(refused.cause().unwrap().code, ErrorCode::TargetChanged, "{}", reported(&refused));
+        as_before(&world, &ports, &before, &reported(&refused)).await;
     }
 }
 
@@ -366,14 +365,14 @@ async fn wrong_numbers_swap_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hand_in_between_sends_everything_back() {
     let cases = [
-        ("lay_aside", vec![Edit::Start { vmid: 300 }], Status::Undone),
-        ("take_place", vec![Edit::Start { vmid: 301 }], Status::Undone),
-        ("take_place", vec![Edit::Start { vmid: 300 }], Status::Undone),
-        ("take_place", vec![set(300, "net0", NET0_PLUGGED)], Status::Undone),
+        ("demote_original", vec![Edit::Start { vmid: 300 }], Status::Undone),
+        ("promote_copy", vec![Edit::Start { vmid: 301 }], Status::Undone),
+        ("promote_copy", vec![Edit::Start { vmid: 300 }], Status::Undone),
+        ("promote_copy", vec![set(300, "net0", NET0_PLUGGED)], Status::Undone),
         ("start_placed", vec![set(301, "hostname", "theirs")], Status::Undone),
         ("confirm_placed", vec![Edit::Stop { vmid: 301 }], Status::Undone),
         // A copy that is somebody's by then is left to them, unplugged.
-        ("take_place", vec![set(301, "description", "theirs")], Status::Undone),
+        ("promote_copy", vec![set(301, "description", "theirs")], Status::Undone),
         // A guest that is, is a person's to clear up.
         ("start_placed", vec![set(300, "description", "theirs")], Status::Parked),
     ];
@@ -384,16 +383,16 @@ async fn a_hand_in_between_sends_everything_back() {
         let before = world.disks();
         let _speaks = Speaks::of(&ports, vmid(301));
         let ended = end(&ports, 3, swap(&world, &ports, PAIR(), &[BULK]).await).await;
-        assert_eq!(ended.status(), wanted, "{step} {edits:?}: {}", told(&ended));
+        assert_eq!(ended.status(), wanted, "{step} {edits:?}: {}", reported(&ended));
         assert_eq!(world.disks(), before, "{step} {edits:?}: nothing is deleted");
         assert_eq!(world.guests().len(), 2, "{step} {edits:?}");
-        one_at_most_is_plugged(&ports, &format!("{step} {edits:?}: {}", told(&ended))).await;
+        one_at_most_is_plugged(&ports, &format!("{step} {edits:?}: {}", reported(&ended))).await;
         let place = ports.store.guest(uid(1)).await.unwrap().unwrap().place;
         assert!(matches!(place, Place::Made { vmid: at, .. } if at == vmid(300)), "{step} {edits:?}");
         if wanted == Status::Undone {
             let guest = ports.pve.guest_config(vmid(300)).await.unwrap();
             assert_eq!(mark::read(&guest.tags, &guest.description), Mark::Of(uid(1)), "{step} {edits:?}");
-            assert_eq!(power(&ports, 300).await, Power::Running, "{step} {edits:?}: {}", told(&ended));
+            assert_eq!(power(&ports, 300).await, Power::Running, "{step} {edits:?}: {}", reported(&ended));
         }
     }
 }
@@ -401,13 +400,13 @@ async fn a_hand_in_between_sends_everything_back() {
 const NET0_PLUGGED: &str = "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:AA:BB:CD,ip=10.66.0.1/24,gw=10.66.0.254";
 
 /// Never may the two meet under one address.
-async fn one_at_most_is_plugged(ports: &Ports, told: &str) {
+async fn one_at_most_is_plugged(ports: &Ports, reported: &str) {
     let mut plugged = 0;
     for number in [300, 301] {
         let config = ports.pve.guest_config(vmid(number)).await.unwrap();
         plugged += usize::from(part(&config, "link_down").is_none());
     }
-    assert!(plugged <= 1, "{told}");
+    assert!(plugged <= 1, "{reported}");
 }
 
 /// A copy that somebody destroyed in between does not keep the guest from coming back.
@@ -418,7 +417,7 @@ async fn a_guest_comes_back_although_its_copy_is_gone() {
     let gone = vec![Edit::Unset { vmid: 301, key: "protection".to_owned() }, Edit::Destroy { vmid: 301 }];
     let ports = quick(world.ports(HandAt::new("start_placed", &world.sim.node, gone)).await);
     let undone = end(&ports, 3, swap(&world, &ports, PAIR(), &[BULK]).await).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
     let guest = ports.pve.guest_config(vmid(300)).await.unwrap();
     assert_eq!(mark::read(&guest.tags, &guest.description), Mark::Of(uid(1)));
     assert_eq!((part(&guest, "link_down"), power(&ports, 300).await), (None, Power::Running));
@@ -445,7 +444,7 @@ async fn a_lost_reply_swaps_once() {
         world.sim.node.faults.arm(fault.clone());
         let _speaks = Speaks::of(&ports, vmid(301));
         let done = end(&ports, 3, operation).await;
-        assert_eq!(done.status(), Status::Done, "{fault:?}: {}", told(&done));
+        assert_eq!(done.status(), Status::Done, "{fault:?}: {}", reported(&done));
         assert!(world.sim.node.faults.armed().is_empty(), "{fault:?} never struck");
         one_at_most_is_plugged(&ports, &format!("{fault:?}")).await;
     }
@@ -463,8 +462,8 @@ async fn a_copy_that_cannot_be_plugged_in_or_started_gives_the_place_back() {
         // As many as there are tries.
         (0..5).for_each(|_| world.sim.node.faults.arm(Fault::DaemonDown { on: aim(method, path) }));
         let ended = end(&ports, 3, operation).await;
-        assert_eq!(ended.status(), Status::Undone, "{path}: {}", told(&ended));
-        as_before(&world, &ports, &before, &told(&ended)).await;
+        assert_eq!(ended.status(), Status::Undone, "{path}: {}", reported(&ended));
+        as_before(&world, &ports, &before, &reported(&ended)).await;
     }
 }
 
@@ -475,9 +474,9 @@ async fn a_signed_swap_is_done_by_the_loop_which_goes_on_with_the_copy() {
     let world = World::start().await;
     let mut agent = drift::start(&world).await;
     jobs::lay_down(&agent).await;
-    agent.wish(1, vec![guest(1)]).await;
+    agent.goal(1, vec![guest(1)]).await;
     agent.until("a guest that serves", |view| serves(view, 1)).await;
-    let seen = |of: &Seen| Fingerprint {
+    let seen = |of: &SignedState| Fingerprint {
         name: of.name.clone(),
         customer: Some(guest(1).customer),
         volumes: of.volumes.iter().map(ToString::to_string).collect(),
@@ -490,16 +489,18 @@ async fn a_signed_swap_is_done_by_the_loop_which_goes_on_with_the_copy() {
     let restore = jobs::order(&agent, restore).await;
     assert!(matches!(jobs::leave(&agent, &restore).await, Outcome::Taken));
     assert_eq!(jobs::ended(&agent, restore.id).await.state, JobState::Done);
-    let told = |view: &View, number: u32| {
+    let reported = |view: &HostSnapshot, number: u32| {
         view.guests
             .iter()
-            .find(|one| one.vmid == Some(vmid(number)) && one.standing == Standing::Beside)
+            .find(|one| one.vmid == Some(vmid(number)) && one.status == GuestStatus::RestoredCopy)
             .cloned()
     };
     let view = agent
-        .until("the copy is told whole", |view| told(view, 301).is_some_and(|copy| !copy.volumes.is_empty()))
+        .until("the copy is told whole", |view| {
+            reported(view, 301).is_some_and(|copy| !copy.volumes.is_empty())
+        })
         .await;
-    let copy = told(&view, 301).unwrap();
+    let copy = reported(&view, 301).unwrap();
 
     let draft = |leaves: &[&str]| Draft {
         target: target.clone(),
@@ -529,10 +530,10 @@ async fn a_signed_swap_is_done_by_the_loop_which_goes_on_with_the_copy() {
     let view = agent
         .until("the guest under its new number, and the other beside it", |view| {
             let moved = drift::report(view, 1).is_some_and(|own| own.vmid == Some(vmid(301)));
-            moved && serves(view, 1) && told(view, 300).is_some_and(|was| !was.conditions.is_empty())
+            moved && serves(view, 1) && reported(view, 300).is_some_and(|was| !was.conditions.is_empty())
         })
         .await;
-    let was = told(&view, 300).unwrap();
+    let was = reported(&view, 300).unwrap();
     assert_eq!((was.uid, was.name.as_str(), was.run), (None, "web-1-former", Running::Stopped));
     assert!(was.conditions[0].message.contains("as it was before"), "{was:#?}");
     assert!(view.problems.is_empty(), "{:#?}", view.problems);

@@ -1,10 +1,10 @@
-//! A controller that the document wishes, by the whole agent: signed for, offered, exchanged or taken back.
+//! Tests of updated guest agents.
 
-use agentd::model::record::{ControllerOutcome, HelloRecord};
+use agentd::model::records::{ControllerOutcome, HelloRecord};
 use agentd::port::pve::TaskKind;
 use agentd::port::store::job_intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{ControllerWish, DesiredGuest};
+use holdfast_protocol::desired::{DesiredController, DesiredGuest};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::job::Verb;
@@ -24,20 +24,20 @@ fn hot() -> DesiredGuest {
 }
 
 /// A guest that serves, and whose turn it is to run the controller that was signed for.
-async fn in_its_turn(world: &World) -> (Agent, ControllerWish, OperationId) {
+async fn in_its_turn(world: &World) -> (Agent, DesiredController, OperationId) {
     let mut agent = start(world).await;
     lay_down(&agent).await;
-    agent.wish(1, vec![hot()]).await;
+    agent.goal(1, vec![hot()]).await;
     agent.until("it serves", |view| serves(view, 1)).await;
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("guestd");
     std::fs::write(&program, b"\x7fELF a newer controller").unwrap();
     let (sha256, _) = agent.ports.artifacts.take_in(&program).unwrap();
-    let wish = ControllerWish {
+    let goal = DesiredController {
         version: "0.2.0".to_owned().try_into().unwrap(),
         sha256: sha256.as_str().to_owned().try_into().unwrap(),
     };
-    agent.wish(2, vec![DesiredGuest { controller: Some(wish.clone()), ..hot() }]).await;
+    agent.goal(2, vec![DesiredGuest { controller: Some(goal.clone()), ..hot() }]).await;
     // It lies here and is wished; that is not enough.
     let view = agent.until("it waits for a signature", waits(Verb::ApproveRelease)).await;
     assert_eq!(tasks(world, TaskKind::Snapshot).await, 0);
@@ -53,7 +53,7 @@ async fn in_its_turn(world: &World) -> (Agent, ControllerWish, OperationId) {
     };
     assert_eq!(tasks(world, TaskKind::Snapshot).await, 1, "there is something to come back to");
     agent.ports.store.note_fetched(turn, agent.ports.clock.now()).await.unwrap();
-    (agent, wish, turn)
+    (agent, goal, turn)
 }
 
 async fn ended(agent: &Agent, update: OperationId) -> OperationStatus {
@@ -73,13 +73,13 @@ async fn ended(agent: &Agent, update: OperationId) -> OperationStatus {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_controller_that_comes_up_stays() {
     let world = World::start().await;
-    let (mut agent, wish, update) = in_its_turn(&world).await;
+    let (mut agent, goal, update) = in_its_turn(&world).await;
     let hello = HelloRecord {
-        told: Default::default(),
+        reported: Default::default(),
         version: "0.2.0".to_owned(),
         health: Health::Well,
         boot_id: "boot".to_owned(),
-        build: Some(wish.sha256.as_str().to_owned().try_into().unwrap()),
+        build: Some(goal.sha256.as_str().to_owned().try_into().unwrap()),
         at: agent.ports.clock.now(),
     };
     agent.ports.store.record_hello(hot().uid, hello).await.unwrap();
@@ -92,18 +92,18 @@ async fn a_controller_that_comes_up_stays() {
     agent.stop().await;
 }
 
-fn says(agent: &Agent, wish: &ControllerWish, health: Health) -> HelloRecord {
+fn says(agent: &Agent, goal: &DesiredController, health: Health) -> HelloRecord {
     HelloRecord {
-        told: Default::default(),
+        reported: Default::default(),
         version: "0.2.0".to_owned(),
         health,
         boot_id: "boot".to_owned(),
-        build: Some(wish.sha256.as_str().to_owned().try_into().unwrap()),
+        build: Some(goal.sha256.as_str().to_owned().try_into().unwrap()),
         at: agent.ports.clock.now(),
     }
 }
 
-fn is_told(code: ErrorCode) -> impl Fn(&agentd::model::view::View) -> bool {
+fn is_reported(code: ErrorCode) -> impl Fn(&agentd::model::view::HostSnapshot) -> bool {
     move |view| report(view, 1).is_some_and(|one| one.conditions.iter().any(|c| c.code == code))
 }
 
@@ -117,15 +117,15 @@ async fn verdicts(agent: &Agent) -> Vec<ControllerOutcome> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_falls_silent_is_left_for_a_person() {
     let world = World::start().await;
-    let (mut agent, wish, update) = in_its_turn(&world).await;
+    let (mut agent, goal, update) = in_its_turn(&world).await;
     assert_eq!(ended(&agent, update).await, OperationStatus::Done, "its guest is free for backups again");
     assert_eq!(tasks(&world, TaskKind::RollBack).await, 0);
-    agent.until("a person is told", is_told(ErrorCode::ControllerSilent)).await;
+    agent.until("a person is told", is_reported(ErrorCode::ControllerSilent)).await;
     assert_eq!(verdicts(&agent).await, [ControllerOutcome::Silent]);
     assert_eq!(agent.ports.store.snapshots(hot().uid).await.unwrap().len(), 1, "there is a way back still");
     // It was only slow.
-    agent.ports.store.record_hello(hot().uid, says(&agent, &wish, Health::Well)).await.unwrap();
-    let silent = is_told(ErrorCode::ControllerSilent);
+    agent.ports.store.record_hello(hot().uid, says(&agent, &goal, Health::Well)).await.unwrap();
+    let silent = is_reported(ErrorCode::ControllerSilent);
     agent.until("it is silent no more", |view| serves(view, 1) && !silent(view)).await;
     agent.stop().await;
 }
@@ -134,10 +134,10 @@ async fn one_that_falls_silent_is_left_for_a_person() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_says_that_it_is_not_well_is_taken_back() {
     let world = World::start().await;
-    let (mut agent, wish, update) = in_its_turn(&world).await;
+    let (mut agent, goal, update) = in_its_turn(&world).await;
     let speaking = async {
         loop {
-            let _ = agent.ports.store.record_hello(hot().uid, says(&agent, &wish, Health::Unwell)).await;
+            let _ = agent.ports.store.record_hello(hot().uid, says(&agent, &goal, Health::Unwell)).await;
             agent.ports.clock.sleep(std::time::Duration::from_secs(5)).await;
         }
     };
@@ -151,14 +151,14 @@ async fn one_that_says_that_it_is_not_well_is_taken_back() {
     let before = HelloRecord {
         version: "0.1.0".to_owned(),
         build: Some("ab".repeat(32).try_into().unwrap()),
-        ..says(&agent, &wish, Health::Well)
+        ..says(&agent, &goal, Health::Well)
     };
     agent.ports.store.record_hello(hot().uid, before).await.unwrap();
-    let bad = is_told(ErrorCode::ControllerBad);
+    let bad = is_reported(ErrorCode::ControllerBad);
     agent.until("it is told", &bad).await;
     assert_eq!(verdicts(&agent).await, [ControllerOutcome::Bad]);
     // Signed for once more, it gets another chance.
-    let draft = super::approve::controller(&wish);
+    let draft = super::approve::controller(&goal);
     let mail = super::jobs::order(&agent, draft).await;
     assert!(matches!(leave(&agent, &mail).await, Outcome::Taken));
     agent.until("it is bad no more", |view| !bad(view)).await;

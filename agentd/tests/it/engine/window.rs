@@ -1,4 +1,4 @@
-//! Quiesce windows: what a controller says, what the agent sees in the backup's log, and what the backup is called then.
+//! Tests of quiesce windows and backup labels.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use agentd::execute::Ports;
 use agentd::execute::run::run;
 use agentd::model::policy::QuiesceBound;
 use agentd::operation::log::Status;
-use agentd::operation::progress::Progress;
-use agentd::operation::window::{Restarted, Said, Standing};
+use agentd::operation::progress::OperationState;
+use agentd::operation::window::{QuiescedStacks, Restarted, WindowEvent};
 use agentd::operation::{Backup, Operation, QuiescedBackup, Target};
 use agentd::port::pve::Role;
 use agentd::port::pve::task::{TaskKind, TaskQuery};
@@ -21,7 +21,7 @@ use pve_sim::fault::{Aim, Fault};
 
 use super::offsite::Server;
 use super::world::{
-    Controllers, FastClock, World, asked_backup, end, find, guest, made, open, target, tasks, told, vmid,
+    Controllers, FastClock, World, asked_backup, end, find, guest, made, open, reported, target, tasks, vmid,
 };
 
 fn quiesced() -> Operation {
@@ -37,13 +37,13 @@ async fn look(ports: &Ports, id: OperationId) -> WindowView {
 }
 
 /// Waits until the window is as wished.
-async fn until(ports: &Ports, id: OperationId, wished: impl Fn(&WindowView) -> bool) -> WindowView {
+async fn until(ports: &Ports, id: OperationId, intended: impl Fn(&WindowView) -> bool) -> WindowView {
     let mut changes = ports.store.changes();
     let waits = async {
         loop {
             changes.mark_unchanged();
             let view = look(ports, id).await;
-            if wished(&view) {
+            if intended(&view) {
                 return view;
             }
             changes.changed().await.unwrap();
@@ -52,18 +52,18 @@ async fn until(ports: &Ports, id: OperationId, wished: impl Fn(&WindowView) -> b
     tokio::time::timeout(Duration::from_secs(60), waits).await.unwrap()
 }
 
-async fn say(ports: &Ports, id: OperationId, said: Said) -> WindowPhase {
+async fn say(ports: &Ports, id: OperationId, said: WindowEvent) -> WindowPhase {
     let window = ports.store.say_of_window(id, said, moment(ports)).await.unwrap();
-    window.told(&ports.clock.boot_moment())
+    window.reported(&ports.clock.boot_moment())
 }
 
-fn stands() -> Said {
-    Said::Quiesced(Standing { stacks: vec!["shop".parse().unwrap()], canaries: Vec::new() })
+fn stands() -> WindowEvent {
+    WindowEvent::Quiesced(QuiescedStacks { stacks: vec!["shop".parse().unwrap()], canaries: Vec::new() })
 }
 
 /// Everything was started again, from now on.
-fn let_go() -> Said {
-    Said::Released(Restarted { down: Vec::new(), begun_ago: Some(Duration::ZERO) })
+fn let_go() -> WindowEvent {
+    WindowEvent::Released(Restarted { down: Vec::new(), begun_ago: Some(Duration::ZERO) })
 }
 
 /// A controller that does what it should.
@@ -76,7 +76,7 @@ async fn play(ports: &Ports, id: OperationId) -> Vec<WindowPhase> {
     phases
 }
 
-async fn label(ports: &Ports, done: &Progress) -> Label {
+async fn label(ports: &Ports, done: &OperationState) -> Label {
     ports.store.backup_of(done.id).await.unwrap().unwrap().label.unwrap()
 }
 
@@ -100,7 +100,7 @@ async fn a_window_is_granted_captured_before_the_copy_ends_and_labelled() {
     };
     let (done, phases) = tokio::join!(run(&ports, progress), playing);
     let done = done.unwrap();
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     assert_eq!(
         phases,
         [WindowPhase::Granted, WindowPhase::Quiesced, WindowPhase::Captured, WindowPhase::Released]
@@ -119,7 +119,7 @@ async fn a_controller_that_never_answers_gets_its_backup_and_the_reason() {
     let ports = made(&world).await;
     let ports = Ports { clock: Arc::new(FastClock::times(600)), ..ports };
     let done = end(&ports, 1, quiesced()).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     let label = label(&ports, &done).await;
     assert!(label.consistency == Consistency::Crash && label.why.contains("did not say"), "{label:?}");
     let view = look(&ports, done.id).await;
@@ -136,11 +136,11 @@ async fn a_window_that_is_given_up_takes_no_backup() {
     let id = progress.id;
     let given_up = async {
         until(&ports, id, |view| view.phase == WindowPhase::Granted).await;
-        say(&ports, id, Said::Cancelled).await
+        say(&ports, id, WindowEvent::Cancelled).await
     };
     let (undone, phase) = tokio::join!(run(&ports, progress), given_up);
     let undone = undone.unwrap();
-    assert_eq!((undone.status(), phase), (Status::Undone, WindowPhase::Cancelled), "{}", told(&undone));
+    assert_eq!((undone.status(), phase), (Status::Undone, WindowPhase::Cancelled), "{}", reported(&undone));
     assert_eq!(undone.cause().unwrap().code, ErrorCode::Cancelled);
     assert_eq!(tasks(&world, TaskKind::Backup).await, 1, "the first one");
     assert!(ports.store.backup_of(id).await.unwrap().is_none());
@@ -150,7 +150,7 @@ async fn a_window_that_is_given_up_takes_no_backup() {
 async fn second(world: &World, ports: &Ports) -> Target {
     let _controllers = Controllers::start(ports);
     let done = end(ports, 90, world.provision(2)).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     Target { uid: guest(2).uid, name: guest(2).name, vmid: vmid(301) }
 }
 
@@ -193,7 +193,7 @@ async fn no_window_is_granted_while_another_guest_is_copied() {
             _ = until(&ports, id, |view| view.phase == WindowPhase::Granted) => {
                 panic!("programs would be stopped for a backup that cannot begin")
             }
-            waits = places.wait_for(|view| view.waiting.iter().any(|ticket| ticket.operation == id)) => {
+            waits = places.wait_for(|view| view.waiting.iter().any(|token| token.operation == id)) => {
                 drop(waits.unwrap());
             }
         }
@@ -203,12 +203,12 @@ async fn no_window_is_granted_while_another_guest_is_copied() {
     let (other, mine, phases) = tokio::join!(run(&ports, other), mine, watching);
     assert_eq!((other.unwrap().status(), phases.len()), (Status::Done, 4));
     let mine = mine.unwrap();
-    assert_eq!(label(&ports, &mine).await.consistency, Consistency::Application, "{}", told(&mine));
+    assert_eq!(label(&ports, &mine).await.consistency, Consistency::Application, "{}", reported(&mine));
 }
 
 /// The same where the copy is none of ours.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_window_is_granted_while_somebody_else_copies() {
+async fn no_window_is_granted_while_someone_else_copies() {
     let world = World::start().await;
     let ports = made(&world).await;
     second(&world, &ports).await;
@@ -233,12 +233,12 @@ async fn no_window_is_granted_while_somebody_else_copies() {
     };
     let (done, phases) = tokio::join!(run(&ports, progress), watching);
     let done = done.unwrap();
-    assert_eq!((done.status(), phases.len()), (Status::Done, 4), "{}", told(&done));
+    assert_eq!((done.status(), phases.len()), (Status::Done, 4), "{}", reported(&done));
 }
 
 /// Somebody's job comes between the grant and our own: programs are let go at once, and our job ends before it begins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_window_whose_backup_waits_for_another_ends_at_once() {
+async fn a_window_owner_backup_waits_for_another_ends_at_once() {
     let world = World::start().await;
     let ports = made(&world).await;
     second(&world, &ports).await;
@@ -256,13 +256,18 @@ async fn a_window_whose_backup_waits_for_another_ends_at_once() {
     };
     let (undone, over) = tokio::join!(run(&ports, progress), playing);
     let undone = undone.unwrap();
-    assert_eq!((undone.status(), over.phase), (Status::Undone, WindowPhase::Cancelled), "{}", told(&undone));
+    assert_eq!(
+        (undone.status(), over.phase),
+        (Status::Undone, WindowPhase::Cancelled),
+        "{}",
+        reported(&undone)
+    );
     assert!(over.left_s.is_some_and(|left| left > 600), "not by its bound: {over:?}");
     assert!(
         over.problem.as_ref().is_some_and(|problem| problem.message.contains("another backup job")),
         "{over:?}"
     );
-    assert!(undone.cause().unwrap().message.contains("another backup job"), "{}", told(&undone));
+    assert!(undone.cause().unwrap().message.contains("another backup job"), "{}", reported(&undone));
     let query = TaskQuery { vmid: vmid(300), kind: TaskKind::Backup, role: Role::Operate, since_epoch_s: 0 };
     let own = world.pve().find_tasks(query).await.unwrap();
     assert!(own.len() == 2 && own.iter().all(|row| row.end.is_some()), "ours does not wait on: {own:?}");
@@ -272,7 +277,7 @@ async fn a_window_whose_backup_waits_for_another_ends_at_once() {
 
 /// Killed while the guest may stand frozen: parked at once, the window is over, and its view says what a person must do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dead_worker_in_a_window_is_parked_and_told_to_the_controller() {
+async fn a_dead_worker_in_a_window_is_parked_and_reported_to_the_controller() {
     for phase in ["locked", "snapshotting", "first sync", "final sync"] {
         dead_worker(phase).await;
     }
@@ -308,12 +313,12 @@ async fn dead_worker(phase: &str) {
 /// what becomes of the copy. One that a backup server's client finishes all the same is called what was earned; where none
 /// comes, a person is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_dies_in_the_copy_keeps_nobody_standing() {
+async fn a_worker_that_dies_in_the_copy_keeps_no_one_standing() {
     let orphan = Fault::OrphanBackup { vmid: 300, after_ms: 500 };
     let killed = Fault::KillWorker { task: "vzdump".to_owned(), phase: "copy".to_owned() };
     for (fault, storage, wanted) in [(orphan, "off1", Status::Done), (killed, "backup2", Status::Undone)] {
         let world = World::start().await;
-        let _server = Server::beside(&world);
+        let _server = Server::copy_of(&world);
         let ports = made(&world).await;
         world.sim.node.faults.arm(fault);
         let backup = Backup { storage: storage.parse().unwrap(), ..asked_backup() };
@@ -326,13 +331,18 @@ async fn a_worker_that_dies_in_the_copy_keeps_nobody_standing() {
         };
         let (ended, ()) = tokio::join!(run(&ports, progress), playing);
         let ended = ended.unwrap();
-        assert_eq!(ended.status(), wanted, "{}", told(&ended));
+        assert_eq!(ended.status(), wanted, "{}", reported(&ended));
         match wanted {
             Status::Done => {
                 assert_eq!(label(&ports, &ended).await.consistency, Consistency::Application);
-                assert_eq!(ended.conditions().next().unwrap().code, ErrorCode::Locked, "{}", told(&ended));
+                assert_eq!(
+                    ended.conditions().next().unwrap().code,
+                    ErrorCode::Locked,
+                    "{}",
+                    reported(&ended)
+                );
             }
-            _ => assert_eq!(ended.cause().unwrap().code, ErrorCode::Locked, "{}", told(&ended)),
+            _ => assert_eq!(ended.cause().unwrap().code, ErrorCode::Locked, "{}", reported(&ended)),
         }
         // It was let go of, and stays so.
         assert_eq!(look(&ports, id).await.phase, WindowPhase::Released, "{wanted:?}");
@@ -374,7 +384,7 @@ async fn an_agent_that_is_killed_in_the_copy_still_sees_the_moment() {
     };
     let (done, phase) = tokio::join!(run(&ports, progress), playing);
     let done = done.unwrap();
-    assert_eq!((done.status(), phase), (Status::Done, WindowPhase::Released), "{}", told(&done));
+    assert_eq!((done.status(), phase), (Status::Done, WindowPhase::Released), "{}", reported(&done));
     assert_eq!(label(&ports, &done).await.consistency, Consistency::Application);
     assert_eq!(tasks(&world, TaskKind::Backup).await, 2, "one backup, however often the agent died");
 }
@@ -386,7 +396,7 @@ async fn a_guest_that_stands_still_is_granted_no_window() {
     let ports = made(&world).await;
     assert_eq!(end(&ports, 1, Operation::Stop(target())).await.status(), Status::Done);
     let undone = end(&ports, 2, quiesced()).await;
-    assert_eq!(undone.status(), Status::Undone, "{}", told(&undone));
+    assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
     assert_eq!(undone.cause().unwrap().code, ErrorCode::Unsupported);
     assert_eq!(look(&ports, undone.id).await.phase, WindowPhase::Cancelled);
     assert_eq!(tasks(&world, TaskKind::Backup).await, 1, "the first one");
@@ -412,7 +422,7 @@ async fn where_there_are_no_snapshots_the_thaw_is_the_moment() {
     };
     let (done, phases) = tokio::join!(run(&ports, progress), playing);
     let done = done.unwrap();
-    assert_eq!((done.status(), phases.len()), (Status::Done, 4), "{}", told(&done));
+    assert_eq!((done.status(), phases.len()), (Status::Done, 4), "{}", reported(&done));
     assert_eq!(label(&ports, &done).await.consistency, Consistency::Application);
     let archive = ports.store.backup_of(id).await.unwrap().unwrap().archive;
     let name = archive.as_str().rsplit('/').next().unwrap().replace(".tar.zst", ".log");
@@ -422,7 +432,7 @@ async fn where_there_are_no_snapshots_the_thaw_is_the_moment() {
 
 /// Nobody can read the log: the backup's own snapshot, whole, with the lock back at the backup, tells the moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_the_log_cannot_be_read_the_lock_tells() {
+async fn where_the_log_cannot_be_read_the_lock_reports() {
     let world = World::start().await;
     let ports = made(&world).await;
     let progress = open(&ports, 1, quiesced()).await;
@@ -444,6 +454,6 @@ async fn where_the_log_cannot_be_read_the_lock_tells() {
     };
     let (done, phases) = tokio::join!(run(&ports, progress), playing);
     let done = done.unwrap();
-    assert_eq!((done.status(), phases.len()), (Status::Done, 4), "{}", told(&done));
+    assert_eq!((done.status(), phases.len()), (Status::Done, 4), "{}", reported(&done));
     assert_eq!(label(&ports, &done).await.consistency, Consistency::Application);
 }

@@ -1,4 +1,4 @@
-//! A simulated Proxmox, an engine on it, and a stand-in for the guests' controllers.
+//! A simulated Proxmox with an engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 
 use agentd::execute::failpoint::{Failpoints, Nowhere};
 use agentd::execute::run::run;
-use agentd::execute::{GuestDoor, Ports};
+use agentd::execute::{GuestEndpoint, Ports};
 use agentd::model::boot::{BootId, BootMoment};
+use agentd::model::clock_trust::Synchrony;
 use agentd::model::policy::{BrakeRule, Golden, Policy, TestPlace, VmidRange};
-use agentd::model::record::{BackupWhy, HelloRecord, TakenBy, VolumeId};
-use agentd::model::timekeeper::Synchrony;
+use agentd::model::records::{BackupWhy, HelloRecord, TakenBy, VolumeId};
 use agentd::operation::log::Status;
-use agentd::operation::progress::Progress;
-use agentd::operation::{Backup, Image, NumberWish, Operation, Provision, Snapshot, Source, Target};
+use agentd::operation::progress::OperationState;
+use agentd::operation::{Backup, Image, Operation, Provision, Snapshot, Source, Target, VmidRequest};
 use agentd::port::artifacts::Artifacts;
 use agentd::port::bridge::Bridges;
-use agentd::port::clock::{Asked, Clock, Pause};
+use agentd::port::clock::{Clock, Pause, SyncQuery};
 use agentd::port::pve::task::{TaskKind, TaskQuery};
 use agentd::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role};
 use agentd::port::store::access::Redemption;
 use agentd::port::store::journal::NewOperation;
 use agentd::port::store::{OpenError, Store};
 use agentd::port::target_probe::TargetProbe;
-use holdfast_protocol::bootstrap::{Ticket, VARIABLE};
+use holdfast_protocol::bootstrap::{BootstrapToken, VARIABLE};
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
@@ -32,8 +32,8 @@ use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::report::Health;
 use holdfast_protocol::secret::{Secret, TokenHash};
 use jiff::Timestamp;
-use pve_sim::door::{Ask, Told, ask};
 use pve_sim::fault::admin::{Edit, apply};
+use pve_sim::in_process::{Ask, Reported, ask};
 use pve_sim::node::HotMounts;
 use pve_sim::{Builder, Handle, Sim};
 use serde_json::json;
@@ -72,7 +72,7 @@ impl Clock for FastClock {
         Box::pin(tokio::time::sleep(pause / self.1))
     }
 
-    fn synchrony(&self) -> Asked<'_> {
+    fn synchrony(&self) -> SyncQuery<'_> {
         Box::pin(async { Synchrony::Kept })
     }
 }
@@ -185,8 +185,10 @@ impl World {
     }
 
     pub async fn ports(&self, failpoints: Arc<dyn Failpoints>) -> Ports {
-        let door =
-            GuestDoor { endpoint: "https://10.66.0.1:8443".to_owned(), pin: Pin::of(PinKind::Leaf, b"leaf") };
+        let listener = GuestEndpoint {
+            endpoint: "https://10.66.0.1:8443".to_owned(),
+            pin: Pin::of(PinKind::Leaf, b"leaf"),
+        };
         let clock: Arc<dyn Clock> = Arc::new(FastClock::start());
         let client = self.client();
         let scratch = client.for_scratch().map(|client| Arc::new(client) as Arc<dyn Pve>);
@@ -196,8 +198,8 @@ impl World {
             scratch,
             bridges,
             artifacts: Artifacts::of(&self.dir.path().join("agent")),
-            targets: TargetProbe::told(|_| Ok(())),
-            ..Ports::new(Arc::new(client), self.store().await, clock, door)
+            targets: TargetProbe::reported(|_| Ok(())),
+            ..Ports::new(Arc::new(client), self.store().await, clock, listener)
         }
     }
 
@@ -220,7 +222,7 @@ impl World {
             guest_storages: BTreeSet::new(),
             backup_storage: Some("backup2".parse().unwrap()),
             bridge: "vmbr0".parse().unwrap(),
-            kept: agentd::model::addresses::Kept::default(),
+            kept: agentd::model::addresses::ReservedAddresses::default(),
             goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
             golden_dump: None,
             scratch: Some(TestPlace {
@@ -243,7 +245,7 @@ impl World {
         Operation::Provision(Box::new(Provision {
             volume_storages: Vec::new(),
             guest: guest(n),
-            number: NumberWish::AnyOf { range: policy.range, except: Vec::new() },
+            number: VmidRequest::AnyOf { range: policy.range, except: Vec::new() },
             source: Source::Image(Image {
                 archive: golden.archive.clone(),
                 sha256: golden.sha256.clone().unwrap(),
@@ -299,8 +301,8 @@ impl World {
         let upid = body.pointer("/data").and_then(|data| data.as_str()).unwrap().to_owned();
         loop {
             let path = format!("/nodes/pve1/tasks/{upid}/status");
-            let (_, _, told) = self.answer(authorization, "GET", &path, &[]);
-            if let Some(end) = told.pointer("/data/exitstatus").and_then(|end| end.as_str()) {
+            let (_, _, reported) = self.answer(authorization, "GET", &path, &[]);
+            if let Some(end) = reported.pointer("/data/exitstatus").and_then(|end| end.as_str()) {
                 return end.to_owned();
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -316,7 +318,7 @@ impl World {
     ) -> (u16, String, serde_json::Value) {
         let path = &format!("/api2/json{path}");
         match ask(&self.sim.node, &Ask { method, path, params, authorization }) {
-            Told::Answer { status, reason, body, .. } => {
+            Reported::Answer { status, reason, body, .. } => {
                 (status, reason, serde_json::from_slice(&body).unwrap_or_default())
             }
             other => panic!("{other:?}"),
@@ -413,7 +415,7 @@ pub fn find(folder: &std::path::Path, name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("there is no {name} in {}", folder.display()))
 }
 
-pub async fn open(ports: &Ports, n: u8, operation: Operation) -> agentd::operation::progress::Progress {
+pub async fn open(ports: &Ports, n: u8, operation: Operation) -> agentd::operation::progress::OperationState {
     let new = NewOperation {
         id: OperationId::new(uuid::Uuid::from_u128(u128::from(n))),
         operation,
@@ -440,12 +442,12 @@ pub async fn made(world: &World) -> Ports {
     let ports = world.sound().await;
     let _controllers = Controllers::start(&ports);
     let done = end(&ports, 0, world.provision(1)).await;
-    assert_eq!(done.status(), Status::Done, "{}", told(&done));
+    assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     ports
 }
 
 /// Brings an operation to its end.
-pub async fn end(ports: &Ports, n: u8, operation: Operation) -> Progress {
+pub async fn end(ports: &Ports, n: u8, operation: Operation) -> OperationState {
     run(ports, open(ports, n, operation).await).await.unwrap()
 }
 
@@ -494,14 +496,14 @@ impl Controllers {
 async fn speak(pve: &dyn Pve, store: &Store, vmid: Vmid) -> Option<()> {
     let config = pve.guest_config(vmid).await.ok()?;
     let text = config.env?.expose().strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned();
-    let ticket = Ticket::open(&Secret::new(text)).ok()?;
+    let token = BootstrapToken::open(&Secret::new(text)).ok()?;
     if pve.guest_status(vmid).await.ok()?.power != agentd::port::pve::read::Power::Running {
         return None;
     }
     let now = FastClock::start().now();
     let proof = TokenHash::of(vmid.to_string().as_bytes());
     let attempt = Redemption {
-        claim: ticket.claim.hash(),
+        claim: token.claim.hash(),
         redeemer: Some(proof),
         token: TokenHash::of(format!("token {vmid}").as_bytes()),
     };
@@ -509,7 +511,7 @@ async fn speak(pve: &dyn Pve, store: &Store, vmid: Vmid) -> Option<()> {
         store.redeem_claim(attempt, now).await.ok()?
     {
         let hello = HelloRecord {
-            told: Default::default(),
+            reported: Default::default(),
             version: "0.1.0".to_owned(),
             health: Health::Well,
             boot_id: "boot".to_owned(),
@@ -522,7 +524,7 @@ async fn speak(pve: &dyn Pve, store: &Store, vmid: Vmid) -> Option<()> {
 }
 
 /// An operation in a few lines, for a failing test.
-pub fn told(progress: &agentd::operation::progress::Progress) -> String {
+pub fn reported(progress: &agentd::operation::progress::OperationState) -> String {
     let view = progress.view();
     let mut text = format!("{} {:?}\n", view.kind.as_str(), view.status);
     for step in &view.steps {

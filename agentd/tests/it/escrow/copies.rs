@@ -1,4 +1,4 @@
-//! Copies of wrapped keys on a mounted disk: made, compared, told of when they were lost or changed, put back, taken away.
+//! Tests of copies of wrapped keys on a disk.
 //!
 //! The disk is a tmpfs at the very place where the helper mounts, in a mount namespace of this test's own: it begins itself
 //! anew in one, as root. An ordinary user has none, and the comparing itself is tested beside it (`port/escrow_copy`).
@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use agentd::execute::failpoint::Nowhere;
 use agentd::model::escrow::{Codes, CopyPlace, CopyRecord};
-use agentd::model::storage::{Looked, StorageView};
+use agentd::model::storage::{FirstPoll, StorageView};
 use agentd::plan::escrow::{Purpose, RETIRE_AFTER, problems};
 use agentd::port::clock::{Clock, RealClock};
 use agentd::task::escrow::EscrowTask;
 use agentd::task::stop;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::storage::report::{TargetReport, TargetStanding};
+use holdfast_protocol::storage::report::{TargetReport, TargetStatus};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::sync::watch;
@@ -30,14 +30,14 @@ const MOUNTS: &str = "mount -t tmpfs parent /mnt && mkdir -p /mnt/holdfast/usb1 
     mount -t tmpfs disk /mnt/holdfast/usb1 && mkdir /mnt/holdfast/usb1/.holdfast && \
     exec \"$0\" --exact escrow::copies::copies_are_kept_as_they_should_be";
 
-pub fn view(standing: TargetStanding) -> Arc<StorageView> {
-    let told = TargetReport {
+pub fn view(status: TargetStatus) -> Arc<StorageView> {
+    let reported = TargetReport {
         name: "usb1".parse().unwrap(),
-        medium: "a disk".to_owned(),
-        role: serde_json::from_value(json!("vzdump-target")).unwrap(),
+        backend: "a disk".to_owned(),
+        role: serde_json::from_value(json!("local-backup")).unwrap(),
         class: serde_json::from_value(json!("slow")).unwrap(),
         label: None,
-        standing,
+        status,
         since: Timestamp::UNIX_EPOCH,
         reason: String::new(),
         entry: Vec::new(),
@@ -45,7 +45,7 @@ pub fn view(standing: TargetStanding) -> Arc<StorageView> {
         iops: None,
         off_site: None,
     };
-    Arc::new(StorageView { looked: Looked::Yes, targets: vec![told], ..StorageView::default() })
+    Arc::new(StorageView { looked: FirstPoll::Yes, targets: vec![reported], ..StorageView::default() })
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn inside() {
         |mark: &str| json!({ "schema": "holdfast.target/v1", "target": "usb1", "mark": mark }).to_string();
     std::fs::write(folder.join("target.json"), marker(MARK)).unwrap();
     let (first, _) = place.make(Purpose::First);
-    let (told, storage) = watch::channel(view(TargetStanding::Absent));
+    let (reported, storage) = watch::channel(view(TargetStatus::Absent));
     let (_stopper, stop) = stop::pair();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let task = EscrowTask {
@@ -108,7 +108,7 @@ fn inside() {
     };
     place.runtime().block_on(async {
         tokio::spawn(task.run(stop));
-        told.send_replace(view(TargetStanding::Mounted));
+        reported.send_replace(view(TargetStatus::Mounted));
         until(&place, "copied", |known| right(known, 1)).await;
         let path = folder.join("escrow-1.age");
         let wanted = place.store().escrow_files().await.unwrap().remove(&first).unwrap().file.to_text();
@@ -121,8 +121,8 @@ fn inside() {
                 Some(text) => std::fs::write(&path, text).unwrap(),
             }
             let before = on_disk(&place.store().escrow().await.unwrap()).next().unwrap().seen_at;
-            told.send_replace(view(TargetStanding::Dropped));
-            told.send_replace(view(TargetStanding::Mounted));
+            reported.send_replace(view(TargetStatus::Dropped));
+            reported.send_replace(view(TargetStatus::Mounted));
             // What is compared may be seen as one and the same sight; another code is another one in any case.
             place.another(Purpose::Another).await;
             until(&place, "put back", |known| {
@@ -142,8 +142,8 @@ fn inside() {
             until(&place, "told", |known| known.copies.iter().any(|copy| copy.problem.is_some())).await;
         assert!(!path.exists());
         let targets = place.store().storage_targets().await.unwrap();
-        let told_of = problems(&known, &targets, Timestamp::UNIX_EPOCH);
-        assert!(told_of.iter().any(|problem| problem.code == ErrorCode::EscrowCopy), "{told_of:?}");
+        let reported_of = problems(&known, &targets, Timestamp::UNIX_EPOCH);
+        assert!(reported_of.iter().any(|problem| problem.code == ErrorCode::EscrowCopy), "{reported_of:?}");
         std::fs::write(folder.join("target.json"), marker(MARK)).unwrap();
         place.another(Purpose::Another).await;
         let known = until(&place, "right again", |known| right(known, 5)).await;

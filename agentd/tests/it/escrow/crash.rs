@@ -1,5 +1,4 @@
-//! Making, replacing and giving up a code, and changing the key, killed at every point: the agent by signal 9 before and after each of its writes,
-//! with a person at the terminal; the person's own process by signal 9 at each of its questions.
+//! Tests of recovery codes, killed at every point.
 //!
 //! After each, with the agent started anew: every code that somebody was told to keep opens the key, so at least one does
 //! wherever one did before or the words were typed back; what was said at the terminal is true; and it can be gone on with.
@@ -12,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use agentd::execute::failpoint::{Failpoints, Killed, Nowhere, Point};
-use agentd::model::escrow::{CodeRecord, CodeStanding};
+use agentd::model::escrow::{CodeRecord, CodeStatus};
 use agentd::plan::escrow::{RETIRE_AFTER, current};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_recovery::RecoveryCode;
@@ -54,7 +53,7 @@ fn agent(number: &str) {
 
 /// Runs a person's line beside an agent that dies at a point. What the terminal showed, and how the agent ended.
 #[expect(clippy::disallowed_methods, reason = "a process that is killed")]
-fn beside_a_dying_agent(
+fn with_a_dying_agent(
     place: &Path,
     (test, number): (&str, u32),
     run: impl FnOnce() -> String,
@@ -120,7 +119,7 @@ impl Story {
 }
 
 fn is_kept(code: &CodeRecord) -> bool {
-    matches!(code.standing, CodeStanding::Kept { .. })
+    matches!(code.status, CodeStatus::Kept { .. })
 }
 
 /// Every code that is kept opens its key with the words that somebody holds; the number of the newest for this key.
@@ -153,7 +152,7 @@ fn every_point(story: Story, test: &str) {
             Story::Retire => Paper::of(&before[1].code),
         };
         let line = format!("{} || echo FAILED", story.line());
-        let (shown, ended) = beside_a_dying_agent(folder.path(), (test, number), || {
+        let (shown, ended) = with_a_dying_agent(folder.path(), (test, number), || {
             typed_by(folder.path(), &line, &mut |fresh: &str| paper.answer(fresh))
         });
         let what = format!("{story:?} killed at {number}: {shown}");
@@ -291,7 +290,7 @@ fn a_signal_takes_the_sheet_away_and_uses_up_no_number() {
 
 /// What was left by signal 9 is told from what is somebody else's, and from what is being printed.
 #[test]
-fn only_a_sheet_that_nobody_holds_is_taken_away() {
+fn only_a_sheet_that_no_one_holds_is_taken_away() {
     let place = Place::new();
     let name = |what: &str| {
         std::path::PathBuf::from(format!("/dev/shm/holdfast-test-{}-{what}.txt", std::process::id()))
@@ -345,7 +344,7 @@ fn of_two_makings_of_one_number_the_first_keeps_nothing() {
 }
 
 #[test]
-fn whoever_types_is_killed_at_each_question_and_the_code_before_still_opens() {
+fn any_types_is_killed_at_each_question_and_the_code_before_still_opens() {
     let before = [Made::new(1, SignedDuration::ZERO)];
     let folder = lay_down_with(&key(), &before);
     let place = Place::at(folder.path(), Arc::new(Nowhere));
@@ -380,7 +379,7 @@ fn whoever_types_is_killed_at_each_question_and_the_code_before_still_opens() {
         assert_eq!(all_open(&place, &key(), &[(1, &before[0].code)]), Some(1));
         let left = place.codes().codes;
         assert_eq!(left.len(), 2, "a try that came to nothing leaves its number to the next");
-        assert!(matches!(left.last().unwrap().standing, CodeStanding::Shown { .. }));
+        assert!(matches!(left.last().unwrap().status, CodeStatus::Shown { .. }));
         if !paper.words.is_empty() {
             place.nothing_of(&paper.words, &[]);
         }

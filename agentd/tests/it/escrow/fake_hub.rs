@@ -1,9 +1,9 @@
-//! A hub that keeps wrapped keys, and lies where a test wants it to.
+//! A hub that stores wrapped keys, and lies on request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use agentd::port::handover::HandOverFolder;
+use agentd::port::host_replacement::HandOverFolder;
 use agentd::port::hub::{Answer, Hub, Line, Posted, Verb};
 use agentd::port::identity::IdentityFolder;
 use agentd::task::escrow::HubCopies;
@@ -16,7 +16,7 @@ use crate::escrow::place::Place;
 
 /// What the hub holds, and how it behaves.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct HeldFile {
     /// What was put, by the version.
     pub puts: BTreeMap<u32, EscrowPut>,
     /// What lies in a version's place, and is served as if it were it.
@@ -31,7 +31,7 @@ pub struct Held {
 
 /// A hub that answers as the real one does.
 #[derive(Clone, Debug, Default)]
-pub struct FakeHub(Arc<Mutex<Held>>);
+pub struct FakeHub(Arc<Mutex<HeldFile>>);
 
 impl FakeHub {
     pub fn new() -> Self {
@@ -39,7 +39,7 @@ impl FakeHub {
     }
 
     /// Its records, to be looked at and lied in.
-    pub fn held(&self) -> MutexGuard<'_, Held> {
+    pub fn held(&self) -> MutexGuard<'_, HeldFile> {
         self.0.lock().unwrap()
     }
 
@@ -65,7 +65,7 @@ impl FakeHub {
     }
 
     /// What it says of a version.
-    pub fn view(held: &Held, put: &EscrowPut) -> Value {
+    pub fn view(held: &HeldFile, put: &EscrowPut) -> Value {
         let number = put.number.number();
         let mut view = json!({ "number": number, "sha256": put.sha256, "bytes": put.file.as_bytes().len(),
             "customer": put.customer, "epoch": put.epoch, "code": put.code, "fingerprint": put.fingerprint,

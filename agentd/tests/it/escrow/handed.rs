@@ -1,4 +1,4 @@
-//! A new box after a loss: the customer's sheet is in force there, is drilled, and its numbers go on.
+//! Tests of recovery codes on a replacement host.
 
 use agentd::model::escrow::CodeOrigin;
 use agentd::plan::escrow::problems;
@@ -100,7 +100,7 @@ fn the_old_sheet_is_in_force_is_drilled_and_its_numbers_go_on() {
 /// The hub says that the file is this key's, and it is not: that shows when the words are typed, and until then it is no code
 /// that another key could replace.
 #[test]
-fn what_nobody_typed_here_yet_is_no_leave_to_change_the_key() {
+fn what_no_one_typed_here_yet_is_no_leave_to_change_the_key() {
     use agentd::plan::escrow::may_replace;
     let (place, hub) = (Place::new(), FakeHub::new());
     let (mine, _) = place.make(agentd::plan::escrow::Purpose::First);

@@ -1,4 +1,4 @@
-//! Copies at the hub: put, proved, told of drills; put anew where the hub lost or changed one, whatever it says.
+//! Tests of copies of wrapped keys at the hub.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use agentd::execute::failpoint::Nowhere;
 use agentd::model::escrow::{Codes, CopyPlace};
 use agentd::plan::escrow::Purpose;
 use agentd::port::clock::{Clock, RealClock};
-use agentd::port::handover::HandOverFolder;
+use agentd::port::host_replacement::HandOverFolder;
 use agentd::task::escrow::EscrowTask;
 use agentd::task::stop::{self, Stopper};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::escrow::{EscrowBytes, EscrowNumber, EscrowPut, form};
 use holdfast_protocol::restore::HandOver;
-use holdfast_protocol::storage::report::TargetStanding;
+use holdfast_protocol::storage::report::TargetStatus;
 use holdfast_recovery::escrow::{CodeNumber, Context, Escrow, EscrowFile, Expected};
 use serde_json::json;
 use tokio::sync::watch;
@@ -28,7 +28,7 @@ pub struct Running {
 }
 
 pub fn start(place: &Place, hub: &FakeHub) -> Running {
-    let (told, storage) = watch::channel(view(TargetStanding::Absent));
+    let (reported, storage) = watch::channel(view(TargetStatus::Absent));
     let (stopper, stop) = stop::pair();
     let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
     let task = EscrowTask {
@@ -39,7 +39,7 @@ pub fn start(place: &Place, hub: &FakeHub) -> Running {
         failpoints: Arc::new(Nowhere),
     };
     place.runtime().spawn(task.run(stop));
-    Running { _storage: told, _stopper: stopper }
+    Running { _storage: reported, _stopper: stopper }
 }
 
 /// Has the loop compare, as a drill does, and waits until it did.
@@ -97,9 +97,9 @@ fn what_the_hub_loses_swaps_or_rolls_back_is_put_anew() {
         // A drill is told.
         let drilled = place.now();
         place.store().note_drill(first, "a test".to_owned(), drilled).await.unwrap();
-        let told =
+        let reported =
             |known: &Codes| known.copies.iter().any(|copy| copy.code == first && copy.seen_at > drilled);
-        until(&place, "told of the drill", told).await;
+        until(&place, "told of the drill", reported).await;
         assert!(hub.held().opened.contains_key(&3));
         // It is rolled back to its first day.
         hub.held().puts.retain(|number, _| *number == 1);
@@ -191,7 +191,7 @@ fn whatever_the_hub_holds_instead_is_refused_by_who_opens_it_and_put_right_by_th
 }
 
 #[test]
-fn a_version_that_this_box_never_put_is_told_and_does_not_stay_the_newest() {
+fn a_version_that_this_box_never_put_is_reported_and_does_not_stay_the_newest() {
     let (place, hub) = (Place::new(), FakeHub::new());
     let (code, _) = place.make(Purpose::First);
     let _running = start(&place, &hub);
@@ -208,9 +208,9 @@ fn a_version_that_this_box_never_put_is_told_and_does_not_stay_the_newest() {
         pretend(3);
         assert!(right(&compared(&place, code).await, 1));
         assert_eq!(version(&place, code).await, 4);
-        let told = alarms(&place).await;
-        assert_eq!(told.len(), 1);
-        assert!(told[0].contains("somebody else has its certificate"), "{told:?}");
+        let reported = alarms(&place).await;
+        assert_eq!(reported.len(), 1);
+        assert!(reported[0].contains("somebody else has its certificate"), "{reported:?}");
         assert_eq!(hub.held().puts.keys().copied().collect::<Vec<_>>(), [1, 3, 4]);
         // A number is not followed to where none would be left.
         pretend(999_999);
@@ -227,7 +227,7 @@ fn a_version_that_this_box_never_put_is_told_and_does_not_stay_the_newest() {
 /// The hub holds versions that the lost box put, the last of them far ahead of any first one. They are nobody's alarm here,
 /// and the numbers go on behind them.
 #[test]
-fn the_numbers_of_the_box_whose_place_this_one_took_go_on() {
+fn the_numbers_of_the_box_owner_place_this_one_took_go_on() {
     let (place, hub) = (Place::new(), FakeHub::new());
     let (code, _) = place.make(Purpose::First);
     let context = place.codes().codes.remove(0).record.context;

@@ -1,17 +1,16 @@
-//! The loop that keeps the copies at the hub, stopped before and after each of its writes and calls, as if the agent had died
-//! there: whatever was written, put or told by then, another start brings every copy right, and no version too many.
+//! Tests of the copies task, stopped at every point.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use agentd::execute::failpoint::{Failpoints, Killed, Nowhere, Point};
-use agentd::model::escrow::{CodeStanding, Codes};
+use agentd::model::escrow::{CodeStatus, Codes};
 use agentd::plan::escrow::RETIRE_AFTER;
 use agentd::port::clock::{Clock, RealClock};
 use agentd::task::escrow::EscrowTask;
 use agentd::task::stop;
 use holdfast_protocol::escrow::EscrowBytes;
-use holdfast_protocol::storage::report::TargetStanding;
+use holdfast_protocol::storage::report::TargetStatus;
 use holdfast_recovery::escrow::CodeNumber;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
@@ -43,7 +42,7 @@ impl Failpoints for StopsAt {
 
 /// All that are kept were looked at since then and are right, and nothing else is remembered.
 fn all_right(known: &Codes, since: Timestamp) -> bool {
-    let kept = known.codes.iter().filter(|code| matches!(code.standing, CodeStanding::Kept { .. }));
+    let kept = known.codes.iter().filter(|code| matches!(code.status, CodeStatus::Kept { .. }));
     let kept: Vec<CodeNumber> = kept.map(|code| code.number()).collect();
     known.copies.len() == kept.len()
         && known
@@ -78,7 +77,7 @@ fn the_agent_dies_at_each_point_of_the_copies_at_the_hub() {
         let folder = lay_down_with(&key(), &made);
         let (place, hub) = (Place::at(folder.path(), Arc::new(Nowhere)), FakeHub::new());
         let (dead, mut died) = watch::channel(false);
-        let (_told, storage) = watch::channel(view(TargetStanding::Absent));
+        let (_reported, storage) = watch::channel(view(TargetStatus::Absent));
         let (_stopper, stop) = stop::pair();
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let failpoints = Arc::new(StopsAt { number, reached: AtomicU32::new(0), dead });

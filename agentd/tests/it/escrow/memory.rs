@@ -1,5 +1,4 @@
-//! The memory of a person's process that holds a code, read while it waits: no core can be dumped of it, the words are in
-//! locked memory alone while they are needed, and neither they nor the key are anywhere once they are not.
+//! Tests of the memory of a process with a code.
 //!
 //! It is read as root reads it. To an ordinary user it is closed, which is asked instead.
 

@@ -1,5 +1,4 @@
-//! `agentd escrow`, as the person at the box uses it: at a terminal, beside the running agent's door, with slips on the way;
-//! and that neither the words nor the key are anywhere afterwards.
+//! Tests of `agentd escrow` at a terminal.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod copies;
@@ -13,7 +12,7 @@ mod own_key;
 mod place;
 mod recovered;
 
-use agentd::model::escrow::CodeStanding;
+use agentd::model::escrow::CodeStatus;
 use agentd::plan::escrow::{RETIRE_AFTER, current};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_recovery::RecoveryCode;
@@ -98,7 +97,7 @@ fn a_code_is_made_typed_back_and_drilled_and_nothing_of_it_stays() {
     place.later(RETIRE_AFTER + SignedDuration::from_hours(1));
     let gone = typed_by(place.path(), "bin/agentd escrow retire 1", &mut |fresh: &str| newer.answer(fresh));
     assert!(gone.contains("Code 1 is given up"), "{gone}");
-    assert!(matches!(place.codes().codes[0].standing, CodeStanding::Retired { .. }));
+    assert!(matches!(place.codes().codes[0].status, CodeStatus::Retired { .. }));
     let last = typed_by(place.path(), "! bin/agentd escrow retire 2", &mut |fresh: &str| newer.answer(fresh));
     assert!(last.contains("it is the newest") || last.contains("is the newest that opens its key"), "{last}");
     opens(&place, &newer, 2);
@@ -108,7 +107,7 @@ fn a_code_is_made_typed_back_and_drilled_and_nothing_of_it_stays() {
 
 /// Whoever goes away in the middle leaves a number that opens nothing, and what opened the key before.
 #[test]
-fn whoever_ends_it_at_any_question_leaves_what_was() {
+fn any_ends_it_at_any_question_leaves_what_was() {
     let place = Place::new();
     let mut first = Paper::new(0);
     typed_by(place.path(), "bin/agentd escrow create", &mut |fresh: &str| first.answer(fresh));
@@ -122,7 +121,7 @@ fn whoever_ends_it_at_any_question_leaves_what_was() {
         opens(&place, &first, 1);
         let left = place.codes().codes;
         assert_eq!(left.len(), 2);
-        assert!(matches!(left.last().unwrap().standing, CodeStanding::Shown { .. }));
+        assert!(matches!(left.last().unwrap().status, CodeStatus::Shown { .. }));
     }
     let mut guesser = Paper::new(usize::MAX);
     let shown =

@@ -1,4 +1,4 @@
-//! A box with an attached off-site target, and the running agent's door.
+//! A host with an off-site target and a running agent.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex};
 use agentd::execute::failpoint::{Failpoints, Nowhere};
 use agentd::model::boot::BootMoment;
 use agentd::model::escrow::Codes;
-use agentd::model::view::{HeavyView, ProgressLines, View};
+use agentd::model::view::{HeavyView, HostSnapshot, ProgressLines};
 use agentd::plan::escrow::Purpose;
-use agentd::port::clock::{Asked, Clock, Pause, RealClock};
-use agentd::port::handover::HandOverFolder;
+use agentd::port::admin_socket;
+use agentd::port::clock::{Clock, Pause, RealClock, SyncQuery};
 use agentd::port::host_key;
+use agentd::port::host_replacement::HandOverFolder;
 use agentd::port::hub::Contact;
-use agentd::port::status_door;
 use agentd::port::store::Store;
-use agentd::port::store::escrow::Wish;
-use agentd::task::status::StatusTask;
+use agentd::port::store::escrow::Goal;
+use agentd::task::admin_socket::StatusTask;
 use agentd::task::stop::{self, Stopper};
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::escrow::CodeNumber;
@@ -25,7 +25,7 @@ use holdfast_protocol::id::TargetName;
 use holdfast_protocol::job::{HostEpoch, UtcSecond};
 use holdfast_protocol::report::Sections;
 use holdfast_protocol::secret::Secret;
-use holdfast_protocol::storage::{Approval, Medium, Sealed, StorageTarget};
+use holdfast_protocol::storage::{Approval, Backend, Sealed, StorageTarget};
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{Context, Escrow, EscrowFile, Record};
 use holdfast_seal::backup_key::BackupKey;
@@ -65,7 +65,7 @@ impl Clock for Ahead {
     fn sleep(&self, pause: std::time::Duration) -> Pause<'_> {
         self.1.sleep(pause)
     }
-    fn synchrony(&self) -> Asked<'_> {
+    fn synchrony(&self) -> SyncQuery<'_> {
         self.1.synchrony()
     }
 }
@@ -107,14 +107,14 @@ impl Place {
             store: store.clone(),
             handed: HandOverFolder::of(&state),
             sections: watch::channel(Arc::new(Sections::default())).1,
-            view: watch::channel(Arc::new(View::default())).1,
+            view: watch::channel(Arc::new(HostSnapshot::default())).1,
             lines: watch::channel(ProgressLines::new()).1,
             heavy: watch::channel(HeavyView::default()).1,
             clock: as_clock,
             failpoints,
         };
-        let door = runtime.block_on(async { status_door::open(&state) }).unwrap();
-        runtime.spawn(task.run(door, stop));
+        let listener = runtime.block_on(async { admin_socket::open(&state) }).unwrap();
+        runtime.spawn(task.run(listener, stop));
         Self { path: path.to_owned(), _folder: None, runtime, store, clock, _stopper: stopper }
     }
 
@@ -151,7 +151,7 @@ impl Place {
     pub async fn another(&self, purpose: Purpose) -> (CodeNumber, RecoveryCode) {
         let now = self.clock.now();
         let code = RecoveryCode::generate().unwrap();
-        let record = self.store.begin_escrow(wish(purpose, now), now).await.unwrap();
+        let record = self.store.begin_escrow(goal(purpose, now), now).await.unwrap();
         let number = record.context.code;
         let file = Escrow::new(record.context, key()).wrap(&code).unwrap();
         self.store.note_shown((number, now), "a test".to_owned(), now).await.unwrap();
@@ -234,7 +234,7 @@ impl Place {
 }
 
 /// What a code is made for here. The store gives it its number.
-fn wish(purpose: Purpose, at: Timestamp) -> Wish {
+fn goal(purpose: Purpose, at: Timestamp) -> Goal {
     let context = Context {
         host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
         host_name: "box7".parse().unwrap(),
@@ -244,12 +244,12 @@ fn wish(purpose: Purpose, at: Timestamp) -> Wish {
         made_at: UtcSecond::new(at).unwrap(),
     };
     let record = Record { context, fingerprint: key().fingerprint().clone() };
-    Wish { record, target: "off1".parse().unwrap(), purpose, by: "a test".to_owned() }
+    Goal { record, target: "off1".parse().unwrap(), purpose, by: "a test".to_owned() }
 }
 
 /// What a code of this box is for.
 pub fn record() -> Record {
-    wish(Purpose::First, RealClock::start().now()).record
+    goal(Purpose::First, RealClock::start().now()).record
 }
 
 /// A code that was made, and the file that it opens; to be laid into more than one box, since making one is slow.
@@ -263,7 +263,7 @@ impl Made {
     /// With this number, so long ago.
     pub fn new(number: u32, ago: SignedDuration) -> Self {
         let at = RealClock::start().now() - ago;
-        let Record { context, .. } = wish(Purpose::First, at).record;
+        let Record { context, .. } = goal(Purpose::First, at).record;
         let context = Context { code: CodeNumber::try_from(number).unwrap(), ..context };
         let code = RecoveryCode::generate().unwrap();
         let file = Escrow::new(context, key()).wrap(&code).unwrap();
@@ -282,7 +282,7 @@ pub fn lay_down_with(signed: &BackupKey, kept: &[Made]) -> tempfile::TempDir {
         for Made { file, at, .. } in kept {
             let purpose =
                 store.escrow().await.unwrap().codes.first().map_or(Purpose::First, |_| Purpose::Another);
-            let number = store.begin_escrow(wish(purpose, *at), *at).await.unwrap().context.code;
+            let number = store.begin_escrow(goal(purpose, *at), *at).await.unwrap().context.code;
             store.note_shown((number, *at), by(), *at).await.unwrap();
             store.keep_escrow((number, *at), file.clone(), by(), *at).await.unwrap();
         }
@@ -320,22 +320,24 @@ fn sign_for(state: &Path, target: &StorageTarget, generation: u32) {
 /// As an operator wishes and signs for it.
 fn target(state: &Path, key: &BackupKey) -> StorageTarget {
     let host_key = host_key::open(state).unwrap();
-    let medium: Medium =
+    let backend: Backend =
         serde_json::from_value(json!({ "pbs": { "server": "10.66.0.1", "datastore": "store1",
         "namespace": "hf", "fingerprint": vec!["86"; 32].join(":"), "key": key.fingerprint() } }))
         .unwrap();
     let name: TargetName = "off1".parse().unwrap();
-    let meant = SealContext { target: &name, medium: &medium };
+    let meant = SealContext { target: &name, backend: &backend };
     let creds =
         Creds::new(meant, "pve@pbs!bk".to_owned(), Secret::new("secret".to_owned()), Some(key.clone()))
             .unwrap();
-    target_of(&medium, &creds.seal(&host_key.recipient().unwrap()).unwrap())
+    target_of(&backend, &creds.seal(&host_key.recipient().unwrap()).unwrap())
 }
 
-/// The target, by its medium and what is sealed for it.
-pub fn target_of(medium: &Medium, creds: &Sealed) -> StorageTarget {
-    serde_json::from_value(json!({ "name": "off1", "medium": medium, "class": "slow", "role": "pbs-offsite",
-        "state": "attached", "label": "away", "default": false, "schedulable": true, "creds": creds }))
+/// The target, by its backend and what is sealed for it.
+pub fn target_of(backend: &Backend, creds: &Sealed) -> StorageTarget {
+    serde_json::from_value(
+        json!({ "name": "off1", "backend": backend, "class": "slow", "role": "offsite-backup",
+        "state": "attached", "label": "away", "default": false, "schedulable": true, "creds": creds }),
+    )
     .unwrap()
 }
 
@@ -351,8 +353,8 @@ fn attach(state: &Path, target: &StorageTarget, at: Timestamp) {
             (approval, MARK, at.as_microsecond()),
         )
         .unwrap();
-    let disk = json!({ "name": "usb1", "class": "slow", "role": "vzdump-target",
-        "medium": { "usb": { "uuid": "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b" } } });
+    let disk = json!({ "name": "usb1", "class": "slow", "role": "local-backup",
+        "backend": { "usb": { "uuid": "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b" } } });
     connection
         .execute(
             "INSERT OR REPLACE INTO storage_target (name, approval, standing, mark, by, at)

@@ -1,13 +1,12 @@
-//! The key of a lost box, brought back at the one that took its place: typed with slips on the way, held to the fingerprint
-//! that operators sign for, sealed to this box, and nowhere else afterwards.
+//! Tests of a lost host's key on its replacement.
 
 use std::fs;
 
 use agentd::plan::escrow::Purpose;
-use agentd::port::handover::HandOverFolder;
+use agentd::port::host_replacement::HandOverFolder;
 use holdfast_protocol::escrow::{EscrowBytes, EscrowFound};
 use holdfast_protocol::restore::HandOver;
-use holdfast_protocol::storage::{Medium, Sealed};
+use holdfast_protocol::storage::{Backend, Sealed};
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::escrow::{CodeNumber, Escrow, EscrowFile, Record};
 use holdfast_seal::{Creds, SealContext};
@@ -44,14 +43,14 @@ pub fn hand_over(place: &Place, wrapped: &[(u32, &Record, &EscrowFile)], desired
 }
 
 /// A box that took a lost one's place: what the hub handed over lies in its state, and the words are on somebody's paper.
-struct Lost {
+struct LostHost {
     place: Place,
     paper: Paper,
     record: Record,
     file: EscrowFile,
 }
 
-impl Lost {
+impl LostHost {
     fn new() -> Self {
         let place = Place::new();
         let code = RecoveryCode::generate().unwrap();
@@ -73,13 +72,12 @@ impl Lost {
     }
 
     fn document(&self, key: Option<&str>) {
-        let mut medium = json!({ "pbs": { "server": "10.66.0.1", "datastore": "store1", "namespace": "hf",
+        let mut backend = json!({ "pbs": { "server": "10.66.0.1", "datastore": "store1", "namespace": "hf",
             "fingerprint": vec!["86"; 32].join(":") } });
         if let Some(key) = key {
-            medium["pbs"]["key"] = key.into();
+            backend["pbs"]["key"] = key.into();
         }
-        let page =
-            json!({ "storage": [{ "name": "off1", "medium": medium, "creds": "sealed for the lost box" }] });
+        let page = json!({ "storage": [{ "name": "off1", "backend": backend, "creds": "sealed for the lost box" }] });
         fs::write(self.place.path().join("document.json"), page.to_string()).unwrap();
     }
 
@@ -119,18 +117,18 @@ impl Lost {
 
 /// What was printed opens with this host's key alone, as what `make-key` prints does.
 fn opens(place: &Place, made: &Value) {
-    let medium: Medium = serde_json::from_value(made["medium"].clone()).unwrap();
+    let backend: Backend = serde_json::from_value(made["backend"].clone()).unwrap();
     let sealed: Sealed = serde_json::from_value(made["creds"].clone()).unwrap();
     let name = "off1".parse().unwrap();
     let creds =
-        Creds::open(&sealed, &place.host_key(), SealContext { target: &name, medium: &medium }).unwrap();
+        Creds::open(&sealed, &place.host_key(), SealContext { target: &name, backend: &backend }).unwrap();
     assert_eq!((creds.user(), creds.password().expose()), ("pve@pbs!bk", "secret"));
     assert_eq!(creds.key().unwrap().to_json().unwrap().expose(), key().to_json().unwrap().expose());
 }
 
 #[test]
 fn typed_with_slips_it_is_sealed_to_this_box_and_is_nowhere_else() {
-    let lost = Lost::new();
+    let lost = LostHost::new();
     let before = lost.left();
     let good = lost.paper.whole();
     let first = &lost.paper.words[0];
@@ -143,16 +141,16 @@ fn typed_with_slips_it_is_sealed_to_this_box_and_is_nowhere_else() {
     let line = format!("{LINE} --output json > made.json");
     let shown = at_terminal(lost.place.path(), &line, &answers);
     let sheet = format!("Recovery code of sheet {}", lost.record.context.code);
-    for told in
+    for reported in
         [sheet.as_str(), "word 1 is not in the list", "perhaps words 4 and 5 swapped", "sealed to this box"]
     {
-        assert!(shown.contains(told), "{told:?} is not in {shown}");
+        assert!(shown.contains(reported), "{reported:?} is not in {shown}");
     }
     let text = fs::read_to_string(lost.place.path().join("made.json")).unwrap();
     let made: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(made["schema"], "holdfast.recovered-key/v1");
     assert_eq!((&made["fingerprint"], &made["target"]), (&json!(key().fingerprint()), &json!("off1")));
-    assert_eq!(made["fingerprint"], made["medium"]["pbs"]["key"]);
+    assert_eq!(made["fingerprint"], made["backend"]["pbs"]["key"]);
     opens(&lost.place, &made);
     assert_eq!(lost.left(), before, "nothing is written");
     lost.place.nothing_of(&lost.paper.words, &[&shown, &text]);
@@ -168,14 +166,14 @@ fn typed_with_slips_it_is_sealed_to_this_box_and_is_nowhere_else() {
     assert!(shown.contains("(box7, customer acme, made on "), "{shown}");
     let creds = shown.lines().find_map(|line| line.trim().strip_prefix("\"creds\": \"")).unwrap();
     let creds = creds.trim_end_matches('"');
-    opens(&lost.place, &json!({ "medium": made["medium"], "creds": creds }));
+    opens(&lost.place, &json!({ "backend": made["backend"], "creds": creds }));
     lost.place.nothing_of(&lost.paper.words, &[&shown]);
 }
 
 /// Two off-site targets with two keys: the document says which of them is to be opened.
 #[test]
 fn of_two_keys_the_one_that_the_document_names_is_opened() {
-    let lost = Lost::new();
+    let lost = LostHost::new();
     let mut other = lost.record.clone();
     other.context.code = CodeNumber::try_from(2).unwrap();
     other.fingerprint = other_key().fingerprint().clone();
@@ -198,7 +196,7 @@ fn of_two_keys_the_one_that_the_document_names_is_opened() {
 
 #[test]
 fn a_wrong_file_or_key_is_refused_and_changes_nothing() {
-    let lost = Lost::new();
+    let lost = LostHost::new();
     // The document is what operators sign for.
     lost.document(None);
     assert!(lost.refused(LINE).contains("names no `key` for off1"));
@@ -235,8 +233,8 @@ fn a_wrong_file_or_key_is_refused_and_changes_nothing() {
     // No password, a login that is none, nobody at the terminal, nothing handed over.
     let ended = at_terminal(lost.place.path(), &format!("! {LINE}"), &[(PASSWORD, "")]);
     assert!(ended.contains("no password was typed"), "{ended}");
-    let nobody = lost.refused(&LINE.replace("pve@pbs!bk", "a b"));
-    assert!(nobody.contains("the user is 1 to 128 of letters"), "{nobody}");
+    let no_one = lost.refused(&LINE.replace("pve@pbs!bk", "a b"));
+    assert!(no_one.contains("the user is 1 to 128 of letters"), "{no_one}");
     let away =
         at_terminal(lost.place.path(), &format!("! {LINE}"), &[(PASSWORD, "secret"), (WORDS, "\u{3}")]);
     assert!(away.contains("nothing more was typed"), "{away}");
@@ -257,7 +255,7 @@ fn a_wrong_file_or_key_is_refused_and_changes_nothing() {
 
 #[test]
 fn neither_words_nor_key_are_in_its_memory_once_the_key_is_sealed() {
-    let lost = Lost::new();
+    let lost = LostHost::new();
     let stuck = Stuck::in_folder(lost.place.path());
     let line = format!("sh -c 'echo $$ > pid; exec {LINE} --output json > stuck'")
         .replace("'pve@pbs!bk'", "pve@pbs!bk");

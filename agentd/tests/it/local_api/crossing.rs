@@ -1,5 +1,4 @@
-//! Every call of the API, said by whoever should not: about another guest in the path, about another guest in the body, with a
-//! token of an earlier generation, with its own token from elsewhere, and with none.
+//! Tests of calls about another guest.
 //!
 //! The rows come from the protocol's own table, so a call that is added is crossed too. What is sent to Proxmox is sent for a
 //! row of the database, by a task that this listener does not have; so a cell that changes no row but the audit's and the
@@ -108,9 +107,9 @@ pub async fn all(world: &World) -> usize {
             world.refuses(&named(what), WEB_AT, request.as_bytes(), Expect::Code(code)).await;
             cells += 1;
         }
-        let nobody = world.request(verb, &own_path, None, &own_body);
+        let no_one = world.request(verb, &own_path, None, &own_body);
         let expect = Expect::Code(ErrorCode::Unauthenticated);
-        let nothing = world.refuses(&named("no token"), WEB_AT, nobody.as_bytes(), expect).await.unwrap();
+        let nothing = world.refuses(&named("no token"), WEB_AT, no_one.as_bytes(), expect).await.unwrap();
         cells += 1 + frozen(world, call, (&db, &nothing), &[(DB_AT, &old), (WEB_AT, &anew)], &anew).await;
     }
     cells
@@ -129,8 +128,8 @@ async fn frozen(
         let before = world.state();
         let request =
             world.request(call.method.verb(), &db.path(call), Some(token), &body(call, None, db.snapshot));
-        let told = world.ask(*from, &request).await.unwrap();
-        assert_eq!(told, *nothing, "{name}");
+        let reported = world.ask(*from, &request).await.unwrap();
+        assert_eq!(reported, *nothing, "{name}");
         let after = world.state();
         let tables: Vec<&str> =
             after.iter().filter(|row| !before.contains(row)).map(|(table, _)| table.as_str()).collect();

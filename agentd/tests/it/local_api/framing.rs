@@ -1,4 +1,4 @@
-//! Requests of which two readers could differ where they end, or which never end: refused, and the connection with them.
+//! Tests of ambiguous and endless requests.
 
 use std::time::Duration;
 

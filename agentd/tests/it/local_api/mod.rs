@@ -1,4 +1,4 @@
-//! The local API over real TLS, with raw bytes where a client would not say them: part 3.4.5 of the catalogue as tables.
+//! Tests of the local API over real TLS.
 //!
 //! | module | shows |
 //! | --- | --- |

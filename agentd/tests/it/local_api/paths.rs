@@ -1,4 +1,4 @@
-//! Calls in another spelling, by another method, to another host: no handler is ever called.
+//! Tests of other spellings, methods and hosts.
 
 use agentd::api::routes;
 use holdfast_protocol::code::ErrorCode;

@@ -1,4 +1,4 @@
-//! Bodies and headers of the wrong shape, said by a guest that may ask.
+//! Tests of malformed bodies and headers.
 
 use holdfast_protocol::code::ErrorCode;
 

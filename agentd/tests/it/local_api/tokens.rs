@@ -1,5 +1,4 @@
-//! Tokens that are none, another's, of an earlier generation or shown from elsewhere: always the same bytes, so nobody
-//! learns which it was.
+//! Tests of invalid, foreign and old tokens.
 
 use std::net::IpAddr;
 
@@ -112,8 +111,8 @@ pub async fn holders(world: &World) -> usize {
     ];
     for (name, from, token) in rows {
         let before = world.state();
-        let told = world.ask(from, &world.request("GET", "/v1/self", Some(token), "")).await.unwrap();
-        assert_eq!(told, nothing, "{name}");
+        let reported = world.ask(from, &world.request("GET", "/v1/self", Some(token), "")).await.unwrap();
+        assert_eq!(reported, nothing, "{name}");
         let after = world.state();
         let new: Vec<_> = after.iter().filter(|row| !before.contains(row)).collect();
         let tables: Vec<&str> = new.iter().map(|(table, _)| table.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Somebody who says any bytes over TLS, and reads what comes back without helping itself over anything odd.
+//! A client that sends any bytes over TLS.
 
 use std::time::Duration;
 
@@ -107,11 +107,11 @@ pub enum HeadAlone {
     No,
 }
 
-trait Said {
+trait ReplyText {
     fn expect_said(self) -> Option<std::io::Error>;
 }
 
-impl Said for Result<std::io::Result<()>, tokio::time::error::Elapsed> {
+impl ReplyText for Result<std::io::Result<()>, tokio::time::error::Elapsed> {
     fn expect_said(self) -> Option<std::io::Error> {
         self.unwrap_or_else(|_| panic!("the agent neither reads nor closes")).err()
     }

@@ -1,22 +1,22 @@
-//! A listener with two guests of ours, each at its own address, and the law of refusals.
+//! A listener with two guests.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use agentd::api::{Local, Standing, routes};
+use agentd::api::{ApiSettings, Local, routes};
 use agentd::model::boot::{BootId, BootMoment};
+use agentd::model::clock_trust::Synchrony;
 use agentd::model::policy::QuiesceBound;
-use agentd::model::timekeeper::Synchrony;
-use agentd::model::view::View;
+use agentd::model::view::HostSnapshot;
 use agentd::port::artifacts::Artifacts;
-use agentd::port::clock::{Asked, Clock, Pause};
+use agentd::port::clock::{Clock, Pause, SyncQuery};
 use agentd::port::guest_address::GuestAddresses;
 use agentd::port::local_tls::LocalLeaf;
 use agentd::port::store::Store;
-use agentd::port::store::holder::Thawed;
-use agentd::task::local_api::known::{KnownAddresses, Member};
+use agentd::port::store::token_holder::Thawed;
+use agentd::task::local_api::guests::{KnownAddresses, Member};
 use agentd::task::local_api::{self, Listeners, Serving};
 use agentd::task::stop::{self, Stopper};
 use axum::extract::{Request, State};
@@ -63,7 +63,7 @@ impl Clock for LeapingClock {
     fn sleep(&self, pause: Duration) -> Pause<'_> {
         Box::pin(tokio::time::sleep(pause))
     }
-    fn synchrony(&self) -> Asked<'_> {
+    fn synchrony(&self) -> SyncQuery<'_> {
         Box::pin(async { Synchrony::Kept })
     }
 }
@@ -141,19 +141,19 @@ impl World {
         store.offer_desired(desired(), clock.now()).await.unwrap();
         made(folder.path());
         let leaf = LocalLeaf::open(folder.path()).unwrap();
-        let (_, view) = watch::channel(Arc::new(View::default()));
+        let (_, view) = watch::channel(Arc::new(HostSnapshot::default()));
         let local = Local::new(
             store.clone(),
             Arc::clone(&clock),
             view,
-            Standing {
+            ApiSettings {
                 pin: leaf.pin(),
                 hub: "https://hub.example".to_owned(),
                 quiesce_bound: QuiesceBound::usual(),
                 test_guest: None,
                 artifacts: Artifacts::of(folder.path()),
             },
-            GuestAddresses::told(by_document, Arc::clone(&clock)),
+            GuestAddresses::reported(by_document, Arc::clone(&clock)),
         );
         let calls = Arc::new(AtomicU64::new(0));
         let counted = routes::table()
@@ -303,13 +303,13 @@ impl World {
         wire.say(bytes).await;
         let head_alone = if matches!(expect, Expect::HeadAlone(_)) { HeadAlone::Yes } else { HeadAlone::No };
         let answer = wire.answer(head_alone).await;
-        let told = answer.as_ref().map(|answer| (answer.status, String::from_utf8_lossy(&answer.body)));
+        let reported = answer.as_ref().map(|answer| (answer.status, String::from_utf8_lossy(&answer.body)));
         let code = answer.as_ref().and_then(Answer::code);
         match expect {
-            Expect::Code(wanted) => assert_eq!(code, Some(wanted), "{name}: {told:?}"),
-            Expect::Unheard(wanted) => assert_eq!(code, Some(wanted), "{name}: {told:?}"),
+            Expect::Code(wanted) => assert_eq!(code, Some(wanted), "{name}: {reported:?}"),
+            Expect::Unheard(wanted) => assert_eq!(code, Some(wanted), "{name}: {reported:?}"),
             Expect::Allows(methods) => {
-                assert_eq!(code, Some(ErrorCode::MethodNotAllowed), "{name}: {told:?}");
+                assert_eq!(code, Some(ErrorCode::MethodNotAllowed), "{name}: {reported:?}");
                 let allow = answer.as_ref().and_then(|answer| answer.header("allow"));
                 let mut said: Vec<&str> = allow.unwrap_or_default().split(", ").collect();
                 let mut taken: Vec<String> = methods.iter().map(|method| method.to_lowercase()).collect();
@@ -318,11 +318,11 @@ impl World {
                 assert_eq!(said, taken, "{name}");
             }
             Expect::HeadAlone(status) => {
-                assert_eq!(answer.as_ref().map(|answer| answer.status), Some(status), "{name}: {told:?}");
+                assert_eq!(answer.as_ref().map(|answer| answer.status), Some(status), "{name}: {reported:?}");
             }
             Expect::Closed => {
                 let bare = answer.as_ref().is_none_or(|it| (400..500).contains(&it.status));
-                assert!(bare, "{name}: {told:?}");
+                assert!(bare, "{name}: {reported:?}");
                 assert!(wire.ends().await, "{name}: the connection goes on");
             }
         }

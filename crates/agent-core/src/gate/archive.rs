@@ -1,4 +1,4 @@
-//! Archives are input too: may this one be restored, and may what came of it be used?
+//! The check of an archive, and of the guest restored from it.
 //!
 //! What comes in: the configuration inside an archive ([`Lines`]), and later that of the guest which was made from it.
 //! What goes out: nothing, or the line for which it is refused. Allowed is a closed list: what is not in it is refused,

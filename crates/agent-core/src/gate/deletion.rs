@@ -11,7 +11,7 @@ use holdfast_protocol::job::act::BackupLoss;
 use jiff::Timestamp;
 
 use super::retention::taken_at;
-use crate::model::record::BackupRecord;
+use crate::model::records::BackupRecord;
 
 /// What is lost with a backup, beside itself.
 #[must_use]
@@ -49,7 +49,7 @@ pub fn words<'a>(losses: impl IntoIterator<Item = &'a BackupLoss>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::record::{BackupWhy, HeldMounts, VolumeId};
+    use crate::model::records::{BackupWhy, HeldMounts, VolumeId};
 
     fn op(n: u8) -> OperationId {
         OperationId::new(uuid::Uuid::from_u128(n.into()))

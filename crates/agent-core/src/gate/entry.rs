@@ -1,4 +1,4 @@
-//! What a signature allows to be done to a target's entry in Proxmox.
+//! Changes to a storage entry that a signature allows.
 //!
 //! What comes in: the record that a signed job left in the store, the sealed credentials that the document carries, and
 //! which targets root named for this. What goes out: an [`EntryWarrant`], without which nothing opens the sealed token or
@@ -10,13 +10,13 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{JobId, TargetName};
 use holdfast_protocol::storage::{Approval, Sealed, TargetState};
 
-use crate::model::storage::{EntryDue, EntryOwed, TargetRecord};
+use crate::model::storage::{EntryAction, EntryDue, TargetRecord};
 
 /// Leave for one thing about one entry, with the credentials that were signed for.
 #[derive(Clone, Debug)]
 pub struct EntryWarrant {
     approval: Approval,
-    owed: EntryOwed,
+    outstanding: EntryAction,
     creds: Option<Sealed>,
 }
 
@@ -25,10 +25,10 @@ pub struct EntryWarrant {
 pub enum NoLeave {
     /// No signature is waiting for its effect.
     #[error("no signed job is about its entry")]
-    NotOwed,
+    NothingDue,
     /// The record says otherwise by now.
     #[error("it is {0} by now")]
-    Standing(TargetState),
+    WrongState(TargetState),
     /// Root did not name it.
     #[error(
         "root has not named it for the agent to make: run `agentd setup` with --target {0}, or make the entry by hand"
@@ -46,8 +46,8 @@ impl NoLeave {
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::NotOwed | Self::NotNamed(_) => ErrorCode::NeedsSignature,
-            Self::Standing(_) | Self::OtherCreds => ErrorCode::TargetChanged,
+            Self::NothingDue | Self::NotNamed(_) => ErrorCode::NeedsSignature,
+            Self::WrongState(_) | Self::OtherCreds => ErrorCode::TargetChanged,
         }
     }
 }
@@ -62,15 +62,15 @@ impl EntryWarrant {
         offered: Option<&Sealed>,
         named: &BTreeSet<TargetName>,
     ) -> Result<Self, NoLeave> {
-        let owed = record.entry.ok_or(NoLeave::NotOwed)?;
-        let attached = record.standing == TargetState::Attached;
-        if attached != (owed.due == EntryDue::Make) {
-            return Err(NoLeave::Standing(record.standing));
+        let outstanding = record.entry.ok_or(NoLeave::NothingDue)?;
+        let attached = record.status == TargetState::Attached;
+        if attached != (outstanding.due == EntryDue::Make) {
+            return Err(NoLeave::WrongState(record.status));
         }
         if !named.contains(&record.approval.name) {
             return Err(NoLeave::NotNamed(record.approval.name.clone()));
         }
-        let creds = match owed.due {
+        let creds = match outstanding.due {
             EntryDue::Disable => None,
             EntryDue::Make => {
                 let signed = &record.approval.creds;
@@ -78,13 +78,13 @@ impl EntryWarrant {
                 // would be taken as everybody's.
                 let same =
                     offered.and_then(Sealed::digest) == *signed && offered.is_some() == signed.is_some();
-                if !same || (record.approval.medium.needs_creds() && offered.is_none()) {
+                if !same || (record.approval.backend.needs_creds() && offered.is_none()) {
                     return Err(NoLeave::OtherCreds);
                 }
                 offered.cloned()
             }
         };
-        Ok(Self { approval: record.approval.clone(), owed, creds })
+        Ok(Self { approval: record.approval.clone(), outstanding, creds })
     }
 
     /// What was signed for.
@@ -95,14 +95,14 @@ impl EntryWarrant {
 
     /// What is to be done, and by which job.
     #[must_use]
-    pub const fn owed(&self) -> EntryOwed {
-        self.owed
+    pub const fn outstanding(&self) -> EntryAction {
+        self.outstanding
     }
 
     /// The job.
     #[must_use]
     pub const fn job(&self) -> JobId {
-        self.owed.job
+        self.outstanding.job
     }
 
     /// The credentials that were signed for.
@@ -123,14 +123,14 @@ mod tests {
         Sealed::try_from(format!("YWdlLWVuY3J5cHRpb24ub3JnL3Yx{end}")).unwrap()
     }
 
-    fn record(due: Option<EntryDue>, standing: TargetState, creds: Option<Sealed>) -> TargetRecord {
+    fn record(due: Option<EntryDue>, status: TargetState, creds: Option<Sealed>) -> TargetRecord {
         let wanted: StorageTarget = serde_json::from_value(json!({ "name": "nas1", "class": "slow",
-            "role": "vzdump-target", "state": "attached", "medium": { "cifs": { "server": "nas", "share": "bk" } },
+            "role": "local-backup", "state": "attached", "backend": { "cifs": { "server": "nas", "share": "bk" } },
             "label": "nas", "default": false, "schedulable": true, "creds": creds }))
         .unwrap();
         let mark: JobId = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01".parse().unwrap();
-        let entry = due.map(|due| EntryOwed { due, job: mark });
-        TargetRecord { approval: Approval::of(&wanted), standing, mark, marked: None, entry }
+        let entry = due.map(|due| EntryAction { due, job: mark });
+        TargetRecord { approval: Approval::of(&wanted), status, mark, marked: None, entry }
     }
 
     #[test]
@@ -149,17 +149,17 @@ mod tests {
         let open = record(Some(EntryDue::Make), TargetState::Attached, None);
         assert_eq!(of(&open, Some(&mine)), NoLeave::OtherCreds);
         assert_eq!(of(&open, None), NoLeave::OtherCreds, "never without a password");
-        let nobody = record(None, TargetState::Attached, Some(mine.clone()));
-        assert_eq!(of(&nobody, Some(&mine)), NoLeave::NotOwed);
+        let no_one = record(None, TargetState::Attached, Some(mine.clone()));
+        assert_eq!(of(&no_one, Some(&mine)), NoLeave::NothingDue);
         let unnamed = EntryWarrant::of(&attached, Some(&mine), &BTreeSet::new()).unwrap_err();
         assert!(matches!(unnamed, NoLeave::NotNamed(_)));
-        for (due, standing) in [
+        for (due, status) in [
             (EntryDue::Make, TargetState::Disconnected),
             (EntryDue::Make, TargetState::Decommissioned),
             (EntryDue::Disable, TargetState::Attached),
         ] {
-            let odd = record(Some(due), standing, Some(mine.clone()));
-            assert_eq!(of(&odd, Some(&mine)), NoLeave::Standing(standing));
+            let odd = record(Some(due), status, Some(mine.clone()));
+            assert_eq!(of(&odd, Some(&mine)), NoLeave::WrongState(status));
         }
         // Letting go opens no credentials, whatever the document says.
         let gone = record(Some(EntryDue::Disable), TargetState::Disconnected, Some(mine.clone()));

@@ -20,7 +20,7 @@ pub const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// Whose budget it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum Grower {
     /// That of all guests of the host.
     Host,
     /// That of the one guest.
@@ -31,7 +31,7 @@ pub enum Whose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lack {
     /// Of which budget.
-    pub whose: Whose,
+    pub owner: Grower,
     /// Of what, in words.
     pub unit: &'static str,
     /// So much is asked for.
@@ -44,12 +44,12 @@ pub struct Lack {
 
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whose = match self.whose {
-            Whose::Host => "all guests",
-            Whose::Guest => "this guest",
+        let owner = match self.owner {
+            Grower::Host => "all guests",
+            Grower::Guest => "this guest",
         };
         let Self { asked, unit, left, limit, .. } = self;
-        write!(f, "it asks {asked} {unit}, and {left} of {limit} a day are left for {whose}")
+        write!(f, "it asks {asked} {unit}, and {left} of {limit} a day are left for {owner}")
     }
 }
 
@@ -97,19 +97,19 @@ impl Budget {
         let used = lines(&self.host, &self.limits).into_iter().zip(lines(&own, &self.limits));
         let mut lacks = Vec::new();
         for ((unit, asked, host, of_guest), (all, one)) in asked.into_iter().zip(used) {
-            let sides = [(Whose::Guest, one.1, of_guest), (Whose::Host, all.1, Some(host))];
-            for (whose, used, limit) in sides {
+            let sides = [(Grower::Guest, one.1, of_guest), (Grower::Host, all.1, Some(host))];
+            for (owner, used, limit) in sides {
                 let Some(limit) = limit.map(u64::from) else { continue };
                 let left = limit.saturating_sub(used);
                 if asked > left {
-                    lacks.push(Lack { whose, unit, asked, left, limit });
+                    lacks.push(Lack { owner, unit, asked, left, limit });
                 }
             }
         }
         // Each costs a row of the records, however small it is.
         if self.operations >= limits::GROWTHS_PER_DAY {
             let limit = limits::GROWTHS_PER_DAY as u64;
-            lacks.push(Lack { whose: Whose::Host, unit: "changes of size", asked: 1, left: 0, limit });
+            lacks.push(Lack { owner: Grower::Host, unit: "changes of size", asked: 1, left: 0, limit });
         }
         lacks
     }

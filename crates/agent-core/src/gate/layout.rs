@@ -1,4 +1,4 @@
-//! Which networks and disks a copy gets: those of the archive, but written out anew.
+//! Networks and disks of a restored copy.
 //!
 //! What comes in: the lines of an archive's configuration that [`super::archive`] let pass. What goes out: the numbers
 //! of its networks, and its disks by size and path; or the line for which no copy can be made. What no backup holds is

@@ -1,4 +1,4 @@
-//! The reversibility gate: may this effect happen, whoever wishes for it?
+//! The reversibility gate.
 //!
 //! What comes in: an [`Effect`] on the world, the [`Provenance`] by which the wish came, and what was approved. What goes
 //! out: [`Verdict`]. It judges the effect, not the verb and not the road. The `match` is exhaustive and names every
@@ -9,38 +9,38 @@
 //! | --- | --- |
 //! | [`archive`] | may this archive be restored |
 //! | [`layout`] | which networks and disks a copy of its guest gets |
-//! | [`brake`] | how many guests may be touched at once without a signature |
-//! | [`of`] | which effects an operation has |
+//! | [`change_limit`] | how many guests may be touched at once without a signature |
+//! | [`effects`] | which effects an operation has |
 //! | [`deletion`] | what is lost with a backup |
 //! | [`entry`] | what a signature allows to be done to a target's entry in Proxmox |
 //! | [`offsite`] | what an approval allows to be asked of a backup server |
 //! | [`growth`] | by how much guests may grow in a day without a signature |
-//! | [`held`] | what an operator would sign |
-//! | [`stranger`] | may this guest be taken over |
-//! | [`order`] | may this signed job be taken |
+//! | [`pending_approval`] | what an operator would sign |
+//! | [`adoption`] | may this guest be taken over |
+//! | [`job_validation`] | may this signed job be taken |
 //! | [`only_copy`] | may a storage target be let go |
 //! | [`protection`] | what of a wish about backups is raised, and what is held |
 //! | [`restore`] | may a box take a lost one's place, and does this one stand still |
 //! | [`retention`] | which backups may go by the retention in force |
-//! | [`room`] | whether a storage has room for what is restored |
+//! | [`restore_capacity`] | whether a storage has room for what is restored |
 //! | [`warrant`] | what an operator signed |
 
+pub mod adoption;
 pub mod archive;
-pub mod brake;
+pub mod change_limit;
 pub mod deletion;
+pub mod effects;
 pub mod entry;
 pub mod growth;
-pub mod held;
+pub mod job_validation;
 pub mod layout;
-pub mod of;
 pub mod offsite;
 pub mod only_copy;
-pub mod order;
+pub mod pending_approval;
 pub mod protection;
 pub mod restore;
+pub mod restore_capacity;
 pub mod retention;
-pub mod room;
-pub mod stranger;
 pub mod warrant;
 
 use holdfast_protocol::id::{GoldenVersion, GuestUid, OperationId};
@@ -63,7 +63,7 @@ pub enum Effect {
     /// Restores a guest that is gone from its own backup, into a VMID that nobody has.
     RestoreOwnBackup,
     /// Restores a backup of a guest that lives, into a VMID that nobody has, and leaves the copy standing.
-    RestoreBeside,
+    RestoreCopy,
     /// Restores a backup into a throwaway guest without a way out, and starts it.
     TryBackup,
     /// Starts a guest.
@@ -87,7 +87,7 @@ pub enum Effect {
         undoing: OperationId,
     },
     /// Destroys a scratch guest.
-    ReapScratch,
+    DestroyScratch,
     // What the brake counts.
     /// Stops or restarts a guest.
     StopOrRestart,
@@ -106,7 +106,7 @@ pub enum Effect {
     /// Deletes a backup that the retention in force keeps.
     DeleteBackup,
     /// Takes a volume from one guest and gives it to another of the same customer.
-    HandOverVolume,
+    ReassignVolume,
     /// Puts a copy of a guest, an earlier state of it, in its place. The guest itself is kept.
     SwapGuest,
     /// Makes a disk smaller.
@@ -241,7 +241,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::RestoreFresh { golden, sha256 } if approved.has(golden, sha256) => Free,
         Effect::RestoreFresh { .. } => NeedsSignature("no operator approved this golden image"),
         Effect::RestoreOwnBackup
-        | Effect::RestoreBeside
+        | Effect::RestoreCopy
         | Effect::TryBackup
         | Effect::Start
         | Effect::GrowDisk
@@ -256,8 +256,8 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::UndoOwnMaking { .. } => {
             Forbidden("only the operation that made it may undo it, by its own journal")
         }
-        Effect::ReapScratch if provenance == Provenance::ScratchRecord => Free,
-        Effect::ReapScratch => Forbidden("scratch is only ever the agent's own record's word"),
+        Effect::DestroyScratch if provenance == Provenance::ScratchRecord => Free,
+        Effect::DestroyScratch => Forbidden("scratch is only ever the agent's own record's word"),
         Effect::ExpireSnapshot(Expiry::OwnPastItsTime | Expiry::OwnOutsidePolicy)
         | Effect::PruneBackup(Prune::OutsidePolicy) => Free,
         Effect::ExpireSnapshot(Expiry::OwnAsked(guest)) if provenance == Provenance::LocalApi(*guest) => Free,
@@ -273,7 +273,7 @@ fn base(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict
         Effect::RollBack(_) => NeedsSignature("what was written since the snapshot would be lost"),
         Effect::DestroyGuest | Effect::ShrinkDisk => NeedsSignature("customer data would be lost"),
         Effect::DeleteBackup => NeedsSignature("a backup would be lost that is kept"),
-        Effect::HandOverVolume => NeedsSignature("a guest would lose a volume to another"),
+        Effect::ReassignVolume => NeedsSignature("a guest would lose a volume to another"),
         Effect::SwapGuest => NeedsSignature("a guest would go back to an earlier state"),
         Effect::AttachUnapprovedTarget => NeedsSignature("no operator approved this storage target"),
         Effect::LoseTarget => NeedsSignature("what lies on the storage would be out of reach or lost"),

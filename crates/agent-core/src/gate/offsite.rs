@@ -20,7 +20,7 @@ impl ServerWarrant {
     #[must_use]
     pub fn of(record: &TargetRecord, offered: Option<&Sealed>) -> Option<Self> {
         let ours =
-            record.standing == TargetState::Attached && record.approval.role == StorageRole::PbsOffsite;
+            record.status == TargetState::Attached && record.approval.role == StorageRole::OffsiteBackup;
         let creds =
             offered.filter(|creds| creds.digest().is_some() && creds.digest() == record.approval.creds)?;
         ours.then(|| Self { approval: record.approval.clone(), creds: creds.clone() })
@@ -48,20 +48,20 @@ mod tests {
 
     fn target(role: &str, creds: &str) -> StorageTarget {
         let hash = vec!["86"; 32].join(":");
-        let medium =
+        let backend =
             json!({ "pbs": { "server": "10.66.0.1", "datastore": "s", "fingerprint": hash, "key": hash } });
         serde_json::from_value(json!({ "name": "off1", "class": "slow", "role": role, "state": "attached",
-            "medium": medium, "label": "away", "default": false, "schedulable": true,
+            "backend": backend, "label": "away", "default": false, "schedulable": true,
             "creds": format!("YWdlLWVuY3J5cHRpb24ub3JnL3Yx{creds}") }))
         .unwrap()
     }
 
     #[test]
     fn only_what_was_signed_for_and_is_attached_is_asked() {
-        let (own, other) = (target("pbs-offsite", "aaaa"), target("pbs-offsite", "aaab"));
-        let record = |of: &StorageTarget, standing| TargetRecord {
+        let (own, other) = (target("offsite-backup", "aaaa"), target("offsite-backup", "aaab"));
+        let record = |of: &StorageTarget, status| TargetRecord {
             approval: Approval::of(of),
-            standing,
+            status,
             mark: "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01".parse().unwrap(),
             marked: None,
             entry: None,
@@ -71,7 +71,7 @@ mod tests {
         assert!(ServerWarrant::of(&attached, other.creds.as_ref()).is_none());
         assert!(ServerWarrant::of(&attached, None).is_none());
         assert!(ServerWarrant::of(&record(&own, TargetState::Disconnected), own.creds.as_ref()).is_none());
-        let share = record(&target("vzdump-target", "aaaa"), TargetState::Attached);
+        let share = record(&target("local-backup", "aaaa"), TargetState::Attached);
         assert!(ServerWarrant::of(&share, own.creds.as_ref()).is_none());
     }
 }

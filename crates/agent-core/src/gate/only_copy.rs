@@ -1,4 +1,4 @@
-//! May a storage target be let go? Not while the only copy of something is on it, whoever signed.
+//! The check that no only copy is on a released target.
 //!
 //! What comes in: where guests' volumes lie, and what guests are promised. What goes out: every reason against it, in
 //! words; none is a yes. Pure. Deliberately absent: backups, which the ledger counts in the transaction that lets the
@@ -8,11 +8,11 @@ use holdfast_protocol::desired::{BulkBackup, VolumeKind};
 use holdfast_protocol::id::{GuestName, StorageName, TargetName};
 use holdfast_protocol::protection::Protection;
 
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 
 /// What is known of one guest.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept<'a> {
+pub struct KeptCopies<'a> {
     /// Its name.
     pub name: &'a GuestName,
     /// One of its volumes, or nothing.
@@ -23,7 +23,7 @@ pub struct Kept<'a> {
 
 /// Every reason against letting it go.
 #[must_use]
-pub fn against<'a>(target: &TargetName, guests: impl IntoIterator<Item = Kept<'a>>) -> Vec<String> {
+pub fn against<'a>(target: &TargetName, guests: impl IntoIterator<Item = KeptCopies<'a>>) -> Vec<String> {
     let mut reasons: Vec<String> = guests
         .into_iter()
         .flat_map(|guest| {
@@ -74,7 +74,7 @@ mod tests {
         let (usb, name): (TargetName, GuestName) = ("usb1".parse().unwrap(), "web-1".parse().unwrap());
         let against = |volume: &str, to: &str| {
             let (volume, promise) = (VolumeId::new(volume), promise(to));
-            super::against(&usb, [Kept { name: &name, volume: Some(&volume), promise: Some(&promise) }])
+            super::against(&usb, [KeptCopies { name: &name, volume: Some(&volume), promise: Some(&promise) }])
         };
         assert_eq!(against("tank:300/vm-300-disk-0.raw", "backup2"), Vec::<String>::new());
         // Names are compared whole.
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(against("usb1:300/vm-300-disk-1.raw", "usb1").len(), 2);
         let bulk = json!([{ "name": "media", "kind": { "bulk": { "backup_to": "usb1" } } }]);
         let bulk: Protection = serde_json::from_value(json!({ "tiers": {}, "volumes": bulk })).unwrap();
-        let kept = Kept { name: &name, volume: None, promise: Some(&bulk) };
+        let kept = KeptCopies { name: &name, volume: None, promise: Some(&bulk) };
         assert_eq!(super::against(&usb, [kept]).len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Guards what is promised about guests' backups: documents raise it within limits, signatures lower it.
+//! The guard of backup promises.
 //!
 //! What comes in: what is in force for a guest, what the document wishes, where backups may go, and what documents may ask
 //! for. What goes out: what is in force from now on, which of the wish is held with the effect that it would have, and what
@@ -28,7 +28,7 @@ pub struct Guarded {
     /// What is held for a signature since it is more than a document may ask for.
     pub beyond: Vec<Loosened>,
     /// What would be in force if that were signed for.
-    pub wished: Protection,
+    pub intended: Protection,
     /// Where backups would go although nobody approved it: held for root on this box.
     pub unapproved: Vec<Unapproved>,
 }
@@ -77,23 +77,23 @@ pub type MayGo<'a> = &'a dyn Fn(Tier, &StorageName) -> bool;
 #[must_use]
 pub fn guard(
     in_force: Option<&Protection>,
-    wish: &Protection,
+    goal: &Protection,
     (may, limits): (MayGo<'_>, &BackupLimits),
 ) -> Guarded {
     let nothing = Protection::default();
     let first = in_force.is_none();
     let in_force = in_force.unwrap_or(&nothing);
-    let (mut wish, unapproved) = Targets { may, held: Vec::new() }.approved(in_force, wish);
-    if first && !wish.protects() {
-        wish = Protection::default();
+    let (mut goal, unapproved) = Targets { may, held: Vec::new() }.approved(in_force, goal);
+    if first && !goal.protects() {
+        goal = Protection::default();
     }
-    let (within, more) = beyond::within(in_force, &wish, limits);
+    let (within, more) = beyond::within(in_force, &goal, limits);
     let (mut asked, beyond) = match gate(&Effect::RaiseBeyond, Provenance::Document, &Approved::default()) {
         Verdict::NeedsSignature(reason) | Verdict::Forbidden(reason) => {
             (within, more.into_iter().map(|change| Loosened { change, reason }).collect())
         }
         // As below.
-        Verdict::Free => (wish.clone(), Vec::new()),
+        Verdict::Free => (goal.clone(), Vec::new()),
     };
     if first && !asked.protects() {
         asked = Protection::default();
@@ -110,16 +110,16 @@ pub fn guard(
             Verdict::Free => next = asked.clone(),
         }
     }
-    Guarded { wished: whole(in_force, wish), next, raised: found.raised, loosened, beyond, unapproved }
+    Guarded { intended: whole(in_force, goal), next, raised: found.raised, loosened, beyond, unapproved }
 }
 
 /// A wish with the promises of volumes that it does not name.
-fn whole(in_force: &Protection, mut wish: Protection) -> Protection {
-    let named = |name: &VolumeName| wish.volumes.iter().any(|volume| volume.name == *name);
+fn whole(in_force: &Protection, mut goal: Protection) -> Protection {
+    let named = |name: &VolumeName| goal.volumes.iter().any(|volume| volume.name == *name);
     let kept: Vec<_> = in_force.volumes.iter().filter(|volume| !named(&volume.name)).cloned().collect();
-    wish.volumes.extend(kept);
-    wish.volumes.sort_by(|one, other| one.name.cmp(&other.name));
-    wish
+    goal.volumes.extend(kept);
+    goal.volumes.sort_by(|one, other| one.name.cmp(&other.name));
+    goal
 }
 
 /// Looks after where backups go.
@@ -130,20 +130,20 @@ struct Targets<'a> {
 
 impl Targets<'_> {
     /// The wish without targets that nobody approved: what is in force keeps its own, what is new is not begun.
-    fn approved(mut self, in_force: &Protection, wish: &Protection) -> (Protection, Vec<Unapproved>) {
+    fn approved(mut self, in_force: &Protection, goal: &Protection) -> (Protection, Vec<Unapproved>) {
         let old = &in_force.tiers;
-        let local = wish.tiers.local.as_ref();
+        let local = goal.tiers.local.as_ref();
         let local = local.and_then(|tier| self.tier(Tier::Local, old.local.as_ref(), tier));
-        let off_site = wish.tiers.off_site.as_ref().and_then(|tier| {
+        let off_site = goal.tiers.off_site.as_ref().and_then(|tier| {
             let old = old.off_site.as_ref().map(|old| &old.backup);
             let backup = self.tier(Tier::OffSite, old, &tier.backup)?;
             let mut tier = tier.clone();
             tier.backup = backup;
             Some(tier)
         });
-        let tiers = Tiers { snapshot: wish.tiers.snapshot.clone(), local, off_site };
-        let mut volumes = Vec::with_capacity(wish.volumes.len());
-        for volume in &wish.volumes {
+        let tiers = Tiers { snapshot: goal.tiers.snapshot.clone(), local, off_site };
+        let mut volumes = Vec::with_capacity(goal.volumes.len());
+        for volume in &goal.volumes {
             let old = in_force.volumes.iter().find(|old| old.name == volume.name);
             let same = old.is_some_and(|old| old.kind == volume.kind);
             match &volume.kind {

@@ -1,6 +1,4 @@
-//! May a box take the place of a lost one, and must a box stand still because another took its place? Both hang on one
-//! order that operators signed; the hub hands it over and can make none. The order names the new box's key; another one that
-//! operators sign takes it back before a box followed it.
+//! The replacement of a lost host: both sides of the order.
 //!
 //! In: the order as it was handed over, who may sign here, and who this is. Out: the checked order, or why it is none.
 //! Pure. Deliberately absent: what is done then.
@@ -10,7 +8,7 @@ use holdfast_protocol::job::act::{Act, Sha256Text};
 use holdfast_protocol::job::envelope::SignedJobError;
 use holdfast_protocol::job::{HostEpoch, SeenHost, SignedJob, Verb};
 use holdfast_protocol::pin::Pin;
-use holdfast_trust::law::{self, NotHere};
+use holdfast_trust::scope::{self, NotHere};
 use holdfast_trust::{Accepted, Refused, Roster};
 use jiff::Timestamp;
 
@@ -182,7 +180,7 @@ pub fn was_replaced(
     let order = ordered(text, roster, old.host, now)?;
     let payload = order.payload();
     if let Some(wanted) = &payload.host {
-        law::same(wanted, old.seen)?;
+        scope::same(wanted, old.seen)?;
     }
     let wanted = payload.host_epoch;
     if wanted != old.epoch {
@@ -211,7 +209,7 @@ pub fn takes_back(
     now: Timestamp,
 ) -> Result<Accepted, NoOrder> {
     let withdrawal = signed(text, roster, old.host, now)?;
-    law::meant_for(withdrawal.payload(), old.seen)?;
+    scope::meant_for(withdrawal.payload(), old.seen)?;
     match &withdrawal.payload().act {
         Act::WithdrawRestore(args) if args.order == Sha256Text::from_digest(order.digest()) => Ok(withdrawal),
         Act::WithdrawRestore(_) => Err(NoOrder::Exchanged),

@@ -1,4 +1,4 @@
-//! Which backups and scheduled snapshots of a guest may go by the retention that is in force.
+//! Backups and scheduled snapshots that the retention lets go.
 //!
 //! What comes in: the guest's backups as the records have them, one tier of its promise, which of them were proved, and the
 //! time. What goes out: for each backup what its going would be, as the gate names it. What does not protect does not push
@@ -10,13 +10,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::id::{KeyFingerprint, OperationId, StorageName};
-use holdfast_protocol::protection::{Fate, Proof, Retention, SnapshotTier, Taken, Tier, Zone, prune};
+use holdfast_protocol::protection::{DatedBackup, Fate, Proof, Retention, SnapshotTier, Tier, Zone, prune};
 use jiff::Timestamp;
 
 use super::Prune;
 use crate::model::limits;
 use crate::model::planted::{Bug, planted};
-use crate::model::record::{BackupRecord, BackupWhy, HeldMounts, SnapshotRecord, VolumeId};
+use crate::model::records::{BackupRecord, BackupWhy, HeldMounts, SnapshotRecord, VolumeId};
 
 /// One tier of a promise, as far as its backups' keeping goes.
 #[derive(Clone, Copy, Debug)]
@@ -69,8 +69,8 @@ pub fn judge<'b>(
         if proved { Proof::Proved } else { Proof::None }
     };
     let fates = |of: &[&'b BackupRecord]| -> BTreeMap<&'b VolumeId, Fate> {
-        let taken: Vec<Taken> =
-            of.iter().map(|backup| Taken { at: taken_at(backup), proof: proof(backup) }).collect();
+        let taken: Vec<DatedBackup> =
+            of.iter().map(|backup| DatedBackup { at: taken_at(backup), proof: proof(backup) }).collect();
         let fates = prune(&taken, tier.retention, tier.zone);
         of.iter().map(|backup| &backup.archive).zip(fates).collect()
     };
@@ -132,7 +132,7 @@ pub fn snapshots<'a>(
     let fates = match tier {
         Some(tier) => {
             let taken =
-                counted.iter().map(|(at, _)| Taken { at: *at, proof: Proof::None }).collect::<Vec<_>>();
+                counted.iter().map(|(at, _)| DatedBackup { at: *at, proof: Proof::None }).collect::<Vec<_>>();
             let mut fates = prune(&taken, &tier.retention, &tier.schedule.zone);
             fates.pop();
             fates

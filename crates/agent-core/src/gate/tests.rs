@@ -1,4 +1,4 @@
-//! Every effect by every road, as a table that is read in review; and the two rules that hold over the whole of it.
+//! Tests of every effect from every origin, as one table.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn effects() -> Vec<Effect> {
         Effect::RestoreFresh { golden: golden("2026.11.1"), sha256: bytes("cd") },
         Effect::RestoreFresh { golden: golden("2026.11.2"), sha256: bytes("ab") },
         Effect::RestoreOwnBackup,
-        Effect::RestoreBeside,
+        Effect::RestoreCopy,
         Effect::Start,
         Effect::GrowDisk,
         Effect::AttachNewVolume,
@@ -34,7 +34,7 @@ fn effects() -> Vec<Effect> {
         Effect::Protect,
         Effect::UndoOwnMaking { undoing: operation(1) },
         Effect::UndoOwnMaking { undoing: operation(2) },
-        Effect::ReapScratch,
+        Effect::DestroyScratch,
         Effect::StopOrRestart,
         Effect::Reconfigure,
         Effect::ExpireSnapshot(Expiry::OwnPastItsTime),
@@ -54,7 +54,7 @@ fn effects() -> Vec<Effect> {
         Effect::RollBack(RollBack::Other),
         Effect::DestroyGuest,
         Effect::DeleteBackup,
-        Effect::HandOverVolume,
+        Effect::ReassignVolume,
         Effect::SwapGuest,
         Effect::ShrinkDisk,
         Effect::AttachUnapprovedTarget,

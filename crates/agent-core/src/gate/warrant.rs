@@ -1,8 +1,8 @@
-//! The warrant at the gate: what it is, is data ([`crate::model::warrant`]); what it opens is decided here.
+//! The effects that a warrant allows.
 
 use super::Provenance;
 
-pub use crate::model::warrant::{Allows, Seen, Warrant, WrongWarrant};
+pub use crate::model::warrant::{Allows, SignedState, Warrant, WrongWarrant};
 
 /// The road by which a wish with a warrant came. There is no other way to say so in the engine.
 #[must_use]

@@ -1,4 +1,4 @@
-//! The addresses of the guests' bridge: the host's own, those that root keeps, and who answers for which.
+//! Addresses of the guests' bridge, and their holders.
 //!
 //! What comes in: what root wrote down, and the kernel's word. What goes out: data that the plan holds documents to. Empty is
 //! not known: nothing is refused for what nobody said.
@@ -17,9 +17,9 @@ use super::hardware::HardwareAddress;
 
 /// Addresses that root keeps from the guests of documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct ReservedAddresses {
     /// Where the agent's local API answers.
-    pub doors: BTreeSet<Ipv4Addr>,
+    pub listeners: BTreeSet<Ipv4Addr>,
     /// Those that others have: a DHCP server's range, a printer.
     pub ranges: Vec<AddressRange>,
 }
@@ -107,10 +107,10 @@ pub struct BridgeNet {
 /// while; and it is told only when it was seen over some time, since a guest that was made again has another interface for a
 /// moment.
 #[derive(Clone, Debug, Default)]
-pub struct StrangeAnswers(BTreeMap<Answer, Seen>);
+pub struct StrangeAnswers(BTreeMap<Answer, AnswerTimes>);
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct AnswerTimes {
     first: Timestamp,
     last: Timestamp,
 }
@@ -124,7 +124,7 @@ impl StrangeAnswers {
     /// Takes what one look showed, and tells what lasted.
     pub fn take(&mut self, now: BTreeSet<Answer>, at: Timestamp) -> BTreeMap<Answer, Timestamp> {
         for answer in now.into_iter().take(Self::MAX) {
-            self.0.entry(answer).or_insert(Seen { first: at, last: at }).last = at;
+            self.0.entry(answer).or_insert(AnswerTimes { first: at, last: at }).last = at;
         }
         self.0.retain(|_, seen| at.duration_since(seen.last) <= Self::REMEMBERED);
         while self.0.len() > Self::MAX {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_turns_is_told_once_it_lasted_and_forgotten_when_it_ended() {
+    fn what_takes_turns_is_reported_once_it_lasted_and_forgotten_when_it_ended() {
         let at = |minute: i64| Timestamp::from_second(1_795_305_600 + minute * 60).unwrap();
         let one: Answer = ("10.11.0.5".parse().unwrap(), "BC:24:11:00:00:09".parse().unwrap());
         let mut strange = StrangeAnswers::default();

@@ -1,4 +1,4 @@
-//! A moment of one boot of the host, on the clock that runs through suspend.
+//! Times of one boot, on the clock that includes suspend.
 //!
 //! What a bound is counted on that must neither stop while the host sleeps nor move when somebody sets the time. Readings
 //! of two boots cannot be compared: whatever was counted is over then. Pure; the clock port reads them.

@@ -1,4 +1,4 @@
-//! The disks of a guest, each written out: as they were when a backup of it was taken, and as they are made again from it.
+//! The disks of a guest, as recorded with its backup.
 //!
 //! What comes in: storages, sizes and paths. What goes out: the same, and how much of it lies on each storage. Deliberately
 //! absent: mount options. A guest that has any is not written down, since they would be lost.

@@ -1,4 +1,4 @@
-//! Recovery codes of this box, by their numbers, and what is known of the wrapped keys that they open.
+//! Recovery codes of this host and the keys they open.
 //!
 //! A code itself is nowhere: it was shown once, to one person. What is remembered is which number it has, which key it
 //! opens, and how far its making came.
@@ -20,7 +20,7 @@ pub struct CodeRecord {
     /// The target whose backups are encrypted with that key.
     pub target: TargetName,
     /// How far its making came.
-    pub standing: CodeStanding,
+    pub status: CodeStatus,
     /// When its making began.
     pub begun_at: Timestamp,
     /// When its words were last typed, and opened it.
@@ -55,9 +55,9 @@ impl CodeRecord {
     /// Since when its words were known to open something: when they were typed back. None where they open nothing.
     #[must_use]
     pub const fn kept_at(&self) -> Option<Timestamp> {
-        match self.standing {
-            CodeStanding::Kept { at } => Some(at),
-            CodeStanding::Begun | CodeStanding::Shown { .. } | CodeStanding::Retired { .. } => None,
+        match self.status {
+            CodeStatus::Kept { at } => Some(at),
+            CodeStatus::Begun | CodeStatus::Shown { .. } | CodeStatus::Retired { .. } => None,
         }
     }
 }
@@ -65,7 +65,7 @@ impl CodeRecord {
 /// How far the making of a code came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum CodeStanding {
+pub enum CodeStatus {
     /// Its number was given, and nobody saw the words.
     Begun,
     /// Its words were shown, and never typed back: they open nothing.

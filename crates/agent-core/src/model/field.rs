@@ -1,4 +1,4 @@
-//! Fields of a guest as text: of the document, of Proxmox, and as they were last carried out.
+//! Fields of a guest as text: desired, observed, last applied.
 //!
 //! One form for all three, so that they can be compared and shown side by side.
 
@@ -87,7 +87,7 @@ pub fn wanted(guest: &DesiredGuest) -> Texts {
         (GuestField::Rootfs, size.rootfs_gib.to_string()),
     ]);
     texts.extend(of_place(&NetPlace::of(&guest.network)));
-    texts.extend(guest.network.resolver.as_ref().map(|wish| (GuestField::Resolver, resolver(wish))));
+    texts.extend(guest.network.resolver.as_ref().map(|goal| (GuestField::Resolver, resolver(goal))));
     texts
 }
 
@@ -121,8 +121,8 @@ pub fn of_place(place: &NetPlace) -> Texts {
 
 /// Whom a guest is to ask for names.
 #[must_use]
-pub fn resolver(wish: &Resolver) -> String {
-    resolver_text(&ResolverText::of(wish))
+pub fn resolver(goal: &Resolver) -> String {
+    resolver_text(&ResolverText::of(goal))
 }
 
 fn resolver_text(text: &ResolverText) -> String {

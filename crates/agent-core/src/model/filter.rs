@@ -26,7 +26,7 @@ pub enum Switched {
 
 /// Who put an address into the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum EntryOwner {
     /// This agent.
     Ours,
     /// Somebody else: it stays.
@@ -43,7 +43,7 @@ pub struct FilterFacts {
     /// Whether other addresses are dropped: `ipfilter`.
     pub addresses: Switched,
     /// The entries of the set; none without the set.
-    pub allowed: Option<BTreeMap<String, Whose>>,
+    pub allowed: Option<BTreeMap<String, EntryOwner>>,
 }
 
 /// What is known of it.
@@ -61,7 +61,7 @@ pub enum FilterSeen {
 /// From which addresses a guest may send.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FilterWish {
+pub struct FilterRequest {
     /// These, and what somebody else allowed.
     pub addresses: BTreeSet<Ipv4Addr>,
 }
@@ -82,7 +82,7 @@ pub enum FilterChange {
 impl FilterFacts {
     /// What is missing, in the order in which a guest is never cut off.
     #[must_use]
-    pub fn missing(&self, wish: &FilterWish) -> Vec<FilterChange> {
+    pub fn missing(&self, goal: &FilterRequest) -> Vec<FilterChange> {
         let mut changes = Vec::new();
         if self.allowed.is_none() {
             changes.push(FilterChange::MakeSet);
@@ -90,13 +90,13 @@ impl FilterFacts {
         let allowed = |address: &Ipv4Addr| {
             self.allowed.as_ref().is_some_and(|set| set.contains_key(&address.to_string()))
         };
-        changes.extend(wish.addresses.iter().filter(|one| !allowed(one)).copied().map(FilterChange::Allow));
+        changes.extend(goal.addresses.iter().filter(|one| !allowed(one)).copied().map(FilterChange::Allow));
         if (self.hardware, self.addresses) != (Switched::On, Switched::On) {
             changes.push(FilterChange::SwitchOn);
         }
-        let ours = self.allowed.iter().flatten().filter(|(_, whose)| **whose == Whose::Ours);
+        let ours = self.allowed.iter().flatten().filter(|(_, owner)| **owner == EntryOwner::Ours);
         let ours = ours.filter_map(|(text, _)| text.parse::<Ipv4Addr>().ok());
-        changes.extend(ours.filter(|one| !wish.addresses.contains(one)).map(FilterChange::Forbid));
+        changes.extend(ours.filter(|one| !goal.addresses.contains(one)).map(FilterChange::Forbid));
         changes
     }
 }
@@ -127,41 +127,45 @@ impl FilterSeen {
 mod tests {
     use super::*;
 
-    fn wish(addresses: &[&str]) -> FilterWish {
-        FilterWish { addresses: addresses.iter().map(|one| one.parse().unwrap()).collect() }
+    fn goal(addresses: &[&str]) -> FilterRequest {
+        FilterRequest { addresses: addresses.iter().map(|one| one.parse().unwrap()).collect() }
     }
 
-    fn facts(allowed: Option<&[(&str, Whose)]>, on: Switched) -> FilterFacts {
+    fn facts(allowed: Option<&[(&str, EntryOwner)]>, on: Switched) -> FilterFacts {
         let allowed =
-            allowed.map(|all| all.iter().map(|(text, whose)| ((*text).to_owned(), *whose)).collect());
+            allowed.map(|all| all.iter().map(|(text, owner)| ((*text).to_owned(), *owner)).collect());
         FilterFacts { firewall: Switched::On, hardware: on, addresses: on, allowed }
     }
 
     #[test]
     fn what_lets_through_comes_before_the_switch_and_what_does_not_after_it() {
         let (one, two) = ("10.66.0.1".parse().unwrap(), "10.66.0.2".parse().unwrap());
-        let nothing = facts(None, Switched::Off).missing(&wish(&["10.66.0.1"]));
+        let nothing = facts(None, Switched::Off).missing(&goal(&["10.66.0.1"]));
         assert_eq!(nothing, [FilterChange::MakeSet, FilterChange::Allow(one), FilterChange::SwitchOn]);
-        let moved = facts(Some(&[("10.66.0.1", Whose::Ours)]), Switched::Off).missing(&wish(&["10.66.0.2"]));
+        let moved =
+            facts(Some(&[("10.66.0.1", EntryOwner::Ours)]), Switched::Off).missing(&goal(&["10.66.0.2"]));
         assert_eq!(moved, [FilterChange::Allow(two), FilterChange::SwitchOn, FilterChange::Forbid(one)]);
     }
 
     #[test]
-    fn what_somebody_else_allowed_stays() {
-        let by_hand =
-            [("10.66.0.1", Whose::Ours), ("10.66.0.9", Whose::Others), ("fd00::/64", Whose::Others)];
-        assert!(facts(Some(&by_hand), Switched::On).missing(&wish(&["10.66.0.1"])).is_empty());
-        let theirs = [("10.66.0.1", Whose::Others)];
-        assert!(facts(Some(&theirs), Switched::On).missing(&wish(&["10.66.0.1"])).is_empty());
+    fn what_someone_else_allowed_stays() {
+        let by_hand = [
+            ("10.66.0.1", EntryOwner::Ours),
+            ("10.66.0.9", EntryOwner::Others),
+            ("fd00::/64", EntryOwner::Others),
+        ];
+        assert!(facts(Some(&by_hand), Switched::On).missing(&goal(&["10.66.0.1"])).is_empty());
+        let theirs = [("10.66.0.1", EntryOwner::Others)];
+        assert!(facts(Some(&theirs), Switched::On).missing(&goal(&["10.66.0.1"])).is_empty());
     }
 
     #[test]
     fn one_of_both_filters_is_not_enough() {
         let half = FilterFacts {
             hardware: Switched::Off,
-            ..facts(Some(&[("10.66.0.1", Whose::Ours)]), Switched::On)
+            ..facts(Some(&[("10.66.0.1", EntryOwner::Ours)]), Switched::On)
         };
-        assert_eq!(half.missing(&wish(&["10.66.0.1"])), [FilterChange::SwitchOn]);
+        assert_eq!(half.missing(&goal(&["10.66.0.1"])), [FilterChange::SwitchOn]);
         assert!(FilterSeen::Read(half).words().starts_with("It is not held"));
     }
 }

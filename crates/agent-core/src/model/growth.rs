@@ -1,4 +1,4 @@
-//! Growth of guests: amounts, the ledger of a day, and what operators signed for.
+//! Growth of guests: amounts, daily ledger, signed permits.
 //!
 //! Growth is counted when its operation is opened and given back only where the making of a guest was taken back whole. Nothing gives it back
 //! that happens later: neither a smaller size nor the end of the guest. Deliberately absent: limits and judgements

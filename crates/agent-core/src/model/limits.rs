@@ -83,7 +83,7 @@ pub const AUDIT_IN_DATABASE: jiff::SignedDuration = jiff::SignedDuration::from_h
 pub const AUDIT_SEGMENT_LINES: i64 = 16_384;
 
 /// Records larger than this are told: a host of a hundred guests that ask for little has a twentieth of it.
-pub const RECORDS_TOLD_BYTES: u64 = 512 * 1024 * 1024;
+pub const RECORDS_REPORTED_BYTES: u64 = 512 * 1024 * 1024;
 
 /// Records up to this size are checked whole before the agent starts, which takes a few hundredths of a second; larger ones
 /// while it runs.

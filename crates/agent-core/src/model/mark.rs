@@ -1,8 +1,8 @@
-//! The identity mark: how a guest says whose it is.
+//! The ownership tag of a guest.
 //!
 //! Two tags (`holdfast`, `hf-<first 8 hex of the uid>`) and the first line of the description (`holdfast guest <uid>`).
 //! All of it must be there, and agree with our records, before anything but reading. A copy that was restored beside a
-//! guest has a mark of its own (`holdfast`, `beside-<12 hex>`, `holdfast beside <uid> by <operation>`), so that no part
+//! guest has a mark of its own (`holdfast`, `copy_of-<12 hex>`, `holdfast beside <uid> by <operation>`), so that no part
 //! of it can be taken for the guest. Deliberately absent: trust in a part of a mark.
 
 use std::collections::BTreeSet;
@@ -14,9 +14,9 @@ pub const TAG: &str = "holdfast";
 
 const LINE: &str = "holdfast guest ";
 
-const BESIDE_LINE: &str = "holdfast beside ";
+const COPY_LINE: &str = "holdfast beside ";
 
-const BESIDE_TAG: &str = "beside-";
+const COPY_TAG: &str = "beside-";
 
 /// What a guest's configuration says of its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Mark {
     /// A whole mark that agrees with itself.
     Of(GuestUid),
     /// The whole mark of a copy.
-    Beside {
+    Copy {
         /// The guest whose backup it was made from.
         of: GuestUid,
         /// The operation that made it.
@@ -59,24 +59,24 @@ pub fn description(uid: GuestUid) -> String {
 
 /// The tags of a copy, sorted as Proxmox gives them back.
 #[must_use]
-pub fn beside_tags(by: OperationId) -> [String; 2] {
-    [beside_tag(by), TAG.to_owned()]
+pub fn copy_tags(by: OperationId) -> [String; 2] {
+    [copy_tag(by), TAG.to_owned()]
 }
 
 /// The first line of a copy's description. The restore call itself carries it, so there is no moment at which a copy
 /// stands there with the line of the guest.
 #[must_use]
-pub fn beside_line(of: GuestUid, by: OperationId) -> String {
-    format!("{BESIDE_LINE}{of} by {by}")
+pub fn copy_line(of: GuestUid, by: OperationId) -> String {
+    format!("{COPY_LINE}{of} by {by}")
 }
 
 /// The whole description of a copy.
 #[must_use]
-pub fn beside_description(of: GuestUid, by: OperationId, from: &str) -> String {
+pub fn copy_description(of: GuestUid, by: OperationId, from: &str) -> String {
     format!(
         "{}\nA copy of that guest, restored by holdfast from {from}. It is never started by the agent; its networks are \
          unplugged. Before you start it: its disks hold the guest's own keys and tokens.",
-        beside_line(of, by)
+        copy_line(of, by)
     )
 }
 
@@ -87,7 +87,7 @@ pub fn former_description(of: GuestUid, by: OperationId, now: Vmid) -> String {
     format!(
         "{}\nThat guest as it was before a copy of it, which is guest {now}, took its place. Kept by holdfast until a person lets \
          it go; it is never started by the agent, and its networks are unplugged. Never plug them in while {now} runs.",
-        beside_line(of, by)
+        copy_line(of, by)
     )
 }
 
@@ -98,7 +98,7 @@ pub fn test_description(of: GuestUid, by: OperationId, from: &str) -> String {
     format!(
         "{}\nA copy of that guest, restored by holdfast from {from} to see whether the backup comes back. It is destroyed \
          when that was seen; its networks are unplugged.",
-        beside_line(of, by)
+        copy_line(of, by)
     )
 }
 
@@ -107,10 +107,10 @@ pub fn test_description(of: GuestUid, by: OperationId, from: &str) -> String {
 pub fn read(tags: &BTreeSet<String>, description: &str) -> Mark {
     let first = description.lines().next().unwrap_or_default();
     let shorts: Vec<&String> = tags.iter().filter(|tag| tag.starts_with("hf-")).collect();
-    if let Some(text) = first.strip_prefix(BESIDE_LINE) {
-        return beside(tags, text).filter(|_| shorts.is_empty()).unwrap_or(Mark::Broken);
+    if let Some(text) = first.strip_prefix(COPY_LINE) {
+        return copy_of(tags, text).filter(|_| shorts.is_empty()).unwrap_or(Mark::Broken);
     }
-    if tags.iter().any(|tag| tag.starts_with(BESIDE_TAG)) {
+    if tags.iter().any(|tag| tag.starts_with(COPY_TAG)) {
         return Mark::Broken;
     }
     let line = first.strip_prefix(LINE);
@@ -124,12 +124,11 @@ pub fn read(tags: &BTreeSet<String>, description: &str) -> Mark {
     }
 }
 
-fn beside(tags: &BTreeSet<String>, text: &str) -> Option<Mark> {
+fn copy_of(tags: &BTreeSet<String>, text: &str) -> Option<Mark> {
     let (of, by) = text.trim().split_once(" by ")?;
     let (of, by) = (of.parse().ok()?, by.parse().ok()?);
-    let whole =
-        tags.contains(TAG) && tags.iter().filter(|tag| tag.starts_with(BESIDE_TAG)).eq([&beside_tag(by)]);
-    whole.then_some(Mark::Beside { of, by })
+    let whole = tags.contains(TAG) && tags.iter().filter(|tag| tag.starts_with(COPY_TAG)).eq([&copy_tag(by)]);
+    whole.then_some(Mark::Copy { of, by })
 }
 
 /// The description of a snapshot: by it, and by our record, a snapshot is known as the one that an operation made.
@@ -145,8 +144,8 @@ pub fn rolling_tag(rolled_by: OperationId) -> String {
     format!("rolling-{}", random_part(rolled_by))
 }
 
-fn beside_tag(by: OperationId) -> String {
-    format!("{BESIDE_TAG}{}", random_part(by))
+fn copy_tag(by: OperationId) -> String {
+    format!("{COPY_TAG}{}", random_part(by))
 }
 
 /// The last digits of an id of version 7 are random, the first ones a time.
@@ -193,13 +192,13 @@ mod tests {
     fn a_copy_is_never_read_as_its_guest() {
         let me = uid("018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55");
         let by: OperationId = "018f3c1f-6b1f-7c1d-9d0a-2f6d1c0b7a56".parse().unwrap();
-        let copy: BTreeSet<String> = beside_tags(by).into();
-        let text = beside_description(me, by, "backup2:backup/a.tar.zst");
-        assert_eq!(read(&copy, &text), Mark::Beside { of: me, by });
+        let copy: BTreeSet<String> = copy_tags(by).into();
+        let text = copy_description(me, by, "backup2:backup/a.tar.zst");
+        assert_eq!(read(&copy, &text), Mark::Copy { of: me, by });
         let guest: BTreeSet<String> = tags(me).into();
         let both: BTreeSet<String> = copy.union(&guest).cloned().collect();
         let other: BTreeSet<String> =
-            beside_tags("018f3c1f-6b1f-7c1d-9d0a-2f6d1c0b7a57".parse().unwrap()).into();
+            copy_tags("018f3c1f-6b1f-7c1d-9d0a-2f6d1c0b7a57".parse().unwrap()).into();
         for (tags, text) in [
             (&guest, text.clone()),
             (&both, text.clone()),

@@ -1,4 +1,4 @@
-//! One look at the host, as data. Unknown is a value: what did not answer is neither there nor gone.
+//! One observation of the host, with unknown as a value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use super::mark::Mark;
 use super::net::{NetLine, ResolverText};
 use super::offsite::Verification;
 use super::policy::Sha256Hex;
-use super::record::{BackupRecord, VolumeId};
+use super::records::{BackupRecord, VolumeId};
 
 /// One look at the host.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub struct Observed {
     /// The sizes of their root disks in bytes, once their archives were looked into.
     pub golden_roots: BTreeMap<GoldenVersion, u64>,
     /// What storages of backups list, as they were last asked.
-    pub shelves: BTreeMap<StorageName, Shelf>,
+    pub listings: BTreeMap<StorageName, BackupListing>,
     /// The controllers whose bytes lie on the box, with their sizes.
     pub controllers: BTreeMap<Sha256Hex, u64>,
     /// The largest packet of the guests' bridge in bytes, where the kernel says it.
@@ -84,7 +84,7 @@ pub struct Remains {
 
 /// A storage of backups, by its own list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shelf {
+pub enum BackupListing {
     /// It answered. What our records name and it does not list stands in the records.
     Listed {
         /// Backups that it refuses to delete.

@@ -81,7 +81,7 @@ pub enum VerifyEnd {
 
 /// All that a server said at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looked {
+pub struct ServerListing {
     /// Who removes backups.
     pub pruned_by: PrunedBy,
     /// What it lists.

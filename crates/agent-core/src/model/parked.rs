@@ -1,7 +1,6 @@
-//! What was left for a person: which guest, at what, why, since when, and what to run. It is what `agentd parked list`
-//! shows, and what a person's answer is held to, so that nobody retries or forgets what they have not seen.
+//! Parked operations, as `agentd parked list` shows them.
 
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 use jiff::Timestamp;
@@ -30,7 +29,7 @@ pub struct ParkedEntry {
     /// Whether it was doing that step or taking it back.
     pub way: Way,
     /// Why.
-    pub problem: Problem,
+    pub problem: ErrorBody,
     /// What a person runs or looks at.
     pub remedy: String,
     /// Since when.

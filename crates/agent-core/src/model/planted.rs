@@ -49,7 +49,7 @@ bugs! {
     DestroyUnknownVolumes = "destroy_unknown_volumes", "an undo destroys volumes that it did not make";
     HiddenIsGone = "hidden_is_gone", "a guest that we may not see counts as gone";
     ForgetProtection = "forget_protection", "protection is not put back";
-    LeaveTicket = "leave_ticket", "the ticket stays in the guest's environment";
+    LeaveBootstrapToken = "leave_bootstrap_token", "the ticket stays in the guest's environment";
     ReuseNumber = "reuse_number", "a number that was another guest's is taken again";
     StaleDocument = "stale_document", "an older document replaces a newer one";
     NoLock = "no_lock", "a second agent may open the folder";

@@ -1,4 +1,4 @@
-//! What root on the box named when the agent was set up: where guests may go and which goldens they may be made from.
+//! Root's settings for guests: VMIDs, storages, images, networks.
 //!
 //! A digest that the settings name counts as approved by whoever may write them; an archive without one waits for an
 //! operator's signature. Nothing a document says widens it.
@@ -13,8 +13,8 @@ use holdfast_protocol::size::{Cores, MemoryMib};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::addresses::Kept;
-use super::record::VolumeId;
+use super::addresses::ReservedAddresses;
+use super::records::VolumeId;
 
 /// What the agent may do where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Policy {
     /// The bridge of our guests.
     pub bridge: BridgeName,
     /// The addresses on it that no guest of a document may have.
-    pub kept: Kept,
+    pub kept: ReservedAddresses,
     /// The goldens whose archives root named.
     pub goldens: BTreeMap<GoldenVersion, Golden>,
     /// Where root lets goldens be built: those that lie there are named by it, each to be signed for.
@@ -110,7 +110,7 @@ pub struct TestPlace {
 impl TestPlace {
     /// The storage of an archive and its twin, where it has one.
     #[must_use]
-    pub fn twin_of(&self, archive: &VolumeId) -> Option<(&StorageName, &StorageName)> {
+    pub fn counterpart_of(&self, archive: &VolumeId) -> Option<(&StorageName, &StorageName)> {
         let storage = archive.storage()?;
         self.twins.iter().find(|(of, _)| of.as_str() == storage)
     }
@@ -119,8 +119,8 @@ impl TestPlace {
     /// called by guest and time, whichever entry shows them.
     #[must_use]
     pub fn read_as(&self, archive: &VolumeId) -> VolumeId {
-        match (self.twin_of(archive), archive.as_str().split_once(':')) {
-            (Some((_, twin)), Some((_, name))) => VolumeId::new(format!("{twin}:{name}")),
+        match (self.counterpart_of(archive), archive.as_str().split_once(':')) {
+            (Some((_, counterpart)), Some((_, name))) => VolumeId::new(format!("{counterpart}:{name}")),
             _ => archive.clone(),
         }
     }
@@ -147,7 +147,7 @@ pub struct TestBridge {
     /// The throwaway guest's address there. There is one at a time, so there is one address.
     pub guest: Ipv4Cidr,
     /// The agent's door there, for throwaway guests alone.
-    pub door: SocketAddr,
+    pub listener: SocketAddr,
 }
 
 /// How much may be done without a signature.

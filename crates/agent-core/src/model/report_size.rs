@@ -5,8 +5,8 @@
 //! sections, which have bounds of their own.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
-use holdfast_protocol::report::{GuestReport, REPORT_BYTES_MAX, Sections, Standing};
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::report::{GuestReport, GuestStatus, REPORT_BYTES_MAX, Sections};
 use serde::Serialize;
 
 /// What the sections may take, in bytes of JSON. The rest of a check-in and the problem itself have the remainder.
@@ -42,7 +42,7 @@ pub fn shorten(mut sections: Sections) -> Sections {
 /// Existing guests first; what is kept stays in its order.
 fn shorten_guests(guests: Vec<GuestReport>, room: usize) -> Vec<GuestReport> {
     let mut order: Vec<usize> = (0..guests.len()).collect();
-    order.sort_by_key(|index| guests.get(*index).is_some_and(|guest| guest.standing == Standing::Absent));
+    order.sort_by_key(|index| guests.get(*index).is_some_and(|guest| guest.status == GuestStatus::Absent));
     order.truncate(fitting(order.iter().filter_map(|index| guests.get(*index)), room));
     order.sort_unstable();
     guests
@@ -66,8 +66,8 @@ fn bytes<T: Serialize>(value: &T) -> usize {
     serde_json::to_vec(value).map_or(0, |text| text.len())
 }
 
-fn shortened((guests, approvals): (usize, usize), (all_guests, all_approvals): (usize, usize)) -> Problem {
-    Problem::new(
+fn shortened((guests, approvals): (usize, usize), (all_guests, all_approvals): (usize, usize)) -> ErrorBody {
+    ErrorBody::new(
         ErrorCode::ReportShortened,
         format!(
             "the report is longer than the hub accepts: {guests} of {all_guests} guests and {approvals} of {all_approvals} \
@@ -83,9 +83,9 @@ mod tests {
     use holdfast_protocol::report::WaitingForSignature;
     use serde_json::json;
 
-    fn guest(n: usize, standing: &str) -> GuestReport {
+    fn guest(n: usize, status: &str) -> GuestReport {
         let condition = json!({ "code": "NEEDS_SIGNATURE", "message": "x".repeat(700) });
-        let guest = json!({ "name": format!("web-{n}"), "standing": standing, "run": "unknown", "conditions": [condition] });
+        let guest = json!({ "name": format!("web-{n}"), "status": status, "run": "unknown", "conditions": [condition] });
         serde_json::from_value(guest).unwrap()
     }
 

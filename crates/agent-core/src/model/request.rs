@@ -1,9 +1,9 @@
-//! What guests asked of their own agent, as it is written down before it is answered.
+//! Requests of guests, as recorded before the answer.
 //!
 //! A request's id is the id of the operation it becomes, so one request has at most one operation (I2), and whoever asked
 //! follows one id from the first answer to the end.
 
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::Tier;
@@ -111,7 +111,7 @@ pub struct RequestRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Why, for the guest.
-    pub problem: Problem,
+    pub problem: ErrorBody,
     /// When.
     pub at: Timestamp,
 }

@@ -1,9 +1,9 @@
-//! Storage targets: what was approved on this box, what is seen of the disks, and what is told of them.
+//! Storage targets: approvals, observations and conditions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{JobId, TargetName};
 use holdfast_protocol::report::WaitingForSignature;
 use holdfast_protocol::storage::report::TargetReport;
@@ -24,18 +24,18 @@ pub struct TargetRecord {
     /// What was signed for.
     pub approval: Approval,
     /// Whether it is used.
-    pub standing: TargetState,
+    pub status: TargetState,
     /// What stands in the marker on the disk: the job by which this disk was first attached under this name.
     pub mark: JobId,
     /// That the marker is on the disk, once it is.
     pub marked: Option<Marked>,
     /// What the signed job left to do to its entry in Proxmox.
-    pub entry: Option<EntryOwed>,
+    pub entry: Option<EntryAction>,
 }
 
 /// What a signed job left to do to an entry of Proxmox, until that is settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryOwed {
+pub struct EntryAction {
     /// What.
     pub due: EntryDue,
     /// By which job.
@@ -136,12 +136,12 @@ pub struct TargetMemory {
     /// Its server, when it was tried last.
     pub server: ServerSeen,
     /// Proxmox's last word of it.
-    pub said: Said,
+    pub said: LastStorageState,
 }
 
 /// Proxmox's last word of a storage; a Proxmox that is silent takes none back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Said {
+pub enum LastStorageState {
     /// It said none since the agent started.
     #[default]
     Nothing,
@@ -153,7 +153,7 @@ pub enum Said {
 
 /// Whether anything was looked at yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Looked {
+pub enum FirstPoll {
     /// Nothing is known: an empty list would say that there is nothing.
     #[default]
     NotYet,
@@ -165,11 +165,11 @@ pub enum Looked {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StorageView {
     /// Whether the list is whole.
-    pub looked: Looked,
+    pub looked: FirstPoll,
     /// Each target.
     pub targets: Vec<TargetReport>,
     /// What waits for an operator's signature.
     pub waiting: Vec<WaitingForSignature>,
     /// What keeps targets from being used.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ErrorBody>,
 }

@@ -1,20 +1,20 @@
-//! What the reconcile loop last saw and decided, for those who only tell it on: the hub report, the local API, `status`.
+//! The snapshot of the host that the reconcile loop publishes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{GuestReport, HostSection, WaitingForSignature};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::clock_trust::Anchor;
 use super::field::GuestFields;
-use super::timekeeper::Anchor;
 
 /// The latest cycle's picture.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct View {
+pub struct HostSnapshot {
     /// When the host was last seen whole.
     pub seen_at: Option<Timestamp>,
     /// Since when it was not, where that is longer than two polls.
@@ -30,7 +30,7 @@ pub struct View {
     /// What waits for an operator's signature.
     pub waiting: Vec<WaitingForSignature>,
     /// What keeps the agent from its work.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ErrorBody>,
     /// Who waits for what, where anybody does.
     pub lanes: Vec<LaneView>,
     /// The time that schedules go by.
@@ -81,15 +81,15 @@ pub struct WaitingView {
 #[serde(deny_unknown_fields)]
 pub struct HeavyView {
     /// At work.
-    pub holding: Vec<HeavyTicket>,
+    pub holding: Vec<SlotRequest>,
     /// Waiting, the next one first.
-    pub waiting: Vec<HeavyTicket>,
+    pub waiting: Vec<SlotRequest>,
 }
 
 /// One operation's place at heavy work, by its age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HeavyTicket {
+pub struct SlotRequest {
     /// When the operation was opened.
     pub opened_at: Timestamp,
     /// Which.

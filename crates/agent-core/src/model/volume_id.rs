@@ -1,4 +1,4 @@
-//! The name of a volume or a backup on a storage of Proxmox.
+//! The id of a volume or backup on a Proxmox storage.
 //!
 //! What comes in: the name as Proxmox wrote it. What goes out: what the name alone says of it. Deliberately absent: whether
 //! anything is there.

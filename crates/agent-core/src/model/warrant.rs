@@ -12,12 +12,12 @@ use holdfast_protocol::job::{Act, Fingerprint, Target, Verb};
 use holdfast_trust::Accepted;
 use serde::{Deserialize, Serialize};
 
-use super::record::VolumeId;
+use super::records::VolumeId;
 
 /// A target as the operator saw it. If any of it changed since, the signature is void.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Seen {
+pub struct SignedState {
     /// Our identity for it.
     pub uid: GuestUid,
     /// Its number.
@@ -28,7 +28,7 @@ pub struct Seen {
     pub volumes: BTreeSet<VolumeId>,
 }
 
-impl Seen {
+impl SignedState {
     fn of(uid: GuestUid, vmid: Vmid, fingerprint: &Fingerprint) -> Self {
         let volumes = fingerprint.volumes.iter().map(VolumeId::new).collect();
         Self { uid, vmid, name: fingerprint.name.clone(), volumes }
@@ -49,21 +49,21 @@ pub enum Allows {
     /// Destroying the target.
     DestroyGuest,
     /// Handing one of its volumes to another guest of the same customer.
-    HandOverVolume {
+    ReassignVolume {
         /// Which.
         volume: VolumeId,
         /// To whom, as the operator saw it.
-        to: Box<Seen>,
+        to: Box<SignedState>,
     },
     /// Restoring a backup of the target beside it.
-    RestoreBeside {
+    RestoreCopy {
         /// The archive.
         archive: VolumeId,
     },
     /// Putting a copy of the target in its place.
     SwapGuest {
         /// The copy, as the operator saw it; its uid is the target's.
-        copy: Box<Seen>,
+        copy: Box<SignedState>,
         /// Volumes of the target that stay with what is laid aside.
         leaves: BTreeSet<VolumeId>,
     },
@@ -81,8 +81,8 @@ impl Allows {
         match self {
             Self::DeleteBackup { .. } => "deleting a backup",
             Self::DestroyGuest => "destroying a guest",
-            Self::HandOverVolume { .. } => "handing a volume over",
-            Self::RestoreBeside { .. } => "restoring a backup beside a guest",
+            Self::ReassignVolume { .. } => "handing a volume over",
+            Self::RestoreCopy { .. } => "restoring a backup beside a guest",
             Self::SwapGuest { .. } => "putting a copy in the place of a guest",
             Self::Adopt { .. } => "taking a guest over",
         }
@@ -94,7 +94,7 @@ impl Allows {
 pub struct Warrant {
     job: JobId,
     allows: Allows,
-    target: Seen,
+    target: SignedState,
 }
 
 /// A warrant for another act.
@@ -131,27 +131,27 @@ impl Warrant {
                 archive: VolumeId::new(args.archive.as_str()),
                 loses: args.loses.clone(),
             },
-            Act::Restore(args) => Allows::RestoreBeside { archive: VolumeId::new(args.archive.as_str()) },
-            Act::HandOverVolume(args) => Allows::HandOverVolume {
+            Act::Restore(args) => Allows::RestoreCopy { archive: VolumeId::new(args.archive.as_str()) },
+            Act::ReassignVolume(args) => Allows::ReassignVolume {
                 volume: VolumeId::new(args.volume.as_str()),
-                to: Box::new(Seen::of(args.to.uid, args.to.vmid, &args.to.fingerprint)),
+                to: Box::new(SignedState::of(args.to.uid, args.to.vmid, &args.to.fingerprint)),
             },
             Act::AdoptGuest(args) => {
                 Allows::Adopt { customer: args.customer.clone(), golden: args.golden.clone() }
             }
             Act::SwapGuest(args) => Allows::SwapGuest {
-                copy: Box::new(Seen::of(*uid, args.copy.vmid, &args.copy.fingerprint)),
+                copy: Box::new(SignedState::of(*uid, args.copy.vmid, &args.copy.fingerprint)),
                 leaves: args.leaves.iter().map(|volume| VolumeId::new(volume.as_str())).collect(),
             },
             _ => return Err(none()),
         };
-        Ok(Self { job: payload.job_id, allows, target: Seen::of(*uid, *vmid, fingerprint) })
+        Ok(Self { job: payload.job_id, allows, target: SignedState::of(*uid, *vmid, fingerprint) })
     }
 
     /// A warrant that nobody signed.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
-    pub fn for_tests(job: JobId, allows: Allows, target: Seen) -> Self {
+    pub fn for_tests(job: JobId, allows: Allows, target: SignedState) -> Self {
         Self { job, allows, target }
     }
 
@@ -163,7 +163,7 @@ impl Warrant {
 
     /// The target.
     #[must_use]
-    pub const fn target(&self) -> &Seen {
+    pub const fn target(&self) -> &SignedState {
         &self.target
     }
 
@@ -175,8 +175,8 @@ impl Warrant {
         match &self.allows {
             Allows::DeleteBackup { archive, loses } => Ok((archive, loses)),
             Allows::DestroyGuest
-            | Allows::HandOverVolume { .. }
-            | Allows::RestoreBeside { .. }
+            | Allows::ReassignVolume { .. }
+            | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("deleting a backup")),
         }
@@ -190,8 +190,8 @@ impl Warrant {
         match &self.allows {
             Allows::DestroyGuest => Ok(()),
             Allows::DeleteBackup { .. }
-            | Allows::HandOverVolume { .. }
-            | Allows::RestoreBeside { .. }
+            | Allows::ReassignVolume { .. }
+            | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("destroying a guest")),
         }
@@ -201,12 +201,12 @@ impl Warrant {
     ///
     /// # Errors
     /// When it was signed for something else.
-    pub const fn hands_over(&self) -> Result<(&VolumeId, &Seen), WrongWarrant> {
+    pub const fn hands_over(&self) -> Result<(&VolumeId, &SignedState), WrongWarrant> {
         match &self.allows {
-            Allows::HandOverVolume { volume, to } => Ok((volume, to)),
+            Allows::ReassignVolume { volume, to } => Ok((volume, to)),
             Allows::DeleteBackup { .. }
             | Allows::DestroyGuest
-            | Allows::RestoreBeside { .. }
+            | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("handing a volume over")),
         }
@@ -216,12 +216,12 @@ impl Warrant {
     ///
     /// # Errors
     /// When it was signed for something else.
-    pub const fn restores_beside(&self) -> Result<&VolumeId, WrongWarrant> {
+    pub const fn restores_copy(&self) -> Result<&VolumeId, WrongWarrant> {
         match &self.allows {
-            Allows::RestoreBeside { archive } => Ok(archive),
+            Allows::RestoreCopy { archive } => Ok(archive),
             Allows::DeleteBackup { .. }
             | Allows::DestroyGuest
-            | Allows::HandOverVolume { .. }
+            | Allows::ReassignVolume { .. }
             | Allows::SwapGuest { .. }
             | Allows::Adopt { .. } => Err(self.wrong("restoring a backup beside a guest")),
         }
@@ -236,8 +236,8 @@ impl Warrant {
             Allows::Adopt { customer, golden } => Ok((customer, golden)),
             Allows::DeleteBackup { .. }
             | Allows::DestroyGuest
-            | Allows::HandOverVolume { .. }
-            | Allows::RestoreBeside { .. }
+            | Allows::ReassignVolume { .. }
+            | Allows::RestoreCopy { .. }
             | Allows::SwapGuest { .. } => Err(self.wrong("taking a guest over")),
         }
     }
@@ -246,13 +246,13 @@ impl Warrant {
     ///
     /// # Errors
     /// When it was signed for something else.
-    pub const fn swaps(&self) -> Result<(&Seen, &BTreeSet<VolumeId>), WrongWarrant> {
+    pub const fn swaps(&self) -> Result<(&SignedState, &BTreeSet<VolumeId>), WrongWarrant> {
         match &self.allows {
             Allows::SwapGuest { copy, leaves } => Ok((copy, leaves)),
             Allows::DeleteBackup { .. }
             | Allows::DestroyGuest
-            | Allows::HandOverVolume { .. }
-            | Allows::RestoreBeside { .. }
+            | Allows::ReassignVolume { .. }
+            | Allows::RestoreCopy { .. }
             | Allows::Adopt { .. } => Err(self.wrong("putting a copy in the place of a guest")),
         }
     }
@@ -266,14 +266,14 @@ impl Warrant {
 pub(crate) mod journal {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Allows, JobId, Seen, Warrant};
+    use super::{Allows, JobId, SignedState, Warrant};
 
     #[derive(Serialize, Deserialize)]
     #[serde(remote = "Warrant", deny_unknown_fields)]
     struct Written {
         job: JobId,
         allows: Allows,
-        target: Seen,
+        target: SignedState,
     }
 
     pub(crate) fn serialize<S: Serializer>(warrant: &Warrant, to: S) -> Result<S::Ok, S::Error> {
@@ -312,7 +312,7 @@ mod tests {
             "operation/destroy.rs",
             "operation/hand_over.rs",
             "operation/prune.rs",
-            "operation/restore_beside.rs",
+            "operation/restore_copy.rs",
             "operation/swap_guest.rs",
         ];
         for path in all {

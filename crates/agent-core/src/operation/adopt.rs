@@ -1,5 +1,4 @@
-//! *adopt_guest*: a guest that stands in our pool and that our records do not know becomes ours, because an operator signed
-//! for exactly that one.
+//! *adopt_guest*: an unknown guest of our pool becomes ours.
 //!
 //! Our records are written first, as of a guest that is being made; the guest itself gets its mark and its protection, and
 //! nothing else of it is touched. Until the protection all of it can be taken back: the marks that were found are kept in
@@ -9,7 +8,7 @@ use holdfast_protocol::id::{BridgeName, CustomerId, GoldenVersion, GuestName, Gu
 use serde::{Deserialize, Serialize};
 
 use super::step::Step;
-use crate::model::warrant::{Seen, Warrant, WrongWarrant};
+use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
 
 /// A guest to be taken over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +41,7 @@ impl Adopt {
 
     /// The guest, as the operator saw it.
     #[must_use]
-    pub const fn guest(&self) -> &Seen {
+    pub const fn guest(&self) -> &SignedState {
         self.warrant.target()
     }
 
@@ -65,6 +64,6 @@ impl Adopt {
 
     /// Its steps, in order. Protection comes last: what is wrong before it leaves the guest as it was found.
     pub(super) fn steps() -> Vec<Step> {
-        vec![Step::ProveStranger, Step::TakeOver, Step::ConfirmTakenOver, Step::ProtectAgain]
+        vec![Step::VerifyUnmanaged, Step::TagGuest, Step::ConfirmTagged, Step::ProtectAgain]
     }
 }

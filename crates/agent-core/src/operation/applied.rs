@@ -1,4 +1,4 @@
-//! Which fields of a guest an operation has carried out, once it is done.
+//! Fields that a finished operation has applied.
 
 use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::report::{InForce, Running};
@@ -64,9 +64,9 @@ impl Operation {
             | Self::QuiescedBackup(_)
             | Self::PruneBackup(_)
             | Self::Destroy(_)
-            | Self::RestoreBeside(_)
+            | Self::RestoreCopy(_)
             | Self::RestoreTest(_)
-            | Self::HandOverVolume(_)
+            | Self::ReassignVolume(_)
             | Self::AdoptGuest(_)
             | Self::SwapGuest(_)
             | Self::UpdateController(_) => None,

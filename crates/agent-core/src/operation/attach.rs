@@ -1,4 +1,4 @@
-//! *attach_volume*: a volume that the document names for a guest that was made, and that is not there yet.
+//! *attach_volume*: a desired volume for an existing guest.
 //!
 //! Proxmox refuses new volumes while protection is on, so it comes off for that moment, in a step of its own, and goes
 //! back on whatever happens: forwards by the next step, backwards by the undo.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Target;
-use crate::model::record::BackupWhy;
+use crate::model::records::BackupWhy;
 
 /// A backup to be taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

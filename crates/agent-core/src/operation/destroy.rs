@@ -1,4 +1,4 @@
-//! *destroy*: a guest goes, with its volumes, because an operator signed for exactly that.
+//! *destroy*: a signed removal of a guest with its volumes.
 //!
 //! Until the destroy itself everything can be taken back; after it nothing can. What the operator saw is compared before
 //! anything is done, and again right before each effect.
@@ -41,7 +41,7 @@ impl Destroy {
     /// Its steps, in order.
     pub(super) fn steps() -> Vec<Step> {
         vec![
-            Step::ProveTarget,
+            Step::VerifyTarget,
             Step::ShutDown,
             Step::ConfirmStopped,
             Step::LiftProtection,

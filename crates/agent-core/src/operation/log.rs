@@ -1,4 +1,4 @@
-//! The journal's law: `next(status, event)` is the only definition of what may follow what, for live writes and replay.
+//! The rules of the journal: `next(status, event)`.
 //!
 //! ```text
 //! Queued ─Begun▶ Before(0) ─Intended▶ During(0) ─Succeeded▶ Before(1) … ─Succeeded▶ AllDone ─Finished▶ Done
@@ -12,18 +12,18 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{KeyFingerprint, Vmid};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::swap_guest::face::Faces;
+use super::swap_guest::identity::GuestIdentities;
 use super::update_controller::Came;
 use crate::model::boot::BootMoment;
 use crate::model::disks::Disks;
 use crate::model::hardware::HardwareAddress;
-use crate::model::record::{HeldMounts, VolumeId};
+use crate::model::records::{HeldMounts, VolumeId};
 
 /// Where an operation stands. Steps are named by their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ pub enum Event {
         /// Which.
         step: u16,
         /// What was learnt.
-        facts: Vec<Fact>,
+        facts: Vec<Finding>,
         /// For people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
@@ -88,14 +88,14 @@ pub enum Event {
         /// Which.
         step: u16,
         /// Why.
-        problem: Problem,
+        problem: ErrorBody,
         /// Whether another try follows.
-        then: Then,
+        then: AfterFailure,
     },
     /// What this operation made is taken back.
     UndoBegun {
         /// Why.
-        problem: Problem,
+        problem: ErrorBody,
     },
     /// A step is about to be taken back. On disk before the effect.
     UndoIntended {
@@ -108,7 +108,7 @@ pub enum Event {
         step: u16,
         /// What was learnt while it was taken back.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        facts: Vec<Fact>,
+        facts: Vec<Finding>,
         /// For people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
@@ -116,7 +116,7 @@ pub enum Event {
     /// Stopped on purpose, left untouched.
     Parked {
         /// Why.
-        problem: Problem,
+        problem: ErrorBody,
         /// What a person should run or look at.
         remedy: String,
     },
@@ -143,7 +143,7 @@ pub enum Event {
 /// What follows a failed try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Then {
+pub enum AfterFailure {
     /// Another try.
     Again,
     /// No more.
@@ -153,7 +153,7 @@ pub enum Then {
 /// What a step learnt of the world. Later steps and the undo go by these, and by nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fact {
+pub enum Finding {
     /// The number that was chosen and reserved.
     Vmid(Vmid),
     /// The restore that made the guest.
@@ -204,7 +204,7 @@ pub enum Fact {
         description: String,
     },
     /// What a guest and its copy were known by when the operation came to them.
-    FoundFaces(Box<Faces>),
+    FoundIdentities(Box<GuestIdentities>),
     /// The copy runs in its guest's place, and was heard.
     TookPlace,
     /// What a backup that was tried showed.
@@ -222,7 +222,7 @@ pub enum Fact {
         why: String,
     },
     /// The step did not do all it should, which does not undo the guest.
-    Condition(Problem),
+    Condition(ErrorBody),
 }
 
 /// How a guest was found.
@@ -231,8 +231,8 @@ pub enum Fact {
 pub enum PowerFound {
     /// It ran.
     Running,
-    /// It stood still.
-    Standing,
+    /// It was stopped.
+    Stopped,
 }
 
 /// One line of the journal.
@@ -320,8 +320,12 @@ pub fn next(status: Status, event: &Event, steps: u16) -> Result<Status, Illegal
         (S::Before(at), Event::Intended { step }) if at == *step => Ok(S::During(at)),
         (S::During(at), Event::Posted { step, .. }) if at == *step => Ok(status),
         (S::During(at), Event::Succeeded { step, .. }) if at == *step => Ok(after(at)),
-        (S::During(at), Event::Failed { step, then: Then::Again, .. }) if at == *step => Ok(S::Before(at)),
-        (S::During(at), Event::Failed { step, then: Then::GiveUp, .. }) if at == *step => Ok(S::Broken(at)),
+        (S::During(at), Event::Failed { step, then: AfterFailure::Again, .. }) if at == *step => {
+            Ok(S::Before(at))
+        }
+        (S::During(at), Event::Failed { step, then: AfterFailure::GiveUp, .. }) if at == *step => {
+            Ok(S::Broken(at))
+        }
         (S::Broken(at), Event::UndoBegun { .. }) => Ok(S::UndoBefore(at)),
         (S::UndoBefore(at), Event::UndoIntended { step }) if at == *step => Ok(S::UndoDuring(at)),
         (S::UndoDuring(at), Event::Posted { step, .. }) if at == *step => Ok(status),
@@ -340,8 +344,8 @@ mod tests {
     use super::*;
     use holdfast_protocol::code::ErrorCode;
 
-    fn problem() -> Problem {
-        Problem::new(ErrorCode::Internal, "why")
+    fn problem() -> ErrorBody {
+        ErrorBody::new(ErrorCode::Internal, "why")
     }
 
     fn all_events(step: u16) -> Vec<Event> {
@@ -350,8 +354,8 @@ mod tests {
             Event::Intended { step },
             Event::Posted { step, upid: "UPID:".to_owned() },
             Event::Succeeded { step, facts: Vec::new(), note: None },
-            Event::Failed { step, problem: problem(), then: Then::Again },
-            Event::Failed { step, problem: problem(), then: Then::GiveUp },
+            Event::Failed { step, problem: problem(), then: AfterFailure::Again },
+            Event::Failed { step, problem: problem(), then: AfterFailure::GiveUp },
             Event::UndoBegun { problem: problem() },
             Event::UndoIntended { step },
             Event::UndoSucceeded { step, facts: Vec::new(), note: None },

@@ -1,4 +1,4 @@
-//! What the agent does to guests: each operation is a linear list of typed steps, with a log that is a table.
+//! Operations on guests: lists of typed steps.
 //!
 //! What comes in: a decision of the plan. What goes out: steps, events, and where the operation stands. All of it is
 //! pure and is written to the journal as JSON with a version. Deliberately absent: doing anything.
@@ -8,12 +8,12 @@
 //! | [`adopt`] | a guest that our records do not know, by a signature |
 //! | [`attach`] | a volume for a guest that was made |
 //! | [`destroy`] | the end of a guest, by a signature |
-//! | [`hand_over`] | a volume for another guest, by a signature |
+//! | [`reassign_volume`] | a volume for another guest, by a signature |
 //! | [`provision`] | making a guest |
 //! | [`sizes`] | *reconfigure*, *grow* |
 //! | [`snapshot`] | *snapshot*, *expire_snapshot* |
 //! | [`roll_back`] | *roll_back* |
-//! | [`restore_beside`] | a copy of a guest, by a signature |
+//! | [`restore_copy`] | a copy of a guest, by a signature |
 //! | [`restore_test`] | a backup, tried |
 //! | [`swap_guest`] | a copy in the place of its guest, by a signature |
 //! | [`backup`] | *backup* |
@@ -31,14 +31,14 @@ mod applied;
 pub mod attach;
 pub mod backup;
 pub mod destroy;
-pub mod hand_over;
 pub mod lane;
 pub mod log;
 pub mod progress;
 pub mod provision;
 pub mod prune;
 pub mod quiesced_backup;
-pub mod restore_beside;
+pub mod reassign_volume;
+pub mod restore_copy;
 pub mod restore_test;
 pub mod roll_back;
 pub mod sizes;
@@ -57,11 +57,11 @@ pub use applied::AppliedBy;
 pub use attach::AttachVolume;
 pub use backup::{Backup, Begun, DuePoint};
 pub use destroy::Destroy;
-pub use hand_over::HandOver;
-pub use provision::{Image, Lost, NumberWish, Provision, Source, Whence};
+pub use provision::{Image, MissingGuest, Provision, Source, VmidRequest, Whence};
 pub use prune::{Deletion, PruneBackup, PruneBy};
 pub use quiesced_backup::QuiescedBackup;
-pub use restore_beside::RestoreBeside;
+pub use reassign_volume::HandOver;
+pub use restore_copy::RestoreCopy;
 pub use restore_test::RestoreTest;
 pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
@@ -104,11 +104,11 @@ pub enum Operation {
     /// Destroys a guest, by a signature.
     Destroy(Box<Destroy>),
     /// Restores a backup of a guest beside it.
-    RestoreBeside(Box<RestoreBeside>),
+    RestoreCopy(Box<RestoreCopy>),
     /// Tries a backup.
     RestoreTest(Box<RestoreTest>),
     /// Hands a volume to another guest, by a signature.
-    HandOverVolume(Box<HandOver>),
+    ReassignVolume(Box<HandOver>),
     /// Takes over a guest that our records do not know, by a signature.
     AdoptGuest(Box<Adopt>),
     /// Puts a copy of a guest in its place, by a signature.
@@ -153,9 +153,9 @@ impl Operation {
             Self::QuiescedBackup(_) => OperationKind::QuiescedBackup,
             Self::PruneBackup(_) => OperationKind::PruneBackup,
             Self::Destroy(_) => OperationKind::Destroy,
-            Self::RestoreBeside(_) => OperationKind::RestoreBeside,
+            Self::RestoreCopy(_) => OperationKind::RestoreCopy,
             Self::RestoreTest(_) => OperationKind::RestoreTest,
-            Self::HandOverVolume(_) => OperationKind::HandOverVolume,
+            Self::ReassignVolume(_) => OperationKind::ReassignVolume,
             Self::AdoptGuest(_) => OperationKind::AdoptGuest,
             Self::SwapGuest(_) => OperationKind::SwapGuest,
             Self::UpdateController(_) => OperationKind::UpdateController,
@@ -181,7 +181,7 @@ impl Operation {
     #[must_use]
     pub fn other(&self) -> Option<GuestUid> {
         match self {
-            Self::HandOverVolume(hand) => Some(hand.to().uid),
+            Self::ReassignVolume(hand) => Some(hand.to().uid),
             _ => None,
         }
     }
@@ -212,9 +212,9 @@ impl Operation {
             Self::QuiescedBackup(quiesced) => quiesced.backup.target.about(),
             Self::PruneBackup(prune) => prune.target.about(),
             Self::Destroy(destroy) => destroy.about(),
-            Self::RestoreBeside(beside) => beside.about(),
+            Self::RestoreCopy(copy_of) => copy_of.about(),
             Self::RestoreTest(test) => test.about(),
-            Self::HandOverVolume(hand) => hand.about(),
+            Self::ReassignVolume(hand) => hand.about(),
             Self::AdoptGuest(adopt) => adopt.about(),
             Self::SwapGuest(swap) => swap.about(),
             Self::UpdateController(update) => update.about(),
@@ -258,9 +258,9 @@ impl Operation {
             Self::QuiescedBackup(_) => QuiescedBackup::steps(),
             Self::PruneBackup(_) => vec![Step::RemoveBackup],
             Self::Destroy(_) => Destroy::steps(),
-            Self::RestoreBeside(_) => RestoreBeside::steps(),
+            Self::RestoreCopy(_) => RestoreCopy::steps(),
             Self::RestoreTest(test) => test.steps(),
-            Self::HandOverVolume(_) => HandOver::steps(),
+            Self::ReassignVolume(_) => HandOver::steps(),
             Self::AdoptGuest(_) => Adopt::steps(),
             Self::SwapGuest(swap) => swap.steps(),
             Self::UpdateController(_) => UpdateController::steps(),

@@ -1,23 +1,23 @@
-//! The fold of a journal: where an operation stands and what it learnt.
+//! The state of an operation, folded from its journal.
 //!
-//! What comes in: an operation and its entries, in order. What goes out: [`Progress`], or the first entry that may not
-//! be there. Replay and live writing both go through [`Progress::apply`].
+//! What comes in: an operation and its entries, in order. What goes out: [`OperationState`], or the first entry that may not
+//! be there. Replay and live writing both go through [`OperationState::apply`].
 
 use std::collections::BTreeSet;
 
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{OperationId, Vmid};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus, StepView};
 use jiff::Timestamp;
 
 use super::Operation;
-use super::log::{Entry, Event, Fact, IllegalEvent, PowerFound, Status, Then, next};
+use super::log::{AfterFailure, Entry, Event, Finding, IllegalEvent, PowerFound, Status, next};
 use super::step::{Step, StepList};
-use super::swap_guest::face::Faces;
+use super::swap_guest::identity::GuestIdentities;
 use super::update_controller::Came;
 use crate::model::parked::{ParkedEntry, Way};
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 
 /// Why a journal cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum ReplayError {
 struct ParkedAt {
     status: Status,
     since: Timestamp,
-    cause: Option<Problem>,
+    cause: Option<ErrorBody>,
 }
 
 /// One step's part of the journal.
@@ -57,14 +57,14 @@ struct StepRecord {
     upid: Option<String>,
     posted_at: Option<Timestamp>,
     note: Option<String>,
-    failed: Option<Problem>,
+    failed: Option<ErrorBody>,
     undone: bool,
     done_at: Option<Timestamp>,
 }
 
 /// Where an operation stands and what it learnt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct OperationState {
     /// Which.
     pub id: OperationId,
     /// What.
@@ -75,14 +75,14 @@ pub struct Progress {
     status: Status,
     entries: u32,
     records: Vec<StepRecord>,
-    facts: Vec<Fact>,
-    cause: Option<Problem>,
+    facts: Vec<Finding>,
+    cause: Option<ErrorBody>,
     remedy: Option<String>,
     ended_at: Option<Timestamp>,
     parked: Option<ParkedAt>,
 }
 
-impl Progress {
+impl OperationState {
     /// An operation that was just opened.
     #[must_use]
     pub fn new(id: OperationId, operation: Operation, opened_at: Timestamp) -> Self {
@@ -171,7 +171,7 @@ impl Progress {
                 }
                 // Known from here on, so that an undo can prove its right even when the restore was cut short.
                 if self.step(*step) == Some(Step::Restore) && self.restored_by().is_none() {
-                    self.facts.push(Fact::RestoredBy(upid.clone()));
+                    self.facts.push(Finding::RestoredBy(upid.clone()));
                 }
             }
             Event::Succeeded { step, facts, note } => {
@@ -263,7 +263,7 @@ impl Progress {
 
     /// Why the last try of a step failed.
     #[must_use]
-    pub fn failure(&self, place: u16) -> Option<&Problem> {
+    pub fn failure(&self, place: u16) -> Option<&ErrorBody> {
         self.records.get(usize::from(place))?.failed.as_ref()
     }
 
@@ -286,7 +286,7 @@ impl Progress {
     #[must_use]
     pub fn vmid(&self) -> Option<Vmid> {
         let chosen = self.facts.iter().rev().find_map(|fact| match fact {
-            Fact::Vmid(vmid) => Some(*vmid),
+            Finding::Vmid(vmid) => Some(*vmid),
             _ => None,
         });
         chosen.or_else(|| self.operation.vmid())
@@ -296,7 +296,7 @@ impl Progress {
     #[must_use]
     pub fn restored_by(&self) -> Option<&str> {
         self.facts.iter().find_map(|fact| match fact {
-            Fact::RestoredBy(upid) => Some(upid.as_str()),
+            Finding::RestoredBy(upid) => Some(upid.as_str()),
             _ => None,
         })
     }
@@ -304,8 +304,8 @@ impl Progress {
     /// The volumes that this operation made.
     #[must_use]
     pub fn volumes(&self) -> BTreeSet<VolumeId> {
-        let volume = |fact: &Fact| match fact {
-            Fact::Volume(volume) => Some(volume.clone()),
+        let volume = |fact: &Finding| match fact {
+            Finding::Volume(volume) => Some(volume.clone()),
             _ => None,
         };
         self.facts.iter().filter_map(volume).collect()
@@ -315,7 +315,7 @@ impl Progress {
     #[must_use]
     pub fn found(&self) -> Option<PowerFound> {
         self.facts.iter().find_map(|fact| match fact {
-            Fact::Found(power) => Some(*power),
+            Finding::Found(power) => Some(*power),
             _ => None,
         })
     }
@@ -324,16 +324,16 @@ impl Progress {
     #[must_use]
     pub fn found_marked(&self) -> Option<(&BTreeSet<String>, &str)> {
         self.facts.iter().find_map(|fact| match fact {
-            Fact::FoundMarked { tags, description } => Some((tags, description.as_str())),
+            Finding::FoundMarked { tags, description } => Some((tags, description.as_str())),
             _ => None,
         })
     }
 
     /// What a guest and its copy were known by when this operation came to them.
     #[must_use]
-    pub fn faces(&self) -> Option<&Faces> {
+    pub fn identities(&self) -> Option<&GuestIdentities> {
         self.facts.iter().find_map(|fact| match fact {
-            Fact::FoundFaces(faces) => Some(faces.as_ref()),
+            Finding::FoundIdentities(identities) => Some(identities.as_ref()),
             _ => None,
         })
     }
@@ -355,7 +355,7 @@ impl Progress {
     #[must_use]
     pub fn tested(&self) -> Option<(TestVerdict, &str)> {
         self.facts.iter().find_map(|fact| match fact {
-            Fact::Tested { verdict, why } => Some((*verdict, why.as_str())),
+            Finding::Tested { verdict, why } => Some((*verdict, why.as_str())),
             _ => None,
         })
     }
@@ -364,30 +364,30 @@ impl Progress {
     #[must_use]
     pub fn controller(&self) -> Option<(Came, &str)> {
         self.facts.iter().find_map(|fact| match fact {
-            Fact::Controller { came, why } => Some((*came, why.as_str())),
+            Finding::Controller { came, why } => Some((*came, why.as_str())),
             _ => None,
         })
     }
 
     /// The step that failed for good, when it is taken back or was, and why.
     #[must_use]
-    pub fn broken_at(&self) -> Option<(Step, &Problem)> {
+    pub fn broken_at(&self) -> Option<(Step, &ErrorBody)> {
         self.cause.as_ref()?;
         let mut steps = self.steps().iter().zip(&self.records).rev();
         steps.find_map(|(step, record)| Some((*step, record.failed.as_ref()?)))
     }
 
     /// What it did not do as it should, without failing for it.
-    pub fn conditions(&self) -> impl Iterator<Item = &Problem> {
+    pub fn conditions(&self) -> impl Iterator<Item = &ErrorBody> {
         self.facts.iter().filter_map(|fact| match fact {
-            Fact::Condition(problem) => Some(problem),
+            Finding::Condition(problem) => Some(problem),
             _ => None,
         })
     }
 
     /// Why it failed or was parked.
     #[must_use]
-    pub const fn cause(&self) -> Option<&Problem> {
+    pub const fn cause(&self) -> Option<&ErrorBody> {
         self.cause.as_ref()
     }
 
@@ -454,7 +454,7 @@ impl Progress {
         }
     }
 
-    fn wire_problem(&self) -> Option<Problem> {
+    fn wire_problem(&self) -> Option<ErrorBody> {
         let problem = self.cause.clone().or_else(|| self.conditions().next().cloned())?;
         Some(match &self.remedy {
             Some(remedy) => problem.with("remedy", remedy.clone()),
@@ -494,6 +494,6 @@ impl Progress {
 
 /// Whether a failed try is followed by another.
 #[must_use]
-pub const fn then(tries: u32, bound: u32) -> Then {
-    if tries < bound { Then::Again } else { Then::GiveUp }
+pub const fn then(tries: u32, bound: u32) -> AfterFailure {
+    if tries < bound { AfterFailure::Again } else { AfterFailure::GiveUp }
 }

@@ -1,4 +1,4 @@
-//! *provision*: makes a guest by restoring the golden archive; or one that was lost, by restoring its own backup.
+//! *provision*: a guest from an image, or from its own backup.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::step::Step;
 use crate::model::disks::Disks;
 use crate::model::hardware::HardwareAddress;
 use crate::model::policy::{Sha256Hex, VmidRange};
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 
 /// Everything that making a guest needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Provision {
     /// The guest as it should be.
     pub guest: DesiredGuest,
     /// Which number.
-    pub number: NumberWish,
+    pub number: VmidRequest,
     /// What it is made from.
     pub source: Source,
     /// The pool.
@@ -44,7 +44,7 @@ pub enum Source {
     /// A golden image: the guest is new.
     Image(Image),
     /// Its own backup: the guest was lost.
-    Backup(Box<Lost>),
+    Backup(Box<MissingGuest>),
 }
 
 /// The archive of a golden image.
@@ -63,7 +63,7 @@ pub struct Image {
 /// say so again: a lost guest is not one that never was, which would be made anew and empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lost {
+pub struct MissingGuest {
     /// Its newest own backup.
     pub backup: VolumeId,
     /// Its number. It is never used again.
@@ -114,7 +114,7 @@ impl Provision {
 
     /// What was lost, where the guest is made again from its own backup.
     #[must_use]
-    pub const fn lost(&self) -> Option<&Lost> {
+    pub const fn lost(&self) -> Option<&MissingGuest> {
         match &self.source {
             Source::Image(_) => None,
             Source::Backup(lost) => Some(lost),
@@ -144,12 +144,12 @@ impl Provision {
             return Self::again(lost.whence);
         }
         let mut steps =
-            vec![Step::ChooseVmid, Step::JudgeArchive, Step::Restore, Step::Mark, Step::GrowRootfs];
+            vec![Step::ChooseVmid, Step::CheckArchive, Step::Restore, Step::Mark, Step::GrowRootfs];
         let volumes = self.guest.volumes.len().min(holdfast_protocol::desired::VOLUMES_MAX);
         steps.extend((0..volumes).filter_map(|index| u8::try_from(index).ok()).map(Step::AttachVolume));
         steps.extend([
             Step::Protect,
-            Step::HandOverClaim,
+            Step::SetBootstrapToken,
             Step::FirstStart,
             Step::AwaitHello,
             Step::DropClaim,
@@ -164,10 +164,10 @@ impl Provision {
     /// Its disks come with the backup, and so do its token and its identity: no claim is handed over, but to one whose token
     /// is another box's. Volumes that no backup holds are attached afterwards, as those of any guest.
     fn again(whence: Whence) -> Vec<Step> {
-        let mut steps = vec![Step::ChooseVmid, Step::JudgeArchive, Step::Restore, Step::Mark, Step::Protect];
+        let mut steps = vec![Step::ChooseVmid, Step::CheckArchive, Step::Restore, Step::Mark, Step::Protect];
         steps.extend(match whence {
             Whence::ThisBox => [Step::DropClaim, Step::FirstStart, Step::AwaitHello],
-            Whence::LostBox => [Step::HandOverClaim, Step::FirstStart, Step::AwaitHello],
+            Whence::LostBox => [Step::SetBootstrapToken, Step::FirstStart, Step::AwaitHello],
         });
         if whence == Whence::LostBox {
             steps.push(Step::DropClaim);
@@ -180,7 +180,7 @@ impl Provision {
 /// Which VMID a new guest gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NumberWish {
+pub enum VmidRequest {
     /// This one, as the document says.
     Exactly(Vmid),
     /// A free one of the range, never used for another guest of ours.
@@ -201,7 +201,7 @@ mod tests {
     fn a_journal_from_before_disks_were_written_down_is_read() {
         let by = OperationId::new(uuid::Uuid::nil());
         let text = format!(r#"{{"backup":"backup2:backup/x","vmid":300,"volumes":[],"by":"{by}"}}"#);
-        let lost: Lost = serde_json::from_str(&text).unwrap();
+        let lost: MissingGuest = serde_json::from_str(&text).unwrap();
         assert_eq!((&lost.disks, lost.whence), (&None, Whence::ThisBox));
         assert_eq!(serde_json::to_string(&lost).unwrap(), text);
     }

@@ -1,4 +1,4 @@
-//! *prune_backup*: one backup goes, by the retention in force or by a signature.
+//! *prune_backup*: the removal of one backup.
 
 use holdfast_protocol::id::{OperationId, StorageName};
 use holdfast_protocol::protection::Tier;
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Target;
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 use crate::model::warrant::{Warrant, WrongWarrant};
 
 /// A backup to be removed.

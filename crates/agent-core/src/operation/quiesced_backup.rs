@@ -1,4 +1,4 @@
-//! *quiesced_backup*: one whole backup of one guest whose programs stand still meanwhile.
+//! *quiesced_backup*: a backup while the guest's stacks are stopped.
 //!
 //! The operation holds the guest's lane from the grant of the window to the end of the copy, and the host's one place for
 //! backups from before the grant to the end of the copy: nobody's programs stand still while a backup waits for its turn.

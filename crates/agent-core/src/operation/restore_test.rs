@@ -1,4 +1,4 @@
-//! *restore_test*: a backup of a guest restored into a throwaway guest, booted without a way out, looked at, and destroyed.
+//! *restore_test*: a backup restored into a scratch guest and checked.
 //!
 //! It shows whether the backup comes back. It holds no guest's lane: what it makes is nobody's, and a guest goes on being
 //! backed up and snapshotted while its last backup is tried. All tests share one lane of their own, so there is one at a
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::step::Step;
 use crate::model::mark;
 use crate::model::policy::TestPlace;
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 
 /// Whose lane the tests of a box share: no guest's.
 pub const LANE: GuestUid = GuestUid::new(Uuid::nil());
@@ -34,7 +34,7 @@ pub struct RestoreTest {
     /// That guest's name.
     pub name: GuestName,
     /// Which backup.
-    pub backup: Tried,
+    pub backup: TestedBackup,
     /// Where it is tried.
     pub place: TestPlace,
 }
@@ -42,7 +42,7 @@ pub struct RestoreTest {
 /// The backup that is tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tried {
+pub struct TestedBackup {
     /// The archive.
     pub archive: VolumeId,
     /// The operation that took it.
@@ -62,7 +62,7 @@ impl RestoreTest {
     /// The first line of its description, which names the guest and this very operation.
     #[must_use]
     pub fn first_line(&self, by: OperationId) -> String {
-        mark::beside_line(self.guest, by)
+        mark::copy_line(self.guest, by)
     }
 
     /// The number is the throwaway guest's, and not chosen yet.
@@ -72,12 +72,12 @@ impl RestoreTest {
 
     /// Its steps, in order. Where its controller may speak it is heard; else it is only looked at from outside.
     pub(super) fn steps(&self) -> Vec<Step> {
-        let mut steps = vec![Step::ChooseVmid, Step::JudgeArchive, Step::Restore, Step::ConfirmIsolated];
+        let mut steps = vec![Step::ChooseVmid, Step::CheckArchive, Step::Restore, Step::ConfirmIsolated];
         steps.extend(match self.place.speech {
-            Some(_) => &[Step::HandOverClaim, Step::FirstStart, Step::AwaitReport][..],
+            Some(_) => &[Step::SetBootstrapToken, Step::FirstStart, Step::AwaitReport][..],
             None => &[Step::FirstStart, Step::ObserveBoot],
         });
-        steps.extend([Step::StopScratch, Step::ReapScratch, Step::ConfirmReaped]);
+        steps.extend([Step::StopScratch, Step::DestroyScratch, Step::ConfirmScratchGone]);
         steps
     }
 }
@@ -96,7 +96,7 @@ mod tests {
         RestoreTest {
             guest: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
             name: name.parse().unwrap(),
-            backup: Tried {
+            backup: TestedBackup {
                 archive: VolumeId::new("backup2:backup/a.tar.zst"),
                 taken_by: OperationId::new(Uuid::nil()),
                 taken_at: Timestamp::UNIX_EPOCH,

@@ -1,4 +1,4 @@
-//! *roll_back*: a guest goes back to a snapshot that was made here, and is made fresh where the snapshot is stale.
+//! *roll_back*: a guest returns to one of our snapshots.
 //!
 //! Proxmox puts the configuration back together with the disks: an old ticket in the environment, tags, protection,
 //! sizes. So what is ours is set again before the guest runs; what the document wants otherwise, the plan corrects.
@@ -37,7 +37,7 @@ impl RollBack {
     /// The tag before the effect that takes it away, and nothing runs before what came back was made fresh.
     pub(super) fn steps() -> Vec<Step> {
         vec![
-            Step::ProveSnapshot,
+            Step::VerifySnapshot,
             Step::ArmRollBack,
             Step::ShutDown,
             Step::RollBack,

@@ -6,7 +6,7 @@ use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use serde::{Deserialize, Serialize};
 
 use super::Target;
-use crate::model::filter::FilterWish;
+use crate::model::filter::FilterRequest;
 use crate::model::net::NetPlace;
 
 /// What is put right. What is not set stays.
@@ -32,7 +32,7 @@ pub struct Reconfigure {
     pub network: Option<NetPlace>,
     /// From which addresses it may send, by Proxmox's firewall.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub filter: Option<FilterWish>,
+    pub filter: Option<FilterRequest>,
     /// Whom it asks for names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolver: Option<Resolver>,

@@ -1,11 +1,11 @@
-//! *snapshot* and *expire_snapshot*: a state to come back to for a while, and its end.
+//! *snapshot* and *expire_snapshot*: a snapshot and its removal.
 
 use holdfast_protocol::id::{OperationId, SnapshotName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{DuePoint, Target};
-use crate::model::record::TakenBy;
+use crate::model::records::TakenBy;
 
 /// A snapshot to be taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! One step: what it is called, how it is undone, how one tells whether it happened, and its bound.
+//! One step: name, bound, check and undo.
 //!
 //! *Do* is the executor's `match` over this enum, one call to a port each. The probe is asked of the world, never of
 //! memory, and it is asked before every try: after a crash and on the first run alike, so there is one road.
@@ -28,7 +28,7 @@ pub enum Step {
     /// Picks a free VMID and reserves it for this guest.
     ChooseVmid,
     /// Holds the golden archive to its digest and its configuration to the law of archives.
-    JudgeArchive,
+    CheckArchive,
     /// Restores the archive to the fresh VMID.
     Restore,
     /// Sets the identity mark.
@@ -40,7 +40,7 @@ pub enum Step {
     /// Switches protection on.
     Protect,
     /// Mints the claim, keeps its hash, and puts the ticket into the guest's environment.
-    HandOverClaim,
+    SetBootstrapToken,
     /// Starts the guest for the first time.
     FirstStart,
     /// Waits for the controller's hello.
@@ -84,7 +84,7 @@ pub enum Step {
     /// Removes a snapshot of ours.
     RemoveSnapshot,
     /// Sees that the snapshot is ours, whole, and holds the guest as it is made up now; and whether the guest runs.
-    ProveSnapshot,
+    VerifySnapshot,
     /// Sets the tag that the rollback will take away.
     ArmRollBack,
     /// Rolls the guest back.
@@ -100,29 +100,29 @@ pub enum Step {
     /// Removes a backup that is not kept any longer.
     RemoveBackup,
     /// Compares the guest with what an operator signed for.
-    ProveTarget,
+    VerifyTarget,
     /// Destroys the guest that an operator signed for.
     DestroyGuest,
     /// Sees that the guest is gone, and every one of its volumes.
     ConfirmGone,
     /// Gives a copy its own mark, takes the ticket out, and switches protection on.
-    SetAside,
+    TagCopy,
     /// Compares both guests with what an operator signed for, and sees that they stand still.
-    ProveBoth,
+    VerifyBoth,
     /// Takes protection off the guest that takes a volume.
     LiftOther,
     /// Hands the volume over.
-    HandVolume,
+    ReassignVolumeTo,
     /// Puts protection back on the guest that took it.
     ProtectOther,
     /// Reads both guests again.
-    ConfirmHandedOver,
+    ConfirmReassigned,
     /// Compares a guest that is not ours yet with what an operator signed for, and looks for what no signature allows.
-    ProveStranger,
+    VerifyUnmanaged,
     /// Sets our mark on it.
-    TakeOver,
+    TagGuest,
     /// Reads it again.
-    ConfirmTakenOver,
+    ConfirmTagged,
     /// Sees that a throwaway guest has no way out, before it is started.
     ConfirmIsolated,
     /// Sees how a throwaway guest comes up.
@@ -132,17 +132,17 @@ pub enum Step {
     /// Stops the throwaway guest.
     StopScratch,
     /// Destroys the throwaway guest that this operation made.
-    ReapScratch,
+    DestroyScratch,
     /// Sees that it is gone, and every one of its volumes.
-    ConfirmReaped,
+    ConfirmScratchGone,
     /// Compares a guest and its copy with what an operator signed for, and sees that the one can take the place of the other.
-    ProveSwap,
+    VerifySwap,
     /// Asks the guest to go down that a copy takes the place of, and pulls the plug when it does not.
-    StandDown,
+    StopOriginal,
     /// Gives the guest the mark of what stands beside it, and unplugs it.
-    LayAside,
+    DemoteOriginal,
     /// Gives the copy the mark of its guest, its name and its networks.
-    TakePlace,
+    PromoteCopy,
     /// Starts the copy in the place of its guest.
     StartPlaced,
     /// Reads both again.
@@ -175,13 +175,13 @@ impl Step {
     /// Every step, with one volume for all.
     pub const ALL: &'static [Self] = &[
         Self::ChooseVmid,
-        Self::JudgeArchive,
+        Self::CheckArchive,
         Self::Restore,
         Self::Mark,
         Self::GrowRootfs,
         Self::AttachVolume(0),
         Self::Protect,
-        Self::HandOverClaim,
+        Self::SetBootstrapToken,
         Self::FirstStart,
         Self::AwaitHello,
         Self::AwaitController,
@@ -203,7 +203,7 @@ impl Step {
         Self::CheckRoom,
         Self::TakeSnapshot,
         Self::RemoveSnapshot,
-        Self::ProveSnapshot,
+        Self::VerifySnapshot,
         Self::ArmRollBack,
         Self::RollBack,
         Self::Renew,
@@ -211,28 +211,28 @@ impl Step {
         Self::ConfirmAgain,
         Self::TakeBackup,
         Self::RemoveBackup,
-        Self::ProveTarget,
+        Self::VerifyTarget,
         Self::DestroyGuest,
         Self::ConfirmGone,
-        Self::SetAside,
-        Self::ProveBoth,
+        Self::TagCopy,
+        Self::VerifyBoth,
         Self::LiftOther,
-        Self::HandVolume,
+        Self::ReassignVolumeTo,
         Self::ProtectOther,
-        Self::ConfirmHandedOver,
-        Self::ProveStranger,
-        Self::TakeOver,
-        Self::ConfirmTakenOver,
+        Self::ConfirmReassigned,
+        Self::VerifyUnmanaged,
+        Self::TagGuest,
+        Self::ConfirmTagged,
         Self::ConfirmIsolated,
         Self::ObserveBoot,
         Self::AwaitReport,
         Self::StopScratch,
-        Self::ReapScratch,
-        Self::ConfirmReaped,
-        Self::ProveSwap,
-        Self::StandDown,
-        Self::LayAside,
-        Self::TakePlace,
+        Self::DestroyScratch,
+        Self::ConfirmScratchGone,
+        Self::VerifySwap,
+        Self::StopOriginal,
+        Self::DemoteOriginal,
+        Self::PromoteCopy,
         Self::StartPlaced,
         Self::ConfirmPlaced,
     ];
@@ -242,13 +242,13 @@ impl Step {
     pub const fn name(self) -> &'static str {
         match self {
             Self::ChooseVmid => "choose_vmid",
-            Self::JudgeArchive => "judge_archive",
+            Self::CheckArchive => "judge_archive",
             Self::Restore => "restore",
             Self::Mark => "mark",
             Self::GrowRootfs => "grow_rootfs",
             Self::AttachVolume(_) => "attach_volume",
             Self::Protect => "protect",
-            Self::HandOverClaim => "hand_over_claim",
+            Self::SetBootstrapToken => "set_bootstrap_token",
             Self::FirstStart => "first_start",
             Self::Start => "start",
             Self::AwaitHello => "await_hello",
@@ -270,7 +270,7 @@ impl Step {
             Self::CheckRoom => "check_room",
             Self::TakeSnapshot => "take_snapshot",
             Self::RemoveSnapshot => "remove_snapshot",
-            Self::ProveSnapshot => "prove_snapshot",
+            Self::VerifySnapshot => "verify_snapshot",
             Self::ArmRollBack => "arm_roll_back",
             Self::RollBack => "roll_back",
             Self::Renew => "renew",
@@ -278,28 +278,28 @@ impl Step {
             Self::ConfirmAgain => "confirm_again",
             Self::TakeBackup => "take_backup",
             Self::RemoveBackup => "remove_backup",
-            Self::ProveTarget => "prove_target",
+            Self::VerifyTarget => "verify_target",
             Self::DestroyGuest => "destroy_guest",
             Self::ConfirmGone => "confirm_gone",
-            Self::SetAside => "set_aside",
-            Self::ProveBoth => "prove_both",
+            Self::TagCopy => "tag_copy",
+            Self::VerifyBoth => "verify_both",
             Self::LiftOther => "lift_other",
-            Self::HandVolume => "hand_volume",
+            Self::ReassignVolumeTo => "reassign_volume_to",
             Self::ProtectOther => "protect_other",
-            Self::ConfirmHandedOver => "confirm_handed_over",
-            Self::ProveStranger => "prove_stranger",
-            Self::TakeOver => "take_over",
-            Self::ConfirmTakenOver => "confirm_taken_over",
+            Self::ConfirmReassigned => "confirm_reassigned",
+            Self::VerifyUnmanaged => "verify_unmanaged",
+            Self::TagGuest => "tag_guest",
+            Self::ConfirmTagged => "confirm_tagged",
             Self::ConfirmIsolated => "confirm_isolated",
             Self::ObserveBoot => "observe_boot",
             Self::AwaitReport => "await_report",
             Self::StopScratch => "stop_scratch",
-            Self::ReapScratch => "reap_scratch",
-            Self::ConfirmReaped => "confirm_reaped",
-            Self::ProveSwap => "prove_swap",
-            Self::StandDown => "stand_down",
-            Self::LayAside => "lay_aside",
-            Self::TakePlace => "take_place",
+            Self::DestroyScratch => "destroy_scratch",
+            Self::ConfirmScratchGone => "confirm_scratch_gone",
+            Self::VerifySwap => "verify_swap",
+            Self::StopOriginal => "stop_original",
+            Self::DemoteOriginal => "demote_original",
+            Self::PromoteCopy => "promote_copy",
             Self::StartPlaced => "start_placed",
             Self::ConfirmPlaced => "confirm_placed",
         }
@@ -314,7 +314,7 @@ impl Step {
             Self::Renew | Self::StartAgain | Self::ConfirmAgain | Self::ProtectOther => OnFailure::Park,
             Self::DropClaim | Self::ReadBack | Self::ProtectAgain | Self::ConfirmGone => OnFailure::Park,
             // What the test showed stands; what is left of it is a person's.
-            Self::StopScratch | Self::ReapScratch | Self::ConfirmReaped => OnFailure::Park,
+            Self::StopScratch | Self::DestroyScratch | Self::ConfirmScratchGone => OnFailure::Park,
             _ => OnFailure::Undo,
         }
     }
@@ -326,7 +326,7 @@ impl Step {
             (Self::ProtectAgain | Self::LiftProtection, Some(vmid)) => {
                 format!("pct set {vmid} --protection 1")
             }
-            (Self::StopScratch | Self::ReapScratch | Self::ConfirmReaped, Some(vmid)) => {
+            (Self::StopScratch | Self::DestroyScratch | Self::ConfirmScratchGone, Some(vmid)) => {
                 format!("pct stop {vmid}; pct destroy {vmid}")
             }
             _ => "look at the guest on the node, and correct what the message names".to_owned(),
@@ -337,7 +337,7 @@ impl Step {
     #[must_use]
     pub const fn weight(self) -> Weight {
         match self {
-            Self::Restore | Self::JudgeArchive => Weight::Heavy,
+            Self::Restore | Self::CheckArchive => Weight::Heavy,
             Self::FirstBackup | Self::TakeBackup => Weight::Backup,
             // The place is taken before anything is stopped, and kept for the backup.
             Self::GrantWindow | Self::AwaitQuiesced => Weight::Backup,

@@ -1,4 +1,4 @@
-//! *swap_guest*: a copy that was restored beside a guest takes its place, because an operator signed for exactly these two.
+//! *swap_guest*: a signed swap of a guest with its restored copy.
 //!
 //! The guest goes down, is laid aside as the copy was, and is kept; the copy gets its mark, its name and its networks, is
 //! started, and must say hello. Only then our records change, in one transaction. Until then every step can be taken back by
@@ -6,9 +6,9 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`face`] | what a guest is known by, and what the two look like afterwards |
+//! | [`identity`] | what a guest is known by, and what the two look like afterwards |
 
-pub mod face;
+pub mod identity;
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::Backup;
 use super::step::Step;
 use crate::model::mark::{self, Mark};
-use crate::model::record::VolumeId;
-use crate::model::warrant::{Seen, Warrant, WrongWarrant};
+use crate::model::records::VolumeId;
+use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
 
 /// The host name of what was laid aside ends so, that people tell it from its guest in every list.
 const SUFFIX: &str = "-former";
@@ -30,7 +30,7 @@ const SUFFIX: &str = "-former";
 pub struct SwapGuest {
     #[serde(with = "crate::model::warrant::journal")]
     warrant: Warrant,
-    copy: Seen,
+    copy: SignedState,
     leaves: BTreeSet<VolumeId>,
     /// The operation that put the copy there, by our records.
     pub made_by: OperationId,
@@ -94,13 +94,13 @@ impl SwapGuest {
 
     /// The guest, as the operator saw it.
     #[must_use]
-    pub const fn guest(&self) -> &Seen {
+    pub const fn guest(&self) -> &SignedState {
         self.warrant.target()
     }
 
     /// The copy, as the operator saw it; its uid is the guest's.
     #[must_use]
-    pub const fn copy(&self) -> &Seen {
+    pub const fn copy(&self) -> &SignedState {
         &self.copy
     }
 
@@ -121,13 +121,13 @@ impl SwapGuest {
     /// The copy's mark before it takes the place.
     #[must_use]
     pub fn copys_mark(&self) -> Mark {
-        Mark::Beside { of: self.guest().uid, by: self.made_by }
+        Mark::Copy { of: self.guest().uid, by: self.made_by }
     }
 
     /// The guest's mark once it is laid aside.
     #[must_use]
     pub fn former_mark(&self, by: OperationId) -> Mark {
-        Mark::Beside { of: self.guest().uid, by }
+        Mark::Copy { of: self.guest().uid, by }
     }
 
     /// What the guest is called once it is laid aside.
@@ -154,10 +154,10 @@ impl SwapGuest {
     /// say so.
     pub(super) fn steps(&self) -> Vec<Step> {
         let swap = [
-            Step::ProveSwap,
-            Step::StandDown,
-            Step::LayAside,
-            Step::TakePlace,
+            Step::VerifySwap,
+            Step::StopOriginal,
+            Step::DemoteOriginal,
+            Step::PromoteCopy,
             Step::StartPlaced,
             Step::AwaitHello,
             Step::ConfirmPlaced,
@@ -178,8 +178,8 @@ mod tests {
         OperationId::new(uuid::Uuid::from_u128(n))
     }
 
-    fn seen(vmid: u32, name: &str) -> Seen {
-        Seen {
+    fn seen(vmid: u32, name: &str) -> SignedState {
+        SignedState {
             uid: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
             vmid: Vmid::try_from(vmid).unwrap(),
             name: name.parse().unwrap(),
@@ -194,10 +194,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_laid_aside_has_a_name_and_a_mark_of_its_own() {
+    fn what_is_laid_demoted_has_a_name_and_a_mark_of_its_own() {
         assert_eq!(of("web-1").former_name().unwrap().as_str(), "web-1-former");
         assert_eq!(of(&"a".repeat(63)).former_name().unwrap().as_str().len(), 63);
-        let tags: BTreeSet<String> = mark::beside_tags(by(9)).into();
+        let tags: BTreeSet<String> = mark::copy_tags(by(9)).into();
         let swap = of("web-1");
         assert_eq!(mark::read(&tags, &swap.former_description(by(9))), swap.former_mark(by(9)));
         assert_ne!(swap.former_mark(by(9)), swap.copys_mark());
@@ -225,7 +225,7 @@ mod tests {
     fn no_step_and_no_way_back_deletes_anything() {
         for step in of("web-1").steps() {
             assert!(
-                !matches!(step, Step::DestroyGuest | Step::ReapScratch | Step::LiftProtection),
+                !matches!(step, Step::DestroyGuest | Step::DestroyScratch | Step::LiftProtection),
                 "{step:?}"
             );
             assert!(!matches!(step.undo(), Undo::DestroyGuest | Undo::Unprotect), "{step:?}");

@@ -1,4 +1,4 @@
-//! *update_controller*: another controller in a guest, with a snapshot to come back to.
+//! *update_controller*: another build of the guest agent, behind a snapshot.
 //!
 //! What may follow is linear: a snapshot; the guest's turn, in which the controller fetches the bytes and puts them in its
 //! own place; the hello of the new one. When that does not come, the same operation rolls the guest back, so nothing else
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::step::Step;
 use super::{BulkRule, RollBack, Snapshot, Target};
 use crate::model::policy::Sha256Hex;
-use crate::model::record::HelloRecord;
+use crate::model::records::HelloRecord;
 
 /// An update.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub enum Came {
 
 /// What is known while it is waited.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
+pub struct HelloState<'a> {
     /// The last hello, where one was said in the guest's turn.
     pub hello: Option<&'a HelloRecord>,
     /// Whether the guest began to fetch the bytes.
@@ -143,8 +143,8 @@ impl UpdateController {
 
     /// Judges what was heard in the guest's turn.
     #[must_use]
-    pub fn judge(&self, heard: Heard<'_>) -> Judged {
-        let Heard { hello, fetched, speech, turn } = heard;
+    pub fn judge(&self, heard: HelloState<'_>) -> Judged {
+        let HelloState { hello, fetched, speech, turn } = heard;
         let new = hello.filter(|hello| hello.build.as_ref() == Some(&self.sha256));
         match (new, fetched, speech, turn) {
             (Some(new), ..) if new.health == Health::Well => Judged::Up,
@@ -178,7 +178,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::record::TakenBy;
+    use crate::model::records::TakenBy;
 
     fn update() -> UpdateController {
         let uid = GuestUid::new(uuid::Uuid::nil());
@@ -196,7 +196,7 @@ mod tests {
 
     fn hello(build: &str, health: Health) -> HelloRecord {
         HelloRecord {
-            told: Default::default(),
+            reported: Default::default(),
             version: "0.1.0".to_owned(),
             health,
             boot_id: "b".to_owned(),
@@ -219,7 +219,8 @@ mod tests {
             for fetched in [Fetched::No, Fetched::Yes] {
                 for speech in [Speech::Lately, Speech::Silent] {
                     for turn in [TurnTime::Running, TurnTime::Over] {
-                        let judged = update().judge(Heard { hello: hello.as_ref(), fetched, speech, turn });
+                        let judged =
+                            update().judge(HelloState { hello: hello.as_ref(), fetched, speech, turn });
                         let new = hello.as_ref().filter(|hello| hello.build == Some(update().sha256));
                         let case = format!("{hello:?} {fetched:?} {speech:?} {turn:?}: {judged:?}");
                         let over = turn == TurnTime::Over;

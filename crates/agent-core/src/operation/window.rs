@@ -1,4 +1,4 @@
-//! A quiesce window: what may follow what, when it is over, and what its backup may be called.
+//! A quiesce window: transitions, end, and consistency of its backup.
 //!
 //! ```text
 //!            Quiesced           Began             Captured
@@ -8,9 +8,9 @@
 //!    ├──── Cancelled ──────┴──▶ Cancelled ◀── CameToNothing ── any of the first three
 //!    └──── (bound passed) ─┴──────────────┴──▶ Expired; from Granted sooner, when nobody says anything
 //! ```
-//! What comes in: a [`Window`] as it was kept, a [`Said`], and the moment on the clock that runs through suspend. What goes
+//! What comes in: a [`Window`] as it was kept, a [`WindowEvent`], and the moment on the clock that runs through suspend. What goes
 //! out: the window as it is then, or why that may not be said. [`next`] is the only definition of what may follow what;
-//! that the bound passed is found out by [`Window::apply`] and told by [`Window::told`], whoever looks first. Pure.
+//! that the bound passed is found out by [`Window::apply`] and told by [`Window::reported`], whoever looks first. Pure.
 //! Deliberately absent: waiting, and who says what (`execute::step_window`, `api::windows`).
 
 mod still;
@@ -18,7 +18,7 @@ mod still;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::StackName;
 use holdfast_protocol::local::window::{Canary, DownStack, Label, Quiesced, Released, WindowPhase};
 use holdfast_protocol::protection::Consistency;
@@ -28,7 +28,7 @@ use crate::model::boot::BootMoment;
 use crate::model::limits;
 use crate::model::planted::{Bug, planted};
 use crate::model::policy::QuiesceBound;
-use crate::model::record::BackupWhy;
+use crate::model::records::BackupWhy;
 
 /// How long a grant stands without a word of its controller: half of the bound that an operator chose for its programs, since
 /// what takes long to stop was given a long one, and never less than the usual.
@@ -118,9 +118,9 @@ pub const fn next(phase: WindowPhase, sign: Sign) -> Result<WindowPhase, Refused
 
 /// The same with what was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum WindowEvent {
     /// [`Sign::Quiesced`], with what was stopped.
-    Quiesced(Standing),
+    Quiesced(QuiescedStacks),
     /// [`Sign::Began`].
     Began,
     /// [`Sign::Captured`].
@@ -130,10 +130,10 @@ pub enum Said {
     /// [`Sign::Cancelled`].
     Cancelled,
     /// [`Sign::CameToNothing`], and why.
-    CameToNothing(Problem),
+    CameToNothing(ErrorBody),
 }
 
-impl Said {
+impl WindowEvent {
     const fn sign(&self) -> Sign {
         match self {
             Self::Quiesced(_) => Sign::Quiesced,
@@ -149,7 +149,7 @@ impl Said {
 /// What a controller said that it stopped and wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Standing {
+pub struct QuiescedStacks {
     /// The stacks.
     pub stacks: Vec<StackName>,
     /// The canaries.
@@ -157,7 +157,7 @@ pub struct Standing {
     pub canaries: Vec<Canary>,
 }
 
-impl From<Quiesced> for Standing {
+impl From<Quiesced> for QuiescedStacks {
     fn from(said: Quiesced) -> Self {
         Self { stacks: said.stacks, canaries: said.canaries }
     }
@@ -186,11 +186,11 @@ pub struct Window {
     pub bound: QuiesceBound,
     /// Since when that counts.
     pub granted: BootMoment,
-    /// How far it is. That its bound passed may not be written here yet: [`Window::told`].
+    /// How far it is. That its bound passed may not be written here yet: [`Window::reported`].
     phase: WindowPhase,
     /// What stood still.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    standing: Option<Standing>,
+    quiesced_stacks: Option<QuiescedStacks>,
     /// When it was seen that what the backup holds is fixed, in milliseconds from the grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     captured_ms: Option<u64>,
@@ -205,7 +205,7 @@ pub struct Window {
     down: Vec<DownStack>,
     /// Why its backup came to nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    problem: Option<Problem>,
+    problem: Option<ErrorBody>,
 }
 
 impl Window {
@@ -216,7 +216,7 @@ impl Window {
             bound,
             granted,
             phase: WindowPhase::Granted,
-            standing: None,
+            quiesced_stacks: None,
             captured_ms: None,
             released_ms: None,
             restarted_ms: None,
@@ -246,7 +246,7 @@ impl Window {
 
     /// How far it is at this moment.
     #[must_use]
-    pub fn told(&self, now: &BootMoment) -> WindowPhase {
+    pub fn reported(&self, now: &BootMoment) -> WindowPhase {
         if self.patience(now).is_zero() {
             return next(self.phase, Sign::BoundPassed).unwrap_or(self.phase);
         }
@@ -273,31 +273,31 @@ impl Window {
 
     /// What stood still, once that was said.
     #[must_use]
-    pub const fn standing(&self) -> Option<&Standing> {
-        self.standing.as_ref()
+    pub const fn quiesced_stacks(&self) -> Option<&QuiescedStacks> {
+        self.quiesced_stacks.as_ref()
     }
 
     /// Takes in what was said at this moment. The same said twice changes nothing.
     ///
     /// # Errors
     /// When it may not be said; nothing of the window is changed then.
-    pub fn apply(&self, said: &Said, now: &BootMoment) -> Result<Self, Refused> {
-        let late = matches!(said, Said::Captured) && planted(Bug::LateCapture);
-        let before = if late { self.phase } else { self.told(now) };
+    pub fn apply(&self, said: &WindowEvent, now: &BootMoment) -> Result<Self, Refused> {
+        let late = matches!(said, WindowEvent::Captured) && planted(Bug::LateCapture);
+        let before = if late { self.phase } else { self.reported(now) };
         let phase = next(before, said.sign())?;
         let mut after = Self { phase, ..self.clone() };
         let at_ms = now.since(&self.granted).unwrap_or_else(|| self.bound.duration());
         let at_ms = millis(at_ms);
         match said {
-            Said::Quiesced(standing) => match &self.standing {
-                Some(first) if first != standing => return Err(Refused::Otherwise),
+            WindowEvent::Quiesced(quiesced_stacks) => match &self.quiesced_stacks {
+                Some(first) if first != quiesced_stacks => return Err(Refused::Otherwise),
                 Some(_) => {}
-                None => after.standing = Some(standing.clone()),
+                None => after.quiesced_stacks = Some(quiesced_stacks.clone()),
             },
-            Said::Captured if phase == WindowPhase::Captured => {
+            WindowEvent::Captured if phase == WindowPhase::Captured => {
                 after.captured_ms = after.captured_ms.or(Some(at_ms));
             }
-            Said::Released(Restarted { down, begun_ago }) => {
+            WindowEvent::Released(Restarted { down, begun_ago }) => {
                 after.released_ms = after.released_ms.or(Some(at_ms));
                 after.down.clone_from(down);
                 // After a reboot of the host nobody's clock reaches back to the grant.
@@ -307,10 +307,13 @@ impl Window {
                 // The earliest word counts.
                 after.restarted_ms = after.restarted_ms.into_iter().chain(restarted).min();
             }
-            Said::CameToNothing(problem) if phase == WindowPhase::Cancelled => {
+            WindowEvent::CameToNothing(problem) if phase == WindowPhase::Cancelled => {
                 after.problem = after.problem.or_else(|| Some(problem.clone()));
             }
-            Said::Captured | Said::CameToNothing(_) | Said::Began | Said::Cancelled => {}
+            WindowEvent::Captured
+            | WindowEvent::CameToNothing(_)
+            | WindowEvent::Began
+            | WindowEvent::Cancelled => {}
         }
         Ok(after)
     }
@@ -322,7 +325,7 @@ impl Window {
     pub fn label(&self) -> Label {
         let crash = |why: &str| Label { consistency: Consistency::Crash, why: why.to_owned() };
         let bound_s = self.bound.seconds();
-        let Some(standing) = &self.standing else {
+        let Some(quiesced_stacks) = &self.quiesced_stacks else {
             let why = match self.phase {
                 WindowPhase::Released => "its controller let go of the window and stopped nothing".to_owned(),
                 _ => format!(
@@ -350,7 +353,7 @@ impl Window {
                 }
             });
         }
-        let count = standing.stacks.len();
+        let count = quiesced_stacks.stacks.len();
         let why = format!(
             "the guest's programs stood still until the copy was fixed, {} s after the grant ({count} stopped)",
             captured_ms.div_ceil(1000)
@@ -361,13 +364,13 @@ impl Window {
     /// Whether what its backup is called stands: nothing better can be said of it any more.
     #[must_use]
     pub fn is_settled(&self, now: &BootMoment) -> bool {
-        self.released_ms.is_some() || self.standing.is_none() || self.left(now).is_zero()
+        self.released_ms.is_some() || self.quiesced_stacks.is_none() || self.left(now).is_zero()
     }
 
     /// What its controller or a person should know.
     #[must_use]
-    pub fn problem(&self, now: &BootMoment) -> Option<Problem> {
-        match self.told(now) {
+    pub fn problem(&self, now: &BootMoment) -> Option<ErrorBody> {
+        match self.reported(now) {
             WindowPhase::Expired => {
                 let text = format!(
                     "its bound of {} s passed, or its backup began without it, since nobody said within {} s that all stands \
@@ -375,10 +378,10 @@ impl Window {
                     self.bound.seconds(),
                     quiesced_wait(self.bound).as_secs()
                 );
-                Some(Problem::new(ErrorCode::WindowOver, text))
+                Some(ErrorBody::new(ErrorCode::WindowOver, text))
             }
             WindowPhase::Cancelled => Some(self.problem.clone().unwrap_or_else(|| {
-                Problem::new(ErrorCode::Cancelled, "its guest gave it up before its backup began")
+                ErrorBody::new(ErrorCode::Cancelled, "its guest gave it up before its backup began")
             })),
             _ => None,
         }

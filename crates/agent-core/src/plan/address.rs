@@ -1,4 +1,4 @@
-//! Which addresses a guest of a document may not have, and who answers for one.
+//! Addresses that a document may not give to a guest.
 //!
 //! What comes in: the document, the look, root's settings. What goes out: why an address is not given, in words, and what is told
 //! of those that two answer for. A document that a stolen hub wrote could else put a guest in the place of the agent's door or of
@@ -13,23 +13,23 @@ use holdfast_protocol::id::Vmid;
 use holdfast_protocol::net::Ipv4Cidr;
 
 use super::Inputs;
-use super::present::Made;
+use super::existing_guest::Made;
 use crate::model::addresses::Answer;
 use crate::model::mark::Mark;
 use crate::model::net::NetLine;
 use crate::model::observed::{Detail, GuestFacts, Observed};
 use crate::model::planted::{Bug, planted};
 use crate::model::policy::Policy;
-use crate::model::record::Place;
+use crate::model::records::Place;
 
 /// Why a guest does not get the document's address; none when it may have it.
 pub(super) fn taken(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Option<String> {
     if planted(Bug::GiveTakenAddress) {
         return None;
     }
-    let whose = of_the_host(inputs, guest).or_else(|| of_another(inputs, guest))?;
+    let owner = of_the_host(inputs, guest).or_else(|| of_another(inputs, guest))?;
     Some(format!(
-        "address {} is not given to a guest: {whose}; choose another network.address in the document",
+        "address {} is not given to a guest: {owner}; choose another network.address in the document",
         guest.network.address
     ))
 }
@@ -37,7 +37,7 @@ pub(super) fn taken(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Option<String>
 fn of_the_host(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Option<String> {
     let (wanted, bridge) = (guest.network.address, &inputs.policy.bridge);
     let (address, kept, net) = (wanted.address(), &inputs.policy.kept, &inputs.observed.bridge_net);
-    if kept.doors.contains(&address) {
+    if kept.listeners.contains(&address) {
         return Some("the agent itself answers there (local_api.listen in the settings)".to_owned());
     }
     if net.own.contains(&address) {
@@ -146,10 +146,10 @@ fn held(facts: &GuestFacts, policy: &Policy) -> Option<Ipv4Addr> {
 }
 
 /// What is told of a guest whose address two answer for, or that answers for a router.
-pub(super) fn told(inputs: &Inputs<'_>, made: &Made<'_>, facts: &GuestFacts) -> Vec<(ErrorCode, String)> {
+pub(super) fn reported(inputs: &Inputs<'_>, made: &Made<'_>, facts: &GuestFacts) -> Vec<(ErrorCode, String)> {
     let (bridge, net) = (&inputs.policy.bridge, &inputs.observed.bridge_net);
     let held = held(facts, inputs.policy);
-    let told = net.strange.iter().filter_map(|((address, hardware), since)| {
+    let reported = net.strange.iter().filter_map(|((address, hardware), since)| {
         let text = if net.gateways.contains(address) {
             facts.hardware.contains(hardware).then(|| {
                 format!(
@@ -168,5 +168,5 @@ pub(super) fn told(inputs: &Inputs<'_>, made: &Made<'_>, facts: &GuestFacts) -> 
         };
         Some((ErrorCode::AddressTwice, text?))
     });
-    told.collect()
+    reported.collect()
 }

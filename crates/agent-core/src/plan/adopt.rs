@@ -1,4 +1,4 @@
-//! A guest that our records do not know: what would be signed to take it over, and what becomes of that signature.
+//! Unknown guests: the job draft for adoption, and its outcome.
 //!
 //! What comes in: the guest as it is seen, in our pool, and what was signed for. What goes out: the operation, or why there
 //! is none; and the draft for whoever signs. The number must be one that a document could have got for this guest: of the
@@ -11,12 +11,12 @@ use holdfast_protocol::job::act::{Act, args};
 use holdfast_protocol::job::{Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
-use super::asked::{Stays, refused};
-use super::ordered::{action, at_rest, same_volumes};
+use super::guest_requests::{Stays, refused};
+use super::signed_jobs::{action, at_rest, same_volumes};
 use super::{Action, Context, Inputs};
-use crate::gate::held::{Held, Remedy, upon};
-use crate::gate::order::stranger;
-use crate::gate::stranger::judge_bridges;
+use crate::gate::adoption::judge_bridges;
+use crate::gate::job_validation::stranger;
+use crate::gate::pending_approval::{PendingApproval, Remedy, upon};
 use crate::gate::warrant::Warrant;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, Sight};
@@ -77,7 +77,7 @@ fn number(context: &Context<'_>, uid: GuestUid, vmid: Vmid) -> Option<String> {
     if let Some(other) = context.recorded(vmid).filter(|other| *other != uid) {
         return Some(format!("VMID {vmid} is our guest {other}'s"));
     }
-    if inputs.records.besides.iter().any(|copy| copy.vmid == vmid) {
+    if inputs.records.copies.iter().any(|copy| copy.vmid == vmid) {
         return Some(format!(
             "guest {vmid} is a copy that was restored beside its guest: it is no guest of its own"
         ));
@@ -95,7 +95,7 @@ fn obstacle(context: &Context<'_>, uid: GuestUid, facts: &GuestFacts) -> Option<
     match facts.mark {
         Mark::None => {}
         Mark::Of(other) if other == uid => {}
-        Mark::Of(_) | Mark::Beside { .. } | Mark::Broken => {
+        Mark::Of(_) | Mark::Copy { .. } | Mark::Broken => {
             let text = "it carries another mark: it is another guest's, a copy's, or was changed by hand";
             return Some(refused(ErrorCode::ForeignGuest, text));
         }
@@ -108,7 +108,7 @@ fn obstacle(context: &Context<'_>, uid: GuestUid, facts: &GuestFacts) -> Option<
 }
 
 /// What an operator would sign to take over the guest under a number as the one that the document names.
-pub(super) fn held(context: &Context<'_>, guest: &DesiredGuest, vmid: Vmid) -> Option<Held> {
+pub(super) fn held(context: &Context<'_>, guest: &DesiredGuest, vmid: Vmid) -> Option<PendingApproval> {
     let seen = context.inputs.observed.guests.get(&vmid)?;
     let Detail::Known(facts) = &seen.detail else { return None };
     let remedy = match (seen.name.parse::<GuestName>(), obstacle(context, guest.uid, facts)) {
@@ -123,7 +123,7 @@ pub(super) fn held(context: &Context<'_>, guest: &DesiredGuest, vmid: Vmid) -> O
             Remedy::Sign(upon(act, (guest.uid, vmid), (name, None), volumes))
         }
     };
-    Some(Held {
+    Some(PendingApproval {
         guest: guest.uid,
         effect: format!("take over guest {vmid} ({}) as {} of {}", seen.name, guest.name, guest.customer),
         reason: "our records do not know this guest",

@@ -13,11 +13,11 @@ use holdfast_protocol::protection::{KeptVolume, Protection};
 use holdfast_protocol::report::Condition;
 
 use super::Inputs;
-use super::schedule::tier::Owed;
-use super::schedule::{Known, Promised, is_good};
+use super::schedule::tier::OutstandingPoint;
+use super::schedule::{Promised, ScheduleFacts, is_good};
 use crate::gate::retention::taken_at;
 use crate::model::observed::{BackupFlag, Detail, MountFacts, ObservedGuest};
-use crate::model::record::HeldMounts;
+use crate::model::records::HeldMounts;
 
 /// What is to be said of a guest's bulk volumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,8 +66,8 @@ pub(super) fn in_force<'a>(volume: &'a DesiredVolume, promise: Option<&'a Protec
 
 /// Judges what is promised of a guest's bulk volumes.
 pub(super) fn judge(
-    (promise, tiers): (&Protection, &[(Promised<'_>, Owed)]),
-    known: &Known<'_>,
+    (promise, tiers): (&Protection, &[(Promised<'_>, OutstandingPoint)]),
+    known: &ScheduleFacts<'_>,
     (wanted, seen): (Option<&DesiredGuest>, Option<&ObservedGuest>),
 ) -> Bulk {
     let mut bulk = Bulk::default();
@@ -100,7 +100,7 @@ pub(super) fn judge(
 /// Why no backup of the tier holds what is mounted there.
 fn lacks(
     tier: &Promised<'_>,
-    known: &Known<'_>,
+    known: &ScheduleFacts<'_>,
     mount: &MountPath,
     seen: Option<&ObservedGuest>,
 ) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The controller in a guest: is it a build that somebody approved?
+//! The approval of the guest agent's build.
 //!
 //! What comes in: what the controller said of itself, and what was approved by a signature or came with an approved golden.
 //! What goes out: a condition and what an operator would sign. Nothing is withheld from the guest meanwhile: a controller has
@@ -11,9 +11,9 @@ use holdfast_protocol::job::{Draft, Target};
 use holdfast_protocol::report::Condition;
 
 use super::{Context, Judged};
-use crate::gate::held::{Held, Remedy};
+use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::gate::{Effect, Provenance, Verdict, gate};
-use crate::model::record::{GuestRecord, HelloRecord, Records};
+use crate::model::records::{GuestRecord, HelloRecord, Records};
 
 pub(super) fn judge(context: &Context<'_>, mut judged: Judged, record: &GuestRecord) -> Judged {
     let Some(hello) = &record.hello else { return judged };
@@ -37,7 +37,7 @@ pub(super) fn judge(context: &Context<'_>, mut judged: Judged, record: &GuestRec
             "its version is none that a job can carry: install a released controller in the guest",
         ),
     };
-    judged.held.push(Held {
+    judged.held.push(PendingApproval {
         guest: record.uid,
         effect: format!("go on with controller {version}, sha256 {sha256}, in guest {}", record.name),
         reason,

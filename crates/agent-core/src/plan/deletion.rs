@@ -11,12 +11,12 @@ use holdfast_protocol::storage::report::PrunedBy;
 use holdfast_trust::Accepted;
 
 use super::Context;
-use super::asked::{Stays, refused};
+use super::guest_requests::{Stays, refused};
 use super::schedule::backups_of;
 use crate::gate::deletion::{losses, words};
 use crate::gate::retention::taken_at;
 use crate::gate::warrant::Warrant;
-use crate::model::observed::Shelf;
+use crate::model::observed::BackupListing;
 use crate::operation::{Deletion, Operation, PruneBackup, PruneBy, Target};
 
 pub(super) fn build(
@@ -42,7 +42,9 @@ pub(super) fn build(
     if inputs.records.open.iter().any(|open| open.kind == OperationKind::RestoreTest) {
         return Err(Stays::Waits);
     }
-    let Some(Shelf::Listed { protected, pruned_by, .. }) = inputs.observed.shelves.get(&goes.storage) else {
+    let Some(BackupListing::Listed { protected, pruned_by, .. }) =
+        inputs.observed.listings.get(&goes.storage)
+    else {
         return Err(Stays::Waits);
     };
     if protected.contains(&goes.archive) {
@@ -54,13 +56,13 @@ pub(super) fn build(
             format!("the server behind {} lets this agent remove nothing: delete {name} there", goes.storage);
         return Err(refused(ErrorCode::Unsupported, text));
     }
-    let beside = backups.iter().filter(|one| {
+    let copy_of = backups.iter().filter(|one| {
         one.storage == goes.storage
             && one.vmid == goes.vmid
             && one.archive != goes.archive
             && one.missing_since.is_none()
     });
-    let stays = beside.max_by_key(|one| taken_at(one)).ok_or_else(|| {
+    let stays = copy_of.max_by_key(|one| taken_at(one)).ok_or_else(|| {
         let text = format!(
             "{name} is the only backup of it on {}: have another one taken there first",
             goes.storage

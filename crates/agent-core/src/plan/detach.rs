@@ -1,20 +1,20 @@
-//! What becomes of a signature about a storage target: attached, or let go where nothing is lost by that.
+//! The outcome of signed attachments and releases of targets.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::job::Act;
 
 use super::Inputs;
-use crate::gate::only_copy::{Kept, against};
+use crate::gate::only_copy::{KeptCopies, against};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::observed::Detail;
-use crate::model::record::{GuestRecord, Place};
+use crate::model::records::{GuestRecord, Place};
 
 /// As many reasons as a person reads.
 const REASONS_MAX: usize = 5;
 
 /// Whether it may have its effect now.
-pub(super) fn judge(inputs: &Inputs<'_>, act: &Act) -> Result<(), Problem> {
+pub(super) fn judge(inputs: &Inputs<'_>, act: &Act) -> Result<(), ErrorBody> {
     let (effect, let_go) = match act {
         Act::DetachStorage(args) => (Effect::LoseTarget, Some(&args.from.name)),
         _ => (Effect::AttachUnapprovedTarget, None),
@@ -22,7 +22,7 @@ pub(super) fn judge(inputs: &Inputs<'_>, act: &Act) -> Result<(), Problem> {
     if let Verdict::NeedsSignature(why) | Verdict::Forbidden(why) =
         gate(&effect, Provenance::SignedJob, &Approved::default())
     {
-        return Err(Problem::new(ErrorCode::Forbidden, why));
+        return Err(ErrorBody::new(ErrorCode::Forbidden, why));
     }
     let Some(target) = let_go else { return Ok(()) };
     let reasons = against(target, inputs.records.guests.iter().flat_map(|record| kept(inputs, record)));
@@ -35,11 +35,11 @@ pub(super) fn judge(inputs: &Inputs<'_>, act: &Act) -> Result<(), Problem> {
         first.join("; "),
         reasons.len()
     );
-    Err(Problem::new(ErrorCode::Forbidden, text))
+    Err(ErrorBody::new(ErrorCode::Forbidden, text))
 }
 
 /// Its volumes as written down and as seen, and its promise.
-fn kept<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Vec<Kept<'a>> {
+fn kept<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Vec<KeptCopies<'a>> {
     let name = &record.name;
     let written = match &record.place {
         Place::Made { volumes, .. } => Some(volumes),
@@ -51,9 +51,9 @@ fn kept<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Vec<Kept<'a>> {
         Detail::Unknown(_) => None,
     });
     let volumes = written.into_iter().chain(seen).flatten();
-    let mut kept: Vec<Kept<'a>> =
-        volumes.map(|volume| Kept { name, volume: Some(volume), promise: None }).collect();
+    let mut kept: Vec<KeptCopies<'a>> =
+        volumes.map(|volume| KeptCopies { name, volume: Some(volume), promise: None }).collect();
     let promise = inputs.records.protections.get(&record.uid).map(AsRef::as_ref);
-    kept.push(Kept { name, volume: None, promise });
+    kept.push(KeptCopies { name, volume: None, promise });
     kept
 }

@@ -1,4 +1,4 @@
-//! Volumes of a guest that lie detached while the document wants volumes mounted.
+//! Detached volumes of a guest that should have volumes.
 //!
 //! In: the document, our record of the guest, its configuration. Out: which of our volumes are mounted nowhere, and what a
 //! person does about it. Nothing new is made in the place of one, and the guest is not started without it: its programs would
@@ -7,9 +7,9 @@
 
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume};
 
-use super::present::Made;
+use super::existing_guest::Made;
 use crate::model::observed::{BackupFlag, GuestFacts};
-use crate::model::record::VolumeId;
+use crate::model::records::VolumeId;
 
 /// Volumes of the document at whose path nothing is mounted.
 pub(super) fn missing<'a>(
@@ -34,7 +34,7 @@ pub(super) fn text(guest: &DesiredGuest, made: &Made<'_>, facts: &GuestFacts) ->
     let (vmid, first) = (made.vmid, own.first()?);
     let volumes: Vec<&DesiredVolume> = missing(guest, facts).collect();
     let names: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
-    let lying: Vec<&str> = own.iter().map(|volume| volume.as_str()).collect();
+    let stored: Vec<&str> = own.iter().map(|volume| volume.as_str()).collect();
     let slot = (0..=u8::MAX).find(|slot| !facts.mounts.contains_key(&u16::from(*slot)))?;
     let line = |volume: &DesiredVolume| {
         let flag = if BackupFlag::of(&volume.kind) == BackupFlag::On { ",backup=1" } else { "" };
@@ -55,6 +55,6 @@ pub(super) fn text(guest: &DesiredGuest, made: &Made<'_>, facts: &GuestFacts) ->
         "not mounted: volume {}; detached with its data: {}; nothing new is made in its place, and the guest is not started \
          without it: {remedy}",
         names.join(", "),
-        lying.join(", ")
+        stored.join(", ")
     ))
 }

@@ -18,7 +18,7 @@ use super::{Inputs, bulk, placement};
 use crate::model::disks::{Content, Disks, MountDisk, RootDisk};
 use crate::model::observed::BackupFlag;
 use crate::model::policy::Policy;
-use crate::model::record::{BackupRecord, VolumeId};
+use crate::model::records::{BackupRecord, VolumeId};
 
 /// Its disks as they are made again, if they were written down with the backup.
 pub(super) fn again(
@@ -67,7 +67,7 @@ pub(super) fn known<'a>(policy: &'a Policy, then: &'a StorageName) -> &'a Storag
 }
 
 /// What is said of where they are made, and of those that come back empty.
-pub(super) fn told(
+pub(super) fn reported(
     inputs: &Inputs<'_>,
     guest: &DesiredGuest,
     (backup, disks): (&BackupRecord, Option<&Disks>),

@@ -1,4 +1,4 @@
-//! The entry that a target should have in Proxmox: the line that makes it, and how the one that is there differs.
+//! The desired storage entry of a target, and its differences.
 //!
 //! Proxmox itself checks little: a wrong namespace, a missing key or a folder that is no mount point all show as a storage
 //! that works. What comes in: what was approved, and the entry as `GET /storage` gives it. What goes out: words, and the exact
@@ -7,25 +7,25 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_protocol::storage::{Approval, Medium, StorageRole};
+use holdfast_protocol::storage::{Approval, Backend, StorageRole};
 
 use crate::model::storage::{EntrySeen, place};
 
 /// Its type, and the fields that matter besides; of a key the fingerprint. No credentials.
 #[must_use]
 pub fn fields(approval: &Approval) -> (&'static str, Vec<(&'static str, String)>) {
-    let (kind, mut fields) = match &approval.medium {
-        Medium::LocalDir { .. } | Medium::Usb { .. } => {
+    let (kind, mut fields) = match &approval.backend {
+        Backend::LocalDir { .. } | Backend::Usb { .. } => {
             let path = place(&approval.name).display().to_string();
             ("dir", vec![("path", path), ("is_mountpoint", "1".to_owned())])
         }
-        Medium::Nfs { server, export } => {
+        Backend::Nfs { server, export } => {
             ("nfs", vec![("server", server.as_str().to_owned()), ("export", export.as_str().to_owned())])
         }
-        Medium::Cifs { server, share } => {
+        Backend::Cifs { server, share } => {
             ("cifs", vec![("server", server.as_str().to_owned()), ("share", share.as_str().to_owned())])
         }
-        Medium::Pbs { server, datastore, namespace, fingerprint, key } => {
+        Backend::Pbs { server, datastore, namespace, fingerprint, key } => {
             let mut fields =
                 vec![("server", server.as_str().to_owned()), ("datastore", datastore.as_str().to_owned())];
             fields.extend(namespace.iter().map(|namespace| ("namespace", namespace.as_str().to_owned())));
@@ -46,7 +46,7 @@ pub const DISABLED: &str = "it is disabled";
 const fn content(role: StorageRole) -> &'static [&'static str] {
     match role {
         StorageRole::Primary => &["rootdir", "images"],
-        StorageRole::VzdumpTarget | StorageRole::PbsOffsite => &["backup"],
+        StorageRole::LocalBackup | StorageRole::OffsiteBackup => &["backup"],
         StorageRole::BulkData => &["rootdir"],
     }
 }
@@ -61,7 +61,7 @@ pub fn add_line(approval: &Approval) -> String {
         let value = if name == "encryption-key" { "KEYFILE".to_owned() } else { value };
         line.push_str(&format!(" --{name} {value}"));
     }
-    if approval.medium.needs_creds() {
+    if approval.backend.needs_creds() {
         line.push_str(" --username NAME --password");
     }
     line
@@ -102,16 +102,16 @@ pub fn differences(approval: &Approval, seen: Option<&EntrySeen>) -> Vec<String>
 }
 
 fn difference(name: &str, wanted: &str, seen: &str) -> Option<String> {
-    let told = |words: String| Some(words);
+    let reported = |words: String| Some(words);
     match (name, seen) {
         // Proxmox takes a path for it as well, which must then be the target's own; `path` says which that is.
         ("is_mountpoint", "1" | "yes" | "true") => None,
         ("is_mountpoint", path) if path.starts_with('/') => None,
         ("is_mountpoint", _) => {
-            told("it is not set as a mount point: backups would fill the root disk".to_owned())
+            reported("it is not set as a mount point: backups would fill the root disk".to_owned())
         }
         ("encryption-key", "") => {
-            told("it has no encryption key: backups would leave the box readable".to_owned())
+            reported("it has no encryption key: backups would leave the box readable".to_owned())
         }
         ("content", seen) => {
             let has: BTreeSet<&str> = seen.split(',').map(str::trim).collect();
@@ -123,14 +123,14 @@ fn difference(name: &str, wanted: &str, seen: &str) -> Option<String> {
                 .collect();
             match (lacks.is_empty(), more.is_empty()) {
                 (true, true) => None,
-                (false, _) => told(format!("it does not take {}", lacks.join(", "))),
-                (true, false) => told(format!("it takes {} as well", more.join(", "))),
+                (false, _) => reported(format!("it does not take {}", lacks.join(", "))),
+                (true, false) => reported(format!("it takes {} as well", more.join(", "))),
             }
         }
         (_, seen) if seen.eq_ignore_ascii_case(wanted) && name == "fingerprint" => None,
         (_, seen) if seen == wanted => None,
-        (_, "") => told(format!("its {name} is missing, and should be {wanted}")),
-        (_, seen) => told(format!("its {name} is {seen:?}, and should be {wanted:?}")),
+        (_, "") => reported(format!("its {name} is missing, and should be {wanted}")),
+        (_, seen) => reported(format!("its {name} is {seen:?}, and should be {wanted:?}")),
     }
 }
 
@@ -144,19 +144,19 @@ mod tests {
         vec![byte; 32].join(":")
     }
 
-    fn approval(medium: serde_json::Value, role: &str) -> Approval {
-        serde_json::from_value(json!({ "name": "usb1", "medium": medium, "class": "slow", "role": role }))
+    fn approval(backend: serde_json::Value, role: &str) -> Approval {
+        serde_json::from_value(json!({ "name": "usb1", "backend": backend, "class": "slow", "role": role }))
             .unwrap()
     }
 
     fn disk() -> Approval {
-        approval(json!({ "usb": { "uuid": "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b" } }), "vzdump-target")
+        approval(json!({ "usb": { "uuid": "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b" } }), "local-backup")
     }
 
     fn pbs() -> Approval {
-        let medium = json!({ "pbs": { "server": "10.66.0.1", "datastore": "pvestore", "namespace": "hf",
+        let backend = json!({ "pbs": { "server": "10.66.0.1", "datastore": "pvestore", "namespace": "hf",
             "fingerprint": hash("86"), "key": hash("b2") } });
-        approval(medium, "pbs-offsite")
+        approval(backend, "offsite-backup")
     }
 
     fn seen(fields: serde_json::Value) -> EntrySeen {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn each_difference_is_told() {
+    fn each_difference_is_reported() {
         for (of, good, field, value, words) in [
             (disk as fn() -> Approval, good_disk as fn() -> EntrySeen, "type", Some("btrfs"), "of type"),
             (disk, good_disk, "path", Some("/mnt/holdfast/usb2"), "its path is"),
@@ -221,7 +221,7 @@ mod tests {
             assert!(found[0].contains(words), "{found:?}");
         }
         let mut root = pbs();
-        if let Medium::Pbs { namespace, .. } = &mut root.medium {
+        if let Backend::Pbs { namespace, .. } = &mut root.backend {
             *namespace = None;
         }
         assert!(differences(&root, Some(&good_pbs()))[0].contains("should be the root one"));

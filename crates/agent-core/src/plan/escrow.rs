@@ -1,4 +1,4 @@
-//! Which codes open which key, what is wrong with that, and when an old code or key may go.
+//! Recovery codes and keys: their faults and their end.
 //!
 //! What comes in: every code of this box, how copies stand, which off-site targets are attached, the time. What goes out:
 //! the code in use for a key, problems for a person, leave to give a code up, and leave to encrypt with another key. The
@@ -6,7 +6,7 @@
 //! absent: opening anything.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::escrow::by_hand::GuestNumbers;
 use holdfast_protocol::id::{KeyFingerprint, Vmid};
 use holdfast_protocol::storage::TargetState;
@@ -15,8 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::offsite::key;
-use crate::model::escrow::{CodeOrigin, CodeRecord, CodeStanding, Codes};
-use crate::model::record::{GuestRecord, Records};
+use crate::model::escrow::{CodeOrigin, CodeRecord, CodeStatus, Codes};
+use crate::model::records::{GuestRecord, Records};
 use crate::model::storage::TargetRecord;
 
 /// A code that nobody has typed for this long may be lost without anybody knowing.
@@ -147,19 +147,19 @@ pub fn guest_numbers(records: &Records) -> Vec<GuestNumbers> {
 
 /// What a person must know and do.
 #[must_use]
-pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<Problem> {
-    let attached = targets.iter().filter(|record| record.standing == TargetState::Attached);
-    let mut found: Vec<Problem> = attached
+pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<ErrorBody> {
+    let attached = targets.iter().filter(|record| record.status == TargetState::Attached);
+    let mut found: Vec<ErrorBody> = attached
         .filter_map(|record| key(&record.approval).map(|key| (&record.approval.name, key)))
         .filter_map(|(name, key)| match current(&known.codes, key) {
-            None => Some(Problem::new(
+            None => Some(ErrorBody::new(
                 ErrorCode::EscrowMissing,
                 format!(
                     "off-site {name}: this box has made no recovery code for its key, and without one its backups are lost with the \
                      box: run `agentd escrow create` here"
                 ),
             )),
-            Some(code) if is_unproved(code) => Some(Problem::new(
+            Some(code) if is_unproved(code) => Some(ErrorBody::new(
                 ErrorCode::EscrowDrill,
                 format!(
                     "off-site {name}: recovery code {0} is the lost box's, and its words were not typed here yet: whoever holds \
@@ -167,7 +167,7 @@ pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<
                     code.number()
                 ),
             )),
-            Some(code) if drill_due(code).is_some_and(|due| due < now) => Some(Problem::new(
+            Some(code) if drill_due(code).is_some_and(|due| due < now) => Some(ErrorBody::new(
                 ErrorCode::EscrowDrill,
                 format!(
                     "off-site {name}: nobody has typed recovery code {} for more than 180 days: whoever holds the sheet \
@@ -182,12 +182,12 @@ pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<
         known
             .codes
             .iter()
-            .any(|code| code.number() == number && matches!(code.standing, CodeStanding::Kept { .. }))
+            .any(|code| code.number() == number && matches!(code.status, CodeStatus::Kept { .. }))
     };
     found.extend(known.copies.iter().filter(|copy| kept(copy.code)).filter_map(|copy| {
         let problem = copy.problem.as_ref()?;
         let text = format!("the wrapped key of recovery code {} at {}: {problem}", copy.code, copy.place);
-        Some(Problem::new(ErrorCode::EscrowCopy, text))
+        Some(ErrorBody::new(ErrorCode::EscrowCopy, text))
     }));
     found
 }
@@ -195,7 +195,7 @@ pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::record::Place;
+    use crate::model::records::Place;
     use crate::plan::tests::{op, uid, vmid, world};
 
     /// Older backups of a guest lie under the numbers that it had: sheet, page and hand-over name them.

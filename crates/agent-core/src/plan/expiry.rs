@@ -1,8 +1,7 @@
-//! Snapshots of ours whose time is over: removed one by one, after everything more urgent on the same guest. Those of a
-//! schedule have no time, but a retention (`schedule/prune`).
+//! Expired snapshots of ours, removed one by one.
 
 use super::Context;
-use super::present::Made;
+use super::existing_guest::Made;
 use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation, Target};
 
 /// The snapshot to remove next, and why. When none is due, the plan is told when one will be.

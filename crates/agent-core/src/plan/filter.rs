@@ -9,26 +9,26 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{AddressFilter, DesiredGuest};
 use holdfast_protocol::id::Vmid;
 
-use crate::model::filter::{FilterFacts, FilterSeen, FilterWish, Switched};
+use crate::model::filter::{FilterFacts, FilterRequest, FilterSeen, Switched};
 use crate::model::net::NetPlace;
 use crate::model::observed::GuestFacts;
 
 /// From which addresses it may send from now on, and why; nothing, where it is so. Until a move is done both its addresses are
 /// good.
-pub(super) fn wish(
+pub(super) fn goal(
     guest: &DesiredGuest,
     facts: &GuestFacts,
     place: Option<&NetPlace>,
-) -> Option<(FilterWish, String)> {
+) -> Option<(FilterRequest, String)> {
     let seen = used(guest, facts)?;
     if hindered(facts).is_some() {
         return None;
     }
     let has = facts.address.map(|address| address.address());
     let comes = place.and_then(|place| place.address).map(|address| address.address());
-    let wish = FilterWish { addresses: has.into_iter().chain(comes).collect() };
+    let goal = FilterRequest { addresses: has.into_iter().chain(comes).collect() };
     let why = "Proxmox's firewall is used for it and does not hold it to its addresses".to_owned();
-    (!seen.missing(&wish).is_empty()).then_some((wish, why))
+    (!seen.missing(&goal).is_empty()).then_some((goal, why))
 }
 
 /// Its firewall, where it is used and the document wants it held to its addresses.

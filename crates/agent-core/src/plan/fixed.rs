@@ -6,15 +6,15 @@
 
 use holdfast_protocol::desired::DesiredGuest;
 
-use super::present::Made;
+use super::existing_guest::Made;
 use crate::model::observed::GuestFacts;
 
 /// What is told of a guest.
-pub(super) fn told(guest: &DesiredGuest, made: &Made<'_>, facts: &GuestFacts) -> Vec<String> {
+pub(super) fn reported(guest: &DesiredGuest, made: &Made<'_>, facts: &GuestFacts) -> Vec<String> {
     let (vmid, record) = (made.vmid, made.record);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     if let Some(wanted) = guest.vmid.filter(|wanted| *wanted != vmid) {
-        told.push(format!(
+        reported.push(format!(
             "the document names VMID {wanted}, and it is {vmid}: no guest changes its number; write {vmid}, or leave it out"
         ));
     }
@@ -22,7 +22,7 @@ pub(super) fn told(guest: &DesiredGuest, made: &Made<'_>, facts: &GuestFacts) ->
         ("customer", record.customer.as_str(), guest.customer.as_str()),
         ("golden", record.golden.as_str(), guest.golden.as_str()),
     ];
-    told.extend(unlike.into_iter().filter(|(_, made, wanted)| made != wanted).map(|(what, made, wanted)| {
+    reported.extend(unlike.into_iter().filter(|(_, made, wanted)| made != wanted).map(|(what, made, wanted)| {
         format!(
             "the document names {what} {wanted}, and it was made with {made}: that stays so; put {made} back, or name a new guest \
              with a new uid"
@@ -31,12 +31,12 @@ pub(super) fn told(guest: &DesiredGuest, made: &Made<'_>, facts: &GuestFacts) ->
     let unnamed = facts.mounts.values().filter(|mount| {
         mount.volume.is_some() && !guest.volumes.iter().any(|volume| volume.mount.as_str() == mount.path)
     });
-    told.extend(unnamed.map(|mount| {
+    reported.extend(unnamed.map(|mount| {
         format!(
             "it has a volume at {} that the document does not name: it is kept as it is; name it again with this mount, or let an \
              operator decide what becomes of its data",
             mount.path
         )
     }));
-    told
+    reported
 }

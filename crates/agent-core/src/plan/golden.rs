@@ -1,4 +1,4 @@
-//! Which golden archives may be restored: exact bytes under a version, by root's word or by an operator's signature.
+//! Images that may be restored.
 //!
 //! What comes in: the archives that root named, what their bytes hash to now, and what operators signed for. What goes
 //! out: the one digest by which a guest may be made, or why none. An archive that was exchanged under its version has
@@ -8,19 +8,19 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::GoldenVersion;
 use holdfast_protocol::job::act::{Act, ReleaseKind, args};
 use holdfast_protocol::job::{Draft, Target};
-use holdfast_protocol::report::{GoldenReport, GoldenStanding, WaitingForSignature};
+use holdfast_protocol::report::{GoldenReport, ImageStatus, WaitingForSignature};
 use jiff::Timestamp;
 
 use super::{Context, Inputs};
-use crate::gate::held::{Held, Remedy};
+use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::observed::{GoldenFact, Observed};
 use crate::model::policy::{Golden, Policy, Sha256Hex};
-use crate::model::record::{Place, Records};
+use crate::model::records::{Place, Records};
 
 /// What root named with its digest, and what operators signed for; of controllers, these alone.
 pub(super) fn approved(policy: &Policy, records: &Records) -> Approved {
@@ -95,23 +95,23 @@ pub(super) fn too_large(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Option<Str
 /// What is told of each golden on the box.
 pub(super) fn reports(inputs: &Inputs<'_>) -> Vec<GoldenReport> {
     let approved = approved(inputs.policy, inputs.records);
-    let told = inputs.policy.goldens.iter().map(|(version, golden)| {
+    let reported = inputs.policy.goldens.iter().map(|(version, golden)| {
         let (bytes, readable) = match inputs.observed.goldens.get(version) {
             Some(GoldenFact::Is(sha256)) => (Some(sha256), true),
             Some(GoldenFact::Unread(_)) => (golden.sha256.as_ref(), false),
             // What root named is not hashed before it is wanted.
             None => (golden.sha256.as_ref(), golden.sha256.is_some()),
         };
-        let standing = match bytes {
-            Some(sha256) if readable && approved.has(version, sha256) => GoldenStanding::Approved,
-            Some(_) if readable => GoldenStanding::Waiting,
-            _ => GoldenStanding::Unread,
+        let status = match bytes {
+            Some(sha256) if readable && approved.has(version, sha256) => ImageStatus::Approved,
+            Some(_) if readable => ImageStatus::Waiting,
+            _ => ImageStatus::Unread,
         };
         let sha256 = bytes.map(|sha256| sha256.as_str().to_owned());
         let rootfs_bytes = inputs.observed.golden_roots.get(version).copied();
-        GoldenReport { version: version.clone(), sha256, standing, rootfs_bytes }
+        GoldenReport { version: version.clone(), sha256, status, rootfs_bytes }
     });
-    told.collect()
+    reported.collect()
 }
 
 /// The newest golden that guests may be made from.
@@ -128,15 +128,15 @@ fn newest_approved<'a>(inputs: &'a Inputs<'_>) -> Option<&'a GoldenVersion> {
 
 /// Goldens that no guest waits for, newer than whatever guests may be made from: an operator can sign for them beforehand.
 #[must_use]
-pub fn waiting(inputs: &Inputs<'_>, held: &[Held]) -> Vec<WaitingForSignature> {
+pub fn waiting(inputs: &Inputs<'_>, held: &[PendingApproval]) -> Vec<WaitingForSignature> {
     let newest = newest_approved(inputs).map(GoldenVersion::age_key);
     let newer = inputs.policy.goldens.iter().filter(|(version, golden)| {
         golden.sha256.is_none() && newest.is_none_or(|newest| version.age_key() > newest)
     });
-    let told = newer.filter_map(|(version, _)| {
+    let reported = newer.filter_map(|(version, _)| {
         let Some(GoldenFact::Is(sha256)) = inputs.observed.goldens.get(version) else { return None };
         let draft = approval(version, sha256)?;
-        let waits = |held: &Held| matches!(&held.remedy, Remedy::Sign(wanted) if *wanted == draft);
+        let waits = |held: &PendingApproval| matches!(&held.remedy, Remedy::Sign(wanted) if *wanted == draft);
         if held.iter().any(waits) {
             return None;
         }
@@ -155,12 +155,12 @@ pub fn waiting(inputs: &Inputs<'_>, held: &[Held]) -> Vec<WaitingForSignature> {
             last_proof: None,
         })
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Told when the newest golden that was built here is older than root wants it.
 #[must_use]
-pub fn old(policy: &Policy, now: Timestamp) -> Option<Problem> {
+pub fn old(policy: &Policy, now: Timestamp) -> Option<ErrorBody> {
     let days_max = policy.golden_dump.as_ref()?.refresh_days;
     let built = policy.goldens.iter().filter_map(|(version, golden)| Some((version, golden.made_at?)));
     let (version, made_at) = built.max_by_key(|(version, _)| version.age_key())?;
@@ -170,7 +170,7 @@ pub fn old(policy: &Policy, now: Timestamp) -> Option<Problem> {
             "the newest golden image here, {version}, is {days} days old, and {days_max} are the most (refresh_days): \
              `agentd golden build` makes a new one, for an operator to sign"
         );
-        Problem::new(ErrorCode::GoldenOld, text)
+        ErrorBody::new(ErrorCode::GoldenOld, text)
     })
 }
 
@@ -183,9 +183,9 @@ fn approval(version: &GoldenVersion, sha256: &Sha256Hex) -> Option<Draft> {
 }
 
 /// A guest that waits for its golden's approval, with what an operator would sign.
-pub(super) fn held(guest: &DesiredGuest, sha256: &Sha256Hex, reason: &'static str) -> Held {
+pub(super) fn held(guest: &DesiredGuest, sha256: &Sha256Hex, reason: &'static str) -> PendingApproval {
     let by_hand = Remedy::ByHand("root on this box names its digest in [[golden]] of agent.toml");
-    Held {
+    PendingApproval {
         guest: guest.uid,
         effect: format!("make guest {} from golden {}, sha256 {}", guest.name, guest.golden, sha256.as_str()),
         reason,

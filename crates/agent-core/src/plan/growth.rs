@@ -13,10 +13,10 @@ use holdfast_protocol::measure::GuestMeasure;
 use holdfast_protocol::size::DiskGib;
 
 use super::capacity::{NoRoom, Promised, gib};
-use super::placement::Placed;
+use super::placement::Placement;
 use super::{Context, Inputs, Judged};
 use crate::gate::growth::{Budget, Lack};
-use crate::gate::held::{Held, Remedy};
+use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::model::growth::{Amount, Growth, Part, Passed, Permit};
 use crate::model::observed::GuestFacts;
 use crate::operation::{DiskRef, Reconfigure};
@@ -66,7 +66,7 @@ pub(super) enum Refused {
 }
 
 /// A guest that is to be made.
-pub(super) fn of_new(guest: &DesiredGuest, placed: &Placed) -> Change {
+pub(super) fn of_new(guest: &DesiredGuest, placed: &Placement) -> Change {
     let root = u64::from(guest.size.rootfs_gib.get());
     let volumes = guest.volumes.iter().map(|volume| u64::from(volume.size_gib.get()));
     let disks = std::iter::once((&placed.root, root)).chain(placed.volumes.iter().zip(volumes));
@@ -204,41 +204,42 @@ fn permitted(
     (guest, facts): (&DesiredGuest, Option<&GuestFacts>),
     part: &Part,
 ) -> Option<JobId> {
-    let (seen, wished) = (facts.map(|facts| seen(guest, facts)), wished(guest, facts));
+    let (seen, intended) = (facts.map(|facts| seen(guest, facts)), intended(guest, facts));
     let covers = |permit: &&Permit| {
         let same = permit.guest == guest.uid && permit.name == guest.name;
-        same && !permit.used.contains(part) && covers(permit, (seen.as_ref(), &wished), part)
+        same && !permit.used.contains(part) && covers(permit, (seen.as_ref(), &intended), part)
     };
     inputs.records.growth.permits.iter().find(covers).map(|permit| permit.job)
 }
 
 /// Exactly what was signed for, from no less than what the signers saw.
-fn covers(permit: &Permit, (seen, wished): (Option<&GuestMeasure>, &GuestMeasure), part: &Part) -> bool {
+fn covers(permit: &Permit, (seen, intended): (Option<&GuestMeasure>, &GuestMeasure), part: &Part) -> bool {
     let to = &permit.to;
     let (seen, from) = match (part, seen, &permit.from) {
-        (Part::Guest, None, None) => return wished == to,
+        (Part::Guest, None, None) => return intended == to,
         (Part::Sizes | Part::Rootfs | Part::Volume(_), Some(seen), Some(from)) => (seen, from),
         (Part::Guest | Part::Sizes | Part::Rootfs | Part::Volume(_), _, _) => return false,
     };
-    let fits = |seen: u64, wished: u64, from: u64, to: u64| wished <= seen || (wished == to && seen >= from);
+    let fits =
+        |seen: u64, intended: u64, from: u64, to: u64| intended <= seen || (intended == to && seen >= from);
     match part {
         Part::Guest => false,
         Part::Sizes => {
-            let cores = match (seen.cores, wished.cores, from.cores, to.cores) {
-                (Some(seen), Some(wished), Some(from), Some(to)) => fits(seen, wished, from, to),
+            let cores = match (seen.cores, intended.cores, from.cores, to.cores) {
+                (Some(seen), Some(intended), Some(from), Some(to)) => fits(seen, intended, from, to),
                 (None, _, _, _) => true,
-                (Some(_), _, _, _) => seen.cores == wished.cores,
+                (Some(_), _, _, _) => seen.cores == intended.cores,
             };
             cores
-                && fits(seen.memory_mib, wished.memory_mib, from.memory_mib, to.memory_mib)
-                && fits(seen.swap_mib, wished.swap_mib, from.swap_mib, to.swap_mib)
+                && fits(seen.memory_mib, intended.memory_mib, from.memory_mib, to.memory_mib)
+                && fits(seen.swap_mib, intended.swap_mib, from.swap_mib, to.swap_mib)
         }
-        Part::Rootfs => fits(seen.rootfs_gib, wished.rootfs_gib, from.rootfs_gib, to.rootfs_gib),
+        Part::Rootfs => fits(seen.rootfs_gib, intended.rootfs_gib, from.rootfs_gib, to.rootfs_gib),
         Part::Volume(name) => {
             let of = |measure: &GuestMeasure| measure.volumes_gib.get(name).copied();
-            match (of(seen), of(wished), of(from), of(to)) {
-                (Some(seen), Some(wished), Some(from), Some(to)) => fits(seen, wished, from, to),
-                (None, Some(wished), None, Some(to)) => wished == to,
+            match (of(seen), of(intended), of(from), of(to)) {
+                (Some(seen), Some(intended), Some(from), Some(to)) => fits(seen, intended, from, to),
+                (None, Some(intended), None, Some(to)) => intended == to,
                 _ => false,
             }
         }
@@ -261,7 +262,7 @@ fn seen(guest: &DesiredGuest, facts: &GuestFacts) -> GuestMeasure {
 }
 
 /// As the document wishes it. A disk that is larger stays so.
-fn wished(guest: &DesiredGuest, facts: Option<&GuestFacts>) -> GuestMeasure {
+fn intended(guest: &DesiredGuest, facts: Option<&GuestFacts>) -> GuestMeasure {
     let now = facts.map(|facts| seen(guest, facts));
     let (size, now) = (&guest.size, now.as_ref());
     let volume = |volume: &DesiredVolume| {
@@ -278,7 +279,7 @@ fn wished(guest: &DesiredGuest, facts: Option<&GuestFacts>) -> GuestMeasure {
 }
 
 /// Says what does not grow, with the text that an operator would sign.
-pub(super) fn told(
+pub(super) fn reported(
     mut judged: Judged,
     (guest, facts): (&DesiredGuest, Option<&GuestFacts>),
     refused: Vec<Refused>,
@@ -303,7 +304,7 @@ pub(super) fn told(
         "held: {beyond}; an operator signs for it, or it goes on by itself as far as growth of the last 24 hours is over \
          (`agentd status` shows what is left)"
     );
-    judged.held.push(Held {
+    judged.held.push(PendingApproval {
         guest: guest.uid,
         effect: beyond,
         reason: "it is more than documents may let guests grow within 24 hours",
@@ -318,7 +319,7 @@ fn draft(guest: &DesiredGuest, facts: Option<&GuestFacts>) -> Draft {
         guest: guest.uid,
         name: guest.name.clone(),
         from: facts.map(|facts| Box::new(seen(guest, facts))),
-        to: Box::new(wished(guest, facts)),
+        to: Box::new(intended(guest, facts)),
     });
     Draft { target: Target::Host {}, act }
 }

@@ -9,15 +9,15 @@ use holdfast_protocol::local::hello::{
 };
 use holdfast_protocol::report::Condition;
 
-use crate::model::record::GuestRecord;
+use crate::model::records::GuestRecord;
 
 /// What a person should know.
-pub(super) fn told(record: &GuestRecord) -> Vec<Condition> {
+pub(super) fn reported(record: &GuestRecord) -> Vec<Condition> {
     let Some(hello) = &record.hello else { return Vec::new() };
-    let told = &hello.told;
-    let stacks = told.unwell.iter().map(stack);
-    let upgrade = told.upgrade.as_ref().and_then(upgrade);
-    stacks.chain(upgrade).chain(told.restart_needed.as_ref().map(restart)).collect()
+    let reported = &hello.reported;
+    let stacks = reported.unwell.iter().map(stack);
+    let upgrade = reported.upgrade.as_ref().and_then(upgrade);
+    stacks.chain(upgrade).chain(reported.restart_needed.as_ref().map(restart)).collect()
 }
 
 fn stack(unwell: &UnwellStack) -> Condition {
@@ -67,12 +67,12 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::record::{Access, GuestTold, HelloRecord, Place};
+    use crate::model::records::{Access, HelloRecord, Place, ReportedConditions};
 
     #[test]
-    fn what_a_controller_says_of_its_guest_is_told() {
+    fn what_a_controller_says_of_its_guest_is_reported() {
         let at = Timestamp::from_second(1_800_000_000).unwrap();
-        let told = GuestTold {
+        let reported = ReportedConditions {
             unwell: vec![UnwellStack {
                 stack: "shop".parse().unwrap(),
                 state: UnwellState::Down,
@@ -98,17 +98,17 @@ mod tests {
             token_generation: 1,
             hello: None,
         };
-        assert!(super::told(&record).is_empty());
-        let hello = |told| HelloRecord {
+        assert!(super::reported(&record).is_empty());
+        let hello = |reported| HelloRecord {
             version: "0.1.0".to_owned(),
             health: Health::Well,
             boot_id: "b".to_owned(),
             build: None,
-            told,
+            reported,
             at,
         };
-        record.hello = Some(hello(told));
-        let said: Vec<String> = super::told(&record).into_iter().map(|one| one.message).collect();
+        record.hello = Some(hello(reported));
+        let said: Vec<String> = super::reported(&record).into_iter().map(|one| one.message).collect();
         assert_eq!(said.len(), 3, "{said:?}");
         assert!(
             said[0].contains(
@@ -124,7 +124,8 @@ mod tests {
             why: "2 packages".to_owned(),
             snapshot: None,
         };
-        record.hello = Some(hello(GuestTold { upgrade: Some(fine), ..GuestTold::default() }));
-        assert!(super::told(&record).is_empty());
+        record.hello =
+            Some(hello(ReportedConditions { upgrade: Some(fine), ..ReportedConditions::default() }));
+        assert!(super::reported(&record).is_empty());
     }
 }

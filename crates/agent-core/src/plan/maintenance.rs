@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::schedule::points::{Around, Purpose};
 use super::{Inputs, fields, silence};
 use crate::model::observed::{GuestFacts, ObservedGuest};
-use crate::model::record::GuestRecord;
+use crate::model::records::GuestRecord;
 
 /// So long a guest agent is silent before its guest is restarted: systemd has restarted it in the guest many times by then.
 const SILENT: SignedDuration = SignedDuration::from_hours(1);

@@ -1,4 +1,4 @@
-//! What should be done next, from what is wanted, what is seen and what is written down.
+//! The plan: due operations from desired, observed and recorded state.
 //!
 //! `plan(inputs) -> Plan` is synchronous, touches nothing, asks no clock and prints well; its printout has golden files.
 //! What is missing from the document is kept; what is not provably ours is not touched; what cannot be seen is not gone.
@@ -9,20 +9,20 @@
 //! | --- | --- |
 //! | [`address`] | which addresses a guest may not have |
 //! | `adopt` | what becomes of a guest that our records do not know |
-//! | [`aside`] | what is said beside the word about a tier |
-//! | [`asked`] | what becomes of what guests asked for |
+//! | [`protection_details`] | what is said beside the word about a tier |
+//! | [`guest_requests`] | what becomes of what guests asked for |
 //! | `deletion` | which backup goes by a signature |
 //! | `detach` | what becomes of a signature about a storage target |
-//! | [`absent`] | what to do for a guest that is not there |
+//! | [`new_guest`] | what to do for a guest that is not there |
 //! | `controller` | whether a guest's controller is one that was approved |
-//! | `beside` | what is told of copies beside guests |
+//! | `copy_of` | what is told of copies beside guests |
 //! | `hand` | which mounts a volume leaves and becomes |
 //! | `hold` | which of it the brake holds |
-//! | [`lost`] | who may be gone, and what is done about it |
-//! | [`number`] | whether the range has a number left |
-//! | [`ordered`] | what becomes of what operators signed |
+//! | [`missing_guest`] | who may be gone, and what is done about it |
+//! | [`vmid`] | whether the range has a number left |
+//! | [`signed_jobs`] | what becomes of what operators signed |
 //! | [`protect`] | what becomes of wishes about backups |
-//! | [`present`] | what to do for a guest that was made |
+//! | [`existing_guest`] | what to do for a guest that was made |
 //! | `capacity` | whether storage and memory have room for growth |
 //! | `growth` | which growth goes on, and which waits for a signature |
 //! | `golden` | which golden archives may be restored |
@@ -37,24 +37,20 @@
 //! | [`escrow`] | which codes open which key, and what is wrong with that |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
 //! | [`offsite`] | what is made of a backup server's word |
-//! | [`owed`] | what a signed job left to do to that entry |
+//! | [`storage_entry_actions`] | what a signed job left to do to that entry |
 //! | `update` | which guest exchanges its controller next |
 //! | `trial` | which backup is tried next |
-//! | [`twin`] | whether an entry of Proxmox is the read-only twin of another |
-//! | [`tested`] | what restore tests say of a tier |
-//! | [`trend`] | whether a return takes longer than it did |
+//! | [`read_only_entry`] | whether an entry of Proxmox is the read-only twin of another |
+//! | [`restore_test_status`] | what restore tests say of a tier |
+//! | [`restore_duration`] | whether a return takes longer than it did |
 //! | [`posture`] | how well each guest is protected |
 //! | [`health`] | what a controller says of its guest |
-//! | [`room`] | how full the storages are |
+//! | [`fill_level`] | how full the storages are |
 //! | [`schedule`] | what is due by the promises about backups |
 //! | [`recovery`] | what becomes of operations that a stopped agent left open |
 
-mod absent;
 pub mod address;
 mod adopt;
-pub mod aside;
-pub mod asked;
-mod beside;
 pub mod bulk;
 mod capacity;
 mod controller;
@@ -64,44 +60,48 @@ mod detached;
 mod disks;
 pub mod entry;
 pub mod escrow;
+mod existing_guest;
 mod expiry;
 pub mod fields;
+pub mod fill_level;
 mod filter;
 mod fixed;
 mod golden;
 mod growth;
-mod hand;
+pub mod guest_requests;
 mod health;
-mod hold;
-pub mod left;
-pub mod lost;
+pub mod inherited;
 pub mod maintenance;
+pub mod missing_guest;
 mod network;
-mod number;
+mod new_guest;
 pub mod offsite;
-pub mod ordered;
-pub mod owed;
 mod placement;
 pub mod posture;
-mod present;
 mod print;
 pub mod protect;
+pub mod protection_details;
 mod questions;
+mod rate_limit;
+pub mod read_only_entry;
 pub mod recovery;
+pub mod recovery_source;
 pub mod report;
+pub mod restore_duration;
+mod restore_test_schedule;
+pub mod restore_test_status;
+mod restored_copy;
 mod rollout;
-pub mod room;
 pub mod schedule;
+pub mod signed_jobs;
 mod silence;
 mod stacks;
 pub mod storage;
-pub mod survivor;
+pub mod storage_entry_actions;
 mod swap;
-pub mod tested;
-pub mod trend;
-mod trial;
-pub mod twin;
 mod update;
+mod vmid;
+mod volume_reassignment;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -111,22 +111,22 @@ use holdfast_protocol::generation::{ContentHash, Generation};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::{BackupPolicy, ProtectionReport};
-use holdfast_protocol::report::{Condition, Running, Standing};
+use holdfast_protocol::report::{Condition, GuestStatus, Running};
 use holdfast_protocol::storage::StorageTarget;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::gate::brake::{BulkHeld, Release};
-use crate::gate::held::Held;
+use crate::gate::change_limit::{BulkHeld, Release};
+use crate::gate::pending_approval::PendingApproval;
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
+use crate::model::clock_trust::TrustedTime;
 use crate::model::growth::Growth;
 use crate::model::limits;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed, ObservedGuest};
 use crate::model::policy::Policy;
-use crate::model::record::{Attempts, GuestRecord, ParkedOperation, Place, Records};
-use crate::model::timekeeper::Belief;
+use crate::model::records::{Attempts, GuestRecord, ParkedOperation, Place, Records};
 use crate::operation::Operation;
-use asked::Asked;
+use guest_requests::RequestDecision;
 
 /// Everything a plan is made from.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +152,7 @@ pub struct Inputs<'a> {
     /// The time.
     pub now: Timestamp,
     /// The time that schedules go by.
-    pub time: Belief,
+    pub time: TrustedTime,
 }
 
 /// What should be done next.
@@ -163,9 +163,9 @@ pub struct Plan {
     /// Operations to open, in order.
     pub actions: Vec<Action>,
     /// What becomes of what guests asked for.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<RequestDecision>,
     /// Wishes that wait for a signature.
-    pub held: Vec<Held>,
+    pub held: Vec<PendingApproval>,
     /// A bulk change that the brake holds.
     pub braked: Option<BulkHeld>,
     /// One for each guest, named by the document or not, ours or not.
@@ -173,7 +173,7 @@ pub struct Plan {
     /// Guests that were seen healthy: their starts no longer count against them.
     pub healthy: Vec<GuestUid>,
     /// Copies beside guests whose numbers nobody has any more, by the operations that made them.
-    pub gone_besides: Vec<OperationId>,
+    pub gone_copies: Vec<OperationId>,
     /// What is raised of what guests are promised about their backups.
     pub raises: Vec<protect::Raise>,
     /// When to plan again although nothing changes: the end of the shortest wait.
@@ -201,7 +201,7 @@ pub struct GuestVerdict {
     /// Its number.
     pub vmid: Option<Vmid>,
     /// How it stands to us.
-    pub standing: Standing,
+    pub status: GuestStatus,
     /// What a person should know.
     pub conditions: Vec<Condition>,
     /// How it is protected, where anything of that is in force or wished.
@@ -211,15 +211,15 @@ pub struct GuestVerdict {
 /// What a judge of one guest says, beside its standing.
 #[derive(Debug)]
 struct Judged {
-    standing: Standing,
+    status: GuestStatus,
     conditions: Vec<Condition>,
     action: Option<Action>,
-    held: Vec<Held>,
+    held: Vec<PendingApproval>,
 }
 
 impl Judged {
-    fn new(standing: Standing) -> Self {
-        Self { standing, conditions: Vec::new(), action: None, held: Vec::new() }
+    fn new(status: GuestStatus) -> Self {
+        Self { status, conditions: Vec::new(), action: None, held: Vec::new() }
     }
 
     fn with(mut self, code: ErrorCode, message: impl Into<String>) -> Self {
@@ -238,7 +238,7 @@ struct Context<'a> {
     recorded_vmids: std::cell::OnceCell<BTreeMap<Vmid, GuestUid>>,
     marked: std::cell::OnceCell<BTreeMap<GuestUid, Vmid>>,
     pinned: std::cell::OnceCell<Vec<Vmid>>,
-    numbers: std::cell::OnceCell<number::Numbers>,
+    numbers: std::cell::OnceCell<vmid::Numbers>,
     again_at: std::cell::Cell<Option<Timestamp>>,
     growing: std::cell::OnceCell<std::cell::RefCell<growth::Growing>>,
 }
@@ -276,7 +276,7 @@ impl<'a> Context<'a> {
             let of = |guest: &ObservedGuest| match &guest.detail {
                 Detail::Known(facts) => match facts.mark {
                     Mark::Of(uid) => Some((uid, guest.vmid)),
-                    Mark::None | Mark::Beside { .. } | Mark::Broken => None,
+                    Mark::None | Mark::Copy { .. } | Mark::Broken => None,
                 },
                 Detail::Unknown(_) => None,
             };
@@ -291,8 +291,8 @@ impl<'a> Context<'a> {
     }
 
     /// What the range has left.
-    fn numbers(&self) -> &number::Numbers {
-        self.numbers.get_or_init(|| number::Numbers::new(self.inputs, self.pinned()))
+    fn numbers(&self) -> &vmid::Numbers {
+        self.numbers.get_or_init(|| vmid::Numbers::new(self.inputs, self.pinned()))
     }
 
     /// What is left for guests to grow by.
@@ -322,7 +322,7 @@ impl<'a> Context<'a> {
 
 /// What is parked beside a guest, on a copy of it, does not keep the guest.
 fn of_guest(parked: &&ParkedOperation) -> bool {
-    parked.kind != OperationKind::RestoreBeside
+    parked.kind != OperationKind::RestoreCopy
 }
 
 /// Decides what should be done next.
@@ -332,12 +332,12 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
     let mut plan = Plan {
         generation: inputs.generation,
         actions: Vec::new(),
-        asked: asked::judge(&context),
+        asked: guest_requests::judge(&context),
         held: Vec::new(),
         braked: None,
         verdicts: Vec::with_capacity(inputs.desired.len()),
         healthy: healthy(inputs),
-        gone_besides: Vec::new(),
+        gone_copies: Vec::new(),
         raises: Vec::new(),
         again_at: None,
     };
@@ -364,23 +364,23 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         plan.held.extend(judged.held);
         let down = record.and_then(|(_, record)| stacks::down(&inputs.records.stacks_down, record));
         let silent = record.and_then(|(_, record)| controller::silent(inputs.records, record));
-        let health = record.map(|(_, record)| health::told(record)).unwrap_or_default();
+        let health = record.map(|(_, record)| health::reported(record)).unwrap_or_default();
         plan.verdicts.push(GuestVerdict {
             wanted: guest.map(|(place, _)| place),
             recorded: record.map(|(place, _)| place),
             vmid: record.and_then(|(_, record)| record.place.vmid()),
-            standing: judged.standing,
+            status: judged.status,
             conditions: judged.conditions.into_iter().chain(down).chain(silent).chain(health).collect(),
             protection: None,
         });
     }
-    left::in_order(inputs, &mut plan.actions);
+    inherited::in_order(inputs, &mut plan.actions);
     protect::all(inputs, &mut plan);
-    hold::bulk(inputs, &mut plan);
+    rate_limit::bulk(inputs, &mut plan);
     schedule::all(&context, &mut plan);
-    trial::next(&context, &mut plan);
+    restore_test_schedule::next(&context, &mut plan);
     update::next(&context, &mut plan);
-    beside::verdicts(inputs, &mut plan);
+    restored_copy::verdicts(inputs, &mut plan);
     strangers(inputs, &mut plan);
     plan.again_at = context.again_at.get();
     plan
@@ -395,37 +395,37 @@ fn judge(
     let place = record.map_or(&Place::Nowhere, |record| &record.place);
     if let Some(parked) = context.parked.get(&uid) {
         let text = format!("{} was parked: {}", parked.kind.as_str(), parked.message);
-        return Some(Judged::new(Standing::Parked).with(ErrorCode::Parked, text));
+        return Some(Judged::new(GuestStatus::Parked).with(ErrorCode::Parked, text));
     }
     if context.open.contains(&uid) {
         let made = matches!(place, Place::Made { .. });
-        let standing = match (guest, made) {
-            (None, _) => Standing::Unmanaged,
-            (Some(_), true) => Standing::Managed,
-            (Some(_), false) => Standing::Absent,
+        let status = match (guest, made) {
+            (None, _) => GuestStatus::Unmanaged,
+            (Some(_), true) => GuestStatus::Managed,
+            (Some(_), false) => GuestStatus::Absent,
         };
-        return Some(Judged::new(standing));
+        return Some(Judged::new(status));
     }
     match (guest, place) {
-        (Some(guest), Place::Nowhere) => Some(absent::judge(context, guest)),
+        (Some(guest), Place::Nowhere) => Some(new_guest::judge(context, guest)),
         (None, Place::Nowhere | Place::Gone { .. }) => None,
-        (Some(guest), Place::Gone { by }) => Some(Judged::new(Standing::Absent).with(
+        (Some(guest), Place::Gone { by }) => Some(Judged::new(GuestStatus::Absent).with(
             ErrorCode::Forbidden,
             format!(
                 "{} was destroyed by a signature (operation {by}) and is not made again: take it out of the document, or name a guest with a new uid",
                 guest.name
             ),
         )),
-        (_, Place::Making { .. }) => Some(Judged::new(Standing::Parked).with(
+        (_, Place::Making { .. }) => Some(Judged::new(GuestStatus::Parked).with(
             ErrorCode::Parked,
             "its making stopped half-way and no operation is open for it: look at it on the node",
         )),
         (guest, Place::Made { vmid, volumes, .. }) => record.map(|record| {
-            let made = present::Made { guest, record, vmid: *vmid, volumes };
-            if left::is_away(context.inputs, record) {
-                left::judge(context, &made)
+            let made = existing_guest::Made { guest, record, vmid: *vmid, volumes };
+            if inherited::is_away(context.inputs, record) {
+                inherited::judge(context, &made)
             } else {
-                present::judge(context, &made)
+                existing_guest::judge(context, &made)
             }
         }),
     }
@@ -466,17 +466,17 @@ fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
             Detail::Unknown(_) => Mark::None,
         };
         let guests = &inputs.records.guests;
-        let twin = match mark {
+        let counterpart = match mark {
             Mark::Of(uid) => guests.binary_search_by_key(&uid, |record| record.uid).ok(),
             _ => None,
         };
-        let twin = twin.and_then(|place| guests.get(place));
+        let counterpart = counterpart.and_then(|place| guests.get(place));
         // One picture, one advice: what is done stands with the guest that was handed over. Its VMID is the lost host's, and
         // whoever has that here may be anybody.
-        let away = twin.filter(|record| left::is_away(inputs, record)).map(|record| &record.name);
-        let message = match (mark, twin.map(|record| (&record.name, &record.place))) {
+        let away = counterpart.filter(|record| inherited::is_away(inputs, record)).map(|record| &record.name);
+        let message = match (mark, counterpart.map(|record| (&record.name, &record.place))) {
             (Mark::None, _) => None,
-            (Mark::Of(_) | Mark::Beside { .. } | Mark::Broken, _) if away.is_some() => away.map(|name| {
+            (Mark::Of(_) | Mark::Copy { .. } | Mark::Broken, _) if away.is_some() => away.map(|name| {
                 format!(
                     "guest {vmid} carries the mark of {name}, which was handed over as lost: it is not touched, and what to do \
                      is told with {name}"
@@ -495,12 +495,12 @@ fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
         };
         let conditions =
             message.map(|message| Condition { code: ErrorCode::ForeignGuest, message }).into_iter().collect();
-        let standing = Standing::Foreign;
+        let status = GuestStatus::Foreign;
         plan.verdicts.push(GuestVerdict {
             wanted: None,
             recorded: None,
             vmid: Some(*vmid),
-            standing,
+            status,
             conditions,
             protection: None,
         });

@@ -12,13 +12,13 @@ use holdfast_protocol::desired::{DesiredGuest, FirewallFlag, Mtu, Resolver};
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::protection::Consistency;
 
-use super::present::Made;
+use super::existing_guest::Made;
 use super::{Context, Inputs, address};
-use crate::gate::held::{Held, Remedy};
+use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::net::{NetLine, NetPlace, ResolverText};
 use crate::model::observed::{GuestFacts, Template};
-use crate::model::record::Records;
+use crate::model::records::Records;
 
 /// Where its first network is to be plugged in, and why; nothing, where it is there, cannot be read, may not be there, or
 /// waits.
@@ -51,10 +51,10 @@ pub(super) fn held(
     guest: &DesiredGuest,
     made: &Made<'_>,
     facts: &GuestFacts,
-) -> Vec<Held> {
+) -> Vec<PendingApproval> {
     let verdict = gate(&Effect::LowerProtection, Provenance::Document, &context.approved);
     let Verdict::NeedsSignature(reason) = verdict else { return Vec::new() };
-    let open = facts.net.as_ref().filter(|line| opens(guest, line)).map(|_| Held {
+    let open = facts.net.as_ref().filter(|line| opens(guest, line)).map(|_| PendingApproval {
         effect: format!("take the firewall's flag from the network of guest {} ({})", guest.name, made.vmid),
         reason,
         guest: guest.uid,
@@ -71,14 +71,14 @@ fn held_move(
     guest: &DesiredGuest,
     made: &Made<'_>,
     facts: &GuestFacts,
-) -> Option<Held> {
+) -> Option<PendingApproval> {
     let (place, line) = moves(context.inputs, guest, facts)?;
     if !(cuts_off(guest, facts, line) && stands_still(context.inputs.records, guest)) {
         return None;
     }
     let verdict = gate(&Effect::LowerProtection, Provenance::Document, &context.approved);
     let Verdict::NeedsSignature(reason) = verdict else { return None };
-    Some(Held {
+    Some(PendingApproval {
         effect: format!(
             "move the network of guest {} ({}) from {line} to {place}, where its guest agent may not reach this host and its \
              backups would be crash-consistent",

@@ -1,4 +1,4 @@
-//! What is made of a backup server's word: what is told of it, and whose backups it should look through next.
+//! Conclusions from a backup server's listing.
 //!
 //! What comes in: what it lists, which of our guests stand under which number and how often their policy wants theirs looked
 //! through. What goes out: a row of the report, and at most one guest. A backup that is not wholly encrypted with the key that
@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 use holdfast_protocol::id::{KeyFingerprint, Vmid};
 use holdfast_protocol::protection::Protection;
 use holdfast_protocol::storage::report::OffSiteReport;
-use holdfast_protocol::storage::{Approval, Medium};
+use holdfast_protocol::storage::{Approval, Backend};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::offsite::{Looked, Snapshot};
-use crate::model::record::Records;
+use crate::model::offsite::{ServerListing, Snapshot};
+use crate::model::records::Records;
 
 /// Names of single backups that are told; of more there is only a number.
 const NAMED_MAX: usize = 8;
 
 /// How often our guests' backups on a target should be looked through, by their number; none where nobody wishes it.
 #[must_use]
-pub fn wished(records: &Records, approval: &Approval) -> BTreeMap<Vmid, Option<u32>> {
+pub fn intended(records: &Records, approval: &Approval) -> BTreeMap<Vmid, Option<u32>> {
     let days = |promise: &Protection| {
         let tier = promise
             .tiers
@@ -30,7 +30,7 @@ pub fn wished(records: &Records, approval: &Approval) -> BTreeMap<Vmid, Option<u
             .filter(|tier| tier.backup.target.as_str() == approval.name.as_str());
         tier.and_then(|tier| tier.verify_days).map(|days| days.get())
     };
-    let of = |guest: &crate::model::record::GuestRecord| {
+    let of = |guest: &crate::model::records::GuestRecord| {
         let promise = records.protections.get(&guest.uid);
         Some((guest.place.vmid()?, promise.and_then(|promise| days(promise))))
     };
@@ -40,14 +40,14 @@ pub fn wished(records: &Records, approval: &Approval) -> BTreeMap<Vmid, Option<u
 /// The key that a target's backups must be encrypted with.
 #[must_use]
 pub const fn key(approval: &Approval) -> Option<&KeyFingerprint> {
-    match &approval.medium {
-        Medium::Pbs { key, .. } => Some(key),
+    match &approval.backend {
+        Backend::Pbs { key, .. } => Some(key),
         _ => None,
     }
 }
 
 /// Each guest's newest, of those that are ours.
-fn newest<'a>(looked: &'a Looked, ours: &BTreeMap<Vmid, Option<u32>>) -> BTreeMap<Vmid, &'a Snapshot> {
+fn newest<'a>(looked: &'a ServerListing, ours: &BTreeMap<Vmid, Option<u32>>) -> BTreeMap<Vmid, &'a Snapshot> {
     let mut newest: BTreeMap<Vmid, &Snapshot> = BTreeMap::new();
     for snapshot in looked.snapshots.iter().filter(|snapshot| ours.contains_key(&snapshot.guest)) {
         let held = newest.entry(snapshot.guest).or_insert(snapshot);
@@ -60,8 +60,8 @@ fn newest<'a>(looked: &'a Looked, ours: &BTreeMap<Vmid, Option<u32>>) -> BTreeMa
 
 /// What is told of it.
 #[must_use]
-pub fn told(
-    looked: &Looked,
+pub fn reported(
+    looked: &ServerListing,
     key: &KeyFingerprint,
     ours: &BTreeMap<Vmid, Option<u32>>,
     asked_at: Timestamp,
@@ -90,7 +90,11 @@ pub fn told(
 
 /// Whose backups should be looked through now: the longest overdue first, and by which interval.
 #[must_use]
-pub fn due(looked: &Looked, ours: &BTreeMap<Vmid, Option<u32>>, now: Timestamp) -> Option<(Vmid, u32)> {
+pub fn due(
+    looked: &ServerListing,
+    ours: &BTreeMap<Vmid, Option<u32>>,
+    now: Timestamp,
+) -> Option<(Vmid, u32)> {
     let overdue = newest(looked, ours).into_iter().filter_map(|(guest, snapshot)| {
         let days = ours.get(&guest).copied().flatten()?;
         let last = snapshot.verification.map_or(Timestamp::MIN, |said| said.at);
@@ -132,8 +136,8 @@ mod tests {
         }
     }
 
-    fn looked(snapshots: Vec<Snapshot>) -> Looked {
-        Looked { pruned_by: PrunedBy::Server, snapshots, ended: None }
+    fn looked(snapshots: Vec<Snapshot>) -> ServerListing {
+        ServerListing { pruned_by: PrunedBy::Server, snapshots, ended: None }
     }
 
     fn ours(all: &[(u32, Option<u32>)]) -> BTreeMap<Vmid, Option<u32>> {
@@ -146,19 +150,19 @@ mod tests {
             looked(vec![snapshot(300, 1, None), snapshot(300, 2, Some((3, true))), snapshot(999, 2, None)]);
         odd.snapshots[0].key = None;
         odd.snapshots[2].key = None;
-        let told = told(&odd, &key_of("ab"), &ours(&[(300, None)]), at(4));
+        let reported = reported(&odd, &key_of("ab"), &ours(&[(300, None)]), at(4));
         assert_eq!(
-            (told.backups, told.unsealed.as_slice()),
+            (reported.backups, reported.unsealed.as_slice()),
             (2, ["ct/300/2026-11-01T03:00:00Z".to_owned()].as_slice())
         );
-        assert_eq!((told.verified_at, told.damaged.len()), (Some(at(3)), 0));
-        let words = told.lines();
+        assert_eq!((reported.verified_at, reported.damaged.len()), (Some(at(3)), 0));
+        let words = reported.lines();
         assert!(
             words[0].contains("ab:ab:ab:ab:ab:ab:ab:ab…") && words[0].contains("pruned by the server"),
             "{words:?}"
         );
         assert!(words[1].contains("NOT encrypted") && words[1].contains("ct/300/2026-11-01"), "{words:?}");
-        let other = super::told(&odd, &key_of("cd"), &ours(&[(300, None)]), at(4));
+        let other = super::reported(&odd, &key_of("cd"), &ours(&[(300, None)]), at(4));
         assert_eq!(other.unsealed.len(), 2, "another key is as good as none");
     }
 
@@ -170,30 +174,30 @@ mod tests {
             snapshot(301, 4, None),
         ]);
         let all = ours(&[(300, None), (301, None), (302, None)]);
-        let said = told(&both, &key_of("ab"), &all, at(8));
+        let said = reported(&both, &key_of("ab"), &all, at(8));
         assert_eq!((said.verified_at, said.damaged.len()), (Some(at(6)), 1));
         let mut newer = both;
         newer.snapshots.push(snapshot(300, 8, None));
         assert_eq!(
-            told(&newer, &key_of("ab"), &all, at(8)).verified_at,
+            reported(&newer, &key_of("ab"), &all, at(8)).verified_at,
             None,
             "the newest was never looked through"
         );
-        assert_eq!(told(&looked(Vec::new()), &key_of("ab"), &all, at(8)).verified_at, None);
+        assert_eq!(reported(&looked(Vec::new()), &key_of("ab"), &all, at(8)).verified_at, None);
     }
 
     #[test]
     fn the_longest_overdue_is_looked_through_by_its_own_interval() {
         let list =
             looked(vec![snapshot(300, 2, Some((3, true))), snapshot(301, 2, None), snapshot(302, 2, None)]);
-        let wishes = ours(&[(300, Some(7)), (301, Some(30)), (302, None)]);
-        assert_eq!(due(&list, &wishes, at(4)), Some((vmid(301), 30)), "never looked through");
+        let goals = ours(&[(300, Some(7)), (301, Some(30)), (302, None)]);
+        assert_eq!(due(&list, &goals, at(4)), Some((vmid(301), 30)), "never looked through");
         let list = looked(vec![snapshot(300, 2, Some((3, true))), snapshot(301, 2, Some((3, true)))]);
-        assert_eq!(due(&list, &wishes, at(9)), None);
-        assert_eq!(due(&list, &wishes, at(10)), Some((vmid(300), 7)));
+        assert_eq!(due(&list, &goals, at(9)), None);
+        assert_eq!(due(&list, &goals, at(10)), Some((vmid(300), 7)));
         assert_eq!(due(&list, &ours(&[(300, None)]), at(28)), None, "nobody wishes it");
         // By a clock that was ahead: not again and again.
         let ahead = looked(vec![snapshot(300, 2, Some((29, true)))]);
-        assert_eq!(due(&ahead, &wishes, at(10)), None);
+        assert_eq!(due(&ahead, &goals, at(10)), None);
     }
 }

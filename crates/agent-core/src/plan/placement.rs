@@ -1,4 +1,4 @@
-//! Where a guest's disks are made: on the target that the document names, the default of its role, or root's own storage.
+//! The storage on which a guest's disks are made.
 //!
 //! Root disks and hot volumes are written all the time, so they lie on fast storage only; what is bulk lies where there is
 //! room for it. A target is used for what an operator signed for: its role and its class. A storage that is no target of the
@@ -15,9 +15,9 @@ use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, VolumeKind};
 use holdfast_protocol::id::{GuestUid, MountPath, StorageName, TargetName};
 use holdfast_protocol::storage::{StorageClass, StorageRole, TargetState};
 
-use super::{Inputs, disks, room};
+use super::{Inputs, disks, fill_level};
 use crate::model::observed::{GuestFacts, StorageFact};
-use crate::model::record::Records;
+use crate::model::records::Records;
 use crate::model::storage::TargetRecord;
 use crate::operation::AttachVolume;
 
@@ -26,7 +26,7 @@ pub(super) type Misplaced = (ErrorCode, String);
 
 /// Where a guest's disks are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct Placement {
     /// Its root disk.
     pub root: StorageName,
     /// Its volumes, in the order of the document.
@@ -34,13 +34,13 @@ pub(super) struct Placed {
 }
 
 /// Where all disks of a guest are made here.
-pub(super) fn whole(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Result<Placed, Misplaced> {
+pub(super) fn whole(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Result<Placement, Misplaced> {
     let root = self::root(inputs, guest)?;
     let volumes = guest.volumes.iter().map(|volume| match self::volume(inputs, volume) {
         Ok(storage) => Ok(storage),
         Err((code, why)) => Err((code, format!("volume {} has no place: {why}", volume.name))),
     });
-    Ok(Placed { root, volumes: volumes.collect::<Result<_, _>>()? })
+    Ok(Placement { root, volumes: volumes.collect::<Result<_, _>>()? })
 }
 
 /// Where the disks of a copy of a guest are made, its volumes by their paths. One that the document names goes where it would
@@ -95,7 +95,7 @@ pub(super) fn volume(inputs: &Inputs<'_>, volume: &DesiredVolume) -> Result<Stor
 }
 
 fn has_room(inputs: &Inputs<'_>, storage: &StorageName) -> Result<(), Misplaced> {
-    room::lacks(inputs.observed, storage).map_or(Ok(()), |why| Err((ErrorCode::StorageFull, why)))
+    fill_level::lacks(inputs.observed, storage).map_or(Ok(()), |why| Err((ErrorCode::StorageFull, why)))
 }
 
 /// The target that is named, or else the default of the role that is in use; none, where root's settings count.
@@ -105,9 +105,8 @@ fn chosen(
     named: Option<&TargetName>,
 ) -> Result<Option<StorageName>, Misplaced> {
     let in_use = |name: &TargetName| {
-        let attached = |target: &&TargetRecord| {
-            target.standing == TargetState::Attached && target.approval.name == *name
-        };
+        let attached =
+            |target: &&TargetRecord| target.status == TargetState::Attached && target.approval.name == *name;
         inputs.records.storage.iter().find(attached).filter(|target| target.approval.role == role)
     };
     let Some(name) = named else {

@@ -1,5 +1,4 @@
-//! How well each guest is protected: *protected* only by a backup that was restored and checked within the policy's time
-//! (I10), and with each tier as it should be.
+//! The protection status of each guest.
 //!
 //! What comes in: what is promised, what is owed of each tier, the backups and their restore tests by our records, and which
 //! storages answer. What goes out: the word with its reasons. A policy that asks for no restore test protects nobody in that
@@ -9,18 +8,18 @@
 use holdfast_protocol::protection::{Consistency, Posture, PostureReport, Tier};
 use holdfast_protocol::report::Running;
 
-use super::aside;
 use super::bulk::Bulk;
-use super::schedule::tier::{Due, Owed, State};
-use super::schedule::{Known, Promised};
+use super::protection_details;
+use super::restore_test_status::Tested;
+use super::schedule::tier::{DueBackup, OutstandingPoint, State};
+use super::schedule::{Promised, ScheduleFacts};
 use super::silence::stamp;
-use super::tested::Tested;
 use crate::gate::retention::taken_at;
-use crate::model::observed::{Observed, Shelf};
-use crate::model::record::BackupRecord;
+use crate::model::observed::{BackupListing, Observed};
+use crate::model::records::BackupRecord;
 
 /// What is to be said of one tier.
-struct Said {
+struct TierSummary {
     is: Posture,
     why: String,
 }
@@ -34,8 +33,8 @@ pub fn unpromised() -> PostureReport {
 /// Of a guest that is promised something.
 #[must_use]
 pub fn judge(
-    tiers: &[(Promised<'_>, Owed)],
-    known: &Known<'_>,
+    tiers: &[(Promised<'_>, OutstandingPoint)],
+    known: &ScheduleFacts<'_>,
     observed: &Observed,
     bulk: Bulk,
 ) -> PostureReport {
@@ -43,14 +42,16 @@ pub fn judge(
     // A return that takes longer is still one.
     let slower = backups.iter().filter_map(|(promised, _)| Tested::of(promised, known).slower());
     let silent = backups.iter().filter_map(|(promised, _)| without_guest_agent(promised, known));
-    let aside = bulk.decided.into_iter().chain(silent).chain(slower).chain(snapshots(known));
+    let demoted = bulk.decided.into_iter().chain(silent).chain(slower).chain(snapshots(known));
     if backups.is_empty() {
         let why = "its policy has no tier that leaves the pool: a snapshot is gone with it";
-        let why = std::iter::once(why.to_owned()).chain(aside).collect();
+        let why = std::iter::once(why.to_owned()).chain(demoted).collect();
         return PostureReport { is: Posture::Unprotected, why };
     }
-    let mut said: Vec<Said> =
-        backups.iter().flat_map(|(promised, owed)| tier(promised, owed, known, observed)).collect();
+    let mut said: Vec<TierSummary> = backups
+        .iter()
+        .flat_map(|(promised, outstanding)| tier(promised, outstanding, known, observed))
+        .collect();
     let stands = said.iter().any(|said| said.is >= Posture::Attention);
     let dark = said.iter().any(|said| said.is == Posture::Unknown);
     // With one good tier the others ask for attention; they leave nobody without anything.
@@ -66,18 +67,18 @@ pub fn judge(
     let asked = backups.iter().any(|(promised, _)| promised.test_every.is_some());
     if stands && !asked {
         let why = "its policy asks for no restore test, so nobody knows whether its backups come back";
-        said.push(Said { is: Posture::Attention, why: why.to_owned() });
+        said.push(TierSummary { is: Posture::Attention, why: why.to_owned() });
     }
     if stands {
-        said.extend(bulk.missing.into_iter().map(|why| Said { is: Posture::Attention, why }));
+        said.extend(bulk.missing.into_iter().map(|why| TierSummary { is: Posture::Attention, why }));
     }
     said.sort_by_key(|said| said.is);
     let is = said.first().map_or(Posture::Unknown, |said| said.is);
-    PostureReport { is, why: said.into_iter().map(|said| said.why).chain(aside).collect() }
+    PostureReport { is, why: said.into_iter().map(|said| said.why).chain(demoted).collect() }
 }
 
 /// What a silent guest agent means for the next backup of the tier.
-fn without_guest_agent(promised: &Promised<'_>, known: &Known<'_>) -> Option<String> {
+fn without_guest_agent(promised: &Promised<'_>, known: &ScheduleFacts<'_>) -> Option<String> {
     let since = known.silent_since.filter(|_| promised.consistency == Consistency::Application)?;
     let (tier, since) = (promised.tier, stamp(since));
     Some(format!(
@@ -87,7 +88,7 @@ fn without_guest_agent(promised: &Promised<'_>, known: &Known<'_>) -> Option<Str
 }
 
 /// What its schedule took in the same pool: told, and never counted.
-fn snapshots(known: &Known<'_>) -> Option<String> {
+fn snapshots(known: &ScheduleFacts<'_>) -> Option<String> {
     let scheduled = || known.snapshots.iter().filter(|one| one.point.is_some());
     let newest = scheduled().max_by_key(|one| one.point)?;
     let count = scheduled().count();
@@ -95,35 +96,44 @@ fn snapshots(known: &Known<'_>) -> Option<String> {
 }
 
 /// What is to be said of one tier: all that it lacks, the weightiest first, or what protects the guest.
-fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>, observed: &Observed) -> Vec<Said> {
+fn tier(
+    promised: &Promised<'_>,
+    outstanding: &OutstandingPoint,
+    known: &ScheduleFacts<'_>,
+    observed: &Observed,
+) -> Vec<TierSummary> {
     let tier = promised.tier;
-    let said = |is, why| Said { is, why };
+    let said = |is, why| TierSummary { is, why };
     let Some(newest) = known.good(promised).max_by_key(|backup| taken_at(backup)) else {
-        let settled = owed.last.is_none_or(|due| matches!(due.state, State::Settled | State::Later(_)));
-        let first =
-            owed.last.filter(|due| matches!(due.state, State::Later(_))).map(|due| due.since).or(owed.next);
+        let settled =
+            outstanding.last.is_none_or(|due| matches!(due.state, State::Settled | State::Later(_)));
+        let first = outstanding
+            .last
+            .filter(|due| matches!(due.state, State::Later(_)))
+            .map(|due| due.since)
+            .or(outstanding.next);
         let why = match first.filter(|_| settled) {
             Some(first) => format!("its first {tier} backup is due at {first}"),
             None => format!("there is no {tier} backup of it"),
         };
         return vec![said(Posture::Unprotected, why)];
     };
-    let shelf = observed.shelves.get(&newest.storage);
-    if let Some(Shelf::Dark(why)) = shelf {
+    let listing = observed.listings.get(&newest.storage);
+    if let Some(BackupListing::Dark(why)) = listing {
         let text =
             format!("storage {} does not answer, so its {tier} backups are unknown: {why}", newest.storage);
         return vec![said(Posture::Unknown, text)];
     }
     let at = taken_at(newest);
-    let missed = owed.last.filter(Due::is_missed).map(|due| due.point).or(owed.overdue);
+    let missed = outstanding.last.filter(DueBackup::is_missed).map(|due| due.point).or(outstanding.overdue);
     let missed =
         missed.map(|point| format!("its {tier} backup of {point} was missed, the newest is of {at:.0}"));
-    let damaged = aside::is_damaged(newest, shelf)
+    let damaged = protection_details::is_damaged(newest, listing)
         .then(|| format!("the server found its newest {tier} backup of {at:.0} damaged"));
     let tested = promised.test_every.map(|every| (every, Tested::of(promised, known)));
     let unproved = tested.as_ref().and_then(|(every, tested)| tested.lacks(*every, known.time.at));
     let lacks = missed.into_iter().chain(damaged).chain(unproved).chain(only_crash(promised, known));
-    let mut all: Vec<Said> = lacks.map(|why| said(Posture::Attention, why)).collect();
+    let mut all: Vec<TierSummary> = lacks.map(|why| said(Posture::Attention, why)).collect();
     if all.is_empty() {
         let why = match tested.and_then(|(_, tested)| tested.proved) {
             Some(proved) => format!("a {tier} backup of it was restored and checked at {proved:.0}"),
@@ -132,7 +142,7 @@ fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>, observed: &Obse
         all.push(said(Posture::Protected, why));
     }
     if let Some(first) = all.first_mut() {
-        first.why.push_str(&aside::words(promised, newest, known, shelf));
+        first.why.push_str(&protection_details::words(promised, newest, known, listing));
     }
     all
 }
@@ -140,7 +150,7 @@ fn tier(promised: &Promised<'_>, owed: &Owed, known: &Known<'_>, observed: &Obse
 /// The newest backup that was taken for the tier holds programs that ran on, where they should have stood still. One that
 /// somebody asked for without a window, and one that was taken before labels were, say nothing of that; no more does the one
 /// whose operation is open, since its controller may yet say what makes it better. Of a guest that stands still nothing ran.
-fn only_crash(promised: &Promised<'_>, known: &Known<'_>) -> Option<String> {
+fn only_crash(promised: &Promised<'_>, known: &ScheduleFacts<'_>) -> Option<String> {
     let settled = |backup: &&BackupRecord| backup.tier.is_some() && known.open != Some(backup.taken_by);
     let for_tier = known.good(promised).filter(settled);
     let newest = for_tier.max_by_key(|backup| taken_at(backup))?;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use holdfast_protocol::report::Standing;
+use holdfast_protocol::report::GuestStatus;
 
-use super::asked::Answer;
+use super::guest_requests::Answer;
 use super::{GuestVerdict, Plan};
 
 impl fmt::Display for Plan {
@@ -43,7 +43,7 @@ impl fmt::Display for Plan {
         for uid in &self.healthy {
             writeln!(f, "  healthy     {uid}: its starts no longer count")?;
         }
-        for by in &self.gone_besides {
+        for by in &self.gone_copies {
             writeln!(f, "  forget      the copy that {by} made: nobody has its number")?;
         }
         for raise in &self.raises {
@@ -56,21 +56,21 @@ impl fmt::Display for Plan {
 
 impl GuestVerdict {
     fn is_news(&self) -> bool {
-        self.standing != Standing::Managed || !self.conditions.is_empty()
+        self.status != GuestStatus::Managed || !self.conditions.is_empty()
     }
 }
 
 impl fmt::Display for GuestVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.standing {
-            Standing::Managed => "managed",
-            Standing::Unmanaged => "unmanaged",
-            Standing::Absent => "absent",
-            Standing::Missing => "missing",
-            Standing::Foreign => "foreign",
-            Standing::Broken => "broken",
-            Standing::Parked => "parked",
-            Standing::Beside => "beside",
+        let word = match self.status {
+            GuestStatus::Managed => "managed",
+            GuestStatus::Unmanaged => "unmanaged",
+            GuestStatus::Absent => "absent",
+            GuestStatus::Missing => "missing",
+            GuestStatus::Foreign => "foreign",
+            GuestStatus::Broken => "broken",
+            GuestStatus::Parked => "parked",
+            GuestStatus::RestoredCopy => "beside",
         };
         let wanted = self.wanted.map(|place| format!(" document #{place}")).unwrap_or_default();
         let vmid = self.vmid.map(|vmid| format!(" VMID {vmid}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What becomes of the document's wishes about backups: raised at once, or held with their guest.
+//! Promises of the document: raised at once, or held.
 //!
 //! For each guest that was made: what is in force, by our records, is held against what the document wishes. A guest
 //! that the document does not name, or that is not there yet, changes nothing. Deliberately absent: the law
@@ -16,14 +16,14 @@ use holdfast_protocol::protection::{Protection, ProtectionReport};
 use holdfast_protocol::report::Condition;
 use holdfast_trust::Accepted;
 
-use super::asked::{Stays, refused};
 use super::escrow::{self, NotReplaced};
-use super::ordered::proved;
+use super::guest_requests::{Stays, refused};
+use super::signed_jobs::proved;
 use super::{Context, GuestVerdict, Inputs, Plan, schedule};
-use crate::gate::held::{Held, Remedy, upon};
+use crate::gate::pending_approval::{PendingApproval, Remedy, upon};
 use crate::gate::protection::{Guarded, Loosened, guard};
 use crate::model::observed::Detail;
-use crate::model::record::{GuestRecord, Place};
+use crate::model::records::{GuestRecord, Place};
 
 /// A promise to put into force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,11 +40,11 @@ pub struct Raise {
 
 /// Whether anything was ever promised or is wished. Most of a plan's time would go into finding nothing, guest by guest.
 fn is_any(inputs: &Inputs<'_>) -> bool {
-    let wishes = |guest: &DesiredGuest| {
+    let goals = |guest: &DesiredGuest| {
         let backed_up = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(_)));
         guest.policy.is_some() || guest.volumes.iter().any(|volume| backed_up(&volume.kind))
     };
-    !inputs.records.protections.is_empty() || inputs.desired.iter().any(wishes)
+    !inputs.records.protections.is_empty() || inputs.desired.iter().any(goals)
 }
 
 /// Judges every guest that has a verdict.
@@ -64,7 +64,7 @@ pub(super) fn all(inputs: &Inputs<'_>, plan: &mut Plan) {
             continue;
         };
         plan.held.extend(held(inputs, record, guest, &guarded));
-        tell(verdict, &guarded);
+        add_conditions(verdict, &guarded);
         verdict.protection = Some(report(in_force, Some(&guarded)));
         if !guarded.raised.is_empty() {
             let what: Vec<String> = guarded.raised.iter().map(ToString::to_string).collect();
@@ -84,14 +84,14 @@ pub(super) fn judge(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGu
         return None;
     }
     let in_force = inputs.records.protections.get(&record.uid).map(Arc::as_ref);
-    let wish = match (in_force, Protection::wished(guest, inputs.policies)) {
+    let goal = match (in_force, Protection::of_document(guest, inputs.policies)) {
         (None, None) => return None,
-        (_, Some(wish)) => wish,
+        (_, Some(goal)) => goal,
         // Nothing of it would be backed up any more; what its volumes are is still said.
         (Some(_), None) => Protection::of_volumes(guest),
     };
     let may = |tier, target: &_| schedule::target::is_approved(inputs.policy, inputs.records, tier, target);
-    Some(guard(in_force, &wish, (&may, &inputs.records.backup_limits)))
+    Some(guard(in_force, &goal, (&may, &inputs.records.backup_limits)))
 }
 
 /// Whether a promise may be lowered now: what is in force and what is wished are both what the signers saw.
@@ -105,8 +105,8 @@ pub(super) fn loosens(inputs: &Inputs<'_>, job: &Accepted, signed: &LoosenPolicy
     let guest = inputs.desired.iter().find(|guest| guest.uid == target.uid);
     let place = inputs.records.guests.binary_search_by_key(&target.uid, |record| record.uid);
     let record = place.ok().and_then(|place| inputs.records.guests.get(place));
-    let wished = guest.zip(record).and_then(|(guest, record)| judge(inputs, record, guest));
-    if wished.map(|guarded| guarded.wished).as_ref() != Some(signed.to.as_ref()) {
+    let intended = guest.zip(record).and_then(|(guest, record)| judge(inputs, record, guest));
+    if intended.map(|guarded| guarded.intended).as_ref() != Some(signed.to.as_ref()) {
         return Err(changed("the document no longer wishes what the operator saw"));
     }
     keys_in_order(inputs, &signed.from, &signed.to)
@@ -126,7 +126,8 @@ fn report(in_force: Option<&Arc<Protection>>, guarded: Option<&Guarded>) -> Box<
     let now = in_force.map(|promise| Protection::clone(promise));
     let mut report = ProtectionReport { in_force: now, ..ProtectionReport::default() };
     if let Some(guarded) = guarded {
-        report.wished = Some(&guarded.wished).filter(|wish| report.in_force.as_ref() != Some(*wish)).cloned();
+        report.desired =
+            Some(&guarded.intended).filter(|goal| report.in_force.as_ref() != Some(*goal)).cloned();
         report
             .held
             .extend(guarded.loosened.iter().chain(&guarded.beyond).map(|held| held.change.to_string()));
@@ -139,7 +140,7 @@ fn words(held: &[Loosened]) -> String {
     held.iter().map(|held| held.change.to_string()).collect::<Vec<_>>().join("; ")
 }
 
-fn tell(verdict: &mut GuestVerdict, guarded: &Guarded) {
+fn add_conditions(verdict: &mut GuestVerdict, guarded: &Guarded) {
     if !guarded.loosened.is_empty() {
         let message = format!(
             "it would be less protected ({}): what is in force stays until an operator signs",
@@ -166,10 +167,15 @@ fn tell(verdict: &mut GuestVerdict, guarded: &Guarded) {
 }
 
 /// What waits: one signature for all that would be weaker or is more than a document may ask for, and root's word for each new target.
-fn held(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGuest, guarded: &Guarded) -> Vec<Held> {
+fn held(
+    inputs: &Inputs<'_>,
+    record: &GuestRecord,
+    guest: &DesiredGuest,
+    guarded: &Guarded,
+) -> Vec<PendingApproval> {
     let mut held = Vec::new();
     if let Some(first) = guarded.loosened.first().or(guarded.beyond.first()) {
-        let remedy = match keys_in_order(inputs, &guarded.next, &guarded.wished) {
+        let remedy = match keys_in_order(inputs, &guarded.next, &guarded.intended) {
             Err(_) => Remedy::ByHand(
                 "no recovery code opens the new key: attach its target and run `agentd escrow create` on this box first",
             ),
@@ -183,12 +189,12 @@ fn held(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGuest, guarded
         let more = (!guarded.beyond.is_empty())
             .then(|| format!("ask more of the backups of guest {}: {}", guest.name, words(&guarded.beyond)));
         let effect = less.into_iter().chain(more).collect::<Vec<_>>().join("; and ");
-        held.push(Held { guest: record.uid, effect, reason: first.reason, remedy });
+        held.push(PendingApproval { guest: record.uid, effect, reason: first.reason, remedy });
     }
-    held.extend(guarded.unapproved.iter().map(|wish| Held {
+    held.extend(guarded.unapproved.iter().map(|goal| PendingApproval {
         guest: record.uid,
-        effect: format!("back up guest {} ({}) to {}", guest.name, wish.part, wish.target),
-        reason: wish.reason,
+        effect: format!("back up guest {} ({}) to {}", guest.name, goal.part, goal.target),
+        reason: goal.reason,
         remedy: Remedy::ByHand(
             "an operator signs `attach_storage` for it, or root on this host names it as backup_storage in agent.toml",
         ),
@@ -201,7 +207,7 @@ fn draft(inputs: &Inputs<'_>, record: &GuestRecord, guarded: &Guarded) -> Option
     let vmid = record.place.vmid()?;
     let Detail::Known(facts) = &inputs.observed.guests.get(&vmid)?.detail else { return None };
     let volumes = facts.volumes.iter().map(ToString::to_string).collect();
-    let (from, to) = (Box::new(guarded.next.clone()), Box::new(guarded.wished.clone()));
+    let (from, to) = (Box::new(guarded.next.clone()), Box::new(guarded.intended.clone()));
     let act = Act::LoosenPolicy(args::LoosenPolicy { from, to });
     Some(upon(act, (record.uid, vmid), (record.name.clone(), Some(record.customer.clone())), volumes))
 }

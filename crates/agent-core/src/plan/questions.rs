@@ -1,4 +1,4 @@
-//! What a plan will want to know that a look at the guests does not tell by itself: whether anybody has a number.
+//! Questions to Proxmox that a plan will need answered.
 //!
 //! What comes in: the document, the records, the range of numbers. What goes out: numbers to ask Proxmox about. Some are
 //! named: by the document for a guest that is not there yet, or by the record of a copy. Others are candidates for guests
@@ -11,10 +11,10 @@ use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::{GuestUid, StorageName, Vmid};
 use holdfast_protocol::storage::TargetState;
 
-use super::beside;
+use super::restored_copy;
 use crate::model::limits;
 use crate::model::policy::VmidRange;
-use crate::model::record::{Place, Records};
+use crate::model::records::{Place, Records};
 
 /// Numbers to ask about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,10 +39,10 @@ pub fn questions(desired: &[DesiredGuest], records: &Records, range: VmidRange) 
         .map(|record| record.uid)
         .collect();
     let absent = || desired.iter().filter(|guest| !placed.contains(&guest.uid));
-    let named = absent().filter_map(|guest| guest.vmid).chain(beside::questions(records)).collect();
+    let named = absent().filter_map(|guest| guest.vmid).chain(restored_copy::questions(records)).collect();
     let enough = absent().filter(|guest| guest.vmid.is_none()).take(limits::OPERATIONS_AT_ONCE).count();
     let candidates = if enough == 0 { Vec::new() } else { candidates(desired, records, range) };
-    let in_use = records.storage.iter().filter(|record| record.standing == TargetState::Attached);
+    let in_use = records.storage.iter().filter(|record| record.status == TargetState::Attached);
     let storages = in_use.filter_map(|record| record.approval.name.as_str().parse().ok()).collect();
     Questions { named, candidates, enough, storages }
 }
@@ -60,7 +60,7 @@ mod tests {
     use crate::plan::tests::{guest, uid, vmid, world};
 
     #[test]
-    fn candidates_are_asked_about_only_while_somebody_has_no_number() {
+    fn candidates_are_asked_about_only_while_someone_has_no_number() {
         let mut world = world(1);
         let ask =
             |world: &crate::plan::tests::World| questions(&world.desired, &world.records, world.policy.range);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_are_wished_for_the_questions_are_few() {
+    fn however_many_are_intended_for_the_questions_are_few() {
         let mut world = world(1);
         world.desired.extend((2..1500).map(guest));
         world.policy.range = VmidRange::try_from([vmid(300), vmid(9_999)]).unwrap();

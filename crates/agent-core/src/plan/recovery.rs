@@ -1,4 +1,4 @@
-//! What becomes of operations that a stopped agent left open: a plan like any other, printed and kept before it is run.
+//! The recovery plan for operations that a stopped agent left open.
 //!
 //! What comes in: the journals, the host as it is seen, and what Proxmox says of tasks whose reply was lost. What goes
 //! out: one line per operation. There is no second executor: what the plan adopts or parks is one more event in the
@@ -17,7 +17,7 @@ use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed};
 use crate::operation::Operation;
 use crate::operation::log::Status;
-use crate::operation::progress::Progress;
+use crate::operation::progress::OperationState;
 use crate::operation::step::{Probe, Step};
 
 /// What recovery does with one operation.
@@ -41,7 +41,7 @@ pub enum Recover {
         /// The task.
         upid: String,
         /// Whether the journal knew it already.
-        known: Known,
+        known: TaskNameSource,
     },
     /// What it made is taken back.
     Undo,
@@ -59,7 +59,7 @@ pub enum Recover {
 /// Where the name of an adopted task comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Known {
+pub enum TaskNameSource {
     /// From the journal.
     Journal,
     /// From Proxmox: the reply was lost.
@@ -79,7 +79,7 @@ pub enum Task {
 
 /// What is seen at the start.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct StartObservation<'a> {
     /// The host, when it answered.
     pub observed: Option<&'a Observed>,
     /// For each operation with a step under way that the journal names no task for.
@@ -130,11 +130,11 @@ pub struct RecoveryReport {
 
 /// Plans the recovery of everything that was left open.
 #[must_use]
-pub fn recovery(open: &[Progress], seen: Seen<'_>, at: Timestamp) -> RecoveryPlan {
+pub fn recovery(open: &[OperationState], seen: StartObservation<'_>, at: Timestamp) -> RecoveryPlan {
     RecoveryPlan { at, lines: open.iter().map(|progress| line(progress, seen)).collect() }
 }
 
-fn line(progress: &Progress, seen: Seen<'_>) -> RecoveryLine {
+fn line(progress: &OperationState, seen: StartObservation<'_>) -> RecoveryLine {
     let (place, recover) = match progress.status() {
         Status::Queued => (None, Recover::Wait),
         Status::Before(at) => (Some(at), strange(progress, seen).unwrap_or(Recover::GoOn)),
@@ -160,16 +160,16 @@ fn line(progress: &Progress, seen: Seen<'_>) -> RecoveryLine {
     }
 }
 
-fn under_way(progress: &Progress, at: u16, seen: Seen<'_>) -> Recover {
+fn under_way(progress: &OperationState, at: u16, seen: StartObservation<'_>) -> Recover {
     let Some(step) = progress.step(at) else {
         return Recover::Conclude;
     };
     if let Some(upid) = progress.upid(at) {
-        return Recover::Adopt { upid: upid.to_owned(), known: Known::Journal };
+        return Recover::Adopt { upid: upid.to_owned(), known: TaskNameSource::Journal };
     }
     let question = question(step.probe());
     match seen.tasks.get(&progress.id) {
-        Some(Task::Found(upid)) => Recover::Adopt { upid: upid.clone(), known: Known::LostReply },
+        Some(Task::Found(upid)) => Recover::Adopt { upid: upid.clone(), known: TaskNameSource::LostReply },
         Some(Task::Unknown(why)) => Recover::Probe { question, blind: Some(why.clone()) },
         Some(Task::None) | None => Recover::Probe { question, blind: None },
     }
@@ -177,34 +177,34 @@ fn under_way(progress: &Progress, at: u16, seen: Seen<'_>) -> Recover {
 
 /// While the agent was away its guest's number went to somebody else. Asked only of guests that were made before the
 /// operation began: of those it is certain that they carried our mark.
-fn strange(progress: &Progress, seen: Seen<'_>) -> Option<Recover> {
+fn strange(progress: &OperationState, seen: StartObservation<'_>) -> Option<Recover> {
     let vmid = progress.operation.vmid()?;
     let uid = progress.operation.uid();
     let guest = seen.observed?.guests.get(&vmid)?;
     let Detail::Known(facts) = &guest.detail else {
         return None;
     };
-    let whose = match facts.mark {
+    let owner = match facts.mark {
         Mark::Of(found) if found == uid => return None,
         // A guest that is being taken over carries none until the step that sets it.
         Mark::None if is_taken_over(progress) => return None,
         // Laid aside by this very operation.
-        Mark::Beside { of, by } if of == uid && by == progress.id => return None,
+        Mark::Copy { of, by } if of == uid && by == progress.id => return None,
         Mark::Of(other) => format!("it carries the mark of guest {other}"),
         Mark::None => "it carries no mark of ours".to_owned(),
-        Mark::Beside { of, .. } => format!("it is marked as a copy beside guest {of}"),
+        Mark::Copy { of, .. } => format!("it is marked as a copy beside guest {of}"),
         Mark::Broken => "its mark was changed".to_owned(),
     };
     Some(Recover::Park {
         reason: format!(
-            "guest {vmid} has our number, but {whose}: it is somebody else's now, and is not touched"
+            "guest {vmid} has our number, but {owner}: it is somebody else's now, and is not touched"
         ),
         remedy: format!("pct config {vmid}"),
     })
 }
 
-fn is_taken_over(progress: &Progress) -> bool {
-    matches!(progress.operation, Operation::AdoptGuest(_)) && !progress.did(Step::TakeOver)
+fn is_taken_over(progress: &OperationState) -> bool {
+    matches!(progress.operation, Operation::AdoptGuest(_)) && !progress.did(Step::TagGuest)
 }
 
 /// `GuestRuns` as a person says it: "guest runs".
@@ -231,10 +231,10 @@ impl fmt::Display for Recover {
                 f,
                 "its task could not be looked for yet ({why}); once it was, the world is asked whether the step happened ({question})"
             ),
-            Self::Adopt { upid, known: Known::Journal } => {
+            Self::Adopt { upid, known: TaskNameSource::Journal } => {
                 write!(f, "its task is followed to its end: {upid}")
             }
-            Self::Adopt { upid, known: Known::LostReply } => {
+            Self::Adopt { upid, known: TaskNameSource::LostReply } => {
                 write!(f, "the reply was lost, but its task was found and is followed: {upid}")
             }
             Self::Undo => f.write_str("it goes on taking back what it made"),

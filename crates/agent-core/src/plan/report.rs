@@ -1,16 +1,16 @@
-//! What is told of each guest and of the host, derived from the same inputs as the plan.
+//! Reports on guests and host, from the inputs of the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::GuestSize;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, NodeName, Vmid};
 use holdfast_protocol::job::{JobReport, JobState, Verb};
 use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::{
-    ControllerReport, FieldState, GuestReport, HostSection, Running, Standing, StorageReport, StorageState,
+    ControllerReport, FieldState, GuestReport, GuestStatus, HostSection, Running, StorageReport, StorageState,
 };
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use jiff::{SignedDuration, Timestamp};
@@ -20,7 +20,7 @@ use super::{GuestVerdict, Inputs, Plan, posture, silence};
 use crate::model::field::GuestFields;
 use crate::model::limits;
 use crate::model::observed::{Detail, GuestFacts, StorageFact};
-use crate::model::record::{GuestRecord, Place, Records};
+use crate::model::records::{GuestRecord, Place, Records};
 use crate::model::view::{LaneView, WaitingView};
 
 /// Sizes that change all the time are rounded to this, so that noise is no change.
@@ -67,7 +67,7 @@ fn guest(
             .zip(seen)
             .and_then(|(record, seen)| silence::report(silence::of(inputs, record, seen))),
     });
-    let beside = verdict.standing == Standing::Beside;
+    let copy_of = verdict.status == GuestStatus::RestoredCopy;
     let uid = wanted.map(|guest| guest.uid).or_else(|| record.map(|record| record.uid));
     GuestReport {
         former_vmids: uid.map(|uid| former_vmids(inputs.records, uid, verdict.vmid)).unwrap_or_default(),
@@ -75,7 +75,7 @@ fn guest(
         name,
         customer: record.map(|record| record.customer.clone()),
         vmid: verdict.vmid,
-        standing: verdict.standing,
+        status: verdict.status,
         run: match (seen, verdict.vmid) {
             (Some(seen), _) => seen.run,
             (None, Some(_)) => Running::Unknown,
@@ -86,7 +86,7 @@ fn guest(
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),
         // A copy's are told as well: who signs for one says by them which.
-        volumes: facts.filter(|_| record.is_some() || beside).map(volumes).unwrap_or_default(),
+        volumes: facts.filter(|_| record.is_some() || copy_of).map(volumes).unwrap_or_default(),
         golden: record.map(|record| &record.golden).or(wanted.map(|guest| &guest.golden)).cloned(),
         controller,
         protection: verdict.protection.clone().or_else(|| record.and_then(unpromised)),
@@ -118,9 +118,9 @@ fn volumes(facts: &GuestFacts) -> Vec<String> {
 /// Guests that carry our mark and that our records do not know, told as one problem: each alone may be a mistake by hand,
 /// but the records may also be older than the host.
 #[must_use]
-pub fn unknown_marks(plan: &Plan) -> Option<Problem> {
+pub fn unknown_marks(plan: &Plan) -> Option<ErrorBody> {
     let unknown = |verdict: &&GuestVerdict| {
-        verdict.recorded.is_none() && verdict.standing == Standing::Foreign && !verdict.conditions.is_empty()
+        verdict.recorded.is_none() && verdict.status == GuestStatus::Foreign && !verdict.conditions.is_empty()
     };
     let numbers: Vec<String> = plan
         .verdicts
@@ -135,19 +135,19 @@ pub fn unknown_marks(plan: &Plan) -> Option<Problem> {
              old copy, or is another agent at work here? an operator must adopt or clear them",
             numbers.join(", ")
         );
-        Problem::new(ErrorCode::ForeignGuest, text)
+        ErrorBody::new(ErrorCode::ForeignGuest, text)
     })
 }
 
 /// What is under way for longer than is ordinary. It goes on: only a person can tell a thin line from a task that hangs.
 #[must_use]
-pub fn long_under_way(operations: &[OperationView], now: Timestamp) -> Vec<Problem> {
+pub fn long_under_way(operations: &[OperationView], now: Timestamp) -> Vec<ErrorBody> {
     let ordinary = SignedDuration::from_secs(limits::LONG_S.cast_signed());
     let is_long = |one: &&OperationView| {
         matches!(one.status, OperationStatus::Running | OperationStatus::Undoing)
             && now.duration_since(one.opened_at) >= ordinary
     };
-    let told = |one: &OperationView| {
+    let reported = |one: &OperationView| {
         let text = format!(
             "{} of {} (operation {}) is under way since {:.0} and goes on: see in `agentd status` whether it moves; if its task \
              hangs, stop that task in Proxmox, and what it made is taken back",
@@ -156,15 +156,15 @@ pub fn long_under_way(operations: &[OperationView], now: Timestamp) -> Vec<Probl
             one.id,
             one.opened_at
         );
-        Problem::new(ErrorCode::TakesLong, text)
+        ErrorBody::new(ErrorCode::TakesLong, text)
     };
-    operations.iter().filter(is_long).map(told).collect()
+    operations.iter().filter(is_long).map(reported).collect()
 }
 
 /// A change of who may sign that waits for its delay: everybody who looks hears of it while it can still be stopped.
 #[must_use]
-pub fn pending_rosters(jobs: &[JobReport]) -> Vec<Problem> {
-    let told = |job: &JobReport| {
+pub fn pending_rosters(jobs: &[JobReport]) -> Vec<ErrorBody> {
+    let reported = |job: &JobReport| {
         let waits = job.state == JobState::Waiting && job.verb == Some(Verb::PolicyUpdate);
         let due = job.due_at.filter(|_| waits)?;
         let names: Vec<&str> = job.signers.iter().map(|name| name.as_str()).collect();
@@ -175,9 +175,9 @@ pub fn pending_rosters(jobs: &[JobReport]) -> Vec<Problem> {
             job.id,
             names.join(" and "),
         );
-        Some(Problem::new(ErrorCode::PolicyPending, text))
+        Some(ErrorBody::new(ErrorCode::PolicyPending, text))
     };
-    jobs.iter().filter_map(told).collect()
+    jobs.iter().filter_map(reported).collect()
 }
 
 /// None when the guest has a size that no document could ask for.
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_long_is_told_while_it_goes_on() {
+    fn what_takes_long_is_reported_while_it_goes_on() {
         let at = |hours: i64| Timestamp::from_second(1_800_000_000 + hours * 3_600).unwrap();
         let view = |status: &str, opened_at: Timestamp| -> OperationView {
             serde_json::from_value(serde_json::json!({
@@ -268,14 +268,14 @@ mod tests {
         };
         let all = ["running", "undoing", "queued", "done", "parked"].map(|status| view(status, at(0)));
         assert_eq!(long_under_way(&all, at(5)), Vec::new());
-        let told = long_under_way(&all, at(6));
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert_eq!(told[0].code, ErrorCode::TakesLong);
-        assert!(told[0].message.starts_with("restore_test of web-1"), "{}", told[0].message);
+        let reported = long_under_way(&all, at(6));
+        assert_eq!(reported.len(), 2, "{reported:?}");
+        assert_eq!(reported[0].code, ErrorCode::TakesLong);
+        assert!(reported[0].message.starts_with("restore_test of web-1"), "{}", reported[0].message);
     }
 
     #[test]
-    fn a_change_of_who_may_sign_is_told_while_it_waits() {
+    fn a_change_of_who_may_sign_is_reported_while_it_waits() {
         let job = |verb: &str, state: &str, signers: &[&str]| -> JobReport {
             let due = (state == "waiting").then_some("2026-11-22T14:00:00Z");
             serde_json::from_value(serde_json::json!({
@@ -289,17 +289,17 @@ mod tests {
         {
             assert_eq!(pending_rosters(&[job(verb, state, &["ada"])]), Vec::new(), "{verb} {state}");
         }
-        let told = |signers: &[&str]| {
-            let told = pending_rosters(&[job("policy_update", "waiting", signers)]);
-            assert_eq!(told.iter().map(|one| one.code).collect::<Vec<_>>(), [ErrorCode::PolicyPending]);
-            told[0].message.clone()
+        let reported = |signers: &[&str]| {
+            let reported = pending_rosters(&[job("policy_update", "waiting", signers)]);
+            assert_eq!(reported.iter().map(|one| one.code).collect::<Vec<_>>(), [ErrorCode::PolicyPending]);
+            reported[0].message.clone()
         };
         assert_eq!(
-            told(&["ada"]),
+            reported(&["ada"]),
             "job 018f3c1e-6b1f-7c1d-9d0a-000000000001, signed by ada, changes who may sign here, from 2026-11-22T14:00:00Z on: \
              look at it with `holdfast job show`; any operator stops it until then with `holdfast job cancel`"
         );
-        let both = told(&["ada", "bob"]);
+        let both = reported(&["ada", "bob"]);
         assert!(
             both.contains("signed by ada and bob") && both.contains("two operators who sign a cancel"),
             "{both}"

@@ -1,4 +1,4 @@
-//! What the guests that tried a build of the controller say about it.
+//! Experience of guests with a build of the guest agent.
 //!
 //! In: what became of the build in each guest, and who was heard since. Out: one [`BuildState`] for one guest. A guest's own
 //! word makes a build bad for that guest, and a second guest's for all. A silence makes it nothing: its guest waits for a
@@ -7,7 +7,7 @@
 use holdfast_protocol::id::GuestUid;
 
 use crate::model::policy::Sha256Hex;
-use crate::model::record::{ControllerOutcome, ControllerVerdict, GuestRecord};
+use crate::model::records::{ControllerOutcome, ControllerVerdict, GuestRecord};
 
 /// So many guests say something about a build that one says about itself alone.
 const GUESTS: usize = 2;

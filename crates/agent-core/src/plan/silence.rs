@@ -1,4 +1,4 @@
-//! A guest agent that is not heard: what its guest is told of it.
+//! Conditions on a silent guest agent.
 //!
 //! In: the last hello of each guest agent, to the second, counted from this agent's own start at the earliest. Out: a report
 //! for lists, and a condition once three hellos are missed. A guest that stands still, has just been started, or whose access
@@ -13,7 +13,7 @@ use super::Inputs;
 use super::{Context, Judged};
 use crate::model::limits;
 use crate::model::observed::ObservedGuest;
-use crate::model::record::{Access, GuestRecord};
+use crate::model::records::{Access, GuestRecord};
 use crate::model::silence::{Silence, judge as judge_silence};
 
 /// How it is heard.

@@ -1,4 +1,4 @@
-//! Stacks that were stopped for a backup and did not come back: told of their guest until its controller says otherwise.
+//! Stacks that did not start again after a backup.
 //!
 //! What comes in: the last release of each guest, and the last hello. What goes out: a condition. A later release without
 //! them ends it, and so does a later hello that says that all is well. Nothing is done about it here: their controller tries
@@ -7,7 +7,7 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::report::{Condition, Health};
 
-use crate::model::record::{GuestRecord, StacksDown};
+use crate::model::records::{GuestRecord, StacksDown};
 
 /// What a person should know.
 pub(super) fn down(all: &[StacksDown], record: &GuestRecord) -> Option<Condition> {
@@ -32,7 +32,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::record::{Access, HelloRecord, Place};
+    use crate::model::records::{Access, HelloRecord, Place};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -40,7 +40,7 @@ mod tests {
 
     fn record(n: u128, hello: Option<(i64, Health)>) -> GuestRecord {
         let said = |(second, health)| HelloRecord {
-            told: Default::default(),
+            reported: Default::default(),
             version: "0.1.0".to_owned(),
             health,
             boot_id: "b".to_owned(),
@@ -60,12 +60,15 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_come_back_is_told_until_its_controller_says_otherwise() {
+    fn what_did_not_come_back_is_reported_until_its_controller_says_otherwise() {
         let stack = DownStack { stack: "shop".parse().unwrap(), why: "exit 1".to_owned() };
         let all = [StacksDown { guest: record(1, None).uid, down: vec![stack], at: at(100) }];
-        let told = down(&all, &record(1, None)).unwrap();
-        assert!(told.code == ErrorCode::Broken && told.message.contains("shop (exit 1)"), "{told:?}");
-        assert!(told.message.contains("2027-01-15 08:01:40Z"), "{told:?}");
+        let reported = down(&all, &record(1, None)).unwrap();
+        assert!(
+            reported.code == ErrorCode::Broken && reported.message.contains("shop (exit 1)"),
+            "{reported:?}"
+        );
+        assert!(reported.message.contains("2027-01-15 08:01:40Z"), "{reported:?}");
         for (hello, still) in [
             ((99, Health::Well), true),
             ((100, Health::Well), true),

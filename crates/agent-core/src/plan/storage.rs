@@ -1,4 +1,4 @@
-//! What becomes of each storage target: mounted, let go, held for a signature, or told why not.
+//! The plan for each storage target.
 //!
 //! What comes in: the document's wish, what was approved on this box, what the kernel lists, what is remembered since
 //! the agent started, what disks and servers did when they were tried, and Proxmox's word of the storage. What goes out: how the target stands, in words, and at most one deed. What is in force is the
@@ -7,18 +7,18 @@
 //! the helper's policy says about devices.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::TargetName;
 use holdfast_protocol::job::act::{Act, LetGo, args};
 use holdfast_protocol::job::{Draft, Target};
 use holdfast_protocol::report::{StorageState, WaitingForSignature};
-use holdfast_protocol::storage::medium::Medium;
-use holdfast_protocol::storage::report::TargetStanding;
+use holdfast_protocol::storage::backend::Backend;
+use holdfast_protocol::storage::report::TargetStatus;
 use holdfast_protocol::storage::{Approval, StorageClass, StorageTarget, TargetState};
 
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
 use crate::model::storage::{
-    DeviceSeen, MarkerSeen, MountSeen, Said, ServerSeen, TargetMemory, TargetRecord,
+    DeviceSeen, LastStorageState, MarkerSeen, MountSeen, ServerSeen, TargetMemory, TargetRecord,
 };
 
 /// Durable writes in a second that a target for hot volumes should do: a spinning disk does about a hundred.
@@ -26,7 +26,7 @@ pub const FAST_IOPS_MIN: u32 = 400;
 
 /// What is known of one target.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct TargetFacts<'a> {
     /// What the document wishes, where it names it.
     pub wanted: Option<&'a StorageTarget>,
     /// What was approved, where anything was.
@@ -43,18 +43,18 @@ pub struct Known<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// How it stands.
-    pub standing: TargetStanding,
+    pub status: TargetStatus,
     /// Why, and who must do what; empty where all is well.
     pub reason: String,
     /// What is done.
-    pub deed: Option<Deed>,
+    pub action: Option<TargetAction>,
     /// What waits for a signature.
     pub held: Option<Draft>,
 }
 
 /// What is done about a target, by the helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum TargetAction {
     /// It is mounted, or the mount that is there is vouched for, and its marker is looked at.
     Mount,
     /// It is unmounted, because of this.
@@ -63,27 +63,27 @@ pub enum Deed {
 
 /// Judges one target.
 #[must_use]
-pub fn judge(known: &Known<'_>) -> Judged {
+pub fn judge(known: &TargetFacts<'_>) -> Judged {
     let held = held(known.wanted, known.record);
-    let (standing, reason, deed) = match known.record {
-        Some(record) if record.standing == TargetState::Attached => in_force(known, record),
+    let (status, reason, action) = match known.record {
+        Some(record) if record.status == TargetState::Attached => in_force(known, record),
         other => not_in_force(known, other, held.is_some()),
     };
-    Judged { standing, reason, deed, held }
+    Judged { status, reason, action, held }
 }
 
 /// What would have to be signed for the wish to be in force.
 fn held(wanted: Option<&StorageTarget>, record: Option<&TargetRecord>) -> Option<Draft> {
     let wanted = wanted?;
     let let_go = |record: Option<&TargetRecord>, to| {
-        let record = record.filter(|record| record.standing != wanted.state)?;
+        let record = record.filter(|record| record.status != wanted.state)?;
         Some(Act::DetachStorage(args::DetachStorage { from: Box::new(record.approval.clone()), to }))
     };
     let act = match wanted.state {
         TargetState::Attached => {
             let to = Approval::of(wanted);
             let same =
-                |record: &TargetRecord| record.standing == TargetState::Attached && record.approval == to;
+                |record: &TargetRecord| record.status == TargetState::Attached && record.approval == to;
             let from = record.map(|record| Box::new(record.approval.clone()));
             (!record.is_some_and(same))
                 .then(|| Act::AttachStorage(args::AttachStorage { from, to: Box::new(to) }))
@@ -94,32 +94,32 @@ fn held(wanted: Option<&StorageTarget>, record: Option<&TargetRecord>) -> Option
     act.map(|act| Draft { target: Target::Host {}, act })
 }
 
-type Standing = (TargetStanding, String, Option<Deed>);
+type TargetRow = (TargetStatus, String, Option<TargetAction>);
 
-fn not_in_force(known: &Known<'_>, record: Option<&TargetRecord>, waits: bool) -> Standing {
+fn not_in_force(known: &TargetFacts<'_>, record: Option<&TargetRecord>, waits: bool) -> TargetRow {
     // Only what was approved once is unmounted: the helper would not take away another's mount either.
-    let deed = match (record, known.mount) {
-        (Some(_), Some(_)) => Some(Deed::Unmount("an operator let it go")),
+    let action = match (record, known.mount) {
+        (Some(_), Some(_)) => Some(TargetAction::Unmount("an operator let it go")),
         _ => None,
     };
     if waits && known.wanted.is_some_and(|wanted| wanted.state == TargetState::Attached) {
-        return (TargetStanding::Held, "it is used once an operator signs for it".to_owned(), deed);
+        return (TargetStatus::Held, "it is used once an operator signs for it".to_owned(), action);
     }
-    let reason = match (deed, &known.memory.refusal) {
+    let reason = match (action, &known.memory.refusal) {
         (Some(_), Some((code, says))) => format!("it is still mounted ({code}: {says})"),
         (Some(_), None) => "it is being unmounted".to_owned(),
         (None, _) => String::new(),
     };
-    (TargetStanding::Detached, reason, deed)
+    (TargetStatus::Detached, reason, action)
 }
 
-fn in_force(known: &Known<'_>, record: &TargetRecord) -> Standing {
+fn in_force(known: &TargetFacts<'_>, record: &TargetRecord) -> TargetRow {
     let memory = known.memory;
-    match &record.approval.medium {
-        Medium::LocalDir { .. } | Medium::Usb { .. } => {}
-        Medium::Nfs { .. } | Medium::Cifs { .. } => return by_proxmox(known),
+    match &record.approval.backend {
+        Backend::LocalDir { .. } | Backend::Usb { .. } => {}
+        Backend::Nfs { .. } | Backend::Cifs { .. } => return by_proxmox(known),
         // It is asked by itself (`plan/offsite`).
-        Medium::Pbs { .. } => return (TargetStanding::ByProxmox, String::new(), None),
+        Backend::Pbs { .. } => return (TargetStatus::ByProxmox, String::new(), None),
     }
     match known.mount {
         Some(mount) if mount.device == DeviceSeen::Gone => {
@@ -128,14 +128,14 @@ fn in_force(known: &Known<'_>, record: &TargetRecord) -> Standing {
                 mount.source
             );
             (
-                TargetStanding::Dropped,
+                TargetStatus::Dropped,
                 still_there(reason, memory),
-                Some(Deed::Unmount("its device went away")),
+                Some(TargetAction::Unmount("its device went away")),
             )
         }
         Some(mount) => match memory.confirmed.as_ref().filter(|(id, _)| *id == mount.id) {
             Some((_, MarkerSeen::Ours)) if known.proxmox == StorageState::Inactive => {
-                (TargetStanding::Wrong, format!("it is mounted, and {INACTIVE}"), None)
+                (TargetStatus::Wrong, format!("it is mounted, and {INACTIVE}"), None)
             }
             Some((_, marker)) => mounted(marker, memory),
             None => unconfirmed(memory),
@@ -147,33 +147,34 @@ fn in_force(known: &Known<'_>, record: &TargetRecord) -> Standing {
 const INACTIVE: &str = "Proxmox says that it is not active (`pvesm status`)";
 
 /// A share that Proxmox mounts: as its server and Proxmox say.
-fn by_proxmox(known: &Known<'_>) -> Standing {
+fn by_proxmox(known: &TargetFacts<'_>) -> TargetRow {
     match (&known.memory.server, word(known)) {
         (ServerSeen::Silent(says), _) => {
             let says = format!("{says}; nothing is put on it until it is back, which is seen by itself");
-            (TargetStanding::Dropped, says, None)
+            (TargetStatus::Dropped, says, None)
         }
-        (ServerSeen::Answers | ServerSeen::NotTried, Said::Inactive) => {
+        (ServerSeen::Answers | ServerSeen::NotTried, LastStorageState::Inactive) => {
             let says = format!("its server answers, but {INACTIVE}: look at the share and its rights there");
-            (TargetStanding::Dropped, says, None)
+            (TargetStatus::Dropped, says, None)
         }
-        (ServerSeen::Answers | ServerSeen::NotTried, Said::Active | Said::Nothing) => {
-            (TargetStanding::ByProxmox, String::new(), None)
-        }
+        (
+            ServerSeen::Answers | ServerSeen::NotTried,
+            LastStorageState::Active | LastStorageState::Nothing,
+        ) => (TargetStatus::ByProxmox, String::new(), None),
     }
 }
 
 /// What Proxmox says, or said last: a share that was not active is not back because nobody says so any more.
-fn word(known: &Known<'_>) -> Said {
+fn word(known: &TargetFacts<'_>) -> LastStorageState {
     said(known.proxmox).unwrap_or(known.memory.said)
 }
 
 /// Proxmox's word as it is remembered; none where it says nothing.
 #[must_use]
-pub const fn said(state: StorageState) -> Option<Said> {
+pub const fn said(state: StorageState) -> Option<LastStorageState> {
     match state {
-        StorageState::Active => Some(Said::Active),
-        StorageState::Inactive => Some(Said::Inactive),
+        StorageState::Active => Some(LastStorageState::Active),
+        StorageState::Inactive => Some(LastStorageState::Inactive),
         StorageState::Unknown => None,
     }
 }
@@ -187,35 +188,35 @@ fn still_there(reason: String, memory: &TargetMemory) -> String {
 }
 
 /// Something is mounted there, and the helper has not said that it is its own.
-fn unconfirmed(memory: &TargetMemory) -> Standing {
+fn unconfirmed(memory: &TargetMemory) -> TargetRow {
     match &memory.refusal {
         // What was said while nothing was mounted is over.
         Some((code, says)) if !code.starts_with("E_DEVICE_") => {
-            (TargetStanding::Wrong, format!("{code}: {says}"), Some(Deed::Mount))
+            (TargetStatus::Wrong, format!("{code}: {says}"), Some(TargetAction::Mount))
         }
         _ => {
-            let standing = if memory.was_mounted { TargetStanding::Dropped } else { TargetStanding::Absent };
-            (standing, "it is being looked at".to_owned(), Some(Deed::Mount))
+            let status = if memory.was_mounted { TargetStatus::Dropped } else { TargetStatus::Absent };
+            (status, "it is being looked at".to_owned(), Some(TargetAction::Mount))
         }
     }
 }
 
-fn mounted(marker: &MarkerSeen, memory: &TargetMemory) -> Standing {
+fn mounted(marker: &MarkerSeen, memory: &TargetMemory) -> TargetRow {
     let wrong = |reason: String| {
-        let deed = Some(Deed::Unmount("it is not the disk that was attached"));
-        (TargetStanding::Wrong, still_there(reason, memory), deed)
+        let action = Some(TargetAction::Unmount("it is not the disk that was attached"));
+        (TargetStatus::Wrong, still_there(reason, memory), action)
     };
     match marker {
-        MarkerSeen::Ours => (TargetStanding::Mounted, String::new(), None),
+        MarkerSeen::Ours => (TargetStatus::Mounted, String::new(), None),
         // Root may have made its folder meanwhile.
-        MarkerSeen::Unwritable(why) => (TargetStanding::Unmarked, why.clone(), Some(Deed::Mount)),
+        MarkerSeen::Unwritable(why) => (TargetStatus::Unmarked, why.clone(), Some(TargetAction::Mount)),
         MarkerSeen::Missing => wrong(missing()),
         MarkerSeen::Other(what) => wrong(other(what)),
         MarkerSeen::Unread(why) => {
-            (TargetStanding::Wrong, format!("its marker cannot be read: {why}"), Some(Deed::Mount))
+            (TargetStatus::Wrong, format!("its marker cannot be read: {why}"), Some(TargetAction::Mount))
         }
         // What lies on it may be in use: a person looks before anything is taken away.
-        MarkerSeen::Failing(why) => (TargetStanding::Wrong, failing(why), None),
+        MarkerSeen::Failing(why) => (TargetStatus::Wrong, failing(why), None),
     }
 }
 
@@ -237,31 +238,31 @@ fn other(what: &str) -> String {
     )
 }
 
-fn unmounted(memory: &TargetMemory) -> Standing {
+fn unmounted(memory: &TargetMemory) -> TargetRow {
     // What was found on the disk stands until the disks change.
     match &memory.wrong {
-        Some(MarkerSeen::Missing) => return (TargetStanding::Wrong, missing(), None),
-        Some(MarkerSeen::Other(what)) => return (TargetStanding::Wrong, other(what), None),
+        Some(MarkerSeen::Missing) => return (TargetStatus::Wrong, missing(), None),
+        Some(MarkerSeen::Other(what)) => return (TargetStatus::Wrong, other(what), None),
         Some(
             MarkerSeen::Ours | MarkerSeen::Unwritable(_) | MarkerSeen::Unread(_) | MarkerSeen::Failing(_),
         )
         | None => {}
     }
-    let (standing, reason) = match &memory.refusal {
-        None if memory.was_mounted => (TargetStanding::Dropped, "it is no longer mounted".to_owned()),
-        None => (TargetStanding::Absent, "it is not mounted yet".to_owned()),
+    let (status, reason) = match &memory.refusal {
+        None if memory.was_mounted => (TargetStatus::Dropped, "it is no longer mounted".to_owned()),
+        None => (TargetStatus::Absent, "it is not mounted yet".to_owned()),
         Some((code, says)) => (refused(code, memory), format!("{code}: {says}")),
     };
-    (standing, reason, Some(Deed::Mount))
+    (status, reason, Some(TargetAction::Mount))
 }
 
 /// The helper's codes are stable.
-fn refused(code: &str, memory: &TargetMemory) -> TargetStanding {
+fn refused(code: &str, memory: &TargetMemory) -> TargetStatus {
     match code {
-        "E_DEVICE_ABSENT" if memory.was_mounted => TargetStanding::Dropped,
-        "E_DEVICE_ABSENT" => TargetStanding::Absent,
-        "E_DEVICE_AMBIGUOUS" | "E_DEVICE_CLASS" => TargetStanding::Wrong,
-        _ => TargetStanding::Refused,
+        "E_DEVICE_ABSENT" if memory.was_mounted => TargetStatus::Dropped,
+        "E_DEVICE_ABSENT" => TargetStatus::Absent,
+        "E_DEVICE_AMBIGUOUS" | "E_DEVICE_CLASS" => TargetStatus::Wrong,
+        _ => TargetStatus::Refused,
     }
 }
 
@@ -270,15 +271,15 @@ fn refused(code: &str, memory: &TargetMemory) -> TargetStanding {
 pub fn waiting(draft: &Draft) -> Option<WaitingForSignature> {
     let (effect, words) = match &draft.act {
         Act::AttachStorage(args) => {
-            let Approval { name, medium, class, role, .. } = args.to.as_ref();
+            let Approval { name, backend, class, role, .. } = args.to.as_ref();
             let how = match &args.from {
-                Some(from) if from.medium != *medium => format!(" in place of {}", from.medium),
+                Some(from) if from.backend != *backend => format!(" in place of {}", from.backend),
                 Some(_) => " anew".to_owned(),
                 None => String::new(),
             };
             (
                 Effect::AttachUnapprovedTarget,
-                format!("attach storage {name}{how}: {medium}, {class}, for {role}"),
+                format!("attach storage {name}{how}: {backend}, {class}, for {role}"),
             )
         }
         Act::DetachStorage(args) => {
@@ -304,23 +305,24 @@ pub fn waiting(draft: &Draft) -> Option<WaitingForSignature> {
 
 /// What of a target a person should see to.
 #[must_use]
-pub fn problem(name: &TargetName, judged: &Judged, record: Option<&TargetRecord>) -> Option<Problem> {
-    let (standing, reason) = (judged.standing, &judged.reason);
-    let told = |code| Some(Problem::new(code, format!("storage {name} is {}: {reason}", standing.as_str())));
-    match standing {
-        TargetStanding::Wrong | TargetStanding::Unmarked => told(ErrorCode::StorageWrong),
-        TargetStanding::Absent | TargetStanding::Dropped | TargetStanding::Refused => {
-            told(ErrorCode::StorageGone)
+pub fn problem(name: &TargetName, judged: &Judged, record: Option<&TargetRecord>) -> Option<ErrorBody> {
+    let (status, reason) = (judged.status, &judged.reason);
+    let reported =
+        |code| Some(ErrorBody::new(code, format!("storage {name} is {}: {reason}", status.as_str())));
+    match status {
+        TargetStatus::Wrong | TargetStatus::Unmarked => reported(ErrorCode::StorageWrong),
+        TargetStatus::Absent | TargetStatus::Dropped | TargetStatus::Refused => {
+            reported(ErrorCode::StorageGone)
         }
-        TargetStanding::Mounted => {
+        TargetStatus::Mounted => {
             let record = record.filter(|record| record.approval.class == StorageClass::Fast)?;
             let iops = record.marked?.iops.filter(|iops| *iops < FAST_IOPS_MIN)?;
             let text = format!(
                 "storage {name} was attached as fast and does {iops} durable writes a second, less than {FAST_IOPS_MIN}: attach it as slow"
             );
-            Some(Problem::new(ErrorCode::StorageWrong, text))
+            Some(ErrorBody::new(ErrorCode::StorageWrong, text))
         }
-        TargetStanding::ByProxmox | TargetStanding::Held | TargetStanding::Detached => None,
+        TargetStatus::ByProxmox | TargetStatus::Held | TargetStatus::Detached => None,
     }
 }
 

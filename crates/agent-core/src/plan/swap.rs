@@ -1,4 +1,4 @@
-//! A copy that operators signed into its guest's place: whether it is the one that they saw, and what would stay behind.
+//! The check of a copy that is signed to replace its guest.
 //!
 //! What comes in: the guest, proved to be the one that was signed for, and the copy as our records and the last look have it.
 //! What goes out: the operation, or why there is none. Deliberately absent: changing anything; the operation proves all of it
@@ -11,14 +11,14 @@ use holdfast_protocol::job::act::args;
 use holdfast_protocol::report::Running;
 use holdfast_trust::Accepted;
 
-use super::asked::{Stays, refused};
-use super::ordered::same_volumes;
+use super::guest_requests::{Stays, refused};
+use super::signed_jobs::same_volumes;
 use super::{Context, bulk};
-use crate::gate::order::whole_copy;
+use crate::gate::job_validation::whole_copy;
 use crate::gate::warrant::Warrant;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts};
-use crate::model::record::{BackupWhy, BesideRecord, VolumeId};
+use crate::model::records::{BackupWhy, RestoredCopyRecord, VolumeId};
 use crate::operation::swap_guest::judge_left;
 use crate::operation::{Backup, Operation, SwapGuest, Target};
 
@@ -53,16 +53,16 @@ fn seen<'a>(
     context: &Context<'a>,
     guest: &Target,
     args: &args::SwapGuest,
-) -> Result<(&'a BesideRecord, &'a GuestFacts), Stays> {
+) -> Result<(&'a RestoredCopyRecord, &'a GuestFacts), Stays> {
     let (inputs, vmid) = (context.inputs, args.copy.vmid);
     let changed = |text: String| refused(ErrorCode::TargetChanged, text);
-    let of_guest = |record: &&BesideRecord| record.guest == guest.uid;
-    let besides: Vec<BesideRecord> = inputs.records.besides.iter().filter(of_guest).cloned().collect();
-    whole_copy(vmid, &besides).map_err(|why| refused(why.code(), why.to_string()))?;
-    let record = inputs.records.besides.iter().find(|record| record.vmid == vmid).ok_or(Stays::Waits)?;
+    let of_guest = |record: &&RestoredCopyRecord| record.guest == guest.uid;
+    let copies: Vec<RestoredCopyRecord> = inputs.records.copies.iter().filter(of_guest).cloned().collect();
+    whole_copy(vmid, &copies).map_err(|why| refused(why.code(), why.to_string()))?;
+    let record = inputs.records.copies.iter().find(|record| record.vmid == vmid).ok_or(Stays::Waits)?;
     let seen = inputs.observed.guests.get(&vmid).ok_or(Stays::Waits)?;
     let Detail::Known(facts) = &seen.detail else { return Err(Stays::Waits) };
-    if facts.mark != (Mark::Beside { of: guest.uid, by: record.made_by }) {
+    if facts.mark != (Mark::Copy { of: guest.uid, by: record.made_by }) {
         return Err(changed(format!("guest {vmid} does not carry the mark of a copy of {}", guest.name)));
     }
     let fingerprint = &args.copy.fingerprint;

@@ -1,8 +1,7 @@
-//! One small host per situation, each with its printed plan as a golden file.
+//! Tests of the plan: one small host per situation.
 
 mod address;
-mod asked;
-mod beside;
+mod adoption;
 mod bulk;
 mod detached;
 mod disks;
@@ -10,15 +9,16 @@ mod filter;
 mod fixed;
 mod goldens;
 mod growth;
-mod lost;
+mod guest_requests;
+mod missing_guest;
 mod network;
 mod placement;
 mod posture;
 mod protect;
 mod raised;
+mod restored_copy;
 mod returned;
 mod schedule;
-mod seen;
 mod side_by_side;
 mod silence;
 mod situations;
@@ -36,19 +36,19 @@ use holdfast_protocol::size::{DiskGib, MemoryMib};
 use holdfast_protocol::storage::StorageTarget;
 use serde_json::json;
 
-use self::seen::facts;
+use self::adoption::facts;
 use super::*;
+use crate::model::clock_trust::Steady;
 use crate::model::mark;
 use crate::model::observed::{
     BackupFlag, GuestFacts, Loss, LossProof, MountFacts, NodeFacts, Protection, Sight, StorageFact, Template,
     VmidFact,
 };
 use crate::model::policy::{BrakeRule, Golden, VmidRange};
-use crate::model::record::{Access, BesideStage, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
-use crate::model::timekeeper::Steady;
+use crate::model::records::{Access, CopyStage, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
 
-use beside::{copy, made};
 pub(crate) use placement::remains;
+use restored_copy::{copy, made};
 
 const NOW: i64 = 1_800_000_000;
 
@@ -100,7 +100,7 @@ fn policy() -> Policy {
         guest_storages: BTreeSet::new(),
         backup_storage: None,
         bridge: "vmbr0".parse().unwrap(),
-        kept: crate::model::addresses::Kept::default(),
+        kept: crate::model::addresses::ReservedAddresses::default(),
         goldens: BTreeMap::from([("2026.11.1".parse().unwrap(), golden)]),
         golden_dump: None,
         scratch: None,
@@ -175,7 +175,7 @@ pub(super) fn world(count: u32) -> World {
         orphaned: BTreeMap::new(),
         goldens: BTreeMap::new(),
         golden_roots: BTreeMap::new(),
-        shelves: BTreeMap::new(),
+        listings: BTreeMap::new(),
         controllers: BTreeMap::new(),
         bridge_mtu: None,
         bridge_net: crate::model::addresses::BridgeNet::default(),
@@ -213,7 +213,7 @@ impl World {
             policy: &self.policy,
             release: None,
             now: at(0),
-            time: Belief { at: at(0), since: at(0), steady: Steady::Yes },
+            time: TrustedTime { at: at(0), since: at(0), steady: Steady::Yes },
         }
     }
 
@@ -266,15 +266,15 @@ fn a_bulk_change_is_held_and_what_is_below_goes_on() {
 
 /// Records that are older than the host: what they do not know is told aloud and left alone.
 #[test]
-fn records_from_an_old_copy_are_told_aloud() {
+fn records_from_an_old_copy_are_reported() {
     let mut world = world(3);
     assert_eq!(report::unknown_marks(&world.plan()), None);
     world.records.guests.truncate(1);
     world.desired.truncate(1);
     let plan = world.plan();
-    let told = report::unknown_marks(&plan).unwrap();
-    assert_eq!(told.code, ErrorCode::ForeignGuest);
-    assert!(told.message.starts_with("guests 301, 302 carry our mark"), "{told}");
+    let reported = report::unknown_marks(&plan).unwrap();
+    assert_eq!(reported.code, ErrorCode::ForeignGuest);
+    assert!(reported.message.starts_with("guests 301, 302 carry our mark"), "{reported}");
     assert!(plan.actions.is_empty(), "{plan}");
 }
 
@@ -321,7 +321,7 @@ fn a_plan_asks_again_when_a_wait_ends() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_keeps_nobody_waiting() {
+fn a_clock_that_is_set_back_keeps_no_one_waiting() {
     let mut world = world(0);
     world.desired.push(guest(3));
     let year_s = 365 * 86_400;
@@ -344,13 +344,13 @@ fn a_report_has_a_line_for_everybody() {
     world.desired.remove(0);
     let inputs = world.inputs();
     let reports = report::guests(&inputs, &plan(&inputs), &BTreeMap::new());
-    let lines: Vec<_> = reports.iter().map(|r| (r.name.as_str(), r.standing, r.run)).collect();
+    let lines: Vec<_> = reports.iter().map(|r| (r.name.as_str(), r.status, r.run)).collect();
     assert_eq!(
         lines,
         [
-            ("web-1", Standing::Unmanaged, Running::Running),
-            ("web-2", Standing::Managed, Running::Running),
-            ("web-3", Standing::Absent, Running::Stopped)
+            ("web-1", GuestStatus::Unmanaged, Running::Running),
+            ("web-2", GuestStatus::Managed, Running::Running),
+            ("web-3", GuestStatus::Absent, Running::Stopped)
         ]
     );
 }
@@ -362,5 +362,5 @@ fn ten_thousand_settled_guests_are_no_work() {
     world.desired.reverse();
     let plan = world.plan();
     assert!(plan.actions.is_empty() && plan.held.is_empty());
-    assert_eq!(plan.verdicts.iter().filter(|verdict| verdict.standing == Standing::Managed).count(), 10_000);
+    assert_eq!(plan.verdicts.iter().filter(|verdict| verdict.status == GuestStatus::Managed).count(), 10_000);
 }

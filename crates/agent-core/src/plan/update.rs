@@ -1,4 +1,4 @@
-//! Which guest exchanges its controller next, and what is told of those that cannot.
+//! The next guest to update its guest agent.
 //!
 //! What comes in: the wishes of the document, what controllers said of themselves, what was approved, what lies on the box,
 //! what did not come up ([`rollout`]). What goes out: at most one operation on the whole box, in the order of the guests'
@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{ControllerWish, DesiredGuest, RunState, VolumeKind};
+use holdfast_protocol::desired::{DesiredController, DesiredGuest, RunState, VolumeKind};
 use holdfast_protocol::job::act::{Act, ReleaseKind, args};
 use holdfast_protocol::job::{Draft, Target as JobTarget};
 use holdfast_protocol::operation::OperationKind;
@@ -19,22 +19,22 @@ use jiff::SignedDuration;
 use super::rollout::{self, BuildState};
 use super::schedule::is_quiet;
 use super::{Action, Context, GuestVerdict, Plan, passes};
-use crate::gate::held::{Held, Remedy};
-use crate::gate::of::effects;
+use crate::gate::effects::effects;
+use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::policy::Sha256Hex;
-use crate::model::record::{ControllerVerdict, GuestRecord, HelloRecord, TakenBy};
+use crate::model::records::{ControllerVerdict, GuestRecord, HelloRecord, TakenBy};
 use crate::operation::{Operation, Snapshot, Target, UpdateController};
 
 /// What keeps a guest from the controller that it is wished.
-enum Kept {
+enum KeptBuild {
     /// Nothing worth a word: it has it, or its time comes.
     Silently,
     /// A person should know.
-    Told(ErrorCode, String),
+    Reported(ErrorCode, String),
     /// An operator can let it pass.
-    Held(Box<Held>, String),
+    Held(Box<PendingApproval>, String),
 }
 
 /// Judges every wish, and plans the next update.
@@ -49,50 +49,50 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
         let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
         let record = verdict.recorded.and_then(|place| inputs.records.guests.get(place));
         let Some((guest, record)) = wanted.zip(record) else { continue };
-        let Some(wish) = &guest.controller else { continue };
-        match judge(context, (guest, wish), record, verdict) {
+        let Some(goal) = &guest.controller else { continue };
+        match judge(context, (guest, goal), record, verdict) {
             Ok(operation) => {
                 let free = plan.actions.iter().all(|action| action.operation.uid() != guest.uid);
                 if !busy && free {
                     busy = true;
-                    let reason = format!("the document wishes controller {}", wish.version.as_str());
+                    let reason = format!("the document wishes controller {}", goal.version.as_str());
                     plan.actions.push(Action { operation, reason, growth: None });
                 }
             }
-            Err(Kept::Silently) => {}
-            Err(Kept::Told(code, message)) => tell(plan, at, code, message),
-            Err(Kept::Held(held, message)) => {
+            Err(KeptBuild::Silently) => {}
+            Err(KeptBuild::Reported(code, message)) => report(plan, at, code, message),
+            Err(KeptBuild::Held(held, message)) => {
                 plan.held.push(*held);
-                tell(plan, at, ErrorCode::ControllerUnapproved, message);
+                report(plan, at, ErrorCode::ControllerUnapproved, message);
             }
         }
     }
 }
 
-fn tell(plan: &mut Plan, at: usize, code: ErrorCode, message: String) {
+fn report(plan: &mut Plan, at: usize, code: ErrorCode, message: String) {
     if let Some(verdict) = plan.verdicts.get_mut(at) {
         verdict.conditions.push(Condition { code, message });
     }
 }
 
-fn waits(message: impl Into<String>) -> Kept {
-    Kept::Told(ErrorCode::ControllerWaits, message.into())
+fn waits(message: impl Into<String>) -> KeptBuild {
+    KeptBuild::Reported(ErrorCode::ControllerWaits, message.into())
 }
 
 fn judge(
     context: &Context<'_>,
-    (guest, wish): (&DesiredGuest, &ControllerWish),
+    (guest, goal): (&DesiredGuest, &DesiredController),
     record: &GuestRecord,
     verdict: &GuestVerdict,
-) -> Result<Operation, Kept> {
+) -> Result<Operation, KeptBuild> {
     let inputs = context.inputs;
-    let named = wish.version.as_str();
-    let sha256 = Sha256Hex::try_from(wish.sha256.as_str().to_owned()).map_err(|_| Kept::Silently)?;
-    let hello = record.hello.as_ref().ok_or(Kept::Silently)?;
+    let named = goal.version.as_str();
+    let sha256 = Sha256Hex::try_from(goal.sha256.as_str().to_owned()).map_err(|_| KeptBuild::Silently)?;
+    let hello = record.hello.as_ref().ok_or(KeptBuild::Silently)?;
     if hello.build.as_ref() == Some(&sha256) {
-        return Err(Kept::Silently);
+        return Err(KeptBuild::Silently);
     }
-    approved(context, guest, wish, &sha256)?;
+    approved(context, guest, goal, &sha256)?;
     tried(context, record, (named, &sha256))?;
     if !inputs.observed.controllers.contains_key(&sha256) {
         return Err(waits(format!(
@@ -100,7 +100,7 @@ fn judge(
             sha256.as_str()
         )));
     }
-    newer(wish, hello)?;
+    newer(goal, hello)?;
     let bulk = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(_));
     if let Some(volume) = guest.volumes.iter().find(|volume| bulk(&volume.kind)) {
         return Err(waits(format!(
@@ -119,12 +119,12 @@ fn judge(
     let target = target(context, record, verdict)?;
     let operation = Operation::UpdateController(Box::new(UpdateController {
         snapshot: snapshot(context, target)?,
-        version: wish.version.clone(),
+        version: goal.version.clone(),
         sha256,
         pace_s: limits::hello_again_s(inputs.desired.len()),
     }));
     if passes(context, &effects(&operation)) != Verdict::Free {
-        return Err(Kept::Silently);
+        return Err(KeptBuild::Silently);
     }
     Ok(operation)
 }
@@ -134,7 +134,7 @@ fn tried(
     context: &Context<'_>,
     record: &GuestRecord,
     (named, sha256): (&str, &Sha256Hex),
-) -> Result<(), Kept> {
+) -> Result<(), KeptBuild> {
     let records = &context.inputs.records;
     let name = |verdict: &ControllerVerdict| {
         let of = records.guests.iter().find(|guest| guest.uid == verdict.guest);
@@ -183,7 +183,7 @@ fn tried(
             ),
         ),
     };
-    Err(Kept::Told(code, message))
+    Err(KeptBuild::Reported(code, message))
 }
 
 /// Where a person looks, and how the guest gets the controller back that it had. No data of the customer is touched by that.
@@ -200,31 +200,31 @@ fn silent_text(named: &str, own: &ControllerVerdict, record: &GuestRecord) -> St
 fn approved(
     context: &Context<'_>,
     guest: &DesiredGuest,
-    wish: &ControllerWish,
+    goal: &DesiredController,
     sha256: &Sha256Hex,
-) -> Result<(), Kept> {
-    let effect = Effect::ReplaceController { version: wish.version.clone(), sha256: sha256.clone() };
+) -> Result<(), KeptBuild> {
+    let effect = Effect::ReplaceController { version: goal.version.clone(), sha256: sha256.clone() };
     let Verdict::NeedsSignature(reason) = gate(&effect, Provenance::Document, &context.approved) else {
         return Ok(());
     };
-    let (version, sha256) = (wish.version.clone(), wish.sha256.clone());
+    let (version, sha256) = (goal.version.clone(), goal.sha256.clone());
     let what = format!("controller {}, sha256 {}", version.as_str(), sha256.as_str());
     let act = Act::ApproveRelease(args::ApproveRelease { kind: ReleaseKind::Controller, version, sha256 });
-    let held = Held {
+    let held = PendingApproval {
         guest: guest.uid,
         effect: format!("run {what}, in guest {}", guest.name),
         reason,
         remedy: Remedy::Sign(Draft { target: JobTarget::Host {}, act }),
     };
-    Err(Kept::Held(
+    Err(KeptBuild::Held(
         Box::new(held),
         format!("it is wished {what}, which nobody approved: an operator signs for it"),
     ))
 }
 
 /// The hub alone moves no controller back: an older one may have a fault that is known.
-fn newer(wish: &ControllerWish, hello: &HelloRecord) -> Result<(), Kept> {
-    let (named, runs) = (wish.version.as_str(), hello.version.as_str());
+fn newer(goal: &DesiredController, hello: &HelloRecord) -> Result<(), KeptBuild> {
+    let (named, runs) = (goal.version.as_str(), hello.version.as_str());
     match version::order(named, runs) {
         Some(Ordering::Greater | Ordering::Equal) => Ok(()),
         Some(Ordering::Less) => Err(waits(format!(
@@ -242,28 +242,28 @@ fn speaks_now(
     guest: &DesiredGuest,
     record: &GuestRecord,
     hello: &HelloRecord,
-) -> Result<(), Kept> {
+) -> Result<(), KeptBuild> {
     let inputs = context.inputs;
     let seen = record.place.vmid().and_then(|vmid| inputs.observed.guests.get(&vmid));
     let runs = guest.run == RunState::Running && seen.is_some_and(|seen| seen.run == Running::Running);
     let heard = inputs.now.duration_since(hello.at).abs() < limits::CONTROLLER_SILENT;
-    if runs && heard && hello.build.is_some() { Ok(()) } else { Err(Kept::Silently) }
+    if runs && heard && hello.build.is_some() { Ok(()) } else { Err(KeptBuild::Silently) }
 }
 
-fn target(context: &Context<'_>, record: &GuestRecord, verdict: &GuestVerdict) -> Result<Target, Kept> {
+fn target(context: &Context<'_>, record: &GuestRecord, verdict: &GuestVerdict) -> Result<Target, KeptBuild> {
     // What its guest asked for goes first, a quiesce window above all.
     let asks = context.inputs.records.requests.iter().any(|request| request.guest == record.uid);
-    if asks || !is_quiet(context, verdict.standing, record) {
-        return Err(Kept::Silently);
+    if asks || !is_quiet(context, verdict.status, record) {
+        return Err(KeptBuild::Silently);
     }
-    let vmid = record.place.vmid().ok_or(Kept::Silently)?;
+    let vmid = record.place.vmid().ok_or(KeptBuild::Silently)?;
     Ok(Target { uid: record.uid, name: record.name.clone(), vmid })
 }
 
-fn snapshot(context: &Context<'_>, target: Target) -> Result<Snapshot, Kept> {
+fn snapshot(context: &Context<'_>, target: Target) -> Result<Snapshot, KeptBuild> {
     let now = context.inputs.now;
     let keep = SignedDuration::from_secs(i64::from(limits::SNAPSHOT_KEEP_S));
-    let name = now.strftime("update-%Y%m%dT%H%M%SZ").to_string().parse().map_err(|_| Kept::Silently)?;
+    let name = now.strftime("update-%Y%m%dT%H%M%SZ").to_string().parse().map_err(|_| KeptBuild::Silently)?;
     Ok(Snapshot {
         target,
         name,

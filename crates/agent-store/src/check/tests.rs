@@ -1,4 +1,4 @@
-//! A large file does not hold the start up, and damage in it is found all the same.
+//! Tests that a large file delays no start and its damage shows.
 
 use std::io::{Seek as _, SeekFrom, Write as _};
 
@@ -37,22 +37,22 @@ enum Damaged {
 }
 
 #[tokio::test]
-async fn a_small_file_was_looked_at_before_the_start_and_a_large_one_is_beside_it() {
+async fn a_small_file_is_checked_before_the_start_and_a_large_one_after_it() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(open(folder.path()).await.check().await.unwrap(), Looked::Before);
+    assert_eq!(open(folder.path()).await.check().await.unwrap(), CheckState::Before);
     large(folder.path(), Damaged::No).await;
     let store = open(folder.path()).await;
-    assert_eq!(store.check().await.unwrap(), Looked::Sound);
+    assert_eq!(store.check().await.unwrap(), CheckState::Sound);
     assert_eq!(store.refusal(), None);
 }
 
 #[tokio::test]
-async fn damage_that_is_found_while_the_agent_runs_stops_writing_and_is_set_aside_at_the_next_start() {
+async fn damage_found_while_running_stops_writing_and_is_quarantined_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     large(folder.path(), Damaged::Yes).await;
     let store = open(folder.path()).await;
     assert_eq!(store.refusal(), None, "the start did not look at every page");
-    assert_eq!(store.check().await.unwrap(), Looked::Damaged);
+    assert_eq!(store.check().await.unwrap(), CheckState::Damaged);
     assert!(matches!(store.refusal(), Some(Refusal::Broken { .. })));
     drop(store);
     let store = open(folder.path()).await;

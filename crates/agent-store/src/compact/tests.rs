@@ -1,4 +1,4 @@
-//! What is left of an operation a week after its end, and a quarter after it.
+//! Tests of operations a week and a quarter after their end.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::*;
 use crate::journal::NewOperation;
 use crate::parked::Answer;
-use crate::request::Asked;
+use crate::request::RequestOrOperation;
 use crate::tests::{at, open, uid, vmid};
 use agent_core::model::limits;
 use agent_core::operation::log::Event;
@@ -46,7 +46,7 @@ async fn done(store: &Store, n: u32) {
 /// One that waits for a person.
 async fn parked(store: &Store, n: u32) {
     let progress = store.open_operation(start(n)).await.unwrap();
-    let problem = Problem::new(ErrorCode::Locked, "held");
+    let problem = ErrorBody::new(ErrorCode::Locked, "held");
     store
         .append(&progress, Event::Parked { problem, remedy: "look".to_owned() }, at(i64::from(n)))
         .await
@@ -69,7 +69,7 @@ fn later(by: SignedDuration) -> Timestamp {
 }
 
 #[tokio::test]
-async fn an_operation_is_told_a_week_after_its_end_as_it_was_and_without_its_steps() {
+async fn an_operation_is_reported_a_week_after_its_end_as_it_was_and_without_its_steps() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     for n in 1..=120 {
@@ -84,9 +84,9 @@ async fn an_operation_is_told_a_week_after_its_end_as_it_was_and_without_its_ste
     let after = store.operation_view(id(7)).await.unwrap().unwrap();
     assert_eq!(after, OperationView { steps: Vec::new(), ..before.clone() });
     // The API finds it, the report tells it, nobody can cancel it, and a start counts it.
-    assert_eq!(store.asked(id(7)).await.unwrap(), Some(Asked::Kept(Box::new(after))));
-    let told = store.operation_views(20).await.unwrap();
-    assert_eq!((told.len(), told[19].id, told[19].status), (20, id(120), OperationStatus::Done));
+    assert_eq!(store.asked(id(7)).await.unwrap(), Some(RequestOrOperation::Kept(Box::new(after))));
+    let reported = store.operation_views(20).await.unwrap();
+    assert_eq!((reported.len(), reported[19].id, reported[19].status), (20, id(120), OperationStatus::Done));
     let records = store.records(Generation::new(1), at(2_000)).await.unwrap();
     let starts = records.attempts.iter().find(|tried| tried.kind == OperationKind::Start);
     assert_eq!(starts.map(|starts| starts.failed), Some(120));
@@ -141,12 +141,12 @@ async fn a_journal_that_cannot_be_read_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn records_that_grow_too_large_are_told() {
+async fn records_that_grow_too_large_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     assert!((4_096..10_000_000).contains(&store.measure().await.unwrap()));
     assert_eq!(store.large(), None);
-    store.bytes.store(limits::RECORDS_TOLD_BYTES + 1, Ordering::Relaxed);
+    store.bytes.store(limits::RECORDS_REPORTED_BYTES + 1, Ordering::Relaxed);
     assert_eq!(store.large().map(|problem| problem.code), Some(ErrorCode::RecordsLarge));
 }
 

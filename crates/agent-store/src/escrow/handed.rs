@@ -1,4 +1,4 @@
-//! Codes of a lost box whose place this one took: kept as if they had been made here, and marked.
+//! Recovery codes of a replaced host.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use holdfast_recovery::escrow::{CodeNumber, EscrowFile, Record};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
-use super::super::rows::{from_json, json, micros};
+use super::super::columns::{from_json, json, micros};
 use super::super::{Part, Store, StoreError};
 use super::note;
 
@@ -37,7 +37,7 @@ pub(super) fn numbers(connection: &Connection) -> Result<BTreeSet<CodeNumber>, S
 }
 
 /// Those of which nothing is known here; so a repeat changes nothing.
-fn take_over(transaction: &Transaction<'_>, all: Vec<HandedCode>, at: Timestamp) -> Result<(), StoreError> {
+fn tag_guest(transaction: &Transaction<'_>, all: Vec<HandedCode>, at: Timestamp) -> Result<(), StoreError> {
     let failed = || StoreError::sqlite("take over a lost box's code");
     let mut handed = numbers(transaction)?;
     for one in all {
@@ -87,7 +87,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn take_over_codes(&self, all: Vec<HandedCode>, at: Timestamp) -> Result<(), StoreError> {
         self.write(Part::Escrow, "take over a lost box's codes", move |transaction| {
-            take_over(transaction, all, at)
+            tag_guest(transaction, all, at)
         })
         .await
     }

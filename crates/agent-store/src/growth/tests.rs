@@ -1,4 +1,4 @@
-//! The ledger of growth: once for each operation, over restarts and refusals; and nothing given back by what comes later.
+//! Tests of the growth ledger over restarts and refusals.
 
 use holdfast_protocol::id::JobId;
 
@@ -71,11 +71,11 @@ async fn rows_are_forgotten_and_a_signature_is_used_up_by_its_part() {
     let store = open(folder.path()).await;
     let job = JobId::new(uuid::Uuid::from_u128(70));
     let permit = move |transaction: &Transaction<'_>| {
-        let wished = r#"{"cores":1,"memory_mib":256,"swap_mib":0,"rootfs_gib":2,"volumes_gib":{}}"#;
+        let intended = r#"{"cores":1,"memory_mib":256,"swap_mib":0,"rootfs_gib":2,"volumes_gib":{}}"#;
         transaction
             .execute(
-                "INSERT INTO growth_permit (job, guest, name, seen, wished, expires_at) VALUES (?1, ?2, 'web-1', NULL, ?3, ?4)",
-                (job.to_string(), uid(1).to_string(), wished, micros(at(100_000))),
+                "INSERT INTO growth_permit (job, guest, name, seen, requested, expires_at) VALUES (?1, ?2, 'web-1', NULL, ?3, ?4)",
+                (job.to_string(), uid(1).to_string(), intended, micros(at(100_000))),
             )
             .map(|_| ())
             .map_err(StoreError::sqlite("permit"))

@@ -1,6 +1,6 @@
-//! A person's answers: what they change, once, and what they are held to.
+//! Tests of answers to parked operations.
 
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operation::OperationStatus;
 
@@ -8,16 +8,16 @@ use super::*;
 use crate::journal::OpenOperationError;
 use crate::tests::{at, new_operation, open, operation_id, provision, uid, vmid};
 use agent_core::model::parked::Way;
-use agent_core::model::record::Place;
-use agent_core::operation::log::{Fact, Status};
+use agent_core::model::records::Place;
+use agent_core::operation::log::{Finding, Status};
 
-async fn parked_provision(store: &Store) -> Progress {
+async fn parked_provision(store: &Store) -> OperationState {
     let mut progress = store.open_operation(new_operation(1, provision(1))).await.unwrap();
-    let problem = Problem::new(ErrorCode::Locked, "half-made");
+    let problem = ErrorBody::new(ErrorCode::Locked, "half-made");
     for event in [
         Event::Begun,
         Event::Intended { step: 0 },
-        Event::Succeeded { step: 0, facts: vec![Fact::Vmid(vmid(300))], note: None },
+        Event::Succeeded { step: 0, facts: vec![Finding::Vmid(vmid(300))], note: None },
         Event::Intended { step: 1 },
         Event::Parked { problem, remedy: "pct unlock 300".to_owned() },
     ] {
@@ -52,8 +52,11 @@ async fn what_is_retried_goes_on_where_it_stood() {
     drop(store);
     let store = open(folder.path()).await;
     assert_eq!(store.open_operations().await.unwrap(), vec![reopened], "and over a restart");
-    let told = store.audit(1).await.unwrap();
-    assert_eq!((told[0].action.as_str(), told[0].detail.as_str()), ("parked_retried", "by uid 0 at the box"));
+    let reported = store.audit(1).await.unwrap();
+    assert_eq!(
+        (reported[0].action.as_str(), reported[0].detail.as_str()),
+        ("parked_retried", "by uid 0 at the box")
+    );
 }
 
 #[tokio::test]
@@ -70,8 +73,8 @@ async fn what_is_forgotten_is_over_and_its_guest_is_nowhere() {
     assert!(store.parked().await.unwrap().is_empty());
     let gone = store.forget_parked(answer(forgotten.entries()), "again".to_owned()).await.unwrap_err();
     assert!(matches!(gone, AnswerError::NotParked(_)), "{gone}");
-    let told = store.audit(1).await.unwrap();
-    assert_eq!(told[0].detail, "by uid 0 at the box: cleared by hand");
+    let reported = store.audit(1).await.unwrap();
+    assert_eq!(reported[0].detail, "by uid 0 at the box: cleared by hand");
     store.verify_audit().await.unwrap();
     // The number stays this guest's for ever: another one would take what is left for its own.
     assert_eq!(store.used_vmids().await.unwrap(), [], "it was never reserved in this story");
@@ -79,7 +82,7 @@ async fn what_is_forgotten_is_over_and_its_guest_is_nowhere() {
 
 /// I6 holds for what is reopened as well.
 #[tokio::test]
-async fn nothing_is_reopened_beside_another_operation() {
+async fn nothing_is_reopened_during_another_operation() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     let parked = parked_provision(&store).await;
@@ -93,7 +96,7 @@ async fn nothing_is_reopened_beside_another_operation() {
 
 /// Twenty others that ended later do not push it out of the report.
 #[tokio::test]
-async fn who_waits_is_told_however_old() {
+async fn who_waits_is_reported_however_old() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     parked_provision(&store).await;

@@ -1,4 +1,4 @@
-//! A guest that asks without end is told to stop, and costs the records little.
+//! Tests that endless requests are refused and cost little.
 
 use uuid::Uuid;
 
@@ -67,7 +67,7 @@ async fn a_kind_of_work_is_asked_for_so_often_a_day_whatever_becomes_of_it() {
 /// A whole day of everything that a guest may ask for, each wish given back as soon as it was written: what stays in the
 /// records of it is bounded, and after a week and two months it is nearly nothing.
 #[tokio::test]
-async fn a_day_of_wishes_leaves_little() {
+async fn a_day_of_goals_leaves_little() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     let before = store.measure().await.unwrap();

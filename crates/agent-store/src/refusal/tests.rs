@@ -1,10 +1,10 @@
-//! A database that cannot grow: what is refused, what goes on, and how it ends.
+//! Tests of a database that cannot grow.
 
 use holdfast_protocol::generation::Generation;
 
 use super::*;
 use crate::journal::OpenOperationError;
-use crate::keeping::Forgiven;
+use crate::start_failures::Forgiven;
 use crate::tests::{at, new_operation, open, provision, uid};
 use crate::{Store, StoreError};
 

@@ -1,4 +1,4 @@
-//! Requests in the database: written once, opened or ended once, bounded, and all of it there after a restart.
+//! Tests of requests: once, bounded, and durable.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::*;
 use crate::OpenError;
 use agent_core::model::policy::QuiesceBound;
-use agent_core::model::record::{BackupWhy, Records};
+use agent_core::model::records::{BackupWhy, Records};
 use agent_core::operation::log::Event;
 use agent_core::operation::{Backup, Begun, DuePoint, Operation, QuiescedBackup, Target};
 
@@ -95,7 +95,7 @@ async fn a_request_outlives_the_agent_and_becomes_one_operation() {
     let opened = records(&store).await;
     assert_eq!((opened.requests.len(), opened.open.len()), (0, 1));
     assert_eq!(opened.open[0].id, id(1), "the request's id is the operation's");
-    assert!(matches!(store.asked(id(1)).await.unwrap(), Some(Asked::Operation(_))));
+    assert!(matches!(store.asked(id(1)).await.unwrap(), Some(RequestOrOperation::Operation(_))));
     assert_eq!(store.verify_audit().await.unwrap(), 2, "queued, opened");
 }
 
@@ -160,23 +160,27 @@ async fn a_host_takes_so_many_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_and_old_ones_are_forgotten() {
+async fn a_refusal_is_reported_and_old_ones_are_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     let ended = limits::ENDED_REQUESTS_PER_GUEST + 6;
     for n in 1..=ended {
         store.ask(request(n, 1, Ask::Backup { tier: None })).await.unwrap();
-        let problem = Problem::new(ErrorCode::Unavailable, "no storage for backups");
+        let problem = ErrorBody::new(ErrorCode::Unavailable, "no storage for backups");
         store.refuse_request(id(n), problem, at(5)).await.unwrap();
     }
-    let Some(Asked::Request(last)) = store.asked(id(ended)).await.unwrap() else { panic!("forgotten") };
+    let Some(RequestOrOperation::Request(last)) = store.asked(id(ended)).await.unwrap() else {
+        panic!("forgotten")
+    };
     assert_eq!(last.end.unwrap().problem.code, ErrorCode::Unavailable);
     assert_eq!(store.asked(id(1)).await.unwrap(), None);
     store.ask(request(9_000, 1, Ask::Backup { tier: None })).await.unwrap();
     assert_eq!(records(&store).await.last_request, u64::from(ended) + 1, "numbers only grow");
     // What has ended is not ended anew.
-    store.refuse_request(id(ended), Problem::new(ErrorCode::Internal, "again"), at(6)).await.unwrap();
-    let Some(Asked::Request(same)) = store.asked(id(ended)).await.unwrap() else { panic!("forgotten") };
+    store.refuse_request(id(ended), ErrorBody::new(ErrorCode::Internal, "again"), at(6)).await.unwrap();
+    let Some(RequestOrOperation::Request(same)) = store.asked(id(ended)).await.unwrap() else {
+        panic!("forgotten")
+    };
     assert_eq!(same.end.unwrap().problem.code, ErrorCode::Unavailable);
 }
 
@@ -187,7 +191,7 @@ async fn what_goes_first_ends_what_waits_and_says_so() {
     store.ask(request(1, 1, snapshot("a1"))).await.unwrap();
     store.ask(request(2, 1, Ask::Backup { tier: None })).await.unwrap();
     store.preempt_request(id(1), "stop", at(9)).await.unwrap();
-    let Some(Asked::Request(record)) = store.asked(id(1)).await.unwrap() else { panic!("gone") };
+    let Some(RequestOrOperation::Request(record)) = store.asked(id(1)).await.unwrap() else { panic!("gone") };
     let problem = record.end.unwrap().problem;
     assert_eq!(problem.code, ErrorCode::Preempted);
     assert!(problem.message.contains("stop"), "{problem}");
@@ -215,7 +219,7 @@ async fn a_key_and_its_request_are_one_write() {
     let mut progress = store.open_request(backup_of(2, 1)).await.unwrap();
     for event in [
         Event::Begun,
-        Event::Parked { problem: Problem::new(ErrorCode::Parked, "x"), remedy: "y".to_owned() },
+        Event::Parked { problem: ErrorBody::new(ErrorCode::Parked, "x"), remedy: "y".to_owned() },
     ] {
         progress = store.append(&progress, event, at(7)).await.unwrap();
     }
@@ -244,7 +248,7 @@ async fn a_guest_has_so_many_backups_a_day_for_the_asking() {
         }
         let progress = store.open_request(new).await.unwrap();
         let parked =
-            Event::Parked { problem: Problem::new(ErrorCode::Locked, "held"), remedy: "look".to_owned() };
+            Event::Parked { problem: ErrorBody::new(ErrorCode::Locked, "held"), remedy: "look".to_owned() };
         store.append(&progress, parked, at(100)).await.unwrap();
     };
     let due = DuePoint { tier: Tier::Local, point: at(0), begun: Begun::InTime, at: at(0) };

@@ -103,9 +103,9 @@ CREATE TABLE life (
     heard INTEGER NOT NULL
 ) STRICT;
 
--- Copies of guests that were restored beside them. A row comes with the number, and goes when the operation was taken
+-- Copies of guests that were restored restored_copy them. A row comes with the number, and goes when the operation was taken
 -- back or ended by a person, or when the copy was seen to be gone.
-CREATE TABLE beside (
+CREATE TABLE restored_copy (
     operation TEXT PRIMARY KEY,
     guest     TEXT NOT NULL,
     name      TEXT NOT NULL,

@@ -25,6 +25,6 @@ CREATE TABLE growth_permit (
     guest      TEXT NOT NULL,
     name       TEXT NOT NULL,
     seen       TEXT,
-    wished     TEXT NOT NULL,
+    requested     TEXT NOT NULL,
     expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

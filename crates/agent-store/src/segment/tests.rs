@@ -1,4 +1,4 @@
-//! The audit over its files and the database: one chain, whoever reads it, and nothing lost by a kill.
+//! Tests of one audit chain over files and database.
 
 use std::path::Path;
 

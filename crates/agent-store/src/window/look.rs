@@ -1,18 +1,18 @@
-//! One look at a window with all that belongs to it: the wish or the operation it is, and its backup.
+//! One read of a window with its operation and backup.
 
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::local::window::{WindowPhase, WindowView};
 use holdfast_protocol::operation::OperationKind;
 use rusqlite::Connection;
 
 use super::{Window, find, with};
-use crate::request::{Asked, find_asked};
-use crate::{Store, StoreError, backup, shown};
+use crate::request::{RequestOrOperation, find_asked};
+use crate::{Store, StoreError, backup, guest_view};
 use agent_core::model::boot::BootMoment;
 use agent_core::model::planted::{Bug, planted};
 use agent_core::model::policy::QuiesceBound;
-use agent_core::model::record::BackupRecord;
+use agent_core::model::records::BackupRecord;
 use agent_core::model::request::Ask;
 use agent_core::operation::Operation;
 
@@ -20,7 +20,7 @@ use agent_core::operation::Operation;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowLook {
     id: OperationId,
-    stands: Asked,
+    stands: RequestOrOperation,
     window: Option<Window>,
     backup: Option<BackupRecord>,
 }
@@ -36,9 +36,9 @@ impl WindowLook {
     #[must_use]
     pub fn guest(&self) -> GuestUid {
         match &self.stands {
-            Asked::Operation(progress) => progress.operation.uid(),
-            Asked::Kept(view) => view.guest,
-            Asked::Request(record) => record.request.guest,
+            RequestOrOperation::Operation(progress) => progress.operation.uid(),
+            RequestOrOperation::Kept(view) => view.guest,
+            RequestOrOperation::Request(record) => record.request.guest,
         }
     }
 
@@ -46,9 +46,9 @@ impl WindowLook {
     #[must_use]
     pub fn is_window(&self) -> bool {
         let kind = match &self.stands {
-            Asked::Operation(progress) => progress.operation.kind(),
-            Asked::Kept(view) => view.kind,
-            Asked::Request(record) => record.request.ask.kind(),
+            RequestOrOperation::Operation(progress) => progress.operation.kind(),
+            RequestOrOperation::Kept(view) => view.kind,
+            RequestOrOperation::Request(record) => record.request.ask.kind(),
         };
         kind == OperationKind::QuiescedBackup
     }
@@ -56,27 +56,29 @@ impl WindowLook {
     /// Whether it waits for its lane still, and can be cancelled as other requests are.
     #[must_use]
     pub const fn waits(&self) -> bool {
-        matches!(self.stands, Asked::Request(_))
+        matches!(self.stands, RequestOrOperation::Request(_))
     }
 
     /// Why what it is has ended, if it has.
-    fn end(&self) -> Option<Problem> {
+    fn end(&self) -> Option<ErrorBody> {
         match &self.stands {
-            Asked::Operation(progress) => progress.view().problem.filter(|_| progress.status().is_end()),
-            Asked::Kept(view) => view.problem.clone(),
-            Asked::Request(record) => record.end.as_ref().map(|end| end.problem.clone()),
+            RequestOrOperation::Operation(progress) => {
+                progress.view().problem.filter(|_| progress.status().is_end())
+            }
+            RequestOrOperation::Kept(view) => view.problem.clone(),
+            RequestOrOperation::Request(record) => record.end.as_ref().map(|end| end.problem.clone()),
         }
     }
 
     fn bound(&self) -> QuiesceBound {
         match &self.stands {
-            Asked::Operation(progress) => match &progress.operation {
+            RequestOrOperation::Operation(progress) => match &progress.operation {
                 Operation::QuiescedBackup(backup) => backup.bound,
                 _ => QuiesceBound::usual(),
             },
             // How long it may have been is no longer kept; it is over.
-            Asked::Kept(_) => QuiesceBound::usual(),
-            Asked::Request(record) => match &record.request.ask {
+            RequestOrOperation::Kept(_) => QuiesceBound::usual(),
+            RequestOrOperation::Request(record) => match &record.request.ask {
                 Ask::QuiescedBackup { bound, .. } => *bound,
                 _ => QuiesceBound::usual(),
             },
@@ -88,14 +90,14 @@ impl WindowLook {
     pub fn view(&self, now: &BootMoment) -> WindowView {
         let end = self.end();
         let phase = match &self.window {
-            Some(window) => window.told(now),
+            Some(window) => window.reported(now),
             None if end.is_some() => WindowPhase::Cancelled,
             None if planted(Bug::EarlyGrant) => WindowPhase::Granted,
             None => WindowPhase::Requested,
         };
         let left = self.window.as_ref().map(|window| window.left(now));
         let left = left.map(|left| left.as_millis().div_ceil(1000));
-        let mut kept = self.backup.as_ref().map(shown::kept);
+        let mut kept = self.backup.as_ref().map(guest_view::kept);
         // What may yet be called better is called nothing.
         if let Some(kept) = &mut kept
             && self.window.as_ref().is_some_and(|window| !window.is_settled(now))

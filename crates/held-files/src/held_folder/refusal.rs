@@ -1,4 +1,4 @@
-//! Why root does not go on at a place that another user can change.
+//! Reasons why root refuses a folder or file.
 
 use std::path::{Path, PathBuf};
 

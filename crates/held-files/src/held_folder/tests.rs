@@ -1,4 +1,4 @@
-//! Links of both kinds, strangers' files and pipes in every place that is opened.
+//! Tests with links, foreign files and pipes in every place.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 

@@ -1,16 +1,16 @@
-//! Walks every request that can be built, and holds each to what must never be sent and to Proxmox's own schema.
+//! Tests of every request against Proxmox's schema.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::super::change::{ConfigChange, Description, MountSlot, NetSlot, NewVolume};
 use super::super::config::{GuestConfig, Switch};
 use super::super::restore::{Address, BootstrapEnv, NetSpec, Placing};
-use super::super::snapshot::{Found, Snapshot};
+use super::super::snapshot::{Snapshot, SnapshotListing};
 use super::super::task::TaskKind;
 use super::super::undo::{Evidence, Made};
 use super::super::volume::InBackup;
 use super::*;
-use agent_core::gate::warrant::{Allows, Seen, Warrant};
+use agent_core::gate::warrant::{Allows, SignedState, Warrant};
 use agent_core::model::disks::{Content, Disks, MountDisk, RootDisk};
 use agent_core::model::mark;
 use agent_core::model::net::ResolverText;
@@ -37,9 +37,9 @@ fn own_backup() -> OwnBackup {
         verification: None,
     };
     let [old, new] =
-        ["backup2:backup/old", "backup2:backup/new"].map(agent_core::model::record::VolumeId::new);
+        ["backup2:backup/old", "backup2:backup/new"].map(agent_core::model::records::VolumeId::new);
     let found = OwnBackup::find(vmid(), &"backup2".parse().unwrap(), (&old, &new), &[row("old"), row("new")]);
-    let super::super::prune::Found::Listed(own) = found else { panic!("it is listed") };
+    let super::super::prune::ListedArchive::Listed(own) = found else { panic!("it is listed") };
     own
 }
 
@@ -81,8 +81,8 @@ fn restore_each() -> RestoreRequest {
     RestoreRequest { disks: Placing::Each(Disks { rootfs, mounts: vec![mount] }), ..restore() }
 }
 
-fn restore_beside() -> BesideRequest {
-    BesideRequest {
+fn restore_copy() -> RestoreCopyRequest {
+    RestoreCopyRequest {
         vmid: vmid(),
         archive: "backup2:backup/vzdump-lxc-300-2026_11_21-05_00_00.tar.zst".parse().unwrap(),
         storage: "labbtrfs".parse().unwrap(),
@@ -129,12 +129,12 @@ fn update() -> ConfigUpdate {
     ConfigUpdate::new(Digest::parse(DIGEST).unwrap(), changes).unwrap()
 }
 
-fn ticket() -> ConfigUpdate {
+fn token() -> ConfigUpdate {
     ConfigUpdate::new(Digest::parse(DIGEST).unwrap(), vec![ConfigChange::SetEnv(restore().env)]).unwrap()
 }
 
 fn withdrawal() -> ConfigUpdate {
-    let changes = vec![ConfigChange::WithdrawWish(MountSlot(3))];
+    let changes = vec![ConfigChange::WithdrawRequest(MountSlot(3))];
     ConfigUpdate::new(Digest::parse(DIGEST).unwrap(), changes).unwrap()
 }
 
@@ -166,7 +166,7 @@ fn own_snapshot() -> OwnSnapshot {
         half: None,
     };
     match OwnSnapshot::find(vmid(), &"s1".parse().unwrap(), "ours", &[row]) {
-        Found::Whole(own) => own,
+        SnapshotListing::Whole(own) => own,
         other => panic!("{other:?}"),
     }
 }
@@ -177,7 +177,7 @@ fn signed() -> DestroyProof {
         "digest": DIGEST, "hostname": "web-1",
         "tags": mark::tags(uid).join(";"), "description": mark::description(uid)
     });
-    let target = Seen { uid, vmid: vmid(), name: "web-1".parse().unwrap(), volumes: BTreeSet::new() };
+    let target = SignedState { uid, vmid: vmid(), name: "web-1".parse().unwrap(), volumes: BTreeSet::new() };
     let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::nil()), Allows::DestroyGuest, target);
     DestroyProof::establish(&warrant, &GuestConfig::read(&seen).unwrap()).unwrap()
 }
@@ -199,10 +199,10 @@ fn all() -> Vec<Call> {
         Call::guests(&node),
         Call::restore(&node, &restore()),
         Call::restore(&node, &restore_each()),
-        Call::restore_beside(&node, &restore_beside()),
+        Call::restore_copy(&node, &restore_copy()),
         Call::guest_config(&node, vmid()),
         Call::configure(&node, vmid(), &update()),
-        Call::configure(&node, vmid(), &ticket()),
+        Call::configure(&node, vmid(), &token()),
         Call::configure(&node, vmid(), &withdrawal()),
         Call::firewall_options(&node, vmid()),
         Call::address_sets(&node, vmid()),
@@ -316,7 +316,7 @@ fn a_restore_says_what_was_proved_and_nothing_more() {
             "cores=2",
         ]
     );
-    let handed = Call::configure(&"pve1".parse().unwrap(), vmid(), &ticket());
+    let handed = Call::configure(&"pve1".parse().unwrap(), vmid(), &token());
     for call in [call, handed] {
         assert!(!format!("{call:?}").contains("c2VjcmV0"), "a trace of the call shows the claim");
     }
@@ -325,7 +325,7 @@ fn a_restore_says_what_was_proved_and_nothing_more() {
 /// Whatever the archive would bring along and must not live twice stands in the call.
 #[test]
 fn a_copy_brings_nothing_of_its_guest_along() {
-    let call = Call::restore_beside(&"pve1".parse().unwrap(), &restore_beside());
+    let call = Call::restore_copy(&"pve1".parse().unwrap(), &restore_copy());
     let said: Vec<String> =
         call.params().iter().map(|(key, value)| format!("{key}={}", value.expose())).collect();
     assert_eq!(

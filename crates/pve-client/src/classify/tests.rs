@@ -1,4 +1,4 @@
-//! Every distinct refusal that was recorded from a real Proxmox VE 9.2.11, held to its class.
+//! Tests of every recorded refusal of Proxmox VE 9.2.11.
 //!
 //! `tests/data/pve-errors.jsonl` has one exchange a line with where it was recorded; `class` was written by hand beside
 //! it. A line whose class changes is a change of the contract with callers.

@@ -12,7 +12,7 @@ fn one_odd_line_blinds_one_guest() {
         { "vmid": 302, "status": ["running"], "name": "web" },
         { "vmid": 303, "name": "db" },
     ]);
-    let seen = GuestStatus::read_list(&list).unwrap();
+    let seen = LxcStatus::read_list(&list).unwrap();
     let power: Vec<&Power> = seen.iter().map(|one| &one.power).collect();
     let unknown = Power::Unknown(String::new());
     assert_eq!(power, [&Power::Running, &Power::Running, &unknown, &unknown]);
@@ -26,5 +26,5 @@ fn one_odd_line_blinds_one_guest() {
 #[test]
 fn a_line_without_its_vmid_makes_the_list_none() {
     let list = json!([{ "vmid": 300, "status": "running" }, { "status": "running" }]);
-    assert_eq!(GuestStatus::read_list(&list), Err(Unreadable("vmid: missing".to_owned())));
+    assert_eq!(LxcStatus::read_list(&list), Err(Unreadable("vmid: missing".to_owned())));
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 
 use crate::paths::Paths;
 use crate::program::{Call, run_well};

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_protocol::id::SnapshotName;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::hello::UpgradeOutcome;
 use holdfast_protocol::local::work::SnapshotsView;
-use holdfast_protocol::strict::chain;
 
 use super::decide::{CheckResult, SnapshotState, Verdict, decide, snapshot_state};
 use super::dpkg_lock;

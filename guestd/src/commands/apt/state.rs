@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_protocol::id::SnapshotName;
-use holdfast_protocol::strict::chain;
+use holdfast_protocol::json::chain;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;

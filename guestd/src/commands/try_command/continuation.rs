@@ -6,8 +6,8 @@
 //! only while the trial's snapshot is the last one: who took another one since has a plan of their own.
 
 use holdfast_protocol::id::OperationId;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::work::{RollBackRequest, SnapshotsView};
-use holdfast_protocol::strict::chain;
 use tracing::{info, warn};
 
 use super::try_file::{self, LoadedTry, Stage, TryState};

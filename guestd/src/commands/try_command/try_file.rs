@@ -85,7 +85,7 @@ pub fn load(paths: &Paths) -> LoadedTry {
             Ok(try_command) => LoadedTry::TryState(try_command),
             Err(error) => LoadedTry::Unreadable(format!("{}: {error}", path(paths).display())),
         },
-        Err(error) => LoadedTry::Unreadable(holdfast_protocol::strict::chain(&error)),
+        Err(error) => LoadedTry::Unreadable(holdfast_protocol::json::chain(&error)),
     }
 }
 

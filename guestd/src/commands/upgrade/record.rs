@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use holdfast_protocol::id::SnapshotName;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::local::hello::{UpgradeOutcome, UpgradeReport, WHY_BYTES_MAX};
-use holdfast_protocol::strict::chain;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 

@@ -68,7 +68,7 @@ async fn a_host_has_its_own_alone_and_takes_nothing_back() {
     assert!(other.escrows().await.versions.is_empty());
     assert_eq!(other.read_escrow().await.code(), ErrorCode::NotFound);
     for path in ["/v1/agent/escrow", "/v1/agent/escrow/versions", "/v1/agent/escrow/versions/1"] {
-        for client in [world.anybody(), world.admin()] {
+        for client in [world.anyone(), world.admin()] {
             assert_eq!(client.get::<Value>(path).await.code(), ErrorCode::Certificate, "{path}");
         }
         let deleted = mine.client.send::<Value>(Method::DELETE, path, &()).await;

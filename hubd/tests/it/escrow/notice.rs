@@ -63,12 +63,9 @@ async fn an_operator_reads_files_and_the_customer_learns_who_it_was() {
         .map(|event| event.actor.is_some())
         .collect();
     assert_eq!(read_by, [true, true]);
-    let nobody: Answered<Value> = world.anybody().send(Method::POST, path, &EscrowRead::default()).await;
+    let nobody: Answered<Value> = world.anyone().send(Method::POST, path, &EscrowRead::default()).await;
     assert_eq!(nobody.code(), ErrorCode::Unauthenticated);
-    assert_eq!(
-        world.anybody().get::<Value>("/v1/hosts/box7/escrow").await.code(),
-        ErrorCode::Unauthenticated
-    );
+    assert_eq!(world.anyone().get::<Value>("/v1/hosts/box7/escrow").await.code(), ErrorCode::Unauthenticated);
     for _ in 2..Act::Fetch.per_hour() {
         read(None).await.data(StatusCode::OK);
     }

@@ -1,4 +1,4 @@
-//! When a calendar expression comes next.
+//! The next point of a calendar expression.
 //!
 //! A point is a local time. One that the clocks leap over in spring does not come on that day; one that comes twice in
 //! autumn counts the first time. So does systemd, and a test asks it.

@@ -1,4 +1,4 @@
-//! Reads a calendar expression, whole or not at all.
+//! A parser of calendar expressions.
 
 use super::{BYTES_MAX, Points};
 

@@ -1,4 +1,4 @@
-//! What is read and what is refused; and every point of many expressions against systemd's own answer.
+//! Tests of calendar expressions, some against systemd.
 
 use jiff::Timestamp;
 

@@ -1,4 +1,4 @@
-//! Whether a schedule is ready for a backup whenever another one is.
+//! A proof that one schedule covers another.
 //!
 //! In: two schedules in one zone. Out: a proof, or none. A schedule is ready from each of its points, put off by its jitter, until
 //! its window ends. Counted by the minutes of a day, so only calendars without dates and weekdays count for the new one. On days on

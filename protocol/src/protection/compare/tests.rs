@@ -1,4 +1,4 @@
-//! Every way to weaken a promise is named and stays as it was; whatever is wished in whatever order, nothing ever falls.
+//! Tests that no request ever weakens a promise.
 
 use serde_json::{Value, json};
 
@@ -87,8 +87,8 @@ fn each_loosening_is_named_and_stays_out_of_force() {
         ("/volumes/2/kind", json!("hot"), Facet::Volume),
     ];
     for (pointer, value, facet) in cases {
-        let wish = with(pointer, value.clone());
-        let found = compare(&in_force, &wish);
+        let requested = with(pointer, value.clone());
+        let found = compare(&in_force, &requested);
         let facets: Vec<Facet> = found.loosened.iter().map(|change| change.facet).collect();
         assert_eq!(facets, [*facet], "{pointer} = {value}");
         assert!(compare(&in_force, &found.next).loosened.is_empty(), "{pointer} = {value}: {:?}", found.next);
@@ -115,14 +115,14 @@ fn what_is_provably_no_weaker_is_in_force_at_once() {
         ("/volumes/0/name", json!("another")),
     ];
     for (pointer, value) in cases {
-        let wish = with(pointer, value.clone());
-        let found = compare(&in_force, &wish);
+        let requested = with(pointer, value.clone());
+        let found = compare(&in_force, &requested);
         assert_eq!(found.loosened, [], "{pointer} = {value}");
         assert_eq!(found.raised.len(), 1, "{pointer} = {value}: {:?}", found.raised);
         if *pointer == "/volumes/0/name" {
             assert_eq!(found.next.volumes.len(), 4, "a volume that is not named keeps its promise");
         } else {
-            assert_eq!(found.next, wish, "{pointer} = {value}");
+            assert_eq!(found.next, requested, "{pointer} = {value}");
         }
     }
     let same = compare(&in_force, &in_force);
@@ -132,7 +132,7 @@ fn what_is_provably_no_weaker_is_in_force_at_once() {
 }
 
 #[test]
-fn a_wish_that_raises_one_thing_and_lowers_another_raises_the_one() {
+fn a_request_that_raises_one_thing_and_lowers_another_raises_the_one() {
     let in_force = read(&usual());
     let mixed = with("/tiers/local/retention", json!({ "keep": { "last": 1, "weekly": 8 } }));
     let found = compare(&in_force, &mixed);
@@ -149,8 +149,8 @@ fn a_wish_that_raises_one_thing_and_lowers_another_raises_the_one() {
 
 /// Whoever owns the hub wishes one thing after another; no order of wishes ever weakens anything.
 #[test]
-fn no_row_of_wishes_weakens_anything() {
-    let wishes: Vec<Protection> = [
+fn no_sequence_of_requests_weakens_anything() {
+    let requests: Vec<Protection> = [
         ("/tiers/local", json!(null)),
         ("/tiers/local/retention", json!({ "keep": { "yearly": 1 } })),
         ("/tiers/local/retention", json!("keep_all")),
@@ -167,13 +167,13 @@ fn no_row_of_wishes_weakens_anything() {
     .map(|(pointer, value)| with(pointer, value))
     .chain([Protection::default()])
     .collect();
-    for first in &wishes {
-        for second in &wishes {
-            for third in &wishes {
+    for first in &requests {
+        for second in &requests {
+            for third in &requests {
                 let start = read(&usual());
                 let mut now = start.clone();
-                for wish in [first, second, third] {
-                    let next = compare(&now, wish).next;
+                for requested in [first, second, third] {
+                    let next = compare(&now, requested).next;
                     assert_eq!(compare(&now, &next).loosened, [], "{now:?} became {next:?}");
                     // What is in force can be written down and read again.
                     let text = serde_json::to_string(&next).unwrap();
@@ -186,13 +186,13 @@ fn no_row_of_wishes_weakens_anything() {
 }
 
 #[test]
-fn promises_that_nobody_can_write_down_are_not_made() {
+fn promises_that_cannot_be_written_are_not_made() {
     let mut now = Protection::default();
     for round in 0..8 {
         let volumes: Vec<Value> =
             (0..16).map(|n| json!({ "name": format!("v{round}-{n:02}"), "kind": "hot" })).collect();
-        let wish = read(&json!({ "tiers": {}, "volumes": volumes }));
-        let found = compare(&now, &wish);
+        let requested = read(&json!({ "tiers": {}, "volumes": volumes }));
+        let found = compare(&now, &requested);
         assert_eq!(found.loosened.is_empty(), round < 4, "{round}");
         now = read(&serde_json::to_value(&found.next).unwrap());
     }

@@ -1,4 +1,4 @@
-//! The last point of a schedule against all its points, one after another, over a year with both changes of the clocks.
+//! Tests of the last point of a schedule, over a year.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What is kept of known rows of backups; and over many rows by chance, that no more rule ever uncovers anything.
+//! Tests of retention, on known and random backups.
 
 use jiff::SignedDuration;
 use serde_json::json;
@@ -14,19 +14,19 @@ fn keep(value: serde_json::Value) -> Keep {
     serde_json::from_value(value).unwrap()
 }
 
-fn taken(at: Timestamp) -> Taken {
-    Taken { at, proof: Proof::None }
+fn taken(at: Timestamp) -> DatedBackup {
+    DatedBackup { at, proof: Proof::None }
 }
 
 /// So many backups by a schedule, oldest first.
-fn row(calendar: &str, from: &str, count: usize) -> Vec<Taken> {
+fn row(calendar: &str, from: &str, count: usize) -> Vec<DatedBackup> {
     let calendar: Calendar = calendar.parse().unwrap();
     let utc = zone("UTC");
     let next = |after: &Timestamp| calendar.next(&utc, *after);
     std::iter::successors(next(&from.parse().unwrap()), next).take(count).map(taken).collect()
 }
 
-fn kept(backups: &[Taken], keep: &Keep) -> Vec<String> {
+fn kept(backups: &[DatedBackup], keep: &Keep) -> Vec<String> {
     let fates = prune(backups, &Retention::Keep(*keep), &zone("UTC"));
     let pairs = backups.iter().zip(fates).rev();
     pairs
@@ -111,7 +111,7 @@ impl Dice {
     }
 
     /// Backups of some years, in bursts and with holes.
-    fn backups(&mut self) -> Vec<Taken> {
+    fn backups(&mut self) -> Vec<DatedBackup> {
         let mut at: Timestamp = "2023-12-20T00:00:00Z".parse().unwrap();
         let count = 1 + self.roll(120);
         let longest = [120, 3_000, 20_000, 90_000][usize::try_from(self.roll(4)).unwrap()];
@@ -133,7 +133,7 @@ fn no_more_rule_uncovers_anything() {
         let (backups, one, other) = (dice.backups(), dice.keep(), dice.keep());
         let both = one.join(&other);
         let [lesser, greater] = [one, both].map(|keep| prune(&backups, &Retention::Keep(keep), &utc));
-        let local = |taken: &Taken, place| Candidate {
+        let local = |taken: &DatedBackup, place| Candidate {
             place,
             local: utc.time_zone().to_datetime(taken.at),
             fate: None,

@@ -1,4 +1,4 @@
-//! The host that is looked at: a whole Holdfast from the real programs.
+//! The measured host: a whole Holdfast of real programs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -55,17 +55,17 @@ fn named(variable: &str) -> Result<PathBuf> {
 
 impl Host {
     /// Wishes for so many guests, and waits until all run and their controllers were heard.
-    pub fn wish(&self, count: u8) -> Result<()> {
+    pub fn goal(&self, count: u8) -> Result<()> {
         let ground = self.stage.ground();
         let guest = |number: u8| document::guest(&ground, number, &format!("g{number}"), "acme");
         let guests: Vec<Value> = (1..=count).map(guest).collect();
         self.stage.apply(&json!({ "poll_interval_s": 30, "guests": guests }), "a footprint")?;
-        let mut told = 0;
+        let mut reported = 0;
         wait::until(&format!("{count} guests"), MADE, || {
             let well = self.stage.guests()?.iter().filter(|guest| well(guest)).count();
-            if well >= told + 10 {
+            if well >= reported + 10 {
                 eprintln!("{well} of {count} guests are up");
-                told = well;
+                reported = well;
             }
             if well == usize::from(count) {
                 return Ok(Some(()));
@@ -82,5 +82,5 @@ impl Host {
 
 /// Managed, running, and its controller was heard.
 fn well(guest: &Value) -> bool {
-    guest["standing"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
+    guest["status"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
 }

@@ -1,4 +1,4 @@
-//! What the agent costs at rest: memory, CPU and wake-ups, with a hundred guests and, in the same run, with none.
+//! A benchmark of the resting agent: memory, CPU and wake-ups.
 //!
 //! In: the folder of the programs in `HOLDFAST_E2E_PROGRAMS` and the golden's manifest in `HOLDFAST_E2E_GOLDEN`, both
 //! set by `cargo bench-all`. Out: lines `BENCH {json}`; progress goes to standard error. Guests are processes on
@@ -51,11 +51,11 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let (window, calm) = (Duration::from_secs(arguments.window_s), Duration::from_secs(arguments.calm_s));
     let host = host::up()?;
-    host.wish(0)?;
+    host.goal(0)?;
     eprintln!("no guests: {} s to calm down, then {} s", calm.as_secs(), window.as_secs());
     let none = meter::rest(&host, calm, window)?;
     let began = Instant::now();
-    host.wish(arguments.guests)?;
+    host.goal(arguments.guests)?;
     let made = began.elapsed();
     eprintln!("{} guests: {} s to calm down, then {} s", arguments.guests, calm.as_secs(), window.as_secs());
     let many = meter::rest(&host, calm, window)?;

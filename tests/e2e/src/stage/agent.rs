@@ -1,4 +1,4 @@
-//! The agent of a stage: set up through the API, enrolled by invite, run as an unprivileged user, killed and restarted.
+//! The agent of a stage.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ use crate::child::Running;
 use crate::place::{AGENT_UID, User};
 
 /// An agent answers at its own door within milliseconds; one that is killed meanwhile never does.
-const DOOR: Duration = Duration::from_secs(5);
+const LISTENER: Duration = Duration::from_secs(5);
 
 /// Where a build with failpoints kills the agent.
 #[derive(Clone, Debug)]
@@ -119,9 +119,9 @@ impl Stage {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn change_state(&self, aside: &str, from: Option<&str>) -> Result<()> {
+    pub fn change_state(&self, demoted: &str, from: Option<&str>) -> Result<()> {
         let (state, place) = (self.state(), |name: &str| self.part("agent").join(format!("state-{name}")));
-        std::fs::rename(&state, place(aside)).context("cannot put the state aside")?;
+        std::fs::rename(&state, place(demoted)).context("cannot put the state aside")?;
         match from {
             Some(name) => std::fs::rename(place(name), &state).context("cannot put the state back"),
             None => {
@@ -131,7 +131,7 @@ impl Stage {
                     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
                     self.give_to_agent(folder)?;
                 }
-                for secret in std::fs::read_dir(place(aside).join("secrets"))? {
+                for secret in std::fs::read_dir(place(demoted).join("secrets"))? {
                     let (from, file) = secret.map(|one| (one.path(), secrets.join(one.file_name())))?;
                     write_private(&file, &std::fs::read_to_string(from)?)?;
                     self.give_to_agent(&file)?;
@@ -209,14 +209,14 @@ impl Stage {
 
     /// What the agent tells at its status door, asked as a person's program would; none while nobody answers there.
     #[must_use]
-    pub fn agent_at_its_door(&self) -> Option<serde_json::Value> {
-        let mut door = UnixStream::connect(self.state().join("agent.sock")).ok()?;
-        door.set_read_timeout(Some(DOOR)).ok()?;
-        door.write_all(br#"{"schema":"holdfast.door/v1","question":"status"}"#).ok()?;
-        door.shutdown(Shutdown::Write).ok()?;
-        let mut told = Vec::new();
-        door.read_to_end(&mut told).ok()?;
-        let mut answer: serde_json::Value = serde_json::from_slice(&told).ok()?;
+    pub fn agent_at_its_listener(&self) -> Option<serde_json::Value> {
+        let mut listener = UnixStream::connect(self.state().join("agent.sock")).ok()?;
+        listener.set_read_timeout(Some(LISTENER)).ok()?;
+        listener.write_all(br#"{"schema":"holdfast.listener/v1","question":"status"}"#).ok()?;
+        listener.shutdown(Shutdown::Write).ok()?;
+        let mut reported = Vec::new();
+        listener.read_to_end(&mut reported).ok()?;
+        let mut answer: serde_json::Value = serde_json::from_slice(&reported).ok()?;
         answer.get_mut("status").map(serde_json::Value::take)
     }
 

@@ -1,5 +1,4 @@
-//! One box in the place of another: its Proxmox with all guests and disks, and its agent's folder. What lies outside of a box,
-//! such as a backup server, stays where it is.
+//! The replacement of one host by another.
 
 use std::path::PathBuf;
 
@@ -22,7 +21,7 @@ impl Stage {
     ///
     /// # Errors
     /// When one of its programs does not end, or the disk refuses.
-    pub fn change_box(&mut self, aside: &str, from: Option<&str>) -> Result<()> {
+    pub fn change_box(&mut self, demoted: &str, from: Option<&str>) -> Result<()> {
         if let Some(mut agent) = self.agent.take() {
             agent.kill()?;
         }
@@ -31,7 +30,7 @@ impl Stage {
         }
         for part in ["sim", "agent"] {
             let (here, named) = (self.part(part), |name: &str| self.part(&format!("{part}-{name}")));
-            std::fs::rename(&here, named(aside)).with_context(|| format!("cannot put the {part} aside"))?;
+            std::fs::rename(&here, named(demoted)).with_context(|| format!("cannot put the {part} aside"))?;
             match from {
                 Some(name) => std::fs::rename(named(name), &here),
                 None => std::fs::create_dir(&here),
@@ -40,7 +39,7 @@ impl Stage {
         }
         let outside = self.outside();
         std::fs::create_dir_all(outside.parent().context("it lies in a folder")?)?;
-        std::fs::rename(self.part(&format!("sim-{aside}")).join(OUTSIDE), outside)
+        std::fs::rename(self.part(&format!("sim-{demoted}")).join(OUTSIDE), outside)
             .context("cannot leave what lies outside where it is")
     }
 }

@@ -1,4 +1,4 @@
-//! The operator of a stage: the `holdfast` command with a configuration folder of its own.
+//! The operator of a stage.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The simulated Proxmox of a stage, and what its operator's hands do to it.
+//! The simulated Proxmox of a stage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,4 @@
-//! One stage at a time in a network: an agent's local API has one fixed address, so a second stage waits for the first to
-//! end, where they share a network. The kernel gives the turn back however the first one ends.
+//! A lock per network, held by one stage at a time.
 
 use std::fs::File;
 use std::path::Path;

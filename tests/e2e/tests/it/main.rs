@@ -1,4 +1,4 @@
-//! Tests of the real programs, each in need of what its suite builds: `cargo ci e2e system`.
+//! End-to-end tests of the real programs.
 //!
 //! | module | shows |
 //! | --- | --- |

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::document::spoil_bytes;
-use crate::line::{Reply, framed};
+use crate::fake_hub::{Reply, framed};
 use crate::schedule::dice::Dice;
 
 /// Longer than any answer may be.

@@ -1,4 +1,4 @@
-//! The honest operators' desk: who may sign on this box, and what they really signed.
+//! The honest operators and what they signed.
 //!
 //! In: an act and its target. Out: a signed text, which is on record here, so that a judge can say what was ordered; and
 //! texts that were really signed and are none of this box's, for a thief to try. The keys are numbers, so one seed signs the
@@ -16,9 +16,9 @@ use holdfast_protocol::pin::{Pin, PinKind};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{growth, promise, still};
-use crate::kit;
+use crate::fixtures;
 use crate::mailbox::own;
-use crate::pen::{Pen, signed};
+use crate::signer::{Signer, signed};
 
 /// How long what is signed is good for.
 const LIFE: SignedDuration = SignedDuration::from_hours(20);
@@ -54,12 +54,12 @@ pub struct Moment {
 
 /// The desk.
 pub struct Desk {
-    ada: Pen,
-    bob: Pen,
+    ada: Signer,
+    bob: Signer,
     /// Once an operator.
-    pub carl: Pen,
+    pub carl: Signer,
     /// Nobody.
-    pub eve: Pen,
+    pub eve: Signer,
     version: u32,
     serial: u128,
     /// What was ordered, by its id.
@@ -69,7 +69,7 @@ pub struct Desk {
 impl Default for Desk {
     fn default() -> Self {
         let [ada, bob, carl, eve] =
-            [("ada", 1), ("bob", 2), ("carl", 3), ("eve", 4)].map(|(name, number)| Pen::of(name, number));
+            [("ada", 1), ("bob", 2), ("carl", 3), ("eve", 4)].map(|(name, number)| Signer::of(name, number));
         Self { ada, bob, carl, eve, version: 1, serial: 0, ordered: BTreeMap::new() }
     }
 }
@@ -77,18 +77,18 @@ impl Default for Desk {
 /// The guest as it was made: its three volumes.
 #[must_use]
 pub fn target(n: u8) -> Target {
-    let number = kit::target(n).vmid.number();
+    let number = fixtures::target(n).vmid.number();
     seen(n, (0..3).map(|disk| format!("tank:{number}/vm-{number}-disk-{disk}.raw")).collect())
 }
 
 /// The guest as an operator sees it with these volumes.
 #[must_use]
 pub fn seen(n: u8, volumes: BTreeSet<String>) -> Target {
-    let guest = kit::target(n);
+    let guest = fixtures::target(n);
     Target::Guest {
         uid: guest.uid,
         vmid: Some(guest.vmid),
-        fingerprint: Fingerprint { name: guest.name, customer: Some(kit::guest(n).customer), volumes },
+        fingerprint: Fingerprint { name: guest.name, customer: Some(fixtures::guest(n).customer), volumes },
     }
 }
 
@@ -143,7 +143,7 @@ impl Desk {
         }
     }
 
-    fn pens(&self, verb: Verb) -> Vec<&Pen> {
+    fn signers(&self, verb: Verb) -> Vec<&Signer> {
         match verb {
             Verb::DestroyGuest | Verb::PolicyUpdate => vec![&self.ada, &self.bob],
             _ => vec![&self.ada],
@@ -153,7 +153,7 @@ impl Desk {
     /// Signs for this box, with all the signatures it needs.
     pub fn order(&mut self, moment: Moment, act: Act, target: Target) -> (JobId, String) {
         let payload = self.payload(moment, act.clone(), target);
-        let text = signed(&payload, &self.pens(act.verb()));
+        let text = signed(&payload, &self.signers(act.verb()));
         let guest = match &payload.target {
             Target::Guest { uid, .. } => Some(*uid),
             Target::Host {} => None,
@@ -165,7 +165,7 @@ impl Desk {
     }
 
     fn change(&self, n: u8) -> BulkChange {
-        BulkChange { guest: kit::uid(n), name: kit::guest(n).name, operation: OperationKind::Stop }
+        BulkChange { guest: fixtures::uid(n), name: fixtures::guest(n).name, operation: OperationKind::Stop }
     }
 
     /// Lets both guests be stopped, by a document of that number that the operators looked at. The thief has another one.
@@ -200,7 +200,7 @@ impl Desk {
         ];
         for (what, moment, act, target) in wholly {
             let payload = self.payload(moment, act.clone(), target);
-            all.push((what, payload.job_id, signed(&payload, &self.pens(act.verb()))));
+            all.push((what, payload.job_id, signed(&payload, &self.signers(act.verb()))));
         }
         // Whoever signed was shown this box's id under another box's name or key; or had an old command.
         let swapped = SeenHost { name: "box2".parse().unwrap(), ..own() };
@@ -212,8 +212,8 @@ impl Desk {
         ] {
             let mut payload = self.payload(moment, destroy(), target(1));
             payload.host = host;
-            let pens = self.pens(Verb::DestroyGuest);
-            all.push((what, payload.job_id, signed(&payload, &pens)));
+            let signers = self.signers(Verb::DestroyGuest);
+            all.push((what, payload.job_id, signed(&payload, &signers)));
         }
         // Guests whose names the thief swapped; and orders that no living box follows.
         let [one, two] = [self.change(1), self.change(2)];
@@ -237,7 +237,7 @@ impl Desk {
         ];
         for (what, act) in hosts {
             let payload = self.payload(moment, act.clone(), Target::Host {});
-            all.push((what, payload.job_id, signed(&payload, &self.pens(act.verb()))));
+            all.push((what, payload.job_id, signed(&payload, &self.signers(act.verb()))));
         }
         let wrongly = [
             ("by nobody", destroy(), target(2), 0),
@@ -249,13 +249,13 @@ impl Desk {
         ];
         for (what, act, target, how) in wrongly {
             let payload = self.payload(moment, act, target);
-            let pens = [
+            let signers = [
                 vec![&self.eve, &self.ada],
                 vec![&self.carl, &self.ada],
                 vec![&self.ada],
                 vec![&self.ada, &self.ada],
             ];
-            all.push((what, payload.job_id, signed(&payload, &pens[how])));
+            all.push((what, payload.job_id, signed(&payload, &signers[how])));
         }
         all
     }

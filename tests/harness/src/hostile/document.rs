@@ -1,4 +1,4 @@
-//! Desired documents as somebody writes them who stole a hub: right ones, nearly right ones, and texts that are none.
+//! Hostile desired documents: valid, nearly valid and broken.
 //!
 //! In: dice, the honest guests, and which generation is held. Out: a text and what it was meant to be. Each has a rule of
 //! the grammar for where it goes wrong: in its number, in one guest, in the list of guests, or in its bytes.
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::promise;
 
-use crate::kit::{FOREIGN, guest, uid};
+use crate::fixtures::{FOREIGN, guest, uid};
 use crate::schedule::dice::Dice;
 
 /// Names that mean something else to whoever splices them into a line, a path or a property string.
@@ -47,7 +47,7 @@ const NUMBERS: [&str; 16] = [
 ];
 
 /// Where the agent's local API answers here, by root's settings.
-pub const DOOR: &str = "10.66.0.200";
+pub const LISTENER: &str = "10.66.0.200";
 
 /// The router, which root keeps from guests.
 pub const ROUTER: &str = "10.66.0.254";
@@ -146,11 +146,11 @@ fn number(dice: &mut Dice, held: u64) -> (String, &'static str) {
 
 /// A guest that nobody has.
 fn another(n: u64) -> Value {
-    let mut wish = json!(guest(3));
-    wish["uid"] = json!(format!("018f3d00-6b1f-7c1d-9d0a-{n:012x}"));
-    wish["name"] = json!(format!("new-{n}"));
-    wish["network"]["address"] = json!(format!("10.66.{}.{}/16", 1 + n / 250, 1 + n % 250));
-    wish
+    let mut goal = json!(guest(3));
+    goal["uid"] = json!(format!("018f3d00-6b1f-7c1d-9d0a-{n:012x}"));
+    goal["name"] = json!(format!("new-{n}"));
+    goal["network"]["address"] = json!(format!("10.66.{}.{}/16", 1 + n / 250, 1 + n % 250));
+    goal
 }
 
 fn spoil_list(dice: &mut Dice, guests: &mut Vec<Value>) -> String {
@@ -187,78 +187,78 @@ fn spoil_list(dice: &mut Dice, guests: &mut Vec<Value>) -> String {
     }
 }
 
-fn spoil_guest(dice: &mut Dice, wish: &mut Value) -> String {
+fn spoil_guest(dice: &mut Dice, goal: &mut Value) -> String {
     let odd = |dice: &mut Dice| json!(format!("#{}", dice.of_these(&NUMBERS)));
     match dice.below(17) {
         0 | 1 => {
-            wish["run"] = json!("stopped");
+            goal["run"] = json!("stopped");
             "a guest stopped".to_owned()
         }
         2 | 3 => {
             let field = *dice.of_these(&["cores", "memory_mib", "swap_mib", "rootfs_gib"]);
-            wish["size"][field] = odd(dice);
-            format!("{field} {}", wish["size"][field])
+            goal["size"][field] = odd(dice);
+            format!("{field} {}", goal["size"][field])
         }
         4 => {
-            wish["size"]["memory_mib"] = json!(*dice.of_these(&[128, 256, 512]));
+            goal["size"]["memory_mib"] = json!(*dice.of_these(&[128, 256, 512]));
             "another memory".to_owned()
         }
         5 => {
-            wish["golden"] = json!(*dice.of_these(&["2026.11.2", "../2026.11.1", "latest", ""]));
-            format!("golden {}", wish["golden"])
+            goal["golden"] = json!(*dice.of_these(&["2026.11.2", "../2026.11.1", "latest", ""]));
+            format!("golden {}", goal["golden"])
         }
         6 => {
             let bridges = ["vmbr1", "vmbr0,firewall=0", "vmbr0\nmp0: /etc,mp=/etc", "lo"];
-            wish["network"]["bridge"] = json!(*dice.of_these(&bridges));
-            format!("bridge {}", wish["network"]["bridge"])
+            goal["network"]["bridge"] = json!(*dice.of_these(&bridges));
+            format!("bridge {}", goal["network"]["bridge"])
         }
         7 => {
-            wish["name"] = json!(*dice.of_these(&SPLICES));
-            format!("name {}", wish["name"])
+            goal["name"] = json!(*dice.of_these(&SPLICES));
+            format!("name {}", goal["name"])
         }
         8 | 9 => {
             let numbers = [FOREIGN[0], FOREIGN[1], 300, 301, 303, 309, 310, 99, 160, 0];
-            wish["vmid"] = json!(*dice.of_these(&numbers));
-            format!("vmid {}", wish["vmid"])
+            goal["vmid"] = json!(*dice.of_these(&numbers));
+            format!("vmid {}", goal["vmid"])
         }
         10 => {
             let (field, value) = *dice.of_these(&FOREIGN_FIELDS);
-            wish[field] = serde_json::from_str(value).unwrap();
+            goal[field] = serde_json::from_str(value).unwrap();
             format!("field {field}")
         }
         11 => {
-            wish["network"]["address"] = json!(*dice.of_these(&ADDRESSES));
-            format!("address {}", wish["network"]["address"])
+            goal["network"]["address"] = json!(*dice.of_these(&ADDRESSES));
+            format!("address {}", goal["network"]["address"])
         }
         12 => {
-            let address = *dice.of_these(&[DOOR, ROUTER, "10.66.0.2", "10.66.0.1"]);
-            wish["network"]["address"] = json!(format!("{address}/24"));
-            wish["network"]["gateway"] = json!("10.66.0.253");
+            let address = *dice.of_these(&[LISTENER, ROUTER, "10.66.0.2", "10.66.0.1"]);
+            goal["network"]["address"] = json!(format!("{address}/24"));
+            goal["network"]["gateway"] = json!("10.66.0.253");
             format!("address {address} behind another gateway")
         }
         13 => {
             let other = *dice.of_these(&["web-1", "web-2", "web-3", "web-1-former", "localhost"]);
-            wish["name"] = json!(other);
+            goal["name"] = json!(other);
             format!("name {other}")
         }
         14 => {
             let place =
                 *dice.of_these(&["tank", "backup2", "nowhere", "../tank", "tank:300/vm-300-disk-0.raw"]);
-            wish["storage"] = json!(place);
+            goal["storage"] = json!(place);
             format!("disks on {place}")
         }
         15 => {
             let sha256 = "0".repeat(64);
-            wish["controller"] =
+            goal["controller"] =
                 json!({ "version": *dice.of_these(&["9.9.9", "2026.1.0", "x"]), "sha256": sha256 });
-            format!("controller {}", wish["controller"]["version"])
+            format!("controller {}", goal["controller"]["version"])
         }
-        _ => spoil_volumes(dice, wish),
+        _ => spoil_volumes(dice, goal),
     }
 }
 
-fn spoil_volumes(dice: &mut Dice, wish: &mut Value) -> String {
-    let Some(volumes) = wish["volumes"].as_array_mut().filter(|volumes| !volumes.is_empty()) else {
+fn spoil_volumes(dice: &mut Dice, goal: &mut Value) -> String {
+    let Some(volumes) = goal["volumes"].as_array_mut().filter(|volumes| !volumes.is_empty()) else {
         return "no volumes".to_owned();
     };
     match dice.below(6) {

@@ -1,4 +1,4 @@
-//! A stolen hub: it holds CA, database and every text that ever passed, and answers what it likes. In the end it is given back.
+//! A stolen hub, given back at the end.
 //!
 //! In: a seed; each move is chosen by its number and the seed alone, so that the first moves of a run are the same however
 //! many follow. Out: replies, the story in words, and what was heard, which is searched for secrets at once. Deliberately
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::mail::{self, Captured};
 use super::papers::Papers;
 use super::{absurd, document, promise};
-use crate::line::{Brain, Reply, framed};
+use crate::fake_hub::{Brain, Reply, framed};
 use crate::schedule::dice::Dice;
 
 /// The story is told only so far back.
@@ -43,7 +43,7 @@ pub enum Rule {
 
 /// What the hub heard.
 #[derive(Default)]
-pub struct Heard {
+pub struct ReceivedReports {
     /// The newest words of each section.
     pub sections: Sections,
     /// The generation that is held.
@@ -57,7 +57,7 @@ pub struct Heard {
     /// The longest of them.
     pub longest: usize,
     /// Things that must not have been told.
-    pub told: Vec<String>,
+    pub reported: Vec<String>,
 }
 
 /// The hub.
@@ -80,7 +80,7 @@ pub struct Stolen {
     /// What passed through it.
     pub captured: Vec<Captured>,
     /// What was heard.
-    pub heard: Heard,
+    pub heard: ReceivedReports,
     /// What must not be told.
     pub secrets: BTreeSet<String>,
     /// What happened.
@@ -103,14 +103,14 @@ impl Stolen {
             papers,
             withdrawn: None,
             captured: Vec::new(),
-            heard: Heard::default(),
+            heard: ReceivedReports::default(),
             secrets: BTreeSet::new(),
             story: Vec::new(),
         }
     }
 
     /// Tells on.
-    pub fn tell(&mut self, at: Duration, text: &str) {
+    pub fn report(&mut self, at: Duration, text: &str) {
         let line = format!("{:>11.3} {}", at.as_secs_f64(), text.chars().take(200).collect::<String>());
         self.story.push(line);
         if self.story.len() > STORY_LINES {
@@ -134,7 +134,7 @@ impl Stolen {
         let request: CheckinRequest = match serde_json::from_slice(body) {
             Ok(request) => request,
             Err(error) => {
-                self.heard.told.push(format!("a report that cannot be read: {error}"));
+                self.heard.reported.push(format!("a report that cannot be read: {error}"));
                 return None;
             }
         };
@@ -153,7 +153,7 @@ impl Stolen {
         for secret in &self.secrets {
             if text.contains(secret.as_str()) {
                 let start: String = secret.chars().take(12).collect();
-                self.heard.told.push(format!("the hub was told the secret {start}…"));
+                self.heard.reported.push(format!("the hub was told the secret {start}…"));
             }
         }
     }
@@ -201,7 +201,7 @@ impl Stolen {
             75..80 => (held(&quiet, Duration::ZERO), "answer: nothing, withheld".to_owned()),
             _ => absurd::write(&mut dice, &quiet),
         };
-        self.tell(at, &format!("move {}: {what}", self.moves - 1));
+        self.report(at, &format!("move {}: {what}", self.moves - 1));
         reply
     }
 
@@ -270,7 +270,7 @@ impl Stolen {
         let stolen = matches!(self.rule, Rule::Stolen) && self.moves < self.until;
         let enrolled = if stolen && dice.below(4) > 0 {
             let (wrong, what) = self.papers.wrong(&mut dice, &ask.csr_pem, now);
-            self.tell(at, &format!("a certificate {what}"));
+            self.report(at, &format!("a certificate {what}"));
             wrong
         } else {
             self.papers.renewed(&ask.csr_pem, now)

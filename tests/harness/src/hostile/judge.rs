@@ -1,4 +1,4 @@
-//! What must hold while a thief owns the hub, from the world's files and the agent's books, never from its word.
+//! The judge of a hostile run, from files and database.
 //!
 //! In: the world each hour and each evening, and what operators really signed. Out: violations by the invariant's name.
 
@@ -17,17 +17,17 @@ use rusqlite::Connection;
 
 use super::Figures;
 use super::desk::Desk;
-use super::document::{DOOR, ROUTER};
+use super::document::{LISTENER, ROUTER};
 use super::growth::Sizes;
 use super::hub::{REPORT_MAX, Stolen};
 use super::{rows, signed, still};
-use crate::ground::Template;
+use crate::fixtures::{FOREIGN, target, uid};
 use crate::invariant::apart::plugged;
 use crate::invariant::{GONE, Violation, one_task_at_a_time};
-use crate::kit::{FOREIGN, target, uid};
 use crate::log::TaskSpan;
 use crate::scene::{Scene, Volume};
 use crate::world::World;
+use crate::world_template::Template;
 
 /// Lines of refusals that may be written within an hour.
 const REFUSALS_PER_HOUR: usize = 120;
@@ -51,7 +51,7 @@ const DOWN_MAX_H: u32 = 2;
 const BACKUP_WITHIN_H: u32 = 10;
 
 /// Jobs that a report tells of: those on record, and those that were turned away.
-const JOBS_TOLD_MAX: usize = 50 + 32;
+const JOBS_REPORTED_MAX: usize = 50 + 32;
 
 /// Who watches.
 pub struct Watch {
@@ -181,7 +181,7 @@ impl Watch {
 
     /// The tickets in guests' environments.
     #[must_use]
-    pub fn tickets(&self, world: &World) -> Vec<String> {
+    pub fn tokens(&self, world: &World) -> Vec<String> {
         let line = |vmid: u32| Some(world.node.world().guests.get(vmid).ok()?.main.get("env")?.to_owned());
         let lines = world.node.power.all().into_iter().filter_map(line);
         lines.filter_map(|line| Some(line.strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned())).collect()
@@ -189,21 +189,21 @@ impl Watch {
 
     /// Every hour: do the guests run, and hold what they wrote?
     pub async fn glance(&mut self, world: &World, store: &Store, hub: &Mutex<Stolen>) {
-        let wished = store.desired().await.unwrap();
-        let wished = wished.as_ref().map(|desired| desired.guests().to_vec()).unwrap_or_default();
+        let intended = store.desired().await.unwrap();
+        let intended = intended.as_ref().map(|desired| desired.guests().to_vec()).unwrap_or_default();
         for n in 1..=2 {
             self.holds_its_diary(world, n);
-            self.is_up(world, &wished, hub, n);
+            self.is_up(world, &intended, hub, n);
             self.is_backed_up(world, n);
         }
         if store.refusal().is_some_and(|why| matches!(why, Refusal::Replaced { .. })) {
             self.wrong("order", "this box stands still for an order that was taken back".to_owned());
         }
-        let (told, checkins) = {
+        let (reported, checkins) = {
             let mut hub = hub.lock().unwrap();
-            (std::mem::take(&mut hub.heard.told), hub.heard.checkins)
+            (std::mem::take(&mut hub.heard.reported), hub.heard.checkins)
         };
-        for what in told {
+        for what in reported {
             self.wrong("I9", what);
         }
         let asked = checkins - std::mem::replace(&mut self.checkins, checkins);
@@ -236,7 +236,7 @@ impl Watch {
         });
         let mut holders: BTreeMap<String, u32> = BTreeMap::new();
         for (address, vmid) in ours {
-            if [DOOR, ROUTER].contains(&address.as_str()) {
+            if [LISTENER, ROUTER].contains(&address.as_str()) {
                 self.wrong("address", format!("guest {vmid} has {address}, which root keeps"));
             }
             if let Some(other) = holders.insert(address.clone(), vmid) {
@@ -267,9 +267,9 @@ impl Watch {
         }
     }
 
-    fn is_up(&mut self, world: &World, wished: &[DesiredGuest], hub: &Mutex<Stolen>, n: u8) {
+    fn is_up(&mut self, world: &World, intended: &[DesiredGuest], hub: &Mutex<Stolen>, n: u8) {
         let vmid = target(n).vmid.number();
-        let wants = wished.iter().any(|wish| wish.uid == uid(n) && wish.run == RunState::Running);
+        let wants = intended.iter().any(|goal| goal.uid == uid(n) && goal.run == RunState::Running);
         let free = {
             let hub = hub.lock().unwrap();
             let reports = hub.heard.sections.guests.as_deref().unwrap_or_default();
@@ -324,9 +324,9 @@ impl Watch {
             self.wrong("text", what);
         }
         self.tables_are_bounded(&books, world.timeline.now().as_microsecond(), desk);
-        let told = store.job_reports().await.unwrap().len();
-        if told > JOBS_TOLD_MAX {
-            self.wrong("bound", format!("{told} jobs are told of"));
+        let reported = store.job_reports().await.unwrap().len();
+        if reported > JOBS_REPORTED_MAX {
+            self.wrong("bound", format!("{reported} jobs are told of"));
         }
         let longest = hub.lock().unwrap().heard.longest;
         if longest > REPORT_MAX {
@@ -336,7 +336,7 @@ impl Watch {
 
     /// What guests grew by since the evening before, and what is promised to them.
     fn growth_is_within_the_policy(&mut self, world: &World, scene: &Scene, desk: &Desk) {
-        let sizes = Sizes::of(scene, &crate::book::guests(&world.agent_folder()));
+        let sizes = Sizes::of(scene, &crate::db_reader::guests(&world.agent_folder()));
         // A copy that took its guest's place has disks of its own, which operators signed for; today, or tomorrow.
         let copying = |job: &&super::desk::Ordered| matches!(job.act.verb(), Verb::Restore | Verb::SwapGuest);
         let copies = desk.ordered.values().filter(copying).count();
@@ -364,7 +364,7 @@ impl Watch {
             self.wrong("I1", format!("{name} is gone"));
         }
         // What was made meanwhile and is whole is somebody's from now on; what is being made may be taken back.
-        let made: BTreeSet<u32> = crate::book::made(&world.agent_folder());
+        let made: BTreeSet<u32> = crate::db_reader::made(&world.agent_folder());
         let somebodys = |name: &&String| {
             Scene::owner(name).is_some_and(|owner| made.contains(&owner) || FOREIGN.contains(&owner))
         };

@@ -1,4 +1,4 @@
-//! Signed jobs as a thief of the hub sends them: real ones again, re-wrapped, edited, torn, and many at once.
+//! Signed jobs as a stolen hub sends them.
 //!
 //! In: dice and every text that ever passed through the hub. Out: what is in the mailbox of one answer. Deliberately absent:
 //! a new signature; a thief has none.

@@ -1,4 +1,4 @@
-//! A hub that was stolen, for weeks: it owns CA, database and TLS and sends what it likes; no customer may lose anything.
+//! A stolen hub over weeks: no customer may lose data.
 //!
 //! ```text
 //! seed ──▶ moves (document, mail, absurd answers, certificates) ──▶ line ──▶ the agent's own loops ──▶ simulator
@@ -6,7 +6,7 @@
 //!                                       judge, each day and when the hub is honest again ◀─┘
 //! ```
 //! In: a seed, and for how many days. Out: a [`Verdict`]. Exchange, intake, reconcile loop and report are the agent's own; the
-//! hub is at the end of a line of bytes ([`crate::line`]). Deliberately absent: TLS itself, which `agentd` and `tests/e2e`
+//! hub is at the end of a line of bytes ([`crate::fake_hub`]). Deliberately absent: TLS itself, which `agentd` and `tests/e2e`
 //! test; kills and faults of the box, which are the matrix's and the schedules'.
 //!
 //! | module | what |
@@ -38,9 +38,9 @@ mod rows;
 pub mod signed;
 pub mod still;
 
-use crate::ground::{Ground, Template};
 use crate::invariant::Violation;
 use crate::virtual_time;
+use crate::world_template::{Ground, Template};
 
 /// How long, and how many moves at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Certificates: those that a box is enrolled with, and those that a thief of the hub's CA would like it to take.
+//! Certificates of the host, and forged ones.
 //!
 //! In: a request for a certificate. Out: what a hub answers, right or wrong. Keys are random; nothing in a story depends on
 //! what they are.

@@ -1,4 +1,4 @@
-//! The days: the agent serves, operators sign, guests write, the thief moves; and in the end the hub is honest again.
+//! The days of a hostile run.
 //!
 //! In: a seed and a length. Out: a verdict. Every hour somebody looks whether the guests run and hold what they wrote; every
 //! evening the books are judged.
@@ -8,17 +8,17 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentd::model::addresses::Kept;
+use agentd::model::addresses::ReservedAddresses;
 use agentd::model::policy::{BrakeRule, Policy};
 use agentd::model::request::Ask;
-use agentd::model::view::View;
-use agentd::port::handover::HandOverFolder;
+use agentd::model::view::HostSnapshot;
+use agentd::port::host_replacement::HandOverFolder;
 use agentd::port::hub::Contact;
 use agentd::port::identity::IdentityFolder;
 use agentd::port::store::Store;
 use agentd::port::store::request::NewRequest;
 use agentd::task::hub_sync::HubSync;
-use agentd::task::observe::Eye;
+use agentd::task::observe::Observer;
 use agentd::task::reconcile::Reconcile;
 use agentd::task::report::ReportTask;
 use agentd::task::stop;
@@ -29,12 +29,12 @@ use holdfast_protocol::job::SignedJob;
 use holdfast_protocol::job::act::{Sha256Text, args};
 use holdfast_protocol::job::{Act, JobState, Target};
 use holdfast_protocol::pin::{Pin, PinKind};
-use holdfast_protocol::report::{Running, Sections, Standing};
+use holdfast_protocol::report::{GuestStatus, Running, Sections};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::desk::{Desk, Moment, seen};
-use super::document::{DOOR, ROUTER};
+use super::document::{LISTENER, ROUTER};
 use super::hub::{Rule, Stolen};
 use super::judge::Watch;
 use super::mail::Captured;
@@ -42,14 +42,14 @@ use super::papers::Papers;
 use super::{Figures, Length, Verdict};
 use super::{promise, still};
 use crate::controllers::{Speech, speak_every};
-use crate::ground::Template;
+use crate::fake_hub::dial;
+use crate::fixtures::{guest, uid};
 use crate::invariant::Violation;
-use crate::kit::{guest, uid};
-use crate::line::dial;
 use crate::outside;
 use crate::points::Conductor;
 use crate::schedule::dice::Dice;
 use crate::world::World;
+use crate::world_template::Template;
 
 /// How often the host is looked at when nothing is new: rarely, which makes weeks fast. News wakes the loop at once.
 const LOOK_EVERY: Duration = Duration::from_secs(1_800);
@@ -97,15 +97,18 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let store = ports.store.clone();
     let desk = Desk::default();
     store.lay_down(desk.laid_down(), world.timeline.now()).await.unwrap();
-    let kept = Kept { doors: [DOOR.parse().unwrap()].into(), ranges: vec![ROUTER.parse().unwrap()] };
+    let kept = ReservedAddresses {
+        listeners: [LISTENER.parse().unwrap()].into(),
+        ranges: vec![ROUTER.parse().unwrap()],
+    };
     let policy = Policy { brake: BRAKE, kept, ..world.kit.policy() };
-    let (view, seen) = watch::channel(Arc::new(View::default()));
+    let (view, seen) = watch::channel(Arc::new(HostSnapshot::default()));
     let (sections, report) = watch::channel(Arc::new(Sections::default()));
     let (_storage, targets) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let contact =
         Contact { reached_at: None, problem: None, certificate_ends_at: identity.enrolled.not_after };
-    let eye: Eye = world.eye(&ports);
+    let eye: Observer = world.eye(&ports);
     let sync = HubSync {
         folder: IdentityFolder::open(&world.agent_folder()).unwrap(),
         own: crate::mailbox::own(),
@@ -126,7 +129,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),
-        standing: Vec::new(),
+        status: Vec::new(),
         handed: HandOverFolder::of(&world.agent_folder()),
         recipient: None,
     };
@@ -169,13 +172,13 @@ impl Game<'_> {
         self.hub.lock().unwrap()
     }
 
-    fn tell(&self, text: &str) {
-        self.hub().tell(self.world.timeline.passed(), text);
+    fn report(&self, text: &str) {
+        self.hub().report(self.world.timeline.passed(), text);
     }
 
     async fn days(&mut self, days: u64) {
         // The first document is the honest one: there is something to be lost.
-        self.hub().rule = Rule::Honest { guests: self.wished(), mail: Vec::new() };
+        self.hub().rule = Rule::Honest { guests: self.intended(), mail: Vec::new() };
         self.until_well(6).await;
         self.order_and_withdraw().await;
         self.hub().rule = Rule::Stolen;
@@ -210,7 +213,7 @@ impl Game<'_> {
         let mail = self.desk.order(moment, back, Target::Host {});
         self.captured("a withdrawal", mail.0, mail.1.clone());
         self.hub().withdrawn = Some(order);
-        self.hub().rule = Rule::Honest { guests: self.wished(), mail: vec![mail] };
+        self.hub().rule = Rule::Honest { guests: self.intended(), mail: vec![mail] };
         for _ in 0..DONE_WITHIN_H {
             self.hours(HOUR).await;
             if self.store.withdrawn(named.clone()).await.unwrap().is_some() {
@@ -238,7 +241,7 @@ impl Game<'_> {
             at: self.world.timeline.now(),
         };
         if let Err(error) = self.store.ask(asked).await {
-            self.tell(&format!("guest {n} may not make a snapshot: {error}"));
+            self.report(&format!("guest {n} may not make a snapshot: {error}"));
         }
         let moment = self.moment().await;
         for (what, id, text) in self.desk.worthless(moment) {
@@ -247,7 +250,7 @@ impl Game<'_> {
     }
 
     async fn moment(&self) -> Moment {
-        let epoch = self.store.standing().await.unwrap().epoch;
+        let epoch = self.store.trust_state().await.unwrap().epoch;
         Moment { host: HostId::new(uuid::Uuid::from_u128(HOST)), epoch, at: self.world.timeline.now() }
     }
 
@@ -292,7 +295,7 @@ impl Game<'_> {
         };
         let moment = self.moment().await;
         let (id, text) = self.desk.order(moment, act, target);
-        self.tell(&format!("operators sign {what}: {id}"));
+        self.report(&format!("operators sign {what}: {id}"));
         self.captured(what, id, text);
     }
 
@@ -306,24 +309,24 @@ impl Game<'_> {
             // The first line of a key is the same in every key.
             found.extend(keys.filter_map(|key| key.trim_start().lines().nth(1).map(str::to_owned)));
         }
-        found.extend(self.watch.tickets(self.world));
+        found.extend(self.watch.tokens(self.world));
         self.hub().secrets.extend(found.into_iter().filter(|secret| secret.len() > 12));
     }
 
     /// What the operators want: the guests that were not let go, no smaller than they are by now.
-    fn wished(&self) -> Value {
-        let mut wishes = Vec::new();
+    fn intended(&self) -> Value {
+        let mut goals = Vec::new();
         for n in 1..=2 {
             let Some(sizes) = self.watch.sizes(self.world, n) else { continue };
-            let mut wish = json!(guest(n));
-            wish["size"]["rootfs_gib"] = json!(sizes[0].max(2));
+            let mut goal = json!(guest(n));
+            goal["size"]["rootfs_gib"] = json!(sizes[0].max(2));
             for (volume, size) in sizes[1..].iter().enumerate().take(2) {
-                wish["volumes"][volume]["size_gib"] = json!((*size).max(1));
+                goal["volumes"][volume]["size_gib"] = json!((*size).max(1));
             }
-            wishes.push(wish);
+            goals.push(goal);
         }
-        promise::under(&mut wishes);
-        json!(wishes)
+        promise::under(&mut goals);
+        json!(goals)
     }
 
     /// Whether the hub was told that all is as the operators want it.
@@ -333,7 +336,7 @@ impl Game<'_> {
         let well = |n: u8| {
             reports.iter().any(|report| {
                 report.uid == Some(uid(n))
-                    && report.standing == Standing::Managed
+                    && report.status == GuestStatus::Managed
                     && report.run == Running::Running
                     && report.size.is_some_and(|size| size.memory_mib == guest(n).size.memory_mib)
             })
@@ -360,13 +363,13 @@ impl Game<'_> {
 
     /// The hub is honest again: the next document is taken and met, and the next job is done.
     async fn given_back(&mut self) {
-        let guests = self.wished();
+        let guests = self.intended();
         {
             let mut hub = self.hub();
             hub.generation = None;
             hub.rule = Rule::Honest { guests: guests.clone(), mail: Vec::new() };
         }
-        self.tell("the hub is honest again");
+        self.report("the hub is honest again");
         if !self.until_well(WELL_WITHIN_H).await {
             return;
         }

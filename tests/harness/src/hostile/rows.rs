@@ -1,4 +1,4 @@
-//! Rows that each table of the agent's records may have, whatever a hub sends.
+//! The most rows of each table.
 
 use rusqlite::Connection;
 
@@ -35,7 +35,7 @@ const MOST: [(&str, Most); 40] = [
     ("audit", Most::Rows(OPERATIONS * 24)),
     ("audit_segment", Most::Rows(64)),
     ("backup", Most::Rows(1_024)),
-    ("beside", Most::Rows(8)),
+    ("restored_copy", Most::Rows(8)),
     ("brake_release", Most::Rows(1_024)),
     ("brake_release_use", Most::Rows(1_024)),
     ("controller_fetched", Most::Rows(64)),
@@ -94,7 +94,7 @@ pub fn too_many(books: &Connection, now_us: i64, signed: usize) -> Vec<String> {
         };
         let most = match most {
             Most::Rows(most) => *most,
-            Most::Signed(besides) => i64::try_from(signed).unwrap() + besides,
+            Most::Signed(copies) => i64::try_from(signed).unwrap() + copies,
         };
         let found = count(books, &table);
         if found > most {

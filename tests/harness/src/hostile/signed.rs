@@ -13,7 +13,7 @@ use holdfast_protocol::job::{Act, Target};
 use rusqlite::Connection;
 
 use super::desk::{Desk, Ordered};
-use crate::kit::ARCHIVE;
+use crate::fixtures::ARCHIVE;
 use crate::log::Effect;
 
 /// What is opened, as a request names it: a snapshot of a guest by its number, or an archive.

@@ -13,7 +13,7 @@ use agentd::port::store::Store;
 use agentd::port::store::request::NewRequest;
 use holdfast_protocol::id::OperationId;
 
-use crate::kit::uid;
+use crate::fixtures::uid;
 use crate::points::Conductor;
 use crate::windows::{self, Stood, Windows};
 use crate::world::World;

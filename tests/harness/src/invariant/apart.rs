@@ -1,14 +1,14 @@
-//! A guest and what stands beside it never meet: at most one of them runs, and at most one is plugged in under an address.
+//! The invariant that a guest and its copy never meet.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Evidence, Found, GONE};
+use super::{Evidence, GONE, Violations};
 
 /// Two guests of ours that would answer under one address.
-pub(super) fn no_address_twice(evidence: &Evidence<'_>) -> Found {
+pub(super) fn no_address_twice(evidence: &Evidence<'_>) -> Violations {
     let mut under: BTreeMap<String, u32> = BTreeMap::new();
-    let mut found = Found::new();
+    let mut found = Violations::new();
     for (number, text) in &evidence.after.raw {
         for address in plugged(text) {
             if let Some(other) = under.insert(address.clone(), *number) {
@@ -29,8 +29,8 @@ pub(crate) fn plugged(text: &str) -> impl Iterator<Item = String> + '_ {
 }
 
 /// By all tasks that took effect, in their order: the two of a pair never ran at the same time.
-pub(super) fn never_both_at_once(evidence: &Evidence<'_>) -> Found {
-    let Some(pair) = evidence.never_both else { return Found::new() };
+pub(super) fn never_both_at_once(evidence: &Evidence<'_>) -> Violations {
+    let Some(pair) = evidence.never_both else { return Violations::new() };
     let mut turns: Vec<(Duration, u32, bool)> = Vec::new();
     for (task, status) in evidence.tasks {
         let took = status == "OK"
@@ -46,7 +46,7 @@ pub(super) fn never_both_at_once(evidence: &Evidence<'_>) -> Found {
     }
     turns.sort_by_key(|(at, _, on)| (*at, *on));
     let mut running = pair.map(|number| evidence.before.running.contains(&number));
-    let mut found = Found::new();
+    let mut found = Violations::new();
     for (at, number, on) in turns {
         for (place, own) in pair.iter().enumerate() {
             if let Some(runs) = running.get_mut(place).filter(|_| *own == number) {

@@ -1,18 +1,18 @@
-//! I11, I12 and I14: counters, the end, and what was written before what was done.
+//! Invariants I11, I12 and I14: counters, end and order.
 
 use std::collections::BTreeMap;
 
 use agentd::operation::step::Step;
 
-use super::{Evidence, Found};
+use super::{Evidence, Violations};
 
 /// Steps of one name in one operation: the guests of the stories have two volumes.
 const OF_ONE_NAME: u32 = 2;
 
 /// I11: counters never fall, and the audit only grows. How often the agent started since its last good cycle is the one
 /// counter that is meant to.
-pub(super) fn counters_never_fall(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
+pub(super) fn counters_never_fall(evidence: &Evidence<'_>) -> Violations {
+    let mut found = Violations::new();
     for (name, before) in &evidence.book_before.counters {
         let now = evidence.book.counters.get(name);
         if !name.starts_with("starts") && now.is_none_or(|now| now < before) {
@@ -30,8 +30,8 @@ pub(super) fn counters_never_fall(evidence: &Evidence<'_>) -> Found {
 }
 
 /// I12: nothing is left open.
-pub(super) fn it_settled(evidence: &Evidence<'_>) -> Found {
-    let mut found: Found =
+pub(super) fn it_settled(evidence: &Evidence<'_>) -> Violations {
+    let mut found: Violations =
         evidence.book.open.iter().map(|id| format!("operation {id} has not ended")).collect();
     if evidence.end.is_none() {
         found.push("the story's operation has no end".to_owned());
@@ -42,7 +42,7 @@ pub(super) fn it_settled(evidence: &Evidence<'_>) -> Found {
 }
 
 /// I12: no step fails more often than it may be tried.
-pub(super) fn no_step_is_tried_for_ever(evidence: &Evidence<'_>) -> Found {
+pub(super) fn no_step_is_tried_for_ever(evidence: &Evidence<'_>) -> Violations {
     let mut failed: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for line in evidence.book.audit.iter().filter(|line| line.action == "step_failed") {
         let step = line.detail.split(':').next().unwrap_or_default();
@@ -59,14 +59,14 @@ pub(super) fn no_step_is_tried_for_ever(evidence: &Evidence<'_>) -> Found {
 }
 
 /// I14: before each request that could change something, the audit says that its step was intended.
-pub(super) fn written_before_done(evidence: &Evidence<'_>) -> Found {
+pub(super) fn written_before_done(evidence: &Evidence<'_>) -> Violations {
     let intended = |step: &str, at: i64| {
         evidence.book.audit.iter().any(|line| {
             let intends = matches!(line.action.as_str(), "step_intended" | "undo_intended");
             intends && line.detail == step && line.at <= at
         })
     };
-    let mut found = Found::new();
+    let mut found = Violations::new();
     for effect in evidence.effects {
         let at = evidence.began_micros + i64::try_from(effect.at.as_micros()).unwrap_or(i64::MAX);
         if !intended(effect.step, at) {

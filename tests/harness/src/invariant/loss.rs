@@ -1,11 +1,11 @@
 //! I1 and I15: what is gone, and what is not ours.
 
-use super::{Evidence, Found};
-use crate::kit::FOREIGN;
+use super::{Evidence, Violations};
+use crate::fixtures::FOREIGN;
 use crate::scene::{Scene, Volume};
 
 /// I1: no volume, snapshot or backup that was there before is gone, or has lost what was in it, without a licence.
-pub(super) fn nothing_of_a_customer_is_gone(evidence: &Evidence<'_>) -> Found {
+pub(super) fn nothing_of_a_customer_is_gone(evidence: &Evidence<'_>) -> Violations {
     let now: std::collections::BTreeSet<_> = evidence.after.holdings().collect();
     let gone = evidence.before.holdings().filter(|held| !now.contains(held));
     let gone = gone.map(|held| (held, "is gone"));
@@ -36,9 +36,9 @@ fn same(before: Option<&String>, after: Option<&String>, labels: Labels) -> bool
 }
 
 /// I15: guests that the agent did not make are the same byte by byte, and do what they did.
-pub(super) fn what_is_not_ours_is_untouched(evidence: &Evidence<'_>) -> Found {
+pub(super) fn what_is_not_ours_is_untouched(evidence: &Evidence<'_>) -> Violations {
     let (before, after) = (evidence.before, evidence.after);
-    let mut found = Found::new();
+    let mut found = Violations::new();
     for number in FOREIGN {
         let labels = if evidence.takes_over == Some(number) { Labels::MayChange } else { Labels::Theirs };
         if !same(before.raw.get(&number), after.raw.get(&number), labels) {

@@ -1,4 +1,4 @@
-//! What must hold after every case, by name, from the world and not from the agent's word.
+//! Invariants after every case, judged from the world.
 //!
 //! In: [`Evidence`]. Out: violations, each with the invariant's name and what was seen. A new invariant is a function and a
 //! line in [`ALL`].
@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 
 use agentd::operation::log::Status;
 
-use crate::book::Book;
+use crate::db_reader::Book;
 use crate::log::{Effect, TaskSpan};
 use crate::scene::{Comparable, Scene};
 use crate::windows::Stood;
 
 /// How strictly the end is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Condition {
     /// The same end as the undisturbed story's.
     TheSameEnd,
     /// The same, or taken back whole: so much time passed that a ticket expired.
@@ -53,7 +53,7 @@ pub struct Evidence<'a> {
     /// How it goes undisturbed; none while that is found out.
     pub reference: Option<&'a Reference>,
     /// How strictly the end is judged.
-    pub wanted: Wanted,
+    pub wanted: Condition,
     /// What there was before.
     pub before: &'a Scene,
     /// What there is now.
@@ -109,16 +109,16 @@ pub const WITHOUT_END: &str = "the agent asks without end";
 pub const GONE: &str = "?";
 
 /// What an invariant finds.
-pub type Found = Vec<String>;
+pub type Violations = Vec<String>;
 
 /// One of them.
-pub type Invariant = fn(&Evidence<'_>) -> Found;
+pub type Invariant = fn(&Evidence<'_>) -> Violations;
 
 /// All of them, by name.
 pub const ALL: &[(&str, Invariant)] = &[
     ("I1", loss::nothing_of_a_customer_is_gone),
     ("I2", whole::each_effect_at_most_once),
-    ("I2", whole::each_wish_is_one_operation),
+    ("I2", whole::each_goal_is_one_operation),
     ("I3", whole::nothing_half_built),
     ("I4", window::nothing_stands_past_its_bound),
     ("I4", window::nothing_waits_standing_still),

@@ -1,18 +1,18 @@
-//! I2, I3, I6 and I8: once, whole, one at a time, and refusals.
+//! Invariants I2, I3, I6 and I8: once, whole, exclusive, refused.
 
 use agentd::operation::log::Status;
 
-use super::{Evidence, Found, Wanted, done};
+use super::{Condition, Evidence, Violations, done};
 
 /// I2: no effect twice: never more tasks of one kind on one guest than the undisturbed story has.
-pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Found {
-    let Some(reference) = evidence.reference else { return Found::new() };
+pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Violations {
+    let Some(reference) = evidence.reference else { return Violations::new() };
     let now = done(evidence.tasks);
-    let mut found = Found::new();
+    let mut found = Violations::new();
     for ((kind, id), count) in &now {
         let wanted = reference.done.get(&(kind.clone(), id.clone())).copied().unwrap_or_default();
         // Taking back has tasks that a story without a failure does not have, each at most once.
-        let back = evidence.wanted != Wanted::TheSameEnd
+        let back = evidence.wanted != Condition::TheSameEnd
             && match kind.as_str() {
                 "vzstop" | "vzdestroy" => true,
                 // What ran before runs again.
@@ -23,7 +23,7 @@ pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Found {
             found.push(format!("{kind} on {id} took effect {count} times, not {wanted}"));
         }
     }
-    if evidence.wanted == Wanted::TheSameEnd && evidence.end == Some(evidence.should_end) {
+    if evidence.wanted == Condition::TheSameEnd && evidence.end == Some(evidence.should_end) {
         for ((kind, id), wanted) in &reference.done {
             let count = now.get(&(kind.clone(), id.clone())).copied().unwrap_or_default();
             if count < *wanted {
@@ -35,42 +35,46 @@ pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Found {
 }
 
 /// I2: one wish is one operation, however often it was wished for.
-pub(super) fn each_wish_is_one_operation(evidence: &Evidence<'_>) -> Found {
-    let Some(reference) = evidence.reference.filter(|_| evidence.wanted == Wanted::TheSameEnd) else {
-        return Found::new();
+pub(super) fn each_goal_is_one_operation(evidence: &Evidence<'_>) -> Violations {
+    let Some(reference) = evidence.reference.filter(|_| evidence.wanted == Condition::TheSameEnd) else {
+        return Violations::new();
     };
     let (found, wanted) = (evidence.operations, reference.operations);
-    if found == wanted { Found::new() } else { vec![format!("there were {found} operations, not {wanted}")] }
+    if found == wanted {
+        Violations::new()
+    } else {
+        vec![format!("there were {found} operations, not {wanted}")]
+    }
 }
 
 /// I3: complete, or absent with all its volumes, or parked.
-pub(super) fn nothing_half_built(evidence: &Evidence<'_>) -> Found {
-    let Some(reference) = evidence.reference else { return Found::new() };
-    let Some(end) = evidence.end else { return Found::new() };
+pub(super) fn nothing_half_built(evidence: &Evidence<'_>) -> Violations {
+    let Some(reference) = evidence.reference else { return Violations::new() };
+    let Some(end) = evidence.end else { return Violations::new() };
     let after = evidence.after.comparable();
     match evidence.wanted {
-        Wanted::TheSameEnd | Wanted::TheSameOrNothing if end == evidence.should_end => {
+        Condition::TheSameEnd | Condition::TheSameOrNothing if end == evidence.should_end => {
             after.differences(&reference.after)
         }
-        Wanted::TheSameOrNothing if end == Status::Undone => shape(evidence),
-        Wanted::TheSameEnd | Wanted::TheSameOrNothing => {
+        Condition::TheSameOrNothing if end == Status::Undone => shape(evidence),
+        Condition::TheSameEnd | Condition::TheSameOrNothing => {
             vec![format!("it ended {end:?}, not {:?}", evidence.should_end)]
         }
-        Wanted::AnyLawfulEnd => match end {
+        Condition::AnyLawfulEnd => match end {
             Status::Undone => shape(evidence),
             Status::Done if evidence.should_end == Status::Done => {
                 // A step that may fail without harm, such as the first backup, leaves an archive less.
                 let all = after.differences(&reference.after);
                 all.into_iter().filter(|line| !line.starts_with("archives of")).collect()
             }
-            _ => Found::new(),
+            _ => Violations::new(),
         },
     }
 }
 
 /// The same guests with the same volumes as before.
-fn shape(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
+fn shape(evidence: &Evidence<'_>) -> Violations {
+    let mut found = Violations::new();
     let (before, after) = (evidence.before, evidence.after);
     if !before.guests.keys().eq(after.guests.keys()) {
         found.push(format!(
@@ -85,10 +89,10 @@ fn shape(evidence: &Evidence<'_>) -> Found {
 }
 
 /// I8: an operation that ended without a request that could change something changed nothing.
-pub(super) fn a_refusal_changes_nothing(evidence: &Evidence<'_>) -> Found {
+pub(super) fn a_refusal_changes_nothing(evidence: &Evidence<'_>) -> Violations {
     let refused = evidence.end == Some(Status::Undone) && evidence.effects.is_empty();
     if refused && evidence.before != evidence.after {
         return evidence.after.comparable().differences(&evidence.before.comparable());
     }
-    Found::new()
+    Violations::new()
 }

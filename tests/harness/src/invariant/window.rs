@@ -1,23 +1,23 @@
-//! I4 and what backups are called: by when programs stood still and when the simulator fixed its copies.
+//! Invariant I4, and the labels of backups.
 
 use agentd::operation::log::Status;
 
-use super::{Evidence, Found};
+use super::{Evidence, Violations};
 use crate::log::TaskSpan;
 
 /// Controllers look so often, and the simulator's log counts whole seconds.
 const NOTICE_MICROS: i64 = 1_000_000;
 
 /// I4: nothing stands still past its window's bound, whatever died.
-pub(super) fn nothing_stands_past_its_bound(evidence: &Evidence<'_>) -> Found {
+pub(super) fn nothing_stands_past_its_bound(evidence: &Evidence<'_>) -> Violations {
     let late = evidence.stood.iter().filter(|stood| stood.to.is_none_or(|to| to > stood.deadline));
     late.map(|stood| format!("for window {} programs stand still past its bound: {stood:?}", stood.window))
         .collect()
 }
 
 /// I4: nothing stands still while something else works on the guest. In these stories one guest alone has windows.
-pub(super) fn nothing_waits_standing_still(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
+pub(super) fn nothing_waits_standing_still(evidence: &Evidence<'_>) -> Violations {
+    let mut found = Violations::new();
     for stood in evidence.stood {
         let to = stood.to.unwrap_or(stood.deadline);
         let meanwhile = |task: &&TaskSpan| task.from < to && task.to.is_none_or(|end| end > stood.from);
@@ -36,7 +36,7 @@ pub(super) fn nothing_waits_standing_still(evidence: &Evidence<'_>) -> Found {
 }
 
 /// Past its bound its programs run, or may: what is fixed then is no capture of it.
-pub(super) fn nothing_is_captured_late(evidence: &Evidence<'_>) -> Found {
+pub(super) fn nothing_is_captured_late(evidence: &Evidence<'_>) -> Violations {
     let captures = evidence.book.captures.iter();
     let late = captures.filter(|capture| capture.at_ms >= capture.bound_s * 1_000);
     late.map(|capture| format!("a capture counts that came after the bound of its window: {capture:?}"))
@@ -44,8 +44,8 @@ pub(super) fn nothing_is_captured_late(evidence: &Evidence<'_>) -> Found {
 }
 
 /// A backup is called `application` only when programs stood still as the simulator fixed its copy.
-pub(super) fn labels_are_honest(evidence: &Evidence<'_>) -> Found {
-    let mut found = Found::new();
+pub(super) fn labels_are_honest(evidence: &Evidence<'_>) -> Violations {
+    let mut found = Violations::new();
     for label in &evidence.book.labels {
         if label.consistency != "application" {
             continue;
@@ -71,13 +71,17 @@ pub(super) fn labels_are_honest(evidence: &Evidence<'_>) -> Found {
 }
 
 /// As the story goes, so its backup is called; a restart of the agent costs no label.
-pub(super) fn labels_are_as_earned(evidence: &Evidence<'_>) -> Found {
-    let Some(wanted) = evidence.label else { return Found::new() };
-    if evidence.wanted != super::Wanted::TheSameEnd || evidence.end != Some(Status::Done) {
-        return Found::new();
+pub(super) fn labels_are_as_earned(evidence: &Evidence<'_>) -> Violations {
+    let Some(wanted) = evidence.label else { return Violations::new() };
+    if evidence.wanted != super::Condition::TheSameEnd || evidence.end != Some(Status::Done) {
+        return Violations::new();
     }
-    let own = |label: &&crate::book::BackupLabel| !evidence.book_before.labels.contains(label);
+    let own = |label: &&crate::db_reader::BackupLabel| !evidence.book_before.labels.contains(label);
     let all: Vec<&str> =
         evidence.book.labels.iter().filter(own).map(|label| label.consistency.as_str()).collect();
-    if all.contains(&wanted) { Found::new() } else { vec![format!("no backup is called {wanted}: {all:?}")] }
+    if all.contains(&wanted) {
+        Violations::new()
+    } else {
+        vec![format!("no backup is called {wanted}: {all:?}")]
+    }
 }

@@ -1,4 +1,4 @@
-//! One case of a story: where it is killed or fails, and what came of it.
+//! One case of a story: its kill or fault, and outcome.
 //!
 //! In: a story, a case, and how the story goes undisturbed. Out: the points of its last life, what does not hold, and a hash
 //! of all that happened. A case has a name, `provision/12,5`, by which it can be run alone.
@@ -11,12 +11,11 @@ use agentd::operation::log::Status;
 use agentd::operation::step::Step;
 use pve_sim::fault::Fault;
 
-use crate::book::Book;
-use crate::ground::Template;
-use crate::invariant::{Evidence, GONE, Reference, Violation, Wanted, done, judge};
-use crate::life::{Begin, End, Tone, live, told};
+use crate::agent_run::{Begin, End, Tone, live, reported};
+use crate::db_reader::Book;
+use crate::invariant::{Condition, Evidence, GONE, Reference, Violation, done, judge};
 use crate::log::TaskSpan;
-use crate::points::{Conductor, Fail, How, Kill, Place, Seen};
+use crate::points::{Conductor, Fail, How, Kill, Place, VisitedPoints};
 use crate::power::fate::Fate;
 use crate::power::server::Served;
 use crate::scene::Scene;
@@ -25,6 +24,7 @@ use crate::virtual_time;
 use crate::whole;
 use crate::windows::{self, Windows};
 use crate::world::World;
+use crate::world_template::Template;
 
 /// Long enough for each controller to look a few times.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -178,14 +178,14 @@ impl Case {
         Some(Self::Killed { at, dead_for: Duration::from_secs(dead_s.parse().ok()?) })
     }
 
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> Condition {
         match self {
-            Self::Killed { dead_for, .. } if !dead_for.is_zero() => Wanted::TheSameOrNothing,
+            Self::Killed { dead_for, .. } if !dead_for.is_zero() => Condition::TheSameOrNothing,
             Self::Undisturbed | Self::Killed { .. } | Self::EachStepAgain | Self::PowerLost { .. } => {
-                Wanted::TheSameEnd
+                Condition::TheSameEnd
             }
-            Self::Tasks(end) if end.is_done() => Wanted::TheSameEnd,
-            Self::Tasks(_) | Self::Failing { .. } => Wanted::AnyLawfulEnd,
+            Self::Tasks(end) if end.is_done() => Condition::TheSameEnd,
+            Self::Tasks(_) | Self::Failing { .. } => Condition::AnyLawfulEnd,
         }
     }
 }
@@ -233,7 +233,7 @@ pub struct Outcome {
     /// One number for all that happened.
     pub hash: u64,
     /// The operation in words, when it ended in its last life.
-    pub told: String,
+    pub reported: String,
     /// How many changes of files the life had in which the power was to go; 0 when it was not to.
     pub changes: u64,
 }
@@ -256,7 +256,7 @@ pub fn run(story: &Story, case: &Case, reference: Option<&Reference>) -> Outcome
             operations: 0,
         },
         hash: 0,
-        told: String::new(),
+        reported: String::new(),
         changes: 0,
     })
 }
@@ -279,7 +279,7 @@ pub(super) struct Play<'a> {
     places: Vec<Place>,
     died: Vec<Place>,
     pub(super) wrong: Vec<Violation>,
-    told: String,
+    reported: String,
     pub(super) changes: u64,
 }
 
@@ -312,12 +312,12 @@ impl Play<'_> {
                 // A whole life of an agent, too large to lie within every case that awaits one.
                 Box::pin(live(&self.world, conductor, Tone { speech, windows }, begin)).await
             }
-            Does::Wishes(wishes) => {
+            Does::Goals(goals) => {
                 let number = match entry {
                     Entry::Anew => self.died.len(),
                     Entry::TakingUp => self.died.len().max(1),
                 };
-                let life = whole::Life { speech, windows, wishes: &wishes(), number };
+                let life = whole::Life { speech, windows, goals: &goals(), number };
                 Box::pin(whole::live(&self.world, conductor, &life)).await
             }
         }
@@ -338,7 +338,7 @@ impl Play<'_> {
                 self.died.push(place);
                 return true;
             }
-            End::Came(ended) => self.told = ended.iter().map(told).collect(),
+            End::Came(ended) => self.reported = ended.iter().map(reported).collect(),
             End::Stuck(what) => self.wrong.push(Violation { name: "I12", what }),
         }
         false
@@ -346,7 +346,7 @@ impl Play<'_> {
 
     /// Controllers live on when the agent's work is done: each that still stands looks once more, and starts its programs.
     async fn farewell(&self) {
-        if self.story.windows == Windows::Nobody {
+        if self.story.windows == Windows::NoOne {
             return;
         }
         let conductor = Conductor::undisturbed();
@@ -383,7 +383,7 @@ async fn play(
         places: Vec::new(),
         died: Vec::new(),
         wrong: Vec::new(),
-        told: String::new(),
+        reported: String::new(),
         changes: 0,
     };
     if let Some((task, phase, hold_ms)) = story.slow {
@@ -396,7 +396,7 @@ async fn play(
             for point in at {
                 let killed = play.live(Kill::At(*point), None).await;
                 // Of two guests that move at the same moment either may be first, and one life may have a point less.
-                if !killed && matches!(story.does, Does::Wishes(_)) {
+                if !killed && matches!(story.does, Does::Goals(_)) {
                     break;
                 }
                 if !killed {
@@ -409,7 +409,7 @@ async fn play(
             play.live(Kill::Never, None).await;
         }
         Case::EachStepAgain => {
-            let seen = Seen::default();
+            let seen = VisitedPoints::default();
             while play.live(Kill::BeforeEachOutcome(Arc::clone(&seen)), None).await {}
         }
         Case::Failing { step, how } => {
@@ -505,7 +505,7 @@ fn close(
         end,
         reference: Reference { after: after.comparable(), done: done(&tasks), operations },
         hash: play.world.log.hash(),
-        told: play.told,
+        reported: play.reported,
         changes: play.changes,
     }
 }

@@ -21,7 +21,7 @@ use crate::story::{Does, KillFrom, Story};
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
 /// How it gets on is told once in so many points.
-const TOLD_EVERY: usize = 50;
+const REPORTED_EVERY: usize = 50;
 
 /// How deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,17 +64,17 @@ pub fn parse_share(text: &str) -> Result<Share, String> {
 }
 
 /// A story with how it goes undisturbed.
-struct Told {
+struct Reported {
     story: Story,
     places: Vec<Place>,
     reference: Reference,
 }
 
-impl Told {
+impl Reported {
     /// Whether the whole agent tells it. What fails there, or waits too long, is taken back and wished for anew: what that
     /// comes to is for the schedules to say.
     const fn is_whole(&self) -> bool {
-        matches!(self.story.does, Does::Wishes(_))
+        matches!(self.story.does, Does::Goals(_))
     }
 }
 
@@ -89,8 +89,8 @@ enum Unit {
 
 impl Unit {
     /// Which story, and where in it, as a person looks for it.
-    fn name(self, told: &[Told]) -> String {
-        let of = |story: usize| told.get(story).map_or("?", |told| told.story.name);
+    fn name(self, reported: &[Reported]) -> String {
+        let of = |story: usize| reported.get(story).map_or("?", |reported| reported.story.name);
         match self {
             Self::Point { story, first } => format!("{}/{first}", of(story)),
             Self::Again { story } => format!("{}/again", of(story)),
@@ -105,8 +105,8 @@ impl Unit {
 pub fn run_all(stories: &[Story], depth: Depth, share: Share, threads: usize) -> Report {
     let began = Instant::now();
     let report = Mutex::new(Report::default());
-    let told = tell(stories, &report);
-    let mut units = units(&told);
+    let reported = undisturbed(stories, &report);
+    let mut units = units(&reported);
     let mut place = 0..;
     units.retain(|_| place.next().is_some_and(|place: usize| place % share.of == share.number));
     let next = AtomicUsize::new(0);
@@ -116,15 +116,15 @@ pub fn run_all(stories: &[Story], depth: Depth, share: Share, threads: usize) ->
                 loop {
                     let nth = next.fetch_add(1, Ordering::SeqCst);
                     let Some(unit) = units.get(nth) else { break };
-                    if nth.is_multiple_of(TOLD_EVERY) {
+                    if nth.is_multiple_of(REPORTED_EVERY) {
                         eprintln!(
                             "{nth:>5} of {} points, {:.0} s, at {}",
                             units.len(),
                             began.elapsed().as_secs_f32(),
-                            unit.name(&told)
+                            unit.name(&reported)
                         );
                     }
-                    work(&told, *unit, depth, &report);
+                    work(&reported, *unit, depth, &report);
                 }
             });
         }
@@ -135,7 +135,7 @@ pub fn run_all(stories: &[Story], depth: Depth, share: Share, threads: usize) ->
 }
 
 /// Each story undisturbed. One that does not come to its end then is not worth killing.
-fn tell(stories: &[Story], report: &Mutex<Report>) -> Vec<Told> {
+fn undisturbed(stories: &[Story], report: &Mutex<Report>) -> Vec<Reported> {
     let mut all = Vec::new();
     for story in stories {
         let outcome = run(story, &Case::Undisturbed, None);
@@ -143,7 +143,7 @@ fn tell(stories: &[Story], report: &Mutex<Report>) -> Vec<Told> {
         let fine = outcome.violations.is_empty() && outcome.end == Some(story.end);
         report.lock().unwrap().add(story, &Case::Undisturbed, None, &outcome);
         if fine {
-            all.push(Told { story: *story, places, reference });
+            all.push(Reported { story: *story, places, reference });
         } else {
             report.lock().unwrap().wrong_story(story, &outcome);
         }
@@ -151,9 +151,9 @@ fn tell(stories: &[Story], report: &Mutex<Report>) -> Vec<Told> {
     all
 }
 
-fn units(told: &[Told]) -> Vec<Unit> {
+fn units(reported: &[Reported]) -> Vec<Unit> {
     let mut units = Vec::new();
-    for (story, held) in told.iter().enumerate() {
+    for (story, held) in reported.iter().enumerate() {
         let first = first_point(held);
         units.extend((first..held.places.len()).map(|first| Unit::Point { story, first }));
         units.push(Unit::Again { story });
@@ -177,12 +177,12 @@ fn units(told: &[Told]) -> Vec<Unit> {
 
 /// For a story of the way back: the failed step's outcome. The first frame is the begin, the second the begin of the undo;
 /// its two neighbours before are that outcome.
-fn first_point(told: &Told) -> usize {
+fn first_point(reported: &Reported) -> usize {
     let frame = Place { step: "operation", side: Side::Before, at: At::Agent(Moment::Frame) };
-    match told.story.kills {
+    match reported.story.kills {
         KillFrom::TheBeginning => 0,
         KillFrom::TheFailure => {
-            let mut frames = told.places.iter().enumerate().filter(|(_, place)| **place == frame);
+            let mut frames = reported.places.iter().enumerate().filter(|(_, place)| **place == frame);
             frames.nth(1).map_or(0, |(undo, _)| undo.saturating_sub(2))
         }
     }
@@ -200,22 +200,22 @@ fn seconds(
     all.filter(move |(nth, _)| (nth + first + from).is_multiple_of(one_in)).map(|(_, point)| point)
 }
 
-fn work(told: &[Told], unit: Unit, depth: Depth, report: &Mutex<Report>) {
+fn work(reported: &[Reported], unit: Unit, depth: Depth, report: &Mutex<Report>) {
     let one = |story: usize, place: Option<Place>, case: &Case| -> Outcome {
-        let held = &told[story];
+        let held = &reported[story];
         let outcome = run(&held.story, case, Some(&held.reference));
         report.lock().unwrap().add(&held.story, case, place, &outcome);
         outcome
     };
     match unit {
         Unit::Point { story, first } => {
-            let place = Some(told[story].places[first]);
+            let place = Some(reported[story].places[first]);
             let single = one(story, place, &Case::killed(&[first]));
-            if !told[story].is_whole() {
+            if !reported[story].is_whole() {
                 one(story, place, &Case::Killed { at: vec![first], dead_for: AN_HOUR });
             }
             if let Depth::Double { one_in, from } = depth {
-                let story_one_in = told[story].story.second_one_in;
+                let story_one_in = reported[story].story.second_one_in;
                 for second in seconds(story_one_in, (one_in, from), first, single.places.len()) {
                     one(story, place, &Case::killed(&[first, second]));
                 }
@@ -223,7 +223,8 @@ fn work(told: &[Told], unit: Unit, depth: Depth, report: &Mutex<Report>) {
         }
         Unit::Again { story } => drop(one(story, None, &Case::EachStepAgain)),
         Unit::Tasks { story } => {
-            for (end, _) in TASK_ENDS.into_iter().filter(|(end, _)| end.is_done() || !told[story].is_whole())
+            for (end, _) in
+                TASK_ENDS.into_iter().filter(|(end, _)| end.is_done() || !reported[story].is_whole())
             {
                 one(story, None, &Case::Tasks(end));
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use holdfast_protocol::id::OperationId;
 
 use super::case::{Entry, OPERATION, Play};
-use crate::book::Book;
+use crate::db_reader::Book;
 use crate::invariant::Violation;
 use crate::points::Kill;
 use crate::power::fate::Fate;
@@ -64,7 +64,7 @@ impl Play<'_> {
         }
         let id = OperationId::new(uuid::Uuid::from_u128(u128::from(OPERATION))).to_string();
         match self.story.does {
-            Does::Wishes(_) => Entry::TakingUp,
+            Does::Goals(_) => Entry::TakingUp,
             Does::Operation(_) if book.open.contains(&id) || book.outcomes.contains_key(&id) => {
                 Entry::TakingUp
             }

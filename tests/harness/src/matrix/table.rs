@@ -1,4 +1,4 @@
-//! What is printed: operation and step by point, with the number of cases that were run there, and what did not hold.
+//! The printed table of the matrix.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -71,7 +71,7 @@ impl Report {
         if !outcome.violations.is_empty() {
             row.violations += 1;
             self.violations += 1;
-            self.wrong.push(tell(story, case, outcome));
+            self.wrong.push(report(story, case, outcome));
         }
     }
 
@@ -80,7 +80,7 @@ impl Report {
         self.violations += 1;
         let text = format!(
             "{}: undisturbed it ends {:?}, not {:?}\n      {}",
-            story.name, outcome.end, story.end, outcome.told
+            story.name, outcome.end, story.end, outcome.reported
         );
         self.wrong.push(text);
     }
@@ -174,7 +174,7 @@ const fn kind(case: &Case) -> &'static str {
     }
 }
 
-fn tell(story: &Story, case: &Case, outcome: &Outcome) -> String {
+fn report(story: &Story, case: &Case, outcome: &Outcome) -> String {
     let died: Vec<String> = outcome.died.iter().map(ToString::to_string).collect();
     let mut text =
         format!("{}/{case} (killed at {}), ended {:?}\n", story.name, died.join(", then "), outcome.end);
@@ -182,6 +182,6 @@ fn tell(story: &Story, case: &Case, outcome: &Outcome) -> String {
         let _ = writeln!(text, "      {}: {}", violation.name, violation.what);
     }
     let _ = writeln!(text, "      again: cargo xtask matrix --case '{}/{case}'", story.name);
-    let _ = write!(text, "      {}", outcome.told);
+    let _ = write!(text, "      {}", outcome.reported);
     text
 }

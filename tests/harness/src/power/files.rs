@@ -30,23 +30,23 @@ pub fn run() -> Vec<String> {
     let mut wrong = Vec::new();
     for cut_at in 0..CHANGES_MAX {
         match lose(cut_at) {
-            Lost::Ended if cut_at > 0 => return wrong,
-            Lost::Ended => return vec!["nothing was written".to_owned()],
-            Lost::Found(found) => wrong.extend(found),
+            LostWrite::Ended if cut_at > 0 => return wrong,
+            LostWrite::Ended => return vec!["nothing was written".to_owned()],
+            LostWrite::Found(found) => wrong.extend(found),
         }
     }
     wrong.push(format!("more than {CHANGES_MAX} changes"));
     wrong
 }
 
-enum Lost {
+enum LostWrite {
     /// All was written before.
     Ended,
     /// What does not hold afterwards.
     Found(Vec<String>),
 }
 
-fn lose(cut_at: u64) -> Lost {
+fn lose(cut_at: u64) -> LostWrite {
     let dir = folder();
     let shown = dir.path().join("shown");
     std::fs::create_dir(&shown).unwrap();
@@ -55,7 +55,7 @@ fn lose(cut_at: u64) -> Lost {
     let written =
         (1..=TIMES).take_while(|nth| atomic_file::write(&path, &text(*nth), Readers::Owner).is_ok()).count();
     if !disk.is_cut() {
-        return Lost::Ended;
+        return LostWrite::Ended;
     }
     let fates =
         [Fate::Lost, Fate::Kept].into_iter().chain((0..TORN).map(|nth| Fate::Torn(cut_at * TORN + nth)));
@@ -65,7 +65,7 @@ fn lose(cut_at: u64) -> Lost {
         disk.found(fate, &found);
         judge(&found, written).map(|what| format!("power lost before change {cut_at}, {fate}: {what}"))
     });
-    Lost::Found(judged.collect())
+    LostWrite::Found(judged.collect())
 }
 
 fn judge(found: &Path, written: usize) -> Option<String> {

@@ -47,14 +47,14 @@ pub fn run_all(share: Share, threads: usize) -> Report {
     let mut report = Report { wrong: files::run(), ..Report::default() };
     let mut work = Vec::new();
     for story in stories() {
-        let told = undisturbed(&story);
-        if told.changes == 0 || !told.violations.is_empty() {
-            report.wrong.push(format!("{}: {:?}", story.name, told.violations));
+        let reported = undisturbed(&story);
+        if reported.changes == 0 || !reported.violations.is_empty() {
+            report.wrong.push(format!("{}: {:?}", story.name, reported.violations));
             continue;
         }
-        let chosen = cases(told.changes).enumerate().filter(|(nth, _)| nth % share.of == share.number);
-        let cases: Vec<_> = chosen.map(|(_, case)| (story, case, told.reference.clone())).collect();
-        report.stories.push((story.name, told.changes, cases.len()));
+        let chosen = cases(reported.changes).enumerate().filter(|(nth, _)| nth % share.of == share.number);
+        let cases: Vec<_> = chosen.map(|(_, case)| (story, case, reported.reference.clone())).collect();
+        report.stories.push((story.name, reported.changes, cases.len()));
         work.extend(cases);
     }
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -63,10 +63,10 @@ pub fn run_all(share: Share, threads: usize) -> Report {
             scope.spawn(|| {
                 while let Some((story, case, reference)) = work.get(next.fetch_add(1, Ordering::SeqCst)) {
                     let outcome = run(story, case, Some(reference));
-                    let told = outcome.violations.iter().map(|violation| {
+                    let reported = outcome.violations.iter().map(|violation| {
                         format!("{}/{case}: {}: {}", story.name, violation.name, violation.what)
                     });
-                    wrong.lock().unwrap().extend(told);
+                    wrong.lock().unwrap().extend(reported);
                 }
             });
         }

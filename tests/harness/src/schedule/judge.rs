@@ -1,17 +1,17 @@
-//! What must hold when a schedule has ended, by name; from the world and from who watched, not from the agent's word.
+//! The judge of a finished schedule.
 //!
 //! In: an [`Ending`]. Out: violations. I7 and I11 are looked at between the lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use agentd::model::view::View;
+use agentd::model::view::HostSnapshot;
 use holdfast_protocol::desired::{DesiredGuest, RunState};
-use holdfast_protocol::report::{GuestReport, Running, Standing};
+use holdfast_protocol::report::{GuestReport, GuestStatus, Running};
 use pve_sim::guard::Offence;
 
 use super::witness::Witness;
-use crate::book::Book;
+use crate::db_reader::Book;
 use crate::invariant::{Violation, one_task_at_a_time};
 use crate::log::TaskSpan;
 use crate::scene::Scene;
@@ -22,27 +22,27 @@ const ON_ITS_WAY: Duration = Duration::from_millis(200);
 /// The end of a schedule.
 pub(super) struct Ending<'a> {
     pub scene: &'a Scene,
-    pub view: &'a View,
+    pub view: &'a HostSnapshot,
     pub witness: &'a Witness,
     pub tasks: &'a [(TaskSpan, String)],
     pub book: &'a Book,
-    pub wished: &'a [DesiredGuest],
+    pub intended: &'a [DesiredGuest],
     pub gentle: bool,
     pub forgetful: bool,
     pub offences: &'a [Offence],
 }
 
-type Found = Vec<String>;
+type Violations = Vec<String>;
 
 /// One look at an ending.
-type Look = fn(&Ending<'_>) -> Found;
+type Look = fn(&Ending<'_>) -> Violations;
 
 const ALL: &[(&str, Look)] = &[
     ("I1", nothing_of_a_customer_is_gone),
     ("I2", one_guest_for_each_identity),
     ("I3", nothing_half_built),
     ("I6", |ending| one_task_at_a_time(ending.tasks)),
-    ("I12", every_wish_is_met_or_answered),
+    ("I12", every_goal_is_met_or_answered),
     ("I15", strangers_are_untouched),
     ("wire", nothing_forbidden_was_sent),
 ];
@@ -56,7 +56,7 @@ pub(super) fn judge(ending: &Ending<'_>) -> Vec<Violation> {
     all
 }
 
-fn nothing_of_a_customer_is_gone(ending: &Ending<'_>) -> Found {
+fn nothing_of_a_customer_is_gone(ending: &Ending<'_>) -> Violations {
     let now: BTreeSet<_> = ending.scene.holdings().collect();
     ending
         .witness
@@ -67,8 +67,8 @@ fn nothing_of_a_customer_is_gone(ending: &Ending<'_>) -> Found {
         .collect()
 }
 
-fn strangers_are_untouched(ending: &Ending<'_>) -> Found {
-    let mut found = Found::new();
+fn strangers_are_untouched(ending: &Ending<'_>) -> Violations {
+    let mut found = Violations::new();
     for (vmid, stranger) in &ending.witness.strangers {
         if ending.scene.raw.get(vmid) != Some(&stranger.config) {
             found.push(format!(
@@ -96,8 +96,8 @@ fn strangers_are_untouched(ending: &Ending<'_>) -> Found {
 }
 
 /// I2: two guests with one identity would be two restores of one wish. And a number serves one guest for ever.
-fn one_guest_for_each_identity(ending: &Ending<'_>) -> Found {
-    let mut found = Found::new();
+fn one_guest_for_each_identity(ending: &Ending<'_>) -> Violations {
+    let mut found = Violations::new();
     let mut marks: BTreeMap<&str, u32> = BTreeMap::new();
     for (vmid, config) in &ending.scene.guests {
         if ending.witness.strangers.contains_key(vmid) {
@@ -119,8 +119,8 @@ fn one_guest_for_each_identity(ending: &Ending<'_>) -> Found {
 }
 
 /// I3: what is in our range is a stranger's, or made and whole, or named by an operation that was parked or is a person's now.
-fn nothing_half_built(ending: &Ending<'_>) -> Found {
-    let mut found = Found::new();
+fn nothing_half_built(ending: &Ending<'_>) -> Violations {
+    let mut found = Violations::new();
     if ending.forgetful {
         return found;
     }
@@ -143,8 +143,8 @@ fn nothing_half_built(ending: &Ending<'_>) -> Found {
 }
 
 /// What a made guest must show, unless a hand changed it.
-fn flaws(ending: &Ending<'_>, vmid: u32, config: &str) -> Found {
-    let mut found = Found::new();
+fn flaws(ending: &Ending<'_>, vmid: u32, config: &str) -> Violations {
+    let mut found = Violations::new();
     // A running guest keeps its environment until it stops; that it goes then is all that can be wished for.
     let goes = config.lines().any(|line| line.starts_with("delete: ") && line.contains("env"));
     if config.contains("HOLDFAST_BOOTSTRAP") && !goes {
@@ -158,40 +158,40 @@ fn flaws(ending: &Ending<'_>, vmid: u32, config: &str) -> Found {
 }
 
 /// I12: every guest is as the document says, or somebody is told why not; and where nothing but the wire went wrong, it is.
-fn every_wish_is_met_or_answered(ending: &Ending<'_>) -> Found {
-    let mut found: Found =
+fn every_goal_is_met_or_answered(ending: &Ending<'_>) -> Violations {
+    let mut found: Violations =
         ending.book.open.iter().map(|id| format!("operation {id} has not ended")).collect();
-    for wish in ending.wished {
-        let Some(report) = ending.view.guests.iter().find(|report| report.uid == Some(wish.uid)) else {
-            found.push(format!("nobody says anything about guest {}", wish.name));
+    for goal in ending.intended {
+        let Some(report) = ending.view.guests.iter().find(|report| report.uid == Some(goal.uid)) else {
+            found.push(format!("nobody says anything about guest {}", goal.name));
             continue;
         };
-        let met = is_met(wish, report);
-        let waits = ending.view.waiting.iter().any(|waiting| waiting.payload.contains(&wish.uid.to_string()));
-        let told = !report.conditions.is_empty() || waits || report.standing != Standing::Managed;
-        if !met && !told {
-            found.push(format!("guest {} is not as wished, and nobody says why: {report:?}", wish.name));
+        let met = is_met(goal, report);
+        let waits = ending.view.waiting.iter().any(|waiting| waiting.payload.contains(&goal.uid.to_string()));
+        let reported = !report.conditions.is_empty() || waits || report.status != GuestStatus::Managed;
+        if !met && !reported {
+            found.push(format!("guest {} is not as wished, and nobody says why: {report:?}", goal.name));
         }
         if !met && ending.gentle && !waits && !ending.forgetful {
             found.push(format!(
                 "guest {} is not as wished although only the wire went wrong: {report:?}",
-                wish.name
+                goal.name
             ));
         }
     }
     found
 }
 
-fn is_met(wish: &DesiredGuest, report: &GuestReport) -> bool {
-    let run = match wish.run {
+fn is_met(goal: &DesiredGuest, report: &GuestReport) -> bool {
+    let run = match goal.run {
         RunState::Running => Running::Running,
         RunState::Stopped => Running::Stopped,
     };
-    report.standing == Standing::Managed
+    report.status == GuestStatus::Managed
         && report.run == run
-        && report.size.is_some_and(|size| size.memory_mib == wish.size.memory_mib)
+        && report.size.is_some_and(|size| size.memory_mib == goal.size.memory_mib)
 }
 
-fn nothing_forbidden_was_sent(ending: &Ending<'_>) -> Found {
+fn nothing_forbidden_was_sent(ending: &Ending<'_>) -> Violations {
     ending.offences.iter().map(ToString::to_string).collect()
 }

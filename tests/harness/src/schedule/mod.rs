@@ -1,4 +1,4 @@
-//! Random schedules: a seed chooses what goes wrong with a whole agent, until the faults stop; then all must hold.
+//! Random schedules of faults, from a seed.
 //!
 //! In: a seed. Out: a [`Verdict`]: its story in words, and what does not hold. The agent is the real reconcile loop with its
 //! documents, its operations side by side and its recovery; faults are the simulator's, kills are at any point, and a person
@@ -22,9 +22,9 @@ pub mod script;
 mod storage;
 pub mod witness;
 
-use crate::ground::Template;
 use crate::invariant::Violation;
 use crate::virtual_time;
+use crate::world_template::Template;
 
 /// What came of a seed.
 #[derive(Clone, Debug)]
@@ -63,6 +63,6 @@ pub fn run_script(seed: u64, script: &script::Script) -> Verdict {
     let played = std::panic::catch_unwind(|| virtual_time(|| play::play(seed, script, &template)));
     played.unwrap_or_else(|panic| {
         let violations = vec![Violation::of_panic(panic.as_ref())];
-        Verdict { seed, story: script.told(), violations, hash: 0 }
+        Verdict { seed, story: script.reported(), violations, hash: 0 }
     })
 }

@@ -1,4 +1,4 @@
-//! Playing a script: one life of the agent after the other, acts in between, and an end in which nothing goes wrong any more.
+//! The play of one schedule.
 //!
 //! In: a seed. Out: a verdict. Each life is the whole reconcile loop on the same folder; a kill drops it where it stands.
 
@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd::model::view::View;
+use agentd::model::view::HostSnapshot;
 use agentd::port::store::{OpenError, Refusal, Store};
-use agentd::task::observe::Eye;
+use agentd::task::observe::Observer;
 use agentd::task::reconcile::{LOOK_AT_LEAST, Reconcile};
 use agentd::task::stop;
 use holdfast_protocol::code::ErrorCode;
@@ -26,12 +26,12 @@ use super::judge::{Ending, judge};
 use super::script::{Act, Script};
 use super::witness::{Estranges, Witness};
 use super::{Verdict, storage};
-use crate::book::{Book, Line};
 use crate::controllers::{Speech, speak_while};
-use crate::ground::Template;
+use crate::db_reader::{Book, Line};
 use crate::invariant::{GONE, Violation};
 use crate::points::{Conductor, Kill};
 use crate::world::World;
+use crate::world_template::Template;
 
 /// How often the loop looks when nothing is new. Rare looks make schedules fast, and change nothing about what is done.
 const EVERY: Duration = Duration::from_secs(900);
@@ -48,8 +48,8 @@ const KILL_BY_THEN: Duration = Duration::from_secs(900);
 /// Why a life ended.
 enum Ended {
     Killed,
-    Settled(Box<View>),
-    Never(Box<View>),
+    Settled(Box<HostSnapshot>),
+    Never(Box<HostSnapshot>),
     Broke(String),
 }
 
@@ -119,7 +119,7 @@ pub async fn play(seed: u64, script: &Script, template: &Template) -> Verdict {
         witness: &player.witness,
         tasks: &tasks,
         book: &last,
-        wished: player.documents.last().map(Desired::guests).unwrap_or_default(),
+        intended: player.documents.last().map(Desired::guests).unwrap_or_default(),
         gentle: script.is_gentle(),
         forgetful: player.forgetful,
         offences: &world.node.guard.offences(),
@@ -141,13 +141,13 @@ pub async fn play(seed: u64, script: &Script, template: &Template) -> Verdict {
 }
 
 impl Player<'_> {
-    fn tell(&mut self, text: impl Into<String>) {
+    fn report(&mut self, text: impl Into<String>) {
         let at = self.world.timeline.passed();
         self.story.push(format!("{:>10.3} {}", at.as_secs_f64(), text.into()));
     }
 
     fn wrong(&mut self, name: &'static str, what: String) {
-        self.tell(format!("VIOLATION {name}: {what}"));
+        self.report(format!("VIOLATION {name}: {what}"));
         self.violations.push(Violation { name, what });
     }
 
@@ -159,8 +159,9 @@ impl Player<'_> {
         let store = ports.store.clone();
         let policy = world.kit.policy();
         let storages: BTreeSet<_> = [policy.storage.clone(), "backup2".parse().unwrap()].into();
-        let eye = Eye::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool.clone(), storages);
-        let (sender, view) = watch::channel(Arc::new(View::default()));
+        let eye =
+            Observer::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool.clone(), storages);
+        let (sender, view) = watch::channel(Arc::new(HostSnapshot::default()));
         let (_stopper, stop) = stop::pair();
         let node = "pve1".parse().unwrap();
         let speech = Rc::clone(&self.speech);
@@ -169,7 +170,7 @@ impl Player<'_> {
         let ended = tokio::select! {
             biased;
             place = conductor.death() => {
-                self.tell(format!("killed at {place}"));
+                self.report(format!("killed at {place}"));
                 Ended::Killed
             }
             () = reconcile.run() => Ended::Broke("the loop ended by itself".to_owned()),
@@ -221,14 +222,14 @@ impl Player<'_> {
                 storage::replace(&self.world.agent_folder(), copy.path());
                 self.written = *written;
                 self.forgetful = true;
-                self.tell("its folder is put back from the copy");
+                self.report("its folder is put back from the copy");
                 Book::of(&self.world.agent_folder())
             }
             Some(Act::TornTail(bytes)) => {
                 let bytes = *bytes;
                 self.acts.pop_front();
                 storage::tear(&self.world.agent_folder(), bytes);
-                self.tell(format!("{bytes} bytes of a torn frame lie at the journal's end"));
+                self.report(format!("{bytes} bytes of a torn frame lie at the journal's end"));
                 Book::of(&self.world.agent_folder())
             }
             _ => book,
@@ -239,12 +240,12 @@ impl Player<'_> {
         &mut self,
         store: &Store,
         conductor: &Conductor,
-        view: &watch::Receiver<Arc<View>>,
+        view: &watch::Receiver<Arc<HostSnapshot>>,
     ) -> Ended {
         while let Some(act) = self.acts.pop_front() {
             self.witness.note_made(self.world, store).await;
             if !matches!(act, Act::Mishap(..)) {
-                self.tell(act.to_string());
+                self.report(act.to_string());
             }
             match act {
                 Act::Pass(time) => tokio::time::sleep(time).await,
@@ -256,7 +257,7 @@ impl Player<'_> {
                     self.dead_for = dead_for;
                     conductor.kill_after(after);
                     tokio::time::sleep(KILL_BY_THEN).await;
-                    self.tell("killed at rest");
+                    self.report("killed at rest");
                     return Ended::Killed;
                 }
                 Act::Offer(guests) => self.offer(store, guests).await,
@@ -279,7 +280,7 @@ impl Player<'_> {
     }
 
     /// The faults stop.
-    async fn settle(&mut self, store: &Store, view: &watch::Receiver<Arc<View>>) -> Ended {
+    async fn settle(&mut self, store: &Store, view: &watch::Receiver<Arc<HostSnapshot>>) -> Ended {
         self.heal();
         storage::heal();
         let (begun, mut since, mut count) =
@@ -300,20 +301,20 @@ impl Player<'_> {
                 (since, count) = (now, effects);
             }
             if now - since > QUIET {
-                return Ended::Settled(Box::new(View::clone(&view.borrow())));
+                return Ended::Settled(Box::new(HostSnapshot::clone(&view.borrow())));
             }
             if now - begun > SETTLES_WITHIN {
-                return Ended::Never(Box::new(View::clone(&view.borrow())));
+                return Ended::Never(Box::new(HostSnapshot::clone(&view.borrow())));
             }
         }
     }
 
     /// Records that broke under the agent stay so until a person, who was told, has mended the disk and starts it anew.
-    fn mended(&mut self, view: &View) -> Ended {
+    fn mended(&mut self, view: &HostSnapshot) -> Ended {
         if !view.problems.iter().any(|problem| problem.code == ErrorCode::RecordsBroken) {
             self.wrong("I12", "the agent's records are broken, and nobody says so".to_owned());
         }
-        self.tell("the disk is mended, and the agent is started anew");
+        self.report("the disk is mended, and the agent is started anew");
         self.dead_for = Duration::ZERO;
         Ended::Killed
     }
@@ -349,13 +350,13 @@ impl Player<'_> {
         }
         let before = by_hand.then(|| self.world.scene());
         for order in orders {
-            self.tell(format!("{}: {}", mishap.text(), serde_json::to_string(&order).unwrap()));
+            self.report(format!("{}: {}", mishap.text(), serde_json::to_string(&order).unwrap()));
             // The agent lives on that node: both have one clock.
             if let Order::Edit(Edit::Clock { ahead_s }) = &order {
                 self.world.box_clock.set_ahead_s(*ahead_s);
             }
             if let Outcome::Failed(why) = obey(&self.world.node, &order) {
-                self.tell(format!("which could not be done: {why}"));
+                self.report(format!("which could not be done: {why}"));
             }
             if matches!(&order, Order::Edit(Edit::Unset { key, .. }) if key == "protection") {
                 self.witness.unprotected.insert(vmid);
@@ -395,7 +396,7 @@ impl Player<'_> {
         self.documents.push(desired.clone());
         match store.offer_desired(desired, self.world.timeline.now()).await {
             Ok(_) => self.accepted = self.accepted.max(generation),
-            Err(error) => self.tell(format!("which was not taken: {error}")),
+            Err(error) => self.report(format!("which was not taken: {error}")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Plots: schedules with a story of their own, of which a seed chooses only the details.
+//! Plots: schedules with a fixed story.
 //!
 //! In: a seed. Out: a [`Script`]. What random schedules bring about once in many thousand, a hand at just the wrong moment,
 //! a plot brings about every time. On the true agent all must hold at its end, as at any schedule's.
@@ -12,8 +12,8 @@ use pve_sim::fault::mishap::Mishap;
 use super::dice::Dice;
 use super::script::{Act, Script};
 use crate::controllers::Speech;
-use crate::ground::Ground;
-use crate::kit::guest;
+use crate::fixtures::guest;
+use crate::world_template::Ground;
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
@@ -61,10 +61,10 @@ fn a_moment(dice: &mut Dice) -> Act {
     Act::Pass(Duration::from_millis(1 + dice.below(20_000)))
 }
 
-fn larger(wish: &DesiredGuest) -> DesiredGuest {
-    let mut wish = wish.clone();
-    wish.size.memory_mib = 512.try_into().unwrap();
-    wish
+fn larger(goal: &DesiredGuest) -> DesiredGuest {
+    let mut goal = goal.clone();
+    goal.size.memory_mib = 512.try_into().unwrap();
+    goal
 }
 
 /// A hand does something to a guest that serves, and the document goes on to want it.

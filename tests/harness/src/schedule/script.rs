@@ -11,8 +11,8 @@ use pve_sim::fault::mishap::Mishap;
 
 use super::dice::Dice;
 use crate::controllers::Speech;
-use crate::ground::Ground;
-use crate::kit::guest;
+use crate::fixtures::guest;
+use crate::world_template::Ground;
 
 /// How the agent's own disk fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl fmt::Display for Act {
             Self::Heal => f.write_str("the node is put right"),
             Self::Kill(after, dead) => write!(f, "killed {after} points on, dead for {} s", dead.as_secs()),
             Self::Offer(guests) => {
-                let words: Vec<String> = guests.iter().map(wish).collect();
+                let words: Vec<String> = guests.iter().map(goal).collect();
                 write!(f, "a document: {}", words.join(", "))
             }
             Self::OfferOld => f.write_str("the document before comes again"),
@@ -86,7 +86,7 @@ impl fmt::Display for Act {
     }
 }
 
-fn wish(guest: &DesiredGuest) -> String {
+fn goal(guest: &DesiredGuest) -> String {
     let size = &guest.size;
     format!("{} {:?} {} MiB {} GiB", guest.name, guest.run, size.memory_mib.get(), size.rootfs_gib.get())
 }
@@ -106,15 +106,15 @@ impl Script {
     pub fn of(seed: u64) -> Self {
         let mut dice = Dice::of(seed);
         let ground = *dice.of_these(&[Ground::Empty, Ground::Empty, Ground::GuestRuns, Ground::TwoGuests]);
-        let mut wishes: Vec<DesiredGuest> = match ground {
+        let mut goals: Vec<DesiredGuest> = match ground {
             Ground::TwoGuests => vec![guest(1), guest(2)],
             _ => vec![guest(1)],
         };
         // A third of the seeds leaves out whatever a hand does: then all must be well in the end.
         let hands = dice.below(3) > 0;
-        let mut acts = vec![Act::Offer(wishes.clone())];
+        let mut acts = vec![Act::Offer(goals.clone())];
         for _ in 0..4 + dice.below(10) {
-            acts.push(act(&mut dice, &mut wishes, hands));
+            acts.push(act(&mut dice, &mut goals, hands));
         }
         Self { ground, acts }
     }
@@ -132,13 +132,13 @@ impl Script {
 
     /// In words.
     #[must_use]
-    pub fn told(&self) -> Vec<String> {
+    pub fn reported(&self) -> Vec<String> {
         let begins = format!("begins with {:?}", self.ground);
         std::iter::once(begins).chain(self.acts.iter().map(ToString::to_string)).collect()
     }
 }
 
-fn act(dice: &mut Dice, wishes: &mut Vec<DesiredGuest>, hands: bool) -> Act {
+fn act(dice: &mut Dice, goals: &mut Vec<DesiredGuest>, hands: bool) -> Act {
     match dice.below(100) {
         0..28 => Act::Pass(Duration::from_millis(*dice.of_these(&[20, 120, 700, 3_000, 20_000, 400_000]))),
         28..61 => mishap(dice, hands),
@@ -149,8 +149,8 @@ fn act(dice: &mut Dice, wishes: &mut Vec<DesiredGuest>, hands: bool) -> Act {
             Act::Kill(after, Duration::from_secs(dead_s))
         }
         78..90 => {
-            change(dice, wishes);
-            Act::Offer(wishes.clone())
+            change(dice, goals);
+            Act::Offer(goals.clone())
         }
         90..92 => Act::OfferOld,
         92..93 => Act::SecondAgent,
@@ -175,20 +175,20 @@ fn mishap(dice: &mut Dice, hands: bool) -> Act {
 }
 
 /// As an operator would: one thing at a time.
-fn change(dice: &mut Dice, wishes: &mut Vec<DesiredGuest>) {
-    let next = 1 + u8::try_from(wishes.len()).unwrap();
+fn change(dice: &mut Dice, goals: &mut Vec<DesiredGuest>) {
+    let next = 1 + u8::try_from(goals.len()).unwrap();
     match dice.below(8) {
-        0..3 if next <= 3 => wishes.push(guest(next)),
-        3 if wishes.len() > 1 => drop(wishes.pop()),
+        0..3 if next <= 3 => goals.push(guest(next)),
+        3 if goals.len() > 1 => drop(goals.pop()),
         what => {
-            let at = usize::try_from(dice.below(wishes.len() as u64)).unwrap();
-            let wish = &mut wishes[at];
+            let at = usize::try_from(dice.below(goals.len() as u64)).unwrap();
+            let goal = &mut goals[at];
             match what % 4 {
-                0 => wish.size.memory_mib = (*dice.of_these(&[128, 256, 512])).try_into().unwrap(),
-                1 => wish.size.rootfs_gib = 3.try_into().unwrap(),
-                2 => wish.volumes[0].size_gib = 2.try_into().unwrap(),
-                _ if wish.run == RunState::Running => wish.run = RunState::Stopped,
-                _ => wish.run = RunState::Running,
+                0 => goal.size.memory_mib = (*dice.of_these(&[128, 256, 512])).try_into().unwrap(),
+                1 => goal.size.rootfs_gib = 3.try_into().unwrap(),
+                2 => goal.volumes[0].size_gib = 2.try_into().unwrap(),
+                _ if goal.run == RunState::Running => goal.run = RunState::Stopped,
+                _ => goal.run = RunState::Running,
             }
         }
     }

@@ -1,14 +1,14 @@
-//! What must still be there at the end, and what must not be touched: kept by whoever watches, not by the agent.
+//! Expected data at the end of a schedule.
 //!
 //! In: the world before and after each thing that a hand does, and what the agent calls made. Out: lists for the judge.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use agentd::model::record::Place;
+use agentd::model::records::Place;
 use agentd::port::store::Store;
 
-use crate::kit::{FOREIGN, uid};
+use crate::fixtures::{FOREIGN, uid};
 use crate::scene::{Scene, Volume};
 use crate::world::World;
 

@@ -1,13 +1,13 @@
-//! A guest that somebody made in our pool, taken over by a signature that a test made; and given back when its mark is refused.
+//! Stories of adoption.
 
-use agentd::gate::warrant::{Allows, Seen, Warrant};
-use agentd::model::record::VolumeId;
+use agentd::gate::warrant::{Allows, SignedState, Warrant};
+use agentd::model::records::VolumeId;
 use agentd::operation::{Adopt, Operation};
 use holdfast_protocol::id::JobId;
 
 use super::Story;
-use crate::ground::Ground;
-use crate::kit::{Kit, uid, vmid};
+use crate::fixtures::{Kit, uid, vmid};
+use crate::world_template::Ground;
 
 /// The stranger in our pool.
 const NUMBER: u32 = 400;
@@ -17,7 +17,7 @@ pub(super) fn adopt() -> Vec<Story> {
     vec![
         over(Story::done("adopt_guest", Ground::Empty, signed)),
         Story {
-            refused: Some("take_over"),
+            refused: Some("tag_guest"),
             ..over(Story::undone("adopt_guest, not marked", Ground::Empty, signed))
         },
     ]
@@ -27,7 +27,7 @@ fn signed(kit: &Kit) -> Operation {
     let volumes =
         (0..2).map(|disk| VolumeId::new(format!("tank:{NUMBER}/vm-{NUMBER}-disk-{disk}.raw"))).collect();
     let name = "theirs-in-our-pool".parse().unwrap();
-    let seen = Seen { uid: uid(5), vmid: vmid(NUMBER), name, volumes };
+    let seen = SignedState { uid: uid(5), vmid: vmid(NUMBER), name, volumes };
     let allows = Allows::Adopt { customer: "acme".parse().unwrap(), golden: "2026.11.1".parse().unwrap() };
     let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(9)), allows, seen);
     Operation::AdoptGuest(Box::new(Adopt::new(warrant, kit.policy().bridge).unwrap()))

@@ -1,11 +1,11 @@
 //! Backups of guests that were made.
 
-use agentd::model::record::BackupWhy;
+use agentd::model::records::BackupWhy;
 use agentd::operation::{Backup, Operation};
 
 use super::Story;
-use crate::ground::Ground;
-use crate::kit::target;
+use crate::fixtures::target;
+use crate::world_template::Ground;
 
 pub(super) fn take() -> Vec<Story> {
     vec![

@@ -1,15 +1,15 @@
 //! The end of a guest, by a signature that a test made.
 
-use agentd::gate::warrant::{Allows, Seen, Warrant};
-use agentd::model::record::VolumeId;
+use agentd::gate::warrant::{Allows, SignedState, Warrant};
+use agentd::model::records::VolumeId;
 use agentd::operation::log::Status;
 use agentd::operation::{Destroy, Operation};
 use holdfast_protocol::id::JobId;
 
 use super::Story;
-use crate::ground::Ground;
-use crate::kit::target;
+use crate::fixtures::target;
 use crate::scene::Scene;
+use crate::world_template::Ground;
 
 pub(super) fn destroy() -> Vec<Story> {
     vec![Story {
@@ -24,7 +24,7 @@ pub(super) fn destroy() -> Vec<Story> {
 fn signed() -> Operation {
     let target = target(1);
     let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
-    let seen = Seen { uid: target.uid, vmid: target.vmid, name: target.name, volumes };
+    let seen = SignedState { uid: target.uid, vmid: target.vmid, name: target.name, volumes };
     let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(7)), Allows::DestroyGuest, seen);
     Operation::Destroy(Box::new(Destroy::new(warrant).unwrap()))
 }

@@ -1,4 +1,4 @@
-//! Signed jobs, from the mailbox to their end: taken, waited out, carried out once, whatever is killed on the way.
+//! Stories of signed jobs, from queue to end.
 
 use agentd::model::request::Ask;
 use agentd::operation::log::Status;
@@ -6,15 +6,15 @@ use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::{Act, JobState, Target};
 
 use super::Story;
-use crate::ground::Ground;
+use crate::fixtures::guest;
 use crate::hostile::desk::target;
-use crate::kit::guest;
 use crate::mailbox::{Order, archive_of_guest_1, policy};
 use crate::scene::Scene;
-use crate::whole::Wishes;
+use crate::whole::Goals;
+use crate::world_template::Ground;
 
-fn wishes(guests: u8, jobs: Vec<Order>) -> Wishes {
-    Wishes { guests: (1..=guests).map(guest).collect(), asks: Vec::new(), jobs }
+fn goals(guests: u8, jobs: Vec<Order>) -> Goals {
+    Goals { guests: (1..=guests).map(guest).collect(), asks: Vec::new(), jobs }
 }
 
 fn done(act: fn(&crate::world::World) -> Act, target: fn() -> Target) -> Order {
@@ -32,18 +32,18 @@ pub(super) fn stories() -> Vec<Story> {
             // As of the operation itself: what is gone takes with it our right to see what it left.
             unclear: Status::Parked,
             ..Story::whole("job: destroy", Ground::GuestRuns, || {
-                wishes(0, vec![done(|_| Act::DestroyGuest(args::DestroyGuest {}), || target(1))])
+                goals(0, vec![done(|_| Act::DestroyGuest(args::DestroyGuest {}), || target(1))])
             })
         },
         Story::whole("job: restore", Ground::GuestRuns, || {
             let act = |world: &crate::world::World| {
                 Act::Restore(args::Restore { archive: archive_of_guest_1(world) })
             };
-            wishes(1, vec![done(act, || target(1))])
+            goals(1, vec![done(act, || target(1))])
         }),
-        Story::whole("job: roll back", Ground::GuestRuns, || Wishes {
+        Story::whole("job: roll back", Ground::GuestRuns, || Goals {
             asks: vec![(1, Ask::Snapshot { name: "s2".parse().unwrap(), keep_s: None })],
-            ..wishes(
+            ..goals(
                 1,
                 vec![done(
                     |_| Act::Rollback(args::Rollback { snapshot: "s2".parse().unwrap() }),
@@ -58,13 +58,13 @@ pub(super) fn stories() -> Vec<Story> {
                     generation: holdfast_protocol::generation::Generation::new(1),
                     document: Some(holdfast_protocol::job::act::Sha256Text::of(b"a document")),
                     changes: vec![holdfast_protocol::job::act::BulkChange {
-                        guest: crate::kit::uid(1),
+                        guest: crate::fixtures::uid(1),
                         name: guest(1).name,
                         operation: holdfast_protocol::operation::OperationKind::Stop,
                     }],
                 })
             };
-            wishes(
+            goals(
                 1,
                 vec![done(|_| policy(2), || Target::Host {}), done(release, || Target::Host {}), backup()],
             )
@@ -75,7 +75,7 @@ pub(super) fn stories() -> Vec<Story> {
                 ..done(|_| Act::DestroyGuest(args::DestroyGuest {}), || target(1))
             };
             let cancel = |_: &crate::world::World| Act::Cancel(args::Cancel { job: crate::mailbox::id(0) });
-            wishes(1, vec![doomed, done(cancel, || Target::Host {}), backup()])
+            goals(1, vec![doomed, done(cancel, || Target::Host {}), backup()])
         }),
     ]
 }

@@ -1,4 +1,4 @@
-//! The register: what is told of each kind of operation. A kind without a story does not compile.
+//! The register of stories, one per kind of operation.
 //!
 //! In: a kind. Out: its stories, on the way there and on the way back; beside them those of the whole agent. A new operation gets a file of its own here, with
 //! the ground it stands on, the operation, and the end it must come to however often it is killed.
@@ -6,13 +6,13 @@
 mod adopt;
 pub(crate) mod backup;
 mod destroy;
-mod hand_over;
 mod job;
 mod power;
 mod provision;
 mod prune;
 mod quiesced_backup;
-pub(crate) mod restore_beside;
+mod reassign_volume;
+pub(crate) mod restore_copy;
 mod restore_test;
 mod size;
 pub(crate) mod snapshot;
@@ -26,10 +26,10 @@ use agentd::operation::log::Status;
 use holdfast_protocol::operation::OperationKind;
 
 use crate::controllers::Speech;
-use crate::ground::Ground;
-use crate::kit::Kit;
-use crate::whole::Wishes;
+use crate::fixtures::Kit;
+use crate::whole::Goals;
 use crate::windows::Windows;
+use crate::world_template::Ground;
 
 /// The whole agent's operations are killed everywhere in stories of their own.
 const SECONDS_OF_THE_WHOLE: usize = 191;
@@ -49,7 +49,7 @@ pub enum Does {
     /// One operation, by the engine.
     Operation(fn(&Kit) -> Operation),
     /// What a document and guests wish for, by the whole agent.
-    Wishes(fn() -> Wishes),
+    Goals(fn() -> Goals),
 }
 
 /// A story that is told once undisturbed, and then killed at each of its points.
@@ -96,7 +96,7 @@ impl Story {
             ground,
             does: Does::Operation(operation),
             speech: Speech::Hello,
-            windows: Windows::Nobody,
+            windows: Windows::NoOne,
             slow: None,
             label: None,
             end: Status::Done,
@@ -112,13 +112,13 @@ impl Story {
 
     /// A story of the whole agent.
     #[must_use]
-    pub const fn whole(name: &'static str, ground: Ground, wishes: fn() -> Wishes) -> Self {
+    pub const fn whole(name: &'static str, ground: Ground, goals: fn() -> Goals) -> Self {
         Self {
             name,
             ground,
-            does: Does::Wishes(wishes),
+            does: Does::Goals(goals),
             speech: Speech::Hello,
-            windows: Windows::Nobody,
+            windows: Windows::NoOne,
             slow: None,
             label: None,
             end: Status::Done,
@@ -155,7 +155,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::Stop => power::stop(),
         OperationKind::UpdateController => update_controller::stories(),
         OperationKind::Reconfigure => size::reconfigure(),
-        OperationKind::RestoreBeside => restore_beside::stories(),
+        OperationKind::RestoreCopy => restore_copy::stories(),
         OperationKind::RestoreTest => restore_test::stories(),
         OperationKind::Grow => size::grow(),
         OperationKind::AttachVolume => volume::attach(),
@@ -165,7 +165,7 @@ pub fn stories(kind: OperationKind) -> Vec<Story> {
         OperationKind::Backup => backup::take(),
         OperationKind::QuiescedBackup => quiesced_backup::take(),
         OperationKind::Destroy => destroy::destroy(),
-        OperationKind::HandOverVolume => hand_over::hand_over(),
+        OperationKind::ReassignVolume => reassign_volume::hand_over(),
         OperationKind::SwapGuest => swap_guest::stories(),
     }
 }

@@ -3,8 +3,8 @@
 use agentd::operation::Operation;
 
 use super::Story;
-use crate::ground::Ground;
-use crate::kit::target;
+use crate::fixtures::target;
+use crate::world_template::Ground;
 
 pub(super) fn start() -> Vec<Story> {
     vec![Story::done("start", Ground::GuestStands, |_| Operation::Start(target(1)))]

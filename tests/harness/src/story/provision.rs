@@ -1,16 +1,16 @@
-//! Making a guest: to its end, and taken back from two places; and making one again that was lost.
+//! Stories of new and remade guests.
 
 use agentd::model::disks::Disks;
 use agentd::operation::log::Status;
-use agentd::operation::{Lost, NumberWish, Operation, Provision, Source, Whence};
+use agentd::operation::{MissingGuest, Operation, Provision, Source, VmidRequest, Whence};
 use holdfast_protocol::id::OperationId;
 use serde_json::json;
 
 use super::Story;
-use super::restore_beside::{archive, volumes};
+use super::restore_copy::{archive, volumes};
 use crate::controllers::Speech;
-use crate::ground::Ground;
-use crate::kit::{Kit, vmid};
+use crate::fixtures::{Kit, vmid};
+use crate::world_template::Ground;
 
 /// But for the judgement afterwards the steps of a guest that was lost are those of a new one, which is killed twice
 /// everywhere.
@@ -57,8 +57,9 @@ fn again(kit: &Kit, whence: Whence) -> Operation {
     let hardware = (whence == Whence::ThisBox).then(|| "BC:24:11:00:03:00".parse().expect("an address"));
     // A lost box's backups come without a word about disks.
     let disks = (whence == Whence::ThisBox).then(disks);
-    let lost = Lost { backup: archive(), vmid: vmid(300), volumes: volumes(), by, whence, hardware, disks };
-    let number = NumberWish::AnyOf { range: kit.policy().range, except: vec![vmid(300)] };
+    let lost =
+        MissingGuest { backup: archive(), vmid: vmid(300), volumes: volumes(), by, whence, hardware, disks };
+    let number = VmidRequest::AnyOf { range: kit.policy().range, except: vec![vmid(300)] };
     wrap(Provision { number, source: Source::Backup(Box::new(lost)), ..kit.provision(1) })
 }
 

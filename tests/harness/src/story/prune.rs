@@ -1,15 +1,15 @@
-//! Backups that the retention in force no longer keeps, or that were signed away.
+//! Stories of removed backups.
 
-use agentd::gate::warrant::{Allows, Seen, Warrant};
-use agentd::model::record::VolumeId;
+use agentd::gate::warrant::{Allows, SignedState, Warrant};
+use agentd::model::records::VolumeId;
 use agentd::operation::{Deletion, Operation, PruneBackup, PruneBy};
 use holdfast_protocol::id::JobId;
 use holdfast_protocol::job::act::BackupLoss;
 use holdfast_protocol::protection::Tier;
 
 use super::Story;
-use crate::ground::{Ground, Template};
-use crate::kit::{target, uid};
+use crate::fixtures::{target, uid};
+use crate::world_template::{Ground, Template};
 
 pub(super) fn prune() -> Vec<Story> {
     vec![
@@ -31,14 +31,14 @@ pub(super) fn prune() -> Vec<Story> {
 }
 
 /// An archive, and the operation that took it.
-type Kept = (String, String);
+type KeptArchives = (String, String);
 
 /// Both backups of guest 1.
-fn backups(ground: Ground) -> (Kept, Kept) {
+fn backups(ground: Ground) -> (KeptArchives, KeptArchives) {
     let template = Template::of(ground);
     let of_guest = template.book.backups.iter().filter(|kept| kept.guest == uid(1).to_string());
-    let all: Vec<Kept> = of_guest.map(|kept| (kept.archive.clone(), kept.taken_by.clone())).collect();
-    let [first, second] = <[Kept; 2]>::try_from(all).expect("two backups");
+    let all: Vec<KeptArchives> = of_guest.map(|kept| (kept.archive.clone(), kept.taken_by.clone())).collect();
+    let [first, second] = <[KeptArchives; 2]>::try_from(all).expect("two backups");
     (first, second)
 }
 
@@ -68,7 +68,7 @@ fn signed(loses: &[BackupLoss]) -> Operation {
     let ((successor, _), (archive, taken_by)) = backups(ground);
     let target = target(1);
     let volumes = (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect();
-    let seen = Seen { uid: target.uid, vmid: target.vmid, name: target.name.clone(), volumes };
+    let seen = SignedState { uid: target.uid, vmid: target.vmid, name: target.name.clone(), volumes };
     let loses = loses.iter().copied().collect();
     let allows = Allows::DeleteBackup { archive: VolumeId::new(&archive), loses };
     let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(8)), allows, seen);

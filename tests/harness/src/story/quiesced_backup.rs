@@ -1,13 +1,13 @@
-//! Backups whose guest's programs stand still, with a controller that plays the window.
+//! Stories of quiesced backups.
 
 use agentd::model::policy::QuiesceBound;
-use agentd::model::record::BackupWhy;
+use agentd::model::records::BackupWhy;
 use agentd::operation::{Backup, Operation, QuiescedBackup};
 
 use super::{KillFrom, Story};
-use crate::ground::Ground;
-use crate::kit::target;
+use crate::fixtures::target;
 use crate::windows::Windows;
+use crate::world_template::Ground;
 
 pub(super) fn take() -> Vec<Story> {
     let played =

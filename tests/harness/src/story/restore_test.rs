@@ -1,14 +1,14 @@
-//! A backup, tried: to its end, and taken back when the throwaway guest does not come up.
+//! Stories of restore tests.
 
 use agentd::operation::log::Status;
-use agentd::operation::restore_test::Tried;
+use agentd::operation::restore_test::TestedBackup;
 use agentd::operation::{Operation, RestoreTest};
 use holdfast_protocol::id::OperationId;
 
 use super::Story;
-use super::restore_beside::archive;
-use crate::ground::Ground;
-use crate::kit::{Kit, target};
+use super::restore_copy::archive;
+use crate::fixtures::{Kit, target};
+use crate::world_template::Ground;
 
 /// Up to the restore its steps are those of a copy beside its guest, which is killed twice everywhere.
 const SECONDS: usize = 5;
@@ -17,21 +17,21 @@ pub(super) fn stories() -> Vec<Story> {
     vec![
         // With the throwaway guest goes our right to see what its end left.
         Story {
-            may_take: throwaway,
+            may_take: scratch,
             unclear: Status::Parked,
             second_one_in: SECONDS,
             ..Story::done("restore_test", Ground::GuestRuns, trial)
         },
         // The same with the throwaway guest's controller heard: what is killed between its words hears them again.
         Story {
-            may_take: throwaway,
+            may_take: scratch,
             unclear: Status::Parked,
             second_one_in: SECONDS_OF_HEARD,
             ..Story::done("restore_test, heard", Ground::GuestRuns, heard)
         },
         Story {
             refused: Some("first_start"),
-            may_take: throwaway,
+            may_take: scratch,
             unclear: Status::Parked,
             second_one_in: SECONDS,
             ..Story::undone("restore_test, not started", Ground::GuestRuns, trial)
@@ -43,7 +43,7 @@ pub(super) fn stories() -> Vec<Story> {
 const SECONDS_OF_HEARD: usize = 20;
 
 /// What is under the numbers of throwaway guests is nobody's.
-fn throwaway(name: &str) -> bool {
+fn scratch(name: &str) -> bool {
     name.contains("vm-900-") || name.contains("900.conf")
 }
 
@@ -58,7 +58,7 @@ fn trial(kit: &Kit) -> Operation {
     Operation::RestoreTest(Box::new(RestoreTest {
         guest: guest.uid,
         name: guest.name,
-        backup: Tried {
+        backup: TestedBackup {
             archive: archive(),
             taken_by: OperationId::new(uuid::Uuid::nil()),
             taken_at: jiff::Timestamp::UNIX_EPOCH,

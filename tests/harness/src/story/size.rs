@@ -5,8 +5,8 @@ use agentd::operation::{DiskRef, Grow, KeepProtection, Operation, Reconfigure};
 use holdfast_protocol::desired::{FirewallFlag, Mtu, Rate, Resolver};
 
 use super::Story;
-use crate::ground::Ground;
-use crate::kit::{guest, target};
+use crate::fixtures::{guest, target};
+use crate::world_template::Ground;
 
 pub(super) fn reconfigure() -> Vec<Story> {
     vec![Story::done("reconfigure", Ground::GuestRuns, |_| {

@@ -1,6 +1,6 @@
-//! Snapshots of guests that were made, their end, and the way back to them.
+//! Stories of snapshots and rollbacks.
 
-use agentd::model::record::TakenBy;
+use agentd::model::records::TakenBy;
 use agentd::operation::{
     Begun, BulkRule, DuePoint, ExpireSnapshot, ExpiryWhy, Operation, RollBack, Snapshot,
 };
@@ -8,8 +8,8 @@ use holdfast_protocol::id::OperationId;
 use holdfast_protocol::protection::Tier;
 
 use super::Story;
-use crate::ground::Ground;
-use crate::kit::target;
+use crate::fixtures::target;
+use crate::world_template::Ground;
 
 pub(super) fn take() -> Vec<Story> {
     vec![

@@ -1,15 +1,15 @@
-//! A copy in the place of its guest: to its end, and everything back when it says nothing or cannot be plugged in.
+//! Stories of swaps.
 
-use agentd::gate::warrant::{Allows, Seen, Warrant};
-use agentd::model::record::{BackupWhy, VolumeId};
+use agentd::gate::warrant::{Allows, SignedState, Warrant};
+use agentd::model::records::{BackupWhy, VolumeId};
 use agentd::operation::{Backup, Operation, SwapGuest, Target};
 use holdfast_protocol::id::{JobId, OperationId};
 
 use super::Story;
-use super::restore_beside::volumes;
+use super::restore_copy::volumes;
 use crate::controllers::Speech;
-use crate::ground::Ground;
-use crate::kit::{Kit, target, vmid};
+use crate::fixtures::{Kit, target, vmid};
+use crate::world_template::Ground;
 
 /// The guest and its copy.
 const PAIR: [u32; 2] = [300, 301];
@@ -20,19 +20,19 @@ const SECONDS: usize = 5;
 pub(super) fn stories() -> Vec<Story> {
     let apart = |story: Story| Story { never_both: Some(PAIR), second_one_in: SECONDS, ..story };
     vec![
-        apart(Story::done("swap_guest", Ground::Beside, swap)),
-        apart(Story { speech: Speech::Silence, ..Story::undone("swap_guest, silent", Ground::Beside, swap) }),
+        apart(Story::done("swap_guest", Ground::Copy, swap)),
+        apart(Story { speech: Speech::Silence, ..Story::undone("swap_guest, silent", Ground::Copy, swap) }),
         apart(Story {
-            refused: Some("take_place"),
-            ..Story::undone("swap_guest, not plugged in", Ground::Beside, swap)
+            refused: Some("promote_copy"),
+            ..Story::undone("swap_guest, not plugged in", Ground::Copy, swap)
         }),
     ]
 }
 
 fn swap(kit: &Kit) -> Operation {
     let guest = target(1);
-    let seen = Seen { uid: guest.uid, vmid: guest.vmid, name: guest.name.clone(), volumes: volumes() };
-    let copy = Seen {
+    let seen = SignedState { uid: guest.uid, vmid: guest.vmid, name: guest.name.clone(), volumes: volumes() };
+    let copy = SignedState {
         uid: guest.uid,
         vmid: vmid(301),
         name: "web-1-beside".parse().expect("a plain name"),
@@ -44,7 +44,7 @@ fn swap(kit: &Kit) -> Operation {
         Allows::SwapGuest { copy: Box::new(copy), leaves },
         seen,
     );
-    let made_by = OperationId::new(uuid::Uuid::from_u128(u128::from(Ground::Beside.number())));
+    let made_by = OperationId::new(uuid::Uuid::from_u128(u128::from(Ground::Copy.number())));
     let backup = Backup {
         target: Target { vmid: vmid(301), ..guest },
         storage: "backup2".parse().expect("a plain name"),

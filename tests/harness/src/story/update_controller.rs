@@ -1,13 +1,13 @@
-//! A guest's turn to exchange its controller: it comes up, is not well, falls silent, or nobody takes it.
+//! Stories of updated guest agents.
 
-use agentd::model::record::TakenBy;
+use agentd::model::records::TakenBy;
 use agentd::operation::log::Status;
 use agentd::operation::{Operation, Snapshot, UpdateController};
 
 use super::{KillFrom, Story};
 use crate::controllers::Speech;
-use crate::ground::Ground;
-use crate::kit::target;
+use crate::fixtures::target;
+use crate::world_template::Ground;
 
 /// The way back is that of *roll_back*, which is killed twice everywhere.
 const SECONDS: usize = 7;

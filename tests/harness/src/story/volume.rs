@@ -4,8 +4,8 @@ use agentd::operation::{AttachVolume, Operation};
 use serde_json::json;
 
 use super::Story;
-use crate::ground::Ground;
-use crate::kit::target;
+use crate::fixtures::target;
+use crate::world_template::Ground;
 
 pub(super) fn attach() -> Vec<Story> {
     vec![

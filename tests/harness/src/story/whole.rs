@@ -1,23 +1,23 @@
-//! The whole agent: several guests at once, and what guests ask for themselves.
+//! Stories of the whole agent with several guests.
 
 use agentd::model::policy::QuiesceBound;
 use agentd::model::request::Ask;
 
 use super::Story;
-use crate::ground::Ground;
-use crate::kit::guest;
-use crate::whole::Wishes;
+use crate::fixtures::guest;
+use crate::whole::Goals;
 use crate::windows::Windows;
+use crate::world_template::Ground;
 
 pub(super) fn stories() -> Vec<Story> {
     vec![
-        Story::whole("whole: two guests", Ground::Empty, || Wishes {
+        Story::whole("whole: two guests", Ground::Empty, || Goals {
             guests: vec![guest(1), guest(2)],
             asks: Vec::new(),
             jobs: Vec::new(),
         }),
         // The second waits for the first: one lane.
-        Story::whole("whole: requests", Ground::GuestRuns, || Wishes {
+        Story::whole("whole: requests", Ground::GuestRuns, || Goals {
             guests: vec![guest(1)],
             asks: vec![(1, snapshot()), (1, Ask::Backup { tier: None })],
             jobs: Vec::new(),
@@ -26,7 +26,7 @@ pub(super) fn stories() -> Vec<Story> {
         Story {
             windows: Windows::Play,
             label: Some("application"),
-            ..Story::whole("whole: a window waits", Ground::GuestRuns, || Wishes {
+            ..Story::whole("whole: a window waits", Ground::GuestRuns, || Goals {
                 guests: vec![guest(1)],
                 asks: vec![
                     (1, Ask::Backup { tier: None }),
@@ -36,7 +36,7 @@ pub(super) fn stories() -> Vec<Story> {
             })
         },
         // Two lanes, and one place for heavy work.
-        Story::whole("whole: requests of two", Ground::TwoGuests, || Wishes {
+        Story::whole("whole: requests of two", Ground::TwoGuests, || Goals {
             guests: vec![guest(1), guest(2)],
             asks: vec![(1, Ask::Backup { tier: None }), (2, Ask::Backup { tier: None }), (2, snapshot())],
             jobs: Vec::new(),

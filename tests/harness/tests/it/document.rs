@@ -1,21 +1,20 @@
-//! From a document at the hub to the report that says it is so, killed at every point on the way: of the intake, of the
-//! plan, of the operation, of the report. One guest, by one restore, and the hub is told the truth in the end.
+//! Tests from document to report, killed at every point.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
 
 use harness::controllers::Speech;
 use harness::daemon::{Served, serve};
-use harness::ground::{Ground, Template};
+use harness::fixtures::{guest, uid};
 use harness::hub::Hub;
 use harness::invariant::done;
-use harness::kit::{guest, uid};
 use harness::points::{Conductor, Kill, Place};
 use harness::scene::Comparable;
 use harness::virtual_time;
+use harness::world_template::{Ground, Template};
 use holdfast_protocol::operation::OperationStatus;
 use holdfast_protocol::operator::HostDetail;
-use holdfast_protocol::report::{Running, Standing};
+use holdfast_protocol::report::{GuestStatus, Running};
 use serde_json::json;
 
 /// The hub was told that guest 1 serves and that nothing is under way.
@@ -24,7 +23,7 @@ fn serves(host: &HostDetail) -> bool {
     let operations = host.sections.operations.as_deref().unwrap_or_default();
     let well = guests.iter().any(|report| {
         report.uid == Some(uid(1))
-            && report.standing == Standing::Managed
+            && report.status == GuestStatus::Managed
             && report.run == Running::Running
             && report.controller.is_some()
             && report.conditions.is_empty()
@@ -32,14 +31,14 @@ fn serves(host: &HostDetail) -> bool {
     well && operations.iter().all(|operation| operation.status == OperationStatus::Done)
 }
 
-struct Told {
+struct Reported {
     places: Vec<Place>,
     after: Comparable,
     done: std::collections::BTreeMap<(String, String), usize>,
 }
 
 /// The story, killed at one point or not at all.
-fn tell(kill: Option<usize>) -> Result<Told, String> {
+fn report(kill: Option<usize>) -> Result<Reported, String> {
     let template = Template::of(Ground::Empty);
     virtual_time(|| async {
         let world = template.world(3);
@@ -68,13 +67,13 @@ fn tell(kill: Option<usize>) -> Result<Told, String> {
         if !offences.is_empty() {
             return Err(format!("{offences:?}"));
         }
-        Ok(Told { places: conductor.places(), after: world.scene().comparable(), done: done(&tasks) })
+        Ok(Reported { places: conductor.places(), after: world.scene().comparable(), done: done(&tasks) })
     })
 }
 
 #[test]
 fn a_document_becomes_a_guest_and_a_report_wherever_the_agent_is_killed() {
-    let whole = Arc::new(tell(None).unwrap());
+    let whole = Arc::new(report(None).unwrap());
     let named = |name: &str| whole.places.iter().any(|place| place.to_string() == name);
     for point in ["document:before:exchange", "operation:after:opened", "report:after:exchange"] {
         assert!(named(point), "{point} is no point of {:#?}", whole.places);
@@ -82,12 +81,15 @@ fn a_document_becomes_a_guest_and_a_report_wherever_the_agent_is_killed() {
     let (mut wrong, mut cases) = (Vec::new(), 0);
     for (point, place) in whole.places.iter().enumerate() {
         cases += 1;
-        match tell(Some(point)) {
+        match report(Some(point)) {
             Err(what) => wrong.push(format!("{point} {place}: {what}")),
-            Ok(told) => {
-                let differs = told.after.differences(&whole.after);
-                if !differs.is_empty() || told.done != whole.done {
-                    wrong.push(format!("{point} {place}: {differs:?}, {:?} not {:?}", told.done, whole.done));
+            Ok(reported) => {
+                let differs = reported.after.differences(&whole.after);
+                if !differs.is_empty() || reported.done != whole.done {
+                    wrong.push(format!(
+                        "{point} {place}: {differs:?}, {:?} not {:?}",
+                        reported.done, whole.done
+                    ));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What the agent says about wrapped keys, said to the real hub's routes: put, listed, proved, told of a drill, and refused.
+//! Tests of wrapped keys against the real hub's routes.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of a test")]
 
@@ -57,8 +57,8 @@ fn agent_and_hub_mean_the_same_by_a_wrapped_key() {
         let said = agent.prove_escrow(kept.version.number, &nonce).await.unwrap();
         assert_eq!(said.proof, proof(&nonce, &first));
         let opened = EscrowOpened { at: UtcSecond::new(at).unwrap() };
-        let told = agent.tell_escrow_opened(kept.version.number, &opened).await.unwrap();
-        assert_eq!(told.version.opened_at, Some(opened.at));
+        let reported = agent.report_escrow_opened(kept.version.number, &opened).await.unwrap();
+        assert_eq!(reported.version.opened_at, Some(opened.at));
         agent.put_escrow(&put(2, file(2, 16), at)).await.unwrap();
         let listed = agent.list_escrow().await.unwrap();
         let numbers: Vec<u32> = listed.versions.iter().map(|view| view.number.number()).collect();

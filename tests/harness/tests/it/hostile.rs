@@ -1,4 +1,4 @@
-//! The hostile hub: a day of one seed, and seeds that once found something. Weeks are `cargo xtask hostile`.
+//! Tests of the hostile hub: one day and pinned seeds.
 #![forbid(unsafe_code)]
 
 use harness::hostile::{Length, kept, run};

@@ -1,5 +1,4 @@
-//! Every story killed once at every point, each of its steps done again, each failing: nothing may be lost, done twice or
-//! left half-built. Killed twice is the `matrix` suite's, which prints the table.
+//! Tests of every story, killed once at every point.
 #![forbid(unsafe_code)]
 
 use harness::matrix::plan::{Depth, Share, run_all};

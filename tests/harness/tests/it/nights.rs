@@ -3,6 +3,6 @@
 
 #[test]
 fn nights_of_backups() {
-    let wrong = harness::nights::run();
+    let wrong = harness::backup_weeks::run();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! The harness itself: one seed gives one story, time is virtual, and a kill is a kill.
+//! Tests of the harness: deterministic, virtual, truly killed.
 #![forbid(unsafe_code)]
 
 use std::time::Instant;
@@ -35,6 +35,6 @@ fn a_wait_of_minutes_costs_nothing() {
     let began = Instant::now();
     // Five minutes without a hello, and then the way back.
     let outcome = run(&silent, &Case::Undisturbed, None);
-    assert_eq!(outcome.end, Some(silent.end), "{}", outcome.told);
+    assert_eq!(outcome.end, Some(silent.end), "{}", outcome.reported);
     assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
 }

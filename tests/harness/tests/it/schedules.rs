@@ -1,4 +1,4 @@
-//! Random schedules: the first seeds, the same twice, and seeds that once found something.
+//! Tests of random schedules and pinned seeds.
 //!
 //! A minute of fresh seeds is `cargo xtask schedules`, which also lets the agent's disk fail.
 #![forbid(unsafe_code)]

@@ -1,15 +1,15 @@
-//! Agents exchanged over an open operation of each kind, with another list of steps.
+//! Tests of agents exchanged over open operations.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use agentd::operation::log::Status;
-use agentd::operation::progress::Progress;
-use harness::ground::Template;
-use harness::life::{Begin, End, Tone, live};
+use agentd::operation::progress::OperationState;
+use harness::agent_run::{Begin, End, Tone, live};
 use harness::points::{Conductor, Kill};
 use harness::story::{Does, Story, stories};
 use harness::virtual_time;
 use harness::world::World;
+use harness::world_template::Template;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::operation::OperationKind;
 use rusqlite::Connection;
@@ -28,7 +28,7 @@ const fn tone(story: &Story) -> Tone {
 }
 
 /// Goes on with what is open, which is one operation.
-async fn gone_on(world: &World, story: &Story) -> Progress {
+async fn gone_on(world: &World, story: &Story) -> OperationState {
     let end = Box::pin(live(world, &Conductor::undisturbed(), tone(story), Begin::TakingUp)).await;
     match end {
         End::Came(mut ended) if ended.len() == 1 => ended.remove(0),

@@ -1,4 +1,4 @@
-//! The user configuration as a value, read from and written to the real `user.cfg` form.
+//! The user configuration, in the form of `user.cfg`.
 //!
 //! In: the text of the file. Out: [`AccessConfig`], and the text again (sorted as the real writer sorts). Lines that the real reader
 //! would ignore with a warning are ignored with a warning here too.

@@ -1,6 +1,6 @@
-//! Secrets: token secrets, passwords, tickets.
+//! Token secrets, passwords and login tickets.
 //!
-//! In: an `Authorization` or `Cookie` header. Out: [`Who`] asks, or the reason phrase of the 401. One cannot tell from it whether a token
+//! In: an `Authorization` or `Cookie` header. Out: [`Caller`] asks, or the reason phrase of the 401. One cannot tell from it whether a token
 //! is unknown, expired or has another secret.
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ const TICKET_S: i64 = 2 * 60 * 60;
 
 /// An authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Who {
+pub struct Caller {
     /// `agent@pve` or `agent@pve!token`.
     pub id: String,
     /// Came with a ticket and not with a token.
     pub ticket: bool,
 }
 
-impl Who {
+impl Caller {
     /// The very user `root@pam`; a token of it is not.
     #[must_use]
     pub fn is_root(&self) -> bool {
@@ -121,7 +121,7 @@ pub fn authenticate(
     secrets: &Secrets,
     shown: &Presented<'_>,
     now_s: i64,
-) -> Result<Who, &'static str> {
+) -> Result<Caller, &'static str> {
     const FAILED: &str = "Authentication failed!";
     if let Some(rest) = shown.authorization.and_then(|header| header.strip_prefix("PVEAPIToken")) {
         // The header may be percent-encoded; a blank does for the first equals sign.
@@ -131,7 +131,7 @@ pub fn authenticate(
             let token =
                 config.token(id).filter(|token| token.expire == 0 || token.expire >= now_s).ok_or(FAILED)?;
             let known = secrets.tokens.get(id).is_some_and(|held| hash(&[held]) == hash(&[secret]));
-            let who = Who { id: id.to_owned(), ticket: false };
+            let who = Caller { id: id.to_owned(), ticket: false };
             return if known && active(config, who.user(), now_s) && token.expire >= 0 {
                 Ok(who)
             } else {
@@ -146,7 +146,7 @@ pub fn authenticate(
     if !shown.reads_only && !shown.csrf.is_some_and(|token| secrets.csrf_fits(&user, token)) {
         return Err("Permission denied - invalid csrf token");
     }
-    Ok(Who { id: user, ticket: true })
+    Ok(Caller { id: user, ticket: true })
 }
 
 /// Whether a user may act at all.
@@ -186,7 +186,7 @@ mod tests {
         (AccessConfig::parse(include_str!("../../lab/user.cfg")), secrets)
     }
 
-    fn with(header: &str) -> Result<Who, &'static str> {
+    fn with(header: &str) -> Result<Caller, &'static str> {
         let (config, secrets) = lab();
         authenticate(
             &config,

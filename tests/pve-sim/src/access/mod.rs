@@ -1,4 +1,4 @@
-//! Who may do what: users, tokens, roles, pools and access lists, in the form of the real `user.cfg`.
+//! Access control: users, tokens, roles, pools and access lists.
 pub mod config;
 pub mod credential;
 pub mod evaluate;

@@ -1,4 +1,4 @@
-//! The forms an archive comes in, told apart by the file's name as Proxmox does.
+//! Compressions of an archive, by file name.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};

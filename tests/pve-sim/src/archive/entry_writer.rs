@@ -1,5 +1,4 @@
-//! Writes single entries in the POSIX form that GNU tar uses with `--xattrs`: a ustar header, and a pax record for what
-//! does not fit into it.
+//! A writer of single tar entries with extended attributes.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, Stat, openat};
 
 use super::metadata::{PAX_XATTR_PREFIX, is_carried};
-use super::walk::Found;
+use super::walk::FoundEntry;
 
 /// The bytes of a name that fit into a ustar header.
 const NAME_BYTES_MAX: usize = 100;
@@ -72,7 +71,7 @@ impl<W: Write> EntryWriter<W> {
     }
 
     /// Writes what the walk found.
-    pub(super) fn found(&mut self, found: &Found<'_>) -> io::Result<Written> {
+    pub(super) fn found(&mut self, found: &FoundEntry<'_>) -> io::Result<Written> {
         let name = archived_name(found.path, found.kind);
         match found.kind {
             FileType::Directory => self.directory(found, &name),
@@ -93,7 +92,7 @@ impl<W: Write> EntryWriter<W> {
         }
     }
 
-    fn directory(&mut self, found: &Found<'_>, name: &[u8]) -> io::Result<Written> {
+    fn directory(&mut self, found: &FoundEntry<'_>, name: &[u8]) -> io::Result<Written> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let xattrs = match openat(found.parent, found.name, flags, Mode::empty()) {
             Ok(fd) => carried_xattrs(&fd)?,
@@ -105,7 +104,7 @@ impl<W: Write> EntryWriter<W> {
         Ok(Written::Whole)
     }
 
-    fn file(&mut self, found: &Found<'_>, name: &[u8]) -> io::Result<Written> {
+    fn file(&mut self, found: &FoundEntry<'_>, name: &[u8]) -> io::Result<Written> {
         let identity = (found.stat.st_dev, found.stat.st_ino);
         if found.stat.st_nlink > 1 {
             if let Some(first) = self.first_names.get(&identity) {
@@ -135,7 +134,7 @@ impl<W: Write> EntryWriter<W> {
         Ok(if content.padded { Written::Shrank } else { Written::Whole })
     }
 
-    fn device(&mut self, found: &Found<'_>, name: &[u8]) -> io::Result<Written> {
+    fn device(&mut self, found: &FoundEntry<'_>, name: &[u8]) -> io::Result<Written> {
         let kind = match found.kind {
             FileType::BlockDevice => tar::EntryType::Block,
             _ => tar::EntryType::Char,

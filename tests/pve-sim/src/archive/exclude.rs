@@ -1,4 +1,4 @@
-//! Which files a backup leaves out: the patterns of `exclude-path`, matched as tar matches `--exclude`.
+//! Patterns of `exclude-path`.
 //!
 //! A pattern that starts with `/` is anchored at the guest's root, any other one may begin at every component. `*` and
 //! `?` match slashes too. A directory that is left out takes everything below with it (the walk does not enter it).

@@ -1,5 +1,4 @@
-//! Fills the directories of a guest's volumes from an archive, as Proxmox's `tar xpf … --skip-old-files
-//! --exclude './dev/*'` does, but with every entry confined.
+//! The extraction of an archive into a guest's volumes.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The frame of `.tar.lzo`, as `lzop` writes it, with every block stored as it is.
+//! The frame of `.tar.lzo`, with stored blocks.
 //!
 //! A stored block is one that did not become smaller; every `lzop` can read such a file. So archives of this form can be
 //! made and read back without the compressor itself. A block that really is compressed is refused by name.

@@ -1,4 +1,4 @@
-//! Owner, permissions, times and extended attributes of one entry, read from an archive and put on a file.
+//! Owner, permissions, times and attributes of one entry.
 
 use std::ffi::OsStr;
 use std::io;

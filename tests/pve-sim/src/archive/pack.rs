@@ -1,4 +1,4 @@
-//! Packs a guest's volumes into an archive, in the order that Proxmox gives it, and puts it in place at once.
+//! The packing of a guest's volumes into an archive.
 //!
 //! Until the last byte is on disk the archive stands under a `.dat` name beside its place, as with the real `vzdump`;
 //! whatever goes wrong removes that file.
@@ -13,7 +13,7 @@ use super::embedded::{CONFIG_PATH, FIREWALL_PATH};
 use super::entry_writer::{EntryWriter, Stamp, Written};
 use super::exclude::ExcludePatterns;
 use super::place::Volumes;
-use super::walk::{Descend, Found, WalkError, walk};
+use super::walk::{Descend, FoundEntry, WalkError, walk};
 
 /// tar writes whole records of 20 blocks; its totals are multiples of this.
 const RECORD_BYTES: u64 = 20 * 512;
@@ -47,7 +47,7 @@ pub enum Owner {
     /// Root: the backup of a privileged container.
     Root,
     /// Nobody: in the user namespace of an unprivileged container the host's root is not mapped.
-    Nobody,
+    NoOne,
 }
 
 /// What came out.
@@ -145,7 +145,7 @@ fn write_archive(
     let mut writer = EntryWriter::new(Counted { inner: compressor, bytes: 0, failed: false });
     let mut warnings = Vec::new();
     write_config(plan, &mut writer).map_err(|source| target_error(plan, source))?;
-    let mut visit = |found: Found<'_>| visit(plan, &mut writer, &mut warnings, cancel, &found);
+    let mut visit = |found: FoundEntry<'_>| visit(plan, &mut writer, &mut warnings, cancel, &found);
     let roots = std::iter::once((plan.volumes.rootfs.as_path(), Path::new("")))
         .chain(plan.volumes.mounts.iter().map(|mount| (mount.directory.as_path(), mount.at.relative())));
     for (directory, prefix) in roots {
@@ -162,7 +162,7 @@ fn write_archive(
 fn write_config(plan: &PackPlan<'_>, writer: &mut EntryWriter<Counted>) -> io::Result<()> {
     let id = match plan.config_owner {
         Owner::Root => 0,
-        Owner::Nobody => 65_534,
+        Owner::NoOne => 65_534,
     };
     let stamp = Stamp { uid: id, gid: id, mode: 0o644, mtime_s: plan.made_at_s };
     writer.text(CONFIG_PATH, plan.config, stamp)?;
@@ -174,7 +174,7 @@ fn visit(
     writer: &mut EntryWriter<Counted>,
     warnings: &mut Vec<PackWarning>,
     cancel: &dyn Fn() -> bool,
-    found: &Found<'_>,
+    found: &FoundEntry<'_>,
 ) -> Result<Descend, PackError> {
     if cancel() {
         return Err(PackError::Cancelled);

@@ -1,4 +1,4 @@
-//! Where an entry belongs: which volume of the guest, and which path inside it.
+//! The volume and path of an entry.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

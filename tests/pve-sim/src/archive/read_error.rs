@@ -1,4 +1,4 @@
-//! Why an archive could not be read, told apart by who must act.
+//! Reasons why an archive cannot be read.
 
 use std::io;
 use std::path::PathBuf;

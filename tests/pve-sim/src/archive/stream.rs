@@ -1,4 +1,4 @@
-//! An opened archive as a counted stream of tar, which remembers how it ended.
+//! An archive as a counted stream of tar.
 //!
 //! The tar reader turns every trouble into one kind of error; what the layer beneath saw last tells a cut archive from
 //! a damaged one.

@@ -1,4 +1,4 @@
-//! Against three archives that a genuine Proxmox made, and against hostile and broken ones made here.
+//! Tests with genuine, hostile and broken archives.
 
 use std::fs;
 use std::io::Write;
@@ -221,7 +221,7 @@ fn devices_are_skipped() {
 }
 
 #[test]
-fn truncated_and_damaged_archives_are_told_apart() {
+fn truncated_and_damaged_archives_differ() {
     let folder = TempDir::new().expect("a folder");
     let whole = fs::read(archive_140()).expect("read");
     let cut = folder.path().join("cut.tar.zst");
@@ -260,7 +260,7 @@ fn what_is_no_archive_is_refused() {
 }
 
 #[test]
-fn the_bound_on_content_and_the_wish_to_stop_are_kept() {
+fn content_is_bounded_and_reading_can_be_stopped() {
     let folder = TempDir::new().expect("a folder");
     let volumes = volumes(&folder, &[]);
     let error = extract(&archive_140(), &volumes, 1_000_000, &GO_ON).expect_err("too large");
@@ -358,7 +358,7 @@ fn plan<'a>(target: &'a Path, volumes: &'a Volumes) -> PackPlan<'a> {
         target,
         config: "hostname: small\n",
         firewall: "",
-        config_owner: Owner::Nobody,
+        config_owner: Owner::NoOne,
         volumes,
         exclude: &STANDARD,
         made_at_s: 1_795_233_656,

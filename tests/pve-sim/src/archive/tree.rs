@@ -1,4 +1,4 @@
-//! A directory that nothing can be put outside of: every step goes by descriptor and follows no link.
+//! A directory that no path can leave.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

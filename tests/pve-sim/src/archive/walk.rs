@@ -1,4 +1,4 @@
-//! Walks a volume's directory in the order of names, by descriptors, following no link and entering no other mount.
+//! A walk through a volume's directory, by descriptors.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 const DEPTH_MAX: usize = 200;
 
 /// Something found below a volume.
-pub(super) struct Found<'a> {
+pub(super) struct FoundEntry<'a> {
     /// The open directory it stands in (for a volume's root: the root itself).
     pub parent: BorrowedFd<'a>,
     /// Its name there; `.` for a volume's root.
@@ -45,15 +45,20 @@ pub(super) enum WalkError<E> {
 pub(super) fn walk<E>(
     volume: &Path,
     prefix: &Path,
-    visit: &mut dyn FnMut(Found<'_>) -> Result<Descend, E>,
+    visit: &mut dyn FnMut(FoundEntry<'_>) -> Result<Descend, E>,
 ) -> Result<(), WalkError<E>> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let fault = |errno: Errno| WalkError::Io { path: volume.to_owned(), source: errno.into() };
     let root = rustix::fs::open(volume, flags, Mode::empty()).map_err(fault)?;
     let stat = rustix::fs::fstat(&root).map_err(fault)?;
     let device = stat.st_dev;
-    let found =
-        Found { parent: root.as_fd(), name: OsStr::new("."), path: prefix, stat, kind: FileType::Directory };
+    let found = FoundEntry {
+        parent: root.as_fd(),
+        name: OsStr::new("."),
+        path: prefix,
+        stat,
+        kind: FileType::Directory,
+    };
     if visit(found).map_err(WalkError::Visitor)? == Descend::Into {
         below(&root, prefix, device, DEPTH_MAX, visit)?;
     }
@@ -65,7 +70,7 @@ fn below<E>(
     path: &Path,
     device: u64,
     depth_left: usize,
-    visit: &mut dyn FnMut(Found<'_>) -> Result<Descend, E>,
+    visit: &mut dyn FnMut(FoundEntry<'_>) -> Result<Descend, E>,
 ) -> Result<(), WalkError<E>> {
     let fault = |source: io::Error| WalkError::Io { path: path.to_owned(), source };
     if depth_left == 0 {
@@ -80,7 +85,7 @@ fn below<E>(
             Err(errno) => return Err(WalkError::Io { path: child, source: errno.into() }),
         };
         let kind = FileType::from_raw_mode(stat.st_mode);
-        let found = Found { parent: directory.as_fd(), name: &name, path: &child, stat, kind };
+        let found = FoundEntry { parent: directory.as_fd(), name: &name, path: &child, stat, kind };
         let descend = visit(found).map_err(WalkError::Visitor)?;
         if kind != FileType::Directory || descend == Descend::Past || stat.st_dev != device {
             continue;

@@ -8,7 +8,7 @@ use crate::guest::rights::volume_access;
 use crate::node::World;
 use crate::storage::backup_client::{self, Act};
 use crate::storage::backup_server;
-use crate::storage::content::{Row, beside, file_bytes, files, images, is_protected, note};
+use crate::storage::content::{Row, copy_of, file_bytes, files, images, is_protected, note};
 use crate::storage::volume::{Located, Store, VolumeName, missing};
 
 /// The code of a call of this group.
@@ -193,7 +193,7 @@ fn mark(call: &Call<'_>) -> Reply {
     }
     let failed = |error: std::io::Error| host("write of attribute", &error);
     if let Some(text) = call.text("notes") {
-        let path = beside(&place, "notes");
+        let path = copy_of(&place, "notes");
         if text.is_empty() {
             remove(&path).map_err(failed)?
         } else {
@@ -201,7 +201,7 @@ fn mark(call: &Call<'_>) -> Reply {
         }
     }
     if let Some(on) = call.maybe("protected") {
-        let path = beside(&place, "protected");
+        let path = copy_of(&place, "protected");
         if on { std::fs::write(path, "").map_err(failed)? } else { remove(&path).map_err(failed)? }
     }
     NOTHING
@@ -267,8 +267,8 @@ fn free(call: &Call<'_>) -> Reply {
     drop(world);
     let volume = volid.clone();
     call.spawn("imgdel", &id, move |task| {
-        let told = free_volume(&task.node.world(), &volume)?;
-        told.into_iter().for_each(|line| task.log(line));
+        let reported = free_volume(&task.node.world(), &volume)?;
+        reported.into_iter().for_each(|line| task.log(line));
         task.log(format!("Removed volume '{volume}'"));
         Ok(())
     })
@@ -291,18 +291,18 @@ pub fn free_volume(world: &World, volid: &str) -> Fallible<Option<String>> {
         die!("cannot remove protected volume 'backup/{name}' on '{}'", at.storage);
     }
     let failed = |error: std::io::Error| host("removal of volume", &error);
-    let told = if place.exists() {
+    let reported = if place.exists() {
         std::fs::remove_file(&place).map_err(failed)?;
         None
     } else {
         Some(format!("disk image '{}' does not exist", store.shown_path(&at)))
     };
     if kind == "backup" {
-        for other in [beside(&place, "notes"), crate::state::volumes::sized(&place), log_of(&place)] {
+        for other in [copy_of(&place, "notes"), crate::state::volumes::sized(&place), log_of(&place)] {
             remove(&other).map_err(failed)?;
         }
     }
-    Ok(told)
+    Ok(reported)
 }
 
 /// The log beside a backup: its name up to `.tar`, then `.log`.

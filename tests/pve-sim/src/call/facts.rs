@@ -1,4 +1,4 @@
-//! What the node says of its services, packages, disks, notifications and past figures.
+//! Facts of the node: services, packages, disks and figures.
 //!
 //! In: a call. Out: the recorded node's answers: one node without a cluster, a time service or a firewall daemon, on a virtual disk.
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The firewall's configuration: options, sets, aliases and rules of a guest; options of the node and of the cluster.
+//! The configuration of the firewall.
 //!
 //! In: a call. Out: what a file holds, or the file changed. A guest need not be there: its file waits for the next one of that number.
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The calls, one file per group: take parameters that are already checked, ask for further rights, act, answer.
+//! The calls of the API, one file per group.
 //!
 //! In: a [`Call`]. Out: an [`Answer`] or a refusal in the real words. A call does its synchronous part under the world's lock and leaves
 //! the rest to a task.
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::access::credential::Who;
+use crate::access::credential::Caller;
 use crate::fail::{Fallible, Refusal};
 use crate::http::params::Params;
 use crate::node::Node;
@@ -36,7 +36,7 @@ pub struct Call<'a> {
     /// The node it came to.
     pub node: &'a Arc<Node>,
     /// Who asks.
-    pub who: Who,
+    pub who: Caller,
     /// What with.
     pub params: Params,
 }

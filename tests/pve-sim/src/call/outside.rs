@@ -1,4 +1,4 @@
-//! Storages that lie beyond the node: what is looked at when one is defined, and where its secrets go.
+//! Storages outside of the node.
 //!
 //! In: a definition with its secrets. Out: the real sentence of what is wrong, or nothing. `STATE/run/outside/SERVER` is a server that
 //! answers; what a backup server has there stands in [`crate::storage::backup_server`]. As on the real node little is checked: no
@@ -73,7 +73,7 @@ fn key(call: &Call<'_>, world: &World, name: &str, definition: &mut Definition) 
     let Some(given) = call.text("encryption-key") else { return Ok(json!({})) };
     let file = format!("{name}.enc");
     let text = if given == "autogen" {
-        aside(world, &file);
+        move_away(world, &file);
         let mut raw = [0; 32];
         call.node.clock.random(&mut raw);
         let made = backup_key::made(&raw, call.node.clock.now_s());
@@ -94,7 +94,7 @@ fn key(call: &Call<'_>, world: &World, name: &str, definition: &mut Definition) 
 }
 
 /// A key that a new one is made over is the only one of which a copy stays.
-fn aside(world: &World, file: &str) {
+fn move_away(world: &World, file: &str) {
     let folder = world.store().secrets();
     // There may be none yet.
     let _moved = std::fs::rename(folder.join(file), folder.join(format!("{file}.old")));

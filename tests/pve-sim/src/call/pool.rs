@@ -6,7 +6,7 @@ use crate::access::config::Pool;
 use crate::access::evaluate::Judge;
 use crate::die;
 use crate::fail::{Fallible, Refusal};
-use crate::guest::shelf::Shelf;
+use crate::guest::config_folder::ConfigFolder;
 use crate::node::World;
 use crate::schema::format::split_list;
 
@@ -180,7 +180,7 @@ fn delete(call: &Call<'_>) -> Reply {
     NOTHING
 }
 
-fn empty(world: &World, guests: &Shelf, id: &str) -> Fallible<()> {
+fn empty(world: &World, guests: &ConfigFolder, id: &str) -> Fallible<()> {
     let Some(pool) = world.access.pools.get(id) else { die!("pool '{id}' does not exist") };
     let inner = format!("{id}/");
     if let Some(child) = world.access.pools.keys().find(|name| name.starts_with(&inner)) {

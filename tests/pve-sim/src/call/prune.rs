@@ -149,7 +149,7 @@ pub fn preview(call: &Call<'_>) -> Reply {
     let found = if backup_server::is_one(world.storage.get(&storage)?) {
         let ask =
             prune_server::Ask { storage: &storage, keep: &keep, vmid: vmid(call), kind: kind.as_deref() };
-        prune_server::marks(&world, &ask, Effect::Told, |_| {})?
+        prune_server::marks(&world, &ask, Effect::Reported, |_| {})?
     } else {
         marks(&world, &storage, &keep, vmid(call))?
     };

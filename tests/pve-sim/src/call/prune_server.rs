@@ -1,4 +1,4 @@
-//! Pruning on a backup server, which looks through a group itself: the node only runs its client, group by group.
+//! Pruning on a backup server, group by group.
 //!
 //! In: a retention, and a guest or all of them. Out: a mark for each snapshot; those that go are gone when the client did it. What one
 //! group's client complains of is told, the next group is tried all the same, and the whole fails in the end.
@@ -28,7 +28,7 @@ pub struct Ask<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Told.
-    Told,
+    Reported,
     /// Done.
     Done,
 }
@@ -41,21 +41,21 @@ pub fn marks(
     world: &World,
     ask: &Ask<'_>,
     effect: Effect,
-    mut tell: impl FnMut(&str),
+    mut report: impl FnMut(&str),
 ) -> Fallible<Vec<Marked>> {
     world.store().activate(ask.storage)?;
     let mut found = Vec::new();
     let mut complained = false;
     for vmid in groups(world, ask)? {
         if effect == Effect::Done {
-            tell(&format!("running 'proxmox-backup-client prune' for 'ct/{vmid}'"));
+            report(&format!("running 'proxmox-backup-client prune' for 'ct/{vmid}'"));
         }
         match group(world, ask, vmid, effect) {
             Ok(marked) => found.extend(marked),
             Err(refusal) => {
-                tell(&format!("prune 'ct/{vmid}': {}", refusal.message));
-                tell("");
-                tell("");
+                report(&format!("prune 'ct/{vmid}': {}", refusal.message));
+                report("");
+                report("");
                 complained = true;
             }
         }

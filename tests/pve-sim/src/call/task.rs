@@ -107,8 +107,8 @@ fn stop(call: &Call<'_>) -> Reply {
     if upid.owner != call.who.id {
         call.node.world().judge(&call.who).need(&format!("/nodes/{}", call.node.name), &["Sys.Modify"])?;
     }
-    if let Some(wish) = call.node.tasks.running(&upid.to_string()) {
-        wish.stop();
+    if let Some(goal) = call.node.tasks.running(&upid.to_string()) {
+        goal.stop();
     }
     NOTHING
 }

@@ -1,4 +1,4 @@
-//! API tokens. The secret is shown once, in the answer that makes it.
+//! API tokens.
 use serde_json::{Value, json};
 
 use super::{Call, Handler, NOTHING, Reply, data};

@@ -1,4 +1,4 @@
-//! `pve-sim fault`: hand edits by an administrator, and faults armed for the next call or worker that fits.
+//! `pve-sim fault`: manual edits and armed faults.
 mod armed;
 mod hand;
 
@@ -16,11 +16,11 @@ pub struct Arguments {
     #[arg(long)]
     state: PathBuf,
     #[command(subcommand)]
-    what: What,
+    what: FaultCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum FaultCommand {
     #[command(flatten)]
     Hand(hand::Hand),
     #[command(flatten)]
@@ -42,12 +42,12 @@ enum What {
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let paths = pve_sim::state::Paths::new(&arguments.state);
     let orders = match arguments.what {
-        What::Offences => return offences(&paths.run()),
-        What::Hand(hand) => hand.orders()?,
-        What::Armed(armed) => vec![Order::Arm(armed.into())],
-        What::List => vec![Order::List],
-        What::Clear => vec![Order::Clear],
-        What::Script { file } => script(&file)?,
+        FaultCommand::Offences => return offences(&paths.run()),
+        FaultCommand::Hand(hand) => hand.orders()?,
+        FaultCommand::Armed(armed) => vec![Order::Arm(armed.into())],
+        FaultCommand::List => vec![Order::List],
+        FaultCommand::Clear => vec![Order::Clear],
+        FaultCommand::Script { file } => script(&file)?,
     };
     for order in orders {
         match send(&paths.control(), &order)? {

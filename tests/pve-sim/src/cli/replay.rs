@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use pve_sim::replay::known::Book;
+use pve_sim::replay::known_differences::Book;
 use pve_sim::replay::report::Report;
 
 /// What to replay.

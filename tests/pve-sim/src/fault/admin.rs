@@ -364,11 +364,11 @@ fn shut_down(node: &Arc<Node>) -> Fallible<()> {
     node.go_down(GoingDown::Yes);
     let (running, _) = node.tasks.all();
     for upid in running {
-        let Some(wish) = node.tasks.running(&upid.to_string()) else { continue };
+        let Some(goal) = node.tasks.running(&upid.to_string()) else { continue };
         if matches!(upid.kind.as_str(), "vzdump" | "vzrestore" | "vzcreate") {
-            wish.stop()
+            goal.stop()
         } else {
-            wish.kill()
+            goal.kill()
         }
     }
     for _ in 0..LOOKS_MAX {

@@ -1,4 +1,4 @@
-//! The control socket: how a script in another process arms faults and does hand edits.
+//! The control socket for faults and manual edits.
 //!
 //! One connection, one line of JSON in, one line of JSON out. The socket lies in the state folder, open to its owner only. In: [`Order`]s.
 //! Out: [`Outcome`]s. Lines are bounded; nothing else is read.

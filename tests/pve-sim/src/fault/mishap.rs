@@ -1,4 +1,4 @@
-//! Everything that can go wrong, as one list that a seed can choose from.
+//! The list of faults that a seed can choose from.
 //!
 //! In: a [`Mishap`], where it shall strike, and numbers drawn from somewhere. Out: the [`Order`]s that bring it about; and from
 //! [`heal`] those that put the node right again. Deliberately absent: chance itself, and what must hold afterwards.

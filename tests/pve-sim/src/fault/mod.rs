@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_as_json() {
+    fn faults_are_reported_as_json() {
         let text = r#"{"fault":"lost-reply","method":"POST","path":"/lxc"}"#;
         let fault: Fault = serde_json::from_str(text).expect("fault");
         assert_eq!(serde_json::to_string(&fault).expect("text"), text);

@@ -1,10 +1,10 @@
-//! Hand edits of the node rather than of a guest, and newcomers among the guests.
+//! Manual edits of the node, and new guests.
 //!
 //! In: what an administrator does or what happens to the machine. Out: a state that lasts until it is put right by another edit.
 use std::sync::Arc;
 
 use crate::fail::{Fallible, Refusal, host};
-use crate::guest::shelf::Writable;
+use crate::guest::config_folder::Writable;
 use crate::node::Node;
 
 /// Says how full a storage is.

@@ -1,4 +1,4 @@
-//! Faults that nobody tells: a task says one thing and the world another, or a task says nothing at all.
+//! Silent faults: a task says one thing, the world another.
 //!
 //! In: armed faults. Out: at the right moment, a yes, and the fault is used up.
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Addresses of firewall sets: reading them, and the form in which they are kept.
+//! Addresses of firewall sets.
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What a set may hold.

@@ -1,4 +1,4 @@
-//! The wire guard: what our own agent must never send, watched where it arrives.
+//! The wire guard: requests that our agent must never send.
 //!
 //! A client whose types cannot say `force` is one proof; this is the other, which shares nothing with it. In: each request as it came off
 //! the wire, before faults, login or any check. Out: an offence is told loudly, written down, and not carried out. Opt-in, because

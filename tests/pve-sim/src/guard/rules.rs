@@ -1,4 +1,4 @@
-//! The rules of the wire guard, as tables: which parameter may not stand on which call, and which must.
+//! The rules of the wire guard, as tables.
 //!
 //! In: one request's method, path and parameters. Out: everything about it that must never be sent, each with the reason. Pure. A
 //! parameter offends by being there, whatever its value: `force=0` was thought of, and should not have been. Only a `revert` of name

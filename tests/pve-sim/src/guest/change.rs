@@ -1,4 +1,4 @@
-//! Changing a container's options: first into the pending list, then, as far as its state allows, into force.
+//! Changes of a container's options: pending, then in force.
 //!
 //! ```text
 //! set/delete/revert --> pending --> stopped: everything at once, volumes are made and detached
@@ -219,7 +219,7 @@ impl Change<'_> {
     fn mount(&self, config: &mut GuestConfig, option: &str, value: &str) -> Fallible<String> {
         let mut mount = Mount::parse_or_die(&self.node.table, option, value)?;
         if mount.origin() == Origin::Volume {
-            match mount.wish().map(|(storage, size)| (storage.to_owned(), size)) {
+            match mount.goal().map(|(storage, size)| (storage.to_owned(), size)) {
                 Some((storage, size_gib)) => self.make(&mut mount, &storage, size_gib)?,
                 // Of a subvolume nobody looks: it has no size, be it there or not.
                 None if mount.volume().ends_with(".subvol") => {
@@ -297,7 +297,7 @@ impl Change<'_> {
                     config.main.set(&option, value);
                 }
                 Some(Err(refusal)) => {
-                    let why = hot_net::told(config.main.get(&option), &refusal);
+                    let why = hot_net::reported(config.main.get(&option), &refusal);
                     faults.insert(option.clone(), format!("unable to hotplug {option}: {why}\n"));
                 }
                 None => {}

@@ -1,4 +1,4 @@
-//! A container's configuration as a value, read from and written to the real `.conf` form.
+//! A container's configuration, in the form of `.conf`.
 //!
 //! ```text
 //! #description, a comment line per line        current values

@@ -37,7 +37,7 @@ pub fn check(node: &Node, at: (u32, &str), old: Option<&str>, new: &str) -> Fall
 
 /// The sentence as it is told: of an interface that was there the real one ends with a line break more.
 #[must_use]
-pub fn told(old: Option<&str>, refusal: &Refusal) -> String {
+pub fn reported(old: Option<&str>, refusal: &Refusal) -> String {
     format!("{}{}", refusal.in_task(), if old.is_some() { "\n" } else { "" })
 }
 

@@ -1,9 +1,9 @@
-//! Guests: their configuration in the real `.conf` form, and the rules for changing it.
+//! Guests and the rules for changing them.
 pub mod change;
 pub mod config;
+pub mod config_folder;
 pub mod hot_net;
 pub mod options;
 pub mod rights;
-pub mod shelf;
 pub mod spec;
 pub mod systemd;

@@ -109,7 +109,7 @@ impl Mount {
 
     /// `storage:SIZE_IN_GIB`, which asks for a new volume.
     #[must_use]
-    pub fn wish(&self) -> Option<(&str, f64)> {
+    pub fn goal(&self) -> Option<(&str, f64)> {
         let (storage, size) = self.volume().split_once(':')?;
         let shaped = !size.is_empty()
             && size.bytes().all(|b| b.is_ascii_digit() || b == b'.')

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::Section;
 use super::options::{Mount, Origin, is_volume_key, numbered};
-use crate::access::credential::Who;
+use crate::access::credential::Caller;
 use crate::access::evaluate::Judge;
 use crate::fail::{Fallible, Refusal};
 use crate::node::World;
@@ -21,7 +21,7 @@ pub struct Rights<'a> {
     /// The call table.
     pub table: &'a Table,
     /// Who asks.
-    pub who: &'a Who,
+    pub who: &'a Caller,
     /// About which guest.
     pub vmid: u32,
     /// The pool it is to be put into.
@@ -90,7 +90,7 @@ impl Rights<'_> {
                 mount.origin().word()
             )));
         }
-        match mount.wish() {
+        match mount.goal() {
             Some((storage, _)) => {
                 self.judge().need(&format!("/storage/{storage}"), &["Datastore.AllocateSpace"])
             }

@@ -1,4 +1,4 @@
-//! The way of one request: method, login, body, route, rights, node, parameters, call.
+//! The handling of one request, from method to call.
 //!
 //! The order is the real daemon's and decides which of several faults is named. In: a [`Request`]. Out: a [`Response`]; nothing here
 //! panics or refuses to answer.
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::params::{self, BodyError, Params};
-use crate::access::credential::{Presented, Who, authenticate};
+use crate::access::credential::{Caller, Presented, authenticate};
 use crate::access::evaluate::Judge;
 use crate::call::{Answer, Call, handler};
 use crate::fail::Refusal;
@@ -86,7 +86,7 @@ fn respond(node: &Arc<Node>, request: &Request) -> Response {
 }
 
 /// Logins themselves need no login.
-fn login(node: &Node, request: &Request, path: &str) -> Result<Option<Who>, &'static str> {
+fn login(node: &Node, request: &Request, path: &str) -> Result<Option<Caller>, &'static str> {
     let open =
         path == "/api2/json/access/ticket" && request.method != "PUT" || path == "/api2/json/access/domains";
     if open && request.header("authorization").is_none() {
@@ -150,7 +150,7 @@ fn dispatch(
     method: &str,
     segments: &[String],
     mut params: Params,
-    who: Option<Who>,
+    who: Option<Caller>,
 ) -> Result<Answer, Denied> {
     let missing = || Denied::NoMethod(format!("Method '{method} /{}' not implemented", segments.join("/")));
     let (spec, taken) = match segments {
@@ -170,7 +170,7 @@ fn dispatch(
     }
     let who = match who {
         Some(who) => who,
-        None if spec.user.as_deref() == Some("world") => Who { id: String::new(), ticket: false },
+        None if spec.user.as_deref() == Some("world") => Caller { id: String::new(), ticket: false },
         None => return Err(Refusal::denied("user != null").into()),
     };
     if !spec.token && who.token().is_some() {
@@ -208,7 +208,7 @@ fn root_index() -> Value {
     json!([{"subdir": "version"}, {"subdir": "cluster"}, {"subdir": "nodes"}, {"subdir": "storage"}, {"subdir": "access"}, {"subdir": "pools"}])
 }
 
-fn permitted(node: &Node, spec: &CallSpec, params: &Params, who: &Who) -> Result<(), Refusal> {
+fn permitted(node: &Node, spec: &CallSpec, params: &Params, who: &Caller) -> Result<(), Refusal> {
     if who.is_root() || matches!(spec.user.as_deref(), Some("all" | "world")) {
         return Ok(());
     }

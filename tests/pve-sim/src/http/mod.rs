@@ -1,4 +1,4 @@
-//! From a request on the wire to a call, and back; and the listener with TLS.
+//! The HTTPS listener, and requests as calls.
 pub mod body;
 pub mod entry;
 pub mod listen;

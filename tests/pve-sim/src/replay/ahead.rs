@@ -4,7 +4,7 @@
 //! call changes it before. What is shown is an answer; the recorder's own word ("running: …") counts only where no answer says anything.
 use serde_json::Value;
 
-use super::premise::Premises;
+use super::precondition::Premises;
 use super::recording::{Call, Task};
 use crate::guest::options::{Mount, numbered};
 

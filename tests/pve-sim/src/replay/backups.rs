@@ -1,4 +1,4 @@
-//! Premises about backups: those that a call or a retention needs, and a protection that is gone.
+//! Preconditions about backups.
 //!
 //! In: one recorded exchange. Out: backups that were made on another day, protections that were lifted by hand.
 use std::collections::BTreeSet;
@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::names::Names;
-use super::premise::Premises;
+use super::precondition::Premises;
 use super::recording::{Call, Task};
-use crate::storage::content::{beside, is_protected};
+use crate::storage::content::{copy_of, is_protected};
 
 impl Premises<'_> {
     /// A backup that a retention removes was there, also when this recording did not make it.
@@ -79,7 +79,7 @@ impl Premises<'_> {
             store
                 .locate(volid)
                 .ok()
-                .map(|at| beside(&store.place(&at), "protected"))
+                .map(|at| copy_of(&store.place(&at), "protected"))
                 .filter(|mark| mark.exists())
         };
         if let Some(mark) = mark {
@@ -155,11 +155,11 @@ impl Premises<'_> {
         });
         let mut restores: Vec<_> = restores.collect();
         // What a restore was told itself says nothing of the archive.
-        let told = |call: &Call| {
+        let reported = |call: &Call| {
             let plain = ["vmid", "ostemplate", "restore", "storage", "pool", "force"];
             call.params.keys().filter(|key| !plain.contains(&key.as_str())).count()
         };
-        restores.sort_by_key(|(_, call, _)| told(call));
+        restores.sort_by_key(|(_, call, _)| reported(call));
         let shown = |(at, call, _): &(usize, &Call, _)| {
             let path = format!("/lxc/{}/config", call.param("vmid")?);
             let (_, shown, _) =

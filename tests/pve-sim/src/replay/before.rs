@@ -4,12 +4,12 @@
 //! they lay before they were moved, and with what was in force and not what waited.
 use serde_json::Value;
 
-use super::premise::Premises;
+use super::precondition::Premises;
 use super::recording::Call;
 use crate::guest::options::numbered;
 
 /// A wish for a new volume, `storage:SIZE`.
-fn is_wish(value: &str) -> bool {
+fn is_goal(value: &str) -> bool {
     let volume = value.split(',').next().unwrap_or_default();
     volume.split_once(':').is_some_and(|(_, size)| size.parse::<f64>().is_ok())
 }
@@ -28,7 +28,7 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 impl Premises<'_> {
     /// The whole way back from one line to another.
     pub(super) fn before_changes(&self, text: String, vmid: u32, from: usize, to: usize) -> String {
-        let text = self.before_wishes(text, vmid, from, to);
+        let text = self.before_goals(text, vmid, from, to);
         let text = self.before_flags(text, vmid, from, to);
         let text = self.before_moves(text, vmid, from, to);
         self.in_force(text, vmid, from)
@@ -44,12 +44,12 @@ impl Premises<'_> {
     }
 
     /// Volumes that were wished for, and those that were attached by their name after one was.
-    fn before_wishes(&self, mut text: String, vmid: u32, from: usize, to: usize) -> String {
-        let mut wished = false;
+    fn before_goals(&self, mut text: String, vmid: u32, from: usize, to: usize) -> String {
+        let mut intended = false;
         for call in self.changes_of(vmid, from, to) {
             for (key, given) in call.params.iter().filter(|(key, _)| numbered(key, "mp").is_some()) {
-                wished |= given.as_str().is_some_and(is_wish);
-                if wished {
+                intended |= given.as_str().is_some_and(is_goal);
+                if intended {
                     text = without(&text, key);
                 }
             }
@@ -133,8 +133,8 @@ impl Premises<'_> {
     fn called(&self, text: String, vmid: u32) -> String {
         let own = format!(":vzdump:{vmid}:");
         let jobs = self.calls().filter_map(|(_, _, task)| task).filter(|task| task.upid.contains(&own));
-        let told = jobs.flat_map(|task| &task.log).find_map(|line| line.strip_prefix("INFO: CT Name: "));
-        match told.filter(|_| value(&text, "hostname").is_none()) {
+        let reported = jobs.flat_map(|task| &task.log).find_map(|line| line.strip_prefix("INFO: CT Name: "));
+        match reported.filter(|_| value(&text, "hostname").is_none()) {
             Some(name) => format!("{text}hostname: {name}\n"),
             None => text,
         }

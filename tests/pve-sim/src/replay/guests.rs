@@ -3,7 +3,7 @@
 //! In: one recorded exchange. Out: hand edits, taken only where the recorded answer could not have been given otherwise.
 use serde_json::Value;
 
-use super::premise::Premises;
+use super::precondition::Premises;
 use super::recording::{Call, Content, Task};
 use crate::fault::admin::Edit;
 
@@ -144,7 +144,7 @@ impl Premises<'_> {
         }
         let held =
             self.node.world().guests.get(vmid).ok().and_then(|config| config.lock().map(str::to_owned));
-        let told = self
+        let reported = self
             .patterns
             .locked
             .captures(evidence)
@@ -156,7 +156,7 @@ impl Premises<'_> {
             .filter(|data| data.is_object())
             .map(|data| data.get("lock").and_then(Value::as_str).map(str::to_owned));
         let busy = !self.node.tasks.all().0.is_empty();
-        let wanted = match (told, shown_lock) {
+        let wanted = match (reported, shown_lock) {
             (Some(lock), _) => Some(lock),
             (None, Some(shown)) if !busy => shown,
             (None, Some(_)) => return,
@@ -205,13 +205,13 @@ impl Premises<'_> {
 
     pub(super) fn protection(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {
         let held = self.node.world().guests.get(vmid).is_ok_and(|config| config.main.flag("protection"));
-        let told = self.patterns.protected.is_match(evidence);
+        let reported = self.patterns.protected.is_match(evidence);
         let destroys = call.method == "DELETE" && call.path.ends_with(&format!("/lxc/{vmid}"));
-        let gone = !told
+        let gone = !reported
             && (destroys || call.method == "POST" && call.path.ends_with("/lxc"))
             && call.answer.status != 403
             && call.answer.status != 400;
-        if told && !held {
+        if reported && !held {
             self.edit(number, &Edit::Set { vmid, key: "protection".into(), value: "1".into() });
         } else if gone && held {
             self.edit(number, &Edit::Unset { vmid, key: "protection".into() });

@@ -1,5 +1,4 @@
-//! Names that differ between a recording and its replay: task names, archives and snapshots with a time in their name, digests, keys
-//! that the node made.
+//! Names that differ between a recording and its replay.
 //!
 //! In: pairs learnt from answers. Out: a text with recorded names replaced by ours, for requests and for expectations.
 use std::collections::BTreeMap;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::compare::Comparer;
-use super::known::Book;
+use super::known_differences::Book;
 use super::lines::Lines;
-use super::looks::Look;
 use super::names::Names;
-use super::premise::Premises;
+use super::node_polls::Look;
+use super::precondition::Premises;
 use super::recording::{Answer, Call, Content, Line, Task, Watched, read, task_of};
 use super::report::Report;
 use super::resend::Resend;
@@ -163,13 +163,13 @@ impl Player<'_> {
         if let Err(refusal) = premises.before(line, call, task, &self.names) {
             self.report.premises.push(refusal.message);
         }
-        let told = self.rights.before(&super::claims::Exchange {
+        let reported = self.rights.before(&super::claims::Exchange {
             call,
             task,
             template: &template,
             in_path: &in_path,
         });
-        self.tell(line, told);
+        self.report(line, reported);
         self.pass(call);
         let mut moving = self.moves();
         let mut response = self.send(call);
@@ -223,8 +223,8 @@ impl Player<'_> {
         }
         let exchange =
             super::claims::Exchange { call, task: Some(task), template: &template, in_path: &in_path };
-        let told = self.rights.before(&exchange);
-        self.tell(line, told);
+        let reported = self.rights.before(&exchange);
+        self.report(line, reported);
         self.pass(call);
         if watched.stopped {
             let (phase, task) = ("copy".to_owned(), "vzdump".to_owned());
@@ -261,8 +261,8 @@ impl Player<'_> {
         if how == Down::Orderly {
             for upid in self.node.tasks.all().0 {
                 let waits = self.node.tasks.log(&upid).unwrap_or_default().contains("global lock");
-                if let Some(wish) = self.node.tasks.running(&upid.to_string()).filter(|_| !waits) {
-                    wish.stop();
+                if let Some(goal) = self.node.tasks.running(&upid.to_string()).filter(|_| !waits) {
+                    goal.stop();
                 }
             }
             self.node.faults.release();
@@ -287,9 +287,9 @@ impl Player<'_> {
         let Some(at) = self.pending.iter().position(|held| held.task.upid == task.upid) else { return };
         let mut held = self.pending.remove(at);
         if super::watch::is_killed(task)
-            && let Some(wish) = upid(&held.response).and_then(|name| self.node.tasks.running(&name))
+            && let Some(goal) = upid(&held.response).and_then(|name| self.node.tasks.running(&name))
         {
-            wish.kill();
+            goal.kill();
             self.report
                 .premises
                 .push(format!("{} before the end of {}: its worker is killed", self.name, task.upid));
@@ -303,9 +303,9 @@ impl Player<'_> {
         self.judge(held.line, &held.call, Some(task), &held.template, &held.found);
     }
 
-    fn tell(&mut self, line: &Line, told: Vec<String>) {
+    fn report(&mut self, line: &Line, reported: Vec<String>) {
         self.report.premises.extend(
-            told.into_iter().map(|text| format!("{} before line {}: {text}", self.name, line.number + 1)),
+            reported.into_iter().map(|text| format!("{} before line {}: {text}", self.name, line.number + 1)),
         );
     }
 
@@ -487,8 +487,8 @@ impl Player<'_> {
         tally.total += 1;
         tally.equal += usize::from(found.is_empty());
         let name = &self.name;
-        let told = found.into_iter().map(|difference| format!("{name} line {}: {difference}", line + 1));
-        self.report.differences.extend(told);
+        let reported = found.into_iter().map(|difference| format!("{name} line {}: {difference}", line + 1));
+        self.report.differences.extend(reported);
     }
 
     fn learn(&mut self, call: &Call, response: &Response) {

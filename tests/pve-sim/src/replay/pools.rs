@@ -1,10 +1,10 @@
-//! Premises about pools: the guests whose sums a pool shows.
+//! Preconditions about pools.
 //!
 //! In: a recorded look at everything. Out: guests that were there, in their pools, up or down as listed; only for pools that show sums,
 //! because elsewhere rows of guests that nobody ever asks for again prove nothing.
 use serde_json::Value;
 
-use super::premise::Premises;
+use super::precondition::Premises;
 use super::recording::Call;
 use crate::fault::admin::Edit;
 
@@ -27,16 +27,23 @@ impl Premises<'_> {
                 let vmid = row.get("vmid").and_then(Value::as_u64).and_then(|vmid| u32::try_from(vmid).ok());
                 let Some(vmid) = vmid else { continue };
                 let up = text(row, "status").as_deref() == Some("running");
-                let told = ["name", "tags"].map(|key| text(row, key));
-                self.listed_guest(number, vmid, &name, up, told);
+                let reported = ["name", "tags"].map(|key| text(row, key));
+                self.listed_guest(number, vmid, &name, up, reported);
             }
         }
     }
 
-    fn listed_guest(&mut self, number: usize, vmid: u32, pool: &str, up: bool, told: [Option<String>; 2]) {
+    fn listed_guest(
+        &mut self,
+        number: usize,
+        vmid: u32,
+        pool: &str,
+        up: bool,
+        reported: [Option<String>; 2],
+    ) {
         if !self.node.world().guests.has(vmid) {
             self.make(number, vmid);
-            for (key, value) in ["hostname", "tags"].into_iter().zip(told) {
+            for (key, value) in ["hostname", "tags"].into_iter().zip(reported) {
                 value
                     .into_iter()
                     .for_each(|value| self.edit(number, &Edit::Set { vmid, key: key.into(), value }));

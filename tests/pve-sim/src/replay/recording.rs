@@ -33,7 +33,7 @@ pub enum Content {
         /// What the recorder noted.
         note: String,
         /// How a guest was left, when something was done to it meanwhile.
-        left: Option<Left>,
+        left: Option<Leftover>,
     },
 }
 
@@ -50,7 +50,7 @@ pub struct Watched {
 
 /// How a guest was left after a backup that the recorder watched, stopped or killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct Leftover {
     /// Which guest.
     pub vmid: u32,
     /// Whether it runs.
@@ -199,11 +199,11 @@ fn watched(value: &Value) -> Option<Watched> {
     Some(Watched { call: call(&request), task: Task { upid, last, log }, stopped })
 }
 
-fn left(value: &Value) -> Option<Left> {
+fn left(value: &Value) -> Option<Leftover> {
     let state = value.get("final_state")?;
     let names =
         state.get("snapshots").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    Some(Left {
+    Some(Leftover {
         vmid: value
             .pointer("/params/vmid")
             .and_then(Value::as_u64)

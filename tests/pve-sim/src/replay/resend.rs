@@ -7,7 +7,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::names::Names;
-use super::premise::SECRET;
+use super::precondition::SECRET;
 use super::recording::Call;
 use crate::node::Node;
 use crate::wire::Request;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::claims::{self, Claim, Exchange};
-use super::premise::makes_token;
+use super::precondition::makes_token;
 use super::recording::{Call, Content, Line, Task};
 use crate::access::config::AccessConfig;
 use crate::access::evaluate::Judge;
@@ -56,17 +56,17 @@ impl<'a> Inferred<'a> {
             // Its rights are what recorded calls gave it; only who is in a pool is not.
             return self.members(exchange);
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (path, privs) in denied(call).into_iter().filter(|_| call.answer.status == 403) {
             if self.judge(|judge| judge.has_any(&path, &words(&privs)), &id) {
                 self.take(&id, &path, &privs);
-                told.push(format!("{id} has no {} on {path}", privs.join("|")));
+                reported.push(format!("{id} has no {} on {path}", privs.join("|")));
             }
         }
         for (path, privs) in exchange.task.into_iter().filter_map(denied_in_task) {
             if self.judge(|judge| judge.has_any(&path, &words(&privs)), &id) {
                 self.take(&id, &path, &privs);
-                told.push(format!("{id} has no {} on {path}", privs.join("|")));
+                reported.push(format!("{id} has no {} on {path}", privs.join("|")));
             }
         }
         let mut claims = claims::proved(&self.node.table, exchange);
@@ -89,11 +89,11 @@ impl<'a> Inferred<'a> {
             });
         }
         claims.extend(self.on_storage(exchange));
-        told.extend(self.listed(&id, exchange));
+        reported.extend(self.listed(&id, exchange));
         for claim in claims {
-            told.extend(self.make_true(&id, &claim));
+            reported.extend(self.make_true(&id, &claim));
         }
-        told
+        reported
     }
 
     /// Tasks of others are listed to who may look at the node.
@@ -188,7 +188,7 @@ impl<'a> Inferred<'a> {
                 rows.filter(|(_, held)| *held == row).filter_map(|(path, _)| path.strip_prefix("/pool/"));
             pools.next().map(str::to_owned)
         };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (path, row) in rows.into_iter().flatten() {
             let vmid = path.strip_prefix("/vms/").and_then(|vmid| vmid.parse::<u32>().ok());
             let local =
@@ -196,10 +196,10 @@ impl<'a> Inferred<'a> {
             let (Some(vmid), Some(pool)) = (vmid.filter(|_| local), pool(row)) else { continue };
             let mut world = self.node.world();
             if world.access.pools.entry(pool.clone()).or_default().vms.insert(vmid) {
-                told.push(format!("{vmid} is in pool {pool}"));
+                reported.push(format!("{vmid} is in pool {pool}"));
             }
         }
-        told
+        reported
     }
 
     /// A list of a caller's own rights is what the recorder had granted before.

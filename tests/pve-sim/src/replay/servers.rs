@@ -1,4 +1,4 @@
-//! Premises about backup servers: that one is there with its entries, what lies on it, and what was done to it by hand.
+//! Preconditions about backup servers.
 //!
 //! In: the committed list of servers and entries, and one recorded exchange. Out: folders of a server, definitions with their secrets,
 //! snapshots that no recorded backup made, the role of an account, a server that does not answer for a while.
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::known::Beyond;
+use super::known_differences::Beyond;
 use super::names::Names;
-use super::premise::{Premises, SECRET};
+use super::precondition::{Premises, SECRET};
 use super::recording::{Call, Task};
 use crate::clock::parse_wordy;
 use crate::storage::backup_server::{parse_snapshot, snapshot_stamp};
 use crate::storage::config::StorageConfig;
-use crate::storage::content::beside;
+use crate::storage::content::copy_of;
 
 /// The snapshot that a volume's name names.
 fn snapshot_in(text: &str) -> Option<(String, String)> {
@@ -25,7 +25,7 @@ fn snapshot_in(text: &str) -> Option<(String, String)> {
 fn laid_down(place: &Path, config: &str, key: Option<&str>) -> std::io::Result<()> {
     place.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     crate::state::volumes::write_backup(place, config)?;
-    key.map_or(Ok(()), |key| std::fs::write(beside(place, "sealed"), key))
+    key.map_or(Ok(()), |key| std::fs::write(copy_of(place, "sealed"), key))
 }
 
 impl Premises<'_> {
@@ -209,8 +209,8 @@ impl Premises<'_> {
                 continue;
             }
             let evidence = call.evidence(task);
-            let told = ["manifest's key ", "was created with key "];
-            let short = told.iter().find_map(|before| evidence.split(before).nth(1)?.get(..23));
+            let reported = ["manifest's key ", "was created with key "];
+            let short = reported.iter().find_map(|before| evidence.split(before).nth(1)?.get(..23));
             if let Some(short) = short {
                 let whole = known.iter().find(|key| key.starts_with(short)).cloned();
                 return whole.or_else(|| Some(format!("{short}{}", ":00".repeat(24))));
@@ -245,7 +245,7 @@ impl Premises<'_> {
                 ("protected", row.get("protected").map(|_| "")),
             ];
             let mark = |(what, text): &(&str, Option<&str>)| {
-                text.map_or(Ok(()), |text| std::fs::write(beside(&place, what), text))
+                text.map_or(Ok(()), |text| std::fs::write(copy_of(&place, what), text))
             };
             let done = written.and_then(|()| marks.iter().try_for_each(mark));
             self.taken.push(format!("before line {}: {volid} lies there ({})", number + 1, done.is_ok()));
@@ -256,9 +256,9 @@ impl Premises<'_> {
             store.locate(&ours).ok().map(|at| store.place(&at)).filter(|place| place.is_file())
         };
         if let (Some(place), Some(said)) = (place, row.get("verification"))
-            && !beside(&place, "verified").exists()
+            && !copy_of(&place, "verified").exists()
         {
-            let done = std::fs::write(beside(&place, "verified"), said.to_string()).is_ok();
+            let done = std::fs::write(copy_of(&place, "verified"), said.to_string()).is_ok();
             self.taken.push(format!("before line {}: {volid} was looked through ({done})", number + 1));
         }
     }

@@ -1,4 +1,4 @@
-//! The clock of a replay: real time, moved on by hand between calls.
+//! The clock of a replay.
 //!
 //! Recorded calls were seconds apart and backups are named by the second; a replay is much faster, so time is moved on a little before
 //! each call.

@@ -3,7 +3,7 @@
 //! In: one recorded look at options, sets or rules. Out: the same in the file, when no recorded call wrote that part before.
 use serde_json::Value;
 
-use super::premise::Premises;
+use super::precondition::Premises;
 use super::recording::Call;
 use crate::call::firewall::{keep, text_of};
 use crate::call::plain;

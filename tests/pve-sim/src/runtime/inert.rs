@@ -1,4 +1,4 @@
-//! Guests that only say that they run. The word survives a restart in one small file.
+//! Guests without a process.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Keeps one child process: waits for its end on a thread, starts it again where that is wanted, and can end it.
+//! A supervisor of one child process.
 //!
 //! ```text
 //! running --child ends--> again? --yes, after a pause--> running
@@ -22,7 +22,7 @@ pub(super) enum Again {
 }
 
 /// Starts the child, and decides what follows its end.
-pub(super) trait Kept: Send + 'static {
+pub(super) trait Supervised: Send + 'static {
     /// Starts it (again).
     fn spawn(&mut self) -> std::io::Result<Child>;
     /// After it has ended by itself.
@@ -59,7 +59,7 @@ pub(super) enum Target {
 
 impl Keeper {
     /// Starts the child and keeps it.
-    pub(super) fn start(mut kept: impl Kept) -> std::io::Result<Self> {
+    pub(super) fn start(mut kept: impl Supervised) -> std::io::Result<Self> {
         let child = kept.spawn()?;
         let state = State { child: pid_of(&child), ending: None, ended: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
@@ -112,7 +112,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, kept: &mut impl Kept, first: Child) {
+    fn keep(&self, kept: &mut impl Supervised, first: Child) {
         let mut child = first;
         loop {
             let Some(status) = self.wait(&mut child) else { return };

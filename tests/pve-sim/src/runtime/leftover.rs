@@ -1,4 +1,4 @@
-//! A record on disk of a process that was started, so that a later simulator can end it, and only it.
+//! A record of a started process, for later cleanup.
 //!
 //! A process number alone may belong to somebody else by then; together with the start time it cannot.
 

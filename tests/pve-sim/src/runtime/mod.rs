@@ -1,4 +1,4 @@
-//! What a guest is while it runs: nothing, a child process, or a booted container.
+//! Runtimes of a guest: none, a process, or a container.
 //!
 //! In: a `GuestSpec`, drawn from the guest's configuration when it is started. Out: a running guest and its interfaces.
 //! All calls block; callers with an event loop give them a thread of their own.

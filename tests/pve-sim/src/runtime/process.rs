@@ -1,4 +1,4 @@
-//! Guests without root: a guest is a directory, and its controller a child process with a loopback address of its own.
+//! Guests without root: a directory and a child process.
 //!
 //! Claim, pin and token are exercised all the same: the child's environment is what the container's first process
 //! would have, it stands in `/proc/1/environ` below the guest's root, and its connections come from the guest's address.
@@ -18,7 +18,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::error::RuntimeError;
-use super::keeper::{Again, Keeper, Kept, Target};
+use super::keeper::{Again, Keeper, Supervised, Target};
 use super::leftover::{end_all_on_record, forget, recorded};
 use super::net::Interface;
 use super::spec::GuestSpec;
@@ -176,7 +176,7 @@ struct Controller {
     record: PathBuf,
 }
 
-impl Kept for Controller {
+impl Supervised for Controller {
     #[expect(
         clippy::disallowed_methods,
         reason = "runs the guest's own guestd: that is what this runtime is"

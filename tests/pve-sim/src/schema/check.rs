@@ -1,4 +1,4 @@
-//! Checks parameters against their definitions and collects every fault, in the words of the real API.
+//! The check of parameters, with the real API's texts.
 //!
 //! In: the parameters of one request. Out: nothing, or the `errors` object of a 400 answer. The order of the tests on one value is
 //! that of the real checker (type, format, pattern, length, bounds, enumeration), because only the first fault of a value is named.

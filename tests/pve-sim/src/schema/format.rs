@@ -1,4 +1,4 @@
-//! Named formats: one small judgement each, with the real refusal texts (which end in a newline).
+//! Named formats, with the real refusal texts.
 //!
 //! In: a format name (`-list` and `-opt` endings included, `@name` for a property string) and a text. Out: fits, or why not.
 use std::net::{Ipv4Addr, Ipv6Addr};

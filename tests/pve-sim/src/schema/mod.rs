@@ -1,4 +1,4 @@
-//! What a call accepts: the table of calls and the checker that refuses everything else with the real texts.
+//! The table of calls and the checker of parameters.
 pub mod check;
 pub mod derive;
 pub mod format;

@@ -1,4 +1,4 @@
-//! The state folder: where everything is, and how a fresh one is seeded.
+//! The state folder.
 //!
 //! ```text
 //! STATE/etc/      user.cfg storage.cfg token.cfg shadow.cfg ticket.key interfaces cert.pem key.pem

@@ -78,8 +78,8 @@ pub fn sized(place: &Path) -> PathBuf {
 
 fn find(from: Option<&Path>, name: &str) -> Option<PathBuf> {
     let from = from?;
-    let beside = from.parent().map(|parent| parent.join("archives"));
-    [Some(from.to_owned()), beside]
+    let copy_of = from.parent().map(|parent| parent.join("archives"));
+    [Some(from.to_owned()), copy_of]
         .into_iter()
         .flatten()
         .map(|dir| dir.join(name))

@@ -1,4 +1,4 @@
-//! What the backup server's client says, which the node runs for whatever it does with a snapshot.
+//! Output of the backup server's client.
 //!
 //! In: an entry and a snapshot. Out: the lines of its log, or its complaint; the last line of that is what an answer shows. The words are
 //! the recorded ones of the genuine client. Deliberately absent: who owns a group (every account sees all of them).
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::backup_key::short;
 use super::backup_server::{Bar, USUAL_PORT, parse_snapshot, sealed};
 use super::config::Definition;
-use super::content::{beside, is_protected};
+use super::content::{copy_of, is_protected};
 use super::volume::{Located, Store};
 use crate::fail::{Fallible, Refusal, host};
 
@@ -15,7 +15,7 @@ use crate::fail::{Fallible, Refusal, host};
 pub const READS_KEY: &str = "Using encryption key from file descriptor..";
 
 /// The client's log, or the lines of its complaint.
-pub type Said = Result<Vec<String>, Vec<String>>;
+pub type ClientOutput = Result<Vec<String>, Vec<String>>;
 
 /// A complaint as the node passes it on that only waits for the client's end: its last line.
 #[must_use]
@@ -97,7 +97,7 @@ impl Store<'_> {
     ///
     /// # Errors
     /// When the entry speaks of a key and there is none: then the client is not even run.
-    pub fn open(&self, at: &Located<'_>) -> Fallible<Said> {
+    pub fn open(&self, at: &Located<'_>) -> Fallible<ClientOutput> {
         let place = self.place(at);
         let held = match self.key_of(at.storage, at.definition)?.transpose() {
             Ok(held) => held,
@@ -158,7 +158,7 @@ impl Store<'_> {
             return Err(refused(&format!("removing backup snapshot {:?} failed - {why}", on_server(at))));
         }
         std::fs::remove_file(&place).map_err(|error| host("removal of snapshot", &error))?;
-        ["notes", "sealed", "split", "verified"].iter().try_for_each(|what| gone(&beside(&place, what)))
+        ["notes", "sealed", "split", "verified"].iter().try_for_each(|what| gone(&copy_of(&place, what)))
     }
 }
 

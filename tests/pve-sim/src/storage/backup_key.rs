@@ -1,4 +1,4 @@
-//! Keys of backups, in the form in which the backup server's client makes and knows them.
+//! Keys of backups.
 //!
 //! In: random bytes, or a key's JSON. Out: the client's one line of JSON, and the fingerprint that a key is known by. Deliberately
 //! absent: passphrases (on a node a key has none), and encryption itself.

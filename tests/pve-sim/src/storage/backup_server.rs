@@ -1,4 +1,4 @@
-//! A backup server beyond the node, as folders: what lies there, under which key, and whether it answers.
+//! A backup server outside of the node, as folders.
 //!
 //! ```text
 //! STATE/run/outside/SERVER/            a server that answers
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::backup_key;
 use super::config::Definition;
-use super::content::{Row, beside};
+use super::content::{Row, copy_of};
 use super::volume::Store;
 use crate::clock::{parse_archive_stamp, stamp};
 use crate::fail::{Fallible, Refusal};
@@ -56,13 +56,13 @@ pub fn is_one(definition: &Definition) -> bool {
 /// The fingerprint of the key that a snapshot is encrypted with.
 #[must_use]
 pub fn sealed(place: &Path) -> Option<String> {
-    std::fs::read_to_string(beside(place, "sealed")).ok()
+    std::fs::read_to_string(copy_of(place, "sealed")).ok()
 }
 
 /// What the server says of its last verification: state and task.
 #[must_use]
 pub fn verification(place: &Path) -> Option<Value> {
-    serde_json::from_str(&std::fs::read_to_string(beside(place, "verified")).ok()?).ok()
+    serde_json::from_str(&std::fs::read_to_string(copy_of(place, "verified")).ok()?).ok()
 }
 
 /// What is between a node and its backup server, in the order in which it shows.
@@ -85,7 +85,7 @@ pub enum Bar {
 
 impl Bar {
     /// As the node's own calls to the server tell it.
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         let fetching = |what: &str| format!("error fetching datastores - {what}");
         match self {
             Self::Silent { host, port } => {
@@ -135,7 +135,7 @@ impl Store<'_> {
     /// The real sentence.
     pub fn reach(&self, name: &str, definition: &Definition) -> Fallible<()> {
         match self.bar(name, definition) {
-            Some(bar) => Err(Refusal::die(format!("{name}: {}", bar.told()))),
+            Some(bar) => Err(Refusal::die(format!("{name}: {}", bar.reported()))),
             None => Ok(()),
         }
     }

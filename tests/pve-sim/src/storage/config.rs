@@ -1,4 +1,4 @@
-//! Storage definitions as a value, read from and written to the real `storage.cfg` form.
+//! Storage definitions, in the form of `storage.cfg`.
 //!
 //! ```text
 //! dir: labdir

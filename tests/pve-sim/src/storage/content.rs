@@ -143,18 +143,18 @@ fn modified_s(path: &Path) -> i64 {
 /// The note beside a backup.
 #[must_use]
 pub fn note(place: &Path) -> Option<String> {
-    std::fs::read_to_string(beside(place, "notes")).ok()
+    std::fs::read_to_string(copy_of(place, "notes")).ok()
 }
 
 /// Whether a backup is marked as protected.
 #[must_use]
 pub fn is_protected(place: &Path) -> bool {
-    beside(place, "protected").exists()
+    copy_of(place, "protected").exists()
 }
 
 /// A companion of a backup: `NAME.notes`, `NAME.protected`.
 #[must_use]
-pub fn beside(place: &Path, what: &str) -> std::path::PathBuf {
+pub fn copy_of(place: &Path, what: &str) -> std::path::PathBuf {
     let mut text = place.as_os_str().to_owned();
     text.push(format!(".{what}"));
     std::path::PathBuf::from(text)

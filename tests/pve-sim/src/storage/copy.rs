@@ -1,4 +1,4 @@
-//! Copying a volume: its folders and files with owners, modes, times, links and attributes.
+//! The copy of a volume.
 //!
 //! In: two places. Out: the second is as the first. What is plain (folders, files and links of this user, without attributes) is copied
 //! here; for anything else the program `cp` is started, which knows how.

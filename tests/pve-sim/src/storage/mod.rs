@@ -1,4 +1,4 @@
-//! Storages: their definitions in the real `storage.cfg` form, and volumes as real files and folders.
+//! Storages and their volumes.
 pub mod backup_client;
 pub mod backup_key;
 pub mod backup_server;

@@ -1,4 +1,4 @@
-//! The memory of tasks: which run, how the others ended, and their logs as files.
+//! The index of tasks: running, ended, and their logs.
 //!
 //! In: starts, log lines, ends. Out: lists and log pages. On disk: `index` (a line per ended task: name, end time, status; newest last,
 //! the oldest dropped beyond a bound), `active` (names of running tasks) and one log file per task.
@@ -17,9 +17,9 @@ const REMEMBERED: usize = 5_000;
 
 /// What was asked of a running task.
 #[derive(Debug, Default)]
-pub struct Wish(AtomicU8);
+pub struct Goal(AtomicU8);
 
-impl Wish {
+impl Goal {
     /// It shall stop and clean up.
     pub fn stop(&self) {
         let _ = self.0.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst);
@@ -53,8 +53,8 @@ pub struct Ended {
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    running: BTreeMap<String, Arc<Wish>>,
+struct HeldTask {
+    running: BTreeMap<String, Arc<Goal>>,
     ended: Vec<(String, Ended)>,
     /// What died in one moment, in the order in which it is remembered.
     died: Vec<String>,
@@ -64,7 +64,7 @@ struct Held {
 #[derive(Debug)]
 pub struct Tasks {
     dir: PathBuf,
-    held: Mutex<Held>,
+    held: Mutex<HeldTask>,
 }
 
 impl Tasks {
@@ -90,11 +90,11 @@ impl Tasks {
         Ok(tasks)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, HeldTask> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn save(&self, held: &Held) -> std::io::Result<()> {
+    fn save(&self, held: &HeldTask) -> std::io::Result<()> {
         let first = held.ended.len().saturating_sub(REMEMBERED);
         let lines: String = held
             .ended
@@ -111,13 +111,13 @@ impl Tasks {
     ///
     /// # Errors
     /// When the memory cannot be written.
-    pub fn start(&self, upid: &Upid) -> std::io::Result<Arc<Wish>> {
-        let wish = Arc::new(Wish::default());
+    pub fn start(&self, upid: &Upid) -> std::io::Result<Arc<Goal>> {
+        let goal = Arc::new(Goal::default());
         let mut held = self.lock();
         std::fs::File::create(self.log_path(upid))?;
-        held.running.insert(upid.to_string(), Arc::clone(&wish));
+        held.running.insert(upid.to_string(), Arc::clone(&goal));
         self.save(&held)?;
-        Ok(wish)
+        Ok(goal)
     }
 
     /// A task ends.
@@ -170,7 +170,7 @@ impl Tasks {
     pub fn die(&self) {
         let mut held = self.lock();
         held.died = held.running.keys().rev().cloned().collect();
-        held.running.values().for_each(|wish| wish.kill());
+        held.running.values().for_each(|goal| goal.kill());
     }
 
     /// Ends a task without a trace.
@@ -186,7 +186,7 @@ impl Tasks {
 
     /// The wish of a running task.
     #[must_use]
-    pub fn running(&self, upid: &str) -> Option<Arc<Wish>> {
+    pub fn running(&self, upid: &str) -> Option<Arc<Goal>> {
         self.lock().running.get(upid).cloned()
     }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::index::{Ended, Wish};
+use super::index::{Ended, Goal};
 use super::upid::Upid;
 use crate::fail::{Fallible, Refusal, host};
 use crate::fault::End;
@@ -37,7 +37,7 @@ pub struct Task {
     pub node: Arc<Node>,
     /// Its name.
     pub upid: Upid,
-    wish: Arc<Wish>,
+    goal: Arc<Goal>,
     warnings: AtomicU32,
     heard: AtomicBool,
 }
@@ -66,7 +66,7 @@ impl Task {
         let mut rest = self.node.settings.pace;
         self.node.faults.fails(&self.upid.kind, phase)?;
         if self.node.faults.kills(&self.upid.kind, phase) {
-            self.wish.kill();
+            self.goal.kill();
         }
         let round = self.node.faults.round();
         let hold = self.node.faults.hold(&self.upid.kind, phase);
@@ -74,7 +74,7 @@ impl Task {
         // Short slices, so that a stop is heard soon.
         let slice = std::time::Duration::from_millis(10);
         loop {
-            if self.wish.is_kill() {
+            if self.goal.is_kill() {
                 return Err(Halt::Killed);
             }
             if self.is_stopping() && !self.heard.load(Ordering::SeqCst) {
@@ -92,13 +92,13 @@ impl Task {
     /// Whether somebody asked it to stop.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
-        self.wish.is_stop()
+        self.goal.is_stop()
     }
 
     /// Whether it is dead and does nothing more.
     #[must_use]
     pub fn is_killed(&self) -> bool {
-        self.wish.is_kill()
+        self.goal.is_kill()
     }
 
     /// From here on a stop that was asked is taken note of: what cleans up is not interrupted a second time.
@@ -109,7 +109,7 @@ impl Task {
     /// Whether it shall not go on, for whatever reason; the next [`Task::pace`] says which.
     #[must_use]
     pub fn is_ending(&self) -> bool {
-        self.wish.is_stop() || self.wish.is_kill()
+        self.goal.is_stop() || self.goal.is_kill()
     }
 
     fn finish(&self, outcome: Outcome) {
@@ -117,15 +117,15 @@ impl Task {
         if outcome.is_ok() && self.node.faults.warns(kind) {
             self.warn("something is not as it should be");
         }
-        let told = self.node.faults.end(kind);
-        if told == End::Vanished {
+        let reported = self.node.faults.end(kind);
+        if reported == End::Vanished {
             if let Err(error) = self.node.tasks.lose(&self.upid) {
                 tracing::error!(upid = %self.upid, %error, "a task could not be lost");
             }
             return;
         }
         let status = match outcome {
-            _ if told == End::Unknown => "unexpected status".to_owned(),
+            _ if reported == End::Unknown => "unexpected status".to_owned(),
             Err(Halt::Killed) => "unexpected status".to_owned(),
             Err(Halt::Failed(refusal)) => {
                 let text = refusal.in_task();
@@ -169,12 +169,12 @@ where
         id: id.to_owned(),
         owner: owner.to_owned(),
     };
-    let wish = node.tasks.start(&upid).map_err(|error| host("start of task", &error))?;
+    let goal = node.tasks.start(&upid).map_err(|error| host("start of task", &error))?;
     let name = upid.to_string();
     let task = Task {
         node: Arc::clone(node),
         upid,
-        wish,
+        goal,
         warnings: AtomicU32::new(0),
         heard: AtomicBool::new(false),
     };

@@ -1,4 +1,4 @@
-//! A backup server that is away, or that removes what its account may remove: told in the words that were recorded of the genuine client.
+//! Tests of an unreachable backup server.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::expect_used,
@@ -145,9 +145,9 @@ fn a_retention_is_the_servers_and_asks_for_its_right() {
     assert_eq!(ground.client.task("DELETE", prune, ""), "error pruning backups - check log");
     assert_eq!(ground.listed().len(), 3);
     write(&ground.server.join("role"), "DatastorePowerUser");
-    let (_, told) = ground.client.ask("GET", prune, "");
+    let (_, reported) = ground.client.ask("GET", prune, "");
     let marks: Vec<&str> =
-        told["data"].as_array().expect("marks").iter().filter_map(|row| row["mark"].as_str()).collect();
+        reported["data"].as_array().expect("marks").iter().filter_map(|row| row["mark"].as_str()).collect();
     assert_eq!(marks, ["remove", "protected", "keep"]);
     assert_eq!(ground.client.task("DELETE", prune, ""), "OK");
     let left: Vec<bool> = ground.listed().iter().map(|row| row["protected"] == 1).collect();
@@ -178,7 +178,7 @@ fn what_lacks_a_chunk_is_looked_into_and_not_restored() {
 }
 
 #[test]
-fn a_line_that_is_cut_and_a_password_that_is_gone_are_told_in_the_log() {
+fn a_cut_connection_and_a_missing_password_are_in_the_log() {
     let ground = Ground::new();
     let dump = || {
         let upid = ground.client.ended("POST", "/nodes/pve1/vzdump", "vmid=200&storage=off1");

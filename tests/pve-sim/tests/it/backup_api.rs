@@ -1,4 +1,4 @@
-//! The simulated backup server answers as the genuine one was recorded to: status, words, and the form of what it gives.
+//! Tests of the backup server against recordings.
 #![forbid(unsafe_code)]
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
@@ -83,9 +83,9 @@ fn statuses_words_and_forms_are_the_recorded_ones() {
             .collect();
         let params: Vec<(&str, &str)> = owned.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         let ask = Ask { method: &method, path: &path, params: &params, authorization: &authorization };
-        let (told, body) = answer(state.path(), 1_795_233_202, &ask);
+        let (reported, body) = answer(state.path(), 1_795_233_202, &ask);
         let origin = text("origin");
-        assert_eq!(u64::from(told), status.as_u64().expect("a status"), "{origin}: {body}");
+        assert_eq!(u64::from(reported), status.as_u64().expect("a status"), "{origin}: {body}");
         let recorded = text("body");
         match (serde_json::from_str::<Value>(&recorded), serde_json::from_str::<Value>(&body)) {
             (Ok(theirs), Ok(ours)) if path == "/access/permissions" => {

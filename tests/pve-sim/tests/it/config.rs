@@ -1,4 +1,4 @@
-//! Changes of a guest's configuration, and what of them waits for its end.
+//! Tests of changed configurations.
 #![forbid(unsafe_code)]
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 

@@ -12,7 +12,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pve_sim::replay::known::Book;
+use pve_sim::replay::known_differences::Book;
 use pve_sim::replay::play;
 use pve_sim::replay::report::Report;
 

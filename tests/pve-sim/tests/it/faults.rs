@@ -1,4 +1,4 @@
-//! Each fault does what it says, once, at the level of the simulator itself.
+//! Tests of each fault.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The wire guard catches each thing that must never be sent, does none of it, and lets what we do send pass.
+//! Tests of the wire guard.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::expect_used,

@@ -13,6 +13,6 @@ mod config;
 mod conformance;
 mod faults;
 mod guard;
+mod observed_rules;
 mod outside;
-mod shown;
 mod survives;

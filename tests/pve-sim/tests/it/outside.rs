@@ -1,4 +1,4 @@
-//! Storages beyond the node are defined as the genuine node was recorded to do it: what it checks, what it does not, and what it says.
+//! Tests of storages outside of the node.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::expect_used,

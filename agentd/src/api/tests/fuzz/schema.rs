@@ -1,4 +1,4 @@
-//! The schemas of the served document, used both ways: to say something that fits, or nearly, and to hold answers to.
+//! Values made from, and checked by, the served schemas.
 
 use serde_json::{Map, Value, json};
 
@@ -200,7 +200,7 @@ fn kind(value: &Value) -> &'static str {
 }
 
 #[test]
-fn an_answer_that_breaks_its_schema_is_told_by_its_place() {
+fn an_answer_that_breaks_its_schema_is_reported_by_its_place() {
     let document = json!({"form": {"type": "object", "additionalProperties": false, "required": ["a"], "properties": {
         "a": {"type": "array", "maxItems": 1, "items": {"type": "integer", "minimum": 0}},
         "b": {"oneOf": [{"const": "x"}, {"type": "string", "minLength": 2}]}}}});
@@ -217,7 +217,7 @@ fn an_answer_that_breaks_its_schema_is_told_by_its_place() {
         (json!({"a": [], "b": "y"}), "fits none"),
         (json!({"a": [], "c": 1}), ".c is not told of"),
     ] {
-        let told = breach(bad.clone());
-        assert!(told.contains(part), "{bad}: {told}");
+        let reported = breach(bad.clone());
+        assert!(reported.contains(part), "{bad}: {reported}");
     }
 }

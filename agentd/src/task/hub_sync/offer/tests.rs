@@ -1,5 +1,4 @@
-//! Documents that are refused: by which code, that nothing changes but one line of the audit, and that a good one passes
-//! afterwards. Part 3.4.2 of the catalogue.
+//! Tests of refused documents.
 
 use super::*;
 use holdfast_protocol::code::ErrorCode;

@@ -1,4 +1,4 @@
-//! What may stand behind `rootfs`, `mpN` and `unusedN`: a volume that Proxmox keeps, and options that can hurt nobody.
+//! Allowed values of `rootfs`, `mpN` and `unusedN`.
 //!
 //! Proxmox takes the volume of such a line at any place, with or without its name before it. Here it stands first and
 //! bare, as it is written, so that no path of the host is read past.

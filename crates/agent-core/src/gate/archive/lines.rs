@@ -1,4 +1,4 @@
-//! The lines of a configuration inside an archive, in the one form in which Proxmox writes them.
+//! Configuration lines inside an archive.
 //!
 //! What comes in: the text. What goes out: keys with values, each with the number of its line, and the description; or
 //! the first line that is not written so. Two readers of one text must not see two things: Proxmox skips what it cannot

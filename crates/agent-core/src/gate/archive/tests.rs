@@ -1,4 +1,4 @@
-//! Hostile configurations, each with the line it is refused for; and for each the twin that passes without that line.
+//! Tests of hostile configurations, each next to an accepted one.
 
 use super::*;
 
@@ -158,7 +158,7 @@ fn names(result: Result<(), ArchiveRefused>, number: usize, line: &str) {
 }
 
 #[test]
-fn each_hostile_line_is_named_with_its_number_and_its_twin_passes() {
+fn each_hostile_line_is_named_with_its_number_and_its_counterpart_passes() {
     assert_eq!(golden(GOLDEN), Ok(()));
     assert_eq!(backup(OWN, Nets::First), Ok(()));
     assert_eq!(backup(OWN, Nets::Rewritten), Ok(()));

@@ -1,4 +1,4 @@
-//! What of a wish about backups is more than operators let a document ask for.
+//! Requested backups beyond what documents may ask for.
 //!
 //! More is not always harmless: backups each minute, kept for ever, fill the storage of all guests, programs that stand still
 //! are of no use to anybody, and what may begin a day late is missed by nobody. So a raise of a tier that is in force, and a
@@ -11,9 +11,9 @@ use holdfast_trust::limits::BackupLimits;
 
 /// The wish as far as it is within the limits, and what of it is not.
 #[must_use]
-pub fn within(in_force: &Protection, wish: &Protection, limits: &BackupLimits) -> (Protection, Vec<Change>) {
+pub fn within(in_force: &Protection, goal: &Protection, limits: &BackupLimits) -> (Protection, Vec<Change>) {
     let mut judge = Judge { limits, beyond: Vec::new() };
-    let mut next = wish.clone();
+    let mut next = goal.clone();
     let old = &in_force.tiers;
     if let Some(new) = &mut next.tiers.snapshot {
         match &old.snapshot {

@@ -1,12 +1,12 @@
-//! Which effect each weakening is, and that no wish whatever puts a weaker promise or a strange target into force.
+//! Tests of weakened promises and foreign targets.
 
 use serde_json::{Value, json};
 
 use super::*;
 
 /// Backups may go to one storage, or to none.
-fn guard(in_force: Option<&Protection>, wish: &Protection, target: Option<&StorageName>) -> Guarded {
-    super::guard(in_force, wish, (&|_, name| target == Some(name), &BackupLimits::default()))
+fn guard(in_force: Option<&Protection>, goal: &Protection, target: Option<&StorageName>) -> Guarded {
+    super::guard(in_force, goal, (&|_, name| target == Some(name), &BackupLimits::default()))
 }
 
 fn tier(target: &str, last: u32) -> Value {
@@ -39,20 +39,21 @@ fn a_volume_is_backed_up_where_root_said_or_where_it_was() {
         promise(&json!({ "local": tier("backup2", 3) }), &json!([{ "name": "db", "kind": "hot" }, media]))
     };
     let none = local("backup2", 3);
-    for (in_force, wish, held) in [
+    for (in_force, goal, held) in [
         (&none, bulk("backup2"), 0),
         (&none, bulk("elsewhere"), 1),
         (&bulk("backup2"), bulk("elsewhere"), 1),
         (&bulk("elsewhere"), bulk("elsewhere"), 0),
     ] {
-        let told = guard(Some(in_force), &wish, Some(&here));
-        assert_eq!(told.unapproved.len(), held, "{in_force:?} to {wish:?}");
+        let reported = guard(Some(in_force), &goal, Some(&here));
+        assert_eq!(reported.unapproved.len(), held, "{in_force:?} to {goal:?}");
         let media =
             |promise: &Protection| promise.volumes.iter().find(|one| one.name.as_str() == "media").cloned();
-        let stays = if held == 0 { media(&wish) } else { media(in_force) };
-        assert_eq!(media(&told.next), stays, "{in_force:?} to {wish:?}");
+        let stays = if held == 0 { media(&goal) } else { media(in_force) };
+        assert_eq!(media(&reported.next), stays, "{in_force:?} to {goal:?}");
         assert!(
-            told.unapproved
+            reported
+                .unapproved
                 .iter()
                 .all(|one| one.part == "volume media" && one.target.as_str() == "elsewhere")
         );
@@ -64,13 +65,13 @@ fn a_volume_is_backed_up_where_root_said_or_where_it_was() {
 #[test]
 fn a_volume_may_go_to_an_approved_target_away_from_the_box() {
     let media = json!({ "name": "media", "kind": { "bulk": { "backup_to": "off1" } } });
-    let wish = promise(&json!({ "local": tier("backup2", 3) }), &json!([media]));
+    let goal = promise(&json!({ "local": tier("backup2", 3) }), &json!([media]));
     let may = |tier, name: &StorageName| match tier {
         Tier::OffSite => name.as_str() == "off1",
         Tier::Local | Tier::Snapshot => name.as_str() == "backup2",
     };
-    let guarded = super::guard(Some(&local("backup2", 3)), &wish, (&may, &BackupLimits::default()));
-    assert_eq!((guarded.unapproved.len(), &guarded.next), (0, &wish));
+    let guarded = super::guard(Some(&local("backup2", 3)), &goal, (&may, &BackupLimits::default()));
+    assert_eq!((guarded.unapproved.len(), &guarded.next), (0, &goal));
 }
 
 /// By every road: only a signature lowers a promise or replaces a key.
@@ -112,7 +113,7 @@ fn the_first_promise_is_free_and_every_one_after_it_is_guarded() {
 
     let less = guard(Some(&first.next), &local("backup2", 1), Some(&here));
     assert_eq!(less.next, first.next, "the old one stays");
-    assert_eq!(less.wished, local("backup2", 1));
+    assert_eq!(less.intended, local("backup2", 1));
     assert_eq!(less.loosened[0].reason, "customer data would be less protected");
     assert_eq!(less.loosened[0].change.to_string(), "local retention: from 3 last to 1 last");
     assert!(less.raised.is_empty());
@@ -124,13 +125,13 @@ fn the_first_promise_is_free_and_every_one_after_it_is_guarded() {
 }
 
 #[test]
-fn backups_never_begin_to_go_where_nobody_approved() {
+fn backups_never_begin_to_go_where_no_one_approved() {
     let here = here();
     let strange = guard(None, &local("elsewhere", 3), Some(&here));
     assert_eq!((strange.next.clone(), strange.raised.len()), (Protection::default(), 0));
     assert_eq!(strange.unapproved[0].target.as_str(), "elsewhere");
     assert_eq!(strange.unapproved[0].reason, "no operator approved this storage target");
-    assert_eq!(strange.wished, Protection::default(), "no draft brings it about either");
+    assert_eq!(strange.intended, Protection::default(), "no draft brings it about either");
 
     let nowhere = guard(None, &local("backup2", 3), None);
     assert_eq!((nowhere.next, nowhere.unapproved.len()), (Protection::default(), 1));
@@ -141,7 +142,7 @@ fn backups_never_begin_to_go_where_nobody_approved() {
     // An approved one that is another waits for a signature.
     let other = "backup3".parse().unwrap();
     let moved = guard(Some(&local("backup2", 3)), &local("backup3", 3), Some(&other));
-    assert_eq!((moved.next, moved.wished), (local("backup2", 3), local("backup3", 3)));
+    assert_eq!((moved.next, moved.intended), (local("backup2", 3), local("backup3", 3)));
     assert_eq!(moved.loosened.len(), 1);
     // Where it went all along it may go on, even though root took the approval back.
     let same = guard(Some(&local("backup2", 3)), &local("backup2", 4), Some(&other));
@@ -156,16 +157,16 @@ fn backups_never_begin_to_go_where_nobody_approved() {
 }
 
 #[test]
-fn what_is_signed_for_keeps_the_volumes_that_nobody_named() {
+fn what_is_signed_for_keeps_the_volumes_that_no_one_named() {
     let in_force =
         promise(&json!({ "local": tier("backup2", 3) }), &json!([{ "name": "db", "kind": "hot" }]));
-    let wish = promise(&json!({}), &json!([{ "name": "aux", "kind": "hot" }]));
-    let found = guard(Some(&in_force), &wish, Some(&here()));
-    let names: Vec<&str> = found.wished.volumes.iter().map(|volume| volume.name.as_str()).collect();
+    let goal = promise(&json!({}), &json!([{ "name": "aux", "kind": "hot" }]));
+    let found = guard(Some(&in_force), &goal, Some(&here()));
+    let names: Vec<&str> = found.intended.volumes.iter().map(|volume| volume.name.as_str()).collect();
     assert_eq!(names, ["aux", "db"]);
     // Once that is in force, the same wish has nothing left to ask for.
-    let after = guard(Some(&found.wished), &wish, Some(&here()));
-    assert_eq!((after.loosened.len(), after.raised.len(), &after.next), (0, 0, &found.wished));
+    let after = guard(Some(&found.intended), &goal, Some(&here()));
+    assert_eq!((after.loosened.len(), after.raised.len(), &after.next), (0, 0, &found.intended));
 }
 
 /// Whoever owns the hub says anything, in any order: nothing that is in force is ever weaker, and no target is new.
@@ -177,7 +178,7 @@ fn no_row_of_documents_weakens_a_guest() {
     off_site["key"] = json!(vec!["00"; 32].join(":"));
     let start = promise(&tiers, &volumes(json!("hot")));
     let often = json!({ "schedule": tier("x", 1)["schedule"], "retention": "keep_all" });
-    let wishes = [
+    let goals = [
         Protection::default(),
         start.clone(),
         promise(
@@ -191,12 +192,12 @@ fn no_row_of_documents_weakens_a_guest() {
             &volumes(json!({ "bulk": { "backup_to": "elsewhere" } })),
         ),
     ];
-    let count = wishes.len();
+    let count = goals.len();
     for row in 0..count.pow(4) {
         let mut now = start.clone();
         for place in 0..4 {
-            let wish = &wishes[row / count.pow(place) % count];
-            now = guard(Some(&now), wish, Some(&here())).next;
+            let goal = &goals[row / count.pow(place) % count];
+            now = guard(Some(&now), goal, Some(&here())).next;
         }
         assert_eq!(compare(&start, &now).loosened, [], "{now:?}");
         let text = serde_json::to_string(&now).unwrap();

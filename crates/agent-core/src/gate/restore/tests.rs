@@ -1,5 +1,4 @@
-//! An order is followed by the box that it names, in its time, and until it is taken back. What becomes of a store by it is
-//! shown by the tests of the intake.
+//! Tests of orders to restore a host, and of their withdrawal.
 
 use holdfast_trust::operators::Operators;
 use holdfast_trust::policy::Policy;

@@ -1,9 +1,9 @@
-//! Rows of backups, by chance and by hand: whatever a retention says, what must stay stays.
+//! Tests of retention on chosen and random backups.
 
 use serde_json::json;
 
 use super::*;
-use crate::model::record::TakenBy;
+use crate::model::records::TakenBy;
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 
 /// A generator of numbers by which a test is the same each time.

@@ -1,10 +1,10 @@
-//! The law of lanes: who may begin, who waits behind whom, who is turned away.
+//! The rules of lanes: order, waiting and refusal.
 //!
 //! One lane for each guest: its open operation holds it, what was asked for waits in it, in the order of arrival. One
 //! lane for storage work of the whole host, one for its backups, and one for heavy work (whole archives). Every lane is bounded. What comes
 //! in: what is in the lanes, and what arrives. What goes out: an [`Admission`] for one that arrives ([`admit`]), and the
 //! wishes whose turn it is ([`turn::turns`]). Pure. Deliberately absent: keeping the queues (`port::store::request`,
-//! `execute::heavy`).
+//! `execute::slots`).
 //!
 //! | module | what |
 //! | --- | --- |
@@ -38,7 +38,7 @@ pub enum Work {
     /// Makes a disk larger.
     Grow,
     /// Hands a volume to another guest.
-    HandOverVolume,
+    ReassignVolume,
     /// Takes a guest over.
     AdoptGuest,
     /// Makes the guest.
@@ -50,7 +50,7 @@ pub enum Work {
     /// Changes sizes or marks.
     Reconfigure,
     /// Restores a backup beside it.
-    RestoreBeside,
+    RestoreCopy,
     /// Tries a backup of it. It holds the lane of all tests, not the guest's.
     RestoreTest,
     /// Rolls it back to a snapshot.
@@ -86,13 +86,13 @@ impl Work {
         Self::Destroy,
         Self::ExpireSnapshot,
         Self::Grow,
-        Self::HandOverVolume,
+        Self::ReassignVolume,
         Self::AdoptGuest,
         Self::Provision,
         Self::QuiescedBackup,
         Self::PruneBackup,
         Self::Reconfigure,
-        Self::RestoreBeside,
+        Self::RestoreCopy,
         Self::RestoreTest,
         Self::RollBack,
         Self::Snapshot,
@@ -111,13 +111,13 @@ impl Work {
             Self::Destroy => "destroy",
             Self::ExpireSnapshot => "expire_snapshot",
             Self::Grow => "grow",
-            Self::HandOverVolume => "hand_over_volume",
+            Self::ReassignVolume => "reassign_volume",
             Self::AdoptGuest => "adopt_guest",
             Self::Provision => "provision",
             Self::QuiescedBackup => "quiesced_backup",
             Self::PruneBackup => "prune_backup",
             Self::Reconfigure => "reconfigure",
-            Self::RestoreBeside => "restore_beside",
+            Self::RestoreCopy => "restore_copy",
             Self::RestoreTest => "restore_test",
             Self::RollBack => "roll_back",
             Self::Snapshot => "snapshot",
@@ -132,16 +132,14 @@ impl Work {
     #[must_use]
     pub const fn weight(self) -> Weight {
         match self {
-            Self::Backup
-            | Self::Provision
-            | Self::QuiescedBackup
-            | Self::RestoreBeside
-            | Self::RestoreTest => Weight::Heavy,
+            Self::Backup | Self::Provision | Self::QuiescedBackup | Self::RestoreCopy | Self::RestoreTest => {
+                Weight::Heavy
+            }
             Self::AttachVolume
             | Self::Destroy
             | Self::ExpireSnapshot
             | Self::Grow
-            | Self::HandOverVolume
+            | Self::ReassignVolume
             | Self::AdoptGuest
             | Self::PruneBackup
             | Self::Reconfigure
@@ -165,7 +163,7 @@ impl Work {
     pub const fn reach(self) -> Reach {
         match self {
             // Two of them with exchanged ends would each hold what the other waits for.
-            Self::HandOverVolume => Reach::HostStorage,
+            Self::ReassignVolume => Reach::HostStorage,
             Self::AttachVolume
             | Self::Backup
             | Self::Destroy
@@ -175,7 +173,7 @@ impl Work {
             | Self::QuiescedBackup
             | Self::PruneBackup
             | Self::Reconfigure
-            | Self::RestoreBeside
+            | Self::RestoreCopy
             | Self::RestoreTest
             | Self::AdoptGuest
             | Self::RollBack
@@ -205,13 +203,13 @@ impl From<OperationKind> for Work {
             OperationKind::ExpireSnapshot => Self::ExpireSnapshot,
             OperationKind::Destroy => Self::Destroy,
             OperationKind::Grow => Self::Grow,
-            OperationKind::HandOverVolume => Self::HandOverVolume,
+            OperationKind::ReassignVolume => Self::ReassignVolume,
             OperationKind::AdoptGuest => Self::AdoptGuest,
             OperationKind::Provision => Self::Provision,
             OperationKind::QuiescedBackup => Self::QuiescedBackup,
             OperationKind::PruneBackup => Self::PruneBackup,
             OperationKind::Reconfigure => Self::Reconfigure,
-            OperationKind::RestoreBeside => Self::RestoreBeside,
+            OperationKind::RestoreCopy => Self::RestoreCopy,
             OperationKind::RestoreTest => Self::RestoreTest,
             OperationKind::RollBack => Self::RollBack,
             OperationKind::Snapshot => Self::Snapshot,

@@ -1,4 +1,4 @@
-//! The pre-emption table: what happens when work comes to a guest's lane in which other work holds or waits.
+//! The pre-emption table of a guest's lane.
 //!
 //! What comes in: two kinds of work, where the one that is there stands, and whether both are about the same thing. What
 //! goes out: one [`Meeting`]. The `match` is exhaustive over what comes; what is there is named wherever it matters, and
@@ -125,13 +125,13 @@ pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meet
         Work::AttachVolume
         | Work::Backup
         | Work::Grow
-        | Work::HandOverVolume
+        | Work::ReassignVolume
         | Work::AdoptGuest
         | Work::Provision
         | Work::QuiescedBackup
         | Work::PruneBackup
         | Work::Reconfigure
-        | Work::RestoreBeside
+        | Work::RestoreCopy
         | Work::RestoreTest
         | Work::Snapshot
         | Work::SwapGuest

@@ -1,11 +1,11 @@
-//! The table against its page, single cases of admission, and a long random walk over a host's lanes.
+//! Tests of the lane table, admission and random walks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::id::GuestUid;
 use uuid::Uuid;
 
-use super::turn::{Arrival, Claim, Wish, turns};
+use super::turn::{Arrival, Claim, Waiting, turns};
 use super::*;
 
 fn id(n: u64) -> OperationId {
@@ -162,7 +162,7 @@ impl Dice {
 struct Host {
     serial: u64,
     open: BTreeMap<u64, (Claim, Subject)>,
-    waits: Vec<(u64, Wish, Subject)>,
+    waits: Vec<(u64, Waiting, Subject)>,
     seen: BTreeMap<&'static str, u32>,
 }
 
@@ -172,10 +172,10 @@ impl Host {
     fn lane(&self, guest: GuestUid) -> Lane {
         let of = |claim: &Claim| claim.guests.contains(&guest);
         let holds = self.open.iter().find(|(_, (claim, _))| of(claim));
-        let waits = self.waits.iter().filter(|(_, wish, _)| of(&wish.claim));
+        let waits = self.waits.iter().filter(|(_, goal, _)| of(&goal.claim));
         Lane {
             holds: holds.map(|(n, (claim, subject))| entry(*n, claim.work, subject.clone())),
-            waits: waits.map(|(n, wish, subject)| entry(*n, wish.claim.work, subject.clone())).collect(),
+            waits: waits.map(|(n, goal, subject)| entry(*n, goal.claim.work, subject.clone())).collect(),
             host_waits: self.waits.len(),
         }
     }
@@ -195,20 +195,20 @@ impl Host {
         };
         let first = dice.roll(GUESTS);
         let mut guests = vec![uid(first)];
-        if work == Work::HandOverVolume {
+        if work == Work::ReassignVolume {
             guests.push(uid((first + 1 + dice.roll(GUESTS - 1)) % GUESTS));
         }
         self.serial += 1;
-        let wish = Wish { claim: Claim { guests, work }, arrival: Arrival::of_request(self.serial) };
+        let goal = Waiting { claim: Claim { guests, work }, arrival: Arrival::of_request(self.serial) };
         match admit(&self.lane(uid(first)), Incoming::Work(work), &subject) {
             Admission::Admitted { .. } => {
                 self.count("admitted");
-                self.waits.push((self.serial, wish, subject));
+                self.waits.push((self.serial, goal, subject));
             }
             Admission::Preempts { ended, .. } => {
                 self.count("pre-empted");
                 self.waits.retain(|(n, ..)| !ended.contains(&id(*n)));
-                self.waits.push((self.serial, wish, subject));
+                self.waits.push((self.serial, goal, subject));
             }
             Admission::Joins(_) => self.count("joined"),
             Admission::Refused(_) => self.count("refused"),
@@ -218,22 +218,22 @@ impl Host {
 
     fn begin(&mut self) {
         let open: Vec<Claim> = self.open.values().map(|(claim, _)| claim.clone()).collect();
-        let wishes: Vec<Wish> = self.waits.iter().map(|(_, wish, _)| wish.clone()).collect();
-        let begun = turns(&open, &wishes);
+        let goals: Vec<Waiting> = self.waits.iter().map(|(_, goal, _)| goal.clone()).collect();
+        let begun = turns(&open, &goals);
         for place in &begun {
-            let wish = &wishes[*place];
+            let goal = &goals[*place];
             let overtaken = self.waits.iter().any(|(n, other, _)| {
-                let shares = other.claim.guests.iter().any(|guest| wish.claim.guests.contains(guest));
+                let shares = other.claim.guests.iter().any(|guest| goal.claim.guests.contains(guest));
                 let stays = !begun.iter().any(|place| self.waits[*place].0 == *n);
                 // A backup that waits for the others' backups holds nobody up.
                 let for_backups = other.claim.work.is_backup() && self.backups(&begun) > 0;
-                shares && stays && !for_backups && other.arrival < wish.arrival
+                shares && stays && !for_backups && other.arrival < goal.arrival
             });
-            assert!(!overtaken, "{wish:?} overtook in its lane");
+            assert!(!overtaken, "{goal:?} overtook in its lane");
         }
         for place in &begun {
-            let (n, wish, subject) = self.waits[*place].clone();
-            self.open.insert(n, (wish.claim, subject));
+            let (n, goal, subject) = self.waits[*place].clone();
+            self.open.insert(n, (goal.claim, subject));
         }
         let open = &self.open;
         self.waits.retain(|(n, ..)| !open.contains_key(n));
@@ -267,8 +267,8 @@ impl Host {
         assert!(of(|work| work.reach() == Reach::HostStorage) <= limits::STORAGE_AT_ONCE);
         assert!(self.waits.len() <= limits::HOST_WAITING_MAX);
         for guest in 0..GUESTS {
-            let first = |wish: &Wish| wish.claim.guests.first() == Some(&uid(guest));
-            let asked = self.waits.iter().filter(|(_, wish, _)| first(wish)).count();
+            let first = |goal: &Waiting| goal.claim.guests.first() == Some(&uid(guest));
+            let asked = self.waits.iter().filter(|(_, goal, _)| first(goal)).count();
             assert!(asked <= limits::LANE_WAITING_MAX, "{asked} wait in one lane");
         }
     }
@@ -309,10 +309,10 @@ fn a_long_walk_keeps_every_lane_in_order_and_everybody_gets_their_turn() {
 #[test]
 fn heavy_work_leaves_places_for_light_work() {
     let claim = |n: u64, work| Claim { guests: vec![uid(n)], work };
-    let restore = |n: u64| Wish { claim: claim(n, Work::Provision), arrival: Arrival::of_request(n) };
-    let mut wishes: Vec<Wish> = (1..=40).map(restore).collect();
-    wishes.push(Wish { claim: claim(99, Work::Start), arrival: Arrival::of_request(99) });
-    let begun = turns(&[], &wishes);
+    let restore = |n: u64| Waiting { claim: claim(n, Work::Provision), arrival: Arrival::of_request(n) };
+    let mut goals: Vec<Waiting> = (1..=40).map(restore).collect();
+    goals.push(Waiting { claim: claim(99, Work::Start), arrival: Arrival::of_request(99) });
+    let begun = turns(&[], &goals);
     assert_eq!(begun.len(), limits::HEAVY_OPEN_MAX + 1);
     assert_eq!(begun.last(), Some(&40), "the start, last to come, begins");
     let heavy: Vec<usize> = (0..limits::HEAVY_OPEN_MAX).collect();
@@ -322,28 +322,27 @@ fn heavy_work_leaves_places_for_light_work() {
 /// A night of backups, of which one is at work: those that wait keep neither a restore waiting nor anything of their own
 /// guests, and begin one after the other.
 #[test]
-fn one_backup_is_open_and_those_that_wait_hold_nobody_up() {
+fn one_backup_is_open_and_those_that_wait_hold_no_one_up() {
     let claim = |n: u64, work| Claim { guests: vec![uid(n)], work };
-    let wish = |n: u64, work, at| Wish { claim: claim(n, work), arrival: Arrival::of_request(at) };
-    let mut wishes: Vec<Wish> = (1..=40).map(|n| wish(n, Work::QuiescedBackup, n)).collect();
-    wishes.push(wish(50, Work::Provision, 50));
-    wishes.push(wish(7, Work::Stop, 51));
-    wishes.push(wish(1, Work::Stop, 52));
-    assert_eq!(turns(&[], &wishes), [0, 40, 41], "the first backup, the restore, the stop of another guest");
+    let goal = |n: u64, work, at| Waiting { claim: claim(n, work), arrival: Arrival::of_request(at) };
+    let mut goals: Vec<Waiting> = (1..=40).map(|n| goal(n, Work::QuiescedBackup, n)).collect();
+    goals.push(goal(50, Work::Provision, 50));
+    goals.push(goal(7, Work::Stop, 51));
+    goals.push(goal(1, Work::Stop, 52));
+    assert_eq!(turns(&[], &goals), [0, 40, 41], "the first backup, the restore, the stop of another guest");
     let hangs = claim(1, Work::Backup);
-    assert_eq!(turns(std::slice::from_ref(&hangs), &wishes), [40, 41], "whatever the one at work does");
+    assert_eq!(turns(std::slice::from_ref(&hangs), &goals), [40, 41], "whatever the one at work does");
     // Its place is free, its guest is not: what came later to that guest stays behind it.
     let busy = claim(2, Work::Snapshot);
-    let waits = [wish(2, Work::Backup, 1), wish(2, Work::Stop, 2), wish(3, Work::Backup, 3)];
+    let waits = [goal(2, Work::Backup, 1), goal(2, Work::Stop, 2), goal(3, Work::Backup, 3)];
     assert_eq!(turns(&[busy], &waits), [2]);
 }
 
 /// A wish of the document stands behind the requests that were there when it was first seen, and before all later ones.
 #[test]
-fn a_wish_of_the_document_has_its_place() {
-    let wish = |arrival| Wish { claim: Claim { guests: vec![uid(1)], work: Work::Start }, arrival };
-    let wishes =
-        [wish(Arrival::of_request(8)), wish(Arrival::after_request(7)), wish(Arrival::of_request(7))];
-    assert_eq!(turns(&[], &wishes), [2]);
-    assert_eq!(turns(&[], &wishes[..2]), [1]);
+fn a_goal_of_the_document_has_its_place() {
+    let goal = |arrival| Waiting { claim: Claim { guests: vec![uid(1)], work: Work::Start }, arrival };
+    let goals = [goal(Arrival::of_request(8)), goal(Arrival::after_request(7)), goal(Arrival::of_request(7))];
+    assert_eq!(turns(&[], &goals), [2]);
+    assert_eq!(turns(&[], &goals[..2]), [1]);
 }

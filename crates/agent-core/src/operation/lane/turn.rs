@@ -1,4 +1,4 @@
-//! Whose turn it is: of all that wait on a host, those that may begin now.
+//! The waiting operations that may begin now.
 //!
 //! By arrival, one mutating operation on each guest, one on the host's storages, one backup on the host, and two caps: on
 //! all operations, and on heavy ones, so that a night of restores leaves places for a start. Who waits keeps those behind
@@ -45,7 +45,7 @@ pub struct Claim {
 
 /// One that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Waiting {
     /// What it needs.
     pub claim: Claim,
     /// When it came.
@@ -54,7 +54,7 @@ pub struct Wish {
 
 /// What is taken on a host.
 #[derive(Clone, Debug, Default)]
-struct Taken {
+struct Occupied {
     guests: BTreeSet<GuestUid>,
     storage: usize,
     backups: usize,
@@ -71,7 +71,7 @@ enum Waits {
     ForABackup,
 }
 
-impl Taken {
+impl Occupied {
     fn take(&mut self, claim: &Claim) {
         self.guests.extend(claim.guests.iter().copied());
         self.storage += usize::from(claim.work.reach() == Reach::HostStorage);
@@ -95,18 +95,18 @@ impl Taken {
 
 /// The places of the wishes that begin now, in the order in which they begin.
 #[must_use]
-pub fn turns(open: &[Claim], wishes: &[Wish]) -> Vec<usize> {
-    let mut taken = Taken::default();
+pub fn turns(open: &[Claim], goals: &[Waiting]) -> Vec<usize> {
+    let mut taken = Occupied::default();
     for claim in open {
         taken.take(claim);
     }
-    let mut order: Vec<usize> = (0..wishes.len()).collect();
+    let mut order: Vec<usize> = (0..goals.len()).collect();
     // Stable: what came at once keeps the order it was told in.
-    order.sort_by_key(|place| wishes.get(*place).map(|wish| wish.arrival));
+    order.sort_by_key(|place| goals.get(*place).map(|goal| goal.arrival));
     let mut begin = Vec::new();
     let mut storage_waits = false;
     for place in order {
-        let Some(Wish { claim, .. }) = wishes.get(place) else { continue };
+        let Some(Waiting { claim, .. }) = goals.get(place) else { continue };
         let storage = claim.work.reach() == Reach::HostStorage;
         match taken.waits(claim) {
             None if !(storage && storage_waits) => {

@@ -1,4 +1,4 @@
-//! What a test says of its backup that was broken off: whose fault it was.
+//! The cause of an interrupted restore test.
 //!
 //! What comes in: the step that failed, and the code it failed with. What goes out: *failed*, where Proxmox or our own law
 //! named the archive, or what was restored of it did not come up or stay up; else *not run*. So the key that is wrong or
@@ -18,7 +18,7 @@ use crate::operation::step::Step;
 #[must_use]
 pub const fn verdict(failed: Step, why: ErrorCode) -> TestVerdict {
     match (failed, why) {
-        (Step::JudgeArchive | Step::Restore | Step::ConfirmIsolated, ErrorCode::ArchiveUnusable)
+        (Step::CheckArchive | Step::Restore | Step::ConfirmIsolated, ErrorCode::ArchiveUnusable)
         | (Step::FirstStart | Step::ObserveBoot | Step::AwaitReport, ErrorCode::Broken) => {
             TestVerdict::Failed
         }

@@ -7,12 +7,12 @@
 use holdfast_protocol::protection::Took;
 use jiff::Timestamp;
 
-use crate::operation::progress::Progress;
+use crate::operation::progress::OperationState;
 use crate::operation::step::Step;
 
 /// The parts. `seen` is when the verdict came; where none did, only the restore says how long it took.
 #[must_use]
-pub fn of(test: &Progress, seen: Timestamp) -> Took {
+pub fn of(test: &OperationState, seen: Timestamp) -> Took {
     let seconds = |from: Timestamp, to: Timestamp| u64::try_from(to.duration_since(from).as_secs()).ok();
     let restore_s = test.worked(Step::Restore).and_then(|(from, to)| seconds(from, to?));
     let up_s = test.tested().and(test.worked(Step::FirstStart)).and_then(|(from, _)| seconds(from, seen));

@@ -1,4 +1,4 @@
-//! What a throwaway guest's own controller says, judged.
+//! The verdict on a scratch guest's own report.
 //!
 //! What comes in: its report, and the canaries that the guest told when it stood still for this very backup. What goes out:
 //! one word and its reason. *Proved* takes something that was checked and nothing that speaks against it: a stack that is
@@ -10,12 +10,12 @@ use holdfast_protocol::local::window::Canary;
 /// How long the reason may be: what the wire takes, less a margin.
 const WHY_CHARS_MAX: usize = 500;
 
-/// Judges a report. `told` are the canaries as they were; none when the backup was taken of a running guest.
+/// Judges a report. `reported` are the canaries as they were; none when the backup was taken of a running guest.
 #[must_use]
-pub fn judge(report: &TestReport, told: &[Canary]) -> (TestVerdict, String) {
+pub fn judge(report: &TestReport, reported: &[Canary]) -> (TestVerdict, String) {
     let (verdict, why) = if report.reached.is_empty() {
-        let wrong: Vec<String> = unhealthy(report).chain(changed(report, told)).collect();
-        if wrong.is_empty() { checked(report, told) } else { (TestVerdict::Failed, wrong.join("; ")) }
+        let wrong: Vec<String> = unhealthy(report).chain(changed(report, reported)).collect();
+        if wrong.is_empty() { checked(report, reported) } else { (TestVerdict::Failed, wrong.join("; ")) }
     } else {
         not_alone(&report.reached)
     };
@@ -39,8 +39,8 @@ fn unhealthy(report: &TestReport) -> impl Iterator<Item = String> {
     })
 }
 
-fn changed<'a>(report: &'a TestReport, told: &'a [Canary]) -> impl Iterator<Item = String> + 'a {
-    told.iter().filter_map(|was| {
+fn changed<'a>(report: &'a TestReport, reported: &'a [Canary]) -> impl Iterator<Item = String> + 'a {
+    reported.iter().filter_map(|was| {
         let place = was.mount.as_ref().map_or("the root disk", |mount| mount.as_str());
         match report.canaries.iter().find(|is| is.mount == was.mount) {
             None => Some(format!("the canary on {place} is missing")),
@@ -52,7 +52,7 @@ fn changed<'a>(report: &'a TestReport, told: &'a [Canary]) -> impl Iterator<Item
     })
 }
 
-fn checked(report: &TestReport, told: &[Canary]) -> (TestVerdict, String) {
+fn checked(report: &TestReport, reported: &[Canary]) -> (TestVerdict, String) {
     let well = report.stacks.iter().filter(|check| check.health == StackHealth::Healthy).count();
     let unchecked: Vec<&str> = report
         .stacks
@@ -60,7 +60,7 @@ fn checked(report: &TestReport, told: &[Canary]) -> (TestVerdict, String) {
         .filter(|check| check.health == StackHealth::Runs)
         .map(|check| check.stack.as_str())
         .collect();
-    if well == 0 && told.is_empty() {
+    if well == 0 && reported.is_empty() {
         let why = "it came up and its controller spoke, but nothing in it can be checked: name a health check for its \
                    stacks in /etc/holdfast/stacks.toml of the guest, or let its backups be taken standing still";
         return (TestVerdict::BootedOnly, why.to_owned());
@@ -69,7 +69,7 @@ fn checked(report: &TestReport, told: &[Canary]) -> (TestVerdict, String) {
     if !unchecked.is_empty() {
         why.push_str(&format!("; that run and have none: {}", unchecked.join(", ")));
     }
-    why.push_str(&match told.len() {
+    why.push_str(&match reported.len() {
         0 => "; no canary was told when it was taken".to_owned(),
         count => format!("; canaries as they were: {count}"),
     });
@@ -144,8 +144,8 @@ mod tests {
             (report(&[("shop", Healthy)], &[root.clone(), other]), &both, Failed, "/srv/db is not the one"),
             (report(&[("shop", Healthy)], &[db]), &[root], Failed, "on the root disk is missing"),
         ];
-        for (report, told, verdict, part) in table {
-            let (said, why) = judge(&report, told);
+        for (report, reported, verdict, part) in table {
+            let (said, why) = judge(&report, reported);
             assert_eq!(said, verdict, "{why}");
             assert!(why.contains(part), "{why}");
         }

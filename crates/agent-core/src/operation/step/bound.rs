@@ -1,4 +1,4 @@
-//! How long each step may take, and how often it may be tried.
+//! Time-outs and attempts of each step.
 //!
 //! What copies or frees whole guests has no time that fits all: a terabyte over a thin line is a day. Its task is followed
 //! for as long as Proxmox says that it runs: while it does, the guest is its, and what would be cleared away is the work
@@ -36,7 +36,7 @@ impl Step {
             | Self::TakeBackup
             | Self::RollBack
             | Self::DestroyGuest
-            | Self::ReapScratch => Follows::ToItsEnd,
+            | Self::DestroyScratch => Follows::ToItsEnd,
             _ => Follows::WithinItsBound,
         }
     }
@@ -52,53 +52,53 @@ impl Step {
             Self::AwaitController => (limits::UPDATE_TURN_MAX_S, 1),
             // The window has a bound of its own, which is no longer than this.
             Self::AwaitQuiesced | Self::AwaitReleased => (QuiesceBound::MAX_S as u64, 1),
-            Self::JudgeArchive => (limits::JUDGE_MAX_S, 1),
+            Self::CheckArchive => (limits::JUDGE_MAX_S, 1),
             Self::FirstStart | Self::Start | Self::StartAgain | Self::StartPlaced => {
                 (limits::SHORT_TASK_MAX_S, 2)
             }
             Self::TakeSnapshot | Self::RemoveSnapshot | Self::RemoveBackup => (limits::SHORT_TASK_MAX_S, 2),
             // On a storage that copies, a rollback writes the whole disk. The tag proves that a lost one never began.
             Self::RollBack => (limits::LONG_S, 2),
-            Self::ShutDown | Self::StandDown => (limits::SHORT_TASK_MAX_S, 2),
+            Self::ShutDown | Self::StopOriginal => (limits::SHORT_TASK_MAX_S, 2),
             Self::GrowRootfs | Self::GrowDisk => (limits::SHORT_TASK_MAX_S, 2),
             // A second one frees what the first, cut short, did not.
             Self::DestroyGuest => (limits::DESTROY_MAX_S, 2),
-            Self::ConfirmGone | Self::ConfirmIsolated | Self::ConfirmReaped => (60, limits::STEP_TRIES),
+            Self::ConfirmGone | Self::ConfirmIsolated | Self::ConfirmScratchGone => (60, limits::STEP_TRIES),
             Self::ObserveBoot => (limits::TEST_BOOT_S, 1),
             Self::AwaitReport => (limits::TEST_REPORT_S, 1),
             Self::StopScratch => (limits::SHORT_TASK_MAX_S, limits::STEP_TRIES),
-            Self::ReapScratch => (limits::DESTROY_MAX_S, 2),
-            Self::ProveTarget
-            | Self::ProveBoth
+            Self::DestroyScratch => (limits::DESTROY_MAX_S, 2),
+            Self::VerifyTarget
+            | Self::VerifyBoth
             | Self::LiftOther
             | Self::ProtectOther
-            | Self::ConfirmHandedOver
-            | Self::ProveStranger
-            | Self::TakeOver
-            | Self::ConfirmTakenOver
-            | Self::ProveSwap
-            | Self::LayAside
-            | Self::TakePlace
+            | Self::ConfirmReassigned
+            | Self::VerifyUnmanaged
+            | Self::TagGuest
+            | Self::ConfirmTagged
+            | Self::VerifySwap
+            | Self::DemoteOriginal
+            | Self::PromoteCopy
             | Self::ConfirmPlaced => (60, limits::STEP_TRIES),
             // A rename; a second one may find the storage in a better mood.
-            Self::HandVolume => (limits::SHORT_TASK_MAX_S, 2),
+            Self::ReassignVolumeTo => (limits::SHORT_TASK_MAX_S, 2),
             Self::ConfirmRunning | Self::ConfirmStopped | Self::ConfirmAgain => (30, 1),
             Self::ChooseVmid
             | Self::Mark
             | Self::AttachVolume(_)
             | Self::Protect
-            | Self::HandOverClaim
+            | Self::SetBootstrapToken
             | Self::DropClaim
             | Self::ReadBack
             | Self::Configure
             | Self::CheckRoom
             | Self::GrantWindow
-            | Self::ProveSnapshot
+            | Self::VerifySnapshot
             | Self::ArmRollBack
             | Self::Renew
             | Self::LiftProtection
             | Self::ProtectAgain
-            | Self::SetAside => (60, limits::STEP_TRIES),
+            | Self::TagCopy => (60, limits::STEP_TRIES),
             // What kept it once keeps it again: the plan comes back to it later.
             Self::AddVolume => (60, 2),
         };

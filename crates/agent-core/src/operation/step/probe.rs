@@ -1,4 +1,4 @@
-//! How one tells of each step whether it has happened: by the world, or by our own records; never by memory.
+//! The check of each step: whether it has happened.
 
 use super::Step;
 
@@ -39,7 +39,7 @@ pub enum Probe {
     /// Our records say that everything runs again, or the bound passed.
     ReleasedSaid,
     /// No ticket stands in the environment.
-    TicketGone,
+    BootstrapTokenGone,
     /// An archive later than the intent is listed.
     ArchiveListed,
     /// The archive is not listed any more, and a newer one is.
@@ -59,9 +59,9 @@ pub enum Probe {
     /// Nobody has the number any more.
     GuestGone,
     /// The copy has its own mark, no ticket, and protection.
-    Aside,
+    CopyTagged,
     /// The guest has the mark of what stands beside it, its own name, and no plugged network.
-    LaidAside,
+    Demoted,
     /// The copy has its guest's mark, name and networks.
     InPlace,
     /// The one guest has lost the mount, and the other has it.
@@ -74,28 +74,28 @@ impl Step {
     pub const fn probe(self) -> Probe {
         match self {
             Self::ChooseVmid => Probe::Reservation,
-            Self::JudgeArchive | Self::ReadBack | Self::ProveTarget | Self::ConfirmGone => Probe::LookAgain,
+            Self::CheckArchive | Self::ReadBack | Self::VerifyTarget | Self::ConfirmGone => Probe::LookAgain,
             Self::DestroyGuest => Probe::GuestGone,
-            Self::ProveBoth | Self::ConfirmHandedOver => Probe::LookAgain,
-            Self::ProveStranger | Self::ConfirmTakenOver => Probe::LookAgain,
+            Self::VerifyBoth | Self::ConfirmReassigned => Probe::LookAgain,
+            Self::VerifyUnmanaged | Self::ConfirmTagged => Probe::LookAgain,
             Self::LiftOther => Probe::ProtectionOff,
             Self::ProtectOther => Probe::ProtectionOn,
-            Self::HandVolume => Probe::MountHandedOver,
+            Self::ReassignVolumeTo => Probe::MountHandedOver,
             Self::Restore => Probe::OwnRestore,
-            Self::Mark | Self::TakeOver => Probe::MarkSet,
-            Self::SetAside => Probe::Aside,
+            Self::Mark | Self::TagGuest => Probe::MarkSet,
+            Self::TagCopy => Probe::CopyTagged,
             Self::GrowRootfs | Self::GrowDisk => Probe::DiskSize,
             Self::AttachVolume(_) | Self::AddVolume => Probe::VolumeMounted,
             Self::Protect | Self::ProtectAgain => Probe::ProtectionOn,
             Self::LiftProtection => Probe::ProtectionOff,
-            Self::HandOverClaim => Probe::ClaimSet,
+            Self::SetBootstrapToken => Probe::ClaimSet,
             Self::FirstStart | Self::Start | Self::ConfirmRunning => Probe::GuestRuns,
             Self::AwaitHello | Self::AwaitController => Probe::HelloHeard,
-            Self::DropClaim => Probe::TicketGone,
+            Self::DropClaim => Probe::BootstrapTokenGone,
             Self::FirstBackup => Probe::ArchiveListed,
             Self::ShutDown | Self::ConfirmStopped => Probe::GuestStands,
             Self::Configure => Probe::SizesSet,
-            Self::CheckRoom | Self::ProveSnapshot => Probe::LookAgain,
+            Self::CheckRoom | Self::VerifySnapshot => Probe::LookAgain,
             Self::GrantWindow => Probe::WindowGranted,
             Self::AwaitQuiesced => Probe::QuiescedSaid,
             Self::AwaitReleased => Probe::ReleasedSaid,
@@ -106,16 +106,16 @@ impl Step {
             Self::Renew => Probe::Fresh,
             Self::StartAgain | Self::ConfirmAgain => Probe::GuestRuns,
             Self::TakeBackup => Probe::ArchiveListed,
-            Self::ConfirmIsolated | Self::ConfirmReaped => Probe::LookAgain,
+            Self::ConfirmIsolated | Self::ConfirmScratchGone => Probe::LookAgain,
             Self::ObserveBoot => Probe::GuestRuns,
             Self::AwaitReport => Probe::ReportHeard,
             Self::StopScratch => Probe::GuestStands,
-            Self::ReapScratch => Probe::GuestGone,
+            Self::DestroyScratch => Probe::GuestGone,
             Self::RemoveBackup => Probe::ArchiveGone,
-            Self::ProveSwap | Self::ConfirmPlaced => Probe::LookAgain,
-            Self::StandDown => Probe::GuestStands,
-            Self::LayAside => Probe::LaidAside,
-            Self::TakePlace => Probe::InPlace,
+            Self::VerifySwap | Self::ConfirmPlaced => Probe::LookAgain,
+            Self::StopOriginal => Probe::GuestStands,
+            Self::DemoteOriginal => Probe::Demoted,
+            Self::PromoteCopy => Probe::InPlace,
             Self::StartPlaced => Probe::GuestRuns,
         }
     }

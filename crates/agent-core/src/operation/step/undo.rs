@@ -1,4 +1,4 @@
-//! How each step is taken back. What made nothing says why there is nothing to take back.
+//! The undo of each step.
 
 use super::Step;
 
@@ -18,7 +18,7 @@ pub enum Undo {
     /// Puts back the protection that this operation took off.
     ProtectAgain,
     /// Withdraws a mount that was asked for and could not be made.
-    WithdrawWish,
+    WithdrawRequest,
     /// Removes the snapshot that this operation made, and no other.
     RemoveSnapshot,
     /// Takes off the tag that this operation set.
@@ -47,7 +47,7 @@ impl Step {
             Self::ChooseVmid => {
                 Undo::Nothing("the number stays reserved for this guest, which may try again")
             }
-            Self::JudgeArchive
+            Self::CheckArchive
             | Self::AwaitHello
             | Self::AwaitController
             | Self::AwaitQuiesced
@@ -56,30 +56,30 @@ impl Step {
             | Self::ConfirmRunning
             | Self::ConfirmStopped
             | Self::CheckRoom
-            | Self::ProveSnapshot
+            | Self::VerifySnapshot
             | Self::ConfirmAgain
-            | Self::ProveTarget
+            | Self::VerifyTarget
             | Self::ConfirmGone
-            | Self::ProveBoth
-            | Self::ConfirmHandedOver
-            | Self::ConfirmTakenOver
+            | Self::VerifyBoth
+            | Self::ConfirmReassigned
+            | Self::ConfirmTagged
             | Self::ConfirmIsolated
             | Self::ObserveBoot
             | Self::AwaitReport
-            | Self::ConfirmReaped
-            | Self::ProveSwap
+            | Self::ConfirmScratchGone
+            | Self::VerifySwap
             | Self::ConfirmPlaced => Undo::Nothing("it only looks"),
-            Self::StandDown => Undo::StartFormer,
-            Self::LayAside => Undo::TakeUpAgain,
-            Self::TakePlace => Undo::GiveUpPlace,
+            Self::StopOriginal => Undo::StartFormer,
+            Self::DemoteOriginal => Undo::TakeUpAgain,
+            Self::PromoteCopy => Undo::GiveUpPlace,
             Self::StartPlaced => Undo::StopPlaced,
-            Self::StopScratch | Self::ReapScratch => Undo::Nothing("nobody needs it any more"),
-            Self::ProveStranger => {
+            Self::StopScratch | Self::DestroyScratch => Undo::Nothing("nobody needs it any more"),
+            Self::VerifyUnmanaged => {
                 Undo::Nothing("the number stays reserved for this guest, which may try again")
             }
-            Self::TakeOver => Undo::GiveBack,
+            Self::TagGuest => Undo::GiveBack,
             Self::LiftOther => Undo::ProtectOther,
-            Self::HandVolume => Undo::HandBack,
+            Self::ReassignVolumeTo => Undo::HandBack,
             Self::TakeSnapshot => Undo::RemoveSnapshot,
             Self::RemoveSnapshot => Undo::Nothing("its time was over, and what it held is gone"),
             Self::ArmRollBack => Undo::Disarm,
@@ -90,11 +90,11 @@ impl Step {
             Self::GrantWindow => Undo::Nothing("the end of its operation closes it"),
             Self::RemoveBackup => Undo::Nothing("it was not kept any longer, and what it held is gone"),
             Self::Restore => Undo::DestroyGuest,
-            Self::Mark | Self::GrowRootfs | Self::AttachVolume(_) | Self::SetAside => {
+            Self::Mark | Self::GrowRootfs | Self::AttachVolume(_) | Self::TagCopy => {
                 Undo::Nothing("it goes with the guest")
             }
             Self::Protect => Undo::Unprotect,
-            Self::HandOverClaim => Undo::ForgetClaim,
+            Self::SetBootstrapToken => Undo::ForgetClaim,
             Self::FirstStart => Undo::StopGuest,
             Self::Start => Undo::Nothing("a guest that did not start stands as it stood"),
             Self::DropClaim => Undo::Nothing("a used ticket is worth nothing"),
@@ -103,7 +103,7 @@ impl Step {
             Self::Configure => Undo::Nothing("one call: it happened whole or not at all"),
             Self::GrowDisk => Undo::Nothing("a disk cannot shrink, and a larger one serves"),
             Self::LiftProtection => Undo::ProtectAgain,
-            Self::AddVolume => Undo::WithdrawWish,
+            Self::AddVolume => Undo::WithdrawRequest,
             Self::ProtectAgain | Self::ProtectOther => Undo::Nothing("protection belongs on"),
             // It is taken back only when nothing was destroyed; half a destroy is left for a person.
             Self::DestroyGuest => {

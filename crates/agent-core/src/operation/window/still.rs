@@ -15,7 +15,7 @@ impl Window {
     pub fn stood_still(&self) -> Duration {
         let bound = self.bound.duration();
         let again = self.released_ms.into_iter().chain(self.restarted_ms).min().map(Duration::from_millis);
-        match (&self.standing, again) {
+        match (&self.quiesced_stacks, again) {
             (_, Some(again)) => again.min(bound),
             (Some(_), None) => bound,
             // It gave the window up, or nothing came of it, before it said that anything stands still.
@@ -30,26 +30,26 @@ mod tests {
     use super::*;
     use crate::model::boot::{BootId, BootMoment};
     use crate::model::policy::QuiesceBound;
-    use crate::operation::window::{Restarted, Said, Standing};
+    use crate::operation::window::{QuiescedStacks, Restarted, WindowEvent};
 
     fn moment(ms: u64) -> BootMoment {
         BootMoment { boot: BootId::parse("6f1b1a7e-8d2c-4b5f-9c3a-2f6d1c0b7a01").unwrap(), ms }
     }
 
     #[test]
-    fn what_nobody_said_counts_as_much_as_it_can_have_been() {
+    fn what_no_one_said_counts_as_much_as_it_can_have_been() {
         let granted = Window::granted(QuiesceBound::usual(), moment(0));
         assert_eq!(granted.stood_still(), Duration::from_secs(450), "it may yet say that all stands still");
-        let given_up = granted.apply(&Said::Cancelled, &moment(1_000)).unwrap();
+        let given_up = granted.apply(&WindowEvent::Cancelled, &moment(1_000)).unwrap();
         assert_eq!(given_up.stood_still(), Duration::ZERO);
-        let still = granted.apply(&Said::Quiesced(Standing::default()), &moment(5_000)).unwrap();
+        let still = granted.apply(&WindowEvent::Quiesced(QuiescedStacks::default()), &moment(5_000)).unwrap();
         assert_eq!(still.stood_still(), Duration::from_secs(900), "until it says that all runs again");
         let began_sooner = Restarted { down: Vec::new(), begun_ago: Some(Duration::from_secs(10)) };
         for (said, stood_s) in [(Restarted::default(), 40), (began_sooner, 30)] {
-            let released = still.apply(&Said::Released(said), &moment(40_000)).unwrap();
+            let released = still.apply(&WindowEvent::Released(said), &moment(40_000)).unwrap();
             assert_eq!(released.stood_still(), Duration::from_secs(stood_s));
         }
-        let late = still.apply(&Said::Released(Restarted::default()), &moment(5_000_000)).unwrap();
+        let late = still.apply(&WindowEvent::Released(Restarted::default()), &moment(5_000_000)).unwrap();
         assert_eq!(late.stood_still(), Duration::from_secs(900), "its controller starts all by the bound");
     }
 }

@@ -22,8 +22,8 @@ fn rebooted(ms: u64) -> BootMoment {
     BootMoment { boot: BootId::parse("boot-2").unwrap(), ms }
 }
 
-fn standing(name: &str) -> Standing {
-    Standing { stacks: vec![name.parse().unwrap()], canaries: Vec::new() }
+fn quiesced_stacks(name: &str) -> QuiescedStacks {
+    QuiescedStacks { stacks: vec![name.parse().unwrap()], canaries: Vec::new() }
 }
 
 fn down() -> Vec<DownStack> {
@@ -31,26 +31,26 @@ fn down() -> Vec<DownStack> {
 }
 
 /// Everything runs again, from now on.
-fn let_go() -> Said {
+fn let_go() -> WindowEvent {
     begun(0)
 }
 
 /// Everything runs again, since so long.
-fn begun(ms_ago: u64) -> Said {
-    Said::Released(Restarted { down: Vec::new(), begun_ago: Some(Duration::from_millis(ms_ago)) })
+fn begun(ms_ago: u64) -> WindowEvent {
+    WindowEvent::Released(Restarted { down: Vec::new(), begun_ago: Some(Duration::from_millis(ms_ago)) })
 }
 
 /// Everything runs again, who knows since when.
-fn late() -> Said {
-    Said::Released(Restarted::default())
+fn late() -> WindowEvent {
+    WindowEvent::Released(Restarted::default())
 }
 
-fn unwell() -> Said {
-    Said::Released(Restarted { down: down(), begun_ago: Some(Duration::ZERO) })
+fn unwell() -> WindowEvent {
+    WindowEvent::Released(Restarted { down: down(), begun_ago: Some(Duration::ZERO) })
 }
 
-fn nothing() -> Said {
-    Said::CameToNothing(Problem::new(ErrorCode::Unavailable, "no storage"))
+fn nothing() -> WindowEvent {
+    WindowEvent::CameToNothing(ErrorBody::new(ErrorCode::Unavailable, "no storage"))
 }
 
 fn fresh() -> Window {
@@ -90,110 +90,136 @@ fn an_end_stays_and_what_is_fixed_is_only_released() {
 /// Each course with the label that it deserves, and the words in it.
 #[test]
 fn a_label_says_what_was_seen_and_why() {
-    let stand = || Said::Quiesced(standing("shop"));
+    let stand = || WindowEvent::Quiesced(quiesced_stacks("shop"));
     let bound = 900_000;
-    type Course = Vec<(u64, Said)>;
+    type Course = Vec<(u64, WindowEvent)>;
     let courses: Vec<(&str, Course, Consistency, &str)> = vec![
         (
             "as it should be",
-            vec![(5, stand()), (6, Said::Began), (7, Said::Captured), (8, let_go())],
+            vec![(5, stand()), (6, WindowEvent::Began), (7, WindowEvent::Captured), (8, let_go())],
             Consistency::Application,
             "stood still",
         ),
         (
             "never released",
-            vec![(5, stand()), (6, Said::Began), (7, Said::Captured)],
+            vec![(5, stand()), (6, WindowEvent::Began), (7, WindowEvent::Captured)],
             Consistency::Crash,
             "did not say whether",
         ),
         (
             "the agent was away while the silent one's programs were started, and it says so late",
-            vec![(5, stand()), (6, Said::Began), (300, Said::Captured), (310, begun(190))],
+            vec![(5, stand()), (6, WindowEvent::Began), (300, WindowEvent::Captured), (310, begun(190))],
             Consistency::Crash,
             "ran again before",
         ),
         (
             "released late, and begun after",
-            vec![(5, stand()), (6, Said::Began), (300, Said::Captured), (900, begun(590))],
+            vec![(5, stand()), (6, WindowEvent::Began), (300, WindowEvent::Captured), (900, begun(590))],
             Consistency::Application,
             "stood still",
         ),
         (
             "killed, started by what came after it, and nobody knows when",
-            vec![(5, stand()), (6, Said::Began), (7, Said::Captured), (9_000, late())],
+            vec![(5, stand()), (6, WindowEvent::Began), (7, WindowEvent::Captured), (9_000, late())],
             Consistency::Crash,
             "did not say when",
         ),
         (
             "begun before the grant, by a clock that is wrong",
-            vec![(5, stand()), (6, Said::Began), (7, Said::Captured), (9, begun(u64::MAX))],
+            vec![(5, stand()), (6, WindowEvent::Began), (7, WindowEvent::Captured), (9, begun(u64::MAX))],
             Consistency::Crash,
             "ran again before",
         ),
         (
             "said twice: the earliest counts",
-            vec![(5, stand()), (6, Said::Began), (7, Said::Captured), (9, begun(1)), (20, begun(15))],
+            vec![
+                (5, stand()),
+                (6, WindowEvent::Began),
+                (7, WindowEvent::Captured),
+                (9, begun(1)),
+                (20, begun(15)),
+            ],
             Consistency::Crash,
             "ran again before",
         ),
         (
             "never said",
-            vec![(bound + 1, Said::Began), (bound + 2, Said::Captured)],
+            vec![(bound + 1, WindowEvent::Began), (bound + 2, WindowEvent::Captured)],
             Consistency::Crash,
             "did not say within 450 s",
         ),
         (
             "said when nobody waited for it any more",
-            vec![(450_000, stand()), (450_001, Said::Began), (450_002, Said::Captured), (450_003, let_go())],
+            vec![
+                (450_000, stand()),
+                (450_001, WindowEvent::Began),
+                (450_002, WindowEvent::Captured),
+                (450_003, let_go()),
+            ],
             Consistency::Crash,
             "did not say within 450 s",
         ),
         (
             "said just in time",
-            vec![(449_999, stand()), (600_001, Said::Began), (600_002, Said::Captured), (600_003, let_go())],
+            vec![
+                (449_999, stand()),
+                (600_001, WindowEvent::Began),
+                (600_002, WindowEvent::Captured),
+                (600_003, let_go()),
+            ],
             Consistency::Application,
             "stood still",
         ),
         (
             "said too late",
-            vec![(bound + 1, stand()), (bound + 2, Said::Began), (bound + 3, Said::Captured)],
+            vec![(bound + 1, stand()), (bound + 2, WindowEvent::Began), (bound + 3, WindowEvent::Captured)],
             Consistency::Crash,
             "did not say",
         ),
         (
             "begun without it",
-            vec![(5, Said::Began), (6, stand()), (7, Said::Captured)],
+            vec![(5, WindowEvent::Began), (6, stand()), (7, WindowEvent::Captured)],
             Consistency::Crash,
             "did not say",
         ),
         (
             "captured too late",
-            vec![(5, stand()), (6, Said::Began), (bound, Said::Captured)],
+            vec![(5, stand()), (6, WindowEvent::Began), (bound, WindowEvent::Captured)],
             Consistency::Crash,
             "not seen to be fixed",
         ),
         (
             "captured in the last moment",
-            vec![(5, stand()), (6, Said::Began), (bound - 1, Said::Captured), (bound + 5, begun(6))],
+            vec![
+                (5, stand()),
+                (6, WindowEvent::Began),
+                (bound - 1, WindowEvent::Captured),
+                (bound + 5, begun(6)),
+            ],
             Consistency::Application,
             "900 s after",
         ),
         (
             "released before",
-            vec![(5, stand()), (6, Said::Began), (7, let_go()), (8, Said::Captured)],
+            vec![(5, stand()), (6, WindowEvent::Began), (7, let_go()), (8, WindowEvent::Captured)],
             Consistency::Crash,
             "ran again before",
         ),
         (
             "released before it began",
-            vec![(5, stand()), (6, let_go()), (7, Said::Began), (8, Said::Captured)],
+            vec![(5, stand()), (6, let_go()), (7, WindowEvent::Began), (8, WindowEvent::Captured)],
             Consistency::Crash,
             "ran again before",
         ),
-        ("let go", vec![(5, let_go()), (7, Said::Began), (8, Said::Captured)], Consistency::Crash, "let go"),
+        (
+            "let go",
+            vec![(5, let_go()), (7, WindowEvent::Began), (8, WindowEvent::Captured)],
+            Consistency::Crash,
+            "let go",
+        ),
         (
             "the copy came to nothing once",
-            vec![(5, stand()), (6, Said::Began), (7, nothing()), (8, Said::Captured)],
+            vec![(5, stand()), (6, WindowEvent::Began), (7, nothing()), (8, WindowEvent::Captured)],
             Consistency::Crash,
             "not seen to be fixed",
         ),
@@ -210,15 +236,15 @@ fn a_label_says_what_was_seen_and_why() {
 
 #[test]
 fn the_bound_counts_through_a_restart_and_not_through_a_reboot() {
-    let window = fresh().apply(&Said::Quiesced(standing("shop")), &at(2_000)).unwrap();
+    let window = fresh().apply(&WindowEvent::Quiesced(quiesced_stacks("shop")), &at(2_000)).unwrap();
     assert_eq!(window.left(&at(2_000)).as_secs(), 899);
     assert_eq!(
-        (window.told(&at(901_000)), window.told(&at(900_999))),
+        (window.reported(&at(901_000)), window.reported(&at(900_999))),
         (WindowPhase::Expired, WindowPhase::Quiesced)
     );
     for ms in [0, 2_000, u64::MAX] {
         assert_eq!(
-            (window.left(&rebooted(ms)), window.told(&rebooted(ms))),
+            (window.left(&rebooted(ms)), window.reported(&rebooted(ms))),
             (Duration::ZERO, WindowPhase::Expired)
         );
     }
@@ -231,23 +257,26 @@ fn a_grant_stands_for_half_of_its_bound_and_five_minutes_at_least() {
     for (bound_s, wait_s) in [(60, 60), (300, 300), (420, 300), (900, 450), (3_600, 1_800)] {
         let window = Window::granted(QuiesceBound::try_from(bound_s).unwrap(), at(1_000));
         let last = at(1_000 + wait_s * 1_000 - 1);
-        assert_eq!(window.told(&last), WindowPhase::Granted, "{bound_s}");
-        assert_eq!(window.told(&at(1_000 + wait_s * 1_000)), WindowPhase::Expired, "{bound_s}");
-        let said = window.apply(&Said::Quiesced(standing("shop")), &last).unwrap();
+        assert_eq!(window.reported(&last), WindowPhase::Granted, "{bound_s}");
+        assert_eq!(window.reported(&at(1_000 + wait_s * 1_000)), WindowPhase::Expired, "{bound_s}");
+        let said = window.apply(&WindowEvent::Quiesced(quiesced_stacks("shop")), &last).unwrap();
         assert_eq!(said.patience(&last), said.left(&last), "from then on the bound counts");
     }
 }
 
 #[test]
 fn what_was_said_first_stands_and_the_same_twice_is_once() {
-    let said = fresh().apply(&Said::Quiesced(standing("shop")), &at(2_000)).unwrap();
-    assert_eq!(said.apply(&Said::Quiesced(standing("shop")), &at(3_000)), Ok(said.clone()));
-    assert_eq!(said.apply(&Said::Quiesced(standing("mail")), &at(3_000)), Err(Refused::Otherwise));
-    let begun = said.apply(&Said::Began, &at(3_000)).unwrap();
-    assert_eq!(begun.apply(&Said::Cancelled, &at(4_000)), Err(Refused::Begun));
+    let said = fresh().apply(&WindowEvent::Quiesced(quiesced_stacks("shop")), &at(2_000)).unwrap();
+    assert_eq!(said.apply(&WindowEvent::Quiesced(quiesced_stacks("shop")), &at(3_000)), Ok(said.clone()));
+    assert_eq!(
+        said.apply(&WindowEvent::Quiesced(quiesced_stacks("mail")), &at(3_000)),
+        Err(Refused::Otherwise)
+    );
+    let begun = said.apply(&WindowEvent::Began, &at(3_000)).unwrap();
+    assert_eq!(begun.apply(&WindowEvent::Cancelled, &at(4_000)), Err(Refused::Begun));
     let over = begun.apply(&let_go(), &at(5_000)).unwrap();
     assert_eq!(
-        over.apply(&Said::Quiesced(standing("shop")), &at(6_000)),
+        over.apply(&WindowEvent::Quiesced(quiesced_stacks("shop")), &at(6_000)),
         Err(Refused::Over),
         "a late duplicate"
     );
@@ -260,9 +289,9 @@ fn what_was_said_first_stands_and_the_same_twice_is_once() {
 
 #[test]
 fn who_gave_it_up_wants_no_backup_and_who_was_let_down_does() {
-    let given_up = fresh().apply(&Said::Cancelled, &at(2_000)).unwrap();
+    let given_up = fresh().apply(&WindowEvent::Cancelled, &at(2_000)).unwrap();
     assert!(given_up.is_given_up() && given_up.problem(&at(2_000)).unwrap().code == ErrorCode::Cancelled);
-    assert_eq!(given_up.apply(&Said::Cancelled, &at(3_000)), Ok(given_up));
+    assert_eq!(given_up.apply(&WindowEvent::Cancelled, &at(3_000)), Ok(given_up));
     let let_down = fresh().apply(&nothing(), &at(2_000)).unwrap();
     assert!(!let_down.is_given_up() && let_down.problem(&at(2_000)).unwrap().message == "no storage");
     assert!(let_down.apply(&unwell(), &at(3_000)).unwrap().is_released(), "a release is always heard");
@@ -270,7 +299,7 @@ fn who_gave_it_up_wants_no_backup_and_who_was_let_down_does() {
 
 #[test]
 fn a_window_reads_back_and_is_closed() {
-    let window = fresh().apply(&Said::Quiesced(standing("shop")), &at(2_000)).unwrap();
+    let window = fresh().apply(&WindowEvent::Quiesced(quiesced_stacks("shop")), &at(2_000)).unwrap();
     let text = serde_json::to_string(&window).unwrap();
     assert_eq!(serde_json::from_str::<Window>(&text).unwrap(), window, "{text}");
     assert!(serde_json::from_str::<Window>(&text.replacen('{', "{\"more\":1,", 1)).is_err());
@@ -287,19 +316,19 @@ impl Dice {
         self.0 % bound
     }
 
-    fn said(&mut self) -> Said {
+    fn said(&mut self) -> WindowEvent {
         match self.below(8) {
-            0 => Said::Quiesced(standing("shop")),
-            1 => Said::Quiesced(standing("mail")),
-            2 => Said::Began,
-            3 => Said::Captured,
+            0 => WindowEvent::Quiesced(quiesced_stacks("shop")),
+            1 => WindowEvent::Quiesced(quiesced_stacks("mail")),
+            2 => WindowEvent::Began,
+            3 => WindowEvent::Captured,
             4 => begun(0),
             5 => match self.below(4) {
                 0 => late(),
                 1 => begun(self.below(10_000)),
                 _ => unwell(),
             },
-            6 => Said::Cancelled,
+            6 => WindowEvent::Cancelled,
             _ => nothing(),
         }
     }
@@ -325,13 +354,15 @@ fn no_course_makes_a_label_better_than_what_was_seen() {
             boots |= dice.below(60) == 0;
             let now = if boots { rebooted(ms) } else { at(ms) };
             let in_time = !boots && ms < 901_000;
-            assert!(in_time || !is_open(window.told(&now)), "{seed}: {window:?}");
+            assert!(in_time || !is_open(window.reported(&now)), "{seed}: {window:?}");
             let said = dice.said();
             if let Ok(after) = window.apply(&said, &now) {
-                match (&said, after.told(&now)) {
-                    (Said::Quiesced(_), WindowPhase::Quiesced) if in_time => stands = stands.or(Some(ms)),
-                    (Said::Captured, WindowPhase::Captured) if in_time => seen = seen.or(Some(ms)),
-                    (Said::Released(said), _) => {
+                match (&said, after.reported(&now)) {
+                    (WindowEvent::Quiesced(_), WindowPhase::Quiesced) if in_time => {
+                        stands = stands.or(Some(ms))
+                    }
+                    (WindowEvent::Captured, WindowPhase::Captured) if in_time => seen = seen.or(Some(ms)),
+                    (WindowEvent::Released(said), _) => {
                         let_go = let_go.or(Some(ms));
                         let ago = said.begun_ago.filter(|_| !boots);
                         let at = ago.map(|ago| ms.saturating_sub(u64::try_from(ago.as_millis()).unwrap()));
@@ -339,13 +370,13 @@ fn no_course_makes_a_label_better_than_what_was_seen() {
                     }
                     _ => {}
                 }
-                assert!(!matches!(said, Said::Released(_)) || after.is_released(), "{seed}");
+                assert!(!matches!(said, WindowEvent::Released(_)) || after.is_released(), "{seed}");
                 window = after;
             } else {
-                assert!(!matches!(said, Said::Released(_)), "{seed}: a release is always heard");
+                assert!(!matches!(said, WindowEvent::Released(_)), "{seed}: a release is always heard");
             }
-            assert!(over.is_none_or(|end| window.told(&now) == end), "{seed}: {over:?}, then {window:?}");
-            over = Some(window.told(&now)).filter(|phase| phase.is_over());
+            assert!(over.is_none_or(|end| window.reported(&now) == end), "{seed}: {over:?}, then {window:?}");
+            over = Some(window.reported(&now)).filter(|phase| phase.is_over());
         }
         let after = |seen: u64| let_go.is_some_and(|at| seen <= at) && began.is_some_and(|at| seen <= at);
         let honest = stands.is_some() && seen.is_some_and(after);

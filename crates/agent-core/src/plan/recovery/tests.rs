@@ -1,15 +1,15 @@
-//! Each place a journal can stop at, before each world it can wake up in, as a printed plan.
+//! Tests of recovery plans for every stop and every observation.
 
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::report::Running;
 
 use super::*;
 use crate::model::net::ResolverText;
 use crate::model::observed::{GuestFacts, ObservedGuest, Protection, Sight, Template};
-use crate::operation::log::{Entry, Event, Then};
+use crate::operation::log::{AfterFailure, Entry, Event};
 use crate::operation::progress::ReplayError;
 use crate::operation::{Operation, Target};
 
@@ -27,22 +27,25 @@ fn at() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
 }
 
-fn left_open(n: u128, events: Vec<Event>) -> Result<Progress, ReplayError> {
+fn left_open(n: u128, events: Vec<Event>) -> Result<OperationState, ReplayError> {
     let target = Target { uid: uid(), name: "web-1".parse().unwrap(), vmid: vmid() };
     let numbered = (1..).zip(events).map(|(number, event)| Entry { number, at: at(), event });
     let id = OperationId::new(uuid::Uuid::from_u128(n));
-    Progress::replay(Progress::new(id, Operation::Start(target), at()), &numbered.collect::<Vec<_>>())
+    OperationState::replay(
+        OperationState::new(id, Operation::Start(target), at()),
+        &numbered.collect::<Vec<_>>(),
+    )
 }
 
-fn problem() -> Problem {
-    Problem::new(ErrorCode::Unavailable, "no bridge")
+fn problem() -> ErrorBody {
+    ErrorBody::new(ErrorCode::Unavailable, "no bridge")
 }
 
 /// One story per place: its name, and what the journal says.
 fn stories() -> Vec<(&'static str, Vec<Event>)> {
     let begun = || vec![Event::Begun, Event::Intended { step: 0 }];
     let with = |more: Vec<Event>| begun().into_iter().chain(more).collect::<Vec<_>>();
-    let failed = || Event::Failed { step: 0, problem: problem(), then: Then::GiveUp };
+    let failed = || Event::Failed { step: 0, problem: problem(), then: AfterFailure::GiveUp };
     let succeeded = |step| Event::Succeeded { step, facts: Vec::new(), note: None };
     vec![
         ("queued", vec![]),
@@ -101,7 +104,7 @@ fn host(mark: Mark) -> Observed {
         orphaned: BTreeMap::new(),
         goldens: BTreeMap::new(),
         golden_roots: BTreeMap::new(),
-        shelves: BTreeMap::new(),
+        listings: BTreeMap::new(),
         controllers: BTreeMap::new(),
         bridge_mtu: None,
         bridge_net: crate::model::addresses::BridgeNet::default(),
@@ -124,7 +127,8 @@ fn each_place_a_journal_can_stop_at_in_each_world() {
         for (n, (name, events)) in (1..).zip(stories()) {
             let open = left_open(n, events).unwrap();
             let tasks = BTreeMap::from([(open.id, task.clone())]);
-            let plan = recovery(std::slice::from_ref(&open), Seen { observed, tasks: &tasks }, at());
+            let plan =
+                recovery(std::slice::from_ref(&open), StartObservation { observed, tasks: &tasks }, at());
             let line = plan.lines.first().unwrap();
             text.push_str(&format!("{name}: {line}: {}\n", line.recover));
             let kept: RecoveryPlan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
@@ -136,10 +140,10 @@ fn each_place_a_journal_can_stop_at_in_each_world() {
 }
 
 #[test]
-fn the_plan_as_the_log_tells_it() {
+fn the_plan_as_the_log_reports_it() {
     let tasks = BTreeMap::new();
-    let seen = Seen { observed: None, tasks: &tasks };
-    let open: Vec<Progress> =
+    let seen = StartObservation { observed: None, tasks: &tasks };
+    let open: Vec<OperationState> =
         (1..).zip(stories()).take(2).map(|(n, (_, events))| left_open(n, events).unwrap()).collect();
     insta::assert_snapshot!(format!("{}{}", recovery(&[], seen, at()), recovery(&open, seen, at())), @r"
     recovery: nothing was left open

@@ -1,4 +1,4 @@
-//! How close two backups of one tier may be, however dense its schedule.
+//! The least distance of two backups of one tier.
 //!
 //! A backup is not begun sooner than a fixed time after the one before it, nor before as much time has passed since that one
 //! as it took. So copies take at most half of the time, whoever made the schedule. Another try for the same point has waits

@@ -1,8 +1,8 @@
-//! What is due by the promises about backups, and what is begun for them.
+//! Due backups by promise, and what is begun for them.
 //!
 //! What comes in: the promises in force, what was taken and tried, and the time that schedules go by. What goes out: at most
 //! one operation for each guest that nothing else is done to, conditions where something is missed or cannot be done, and
-//! when to look again. Whoever is told what is due, a guest's controller, is told by the same judgement ([`owed`]). A guest
+//! when to look again. Whoever is told what is due, a guest's controller, is told by the same judgement ([`storage_entry_actions`]). A guest
 //! whose other wishes are held is backed up all the same. Deliberately absent: who begins first on a full host
 //! (`operation::lane`).
 //!
@@ -16,18 +16,18 @@
 //! | `space` | whether a storage has room for one more backup |
 //! | [`still`] | how long programs may stand still for backups |
 //! | [`target`] | whether a tier's backups may go where they should, and one more snapshot be kept |
-//! | [`told`] | what a person is told |
+//! | [`conditions`] | what a person is told |
 //! | `unsettled` | from which point waits count, and what is overdue |
 
-pub(super) mod asked;
+pub(super) mod conditions;
 mod distance;
+pub(super) mod early_backups;
 pub mod points;
 mod prune;
 pub mod space;
 pub mod still;
 pub mod target;
 pub mod tier;
-pub(super) mod told;
 mod unsettled;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,25 +35,25 @@ use std::sync::Arc;
 
 use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName, Vmid};
 use holdfast_protocol::protection::{Consistency, Protection, Retention, Schedule, SnapshotTier, Tier};
-use holdfast_protocol::report::{Running, Standing};
+use holdfast_protocol::report::{GuestStatus, Running};
 use holdfast_protocol::size::TestDays;
 use jiff::Timestamp;
 
-use super::tested::Tested;
+use super::restore_test_status::Tested;
 use super::{Action, Context, Inputs, Plan, bulk, posture, silence};
-use crate::gate::of::effects;
+use crate::gate::effects::effects;
 use crate::gate::retention::{KeptTier, taken_at};
 use crate::gate::{Provenance, Verdict, gate};
+use crate::model::clock_trust::TrustedTime;
 use crate::model::limits;
-use crate::model::record::{
+use crate::model::records::{
     BackupRecord, BackupWhy, GuestRecord, HelloRecord, Place, Records, Renumbered, SnapshotRecord, TakenBy,
     TestRecord, TierRecord,
 };
-use crate::model::timekeeper::Belief;
 use crate::operation::{Backup, DuePoint, Operation, Snapshot, Target};
 use points::Around;
 use still::Still;
-use tier::{Controller, Facts, Owed, State};
+use tier::{Controller, Facts, OutstandingPoint, State};
 
 /// A tier of a promise, without what only one kind of tier has.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +112,7 @@ pub fn promised(promise: &Protection) -> Vec<Promised<'_>> {
 
 /// What is known of one guest.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct ScheduleFacts<'a> {
     /// Which.
     pub guest: GuestUid,
     /// The VMID that it has.
@@ -140,10 +140,10 @@ pub struct Known<'a> {
     /// Whether it runs.
     pub run: Running,
     /// What time it is.
-    pub time: Belief,
+    pub time: TrustedTime,
 }
 
-impl<'a> Known<'a> {
+impl<'a> ScheduleFacts<'a> {
     /// The latest moment that is believed. What says that it was written down after it was so by a clock that was wrong.
     #[must_use]
     pub fn latest(&self) -> Timestamp {
@@ -163,8 +163,8 @@ impl<'a> Known<'a> {
 /// What is owed of one tier of a guest: what is promised, and what was promised before it was raised until that has produced
 /// a backup. So no promise that is never carried out takes another one's place.
 #[must_use]
-pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed {
-    let new = owed_now(known, promised, around);
+pub fn outstanding(known: &ScheduleFacts<'_>, promised: &Promised<'_>, around: Around) -> OutstandingPoint {
+    let new = outstanding_now(known, promised, around);
     let record = known.tiers.iter().find(|record| record.tier == promised.tier);
     let Some(earlier) = record.and_then(|record| record.earlier.as_deref()) else { return new };
     let produced = |backup: &BackupRecord| {
@@ -175,15 +175,15 @@ pub fn owed(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed 
         return new;
     }
     let promised = Promised { schedule: &earlier.schedule, consistency: earlier.consistency, ..*promised };
-    let old = owed_now(known, &promised, Around::of(promised.schedule, known.time.at));
-    let begins = |owed: &Owed| owed.last.is_some_and(|due| due.state == State::Now);
-    let missed = old.last.filter(tier::Due::is_missed);
+    let old = outstanding_now(known, &promised, Around::of(promised.schedule, known.time.at));
+    let begins = |outstanding: &OutstandingPoint| outstanding.last.is_some_and(|due| due.state == State::Now);
+    let missed = old.last.filter(tier::DueBackup::is_missed);
     let last = if begins(&old) && !begins(&new) { old.last } else { new.last };
     let overdue = new.overdue.or(old.overdue).or(missed.map(|due| due.point));
-    Owed { last, overdue, ..new }
+    OutstandingPoint { last, overdue, ..new }
 }
 
-fn owed_now(known: &Known<'_>, promised: &Promised<'_>, around: Around) -> Owed {
+fn outstanding_now(known: &ScheduleFacts<'_>, promised: &Promised<'_>, around: Around) -> OutstandingPoint {
     let time = known.time;
     let record = known.tiers.iter().find(|record| record.tier == promised.tier);
     let latest = known.latest();
@@ -272,19 +272,21 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
         let target = || Target { uid: record.uid, name: record.name.clone(), vmid };
         for promised in promised(promise) {
             let around = points.of(promise, &promised, inputs.time.at);
-            let owed = owed(&known, &promised, around);
-            again(context, &owed);
+            let outstanding = outstanding(&known, &promised, around);
+            again(context, &outstanding);
             let open =
                 target::judge(inputs, &promised).and_then(|()| target::has_room(inputs, &known, &promised));
-            verdict.conditions.extend(told::tier(&promised, &owed, &known));
+            verdict.conditions.extend(conditions::tier(&promised, &outstanding, &known));
             match open {
-                Ok(()) => begins = begins.or_else(|| operation(inputs, (record, vmid), &promised, &owed)),
+                Ok(()) => {
+                    begins = begins.or_else(|| operation(inputs, (record, vmid), &promised, &outstanding))
+                }
                 Err(condition) => verdict.conditions.push(condition),
             }
             goes = goes.or_else(|| prune::next(context, &known, &promised, target));
-            tiers.push((promised, owed));
+            tiers.push((promised, outstanding));
         }
-        verdict.conditions.extend(still::told(known.still, &promised(promise)));
+        verdict.conditions.extend(still::reported(known.still, &promised(promise)));
         goes = goes.or_else(|| prune::snapshot(context, &known, promise, target));
         let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
         let seen = inputs.observed.guests.get(&vmid);
@@ -294,7 +296,7 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
         let tested = tiers.iter().filter_map(|(promised, _)| Tested::of(promised, &known).report());
         let protection = verdict.protection.get_or_insert_default();
         (protection.posture, protection.tested) = (Some(posture), tested.collect());
-        let free = is_quiet(context, verdict.standing, record) && !busy.contains(&record.uid);
+        let free = is_quiet(context, verdict.status, record) && !busy.contains(&record.uid);
         let passes = |action: &Action| {
             let allowed = |effect| gate(effect, Provenance::Schedule, &context.approved) == Verdict::Free;
             effects(&action.operation).iter().all(allowed)
@@ -311,10 +313,10 @@ fn made(record: &GuestRecord) -> Option<Vmid> {
 }
 
 /// What is known of one guest.
-pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'a> {
+pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> ScheduleFacts<'a> {
     let records = inputs.records;
     let seen = record.place.vmid().and_then(|vmid| inputs.observed.guests.get(&vmid));
-    Known {
+    ScheduleFacts {
         guest: record.uid,
         vmid: record.place.vmid(),
         backups: backups_of(records, record.uid),
@@ -333,9 +335,9 @@ pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> Known<'
 }
 
 /// Whether something can be begun on the guest: it is provably ours, and nobody is at it.
-pub(super) fn is_quiet(context: &Context<'_>, standing: Standing, record: &GuestRecord) -> bool {
+pub(super) fn is_quiet(context: &Context<'_>, status: GuestStatus, record: &GuestRecord) -> bool {
     // Its judge has looked at mark and volumes: a guest that is not ours stands otherwise.
-    let ours = matches!(standing, Standing::Managed | Standing::Unmanaged | Standing::Broken);
+    let ours = matches!(status, GuestStatus::Managed | GuestStatus::Unmanaged | GuestStatus::Broken);
     let free = !context.open.contains(&record.uid) && !context.parked.contains_key(&record.uid);
     let vmid = record.place.vmid();
     let seen = vmid.and_then(|vmid| context.inputs.observed.guests.get(&vmid));
@@ -346,9 +348,9 @@ fn operation(
     inputs: &Inputs<'_>,
     (record, vmid): (&GuestRecord, Vmid),
     promised: &Promised<'_>,
-    owed: &Owed,
+    outstanding: &OutstandingPoint,
 ) -> Option<Action> {
-    let due = owed.last.filter(|due| due.state == State::Now)?;
+    let due = outstanding.last.filter(|due| due.state == State::Now)?;
     let target = Target { uid: record.uid, name: record.name.clone(), vmid };
     let point =
         Some(DuePoint { tier: promised.tier, point: due.point, begun: due.begun, at: inputs.time.at });
@@ -369,17 +371,17 @@ fn operation(
             leaves_out: bulk::leaves_out(inputs, record.uid, promised.target?),
         }),
     };
-    Some(Action { operation, reason: told::reason(promised.tier, &due), growth: None })
+    Some(Action { operation, reason: conditions::reason(promised.tier, &due), growth: None })
 }
 
 /// Looks again when something of the tier changes by itself. Its times are those that schedules go by.
-fn again(context: &Context<'_>, owed: &Owed) {
+fn again(context: &Context<'_>, outstanding: &OutstandingPoint) {
     let inputs = context.inputs;
-    let of_state = owed.last.and_then(|due| match due.state {
+    let of_state = outstanding.last.and_then(|due| match due.state {
         State::Later(at) | State::Waits(at) | State::Again(at) => Some(at.min(due.ends.max(inputs.time.at))),
         State::Settled | State::Now | State::GivenUp => None,
     });
-    for at in of_state.into_iter().chain(owed.next).filter(|at| *at > inputs.time.at) {
+    for at in of_state.into_iter().chain(outstanding.next).filter(|at| *at > inputs.time.at) {
         let wait = at.duration_since(inputs.time.at);
         context.again(inputs.now.checked_add(wait).unwrap_or(Timestamp::MAX));
     }

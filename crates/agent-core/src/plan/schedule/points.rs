@@ -1,4 +1,4 @@
-//! The points of a schedule around now, and by how much a guest is put off.
+//! Points of a schedule around now, with jitter.
 //!
 //! Guests of one policy share its points, which are looked for once. Each guest is put off by a part of the jitter that
 //! follows from its uid and the point, so that it is the same after a restart, and another for the next point.
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_put_off_beyond_half_the_way_to_the_following_point() {
+    fn no_one_is_put_off_beyond_half_the_way_to_the_following_point() {
         let schedule = schedule("*:00", 600);
         let now: Timestamp = "2026-11-21T12:20:00Z".parse().unwrap();
         for n in 1..200 {

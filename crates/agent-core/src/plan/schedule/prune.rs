@@ -1,4 +1,4 @@
-//! Which backup or scheduled snapshot goes next: the oldest that the retention in force no longer keeps.
+//! The next backup or scheduled snapshot to remove.
 //!
 //! Nothing goes by a clock that is not steady, from a storage that did not answer, that Proxmox refuses to delete, or from a
 //! backup server that lets our token remove nothing: such a server prunes by itself, which is told. The
@@ -8,18 +8,18 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::Protection;
 use holdfast_protocol::storage::report::PrunedBy;
 
-use super::{Known, Promised};
+use super::{Promised, ScheduleFacts};
 use crate::gate::Prune;
 use crate::gate::retention::{judge, snapshots, taken_at};
-use crate::model::observed::Shelf;
-use crate::model::record::BackupRecord;
-use crate::model::timekeeper::Steady;
+use crate::model::clock_trust::Steady;
+use crate::model::observed::BackupListing;
+use crate::model::records::BackupRecord;
 use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation, PruneBackup, PruneBy, Target};
 use crate::plan::{Action, Context};
 
 pub(super) fn next(
     context: &Context<'_>,
-    known: &Known<'_>,
+    known: &ScheduleFacts<'_>,
     promised: &Promised<'_>,
     target: impl FnOnce() -> Target,
 ) -> Option<Action> {
@@ -30,13 +30,15 @@ pub(super) fn next(
     if known.time.steady == Steady::No || tested {
         return None;
     }
-    let Some(Shelf::Listed { protected, .. }) = inputs.observed.shelves.get(kept.target) else { return None };
+    let Some(BackupListing::Listed { protected, .. }) = inputs.observed.listings.get(kept.target) else {
+        return None;
+    };
     let effects = judge(known.backups, &kept, &inputs.records.proofs, protected, known.time.at);
     let with = || known.backups.iter().zip(&effects);
     let stays = with().find(|(_, effect)| **effect == Some(Prune::Last)).map(|(backup, _)| backup)?;
     let may = |backup: &BackupRecord| {
-        let shelf = inputs.observed.shelves.get(&backup.storage);
-        let listed = matches!(shelf, Some(Shelf::Listed { protected, pruned_by, .. })
+        let listing = inputs.observed.listings.get(&backup.storage);
+        let listed = matches!(listing, Some(BackupListing::Listed { protected, pruned_by, .. })
                 if !protected.contains(&backup.archive) && *pruned_by != Some(PrunedBy::Server));
         // Under another number our token is not shown it; and a list proves something only about its own storage.
         listed && backup.vmid == stays.vmid && backup.storage == stays.storage
@@ -65,7 +67,7 @@ pub(super) fn next(
 /// The snapshot that goes next, of those that the schedule took and no other.
 pub(super) fn snapshot(
     context: &Context<'_>,
-    known: &Known<'_>,
+    known: &ScheduleFacts<'_>,
     promise: &Protection,
     target: impl FnOnce() -> Target,
 ) -> Option<Action> {

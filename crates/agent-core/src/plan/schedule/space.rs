@@ -8,12 +8,12 @@
 //! server keeps what is new alone, so there only that last part counts. What nobody answers for keeps no backup.
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::StorageName;
 use holdfast_protocol::protection::Tier;
 
 use crate::model::observed::{Observed, StorageFact};
-use crate::model::record::BackupRecord;
+use crate::model::records::BackupRecord;
 
 /// Of these the largest is looked at.
 const LAST: usize = 3;
@@ -32,7 +32,7 @@ pub(in crate::plan) fn judge(
     observed: &Observed,
     backups: &[BackupRecord],
     (storage, tier): (&StorageName, Tier),
-) -> Result<(), Problem> {
+) -> Result<(), ErrorBody> {
     let Some(StorageFact::Active { total, available, .. }) = observed.storages.get(storage) else {
         return Ok(());
     };
@@ -71,7 +71,7 @@ pub fn takes(backups: &[BackupRecord], storage: &StorageName, used: u64) -> u64 
 ///
 /// # Errors
 /// [`ErrorCode::StorageFull`], with the sizes.
-pub fn fits(storage: &StorageName, Room { total, available }: Room, takes: u64) -> Result<(), Problem> {
+pub fn fits(storage: &StorageName, Room { total, available }: Room, takes: u64) -> Result<(), ErrorBody> {
     if total == 0 || available >= takes.saturating_add(total / LEFT_SHARE) {
         return Ok(());
     }
@@ -83,7 +83,7 @@ pub fn fits(storage: &StorageName, Room { total, available }: Room, takes: u64) 
         mib(total),
         mib(takes)
     );
-    Err(Problem::new(ErrorCode::StorageFull, text))
+    Err(ErrorBody::new(ErrorCode::StorageFull, text))
 }
 
 fn mib(bytes: u64) -> String {

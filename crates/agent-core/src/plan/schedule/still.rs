@@ -1,4 +1,4 @@
-//! How long a guest's programs may stand still for backups within 24 hours.
+//! The daily bound on stopped stacks.
 //!
 //! The operators' policy gives each guest a budget. A window is granted for no longer than what is left of it; where too
 //! little is left none is granted, and backups are taken crash-consistent, without a wait, until it is more again. So no
@@ -6,7 +6,7 @@
 //! (`operation::window`).
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::Problem;
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::protection::Consistency;
 use holdfast_protocol::report::Condition;
@@ -15,7 +15,7 @@ use jiff::SignedDuration;
 
 use super::Promised;
 use crate::model::policy::QuiesceBound;
-use crate::model::record::Records;
+use crate::model::records::Records;
 
 /// What a guest used of its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +49,9 @@ impl Still {
     ///
     /// # Errors
     /// When none may be granted, for whoever asked.
-    pub fn bound(self, wanted: QuiesceBound) -> Result<QuiesceBound, Problem> {
+    pub fn bound(self, wanted: QuiesceBound) -> Result<QuiesceBound, ErrorBody> {
         let bound = QuiesceBound::try_from(wanted.seconds().min(self.left_s()));
-        bound.map_err(|_| Problem::new(ErrorCode::Quota, format!("no window is granted: {self}")))
+        bound.map_err(|_| ErrorBody::new(ErrorCode::Quota, format!("no window is granted: {self}")))
     }
 }
 
@@ -68,7 +68,7 @@ impl std::fmt::Display for Still {
 }
 
 /// What is told of a budget that is spent, where a tier should have windows.
-pub(super) fn told(still: Still, tiers: &[Promised<'_>]) -> Option<Condition> {
+pub(super) fn reported(still: Still, tiers: &[Promised<'_>]) -> Option<Condition> {
     let wanted = tiers.iter().any(|tier| tier.consistency == Consistency::Application);
     (wanted && still.is_spent()).then(|| {
         let message = format!(

@@ -1,4 +1,4 @@
-//! Whether a tier's backups may go where they should, and can; and whether there may be one more of its snapshots.
+//! The usable target of a tier, and room for its snapshots.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::StorageName;
@@ -6,11 +6,11 @@ use holdfast_protocol::protection::Tier;
 use holdfast_protocol::report::Condition;
 use holdfast_protocol::storage::{StorageRole, TargetState};
 
-use super::{Known, Promised, scheduled, space};
+use super::{Promised, ScheduleFacts, scheduled, space};
 use crate::model::limits;
 use crate::model::observed::StorageFact;
 use crate::model::policy::Policy;
-use crate::model::record::Records;
+use crate::model::records::Records;
 use crate::plan::Inputs;
 
 /// Whether a storage was approved for backups of a tier: root named it on this box, or an operator signed for the target.
@@ -18,13 +18,13 @@ use crate::plan::Inputs;
 pub fn is_approved(policy: &Policy, records: &Records, tier: Tier, target: &StorageName) -> bool {
     let of_role = |role: StorageRole| match tier {
         Tier::Snapshot => false,
-        Tier::Local => role == StorageRole::VzdumpTarget,
-        Tier::OffSite => role == StorageRole::PbsOffsite,
+        Tier::Local => role == StorageRole::LocalBackup,
+        Tier::OffSite => role == StorageRole::OffsiteBackup,
     };
     policy.backup_storage.as_ref() == Some(target)
         || records.storage.iter().any(|known| {
             known.approval.name.as_str() == target.as_str()
-                && known.standing == TargetState::Attached
+                && known.status == TargetState::Attached
                 && of_role(known.approval.role)
         })
 }
@@ -32,7 +32,7 @@ pub fn is_approved(policy: &Policy, records: &Records, tier: Tier, target: &Stor
 /// What keeps one more from being kept. What its retention lets go goes first.
 pub(super) fn has_room(
     inputs: &Inputs<'_>,
-    known: &Known<'_>,
+    known: &ScheduleFacts<'_>,
     promised: &Promised<'_>,
 ) -> Result<(), Condition> {
     if let Some(target) = promised.target {

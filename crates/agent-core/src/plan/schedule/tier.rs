@@ -1,4 +1,4 @@
-//! One tier of one guest: what of it is owed now.
+//! The due point of one tier of one guest.
 //!
 //! ```text
 //!  point ──jitter──▶ begins ─────────────── window ───────────────▶ ends ─────────────── next point
@@ -16,9 +16,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::points::Around;
 use super::{distance, unsettled};
+use crate::model::clock_trust::TrustedTime;
 use crate::model::limits;
-use crate::model::record::{Renumbered, RenumberedBy, TierRecord, Tried};
-use crate::model::timekeeper::Belief;
+use crate::model::records::{PointAttempt, Renumbered, RenumberedBy, TierRecord};
 use crate::operation::Begun;
 use holdfast_protocol::id::GuestUid;
 
@@ -42,7 +42,7 @@ pub struct Facts<'a> {
     /// Whether the controller is waited for.
     pub controller: Controller,
     /// What time it is.
-    pub time: Belief,
+    pub time: TrustedTime,
 }
 
 /// Whether the guest's controller is waited for before a backup is begun without it.
@@ -56,11 +56,11 @@ pub enum Controller {
 
 /// What is owed of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owed {
+pub struct OutstandingPoint {
     /// Which.
     pub tier: Tier,
     /// The last point, put off by the jitter. None where none came yet.
-    pub last: Option<Due>,
+    pub last: Option<DueBackup>,
     /// When the next one begins.
     pub next: Option<Timestamp>,
     /// The oldest point of which nothing came for so long that it is missed, where later ones came since.
@@ -82,7 +82,7 @@ pub enum PointOf {
 
 /// The last point of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueBackup {
     /// The point.
     pub point: Timestamp,
     /// What it is of.
@@ -96,7 +96,7 @@ pub struct Due {
     /// Whether it can still begin in time.
     pub begun: Begun,
     /// What was begun for it so far.
-    pub tried: Option<Tried>,
+    pub tried: Option<PointAttempt>,
     /// What is to be done.
     pub state: State,
 }
@@ -118,7 +118,7 @@ pub enum State {
     GivenUp,
 }
 
-impl Due {
+impl DueBackup {
     /// Whether it did not begin in time, or nothing came of it.
     #[must_use]
     pub fn is_missed(&self) -> bool {
@@ -138,7 +138,7 @@ impl Due {
 
 /// Judges one tier.
 #[must_use]
-pub fn judge(facts: &Facts<'_>) -> Owed {
+pub fn judge(facts: &Facts<'_>) -> OutstandingPoint {
     let Facts { guest, tier, schedule, around, .. } = *facts;
     let planned = around.last_begins(schedule, guest, tier);
     let planned = planned.map(|(point, since)| (point, since, PointOf::Schedule));
@@ -147,7 +147,7 @@ pub fn judge(facts: &Facts<'_>) -> Owed {
         RenumberedBy::Swap => (one.at, one.at, PointOf::Swap),
     });
     let last = planned.into_iter().chain(renumbered).max().map(|point| due(facts, point));
-    Owed {
+    OutstandingPoint {
         tier,
         last,
         next: around.next_begins(schedule, guest, tier),
@@ -156,7 +156,7 @@ pub fn judge(facts: &Facts<'_>) -> Owed {
     }
 }
 
-fn due(facts: &Facts<'_>, (point, since, of): (Timestamp, Timestamp, PointOf)) -> Due {
+fn due(facts: &Facts<'_>, (point, since, of): (Timestamp, Timestamp, PointOf)) -> DueBackup {
     let now = facts.time.at;
     let window = SignedDuration::from_mins(facts.schedule.window_min.get().into());
     let ends = point.checked_add(window).unwrap_or(Timestamp::MAX);
@@ -175,12 +175,12 @@ fn due(facts: &Facts<'_>, (point, since, of): (Timestamp, Timestamp, PointOf)) -
     let waits_until = asked.checked_add(grace).unwrap_or(Timestamp::MAX);
     // Within the window it is rather taken without the controller than missed.
     let waits_until = if asked < ends { waits_until.min(ends) } else { waits_until };
-    let mut due = Due { point, of, since, ends, waits_until, begun, tried, state: State::Settled };
+    let mut due = DueBackup { point, of, since, ends, waits_until, begun, tried, state: State::Settled };
     due.state = state(facts, &due);
     due
 }
 
-fn state(facts: &Facts<'_>, due: &Due) -> State {
+fn state(facts: &Facts<'_>, due: &DueBackup) -> State {
     let now = facts.time.at;
     // What lies ahead of now was written by a clock that was wrong: it settles nothing.
     let promised_later = facts.record.is_some_and(|record| due.point < record.since && record.since <= now);

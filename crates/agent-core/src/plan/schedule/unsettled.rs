@@ -7,7 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::points::Around;
-use super::tier::{Due, Facts, PointOf, State};
+use super::tier::{DueBackup, Facts, PointOf, State};
 use crate::model::limits;
 
 /// Up to when everything is settled, or nothing was promised.
@@ -33,7 +33,7 @@ pub(super) fn waited_since(facts: &Facts<'_>, (point, since): (Timestamp, Timest
 }
 
 /// The oldest unsettled point before the last one, once nothing came of it for longer than its window, or than three points.
-pub(super) fn overdue(facts: &Facts<'_>, due: &Due) -> Option<Timestamp> {
+pub(super) fn overdue(facts: &Facts<'_>, due: &DueBackup) -> Option<Timestamp> {
     if due.of != PointOf::Schedule || due.state == State::Settled {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Addresses that a document may not give to a guest, and those that two answer for.
+//! Tests of refused and duplicate addresses.
 
 use jiff::SignedDuration;
 
@@ -15,7 +15,7 @@ fn plan_of(world: &mut World) -> Plan {
     world.plan()
 }
 
-fn told(plan: &Plan, uid: usize, code: ErrorCode) -> Option<String> {
+fn reported(plan: &Plan, uid: usize, code: ErrorCode) -> Option<String> {
     let verdict = plan.verdicts.iter().find(|verdict| verdict.wanted == Some(uid)).unwrap();
     verdict.conditions.iter().find(|one| one.code == code).map(|one| one.message.clone())
 }
@@ -31,7 +31,7 @@ fn seen_at(world: &mut World, number: u32, line: &str) {
 /// Guest 2 wants 10.66.0.3/16; each of these has it already.
 const TAKEN: [(&str, Change); 8] = [
     ("the agent itself answers there", |w| {
-        w.policy.kept.doors.insert("10.66.0.3".parse().unwrap());
+        w.policy.kept.listeners.insert("10.66.0.3".parse().unwrap());
     }),
     ("this host's own on bridge vmbr0", |w| {
         w.observed.bridge_net.own.insert("10.66.0.3".parse().unwrap());
@@ -63,14 +63,14 @@ fn a_new_guest_is_not_made_with_an_address_that_another_has() {
         world.observed.goldens.clear();
         change(&mut world);
         let plan = plan_of(&mut world);
-        let why = told(&plan, 1, ErrorCode::AddressTaken).unwrap_or_else(|| panic!("{words}: {plan}"));
+        let why = reported(&plan, 1, ErrorCode::AddressTaken).unwrap_or_else(|| panic!("{words}: {plan}"));
         assert!(why.contains(words), "{words}: {why}");
         let makes = |action: &Action| matches!(&action.operation, Operation::Provision(_));
         assert!(!plan.actions.iter().any(makes), "{words}: {plan}");
     }
     let mut free = world(1);
     free.desired.push(guest(2));
-    assert_eq!(told(&plan_of(&mut free), 1, ErrorCode::AddressTaken), None);
+    assert_eq!(reported(&plan_of(&mut free), 1, ErrorCode::AddressTaken), None);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_guest_is_not_moved_to_an_address_that_another_has() {
         seen_at(&mut world, 301, &LINE.replace("0.2/16", "0.77/16").replace("00:01", "00:02"));
         change(&mut world);
         let plan = plan_of(&mut world);
-        let why = told(&plan, 1, ErrorCode::AddressTaken).unwrap_or_else(|| panic!("{words}: {plan}"));
+        let why = reported(&plan, 1, ErrorCode::AddressTaken).unwrap_or_else(|| panic!("{words}: {plan}"));
         assert!(why.contains(words) && why.contains("its network stays as it is"), "{words}: {why}");
         let moves = |action: &Action| match &action.operation {
             Operation::Reconfigure(change) => change
@@ -106,13 +106,13 @@ fn what_does_not_speak_there_holds_nothing() {
         world.desired.remove(0);
         seen_at(&mut world, 300, &line);
         seen_at(&mut world, 301, &LINE.replace("0.2/16", "0.3/16"));
-        assert_eq!(told(&plan_of(&mut world), 0, ErrorCode::AddressTaken), None, "{line}");
+        assert_eq!(reported(&plan_of(&mut world), 0, ErrorCode::AddressTaken), None, "{line}");
     }
     let mut world = world(2);
     world.desired.remove(0);
     world.observed.guests.get_mut(&vmid(300)).unwrap().run = Running::Stopped;
     seen_at(&mut world, 300, &LINE.replace("0.2/16", "0.3/16"));
-    assert!(told(&plan_of(&mut world), 0, ErrorCode::AddressTaken).is_some());
+    assert!(reported(&plan_of(&mut world), 0, ErrorCode::AddressTaken).is_some());
 }
 
 #[test]
@@ -121,14 +121,14 @@ fn on_a_vlan_a_guest_is_in_no_network_of_the_hosts() {
     world.desired = vec![guest(1)];
     world.desired[0].network.vlan = Some(7.try_into().unwrap());
     world.observed.bridge_net.networks.insert("192.0.2.0/24".parse().unwrap());
-    assert_eq!(told(&plan_of(&mut world), 0, ErrorCode::AddressTaken), None);
+    assert_eq!(reported(&plan_of(&mut world), 0, ErrorCode::AddressTaken), None);
     world.desired[0].network.vlan = None;
-    assert!(told(&plan_of(&mut world), 0, ErrorCode::AddressTaken).unwrap().contains("192.0.2.0/24"));
+    assert!(reported(&plan_of(&mut world), 0, ErrorCode::AddressTaken).unwrap().contains("192.0.2.0/24"));
 }
 
 /// Two that share an address push each other out of the kernel's table; whoever answers for a router is told as well.
 #[test]
-fn who_answers_for_anothers_address_is_told_with_its_age() {
+fn who_answers_for_anothers_address_is_reported_with_its_age() {
     let answer =
         |address: &str, hardware: &str| -> Answer { (address.parse().unwrap(), hardware.parse().unwrap()) };
     let look = |answers: &[Answer]| {
@@ -141,7 +141,7 @@ fn who_answers_for_anothers_address_is_told_with_its_age() {
         let found = address::strange(&world.observed, &world.policy);
         assert!(strange.take(found.clone(), at(-600)).is_empty());
         world.observed.bridge_net.strange = strange.take(found, at(-600) + SignedDuration::from_mins(5));
-        told(&plan_of(&mut world), 0, ErrorCode::AddressTwice)
+        reported(&plan_of(&mut world), 0, ErrorCode::AddressTwice)
     };
     assert_eq!(look(&[answer("10.66.0.2", "BC:24:11:00:00:01")]), None, "its own");
     assert_eq!(

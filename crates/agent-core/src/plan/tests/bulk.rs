@@ -1,4 +1,4 @@
-//! Bulk volumes that are to be backed up to a target: in the backups of the tier that goes there, and in no others.
+//! Tests of backups of bulk volumes.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use holdfast_protocol::protection::{Posture, Protection as Promise, Tier};
 use super::schedule::{Life, daily, life, time};
 use super::*;
 use crate::model::observed::BackupFlag;
-use crate::model::record::HeldMounts;
+use crate::model::records::HeldMounts;
 use crate::plan::bulk::elsewhere;
 
 /// A guest with a proved backup of last night, and a bulk volume of this kind at `/srv/media`.
@@ -16,7 +16,7 @@ fn with_media(kind: serde_json::Value) -> Life {
     life.world.desired[0].volumes.push(volume("media", kind));
     let tier = life.world.policies[0].tiers.local.as_mut().unwrap();
     tier.restore_test_days = Some(7.try_into().unwrap());
-    let promise = Promise::wished(&life.world.desired[0], &life.world.policies).unwrap();
+    let promise = Promise::of_document(&life.world.desired[0], &life.world.policies).unwrap();
     life.world.records.protections.insert(uid(1), Arc::new(promise));
     let media = MountFacts {
         volume: volumes(300).last().cloned(),
@@ -42,8 +42,8 @@ fn held(life: &mut Life, holds: &[&str], left_out: &[&str]) {
 /// The posture, and its reasons in one text.
 fn posture(life: &Life) -> (Posture, String) {
     let plan = life.plan();
-    let told = plan.verdicts[0].protection.as_ref().unwrap().posture.clone().unwrap();
-    (told.is, told.why.join("; "))
+    let reported = plan.verdicts[0].protection.as_ref().unwrap().posture.clone().unwrap();
+    (reported.is, reported.why.join("; "))
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_guest_is_protected_only_with_what_its_volumes_are_promised() {
 }
 
 #[test]
-fn a_target_where_no_tier_goes_is_told_and_a_decision_against_is_told_with_its_reason() {
+fn a_target_where_no_tier_goes_is_reported_and_a_decision_against_is_reported_with_its_reason() {
     let mut life = with_media(json!({ "bulk": { "backup_to": "shelf" } }));
     held(&mut life, &["/srv/db"], &["/srv/media"]);
     let (is, why) = posture(&life);
@@ -105,7 +105,7 @@ fn a_backup_leaves_out_what_goes_to_another_target_by_the_promise_that_is_in_for
 
 /// No token of ours may look for a volume of a number that is nobody's: a person is told what to look for.
 #[test]
-fn of_a_lost_guest_each_volume_that_its_backup_lacks_is_told() {
+fn of_a_lost_guest_each_volume_that_its_backup_lacks_is_reported() {
     let mut world = world(1);
     world.policy.bulk_storage = Some("slow".parse().unwrap());
     world.desired[0].volumes.push(volume("media", json!({ "bulk": { "none": "rebuilt from the origin" } })));

@@ -1,4 +1,4 @@
-//! A volume that somebody detached: nothing new in its place, no start without it, and its backups are kept.
+//! Tests of detached volumes.
 
 use super::*;
 use crate::operation::Operation;
@@ -19,26 +19,29 @@ fn conditions(plan: &Plan) -> Vec<&str> {
 }
 
 #[test]
-fn a_detached_volume_is_told_and_neither_replaced_nor_started_without() {
+fn a_detached_volume_is_reported_and_neither_replaced_nor_started_without() {
     let plan = detached().plan();
     assert!(plan.actions.is_empty(), "{plan}");
-    let told = conditions(&plan);
+    let reported = conditions(&plan);
     for words in [
         "not mounted: volume db; detached with its data: fast:300/vm-300-disk-1.raw",
         "run `pct set 300 -protection 0 && pct set 300 -mp0 fast:300/vm-300-disk-1.raw,mp=/srv/db,backup=1` on the node",
     ] {
-        assert!(told.iter().any(|text| text.contains(words)), "{words}: {told:?}");
+        assert!(reported.iter().any(|text| text.contains(words)), "{words}: {reported:?}");
     }
 }
 
 #[test]
-fn several_detached_volumes_are_a_persons_to_tell_apart() {
+fn several_detached_volumes_are_a_persons_to_report_apart() {
     let mut world = detached();
     world.desired[0].volumes.push(volume("files", json!("hot")));
     let plan = world.plan();
     assert!(plan.actions.is_empty(), "{plan}");
-    let told = conditions(&plan);
-    assert!(told[0].contains("volume db, files") && told[0].contains("look which is which"), "{told:?}");
+    let reported = conditions(&plan);
+    assert!(
+        reported[0].contains("volume db, files") && reported[0].contains("look which is which"),
+        "{reported:?}"
+    );
 }
 
 /// What was detached and is wanted nowhere is nobody's hindrance, nor is what we never made.

@@ -1,4 +1,4 @@
-//! Where the disks of a lost guest are made again: as new ones by the document, as they were where it is silent.
+//! Tests of where a missing guest's disks are made again.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use holdfast_protocol::protection::Protection as Promise;
 
 use super::*;
 use crate::model::disks::{Content, Disks, MountDisk, RootDisk};
-use crate::model::record::HeldMounts;
+use crate::model::records::HeldMounts;
 
 fn gib(size: u32) -> DiskGib {
     DiskGib::try_from(size).unwrap()

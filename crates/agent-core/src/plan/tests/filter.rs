@@ -1,4 +1,4 @@
-//! A guest behind Proxmox's firewall is held to its addresses, where that is used and all of them are known.
+//! Tests of the address filter behind Proxmox's firewall.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -34,7 +34,7 @@ fn held_to(world: &World) -> Option<BTreeSet<Ipv4Addr>> {
     match plan.actions.as_slice() {
         [] => None,
         [Action { operation: Operation::Reconfigure(change), .. }] => {
-            change.filter.as_ref().map(|wish| wish.addresses.clone())
+            change.filter.as_ref().map(|goal| goal.addresses.clone())
         }
         _ => panic!("{plan}"),
     }
@@ -71,7 +71,7 @@ fn where_the_firewall_is_not_used_or_the_document_says_so_nothing_is_done() {
 }
 
 #[test]
-fn a_guest_whose_addresses_are_not_all_known_is_left_and_told() {
+fn a_guest_owner_addresses_are_not_all_known_is_left_and_reported() {
     let rows: [Situation; 3] = [
         ("further networks", |w| w.facts(300).more_nets = BTreeSet::from([1])),
         ("an IPv6 address", |w| w.facts(300).net = Some(format!("{LINE},ip6=auto").parse().unwrap())),

@@ -1,8 +1,8 @@
-//! What a document says and nothing carries out is told; an image that does not fit is not tried.
+//! Tests of fields that no operation changes.
 
 use super::*;
 
-fn told(set_up: impl Fn(&mut World), code: ErrorCode) -> String {
+fn reported(set_up: impl Fn(&mut World), code: ErrorCode) -> String {
     let mut world = world(1);
     set_up(&mut world);
     let plan = world.plan();
@@ -12,7 +12,7 @@ fn told(set_up: impl Fn(&mut World), code: ErrorCode) -> String {
 }
 
 #[test]
-fn what_nothing_carries_out_is_told() {
+fn what_nothing_carries_out_is_reported() {
     let rows: [(Situation, &str); 4] = [
         (("vmid", |w| w.desired[0].vmid = Some(vmid(305))), "names VMID 305, and it is 300"),
         (
@@ -26,21 +26,21 @@ fn what_nothing_carries_out_is_told() {
         (("volume", |w| w.desired[0].volumes.clear()), "a volume at /srv/db that the document does not name"),
     ];
     for ((name, set_up), words) in rows {
-        let said = told(set_up, ErrorCode::Unsupported);
+        let said = reported(set_up, ErrorCode::Unsupported);
         assert!(said.contains(words), "{name}: {said}");
     }
-    assert_eq!(told(|w| w.desired[0].vmid = Some(vmid(300)), ErrorCode::Unsupported), "");
+    assert_eq!(reported(|w| w.desired[0].vmid = Some(vmid(300)), ErrorCode::Unsupported), "");
 }
 
 /// It was tried again and again, and the reason stood in the operation alone.
 #[test]
-fn a_root_disk_smaller_than_its_image_is_told_and_not_tried() {
+fn a_root_disk_smaller_than_its_image_is_reported_and_not_tried() {
     let absent = |w: &mut World| {
         *w = world(0);
         w.desired = vec![guest(1)];
         w.observed.golden_roots.insert("2026.11.1".parse().unwrap(), (8 << 30) + 1);
     };
-    let said = told(absent, ErrorCode::Range);
+    let said = reported(absent, ErrorCode::Range);
     assert!(said.contains("8589934593 bytes: write size.rootfs_gib = 9 or more"), "{said}");
     let mut fits = world(0);
     absent(&mut fits);
@@ -50,11 +50,11 @@ fn a_root_disk_smaller_than_its_image_is_told_and_not_tried() {
 
 /// Proxmox renames the volumes of a template, so it is no longer provably ours; why that is so is said.
 #[test]
-fn a_template_with_renamed_volumes_is_told_as_a_template() {
+fn a_template_with_renamed_volumes_is_reported_as_a_template() {
     let template = |w: &mut World| {
         w.facts(300).template = Template::Yes;
         w.facts(300).volumes = BTreeSet::from([VolumeId::new("fast:300/base-300-disk-0.raw")]);
     };
-    let said = told(template, ErrorCode::ForeignGuest);
+    let said = reported(template, ErrorCode::ForeignGuest);
     assert!(said.contains("somebody turned it into a template: it cannot be started"), "{said}");
 }

@@ -4,10 +4,10 @@ use holdfast_protocol::job::act::ReleaseKind;
 use holdfast_protocol::report::WaitingForSignature;
 
 use super::*;
-use crate::gate::held::Held;
+use crate::gate::pending_approval::PendingApproval;
 use crate::model::observed::GoldenFact;
 use crate::model::policy::{GoldenDump, Sha256Hex};
-use crate::model::record::ReleaseRecord;
+use crate::model::records::ReleaseRecord;
 use crate::plan::golden::{old, waiting};
 
 fn bytes(digit: &str) -> Sha256Hex {
@@ -35,7 +35,7 @@ fn sign(world: &mut World, version: &str, digit: &str) {
     world.records.releases.push(release);
 }
 
-fn told(world: &World, held: &[Held]) -> Vec<String> {
+fn reported(world: &World, held: &[PendingApproval]) -> Vec<String> {
     let words = |one: WaitingForSignature| {
         assert_eq!(one.guest, None);
         assert!(one.payload.contains("approve_release") && !one.reason.is_empty(), "{one:?}");
@@ -48,23 +48,23 @@ fn told(world: &World, held: &[Held]) -> Vec<String> {
 fn a_newer_golden_waits_for_a_signature_though_no_guest_wants_it() {
     let mut world = world(1);
     // Root named 2026.11.1 with its digest.
-    assert_eq!(told(&world, &[]), [""; 0]);
+    assert_eq!(reported(&world, &[]), [""; 0]);
     for (version, digit) in [("2026.10.3", "1"), ("2026.11.9", "2"), ("2026.11.10", "3")] {
         built(&mut world, version, digit, at(-100));
     }
     let newer = ["make guests from golden 2026.11.10", "make guests from golden 2026.11.9"];
-    assert_eq!(told(&world, &[]), newer, "and no older one");
+    assert_eq!(reported(&world, &[]), newer, "and no older one");
     sign(&mut world, "2026.11.9", "2");
-    assert_eq!(told(&world, &[]), newer[..1]);
+    assert_eq!(reported(&world, &[]), newer[..1]);
     sign(&mut world, "2026.11.10", "4");
-    assert_eq!(told(&world, &[]), newer[..1], "other bytes were signed for");
+    assert_eq!(reported(&world, &[]), newer[..1], "other bytes were signed for");
     let unread = GoldenFact::Unread("no such file".to_owned());
     world.observed.goldens.insert("2026.11.10".parse().unwrap(), unread);
-    assert_eq!(told(&world, &[]), [""; 0], "nobody signs for what cannot be read");
+    assert_eq!(reported(&world, &[]), [""; 0], "nobody signs for what cannot be read");
 }
 
 #[test]
-fn what_a_guest_waits_for_is_told_once() {
+fn what_a_guest_waits_for_is_reported_once() {
     let mut world = world(1);
     built(&mut world, "2026.11.10", "3", at(-100));
     world.desired[0].golden = "2026.11.10".parse().unwrap();
@@ -72,12 +72,12 @@ fn what_a_guest_waits_for_is_told_once() {
     world.observed.guests.clear();
     let held = world.plan().held;
     assert_eq!(held.len(), 1, "{held:?}");
-    assert_eq!(told(&world, &held), [""; 0]);
-    assert_eq!(told(&world, &[]).len(), 1);
+    assert_eq!(reported(&world, &held), [""; 0]);
+    assert_eq!(reported(&world, &[]).len(), 1);
 }
 
 #[test]
-fn the_newest_golden_is_told_when_it_is_too_old() {
+fn the_newest_golden_is_reported_when_it_is_too_old() {
     let mut world = world(1);
     let days = |days: i64| at(-days * 86_400);
     built(&mut world, "2026.10.1", "1", days(90));

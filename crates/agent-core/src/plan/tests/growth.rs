@@ -1,4 +1,4 @@
-//! Growth in documents: what passes, what is held, what was signed for, and what has no room.
+//! Tests of growth: passed, held, signed, and without room.
 
 use holdfast_protocol::id::JobId;
 use holdfast_protocol::job::{Act, Draft};
@@ -6,7 +6,7 @@ use holdfast_protocol::measure::GuestMeasure;
 use holdfast_protocol::size::Cores;
 
 use super::*;
-use crate::gate::held::Remedy;
+use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::model::growth::{Amount, Grown, Part, Passed, Permit, UnderWay};
 
 fn small() -> World {
@@ -26,14 +26,14 @@ fn kinds(plan: &Plan) -> Vec<(&'static str, String)> {
 }
 
 /// What is told with the guest at a place of the document.
-fn told(plan: &Plan, place: usize) -> Vec<(ErrorCode, String)> {
+fn reported(plan: &Plan, place: usize) -> Vec<(ErrorCode, String)> {
     let verdict = plan.verdicts.iter().find(|one| one.wanted == Some(place)).unwrap();
     verdict.conditions.iter().map(|one| (one.code, one.message.clone())).collect()
 }
 
 fn draft(plan: &Plan) -> &Draft {
     match &plan.held.as_slice() {
-        [Held { remedy: Remedy::Sign(draft), .. }] => draft,
+        [PendingApproval { remedy: Remedy::Sign(draft), .. }] => draft,
         other => panic!("{other:?}"),
     }
 }
@@ -74,8 +74,8 @@ fn growth_beyond_it_is_held_with_its_numbers() {
     root(&mut world, 65_536 / 32);
     let plan = world.plan();
     assert!(plan.actions.is_empty(), "{plan}");
-    let told = told(&plan, 0);
-    let [(ErrorCode::GrowthHeld, text)] = told.as_slice() else { panic!("{told:?}") };
+    let reported = reported(&plan, 0);
+    let [(ErrorCode::GrowthHeld, text)] = reported.as_slice() else { panic!("{reported:?}") };
     assert!(text.contains("from 8 to 2048"), "{text}");
     assert!(
         text.contains("it asks 2040 GiB of disk, and 120 of 200 a day are left for all guests"),
@@ -146,7 +146,7 @@ fn a_new_guest_beyond_the_day_is_held_whole_and_made_as_it_was_signed_for() {
     world.desired.extend([guest(3), guest(4)]);
     let plan = world.plan();
     assert_eq!(kinds(&plan), [("provision", "web-3".to_owned())], "the first one passes");
-    assert!(told(&plan, 3).iter().any(|(code, text)| {
+    assert!(reported(&plan, 3).iter().any(|(code, text)| {
         *code == ErrorCode::GrowthHeld && text.contains("it asks 1 new guests, and 0 of 1 a day are left")
     }));
     let permit = signed(&plan);
@@ -158,7 +158,7 @@ fn a_new_guest_beyond_the_day_is_held_whole_and_made_as_it_was_signed_for() {
 }
 
 #[test]
-fn nothing_grows_where_there_is_no_room_whoever_signed() {
+fn nothing_grows_where_there_is_no_room_any_signed() {
     let mut world = small();
     root(&mut world, 1_024);
     let permit = signed(&world.plan());
@@ -178,8 +178,8 @@ fn nothing_grows_where_there_is_no_room_whoever_signed() {
         };
         let plan = world.plan();
         assert!(plan.actions.is_empty() && plan.held.is_empty(), "{plan}");
-        let told = told(&plan, 0);
-        assert!(told.iter().any(|(is, why)| *is == code && why.contains(text)), "{told:?}");
+        let reported = reported(&plan, 0);
+        assert!(reported.iter().any(|(is, why)| *is == code && why.contains(text)), "{reported:?}");
     }
     world.observed.storages.insert("fast".parse().unwrap(), fast(4 << 40, 1_016 << 30));
     assert_eq!(kinds(&world.plan()), [("grow", "web-1".to_owned())]);
@@ -198,7 +198,7 @@ fn a_thin_storage_is_promised_no_more_than_the_policy_lets() {
     world.records.growth.ledger.push(grown(2, Amount { disk_gib: 1, ..Amount::default() }, UnderWay::Yes));
     let plan = world.plan();
     assert!(plan.actions.is_empty(), "{plan}");
-    let text = &told(&plan, 0)[0].1;
+    let text = &reported(&plan, 0)[0].1;
     assert!(text.contains("disks were promised 25 GiB, it asks 76 GiB more, and 100 GiB (100 %)"), "{text}");
     world.records.growth.limits.disk_percent = 101;
     assert_eq!(kinds(&world.plan()).len(), 1);
@@ -219,13 +219,13 @@ fn memory_is_promised_no_more_than_the_node_has() {
     world.desired[1].run = RunState::Stopped;
     let plan = world.plan();
     assert!(plan.actions.is_empty(), "one of ours that stands still may be started any time: {plan}");
-    let told = told(&plan, 0);
+    let reported = reported(&plan, 0);
     assert!(
-        told.iter().any(|(code, text)| {
+        reported.iter().any(|(code, text)| {
             *code == ErrorCode::MemoryFull
                 && text.contains("promised 1024 MiB, it asks 2049 MiB more, and 3072 MiB")
         }),
-        "{told:?}"
+        "{reported:?}"
     );
     world.records.growth.limits.memory_percent = 150;
     assert_eq!(kinds(&world.plan()).len(), 1);

@@ -1,4 +1,4 @@
-//! Name and network of a guest held to the document: put right where that is safe, reported where it is not.
+//! Tests of name and network held to the document.
 
 use holdfast_protocol::desired::{FirewallFlag, Mtu, Rate};
 
@@ -66,10 +66,10 @@ fn packets_limit_firewall_and_resolver_are_put_right_where_they_are_named() {
             "it asks 192.0.2.1 for names, wanted 9.9.9.9 fd00::1 in lan.example",
         ),
     ];
-    for ((_, wish), words) in rows {
+    for ((_, goal), words) in rows {
         let said = healed(|w| {
             by_hand(w);
-            wish(w);
+            goal(w);
         });
         assert!(said.contains(words), "{said}");
     }
@@ -111,11 +111,11 @@ fn packets_that_the_bridge_does_not_carry_are_refused() {
     large(&mut world);
     let plan = world.plan();
     assert!(plan.actions.is_empty(), "{plan}");
-    let told = |plan: &Plan| {
+    let reported = |plan: &Plan| {
         let found = plan.verdicts[0].conditions.iter().find(|one| one.code == ErrorCode::Range).cloned();
         found.unwrap_or_else(|| panic!("{plan}")).message
     };
-    assert!(told(&plan).contains("packets of 9000 bytes, and bridge vmbr0 carries 1500"), "{plan}");
+    assert!(reported(&plan).contains("packets of 9000 bytes, and bridge vmbr0 carries 1500"), "{plan}");
     // The rest of its network does not wait for that.
     let said = healed(|w| {
         large(w);
@@ -126,7 +126,7 @@ fn packets_that_the_bridge_does_not_carry_are_refused() {
     let mut new = world_without_guest();
     large(&mut new);
     let plan = new.plan();
-    assert!(plan.actions.is_empty() && told(&plan).contains("it is not made until then"), "{plan}");
+    assert!(plan.actions.is_empty() && reported(&plan).contains("it is not made until then"), "{plan}");
 }
 
 /// The document names one guest, and none is there.

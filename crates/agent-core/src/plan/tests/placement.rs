@@ -1,20 +1,20 @@
-//! What is hot is made on fast storage only: when a guest is new, when it gets a volume later, and when it is made again.
+//! Tests of disks on fast and slow storage.
 
 use holdfast_protocol::storage::Approval;
 
 use super::*;
 use crate::model::observed::{Loss, LossProof, Remains, StorageFact};
-use crate::model::record::{BackupRecord, BackupWhy};
+use crate::model::records::{BackupRecord, BackupWhy};
 use crate::model::storage::TargetRecord;
 
 fn attached(world: &mut World, name: &str, class: &str) {
     let target = serde_json::from_value(json!({ "name": name, "class": class, "role": "primary",
-        "medium": { "usb": { "uuid": "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a01" } },
+        "backend": { "usb": { "uuid": "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a01" } },
         "state": "attached", "label": "blue", "default": false, "schedulable": true }));
-    let record = json!({ "standing": "attached", "mark": uid(9) });
+    let record = json!({ "status": "attached", "mark": uid(9) });
     world.records.storage.push(TargetRecord {
         approval: Approval::of(&target.unwrap()),
-        standing: serde_json::from_value(record["standing"].clone()).unwrap(),
+        status: serde_json::from_value(record["status"].clone()).unwrap(),
         mark: serde_json::from_value(record["mark"].clone()).unwrap(),
         marked: None,
         entry: None,
@@ -75,10 +75,10 @@ fn nothing_hot_is_made_on_a_storage_that_was_attached_as_slow() {
         attached(&mut slow, "fast", "slow");
         let plan = slow.plan();
         assert_eq!(plan.actions, [], "situation {place}");
-        let told = plan.verdicts.iter().flat_map(|verdict| &verdict.conditions);
-        let told: Vec<_> = told.filter(|one| one.message.contains("was attached as slow")).collect();
-        assert_eq!(told.len(), 1, "situation {place}: {:?}", plan.verdicts);
-        assert_eq!(told[0].code, ErrorCode::Forbidden);
+        let reported = plan.verdicts.iter().flat_map(|verdict| &verdict.conditions);
+        let reported: Vec<_> = reported.filter(|one| one.message.contains("was attached as slow")).collect();
+        assert_eq!(reported.len(), 1, "situation {place}: {:?}", plan.verdicts);
+        assert_eq!(reported[0].code, ErrorCode::Forbidden);
     }
 }
 
@@ -106,12 +106,12 @@ fn what_is_there_stays_and_bulk_goes_where_it_is_slow() {
 fn in_manifest(world: &mut World, name: &str, (role, class): (&str, &str), default: bool) {
     let last = world.manifest.len() + 1;
     let target: StorageTarget = serde_json::from_value(json!({ "name": name, "class": class, "role": role,
-        "medium": { "usb": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5b{last:02x}") } },
+        "backend": { "usb": { "uuid": format!("0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5b{last:02x}") } },
         "state": "attached", "label": "blue", "default": default, "schedulable": false }))
     .unwrap();
     world.records.storage.push(TargetRecord {
         approval: Approval::of(&target),
-        standing: target.state,
+        status: target.state,
         mark: serde_json::from_value(json!(uid(9))).unwrap(),
         marked: None,
         entry: None,
@@ -154,8 +154,11 @@ fn disks_are_made_on_the_target_that_is_named_the_default_of_its_role_or_roots_s
     world.records.storage.retain(|record| record.approval.name.as_str() != "usb2");
     let plan = world.plan();
     assert!(plan.actions.is_empty(), "{plan}");
-    let told = &plan.verdicts[1].conditions[0];
-    assert!(told.code == ErrorCode::StorageGone && told.message.contains("target usb2"), "{told:?}");
+    let reported = &plan.verdicts[1].conditions[0];
+    assert!(
+        reported.code == ErrorCode::StorageGone && reported.message.contains("target usb2"),
+        "{reported:?}"
+    );
 }
 
 /// The agent's tokens may make disks where root said so, and nowhere else: no task is begun that Proxmox would refuse.
@@ -171,14 +174,14 @@ fn a_target_that_root_did_not_open_for_disks_gets_none_and_the_command_that_open
         world.policy.guest_storages.clear();
         let plan = world.plan();
         assert!(plan.actions.is_empty(), "{plan}");
-        let told = &plan.verdicts[1].conditions[0];
-        assert_eq!(told.code, ErrorCode::Forbidden);
-        assert!(told.message.contains("`agentd setup` again with --guest-storage ssd1"), "{told:?}");
+        let reported = &plan.verdicts[1].conditions[0];
+        assert_eq!(reported.code, ErrorCode::Forbidden);
+        assert!(reported.message.contains("`agentd setup` again with --guest-storage ssd1"), "{reported:?}");
     }
 }
 
 #[test]
-fn a_disk_that_lies_elsewhere_than_the_document_says_is_told_and_stays() {
+fn a_disk_that_lies_elsewhere_than_the_document_says_is_reported_and_stays() {
     let mut world = world(1);
     in_manifest(&mut world, "ssd1", ("primary", "fast"), true);
     world.facts(300).rootfs_storage = Some("tank".to_owned());
@@ -186,12 +189,15 @@ fn a_disk_that_lies_elsewhere_than_the_document_says_is_told_and_stays() {
     world.desired[0].storage = Some("ssd1".parse().unwrap());
     let plan = world.plan();
     assert!(plan.actions.is_empty(), "{plan}");
-    let told = &plan.verdicts[0].conditions[0];
-    assert!(told.message.contains("its root disk lies on tank, and the document names ssd1"), "{told:?}");
+    let reported = &plan.verdicts[0].conditions[0];
+    assert!(
+        reported.message.contains("its root disk lies on tank, and the document names ssd1"),
+        "{reported:?}"
+    );
 }
 
 #[test]
-fn nothing_new_is_made_on_a_storage_that_is_nearly_full_and_that_is_told() {
+fn nothing_new_is_made_on_a_storage_that_is_nearly_full_and_that_is_reported() {
     for (place, situation) in HOT.iter().enumerate() {
         let filled = |used: u64| {
             let mut world = world(1);
@@ -208,16 +214,16 @@ fn nothing_new_is_made_on_a_storage_that_is_nearly_full_and_that_is_told() {
             world
         };
         assert_eq!(filled(28).plan().actions.len(), 1, "situation {place}");
-        let told = crate::plan::room::problems(&filled(28).observed);
+        let reported = crate::plan::fill_level::problems(&filled(28).observed);
         assert!(
-            told.len() == 1 && told[0].message.contains("is 93 % full (2800.0 GiB of 3000.0 GiB)"),
-            "{told:?}"
+            reported.len() == 1 && reported[0].message.contains("is 93 % full (2800.0 GiB of 3000.0 GiB)"),
+            "{reported:?}"
         );
         let full = filled(29);
         let plan = full.plan();
         assert_eq!(plan.actions, [], "situation {place}");
         let mut conditions = plan.verdicts.iter().flat_map(|verdict| &verdict.conditions);
         assert!(conditions.any(|one| one.code == ErrorCode::StorageFull), "{plan}");
-        assert!(crate::plan::room::problems(&filled(10).observed).is_empty());
+        assert!(crate::plan::fill_level::problems(&filled(10).observed).is_empty());
     }
 }

@@ -9,9 +9,9 @@ use holdfast_protocol::storage::report::PrunedBy;
 
 use super::schedule::{Life, daily, life, time};
 use super::*;
-use crate::model::observed::Shelf;
+use crate::model::observed::BackupListing;
 use crate::model::offsite::Verification;
-use crate::model::record::{OpenOperation, TestRecord, VolumeId};
+use crate::model::records::{OpenOperation, TestRecord, VolumeId};
 
 pub(super) fn posture(life: &Life) -> PostureReport {
     life.plan().verdicts[0].protection.as_ref().unwrap().posture.clone().unwrap()
@@ -28,8 +28,8 @@ pub(super) fn backed_up(days: Option<u32>) -> Life {
     life
 }
 
-fn listed(verified: BTreeMap<VolumeId, Verification>, pruned_by: Option<PrunedBy>) -> Shelf {
-    Shelf::Listed { protected: BTreeSet::new(), verified, pruned_by }
+fn listed(verified: BTreeMap<VolumeId, Verification>, pruned_by: Option<PrunedBy>) -> BackupListing {
+    BackupListing::Listed { protected: BTreeSet::new(), verified, pruned_by }
 }
 
 pub(super) fn prove(life: &mut Life, at: &str) {
@@ -57,13 +57,16 @@ fn protected_means_proved_within_the_policys_time() {
 }
 
 #[test]
-fn what_is_missing_missed_dark_or_never_promised_is_told_as_it_is() {
+fn what_is_missing_missed_dark_or_never_promised_is_reported_as_it_is() {
     let mut life = backed_up(Some(7));
     prove(&mut life, "2026-06-10T03:00:00Z");
-    life.world.observed.shelves.insert("backup2".parse().unwrap(), Shelf::Dark("timed out".to_owned()));
+    life.world
+        .observed
+        .listings
+        .insert("backup2".parse().unwrap(), BackupListing::Dark("timed out".to_owned()));
     assert_eq!(posture(&life).is, Posture::Unknown, "{:?}", posture(&life));
     let listed = listed(BTreeMap::new(), None);
-    life.world.observed.shelves.insert("backup2".parse().unwrap(), listed);
+    life.world.observed.listings.insert("backup2".parse().unwrap(), listed);
     assert_eq!(posture(&life).is, Posture::Protected);
     Arc::make_mut(&mut life.world.records.backups)[0].missing_since = Some(life.now);
     assert_eq!(posture(&life).is, Posture::Unprotected, "{:?}", posture(&life));
@@ -76,9 +79,9 @@ fn what_is_missing_missed_dark_or_never_promised_is_told_as_it_is() {
 
     let world = world(1);
     let reports = world.reports();
-    let told = reports[0].protection.as_ref().unwrap();
-    assert_eq!(told.posture.as_ref().unwrap().is, Posture::Unprotected);
-    assert!(told.in_force.is_none());
+    let reported = reports[0].protection.as_ref().unwrap();
+    assert_eq!(reported.posture.as_ref().unwrap().is, Posture::Unprotected);
+    assert!(reported.in_force.is_none());
 }
 
 /// A test of its backup, as the store writes it down.
@@ -104,7 +107,7 @@ fn tested(life: &mut Life, verdict: TestVerdict, at: &str, why: &str) {
 }
 
 /// Whether a person is told of a test that failed.
-fn told(life: &Life) -> bool {
+fn reported(life: &Life) -> bool {
     let failed = |condition: &Condition| condition.code == ErrorCode::RestoreTestFailed;
     life.plan().verdicts[0].conditions.iter().any(failed)
 }
@@ -114,24 +117,24 @@ fn told(life: &Life) -> bool {
 fn a_test_that_failed_counts_at_once_and_until_one_proves_a_backup() {
     let mut life = backed_up(Some(30));
     tested(&mut life, TestVerdict::Proved, "2026-06-10T03:00:00Z", "all is well");
-    assert_eq!((posture(&life).is, told(&life)), (Posture::Protected, false));
+    assert_eq!((posture(&life).is, reported(&life)), (Posture::Protected, false));
     tested(&mut life, TestVerdict::Failed, "2026-06-10T04:00:00Z", "stack shop is not healthy");
     let failed =
         "the restore test of backup2:backup/1 failed at 2026-06-10T04:00:00Z: stack shop is not healthy";
     assert_eq!((posture(&life).is, posture(&life).why[0].as_str()), (Posture::Attention, failed));
-    assert!(told(&life), "{}", life.plan());
+    assert!(reported(&life), "{}", life.plan());
     // What says less does not take it back.
     tested(&mut life, TestVerdict::NotRun, "2026-06-10T05:00:00Z", "the host lacks memory");
-    assert_eq!((posture(&life).is, told(&life)), (Posture::Attention, true));
+    assert_eq!((posture(&life).is, reported(&life)), (Posture::Attention, true));
     let why = posture(&life).why.remove(0);
     assert!(why.starts_with(failed) && why.ends_with("could not be run: the host lacks memory"), "{why}");
     tested(&mut life, TestVerdict::Proved, "2026-06-10T06:00:00Z", "all is well");
-    assert_eq!((posture(&life).is, told(&life)), (Posture::Protected, false));
+    assert_eq!((posture(&life).is, reported(&life)), (Posture::Protected, false));
 }
 
 /// What keeps a guest from being proved is told with that.
 #[test]
-fn why_it_was_never_proved_is_told() {
+fn why_it_was_never_proved_is_reported() {
     for (verdict, what) in
         [(TestVerdict::BootedOnly, "only booted"), (TestVerdict::NotRun, "could not be run")]
     {
@@ -142,13 +145,13 @@ fn why_it_was_never_proved_is_told() {
             "no local backup of it was ever restored and checked; the last test, at 2026-06-10T03:00:00Z, {what}: nobody spoke"
         );
         assert_eq!((said.is, &said.why[0]), (Posture::Attention, &why));
-        assert!(!told(&life), "a condition is of what failed");
+        assert!(!reported(&life), "a condition is of what failed");
     }
 }
 
 /// Its controller is dead, or its stacks do not stop: what was promised is not what is taken.
 #[test]
-fn a_backup_that_holds_less_than_was_promised_is_told() {
+fn a_backup_that_holds_less_than_was_promised_is_reported() {
     for (promised, held, is) in [
         (Consistency::Application, Consistency::Crash, Posture::Attention),
         (Consistency::Application, Consistency::Application, Posture::Protected),
@@ -167,8 +170,13 @@ fn a_backup_that_holds_less_than_was_promised_is_told() {
         Arc::make_mut(&mut life.world.records.backups)[1].label =
             Some(Label { consistency: Consistency::Crash, ..label });
         assert_eq!(posture(&life).is, is, "{:?}", posture(&life));
-        let told = "its newest local backup of 2026-06-10T00:30:00Z is only crash-consistent: no window was asked for";
-        assert_eq!(posture(&life).why[0].starts_with(told), is == Posture::Attention, "{:?}", posture(&life));
+        let reported = "its newest local backup of 2026-06-10T00:30:00Z is only crash-consistent: no window was asked for";
+        assert_eq!(
+            posture(&life).why[0].starts_with(reported),
+            is == Posture::Attention,
+            "{:?}",
+            posture(&life)
+        );
         // While its operation is open its controller may yet say what makes it better; where nothing runs, nothing ran on.
         let id = life.world.records.backups[0].taken_by;
         let open = OpenOperation { id, kind: OperationKind::QuiescedBackup, guest: uid(1) };
@@ -211,8 +219,8 @@ fn an_off_site_backup_says_its_key_what_its_server_found_and_who_prunes() {
         (false, Posture::Attention, "found its newest off-site backup of 2026-06-10T00:30:00Z damaged"),
     ] {
         let said = Verification { well, at: time("2026-06-10T04:00:00Z") };
-        let shelf = listed(BTreeMap::from([(archive.clone(), said)]), Some(PrunedBy::Server));
-        life.world.observed.shelves.insert("backup2".parse().unwrap(), shelf);
+        let listing = listed(BTreeMap::from([(archive.clone(), said)]), Some(PrunedBy::Server));
+        life.world.observed.listings.insert("backup2".parse().unwrap(), listing);
         let posture = posture(&life);
         assert_eq!(posture.is, is, "{posture:?}");
         assert!(posture.why[0].contains(says), "{posture:?}");
@@ -223,7 +231,7 @@ fn an_off_site_backup_says_its_key_what_its_server_found_and_who_prunes() {
 }
 
 #[test]
-fn what_no_retention_reaches_is_told() {
+fn what_no_retention_reaches_is_reported() {
     let mut life = backed_up(Some(7));
     prove(&mut life, "2026-06-10T03:00:00Z");
     let point = time("2026-06-09T00:30:00Z");
@@ -232,8 +240,9 @@ fn what_no_retention_reaches_is_told() {
     backups.sort_by_key(|backup| backup.taken_at);
     backups[0].vmid = holdfast_protocol::id::Vmid::try_from(399).unwrap();
     let newest = backups[1].archive.clone();
-    let shelf = Shelf::Listed { protected: [newest].into(), verified: BTreeMap::new(), pruned_by: None };
-    life.world.observed.shelves.insert("backup2".parse().unwrap(), shelf);
+    let listing =
+        BackupListing::Listed { protected: [newest].into(), verified: BTreeMap::new(), pruned_by: None };
+    life.world.observed.listings.insert("backup2".parse().unwrap(), listing);
     let why = posture(&life).why.join("; ");
     assert!(
         why.contains(

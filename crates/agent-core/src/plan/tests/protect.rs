@@ -1,4 +1,4 @@
-//! Wishes about backups: raised for guests that were made, held with a draft, told with their guest.
+//! Tests of promises raised by documents and held with drafts.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ fn a_first_promise_is_raised_and_a_weaker_one_is_held_with_its_draft() {
     put(&mut world, first.to.clone());
     let plan = world.plan();
     assert_eq!((plan.raises.len(), plan.held.len()), (0, 0), "{plan}");
-    let told = plan.verdicts[0].protection.as_deref().unwrap();
-    assert_eq!((told.in_force.as_ref(), told.wished.as_ref()), (Some(&first.to), None));
+    let reported = plan.verdicts[0].protection.as_deref().unwrap();
+    assert_eq!((reported.in_force.as_ref(), reported.desired.as_ref()), (Some(&first.to), None));
 
     world.policies = policies(1);
     let plan = world.plan();
@@ -49,14 +49,17 @@ fn a_first_promise_is_raised_and_a_weaker_one_is_held_with_its_draft() {
     assert_eq!(held.effect, "protect guest web-1 less: local retention: from 3 last to 1 last");
     let draft = Draft::parse(held.payload.as_bytes()).unwrap();
     let Act::LoosenPolicy(args) = draft.act else { panic!("{draft:?}") };
-    assert_eq!((*args.from, Promise::wished(&world.desired[0], &world.policies)), (first.to, Some(*args.to)));
-    let told = plan.verdicts[0].protection.as_deref().unwrap();
-    assert_eq!(told.held, ["local retention: from 3 last to 1 last"]);
+    assert_eq!(
+        (*args.from, Promise::of_document(&world.desired[0], &world.policies)),
+        (first.to, Some(*args.to))
+    );
+    let reported = plan.verdicts[0].protection.as_deref().unwrap();
+    assert_eq!(reported.held, ["local retention: from 3 last to 1 last"]);
     assert_eq!(plan.verdicts[0].conditions[0].code, ErrorCode::NeedsSignature);
 }
 
 #[test]
-fn whoever_takes_a_guest_out_of_its_policy_or_the_document_takes_nothing_from_it() {
+fn any_takes_a_guest_out_of_its_policy_or_the_document_takes_nothing_from_it() {
     let mut world = under(3);
     let promise = world.plan().raises[0].to.clone();
     put(&mut world, promise.clone());
@@ -65,8 +68,11 @@ fn whoever_takes_a_guest_out_of_its_policy_or_the_document_takes_nothing_from_it
     assert_eq!((plan.raises.len(), plan.held.len()), (0, 1), "{plan}");
     world.desired.remove(0);
     let plan = world.plan();
-    let told = plan.verdicts[0].protection.as_deref().unwrap();
-    assert_eq!((told.in_force.as_ref(), told.wished.as_ref(), told.held.len()), (Some(&promise), None, 0));
+    let reported = plan.verdicts[0].protection.as_deref().unwrap();
+    assert_eq!(
+        (reported.in_force.as_ref(), reported.desired.as_ref(), reported.held.len()),
+        (Some(&promise), None, 0)
+    );
     assert!(plan.raises.is_empty());
     assert!(plan.held.iter().all(|held| !held.effect.contains("less")), "only the guest itself waits");
 }

@@ -1,11 +1,11 @@
-//! Promises that a stolen hub raised: dense, patient, and never asked for. Each keeps producing backups.
+//! Tests that promises raised by a stolen hub keep producing backups.
 
 use holdfast_protocol::protection::Consistency;
 use jiff::SignedDuration;
 
 use super::schedule::{Life, Luck, daily, life, time};
 use super::*;
-use crate::model::record::{EarlierSchedule, HelloRecord};
+use crate::model::records::{EarlierSchedule, HelloRecord};
 
 /// The raise of the review: it counted as no weaker.
 fn minutely() -> serde_json::Value {
@@ -14,7 +14,7 @@ fn minutely() -> serde_json::Value {
 
 fn hello(at: Timestamp) -> HelloRecord {
     HelloRecord {
-        told: Default::default(),
+        reported: Default::default(),
         version: "0.1.0".to_owned(),
         health: holdfast_protocol::report::Health::Well,
         boot_id: "boot".to_owned(),
@@ -57,14 +57,14 @@ fn a_guest_agent_that_says_hello_and_asks_no_window_keeps_no_schedule_from_its_b
 }
 
 #[test]
-fn points_that_come_faster_than_backups_are_left_out_and_told() {
+fn points_that_come_faster_than_backups_are_left_out_and_reported() {
     let mut life = life(minutely(), "crash", "2026-06-01T12:00:00Z");
     life.world.records.tiers[0].took = Some(SignedDuration::from_mins(25));
     let begun = minutes(&mut life, 3 * 60, Luck::Good);
     let gaps = begun.iter().zip(begun.iter().skip(1)).map(|(one, next)| next.duration_since(*one).as_mins());
     assert_eq!(gaps.collect::<Vec<_>>(), [50; 3], "at most half of the time");
-    let told = &life.plan().verdicts[0].conditions[0].message;
-    assert!(told.contains("50 minutes lie between the beginnings of two"), "{told}");
+    let reported = &life.plan().verdicts[0].conditions[0].message;
+    assert!(reported.contains("50 minutes lie between the beginnings of two"), "{reported}");
 
     // The usual schedule leaves nothing out, and another try of one point has waits of its own.
     let mut usual = self::life(daily(), "crash", "2026-06-01T12:00:00Z");
@@ -81,8 +81,9 @@ fn a_dense_schedule_of_which_nothing_comes_is_missed() {
     assert!(minutes(&mut life, 20, Luck::Bad).len() <= 2, "tries are not denser than backups");
     assert!(codes(&life).contains(&ErrorCode::BackupMissed), "{}", life.plan());
     let plan = life.plan();
-    let told = plan.verdicts[0].conditions.iter().find(|one| one.code == ErrorCode::BackupMissed).unwrap();
-    assert!(told.message.contains("since 2026-06-01T12:00:00Z"), "{}", told.message);
+    let reported =
+        plan.verdicts[0].conditions.iter().find(|one| one.code == ErrorCode::BackupMissed).unwrap();
+    assert!(reported.message.contains("since 2026-06-01T12:00:00Z"), "{}", reported.message);
     minutes(&mut life, 15, Luck::Good);
     assert!(!codes(&life).contains(&ErrorCode::BackupMissed), "{}", life.plan());
 }
@@ -186,10 +187,10 @@ fn a_backup_is_not_begun_where_it_has_no_room() {
         assert_eq!(life.plan().actions.len(), usize::from(begins), "{available} {last}: {}", life.plan());
         assert_eq!(life.codes_of(ErrorCode::StorageFull), usize::from(!begins), "{}", life.plan());
     }
-    let told = filled(49, 100).plan().verdicts[0].conditions[0].message.clone();
+    let reported = filled(49, 100).plan().verdicts[0].conditions[0].message.clone();
     assert!(
-        told.contains("49 GiB of 1000 GiB are available there, the next backup takes about 110 GiB"),
-        "{told}"
+        reported.contains("49 GiB of 1000 GiB are available there, the next backup takes about 110 GiB"),
+        "{reported}"
     );
     // The first backup on a storage is as large as those on others; the largest of the last three counts.
     let mut elsewhere = filled(159, 100);

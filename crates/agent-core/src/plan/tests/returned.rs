@@ -1,11 +1,11 @@
-//! A guest that came to another VMID is backed up at once to each tier, and then as its calendar says.
+//! Tests of a guest that came back under another VMID.
 
 use holdfast_protocol::protection::{OffSiteTier, Posture, SnapshotTier, Tier};
 
 use super::posture::posture;
 use super::schedule::{Life, Luck, daily, life, time};
 use super::*;
-use crate::model::record::{Renumbered, RenumberedBy, TierRecord};
+use crate::model::records::{Renumbered, RenumberedBy, TierRecord};
 use crate::operation::Begun;
 
 const RETURN: &str = "2026-06-10T11:00:00Z";
@@ -51,7 +51,7 @@ fn the_newest_of_what_stands_and_of_what_is_due_counts() {
 }
 
 #[test]
-fn it_is_tried_again_and_told_as_missed_like_any_point() {
+fn it_is_tried_again_and_reported_as_missed_like_any_point() {
     let mut life = back();
     assert!(life.cycle(Luck::Bad).is_some());
     assert_eq!(life.cycle(Luck::Good), None, "it waits");
@@ -80,8 +80,8 @@ fn there_is_nothing_to_be_taken_for_a_return_that() {
     assert!(unpromised.plan().actions.is_empty(), "{}", unpromised.plan());
     let reports =
         crate::plan::report::guests(&unpromised.world.inputs(), &unpromised.plan(), &BTreeMap::new());
-    let told = reports[0].protection.as_ref().unwrap().posture.as_ref().unwrap();
-    assert_eq!(told.is, Posture::Unprotected, "{told:?}");
+    let reported = reports[0].protection.as_ref().unwrap().posture.as_ref().unwrap();
+    assert_eq!(reported.is, Posture::Unprotected, "{reported:?}");
 
     let mut snapshots = back();
     let promise = std::sync::Arc::make_mut(snapshots.world.records.protections.get_mut(&uid(1)).unwrap());

@@ -1,4 +1,4 @@
-//! Promises that are kept: over a year, over outages, over failures, and over clocks that are wrong.
+//! Tests of promises over a year, outages and wrong clocks.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use holdfast_protocol::protection::{Protection as Promise, Schedule, Tier};
 use jiff::SignedDuration;
 
 use super::*;
-use crate::model::record::{BackupRecord, BackupWhy, HelloRecord, TierRecord, Tried};
+use crate::model::records::{BackupRecord, BackupWhy, HelloRecord, PointAttempt, TierRecord};
 use crate::operation::{Begun, DuePoint, Operation};
 use crate::plan::schedule::points::Around;
 
@@ -39,7 +39,7 @@ pub(super) fn life(schedule: serde_json::Value, consistency: &str, from: &str) -
     world.policies =
         serde_json::from_value(json!([{ "name": "usual", "tiers": { "local": local } }])).unwrap();
     world.desired[0].policy = Some("usual".parse().unwrap());
-    let promise = Promise::wished(&world.desired[0], &world.policies).unwrap();
+    let promise = Promise::of_document(&world.desired[0], &world.policies).unwrap();
     world.records.protections.insert(uid(1), Arc::new(promise));
     let (now, since) = (time(from), time(from));
     world.records.tiers.push(TierRecord::new(uid(1), Tier::Local, since));
@@ -52,7 +52,7 @@ pub(super) fn daily() -> serde_json::Value {
 
 impl Life {
     pub(super) fn plan(&self) -> Plan {
-        let time = Belief { at: self.now, since: self.since, steady: Steady::Yes };
+        let time = TrustedTime { at: self.now, since: self.since, steady: Steady::Yes };
         plan(&Inputs { now: self.now, time, ..self.world.inputs() })
     }
 
@@ -79,7 +79,7 @@ impl Life {
         let record = &mut self.world.records.tiers[0];
         let before = record.tried.filter(|tried| tried.point == due.point);
         let late = u32::from(due.begun == Begun::Late);
-        record.tried = Some(Tried {
+        record.tried = Some(PointAttempt {
             point: due.point,
             times: before.map_or(1, |tried| tried.times + 1),
             late: before.map_or(late, |tried| tried.late + late),
@@ -200,7 +200,7 @@ fn no_point_has_two_backups_and_no_outage_more_than_one_catch_up() {
 }
 
 #[test]
-fn what_was_slept_through_is_told_and_caught_up_once() {
+fn what_was_slept_through_is_reported_and_caught_up_once() {
     let mut life = life(daily(), "crash", "2026-06-01T12:00:00Z");
     life.pass(3 * 24 * 60);
     assert_eq!(life.codes(), [ErrorCode::BackupMissed]);
@@ -253,7 +253,7 @@ fn a_try_that_fails_is_repeated_with_waits_and_not_for_ever() {
 
 fn hello(at: Timestamp) -> HelloRecord {
     HelloRecord {
-        told: Default::default(),
+        reported: Default::default(),
         version: "0.1.0".to_owned(),
         health: holdfast_protocol::report::Health::Well,
         boot_id: "boot".to_owned(),
@@ -379,21 +379,21 @@ fn nothing_is_begun_where_it_may_not_go_or_on_a_guest_that_is_busy() {
 
 /// The try that is counted when it is opened is not told as one that failed, neither while it is under way nor once it is done.
 #[test]
-fn a_try_is_told_when_it_failed_and_not_before() {
+fn a_try_is_reported_when_it_failed_and_not_before() {
     let mut life = life(daily(), "crash", "2026-06-01T12:00:00Z");
     life.now = time("2026-06-02T01:20:00Z");
     let due = life.cycle(Luck::Bad).expect("one is due");
     life.now = time("2026-06-02T01:20:05Z");
-    let told = |life: &Life| {
+    let reported = |life: &Life| {
         let plan = life.plan();
         let messages = plan.verdicts[0].conditions.iter().map(|condition| condition.message.clone());
         messages.filter(|message| message.contains("was tried")).collect::<Vec<_>>()
     };
     let (id, kind) = (op(5), OperationKind::Backup);
     life.world.records.open.push(OpenOperation { id, kind, guest: uid(1) });
-    assert_eq!(told(&life), Vec::<String>::new(), "under way");
+    assert_eq!(reported(&life), Vec::<String>::new(), "under way");
     life.world.records.open.clear();
-    assert!(told(&life)[0].contains("was tried once, next at"), "{:?}", told(&life));
+    assert!(reported(&life)[0].contains("was tried once, next at"), "{:?}", reported(&life));
     life.keep(Some(due.point), Some(due.tier), life.now);
-    assert_eq!(told(&life), Vec::<String>::new(), "done");
+    assert_eq!(reported(&life), Vec::<String>::new(), "done");
 }

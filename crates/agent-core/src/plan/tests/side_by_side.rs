@@ -1,4 +1,4 @@
-//! Fields side by side: document, Proxmox, last carried out, and what waits for a start.
+//! Tests of fields: desired, observed, last applied, pending.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use holdfast_protocol::desired::Mtu;
 use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::report::{FieldState, InForce};
 
-use super::seen::net_line;
+use super::adoption::net_line;
 use super::*;
 use crate::model::field::{Applied, AppliedField};
 use crate::operation::{AppliedBy, Operation};
@@ -41,18 +41,18 @@ fn all_fields_stand_side_by_side_and_the_report_has_those_that_differ() {
     assert_eq!((rate.desired, rate.observed.as_deref()), (None, Some("unlimited")), "not named, and told");
     let mtu = row(&world, GuestField::Mtu);
     assert_eq!((mtu.applied.unwrap().value.as_str(), mtu.in_force), ("1400", InForce::Now));
-    let told: Vec<GuestField> = world.reports()[0].fields.iter().map(|state| state.field).collect();
-    assert_eq!(told, [GuestField::Memory]);
+    let reported: Vec<GuestField> = world.reports()[0].fields.iter().map(|state| state.field).collect();
+    assert_eq!(reported, [GuestField::Memory]);
 }
 
 /// Proxmox shows it, and the interface in the guest has the old size (`23-net-name`).
 #[test]
-fn what_a_running_guest_gets_by_its_next_start_is_told() {
+fn what_a_running_guest_gets_by_its_next_start_is_reported() {
     let waits = |world: &World| {
         let plan = world.plan();
         assert!(plan.actions.is_empty(), "{plan}");
-        let told = plan.verdicts[0].conditions.iter().find(|one| one.code == ErrorCode::RestartNeeded);
-        told.map(|condition| condition.message.clone())
+        let reported = plan.verdicts[0].conditions.iter().find(|one| one.code == ErrorCode::RestartNeeded);
+        reported.map(|condition| condition.message.clone())
     };
     let mut world = changed(30);
     assert!(waits(&world).unwrap().ends_with("by its next start: network.mtu 1400"));

@@ -1,7 +1,7 @@
-//! A guest agent that falls silent: late in lists, then a condition; none of a guest that is not expected to speak.
+//! Tests of a guest agent that falls silent.
 
 use super::*;
-use crate::model::record::HelloRecord;
+use crate::model::records::HelloRecord;
 use crate::plan::report;
 use holdfast_protocol::maintenance::RestartRule;
 use holdfast_protocol::report::{Health, SilenceKind};
@@ -10,7 +10,7 @@ use holdfast_protocol::report::{Health, SilenceKind};
 fn heard(ago_s: i64) -> World {
     let mut world = world(1);
     let hello = HelloRecord {
-        told: Default::default(),
+        reported: Default::default(),
         version: "0.1.0".to_owned(),
         health: Health::Well,
         boot_id: "b".to_owned(),
@@ -24,7 +24,7 @@ fn heard(ago_s: i64) -> World {
 }
 
 /// What lists show, and whether it is a condition.
-fn told(world: &World) -> (Option<SilenceKind>, bool) {
+fn reported(world: &World) -> (Option<SilenceKind>, bool) {
     let plan = world.plan();
     let report = report::guests(&world.inputs(), &plan, &BTreeMap::new()).remove(0);
     let is = report.controller.unwrap().silence.map(|silence| silence.is);
@@ -34,9 +34,9 @@ fn told(world: &World) -> (Option<SilenceKind>, bool) {
 
 #[test]
 fn a_silent_guest_agent_is_late_and_then_needs_a_person() {
-    assert_eq!(told(&heard(60)), (None, false));
-    assert_eq!(told(&heard(200)), (Some(SilenceKind::Late), false));
-    assert_eq!(told(&heard(400)), (Some(SilenceKind::Silent), true));
+    assert_eq!(reported(&heard(60)), (None, false));
+    assert_eq!(reported(&heard(200)), (Some(SilenceKind::Late), false));
+    assert_eq!(reported(&heard(400)), (Some(SilenceKind::Silent), true));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn one_that_is_not_expected_to_speak_is_not_silent() {
     for (nth, set_up) in settings.into_iter().enumerate() {
         let mut world = heard(400);
         set_up(&mut world);
-        assert_eq!(told(&world), (None, false), "{nth}");
+        assert_eq!(reported(&world), (None, false), "{nth}");
     }
 }
 
@@ -71,7 +71,7 @@ fn next(world: &World) -> Option<(OperationKind, String)> {
 }
 
 #[test]
-fn a_guest_whose_agent_stays_silent_is_restarted_once_in_its_window_and_after_three_days_no_more() {
+fn a_guest_owner_agent_stays_silent_is_restarted_once_in_its_window_and_after_three_days_no_more() {
     let (kind, reason) = next(&in_window(4_000)).unwrap();
     assert_eq!(kind, OperationKind::Stop);
     assert!(reason.contains("restarted in its maintenance window, as a last step"), "{reason}");

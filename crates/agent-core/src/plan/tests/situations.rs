@@ -32,8 +32,8 @@ const SITUATIONS: &[Situation] = &[
     ("a guest that says it is the new one", |w| {
         w.desired.push(guest(3));
         w.records.guests.truncate(2);
-        let twin = ObservedGuest { vmid: vmid(500), ..w.seen(300).clone() };
-        w.observed.guests.insert(vmid(500), twin);
+        let counterpart = ObservedGuest { vmid: vmid(500), ..w.seen(300).clone() };
+        w.observed.guests.insert(vmid(500), counterpart);
         w.facts(500).mark = mark::Mark::Of(uid(3));
     }),
     ("making failed a moment ago", |w| {
@@ -107,16 +107,16 @@ const SITUATIONS: &[Situation] = &[
         w.facts(350).protection = Protection::Off;
     }),
     ("a copy is being made, and carries the tags of its guest", |w| {
-        copy(w, BesideStage::Making);
+        copy(w, CopyStage::Making);
         w.facts(350).mark = mark::Mark::Broken;
     }),
     ("the making of a copy was parked, and its guest fell over", |w| {
-        copy(w, BesideStage::Making);
+        copy(w, CopyStage::Making);
         w.seen(300).run = Running::Stopped;
         let message = "it runs: somebody started it".to_owned();
         w.records.parked.push(ParkedOperation {
             id: op(6),
-            kind: OperationKind::RestoreBeside,
+            kind: OperationKind::RestoreCopy,
             guest: uid(1),
             about: uid(1),
             message,
@@ -136,10 +136,10 @@ const SITUATIONS: &[Situation] = &[
         w.observed.guests.remove(&vmid(350));
         w.observed.vmids.insert(vmid(350), VmidFact::Free);
     }),
-    ("a copy took its place, and it was laid aside", beside::laid_aside),
-    ("a copy is being put in its place", beside::being_swapped),
+    ("a copy took its place, and it was laid aside", restored_copy::demoted),
+    ("a copy is being put in its place", restored_copy::being_swapped),
     ("a guest's number went to a copy of it", |w| {
-        w.facts(300).mark = mark::Mark::Beside { of: uid(1), by: op(6) };
+        w.facts(300).mark = mark::Mark::Copy { of: uid(1), by: op(6) };
     }),
     ("its mark was removed", |w| w.facts(300).mark = mark::Mark::None),
     ("its number was reused for another of ours", |w| w.facts(300).mark = mark::Mark::Of(uid(77))),

@@ -1,4 +1,4 @@
-//! Snapshots by schedule: taken for their points, let go by the retention, never another's, never counted as a backup.
+//! Tests of scheduled snapshots.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use holdfast_protocol::protection::{Posture, Tier};
 
 use super::schedule::{Life, daily, life, time};
 use super::*;
-use crate::model::record::TierRecord;
+use crate::model::records::TierRecord;
 use crate::operation::{DuePoint, ExpiryWhy, Operation};
 
 /// A guest whose policy has a snapshot every hour beside its nightly backup, or alone.
@@ -94,17 +94,17 @@ fn a_snapshot_is_no_backup() {
     life.pass(75);
     assert!(matches!(cycle(&mut life, 100), Some(Operation::Snapshot(_))));
     let plan = life.plan();
-    let told = plan.verdicts[0].protection.as_ref().unwrap().posture.clone().unwrap();
-    assert_eq!(told.is, Posture::Unprotected, "{told:?}");
+    let reported = plan.verdicts[0].protection.as_ref().unwrap().posture.clone().unwrap();
+    assert_eq!(reported.is, Posture::Unprotected, "{reported:?}");
     assert!(
-        told.why[0].contains("gone with it") && told.why[1].contains("scheduled-20260601T13"),
-        "{told:?}"
+        reported.why[0].contains("gone with it") && reported.why[1].contains("scheduled-20260601T13"),
+        "{reported:?}"
     );
     // What was missed is told, and is no backup that was missed.
     life.world.seen(300).lock = Some("backup".to_owned());
     life.pass(90);
     let plan = life.plan();
-    let codes: Vec<ErrorCode> = plan.verdicts[0].conditions.iter().map(|told| told.code).collect();
+    let codes: Vec<ErrorCode> = plan.verdicts[0].conditions.iter().map(|reported| reported.code).collect();
     assert!(codes.contains(&ErrorCode::Unavailable) && !codes.contains(&ErrorCode::BackupMissed), "{plan}");
 }
 
@@ -116,7 +116,7 @@ fn nothing_goes_by_a_clock_that_jumped_nor_what_is_of_a_time_to_come() {
         stand(&mut life, n, time(&format!("2026-06-01T{hour}:00:00Z")));
     }
     stand(&mut life, 103, time("2031-06-01T15:00:00Z"));
-    let unsteady = Belief { at: life.now, since: life.since, steady: Steady::No };
+    let unsteady = TrustedTime { at: life.now, since: life.since, steady: Steady::No };
     let none = plan(&Inputs { now: life.now, time: unsteady, ..life.world.inputs() });
     assert!(none.actions.is_empty(), "{none}");
     for left in [3, 2] {
@@ -127,7 +127,7 @@ fn nothing_goes_by_a_clock_that_jumped_nor_what_is_of_a_time_to_come() {
 }
 
 #[test]
-fn a_retention_that_keeps_too_many_is_told_and_a_tier_that_was_signed_away_keeps_none() {
+fn a_retention_that_keeps_too_many_is_reported_and_a_tier_that_was_signed_away_keeps_none() {
     let mut life = hourly(json!("keep_all"));
     let first = time("2026-05-31T00:00:00Z");
     for n in 0..limits::SCHEDULED_SNAPSHOTS_PER_GUEST {
@@ -138,7 +138,7 @@ fn a_retention_that_keeps_too_many_is_told_and_a_tier_that_was_signed_away_keeps
     life.pass(60);
     let plan = life.plan();
     assert!(plan.actions.is_empty(), "{plan}");
-    assert!(plan.verdicts[0].conditions.iter().any(|told| told.code == ErrorCode::Quota), "{plan}");
+    assert!(plan.verdicts[0].conditions.iter().any(|reported| reported.code == ErrorCode::Quota), "{plan}");
     Arc::make_mut(life.world.records.protections.get_mut(&uid(1)).unwrap()).tiers.snapshot = None;
     life.world.records.tiers.remove(0);
     for _ in 0..limits::SCHEDULED_SNAPSHOTS_PER_GUEST {

@@ -1,4 +1,4 @@
-//! Whether a return takes longer than it did, and what is made of that: a word, and nobody's posture.
+//! Tests of the duration of restores.
 
 use holdfast_protocol::local::restore_test::TestVerdict::{self, BootedOnly, Failed, NotRun, Proved};
 use holdfast_protocol::protection::{Posture, Took, Trend};
@@ -7,8 +7,8 @@ use jiff::SignedDuration;
 use super::posture::{backed_up, posture, prove};
 use super::schedule::{Life, time};
 use super::*;
-use crate::model::record::{TestRecord, VolumeId};
-use crate::plan::trend::trend;
+use crate::model::records::{TestRecord, VolumeId};
+use crate::plan::restore_duration::trend;
 
 const GIB: u64 = 1 << 30;
 
@@ -39,7 +39,7 @@ fn weeks(all: &[(u64, u64, u64)]) -> Vec<TestRecord> {
         .collect()
 }
 
-fn told(all: &[(u64, u64, u64)]) -> Trend {
+fn reported(all: &[(u64, u64, u64)]) -> Trend {
     trend(weeks(all).iter())
 }
 
@@ -70,18 +70,18 @@ fn the_newest_is_held_against_the_median_of_those_before_it() {
         ),
     ];
     for (tests, expected) in cases {
-        assert_eq!(told(tests), expected, "{tests:?}");
+        assert_eq!(reported(tests), expected, "{tests:?}");
     }
 }
 
 #[test]
 fn a_change_is_marked_by_half_as_much_again_and_a_minute() {
-    let beside = |took| told(&[(4, 400, 0), (4, 400, 0), (4, 400, 0), (4, took, 0)]).short();
-    assert_eq!(beside(600), "steady");
-    assert_eq!(beside(601), "slower by 50 %");
-    assert_eq!(beside(267), "steady");
-    assert_eq!(beside(266), "faster by 33 %");
-    let small = |took| told(&[(4, 20, 0), (4, 20, 0), (4, 20, 0), (4, took, 0)]).short();
+    let copy_of = |took| reported(&[(4, 400, 0), (4, 400, 0), (4, 400, 0), (4, took, 0)]).short();
+    assert_eq!(copy_of(600), "steady");
+    assert_eq!(copy_of(601), "slower by 50 %");
+    assert_eq!(copy_of(267), "steady");
+    assert_eq!(copy_of(266), "faster by 33 %");
+    let small = |took| reported(&[(4, 20, 0), (4, 20, 0), (4, 20, 0), (4, took, 0)]).short();
     assert_eq!(small(80), "steady", "four times as long, and a minute");
     assert_eq!(small(81), "slower by 305 %");
 }
@@ -89,7 +89,7 @@ fn a_change_is_marked_by_half_as_much_again_and_a_minute() {
 /// What a larger backup explains is no trend, and neither is it when only a part of the work is per byte.
 #[test]
 fn growth_of_the_backup_is_no_trend() {
-    let grown = |restore_s| told(&[(4, 400, 40), (4, 400, 40), (4, 400, 40), (16, restore_s, 40)]);
+    let grown = |restore_s| reported(&[(4, 400, 40), (4, 400, 40), (4, 400, 40), (16, restore_s, 40)]);
     assert_eq!(grown(1_600), Trend::Steady { took_s: 1_640, usual_s: 440 });
     assert_eq!(grown(400), Trend::Steady { took_s: 440, usual_s: 440 });
     assert_eq!(grown(2_500), Trend::Slower { took_s: 2_540, usual_s: 1_640 });
@@ -108,7 +108,7 @@ fn growth_of_the_backup_is_no_trend() {
 #[test]
 fn too_few_are_said_to_be_too_few() {
     assert_eq!(trend([].into_iter()), Trend::TooFew { tests: 0, needed: 4 });
-    assert_eq!(told(&[(4, 1, 1), (4, 1, 1), (4, 900, 1)]), Trend::TooFew { tests: 3, needed: 4 });
+    assert_eq!(reported(&[(4, 1, 1), (4, 1, 1), (4, 900, 1)]), Trend::TooFew { tests: 3, needed: 4 });
     // What did not come back, what was not timed, and what was asked less count for nothing.
     let mut all = weeks(&[(4, 1, 1), (4, 1, 1), (4, 900, 1)]);
     all.extend([Failed, NotRun, BootedOnly].map(|verdict| test(2, verdict, None, (5, 5))));
@@ -124,7 +124,7 @@ fn no_more_than_two_months_of_weekly_ones_are_looked_at() {
     let long = |slow: usize| {
         let seconds = std::iter::repeat_n(4_000, slow).chain(std::iter::repeat_n(400, 12 - slow));
         let all: Vec<_> = seconds.map(|restore_s| (4, restore_s, 0)).collect();
-        told(&all)
+        reported(&all)
     };
     assert_eq!(long(3), Trend::Steady { took_s: 400, usual_s: 400 });
     assert_eq!(long(8).short(), "faster by 90 %", "five of the eight before it");
@@ -139,7 +139,7 @@ fn slower() -> Life {
 }
 
 #[test]
-fn a_return_that_takes_longer_is_told_and_turns_nobodys_posture() {
+fn a_return_that_takes_longer_is_reported_and_turns_nobodys_posture() {
     let mut life = slower();
     let said = posture(&life);
     assert_eq!(said.is, Posture::Protected, "{said:?}");
@@ -156,17 +156,17 @@ fn a_return_that_takes_longer_is_told_and_turns_nobodys_posture() {
 
 /// The report carries the last test of each tier and its trend, and nothing of tiers that were never tried.
 #[test]
-fn the_report_tells_the_last_test_and_the_trend_of_each_tier() {
+fn the_report_reports_the_last_test_and_the_trend_of_each_tier() {
     let tested = |life: &Life| life.plan().verdicts[0].protection.as_ref().unwrap().tested.clone();
     let mut life = slower();
-    let told = tested(&life);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].last.verdict, told[0].trend.short().as_str()), (Proved, "slower by 113 %"));
+    let reported = tested(&life);
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!((reported[0].last.verdict, reported[0].trend.short().as_str()), (Proved, "slower by 113 %"));
     // The last word is of what failed since; how long a return takes is known all the same.
     life.world.records.tests.push(TestRecord { took: Took::default(), ..test(19, Failed, None, (0, 0)) });
-    let told = tested(&life);
+    let reported = tested(&life);
     assert_eq!(
-        (told[0].last.verdict, told[0].last.took, told[0].trend.short().as_str()),
+        (reported[0].last.verdict, reported[0].last.took, reported[0].trend.short().as_str()),
         (Failed, Took::default(), "slower by 113 %")
     );
     life.world.records.tests.clear();

@@ -1,4 +1,4 @@
-//! Which backup is tried when: the newest good one, at the promised interval, one at a time.
+//! Tests of the schedule of restore tests.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use jiff::SignedDuration;
 use super::schedule::{Life, daily, life, time};
 use super::*;
 use crate::model::policy::TestPlace;
-use crate::model::record::{BackupWhy, OpenOperation, ParkedOperation, TestRecord, VolumeId};
+use crate::model::records::{BackupWhy, OpenOperation, ParkedOperation, TestRecord, VolumeId};
 use crate::model::request::{Ask, QueuedRequest};
 use crate::operation::{Operation, RestoreTest};
-use crate::plan::asked::{Answer, Asked};
+use crate::plan::guest_requests::{Answer, RequestDecision};
 
 const NOON: &str = "2026-03-10T12:00:00Z";
 
@@ -38,7 +38,7 @@ fn tested() -> Life {
     let mut policies = serde_json::to_value(&life.world.policies).unwrap();
     policies[0]["tiers"]["local"]["restore_test_days"] = json!(7);
     life.world.policies = serde_json::from_value(policies).unwrap();
-    let promise = Promise::wished(&life.world.desired[0], &life.world.policies).unwrap();
+    let promise = Promise::of_document(&life.world.desired[0], &life.world.policies).unwrap();
     life.world.records.protections.insert(uid(1), Arc::new(promise));
     morning(&mut life, "2026-03-10");
     life
@@ -133,7 +133,7 @@ fn the_newest_backup_is_tried_and_again_before_a_week_is_over() {
 #[test]
 fn a_proof_is_renewed_before_it_is_too_old() {
     let mut life = tested();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     note(&mut life, TestVerdict::Proved);
     for day in 11..=30 {
         for _ in 0..24 {
@@ -143,15 +143,15 @@ fn a_proof_is_renewed_before_it_is_too_old() {
             }
             let due = trial(&life).is_some();
             let posture = life.plan().verdicts[0].protection.as_ref().unwrap().posture.clone().unwrap();
-            told.push((life.now, due, posture.is));
-            let waited = told.iter().rev().take_while(|(_, due, _)| *due).count();
+            reported.push((life.now, due, posture.is));
+            let waited = reported.iter().rev().take_while(|(_, due, _)| *due).count();
             if waited > 20 {
                 note(&mut life, TestVerdict::Proved);
             }
         }
     }
-    let bad: Vec<_> = told.iter().filter(|(.., is)| *is != Posture::Protected).collect();
-    assert!(bad.is_empty() && told.iter().any(|(_, due, _)| *due), "{bad:?}");
+    let bad: Vec<_> = reported.iter().filter(|(.., is)| *is != Posture::Protected).collect();
+    assert!(bad.is_empty() && reported.iter().any(|(_, due, _)| *due), "{bad:?}");
 }
 
 /// A local backup that comes back says nothing about the off-site one, nor about its key.
@@ -214,19 +214,23 @@ fn after_one_that_failed_a_newer_one_is_tried_at_once() {
     standing_still(&mut life, "2026-03-11");
     later(&mut life, 14);
     note(&mut life, TestVerdict::Failed);
-    let told = |life: &Life| -> String {
+    let reported = |life: &Life| -> String {
         let conditions = &life.plan().verdicts[0].conditions;
         let failed = conditions.iter().find(|one| one.code == ErrorCode::RestoreTestFailed);
         failed.expect("it is told").message.clone()
     };
-    assert!(told(&life).ends_with("with the next local backup, or after a day"), "{}", told(&life));
+    assert!(reported(&life).ends_with("with the next local backup, or after a day"), "{}", reported(&life));
     // Those that came after it hold less: it is they that are still hoped for. That tries came to nothing holds up none.
     morning(&mut life, "2026-03-12");
     life.now = time("2026-03-12T02:00:00Z");
     let (kind, message) = (OperationKind::RestoreTest, "it did not come back".to_owned());
     life.world.records.attempts = vec![Attempts { guest: uid(1), kind, failed: 9, last: life.now, message }];
     assert_eq!(trial(&life).unwrap().backup.taken_at, time("2026-03-12T01:30:00Z"));
-    assert!(told(&life).ends_with("the local backup that came after it is tried next"), "{}", told(&life));
+    assert!(
+        reported(&life).ends_with("the local backup that came after it is tried next"),
+        "{}",
+        reported(&life)
+    );
     note(&mut life, TestVerdict::Failed);
     assert!(trial(&life).is_none(), "each once");
 }
@@ -360,7 +364,9 @@ fn a_backup_of_a_tier_goes_where_the_tier_goes() {
     let ask = Ask::Backup { tier: Some(Tier::OffSite) };
     life.world.records.requests.push(QueuedRequest { serial: 1, id, guest, ask, asked_at: life.now });
     let plan = life.plan();
-    let [Asked { answer: Answer::Begin(action), .. }] = plan.asked.as_slice() else { panic!("{plan}") };
+    let [RequestDecision { answer: Answer::Begin(action), .. }] = plan.asked.as_slice() else {
+        panic!("{plan}")
+    };
     let Operation::Backup(backup) = &action.operation else { panic!("{plan}") };
     assert_eq!((backup.storage.as_str(), backup.why, backup.due), ("pbs1", BackupWhy::Asked, None));
     assert_eq!(backup.key, vec!["ab"; 32].join(":").parse().ok());

@@ -1,19 +1,19 @@
 //! Who exchanges its controller, and what keeps everybody else.
 
-use holdfast_protocol::desired::ControllerWish;
+use holdfast_protocol::desired::DesiredController;
 use holdfast_protocol::job::act::ReleaseKind;
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::Health;
 use jiff::SignedDuration;
 
 use super::*;
-use crate::model::record::{ControllerOutcome, ControllerVerdict, HelloRecord, ReleaseRecord};
+use crate::model::records::{ControllerOutcome, ControllerVerdict, HelloRecord, ReleaseRecord};
 
 const NEW: &str = "cd";
 
-fn wish(version: &str, pair: &str) -> ControllerWish {
+fn goal(version: &str, pair: &str) -> DesiredController {
     let sha256 = pair.repeat(32).try_into().unwrap();
-    ControllerWish { version: version.to_owned().try_into().unwrap(), sha256 }
+    DesiredController { version: version.to_owned().try_into().unwrap(), sha256 }
 }
 
 fn digest(pair: &str) -> crate::model::policy::Sha256Hex {
@@ -24,9 +24,9 @@ fn digest(pair: &str) -> crate::model::policy::Sha256Hex {
 fn world(count: u32) -> World {
     let mut world = super::world(count);
     for (guest, record) in world.desired.iter_mut().zip(&mut world.records.guests) {
-        guest.controller = Some(wish("0.2.0", NEW));
+        guest.controller = Some(goal("0.2.0", NEW));
         record.hello = Some(HelloRecord {
-            told: Default::default(),
+            reported: Default::default(),
             version: "0.1.0".to_owned(),
             health: Health::Well,
             boot_id: "b".to_owned(),
@@ -47,7 +47,7 @@ fn updates(plan: &Plan) -> Vec<GuestUid> {
     plan.actions.iter().filter(is).map(|action| action.operation.uid()).collect()
 }
 
-fn told(plan: &Plan, code: ErrorCode) -> Vec<String> {
+fn reported(plan: &Plan, code: ErrorCode) -> Vec<String> {
     let all = plan.verdicts.iter().flat_map(|verdict| &verdict.conditions);
     all.filter(|condition| condition.code == code).map(|condition| condition.message.clone()).collect()
 }
@@ -57,7 +57,7 @@ fn one_guest_at_a_time_on_a_box_the_first_one_first() {
     let mut w = world(3);
     let plan = w.plan();
     assert_eq!(updates(&plan), [uid(1)]);
-    assert!(told(&plan, ErrorCode::ControllerWaits).is_empty(), "who waits for its turn is no news");
+    assert!(reported(&plan, ErrorCode::ControllerWaits).is_empty(), "who waits for its turn is no news");
     let Operation::UpdateController(update) = &plan.actions[0].operation else { panic!("{plan}") };
     assert_eq!((update.sha256.clone(), update.pace_s), (digest(NEW), 60));
     assert!(update.snapshot.expires_at.is_some());
@@ -85,17 +85,17 @@ fn a_build_is_bad_for_its_guest_and_for_all_after_a_second() {
     w.records.controller_verdicts.push(verdict(1, ControllerOutcome::Bad, "it is not well"));
     let plan = w.plan();
     assert_eq!(updates(&plan), [uid(2)], "one guest says nothing about the others");
-    let words = told(&plan, ErrorCode::ControllerBad);
+    let words = reported(&plan, ErrorCode::ControllerBad);
     assert!(words.len() == 1 && words[0].contains("did not come up here (it is not well)"), "{words:?}");
     w.records.controller_verdicts.push(verdict(2, ControllerOutcome::Bad, "not well either"));
     let plan = w.plan();
     assert!(updates(&plan).is_empty());
-    let words = told(&plan, ErrorCode::ControllerBad);
+    let words = reported(&plan, ErrorCode::ControllerBad);
     let [one, two] = [0, 1].map(|at: usize| w.records.guests[at].name.clone());
     let named = format!("in guests {one} (it is not well) and {two} (not well either)");
     assert!(words.len() == 4 && words.iter().all(|words| words.contains(&named)), "{words:?}");
     // Another one is another one.
-    w.desired[1].controller = Some(wish("0.2.0", "ef"));
+    w.desired[1].controller = Some(goal("0.2.0", "ef"));
     w.records.releases[0].sha256 = digest("ef");
     w.observed.controllers.insert(digest("ef"), 9);
     assert_eq!(updates(&w.plan()), [uid(2)]);
@@ -107,15 +107,15 @@ fn one_silent_guest_waits_for_a_person_and_the_rest_goes_on() {
     w.records.controller_verdicts.push(verdict(1, ControllerOutcome::Silent, "nobody is heard"));
     let plan = w.plan();
     assert_eq!(updates(&plan), [uid(2)]);
-    let words = told(&plan, ErrorCode::ControllerSilent);
+    let words = reported(&plan, ErrorCode::ControllerSilent);
     assert!(words.len() == 1 && words[0].contains("pct exec 300 -- systemctl status guestd"), "{words:?}");
-    assert!(told(&plan, ErrorCode::ControllerBad).is_empty(), "silence is no verdict");
+    assert!(reported(&plan, ErrorCode::ControllerBad).is_empty(), "silence is no verdict");
     // It speaks again, with what it had before: it is silent no more, and the build is not tried there again.
     w.records.guests[0].hello.as_mut().unwrap().at = at(1);
     let plan = w.plan();
     assert_eq!(updates(&plan), [uid(2)]);
-    assert!(told(&plan, ErrorCode::ControllerSilent).is_empty());
-    assert!(told(&plan, ErrorCode::ControllerWaits)[0].contains("the one before is back"));
+    assert!(reported(&plan, ErrorCode::ControllerSilent).is_empty());
+    assert!(reported(&plan, ErrorCode::ControllerWaits)[0].contains("the one before is back"));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn two_guests_in_trouble_hold_a_build_until_a_person_looked() {
         w.records.controller_verdicts.push(verdict(2, second, "the second"));
         let plan = w.plan();
         assert!(updates(&plan).is_empty(), "{plan}");
-        assert_eq!(told(&plan, ErrorCode::ControllerWaits).len(), 2, "the two that did not try it");
+        assert_eq!(reported(&plan, ErrorCode::ControllerWaits).len(), 2, "the two that did not try it");
         // With the controller of before nothing is answered.
         w.records.guests[0].hello.as_mut().unwrap().at = at(1);
         assert!(updates(&w.plan()).is_empty());
@@ -138,14 +138,14 @@ fn two_guests_in_trouble_hold_a_build_until_a_person_looked() {
 }
 
 #[test]
-fn what_nobody_signed_for_is_held_with_what_to_sign() {
+fn what_no_one_signed_for_is_held_with_what_to_sign() {
     let mut w = world(1);
     w.records.releases.remove(0);
     let plan = w.plan();
     assert!(updates(&plan).is_empty());
-    assert!(told(&plan, ErrorCode::ControllerUnapproved)[0].contains(&NEW.repeat(32)));
+    assert!(reported(&plan, ErrorCode::ControllerUnapproved)[0].contains(&NEW.repeat(32)));
     let draft = match &plan.held[0].remedy {
-        crate::gate::held::Remedy::Sign(draft) => draft.to_json().unwrap(),
+        crate::gate::pending_approval::Remedy::Sign(draft) => draft.to_json().unwrap(),
         other => panic!("{other:?}"),
     };
     assert!(draft.contains("approve_release") && draft.contains(&NEW.repeat(32)), "{draft}");
@@ -153,14 +153,14 @@ fn what_nobody_signed_for_is_held_with_what_to_sign() {
 
 /// What keeps a guest, and whether a person is told.
 #[test]
-fn who_cannot_come_back_or_cannot_be_told_newer_is_left_as_it_is() {
+fn who_cannot_come_back_or_cannot_be_reported_newer_is_left_as_it_is() {
     let kept = |change: fn(&mut World), words: &str| {
         let mut w = world(1);
         change(&mut w);
         let plan = w.plan();
         assert!(updates(&plan).is_empty(), "{words}: {plan}");
-        let told = told(&plan, ErrorCode::ControllerWaits).join("; ");
-        assert!(told.contains(words) && told.is_empty() == words.is_empty(), "{words}: {told}");
+        let reported = reported(&plan, ErrorCode::ControllerWaits).join("; ");
+        assert!(reported.contains(words) && reported.is_empty() == words.is_empty(), "{words}: {reported}");
     };
     kept(|w| w.observed.controllers.clear(), "agentd release import");
     kept(|w| w.records.guests[0].hello.as_mut().unwrap().version = "0.3.0".to_owned(), "is older than 0.3.0");
@@ -210,10 +210,10 @@ fn who_cannot_come_back_or_cannot_be_told_newer_is_left_as_it_is() {
 }
 
 #[test]
-fn a_guest_that_came_back_silent_is_told_as_that_and_kept_as_any() {
+fn a_guest_that_came_back_silent_is_reported_as_that_and_kept_as_any() {
     let mut world = super::world(2);
     world.records.silent.insert(uid(1), "no hello came".to_owned());
     let plan = world.plan();
-    assert_eq!(told(&plan, ErrorCode::ControllerSilent), ["no hello came"]);
+    assert_eq!(reported(&plan, ErrorCode::ControllerSilent), ["no hello came"]);
     assert!(plan.actions.is_empty(), "{plan}");
 }

@@ -1,8 +1,8 @@
-//! `loosen_policy` at the door: both promises whole and in their one spelling, weaker indeed, and from what is in force.
+//! Tests of `loosen_policy` at intake.
 
 use std::sync::Arc;
 
-use agent_core::gate::order::TurnedAway;
+use agent_core::gate::job_validation::TurnedAway;
 use agent_core::plan::protect::Raise;
 use agent_store::job::TakeError;
 use agent_store::job_intake::Outcome;
@@ -15,8 +15,8 @@ use holdfast_protocol::job::JobState;
 use holdfast_protocol::protection::Protection;
 use serde_json::{Value, json};
 
-use crate::intake::door::{Door, GUEST, target};
 use crate::intake::hand::{Hand, job};
+use crate::intake::store_fixture::{GUEST, StoreFixture, target};
 
 fn promise(last: u32) -> Value {
     let schedule = json!({ "at": ["02:30"], "zone": "Europe/Berlin", "jitter_min": 5, "window_min": 60 });
@@ -35,23 +35,23 @@ fn order(from: &Value, to: &Value) -> String {
     format!("\"target\":{},\"verb\":\"loosen_policy\",\"args\":{{\"from\":{from},\"to\":{to}}}", target())
 }
 
-async fn raise(door: &Door, from: Option<&Value>, to: &Value) {
+async fn raise(listener: &StoreFixture, from: Option<&Value>, to: &Value) {
     let from = from.map(|from| Arc::new(read(from)));
     let raise = Raise { guest: GUEST.parse().unwrap(), from, to: read(to), what: "by a test".to_owned() };
-    assert_eq!(door.store.raise_protection(raise, door.now).await.unwrap(), Changed::Yes);
+    assert_eq!(listener.store.raise_protection(raise, listener.now).await.unwrap(), Changed::Yes);
 }
 
 /// The right one passes, and is cancelled again so that the next one may.
-async fn twin(door: &mut Door, name: &str) {
-    let (id, payload) = door.payload(&order(&promise(3), &promise(1))).await;
-    let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
+async fn counterpart(listener: &mut StoreFixture, name: &str) {
+    let (id, payload) = listener.payload(&order(&promise(3), &promise(1))).await;
+    let outcome = listener.leave(id, &job(payload.as_bytes(), &[&listener.alice])).await;
     assert!(matches!(outcome, Outcome::Taken), "{name}: {outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_promise_is_lowered_only_in_its_one_spelling_and_from_what_is_in_force() {
-    let mut door = Door::open().await;
-    raise(&door, None, &promise(3)).await;
+    let mut listener = StoreFixture::open().await;
+    raise(&listener, None, &promise(3)).await;
     let good = order(&promise(3), &promise(1));
     let replaced = |from: &str, to: &str| {
         assert!(good.contains(from), "{from} in {good}");
@@ -116,54 +116,54 @@ async fn a_promise_is_lowered_only_in_its_one_spelling_and_from_what_is_in_force
         ("another VMID", replaced("\"vmid\":300", "\"vmid\":301"), TargetChanged),
     ];
     for (name, order, code) in cases {
-        let (id, payload) = door.payload(&order).await;
-        let blob = job(payload.as_bytes(), &[&door.alice]);
-        door.refuses(name, id, &blob, code).await;
-        twin(&mut door, name).await;
+        let (id, payload) = listener.payload(&order).await;
+        let blob = job(payload.as_bytes(), &[&listener.alice]);
+        listener.refuses(name, id, &blob, code).await;
+        counterpart(&mut listener, name).await;
     }
-    let (id, payload) = door.payload(&good).await;
+    let (id, payload) = listener.payload(&good).await;
     let blob = job(payload.as_bytes(), &[&Hand::new(9)]);
-    door.refuses("a stranger's signature", id, &blob, ErrorCode::KeyUnknown).await;
-    twin(&mut door, "after the stranger").await;
+    listener.refuses("a stranger's signature", id, &blob, ErrorCode::KeyUnknown).await;
+    counterpart(&mut listener, "after the stranger").await;
     // A right one of before is void as soon as something was raised.
-    raise(&door, Some(&promise(3)), &promise(5)).await;
-    let (id, payload) = door.payload(&good).await;
-    let blob = job(payload.as_bytes(), &[&door.alice]);
-    door.refuses("raised since", id, &blob, TargetChanged).await;
+    raise(&listener, Some(&promise(3)), &promise(5)).await;
+    let (id, payload) = listener.payload(&good).await;
+    let blob = job(payload.as_bytes(), &[&listener.alice]);
+    listener.refuses("raised since", id, &blob, TargetChanged).await;
 }
 
-async fn taken(door: &mut Door, order: &str) -> JobId {
-    let (id, payload) = door.payload(order).await;
-    let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
+async fn taken(listener: &mut StoreFixture, order: &str) -> JobId {
+    let (id, payload) = listener.payload(order).await;
+    let outcome = listener.leave(id, &job(payload.as_bytes(), &[&listener.alice])).await;
     assert!(matches!(outcome, Outcome::Taken), "{outcome:?}");
     id
 }
 
-async fn stands(door: &Door, id: JobId) -> (JobState, Protection) {
-    let reports = door.store.job_reports().await.unwrap();
+async fn stands(listener: &StoreFixture, id: JobId) -> (JobState, Protection) {
+    let reports = listener.store.job_reports().await.unwrap();
     let state = reports.into_iter().find(|report| report.id == id).unwrap().state;
-    (state, door.store.protection(GUEST.parse().unwrap()).await.unwrap().unwrap())
+    (state, listener.store.protection(GUEST.parse().unwrap()).await.unwrap().unwrap())
 }
 
 /// The job ends and the promise is lowered, once and from what was signed for; or neither.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_promise_is_lowered_with_its_job_or_neither() {
-    let mut door = Door::open().await;
-    raise(&door, None, &promise(3)).await;
-    let id = taken(&mut door, &order(&promise(3), &promise(1))).await;
-    let other = taken(&mut door, &order(&promise(3), &promise(2))).await;
-    door.pass(3_000);
-    let (first, second) = (door.due(id).await, door.due(other).await);
-    door.store.lower_protection(first.clone(), door.now).await.unwrap();
-    assert_eq!(stands(&door, id).await, (JobState::Done, read(&promise(1))));
+    let mut listener = StoreFixture::open().await;
+    raise(&listener, None, &promise(3)).await;
+    let id = taken(&mut listener, &order(&promise(3), &promise(1))).await;
+    let other = taken(&mut listener, &order(&promise(3), &promise(2))).await;
+    listener.pass(3_000);
+    let (first, second) = (listener.due(id).await, listener.due(other).await);
+    listener.store.lower_protection(first.clone(), listener.now).await.unwrap();
+    assert_eq!(stands(&listener, id).await, (JobState::Done, read(&promise(1))));
     let lowered = |(action, _): &(String, String)| action == "protection_lowered";
-    assert_eq!(door.audit().iter().filter(|line| lowered(line)).count(), 1);
+    assert_eq!(listener.audit().iter().filter(|line| lowered(line)).count(), 1);
     // What the second was signed for is not in force any more.
-    let away = door.store.lower_protection(second, door.now).await.unwrap_err();
+    let away = listener.store.lower_protection(second, listener.now).await.unwrap_err();
     assert!(matches!(away, TakeError::Away(TurnedAway::Promise)), "{away}");
-    assert_eq!(stands(&door, other).await, (JobState::Waiting, read(&promise(1))));
+    assert_eq!(stands(&listener, other).await, (JobState::Waiting, read(&promise(1))));
     // And a job that has ended lowers nothing again.
-    raise(&door, Some(&promise(1)), &promise(3)).await;
-    door.store.lower_protection(first, door.now).await.unwrap();
-    assert_eq!(stands(&door, id).await, (JobState::Done, read(&promise(3))));
+    raise(&listener, Some(&promise(1)), &promise(3)).await;
+    listener.store.lower_protection(first, listener.now).await.unwrap();
+    assert_eq!(stands(&listener, id).await, (JobState::Done, read(&promise(3))));
 }

@@ -1,10 +1,9 @@
-//! Signed jobs at the door of an agent: what is turned away, exactly why, and that nothing came of it; and that what is
-//! taken is taken once, whatever is repeated, killed, set back or written anew.
+//! Tests of the intake of signed jobs.
 //!
 //! | module | shows |
 //! | --- | --- |
 //! | `hand` | somebody who signs |
-//! | `door` | a store with a guest and operators, and what must hold of each refusal |
+//! | `listener` | a store with a guest and operators, and what must hold of each refusal |
 //! | `shapes` | texts and payloads of the wrong shape |
 //! | `values` | values that are out of their range, or not of here and now |
 //! | `signatures` | signatures that are none, or not enough |
@@ -25,9 +24,8 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
-mod brake;
+mod change_limit;
 mod changes;
-mod door;
 mod follow;
 #[path = "../../../../../tests/support/ssh_signer.rs"]
 mod hand;
@@ -37,6 +35,7 @@ mod pair;
 mod restore;
 mod shapes;
 mod signatures;
+mod store_fixture;
 mod swap;
 mod targets;
 mod values;

@@ -1,15 +1,15 @@
-//! `hand_over_volume` at the door: between two guests of one customer, and never to another's.
+//! Tests of `reassign_volume` at intake.
 
 use agent_store::job_intake::Outcome;
 use holdfast_protocol::code::ErrorCode;
 use rusqlite::Connection;
 
-use crate::intake::door::{Door, target};
 use crate::intake::hand::job;
+use crate::intake::store_fixture::{StoreFixture, target};
 
 /// Another guest that was made.
-fn beside(door: &Door, n: u32, customer: &str) {
-    let raw = Connection::open(door.folder.path().join("agent.db")).unwrap();
+fn copy_of(listener: &StoreFixture, n: u32, customer: &str) {
+    let raw = Connection::open(listener.folder.path().join("agent.db")).unwrap();
     raw.execute(
         "INSERT INTO guest (uid, name, customer, golden, place, vmid, made_by, volumes)
          VALUES (?1, ?2, ?3, '2026.11.1', 'made', ?4, ?1, '[]')",
@@ -24,7 +24,7 @@ fn uid(n: u32) -> String {
 
 fn order(to: u32, customer: &str) -> String {
     format!(
-        "\"target\":{},\"verb\":\"hand_over_volume\",\"args\":{{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":\
+        "\"target\":{},\"verb\":\"reassign_volume\",\"args\":{{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":\
          {{\"uid\":\"{}\",\"vmid\":{},\"fingerprint\":{{\"name\":\"web-{to}\",\"customer\":\"{customer}\",\"volumes\":[]}}}}}}",
         target(),
         uid(to),
@@ -34,18 +34,19 @@ fn order(to: u32, customer: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_volume_goes_only_between_guests_of_one_customer() {
-    let mut door = Door::open().await;
-    beside(&door, 4, "acme");
-    beside(&door, 5, "globex");
-    let (id, payload) = door.payload(&order(5, "globex")).await;
-    let blob = job(payload.as_bytes(), &[&door.alice]);
-    door.refuses("to another customer's guest", id, &blob, ErrorCode::Forbidden).await;
+    let mut listener = StoreFixture::open().await;
+    copy_of(&listener, 4, "acme");
+    copy_of(&listener, 5, "globex");
+    let (id, payload) = listener.payload(&order(5, "globex")).await;
+    let blob = job(payload.as_bytes(), &[&listener.alice]);
+    listener.refuses("to another customer's guest", id, &blob, ErrorCode::Forbidden).await;
     // The hub called it this customer's.
-    let (id, payload) = door.payload(&order(5, "acme")).await;
-    let blob = job(payload.as_bytes(), &[&door.alice]);
-    door.refuses("to another customer's guest under this one's name", id, &blob, ErrorCode::TargetChanged)
+    let (id, payload) = listener.payload(&order(5, "acme")).await;
+    let blob = job(payload.as_bytes(), &[&listener.alice]);
+    listener
+        .refuses("to another customer's guest under this one's name", id, &blob, ErrorCode::TargetChanged)
         .await;
-    let (id, payload) = door.payload(&order(4, "acme")).await;
-    let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
+    let (id, payload) = listener.payload(&order(4, "acme")).await;
+    let outcome = listener.leave(id, &job(payload.as_bytes(), &[&listener.alice])).await;
     assert!(matches!(outcome, Outcome::Taken), "{outcome:?}");
 }

@@ -1,4 +1,4 @@
-//! Texts and payloads of the wrong shape: 3.4.1 of the catalogue, its first rows.
+//! Tests of malformed texts and payloads.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -8,8 +8,8 @@ use holdfast_protocol::code::ErrorCode::{
 use holdfast_protocol::job::BYTES_MAX;
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 
-use crate::intake::door::Door;
 use crate::intake::hand::job;
+use crate::intake::store_fixture::StoreFixture;
 
 /// A field with its value, as it stands in a text of one line.
 fn member(text: &str, field: &str) -> String {
@@ -119,13 +119,13 @@ fn envelopes(good: &str) -> Vec<(String, String, ErrorCode)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn texts_that_are_no_signed_job() {
-    let mut door = Door::open().await;
-    let (_, payload) = door.destroy().await;
-    let vectors = envelopes(&job(payload.as_bytes(), &[&door.alice]));
+    let mut listener = StoreFixture::open().await;
+    let (_, payload) = listener.destroy().await;
+    let vectors = envelopes(&job(payload.as_bytes(), &[&listener.alice]));
     assert!(vectors.len() > 80, "{}", vectors.len());
     for (name, text, code) in vectors {
-        let (id, _) = door.fresh();
-        door.refuses_and_takes(&name, id, &text, code).await;
+        let (id, _) = listener.fresh();
+        listener.refuses_and_takes(&name, id, &text, code).await;
     }
 }
 
@@ -192,21 +192,21 @@ fn payloads(good: &str) -> Vec<(String, String, ErrorCode)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signed_bytes_that_are_no_job() {
-    let mut door = Door::open().await;
-    let (_, good) = door.destroy().await;
+    let mut listener = StoreFixture::open().await;
+    let (_, good) = listener.destroy().await;
     let vectors = payloads(&good);
     assert!(vectors.len() > 130, "{}", vectors.len());
     for (name, text, code) in vectors {
-        let (id, _) = door.fresh();
-        let blob = job(text.as_bytes(), &[&door.alice]);
-        door.refuses_and_takes(&name, id, &blob, code).await;
+        let (id, _) = listener.fresh();
+        let blob = job(text.as_bytes(), &[&listener.alice]);
+        listener.refuses_and_takes(&name, id, &blob, code).await;
     }
     for (name, bytes) in [
         ("invalid UTF-8", &b"{\"schema\":\"\xff\"}"[..]),
         ("overlong UTF-8", &b"{\"schema\":\"\xc0\xaf\"}"[..]),
     ] {
-        let (id, _) = door.fresh();
-        let blob = job(bytes, &[&door.alice]);
-        door.refuses_and_takes(name, id, &blob, Syntax).await;
+        let (id, _) = listener.fresh();
+        let blob = job(bytes, &[&listener.alice]);
+        listener.refuses_and_takes(name, id, &blob, Syntax).await;
     }
 }

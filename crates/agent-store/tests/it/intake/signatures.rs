@@ -1,4 +1,4 @@
-//! Signatures that are none, keys that may not, and too few of them; and what stock OpenSSH signs.
+//! Tests of invalid signatures, wrong keys and too few operators.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,8 +8,8 @@ use agent_store::roster::RosterTexts;
 use holdfast_protocol::code::ErrorCode::{self, KeyRevoked, KeyUnknown, Signature, SignaturesMissing};
 use holdfast_protocol::job::SignedJob;
 
-use crate::intake::door::{Door, roster, target};
 use crate::intake::hand::{Hand, RIGHT, Shape, armoured, job};
+use crate::intake::store_fixture::{StoreFixture, roster, target};
 
 fn blob(payload: &str, signatures: Vec<String>) -> String {
     SignedJob { payload: payload.as_bytes().to_vec(), signatures }.to_json().unwrap()
@@ -114,13 +114,13 @@ fn shapes() -> Vec<(&'static str, Shape)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signatures_that_are_none() {
-    let mut door = Door::open().await;
+    let mut listener = StoreFixture::open().await;
     let mut vectors: Vec<(String, String)> = Vec::new();
-    let (_, good) = door.destroy().await;
+    let (_, good) = listener.destroy().await;
     for (name, shape) in shapes() {
-        vectors.push((name.to_owned(), blob(&good, vec![door.alice.shaped(good.as_bytes(), shape)])));
+        vectors.push((name.to_owned(), blob(&good, vec![listener.alice.shaped(good.as_bytes(), shape)])));
     }
-    let signature = door.alice.sign(good.as_bytes());
+    let signature = listener.alice.sign(good.as_bytes());
     for (name, text) in [
         ("no text", String::new()),
         ("no armour", signature.lines().filter(|line| !line.starts_with('-')).collect()),
@@ -143,7 +143,7 @@ async fn signatures_that_are_none() {
         vectors.push((format!("byte {at} of the payload flipped"), flipped.to_json().unwrap()));
     }
     // Each byte of the signature itself: key, purpose, hash, R and S.
-    let raw = door.alice.raw(good.as_bytes(), RIGHT);
+    let raw = listener.alice.raw(good.as_bytes(), RIGHT);
     for at in (raw.len() - 64..raw.len()).step_by(2).chain([30, 40, 50, 60]) {
         let mut bytes = raw.clone();
         bytes[at] ^= 1;
@@ -167,31 +167,31 @@ async fn signatures_that_are_none() {
     }
     vectors.push((
         "a right one and a wrong one".to_owned(),
-        blob(&good, vec![signature.clone(), door.bob.sign(b"else")]),
+        blob(&good, vec![signature.clone(), listener.bob.sign(b"else")]),
     ));
     vectors.push((
         "a wrong one and a right one".to_owned(),
-        blob(&good, vec![door.bob.sign(b"else"), signature]),
+        blob(&good, vec![listener.bob.sign(b"else"), signature]),
     ));
     assert!(vectors.len() > 120, "{}", vectors.len());
     for (name, text) in vectors {
-        let (id, _) = door.fresh();
+        let (id, _) = listener.fresh();
         let payload_key = name.contains("of the signature flipped");
-        door.pass(60);
-        let outcome = door.leave(id, &text).await;
+        listener.pass(60);
+        let outcome = listener.leave(id, &text).await;
         let Outcome::Away(why) = outcome else { panic!("{name}: {outcome:?}") };
         // A flipped key may be another good key, which nobody holds.
         let lawful = why.code() == Signature || payload_key && why.code() == KeyUnknown;
         assert!(lawful, "{name}: {why}");
-        let (again, _) = door.fresh();
+        let (again, _) = listener.fresh();
         let code = why.code();
-        door.refuses_and_takes(&name, again, &text, code).await;
+        listener.refuses_and_takes(&name, again, &text, code).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_that_may_not_and_people_who_are_too_few() {
-    let mut door = Door::open().await;
+async fn keys_that_may_not_and_operators_who_are_too_few() {
+    let mut listener = StoreFixture::open().await;
     let hands: Vec<Hand> = (0..8).map(Hand::new).collect();
     let host = |verb: &str, args: &str| {
         format!("\"target\":{{\"kind\":\"host\"}},\"verb\":\"{verb}\",\"args\":{args}")
@@ -220,25 +220,25 @@ async fn keys_that_may_not_and_people_who_are_too_few() {
         ("two, one of them of the past", &brake, &[1, 3], KeyRevoked),
     ];
     for (name, order, signers, code) in cases {
-        let (id, payload) = door.payload(order).await;
+        let (id, payload) = listener.payload(order).await;
         let signers: Vec<&Hand> = signers.iter().map(|n| &hands[*n]).collect();
-        door.refuses_and_takes(name, id, &job(payload.as_bytes(), &signers), code).await;
+        listener.refuses_and_takes(name, id, &job(payload.as_bytes(), &signers), code).await;
     }
-    let (id, payload) = door.payload(&brake).await;
-    let both = job(payload.as_bytes(), &[&door.alice, &door.bob]);
-    assert!(matches!(door.leave(id, &both).await, Outcome::Taken));
+    let (id, payload) = listener.payload(&brake).await;
+    let both = job(payload.as_bytes(), &[&listener.alice, &listener.bob]);
+    assert!(matches!(listener.leave(id, &both).await, Outcome::Taken));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_nobody_was_named_nobody_may() {
-    let mut door = Door::open().await;
-    let raw = rusqlite::Connection::open(door.folder.path().join("agent.db")).unwrap();
+async fn where_no_one_was_named_no_one_may() {
+    let mut listener = StoreFixture::open().await;
+    let raw = rusqlite::Connection::open(listener.folder.path().join("agent.db")).unwrap();
     raw.execute("DELETE FROM roster", []).unwrap();
-    let (id, payload) = door.destroy().await;
-    let blob = job(payload.as_bytes(), &[&door.alice]);
-    door.refuses("no operators file", id, &blob, KeyUnknown).await;
-    door.store.lay_down(roster(1), door.now).await.unwrap();
-    assert!(matches!(door.leave(id, &blob).await, Outcome::Taken), "the same job, once there is one");
+    let (id, payload) = listener.destroy().await;
+    let blob = job(payload.as_bytes(), &[&listener.alice]);
+    listener.refuses("no operators file", id, &blob, KeyUnknown).await;
+    listener.store.lay_down(roster(1), listener.now).await.unwrap();
+    assert!(matches!(listener.leave(id, &blob).await, Outcome::Taken), "the same job, once there is one");
 }
 
 #[expect(clippy::disallowed_methods, reason = "stock OpenSSH, as an operator has it")]
@@ -257,12 +257,12 @@ fn stock_key(folder: &Path) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_stock_openssh_signs_is_taken() {
-    let mut door = Door::open().await;
+    let mut listener = StoreFixture::open().await;
     let folder = tempfile::tempdir().unwrap();
     let public = stock_key(folder.path());
     let operators = format!("{}erin {public}", roster(2).operators);
-    door.store.lay_down(RosterTexts { operators, ..roster(2) }, door.now).await.unwrap();
-    let (id, payload) = door.destroy().await;
+    listener.store.lay_down(RosterTexts { operators, ..roster(2) }, listener.now).await.unwrap();
+    let (id, payload) = listener.destroy().await;
     let file = folder.path().join("payload");
     std::fs::write(&file, &payload).unwrap();
     let sign = |namespace: &str| {
@@ -276,7 +276,7 @@ async fn what_stock_openssh_signs_is_taken() {
         assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
         std::fs::read_to_string(folder.path().join("payload.sig")).unwrap()
     };
-    door.refuses("signed for files", id, &blob(&payload, vec![sign("file")]), Signature).await;
+    listener.refuses("signed for files", id, &blob(&payload, vec![sign("file")]), Signature).await;
     let good = blob(&payload, vec![sign("holdfast-job")]);
-    assert!(matches!(door.leave(id, &good).await, Outcome::Taken));
+    assert!(matches!(listener.leave(id, &good).await, Outcome::Taken));
 }

@@ -1,14 +1,14 @@
-//! `attach_storage` and `detach_storage` at the door: whole, of the host, under the same name, and from what is approved.
+//! Tests of `attach_storage` and `detach_storage` at intake.
 
 use holdfast_protocol::code::ErrorCode::{self, Missing, Range, TargetChanged, TargetKind, UnknownField};
 use serde_json::{Value, json};
 
-use crate::intake::door::{Door, target};
 use crate::intake::hand::job;
+use crate::intake::store_fixture::{StoreFixture, target};
 
 fn disk(name: &str) -> Value {
-    json!({ "name": name, "class": "slow", "role": "vzdump-target",
-        "medium": { "usb": { "uuid": "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a01" } } })
+    json!({ "name": name, "class": "slow", "role": "local-backup",
+        "backend": { "usb": { "uuid": "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a01" } } })
 }
 
 fn order(verb: &str, args: &Value) -> String {
@@ -17,7 +17,7 @@ fn order(verb: &str, args: &Value) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_is_approved_under_its_own_name_and_from_what_is_approved() {
-    let mut door = Door::open().await;
+    let mut listener = StoreFixture::open().await;
     let attach = |args: Value| order("attach_storage", &args);
     let new = attach(json!({ "to": disk("usb1") }));
     let of_a_guest = format!(
@@ -43,11 +43,11 @@ async fn a_target_is_approved_under_its_own_name_and_from_what_is_approved() {
         ("let go, and nothing named", order("detach_storage", &json!({ "to": "disconnected" })), Missing),
     ];
     for (name, bad, code) in cases {
-        let (id, payload) = door.payload(&bad).await;
-        let blob = job(payload.as_bytes(), &[&door.alice]);
-        door.refuses(name, id, &blob, code).await;
-        let (id, payload) = door.payload(&new).await;
-        let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
+        let (id, payload) = listener.payload(&bad).await;
+        let blob = job(payload.as_bytes(), &[&listener.alice]);
+        listener.refuses(name, id, &blob, code).await;
+        let (id, payload) = listener.payload(&new).await;
+        let outcome = listener.leave(id, &job(payload.as_bytes(), &[&listener.alice])).await;
         assert!(matches!(outcome, agent_store::job_intake::Outcome::Taken), "{name}: {outcome:?}");
     }
 }

@@ -1,12 +1,12 @@
-//! Values out of their range, and jobs that are not for this host, this life of it, this guest, or now.
+//! Tests of values out of range and jobs for others.
 
 use holdfast_protocol::code::ErrorCode::{
     self, ClockBehind, DuplicateKey, Forbidden, HostKeyChanged, JobEpoch, JobExpired, JobLife, JobNotYet,
     JobUnbound, Missing, NotYours, Range, TargetChanged, TargetKind, UnknownField, Version,
 };
 
-use crate::intake::door::{Door, GUEST, HOST, OWN, target};
 use crate::intake::hand::job;
+use crate::intake::store_fixture::{GUEST, HOST, OWN, StoreFixture, target};
 
 /// One part of a right payload, and what stands there instead.
 fn replaced(good: &str, from: &str, to: &str) -> String {
@@ -119,21 +119,21 @@ fn ranges(good: &str) -> Vec<(String, String, ErrorCode)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_out_of_their_range() {
-    let mut door = Door::open().await;
-    let (_, good) = door.destroy().await;
+    let mut listener = StoreFixture::open().await;
+    let (_, good) = listener.destroy().await;
     let vectors = ranges(&good);
     assert!(vectors.len() > 90, "{}", vectors.len());
     for (name, text, code) in vectors {
-        let (id, _) = door.fresh();
-        let blob = job(text.as_bytes(), &[&door.alice]);
-        door.refuses_and_takes(&name, id, &blob, code).await;
+        let (id, _) = listener.fresh();
+        let blob = job(text.as_bytes(), &[&listener.alice]);
+        listener.refuses_and_takes(&name, id, &blob, code).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_that_are_not_for_here() {
-    let mut door = Door::open().await;
-    let epoch = door.store.standing().await.unwrap().epoch.number();
+    let mut listener = StoreFixture::open().await;
+    let epoch = listener.store.trust_state().await.unwrap().epoch.number();
     let epoch_is = |number: u32| (format!("\"host_epoch\":{epoch}"), format!("\"host_epoch\":{number}"));
     let mut cases: Vec<(String, (String, String), ErrorCode)> = vec![
         ("another host".to_owned(), (HOST.to_owned(), HOST.replace("7a02", "7a09")), NotYours),
@@ -184,16 +184,16 @@ async fn jobs_that_are_not_for_here() {
         ("adopt_guest", "{\"customer\":\"ACME\",\"golden\":\"2026.11.1\"}", Range),
         ("adopt_guest", "{\"customer\":\"acme\",\"golden\":\"latest\"}", Range),
         ("adopt_guest", "{\"customer\":\"acme\",\"golden\":\"2026.11.1\",\"force\":true}", UnknownField),
-        ("hand_over_volume", "{}", Missing),
-        ("hand_over_volume", HANDS_NOWHERE, Range),
-        ("hand_over_volume", HANDS_TO_ITSELF, Forbidden),
-        ("hand_over_volume", HANDS_TO_NOBODY, TargetChanged),
+        ("reassign_volume", "{}", Missing),
+        ("reassign_volume", HANDS_NOWHERE, Range),
+        ("reassign_volume", HANDS_TO_ITSELF, Forbidden),
+        ("reassign_volume", HANDS_TO_NO_ONE, TargetChanged),
         ("approve_release", RELEASE, TargetKind),
         ("restore", "{\"archive\":\"/etc/passwd\"}", Range),
         ("restore", "{\"archive\":\"backup2:backup/../x\"}", Range),
         ("rollback", "{\"snapshot\":\"a b\"}", Range),
         ("swap_guest", "{}", Missing),
-        ("swap_guest", SWAPS_FOR_NOBODY, TargetChanged),
+        ("swap_guest", SWAPS_FOR_NO_ONE, TargetChanged),
         ("swap_guest", SWAPS_BY_FORCE, UnknownField),
         ("cancel", "{\"job\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02\"}", TargetKind),
         ("policy_update", "{\"signers\":\"\",\"policy\":\"\"}", TargetKind),
@@ -202,25 +202,25 @@ async fn jobs_that_are_not_for_here() {
         cases.push((format!("{verb} {args}"), change, code));
     }
     for (name, (from, to), code) in cases {
-        let (id, good) = door.destroy().await;
+        let (id, good) = listener.destroy().await;
         let text = replaced(&good, &from, &to);
-        let blob = job(text.as_bytes(), &[&door.alice]);
-        door.refuses_and_takes(&name, id, &blob, code).await;
+        let blob = job(text.as_bytes(), &[&listener.alice]);
+        listener.refuses_and_takes(&name, id, &blob, code).await;
     }
-    let (_, good) = door.destroy().await;
-    let (other, _) = door.fresh();
-    let blob = job(good.as_bytes(), &[&door.alice]);
-    door.refuses_and_takes("left under another id", other, &blob, NotYours).await;
+    let (_, good) = listener.destroy().await;
+    let (other, _) = listener.fresh();
+    let blob = job(good.as_bytes(), &[&listener.alice]);
+    listener.refuses_and_takes("left under another id", other, &blob, NotYours).await;
 }
 
 const HANDS_NOWHERE: &str = "{\"volume\":\"../x\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04\",\"vmid\":301,\
      \"fingerprint\":{\"name\":\"web-2\",\"customer\":\"acme\",\"volumes\":[]}}}";
 const HANDS_TO_ITSELF: &str = "{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03\",\"vmid\":300,\
      \"fingerprint\":{\"name\":\"web-1\",\"customer\":\"acme\",\"volumes\":[\"tank:300/vm-300-disk-0.raw\"]}}}";
-const HANDS_TO_NOBODY: &str = "{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04\",\"vmid\":301,\
+const HANDS_TO_NO_ONE: &str = "{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\":{\"uid\":\"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04\",\"vmid\":301,\
      \"fingerprint\":{\"name\":\"web-2\",\"customer\":\"acme\",\"volumes\":[]}}}";
 
-const SWAPS_FOR_NOBODY: &str =
+const SWAPS_FOR_NO_ONE: &str =
     "{\"copy\":{\"vmid\":301,\"fingerprint\":{\"name\":\"web-1-beside\",\"volumes\":[]}},\"leaves\":[]}";
 const SWAPS_BY_FORCE: &str = "{\"copy\":{\"vmid\":301,\"fingerprint\":{\"name\":\"web-1-beside\",\"volumes\":[]}},\"leaves\":[],\"force\":true}";
 
@@ -229,7 +229,7 @@ const RELEASE: &str = "{\"kind\":\"golden\",\"version\":\"2026.11.1\",\"sha256\"
 /// What is approved is named by kind, version and digest, each in its one form.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn releases_that_are_none() {
-    let mut door = Door::open().await;
+    let mut listener = StoreFixture::open().await;
     let order =
         |args: &str| format!("\"target\":{{\"kind\":\"host\"}},\"verb\":\"approve_release\",\"args\":{args}");
     let (golden, sha) = ("\"2026.11.1\"", "abababababababababababababababababababababababababababababababab");
@@ -267,23 +267,23 @@ async fn releases_that_are_none() {
         ("without a kind", "\"kind\":\"golden\",", "", Missing),
     ];
     for (name, from, to, code) in cases {
-        let (id, payload) = door.payload(&order(&replaced(RELEASE, from, to))).await;
-        let blob = job(payload.as_bytes(), &[&door.alice]);
-        door.refuses(name, id, &blob, code).await;
-        let (id, payload) = door.payload(&order(RELEASE)).await;
-        let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
+        let (id, payload) = listener.payload(&order(&replaced(RELEASE, from, to))).await;
+        let blob = job(payload.as_bytes(), &[&listener.alice]);
+        listener.refuses(name, id, &blob, code).await;
+        let (id, payload) = listener.payload(&order(RELEASE)).await;
+        let outcome = listener.leave(id, &job(payload.as_bytes(), &[&listener.alice])).await;
         assert!(matches!(outcome, agent_store::job_intake::Outcome::Taken), "{name}: {outcome:?}");
     }
     // A controller has versions of its own form.
     let controller = replaced(&replaced(RELEASE, "golden", "controller"), "2026.11.1", "0.1.0");
-    let (id, payload) = door.payload(&order(&controller)).await;
-    let outcome = door.leave(id, &job(payload.as_bytes(), &[&door.alice])).await;
+    let (id, payload) = listener.payload(&order(&controller)).await;
+    let outcome = listener.leave(id, &job(payload.as_bytes(), &[&listener.alice])).await;
     assert!(matches!(outcome, agent_store::job_intake::Outcome::Taken), "{outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_that_are_not_for_now() {
-    let mut door = Door::open().await;
+    let mut listener = StoreFixture::open().await;
     let times: [(&str, i64, i64, ErrorCode); 12] = [
         ("it ends now", -3_600, 60, JobExpired),
         ("it ended a second ago", -3_600, 59, JobExpired),
@@ -299,25 +299,26 @@ async fn jobs_that_are_not_for_now() {
         ("its delay outlives it by a second", 0, 659, JobExpired),
     ];
     for (name, from, until, code) in times {
-        let (id, good) = door.destroy().await;
+        let (id, good) = listener.destroy().await;
         // The door lets a minute pass before it looks.
-        let at =
-            |offset: i64| jiff::Timestamp::from_second(door.now.as_second() + offset).unwrap().to_string();
+        let at = |offset: i64| {
+            jiff::Timestamp::from_second(listener.now.as_second() + offset).unwrap().to_string()
+        };
         let text = replaced(&good, &at(-60), &at(from));
         let text = replaced(&text, &at(3_600), &at(until));
-        let blob = job(text.as_bytes(), &[&door.alice]);
-        door.refuses_and_takes(name, id, &blob, code).await;
+        let blob = job(text.as_bytes(), &[&listener.alice]);
+        listener.refuses_and_takes(name, id, &blob, code).await;
     }
     for back in [181_i64, 3_600, 31_536_000] {
-        let real = door.now;
+        let real = listener.now;
         // As a synchronised clock that ran evenly lets it move.
-        door.store.note_time(real).await.unwrap();
-        door.pass(-back);
-        let (id, good) = door.destroy().await;
-        let blob = job(good.as_bytes(), &[&door.alice]);
-        door.refuses(&format!("the clock stands {back} s behind"), id, &blob, ClockBehind).await;
+        listener.store.note_time(real).await.unwrap();
+        listener.pass(-back);
+        let (id, good) = listener.destroy().await;
+        let blob = job(good.as_bytes(), &[&listener.alice]);
+        listener.refuses(&format!("the clock stands {back} s behind"), id, &blob, ClockBehind).await;
         // Set right again, the very same job passes.
-        door.now = real;
-        door.takes("the clock is right again").await;
+        listener.now = real;
+        listener.takes("the clock is right again").await;
     }
 }

@@ -1,5 +1,4 @@
-//! `systemd-analyze calendar` as oracle: expressions made from a seed, in zones whose clocks change at odd hours, from
-//! moments around those changes.
+//! A test oracle: `systemd-analyze calendar`.
 
 use std::process::Command;
 

@@ -1,5 +1,4 @@
-//! A disk that the agent keeps by itself, behind its shipped sandbox: approved by an operator's signature, marked, mounted
-//! for the whole host by the helper, told when it goes, taken back only as itself, let go by another signature.
+//! Tests of a disk that the agent keeps mounted.
 
 use std::time::Instant;
 
@@ -16,7 +15,7 @@ pub fn by_signature(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("holdfast sign box1 usb1: attach_storage");
     assert_eq!(ask(stand, r#"{"verb":"unmount","target":"usb1"}"#)["ok"], true);
-    wish(stand, "attached");
+    goal(stand, "attached");
     until(stand, "held");
     machine.refuses(&format!("grep -q ' {SPOT} ' /proc/1/mountinfo"));
     let job = sign(stand, "it is for the photographs");
@@ -29,7 +28,7 @@ pub fn by_signature(stand: &Stand) {
     machine.does(quoted(said["reason"].as_str().unwrap()));
     let mounted = until(stand, "mounted");
     stand.saw(&format!("{}, {} durable writes a second", mounted["device"], mounted["iops"]));
-    let marker = machine.tells(&format!("cat {MARKER}"));
+    let marker = machine.reports(&format!("cat {MARKER}"));
     assert_eq!((&marker["target"], &marker["mark"]), (&json!("usb1"), &json!(job)));
     assert_eq!(machine.does(&format!("stat -c '%U %a' {MARKER}")), "holdfast 600");
     assert_eq!(check(stand, "disk usb1")["state"], "good");
@@ -87,23 +86,23 @@ pub fn is_back(stand: &Stand) {
     let mounted = until(stand, "mounted");
     stand.saw(&format!("usb1 is mounted again, {}: {}", mounted["device"], seen_by_pid_1(stand)));
     assert!(mounted["iops"].is_number(), "what was measured once is kept: {mounted}");
-    assert_eq!(stand.machine.tells(&format!("cat {MARKER}"))["target"], "usb1");
+    assert_eq!(stand.machine.reports(&format!("cat {MARKER}"))["target"], "usb1");
 }
 
 /// Another signature, and the agent unmounts it.
 pub fn let_go(stand: &Stand) {
     stand.step("holdfast sign box1 usb1: detach_storage");
-    wish(stand, "decommissioned");
+    goal(stand, "decommissioned");
     sign(stand, "the photographs moved");
     until(stand, "detached");
     let table = "cat /proc/1/mountinfo";
     stand.machine.until("it to be unmounted", SOON, table, |said| !said.contains(SPOT));
 }
 
-fn wish(stand: &Stand, state: &str) {
+fn goal(stand: &Stand, state: &str) {
     let target = json!({
         "name": "usb1", "class": "slow", "role": "bulk-data", "state": state, "label": "grey, 64 MB",
-        "medium": { "usb": { "uuid": stand.disk.uuid } }, "default": false, "schedulable": false,
+        "backend": { "usb": { "uuid": stand.disk.uuid } }, "default": false, "schedulable": false,
     });
     apply(stand, &json!([target]), &format!("usb1 shall be {state}"));
 }
@@ -117,11 +116,11 @@ fn sign(stand: &Stand, reason: &str) -> String {
             waiting.iter().any(|one| one["payload"].as_str().is_some_and(|payload| payload.contains("usb1")))
         })
     });
-    let signed = machine.tells(&format!(
+    let signed = machine.reports(&format!(
         "holdfast sign box1 usb1 --key /root/key --confirm usb1 --reason '{reason}' --submit --output json"
     ));
     let job = signed["job"].as_str().unwrap().to_owned();
-    let end = machine.tells(&format!("holdfast job watch box1 {job} --timeout 120 --output json"));
+    let end = machine.reports(&format!("holdfast job watch box1 {job} --timeout 120 --output json"));
     assert_eq!(end["report"]["state"], "done", "{end:#}");
     job
 }
@@ -145,10 +144,10 @@ fn back(stand: &Stand, marker: &str) {
 }
 
 /// Waits until the agent tells the target so.
-fn until(stand: &Stand, standing: &str) -> Value {
+fn until(stand: &Stand, status: &str) -> Value {
     let line = "agentd storage list --output json";
-    let wanted = |said: &str| of(said).filter(|target| target["standing"] == standing);
-    let said = stand.machine.until(standing, SOON, line, |said| wanted(said).is_some());
+    let wanted = |said: &str| of(said).filter(|target| target["status"] == status);
+    let said = stand.machine.until(status, SOON, line, |said| wanted(said).is_some());
     wanted(&said).unwrap()
 }
 

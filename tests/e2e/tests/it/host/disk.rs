@@ -1,4 +1,4 @@
-//! A disk that is a file: it can be pulled out and put back, and another one can wear its UUID.
+//! A disk image that can be detached and replaced.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A disk on the box: mounted through both doors of the root helper, pulled out, exchanged, put back.
+//! Tests of disks through socket and sudo of the helper.
 
 use serde_json::Value;
 
@@ -69,13 +69,13 @@ fn another_helper(stand: &Stand) {
     let (helper, status) = ("/usr/lib/holdfast/holdfast-helper", r#"echo '{"verb":"status"}'"#);
     let sudo = format!("{status} | runuser -u holdfast -- sudo -n {helper} status");
     assert!(machine.does("cat /etc/sudoers.d/holdfast-helper").contains("NOPASSWD: sha256:"));
-    assert_eq!(machine.tells(&sudo)["ok"], true);
+    assert_eq!(machine.reports(&sudo)["ok"], true);
     machine.does(&format!("cp -a {helper} {helper}.kept; printf x >>{helper}"));
     let refused = machine.refuses(&sudo);
     stand.saw(&format!("another helper: {}", refused.trim()));
     assert!(refused.contains("sudo"), "{refused}");
     machine.does(&format!("mv {helper}.kept {helper}"));
-    assert_eq!(machine.tells(&sudo)["ok"], true);
+    assert_eq!(machine.reports(&sudo)["ok"], true);
 }
 
 /// While the disk is out nothing can be written to where it was; another one with its UUID is not taken for it.
@@ -107,7 +107,7 @@ fn mount_request(stand: &Stand) -> String {
 }
 
 pub fn ask(stand: &Stand, request: &str) -> Value {
-    stand.machine.tells(&format!("{ASK}'{request}'"))
+    stand.machine.reports(&format!("{ASK}'{request}'"))
 }
 
 /// What the kernel tells the whole host of the mount.
@@ -121,7 +121,7 @@ pub fn seen_by_pid_1(stand: &Stand) -> String {
 
 /// One line of the doctor's.
 pub fn check(stand: &Stand, name: &str) -> Value {
-    let report = stand.machine.tells("agentd doctor --output json || true");
+    let report = stand.machine.reports("agentd doctor --output json || true");
     let all = report["checks"].as_array().unwrap();
     all.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("{name}: {report}")).clone()
 }

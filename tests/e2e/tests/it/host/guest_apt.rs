@@ -1,5 +1,4 @@
-//! Apt in a guest: the hook as the package ships it, asked by the real apt, and judged by a unit of the real systemd when apt has
-//! let go of its lock. There is no agent here, so nothing goes back; that is told by `guestd`'s own tests.
+//! Tests of the apt hook with the real apt.
 
 use super::machine::{Machine, command, run};
 use super::stand::{Stand, write};
@@ -26,17 +25,17 @@ pub fn is_judged(stand: &Stand) {
     let install = "apt-get install --quiet --yes --no-install-recommends";
 
     machine.does(&format!("{install} {} 2>&1", package(stand, "mends", MENDS)));
-    let told = said(machine, "well before and after it: shop");
-    stand.saw(&told);
+    let reported = said(machine, "well before and after it: shop");
+    stand.saw(&reported);
     stand.saw(&format!("it waited for apt: {}", machine.does("cat /root/judges")));
 
     machine.refuses(&format!("{install} {} 2>&1", package(stand, "breaks", BREAKS)));
-    let told = said(machine, "stack shop is not well");
+    let reported = said(machine, "stack shop is not well");
     assert!(
-        told.contains("shop.service are not running") && told.contains("breaks (half-configured)"),
-        "{told}"
+        reported.contains("shop.service are not running") && reported.contains("breaks (half-configured)"),
+        "{reported}"
     );
-    stand.saw(&told);
+    stand.saw(&reported);
     let journal = machine.does("journalctl --no-pager --quiet --output=cat --unit='holdfast-apt-judge-*'");
     assert!(journal.contains("stack shop is not well"), "{journal}");
 

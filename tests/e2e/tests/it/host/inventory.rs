@@ -1,4 +1,4 @@
-//! What lies in a root file system, so that two moments can be compared.
+//! An inventory of a root file system.
 //!
 //! In: a folder. Out: for each path what it is, whose, and a hash of what it says. What Debian itself changes while
 //! packages come and go is left out, each place with its reason.

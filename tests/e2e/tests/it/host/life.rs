@@ -1,4 +1,4 @@
-//! What a box lives through: a restart, a newer package, a daemon that hangs.
+//! Tests of restarts, upgrades and a hanging daemon.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub fn upgrade(stand: &Stand) {
     assert_eq!(machine.does("sha256sum /var/lib/holdfast/secrets/* /etc/holdfast/*"), identity);
     assert_eq!(machine.does("systemctl is-active holdfast-helper.socket"), "active");
     let sudo = "runuser -u holdfast -- sudo -n /usr/lib/holdfast/holdfast-helper status";
-    assert_eq!(machine.tells(&format!("echo '{{\"verb\":\"status\"}}' | {sudo}"))["ok"], true);
+    assert_eq!(machine.reports(&format!("echo '{{\"verb\":\"status\"}}' | {sudo}"))["ok"], true);
     stand.saw(&format!("the guest: {}", guest_is_well(stand)));
 }
 

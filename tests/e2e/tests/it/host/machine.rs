@@ -1,4 +1,4 @@
-//! A Debian of its own, booted with `systemd-nspawn`: unpacked from an archive, switched on and off, restarted, and asked.
+//! A Debian machine, booted with `systemd-nspawn`.
 //!
 //! In: an archive of Debian, an empty folder. Out: what commands print in there. The root file system is a plain folder,
 //! so that what lies in it can be compared from outside. Nothing of the machine beneath is shared but the kernel.
@@ -158,7 +158,7 @@ impl Machine {
     }
 
     /// What a program prints for programs.
-    pub fn tells(&self, line: &str) -> serde_json::Value {
+    pub fn reports(&self, line: &str) -> serde_json::Value {
         let text = self.does(line);
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("`{line}`: {error}: {text}"))
     }

@@ -1,6 +1,4 @@
-//! A box from its first day to its last: a real Debian of the release that Proxmox VE 9 stands on, booted with its own
-//! systemd, sudo and apt; our packages as they are shipped; a simulated Proxmox in the real one's place; a loop device as
-//! its disk. `cargo xtask host` builds what it needs and names it in the environment.
+//! Tests on a booted Debian, from installation to removal.
 
 #![forbid(unsafe_code)]
 #![expect(

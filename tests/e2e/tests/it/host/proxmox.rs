@@ -1,4 +1,4 @@
-//! The simulated Proxmox of the box: laid into its file system beforehand, as Proxmox's own installer would have.
+//! The simulated Proxmox inside the booted machine.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;

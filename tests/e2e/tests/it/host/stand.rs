@@ -1,4 +1,4 @@
-//! What the story stands on: the machine, its disk, its packages; and how it is told while it happens.
+//! The machine, disk and packages of the host tests.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

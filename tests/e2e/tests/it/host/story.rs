@@ -1,4 +1,4 @@
-//! The story, one function for each chapter. Each line that is run is one that a person would type on the box.
+//! The chapters of the host tests, as typed commands.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub fn first_boot(stand: &mut Stand) -> Inventory {
     });
     stand.saw(&format!(
         "Proxmox VE {}",
-        stand.machine.tells("pvesh get /version --output-format json")["version"]
+        stand.machine.reports("pvesh get /version --output-format json")["version"]
     ));
     let before = inventory::take(&stand.machine.path("/"));
     stand.saw(&format!("{} files and folders", before.len()));
@@ -49,10 +49,10 @@ pub fn guest_package(stand: &Stand, before: &Inventory) {
     assert_eq!(machine.does("systemctl is-enabled guestd"), "enabled");
     stand
         .saw(&machine.does("systemd-analyze security --no-pager guestd.service | tail -1; guestd --version"));
-    let beside = machine.refuses(&format!("{install} --no-remove {agent} 2>&1"));
-    stand.saw(beside.lines().rfind(|line| line.starts_with("E: ")).unwrap_or(&beside));
-    let beside = machine.refuses(&format!("dpkg --install {agent} 2>&1"));
-    assert!(beside.contains("conflict"), "{beside}");
+    let copy_of = machine.refuses(&format!("{install} --no-remove {agent} 2>&1"));
+    stand.saw(copy_of.lines().rfind(|line| line.starts_with("E: ")).unwrap_or(&copy_of));
+    let copy_of = machine.refuses(&format!("dpkg --install {agent} 2>&1"));
+    assert!(copy_of.contains("conflict"), "{copy_of}");
     guest_apt::is_judged(stand);
     machine.does("test -s /usr/bin/guestd; apt-get purge --quiet --yes holdfast-guest holdfast-agent 2>&1");
     assert_eq!(inventory::differences(before, &inventory::take(&machine.path("/"))), Vec::<String>::new());
@@ -130,7 +130,7 @@ pub fn set_up(stand: &Stand) {
     stand.step("an operator's key; agentd setup --dry-run");
     machine.does("ssh-keygen -q -t ed25519 -N '' -C ada -f /root/key; echo \"ada $(cat /root/key.pub)\" >/root/operators");
     let before = inventory::take(&machine.path("/"));
-    let shown = machine.tells(&format!("{setup} --dry-run"));
+    let shown = machine.reports(&format!("{setup} --dry-run"));
     assert_eq!(shown["outcome"], "planned");
     stand.saw(&format!("{} to do", shown["to_do"]));
     let mut differences = inventory::differences(&before, &inventory::take(&machine.path("/")));
@@ -141,20 +141,20 @@ pub fn set_up(stand: &Stand) {
 
     stand.step("agentd setup --print | sh; agentd setup --remove --print | sh");
     machine.does(&format!("{setup} --print >/root/setup.sh; sh /root/setup.sh; sh /root/setup.sh"));
-    assert_eq!(machine.tells(&format!("{setup} --dry-run"))["to_do"], 0, "the script does the same");
+    assert_eq!(machine.reports(&format!("{setup} --dry-run"))["to_do"], 0, "the script does the same");
     machine.does("agentd setup --remove --print >/root/remove.sh; sh /root/remove.sh; sh /root/remove.sh");
     is_taken_away(stand);
 
     stand.step("agentd setup --yes, twice");
-    assert_eq!(machine.tells(&format!("{setup} --yes"))["outcome"], "done");
-    assert_eq!(machine.tells(&format!("{setup} --yes"))["to_do"], 0, "a second run finds nothing to do");
+    assert_eq!(machine.reports(&format!("{setup} --yes"))["outcome"], "done");
+    assert_eq!(machine.reports(&format!("{setup} --yes"))["to_do"], 0, "a second run finds nothing to do");
     let dump = format!("golden_dump = \"{}\"", super::proxmox::DUMP);
     assert_eq!(machine.does("grep golden_dump /etc/holdfast/helper.toml"), dump);
     // As the agent's user, through the shipped door, to the builder; which has no Debian to unpack here.
     let refused = machine.refuses("runuser -u holdfast -- agentd golden build");
     stand.saw(&format!("agentd golden build: {}", refused.lines().last().unwrap_or_default()));
     assert!(refused.contains("fetching and unpacking Debian") && refused.contains("mmdebstrap"), "{refused}");
-    let tokens = machine.tells("pvesh get /access/users/holdfast@pve/token --output-format json");
+    let tokens = machine.reports("pvesh get /access/users/holdfast@pve/token --output-format json");
     stand.saw(&format!("tokens: {}", list(&tokens, "tokenid")));
     let secrets = machine.does("stat -c '%U %a' /var/lib/holdfast/secrets/proxmox-*");
     assert_eq!(secrets, ["holdfast 600"; 3].join("\n"));
@@ -165,7 +165,7 @@ pub fn enrol(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("holdfast host invite box1; agentd enroll; systemctl start agentd");
     machine.does("holdfast login https://127.0.0.1:8440 --ca-file /var/lib/holdfast-hub/ca.pem --token-file /var/lib/holdfast-hub/admin-token");
-    let invite = machine.tells("holdfast host invite box1 --output json");
+    let invite = machine.reports("holdfast host invite box1 --output json");
     write(machine, "/root/invite", invite["code"].as_str().unwrap());
     machine.does(
         "chown holdfast /root/invite; install -o holdfast -m 600 /root/invite /run/invite; rm /root/invite",
@@ -176,7 +176,7 @@ pub fn enrol(stand: &Stand) {
         .until("the host at the hub", SOON, "holdfast host list --output json", |said| said.contains("box1"));
 
     stand.step("agentd doctor");
-    let report = machine.tells("agentd doctor --output json || true");
+    let report = machine.reports("agentd doctor --output json || true");
     for check in report["checks"].as_array().unwrap() {
         stand.saw(&format!("{:8} {}: {}", word(check, "state"), word(check, "name"), word(check, "detail")));
     }
@@ -212,7 +212,7 @@ pub fn guest_is_well(stand: &Stand) -> String {
     });
     let list: Value = serde_json::from_str(&seen).unwrap();
     let web = &guests(&list)[0];
-    format!("{} in VMID {}, {}, {}", word(web, "name"), web["vmid"], word(web, "standing"), word(web, "run"))
+    format!("{} in VMID {}, {}, {}", word(web, "name"), web["vmid"], word(web, "status"), word(web, "run"))
 }
 
 /// `setup --remove`, `apt remove`, `apt purge`: the box is as it was.
@@ -220,7 +220,7 @@ pub fn leave(stand: &mut Stand, before: &Inventory) {
     let machine = &stand.machine;
     stand.step("agentd setup --remove");
     machine.does("systemctl stop agentd");
-    let removed = machine.tells("agentd setup --remove --yes --output json");
+    let removed = machine.reports("agentd setup --remove --yes --output json");
     assert_eq!(removed["outcome"], "done");
     is_taken_away(stand);
     let lines = machine.does("ls /var/lib/pve-sim/lxc");
@@ -260,7 +260,7 @@ fn is_taken_away(stand: &Stand) {
 }
 
 fn well(guest: &Value) -> bool {
-    guest["standing"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
+    guest["status"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
 }
 
 fn guests(list: &Value) -> Vec<Value> {

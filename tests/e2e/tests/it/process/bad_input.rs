@@ -1,4 +1,4 @@
-//! Bad input by every road an operator, a hub or a Proxmox can take: a typed error, and nothing changed.
+//! Tests of bad input from operator, hub and Proxmox.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ fn bad_documents_are_refused_by_name_and_change_nothing() {
 }
 
 #[test]
-fn a_number_that_is_somebody_elses_is_left_alone() {
+fn a_number_that_is_someone_elses_is_left_alone() {
     let stand = stand::running();
     let ground = stand.stage.ground();
     let before = stand.stage.configurations().unwrap();
@@ -99,7 +99,7 @@ fn a_number_that_is_somebody_elses_is_left_alone() {
             guests.iter().any(|guest| guest.to_string().contains("VMID_FOREIGN"))
         })
         .unwrap();
-    assert_eq!(guests[0]["standing"], "absent", "{guests:#?}");
+    assert_eq!(guests[0]["status"], "absent", "{guests:#?}");
     assert_eq!(stand.stage.configurations().unwrap(), before, "nothing in Proxmox changed");
 
     guest["vmid"] = json!(FOREIGN_VMID + 1);

@@ -1,5 +1,4 @@
-//! The agent's books as they lie on its disk, judged without any of its code: the journal by its law, the audit by its
-//! hashes.
+//! The agent's database and audit, judged without its code.
 //!
 //! In: a state folder, whether its agent runs or was just killed. A copy is read, since opening the file itself would
 //! finish what the killed agent left to its next start. Out: what was written, or a panic that names what does not hold.
@@ -146,9 +145,13 @@ fn audit(connection: &Connection) -> Vec<Vec<u8>> {
             field(text.unwrap_or_default().as_bytes());
         }
         field(row.get::<_, String>(5).unwrap().as_bytes());
-        let told: Vec<u8> = row.get(6).unwrap();
-        assert_eq!(told, hash.finalize().to_vec(), "the audit's line {number} does not fit the one before");
-        chain.push(told);
+        let reported: Vec<u8> = row.get(6).unwrap();
+        assert_eq!(
+            reported,
+            hash.finalize().to_vec(),
+            "the audit's line {number} does not fit the one before"
+        );
+        chain.push(reported);
     }
     chain
 }

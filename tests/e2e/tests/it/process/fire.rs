@@ -1,4 +1,4 @@
-//! The agent under fire: lives that end by signal 9, and what is looked at after each.
+//! Runs of the agent that end by signal 9.
 //!
 //! In: a stage, and where each life is to end. Out: how it ended, how soon the agent answered and went on with its work,
 //! and a panic as soon as anything does not hold: a guest twice, a volume of nobody, a task of Proxmox that no journal
@@ -90,14 +90,14 @@ impl Fire {
                 self.stand.stage.kill_agent().unwrap();
                 break End::Killed(None);
             }
-            if let Some(told) = self.stand.stage.agent_at_its_door() {
+            if let Some(reported) = self.stand.stage.agent_at_its_listener() {
                 ready.get_or_insert_with(|| begun.elapsed());
-                if is_done(&told) {
+                if is_done(&reported) {
                     self.stand.stage.kill_agent().unwrap();
-                    rested = told;
+                    rested = reported;
                     break End::Rested;
                 }
-                assert!(begun.elapsed() < LONG, "{aim:?}: not done: {told:#}\n{log}");
+                assert!(begun.elapsed() < LONG, "{aim:?}: not done: {reported:#}\n{log}");
             }
             assert!(begun.elapsed() < LONG, "{aim:?}: nobody answers:\n{log}");
             std::thread::sleep(LOOK);
@@ -116,14 +116,14 @@ impl Fire {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// `told` is what a life that came to rest said last.
-    fn look_at_what_is_left(&mut self, end: &End, told: &Value) {
+    /// `reported` is what a life that came to rest said last.
+    fn look_at_what_is_left(&mut self, end: &End, reported: &Value) {
         let books = Books::read(&self.stand.stage.state());
         books.assert_continues(&self.books);
         self.books = books;
         no_guest_twice(&self.stand);
         if *end == End::Rested {
-            no_volume_of_nobody(&self.stand);
+            no_volume_of_no_one(&self.stand);
             let tasks = self.stand.stage.tasks().unwrap();
             assert_eq!(tasks, self.books.tasks, "the tasks that Proxmox knows, and those in the journals");
             let open: Vec<_> = self
@@ -132,7 +132,7 @@ impl Fire {
                 .values()
                 .filter(|operation| operation.outcome.as_deref() != Some("done"))
                 .collect();
-            assert!(open.is_empty(), "an operation did not end well: {open:?}; the agent said: {told:#}");
+            assert!(open.is_empty(), "an operation did not end well: {open:?}; the agent said: {reported:#}");
         }
     }
 
@@ -167,7 +167,7 @@ fn no_guest_twice(stand: &Stand) {
 }
 
 /// Every volume on the disk stands in its guest's configuration.
-fn no_volume_of_nobody(stand: &Stand) {
+fn no_volume_of_no_one(stand: &Stand) {
     let configurations = stand.stage.configurations().unwrap();
     for entry in std::fs::read_dir(stand.stage.folder().join("sim/root/mnt/tank/images")).unwrap() {
         let folder = entry.unwrap();

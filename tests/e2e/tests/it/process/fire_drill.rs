@@ -1,7 +1,4 @@
-//! The fire drill, with the real programs all the way: a box with guests and off-site backups under a key that was made there,
-//! and a code on somebody's paper. The box burns with all its disks. A new one takes its place, the code is typed with slips on
-//! the way, the guests come back as they were, and the old box stands still when it wakes up. Then all that was written, said
-//! and kept is looked through for the words, the key and a password.
+//! Tests of a full loss, restored by a customer from paper.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -14,9 +11,9 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::jobs::{agentd, key, lay_down};
-use super::lost_box::{PATIENCE, heard, told};
+use super::lost_box::{PATIENCE, heard, reported};
 use super::notices::Notices;
-use super::scan::{Found, Secrets};
+use super::scan::{FoundSecret, Secrets};
 use super::stand::{self, Stand, well};
 use super::tee::Tee;
 use crate::paper::{Paper, WORDS};
@@ -110,17 +107,17 @@ impl Drill {
 
     /// The key is made at the box; the server's password is typed there.
     fn makes_a_key(&mut self) -> Value {
-        let mut medium = json!({ "pbs": { "server": SERVER, "datastore": "store1", "namespace": "hf", "fingerprint": print() } });
-        let made = self.seals("make-key", &medium, &[]);
-        medium["pbs"]["key"] = made["fingerprint"].clone();
-        assert_eq!(made["medium"], medium);
+        let mut backend = json!({ "pbs": { "server": SERVER, "datastore": "store1", "namespace": "hf", "fingerprint": print() } });
+        let made = self.seals("make-key", &backend, &[]);
+        backend["pbs"]["key"] = made["fingerprint"].clone();
+        assert_eq!(made["backend"], backend);
         made
     }
 
     /// `agentd storage make-key` or `recover-key`: what it prints.
-    fn seals(&mut self, verb: &str, medium: &Value, words: &[(&str, &str)]) -> Value {
+    fn seals(&mut self, verb: &str, backend: &Value, words: &[(&str, &str)]) -> Value {
         let folder = self.at_the_box();
-        let draft = json!({ "storage": [{ "name": "off1", "medium": medium }] });
+        let draft = json!({ "storage": [{ "name": "off1", "backend": backend }] });
         std::fs::write(folder.join("draft.json"), draft.to_string()).unwrap();
         let line = format!(
             "{} storage {verb} --document draft.json --target off1 --user '{USER}' --output json > made.json",
@@ -135,8 +132,8 @@ impl Drill {
 
     /// Two guests and the backup server; with backups that are due then, where it is said.
     fn document(&self, sealed: &Value, due: Option<&str>) -> Value {
-        let target = json!({ "name": "off1", "class": "slow", "role": "pbs-offsite", "state": "attached", "label": "away",
-            "medium": sealed["medium"], "creds": sealed["creds"], "default": false, "schedulable": true });
+        let target = json!({ "name": "off1", "class": "slow", "role": "offsite-backup", "state": "attached", "label": "away",
+            "backend": sealed["backend"], "creds": sealed["creds"], "default": false, "schedulable": true });
         let schedule =
             json!({ "at": [due.unwrap_or("02:30")], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
         let backup = json!({ "target": "off1", "schedule": schedule, "retention": "keep_all", "consistency": "crash" });
@@ -207,8 +204,8 @@ impl Drill {
         assert!(after.contains("Recovery code 1 opens the off-site backups at off1 from now on."), "{after}");
         self.shown.extend([before.to_owned(), after.to_owned()]);
         until("the wrapped key is at the hub", PATIENCE, || {
-            let told = agentd(&self.stand, &["escrow", "status", "--output", "json"]);
-            let status: Value = serde_json::from_slice(&told.stdout)?;
+            let reported = agentd(&self.stand, &["escrow", "status", "--output", "json"]);
+            let status: Value = serde_json::from_slice(&reported.stdout)?;
             let copies = status["copies"].as_array().cloned().unwrap_or_default();
             Ok(copies.iter().any(|copy| copy["place"] == "hub" && copy["problem"].is_null()).then_some(()))
         })
@@ -270,13 +267,13 @@ impl Drill {
                 .any(|line| line.starts_with("export PBS_REPOSITORY=") && line.ends_with(&repository))
         );
         assert!(lines.contains(&format!("export PBS_FINGERPRINT={}", print()).as_str()), "{lines:#?}");
-        assert_eq!(self.notices.told(), Vec::<String>::new(), "a page reads no file");
+        assert_eq!(self.notices.reported(), Vec::<String>::new(), "a page reads no file");
     }
 
     /// On the new box the customer's sheet is in force, and was proved when its words were typed.
     fn the_sheet_is_in_force(&self) {
-        let told = agentd(&self.stand, &["escrow", "status", "--output", "json"]);
-        let status: Value = serde_json::from_slice(&told.stdout).unwrap();
+        let reported = agentd(&self.stand, &["escrow", "status", "--output", "json"]);
+        let status: Value = serde_json::from_slice(&reported.stdout).unwrap();
         let code = &status["codes"][0];
         assert_eq!(code["record"]["context"]["code"], 1, "{status:#}");
         assert_eq!(
@@ -292,19 +289,19 @@ impl Drill {
     /// The operator hands the wrapped file out: what the new box was handed, and the customer hears who read it.
     fn hands_the_file_out(&self) {
         let stage = &self.stand.stage;
-        let before = self.notices.told().len();
+        let before = self.notices.reported().len();
         let folder = self.desk.path().to_str().unwrap();
         let fetched = stage.holdfast(&["escrow", "fetch", HOST, "--to", folder]).unwrap();
         assert_eq!(fetched.as_array().unwrap().len(), 1, "{fetched:#}");
         let file = std::fs::read(self.desk.path().join("escrow-1.age")).unwrap();
         let handed = stage.folder().join("agent/state/restore/escrow-1.age");
         assert_eq!(file, std::fs::read(handed).unwrap());
-        let told = until("the customer is told of this read, too", PATIENCE, || {
-            let told = self.notices.told();
-            Ok((told.len() > before).then_some(told))
+        let reported = until("the customer is told of this read, too", PATIENCE, || {
+            let reported = self.notices.reported();
+            Ok((reported.len() > before).then_some(reported))
         })
         .unwrap();
-        assert!(told.last().unwrap().contains("was read by operator "), "{told:?}");
+        assert!(reported.last().unwrap().contains("was read by operator "), "{reported:?}");
     }
 
     /// What must be nowhere from now on.
@@ -356,13 +353,13 @@ impl Drill {
         lay_down(&self.stand, &format!("ada {operators}"));
         let invite = self.is_ordered();
         let stage = &mut self.stand.stage;
-        assert_eq!(self.notices.told(), Vec::<String>::new());
+        assert_eq!(self.notices.reported(), Vec::<String>::new());
         stage.enrol_with(&invite, &["--restore"]).unwrap();
         stage.start_agent(None).unwrap();
-        told(&self.stand, "RESTORING");
+        reported(&self.stand, "RESTORING");
         self.is_compared();
         until("the customer is told of the read", PATIENCE, || {
-            Ok((!self.notices.told().is_empty()).then_some(()))
+            Ok((!self.notices.reported().is_empty()).then_some(()))
         })
         .unwrap();
     }
@@ -375,13 +372,13 @@ impl Drill {
         swapped.swap(6, 7);
         let swapped = swapped.join(" ");
         let words = [(WORDS, misspelt.as_str()), (AGAIN, swapped.as_str()), (AGAIN, good.as_str())];
-        let recovered = self.seals("recover-key", &made["medium"], &words);
+        let recovered = self.seals("recover-key", &made["backend"], &words);
         let shown = self.shown.last().unwrap();
         let meant = format!("word 3: did you mean {}", self.paper.words[2]);
         for says in [meant.as_str(), "perhaps words 7 and 8 swapped", "The key is sealed to this box"] {
             assert!(shown.contains(says), "{says}: {shown}");
         }
-        assert_eq!(recovered["medium"], made["medium"], "the same key at the same place");
+        assert_eq!(recovered["backend"], made["backend"], "the same key at the same place");
         assert_ne!(recovered["creds"], made["creds"], "sealed for another box");
         recovered
     }
@@ -423,7 +420,7 @@ impl Drill {
         let before = (stage.configurations().unwrap(), stage.tasks().unwrap());
         for _ in 0..2 {
             self.stand.stage.start_agent(None).unwrap();
-            told(&self.stand, "REPLACED");
+            reported(&self.stand, "REPLACED");
             self.stand.stage.kill_agent().unwrap();
         }
         let stage = &mut self.stand.stage;
@@ -458,7 +455,7 @@ impl Drill {
         let found: BTreeSet<(&str, String)> = secrets
             .in_folder(&folder)
             .into_iter()
-            .map(|Found { what, place }| {
+            .map(|FoundSecret { what, place }| {
                 (what, place.strip_prefix(&format!("{}/", folder.display())).unwrap().to_owned())
             })
             .collect();
@@ -473,7 +470,7 @@ impl Drill {
             assert!(heard.contains(said), "{said} was not heard");
         }
         assert_eq!(secrets.in_bytes(&wire), BTreeSet::new(), "the hub's wire");
-        let said = [self.shown.clone(), self.notices.told()].concat().join("\n");
+        let said = [self.shown.clone(), self.notices.reported()].concat().join("\n");
         assert_eq!(
             secrets.in_bytes(said.as_bytes()),
             BTreeSet::new(),

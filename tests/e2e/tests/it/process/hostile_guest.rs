@@ -1,4 +1,4 @@
-//! A hostile guest beside two honest ones, on a bridge in network namespaces, against the real agent.
+//! Tests of a hostile guest next to two honest ones.
 //!
 //! Simulator, hub and agent run in the namespace of the box; each guest is a namespace that is plugged into the box's
 //! bridge, with an HTTPS client that claimed the guest's token. While the hostile guest attacks, its neighbours make honest
@@ -33,8 +33,8 @@ use e2e::wait;
 use serde_json::{Value, json};
 
 use self::calls::Theirs;
-use self::client::{Guest, PATIENCE, Token, ticket};
-use self::judge::{HEADING, Told, measured};
+use self::client::{Guest, PATIENCE, Token, token};
+use self::judge::{HEADING, Reported, measured};
 use self::net::Net;
 use self::theft::Loot;
 use super::stand::{self, Stand, well};
@@ -48,14 +48,14 @@ const SPEAKING: u8 = 3;
 const ALL: u8 = theft::SPOOFED;
 
 /// The ticket of the guest with this address, once it runs. Before, the agent may still change it: nobody can have read it.
-fn ticket_of(stand: &Stand, number: u8) -> Value {
+fn token_of(stand: &Stand, number: u8) -> Value {
     let address = format!("ip={}/24", net::address(number));
     wait::until(&format!("the ticket of guest {number}"), PATIENCE, || {
         let running = std::fs::read(stand.stage.folder().join("sim/run/running.json")).unwrap_or_default();
         let running: Vec<u32> = serde_json::from_slice(&running).unwrap_or_default();
         let all = stand.stage.configurations()?;
         let own = all.iter().find(|(vmid, text)| running.contains(vmid) && text.contains(&address));
-        Ok(own.and_then(|(_, text)| ticket(text)))
+        Ok(own.and_then(|(_, text)| token(text)))
     })
     .unwrap()
 }
@@ -73,9 +73,9 @@ fn apply(stand: &Stand, guests: u8) -> Vec<Value> {
 fn guests(stand: &Stand, net: &Net) -> Vec<Guest> {
     let wanted = apply(stand, SPEAKING);
     let claimed = (1..=SPEAKING).zip(&wanted).map(|(number, wanted)| {
-        let ticket = ticket_of(stand, number);
+        let token = token_of(stand, number);
         within(net.guest(number), || {
-            let guest = Guest::claims(number, wanted["uid"].as_str().unwrap(), &ticket);
+            let guest = Guest::claims(number, wanted["uid"].as_str().unwrap(), &token);
             assert_eq!(guest.says_hello().unwrap().status, 200);
             guest
         })
@@ -93,7 +93,7 @@ fn loot(stand: &Stand) -> Loot {
     let wanted = apply(stand, ALL);
     let new = [theft::STOLEN_FROM, theft::SPOOFED];
     let uids = new.map(|number| wanted[usize::from(number) - 1]["uid"].as_str().unwrap().to_owned());
-    Loot { uids, bootstrap: new.map(|number| ticket_of(stand, number)) }
+    Loot { uids, bootstrap: new.map(|number| token_of(stand, number)) }
 }
 
 /// What is reported of the guest with this number.
@@ -152,7 +152,7 @@ fn a_hostile_guest_takes_nothing_from_its_neighbours() {
 
     let peace = |_: &Guest, signals: &judge::Signals| {
         signals.begun();
-        Told::default()
+        Reported::default()
     };
     let sides = (hostile, neighbours);
     let table = [

@@ -1,4 +1,4 @@
-//! A guest is let go by a signature, with the real programs all the way: an operator's SSH key, the hub, the agent.
+//! Tests of a signed destroy with the real programs.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -41,7 +41,7 @@ pub(super) fn agentd(stand: &Stand, words: &[&str]) -> Output {
 }
 
 #[test]
-fn a_guest_is_let_go_by_a_signature_and_the_audit_tells_it() {
+fn a_guest_is_let_go_by_a_signature_and_the_audit_reports_it() {
     let mut stand = stand::enrolled();
     let folder = tempfile::tempdir().unwrap();
     lay_down(&stand, &key(folder.path()));
@@ -71,7 +71,7 @@ fn a_guest_is_let_go_by_a_signature_and_the_audit_tells_it() {
     let guests = stand
         .stage
         .guests_until("one guest is left", |guests| {
-            guests.iter().filter(|guest| guest["standing"] != "foreign").count() == 1
+            guests.iter().filter(|guest| guest["status"] != "foreign").count() == 1
         })
         .unwrap();
     assert!(guests.iter().any(|guest| guest["name"] == "one" && well(guest)), "{guests:#?}");

@@ -1,4 +1,4 @@
-//! Stock judges: Debian's `openssl` and `curl` against the real hub and the real agent's local API.
+//! Tests with `openssl` and `curl` against hub and agent.
 //!
 //! Whatever our own client and server agree on, these share no line with it: TLS 1.3 and no older, no ticket and so
 //! nothing to resume, HTTP/1.1 and no other, no redirect anywhere, and the calls turned away that should be.
@@ -98,8 +98,8 @@ impl Listener<'_> {
     }
 
     fn speaks_one_http(&self) {
-        let told = self.curl(&["--http2"], "/healthz", "%{http_version} %{http_code}");
-        assert_eq!((told.code, told.text.as_str()), (Some(0), "1.1 200"));
+        let reported = self.curl(&["--http2"], "/healthz", "%{http_version} %{http_code}");
+        assert_eq!((reported.code, reported.text.as_str()), (Some(0), "1.1 200"));
         let chosen = self.openssl(&["-tls1_3", "-alpn", "h2,http/1.1"]);
         assert!(chosen.text.contains("ALPN protocol: http/1.1"), "{}", chosen.text);
         let none = self.openssl(&["-tls1_3", "-alpn", "h2"]);
@@ -195,9 +195,9 @@ fn openssl_and_curl_find_our_listeners_as_we_say_and_a_guest_reads_its_records()
     stand.stage.apply(&json!({ "poll_interval_s": 5, "guests": [one] }), "one guest").unwrap();
     stand.stage.guests_until("one guest", |guests| guests.len() == 1 && guests.iter().all(well)).unwrap();
     let root = guest_root(&stand.stage.folder().join("sim")).expect("a guest with its bootstrap");
-    let told = audit_of(&stand, &root, "127.66.0.101", &["--output", "json"]);
-    assert_eq!(told.code, Some(0), "{}", told.text);
-    let page: Value = serde_json::from_str(&told.text).unwrap();
+    let reported = audit_of(&stand, &root, "127.66.0.101", &["--output", "json"]);
+    assert_eq!(reported.code, Some(0), "{}", reported.text);
+    let page: Value = serde_json::from_str(&reported.text).unwrap();
     let records = page["records"].as_array().unwrap();
     assert!(records.len() > 5 && records.iter().all(|record| record["line"]["guest"] == *uid), "{page:#}");
     let table = audit_of(&stand, &root, "127.66.0.101", &[]).text;
@@ -206,8 +206,8 @@ fn openssl_and_curl_find_our_listeners_as_we_say_and_a_guest_reads_its_records()
     assert_ne!(audit_of(&stand, &root, "127.66.0.102", &[]).code, Some(0));
     let frozen = audit_of(&stand, &root, "127.66.0.101", &[]);
     assert!(frozen.code == Some(1) && frozen.text.contains("frozen"), "{}", frozen.text);
-    let told = |guests: &[Value]| guests.iter().any(|guest| guest.to_string().contains("FROZEN"));
-    stand.stage.guests_until("the hub hears of it", told).unwrap();
+    let reported = |guests: &[Value]| guests.iter().any(|guest| guest.to_string().contains("FROZEN"));
+    stand.stage.guests_until("the hub hears of it", reported).unwrap();
     stand.stage.agent_does(&["thaw", "one", "--reason", "the copy is gone"]).unwrap();
     let again = audit_of(&stand, &root, "127.66.0.101", &[]);
     assert!(again.code == Some(0) && again.text.contains("the copy is gone"), "{}", again.text);

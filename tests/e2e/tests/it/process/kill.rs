@@ -1,5 +1,4 @@
-//! `kill -9` of the agent, hundreds of times on one stage: at every point of every operation's journal, and at any moment.
-//! No guest twice, no volume left behind, no effect twice, no word of the books lost, and the same end.
+//! Tests of the agent killed hundreds of times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,13 +37,13 @@ const AT_ANY_MOMENT: u8 = 3;
 
 /// The desired document as it grows, and what the agent is to tell when it is fulfilled.
 #[derive(Default)]
-struct Wish {
+struct Goal {
     guests: Vec<Value>,
     generation: u64,
     chapter: &'static str,
 }
 
-impl Wish {
+impl Goal {
     /// The next chapter of the last guest's story.
     fn go_on(&mut self, fire: &Fire, chapter: &Chapter) {
         (chapter.change)(self.guests.last_mut().unwrap());
@@ -67,16 +66,16 @@ impl Wish {
 
     /// Whether the agent holds this document, has done the chapter's work and nothing else is under way, and sees every
     /// guest as it is wished.
-    fn is_fulfilled(&self, told: &Value) -> bool {
-        let sections = &told["sections"];
+    fn is_fulfilled(&self, reported: &Value) -> bool {
+        let sections = &reported["sections"];
         let under_way = |operation: &Value| {
             !["done", "undone", "parked"].contains(&operation["status"].as_str().unwrap_or_default())
         };
         let list = |name: &str| sections[name].as_array().cloned().unwrap_or_default();
-        let as_wished = |guest: &Value| {
+        let as_intended = |guest: &Value| {
             list("guests").iter().any(|seen| {
                 seen["uid"] == guest["uid"]
-                    && seen["standing"] == "managed"
+                    && seen["status"] == "managed"
                     && seen["run"] == guest["run"]
                     && seen["size"] == guest["size"]
                     && !seen["controller"].is_null()
@@ -90,7 +89,7 @@ impl Wish {
         sections["desired"]["held"] == self.generation
             && list("operations").iter().any(chapter)
             && !list("operations").iter().any(under_way)
-            && self.guests.iter().all(as_wished)
+            && self.guests.iter().all(as_intended)
     }
 }
 
@@ -114,12 +113,12 @@ fn end(fire: &Fire, number: u8) -> BTreeSet<String> {
 }
 
 /// The points of each chapter, from a life in which nobody is killed before the work is done.
-fn undisturbed(fire: &mut Fire, wish: &mut Wish) -> Vec<Vec<String>> {
-    wish.guest(fire);
+fn undisturbed(fire: &mut Fire, goal: &mut Goal) -> Vec<Vec<String>> {
+    goal.guest(fire);
     let mut all = Vec::new();
     for chapter in CHAPTERS {
-        wish.go_on(fire, chapter);
-        assert_eq!(fire.live(&Aim::Rest, |told| wish.is_fulfilled(told)), End::Rested);
+        goal.go_on(fire, chapter);
+        assert_eq!(fire.live(&Aim::Rest, |reported| goal.is_fulfilled(reported)), End::Rested);
         let mut points = fire.lives.last().unwrap().points.clone();
         let mut seen = BTreeSet::new();
         points.retain(|point| seen.insert(point.clone()));
@@ -141,8 +140,8 @@ fn killed_at_every_point_and_at_any_moment_the_end_is_the_same() {
     });
     std::fs::write(&config, lines.collect::<String>()).unwrap();
     let mut fire = Fire::new(stand);
-    let mut wish = Wish::default();
-    let mut open = undisturbed(&mut fire, &mut wish);
+    let mut goal = Goal::default();
+    let mut open = undisturbed(&mut fire, &mut goal);
     let (same_end, points) = (end(&fire, 1), open.clone());
 
     let mut killed_at: BTreeMap<(&str, String), u32> = BTreeMap::new();
@@ -150,11 +149,11 @@ fn killed_at_every_point_and_at_any_moment_the_end_is_the_same() {
         if open.iter().all(Vec::is_empty) {
             break;
         }
-        wish.guest(&fire);
+        goal.guest(&fire);
         for (chapter, open) in CHAPTERS.iter().zip(&mut open) {
-            wish.go_on(&fire, chapter);
+            goal.go_on(&fire, chapter);
             for point in std::mem::take(open) {
-                match fire.live(&Aim::Name(point.clone()), |told| wish.is_fulfilled(told)) {
+                match fire.live(&Aim::Name(point.clone()), |reported| goal.is_fulfilled(reported)) {
                     End::Killed(at) => {
                         assert_eq!(at.as_ref(), Some(&point));
                         *killed_at.entry((chapter.kind, point)).or_default() += 1;
@@ -162,16 +161,16 @@ fn killed_at_every_point_and_at_any_moment_the_end_is_the_same() {
                     End::Rested => open.push(point),
                 }
             }
-            fire.live(&Aim::Rest, |told| wish.is_fulfilled(told));
+            fire.live(&Aim::Rest, |reported| goal.is_fulfilled(reported));
         }
-        assert_eq!(end(&fire, u8::try_from(wish.guests.len()).unwrap()), same_end, "round {round}");
+        assert_eq!(end(&fire, u8::try_from(goal.guests.len()).unwrap()), same_end, "round {round}");
     }
     assert!(open.iter().all(Vec::is_empty), "points at which nobody was killed: {open:#?}");
 
     let at_points = fire.lives.len();
     for _ in 0..AT_ANY_MOMENT {
-        at_any_moment(&mut fire, &mut wish);
-        assert_eq!(end(&fire, u8::try_from(wish.guests.len()).unwrap()), same_end);
+        at_any_moment(&mut fire, &mut goal);
+        assert_eq!(end(&fire, u8::try_from(goal.guests.len()).unwrap()), same_end);
     }
     print_table(&points, &killed_at);
     let killed = |lives: &[Life]| lives.iter().filter(|life| life.end != End::Rested).count();
@@ -182,9 +181,9 @@ fn killed_at_every_point_and_at_any_moment_the_end_is_the_same() {
         killed(random),
         fire.lives.len() - killed(&fire.lives),
     );
-    let told: BTreeSet<String> = fire.kinds().into_iter().map(str::to_owned).collect();
-    assert!(CHAPTERS.iter().all(|chapter| told.contains(chapter.kind)), "{told:?}");
-    let others: Vec<String> = kinds().difference(&told).cloned().collect();
+    let reported: BTreeSet<String> = fire.kinds().into_iter().map(str::to_owned).collect();
+    assert!(CHAPTERS.iter().all(|chapter| reported.contains(chapter.kind)), "{reported:?}");
+    let others: Vec<String> = kinds().difference(&reported).cloned().collect();
     println!("asked for by no document, so killed in the crash matrix only: {}", others.join(", "));
     print_times(&fire.lives);
 }
@@ -198,25 +197,25 @@ fn kinds() -> BTreeSet<String> {
 }
 
 /// The whole story of one guest, in lives that end after some points or some time.
-fn at_any_moment(fire: &mut Fire, wish: &mut Wish) {
+fn at_any_moment(fire: &mut Fire, goal: &mut Goal) {
     // Which moments depends on nothing but the guest's number, so a run can be told again.
-    let mut state = 0x9e37_79b9_u32.wrapping_mul(u32::try_from(wish.guests.len()).unwrap());
+    let mut state = 0x9e37_79b9_u32.wrapping_mul(u32::try_from(goal.guests.len()).unwrap());
     let mut next = |below: u32| {
         state ^= state << 13;
         state ^= state >> 17;
         state ^= state << 5;
         state % below
     };
-    wish.guest(fire);
+    goal.guest(fire);
     for chapter in CHAPTERS {
-        wish.go_on(fire, chapter);
+        goal.go_on(fire, chapter);
         loop {
             // Most lives are long enough to get somewhere.
             let aim = match next(2) {
                 0 => Aim::Number(2 + next(5)),
                 _ => Aim::After(Duration::from_millis(u64::from(150 + next(450)))),
             };
-            if fire.live(&aim, |told| wish.is_fulfilled(told)) == End::Rested {
+            if fire.live(&aim, |reported| goal.is_fulfilled(reported)) == End::Rested {
                 break;
             }
         }

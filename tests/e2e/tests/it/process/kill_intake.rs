@@ -1,5 +1,4 @@
-//! `kill -9` at the intake of signed jobs: around the ledger's transaction, the opening of the operation and the answer.
-//! Each job runs once.
+//! Tests of the agent killed at the intake of jobs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,8 +21,8 @@ const POINTS: [&str; 6] = [
     "operation:after:opened",
 ];
 
-fn is_done(told: &Value, job: &str) -> bool {
-    let jobs = told["sections"]["jobs"].as_array().cloned().unwrap_or_default();
+fn is_done(reported: &Value, job: &str) -> bool {
+    let jobs = reported["sections"]["jobs"].as_array().cloned().unwrap_or_default();
     jobs.iter().any(|one| one["id"] == job && one["state"] == "done")
 }
 
@@ -57,10 +56,10 @@ fn a_job_runs_once_wherever_the_intake_is_killed() {
         let (key, file) = (folder.path().join("key"), folder.path().join(format!("job-{nth}.json")));
         let job = backup_now(&fire, &key, &file);
         // What is done is told a little later: a life that is to end there does not end before.
-        let enough = |told: &Value| !point.ends_with(":told") && is_done(told, &job);
+        let enough = |reported: &Value| !point.ends_with(":told") && is_done(reported, &job);
         let end = fire.live(&Aim::Name(point.to_owned()), enough);
         assert_eq!(end, End::Killed(Some(point.to_owned())), "{point}");
-        assert_eq!(fire.live(&Aim::Rest, |told| is_done(told, &job)), End::Rested, "{point}");
+        assert_eq!(fire.live(&Aim::Rest, |reported| is_done(reported, &job)), End::Rested, "{point}");
         jobs.push(job);
     }
     // That Proxmox had as many tasks as the journals name was looked at after each life.

@@ -1,4 +1,4 @@
-//! What an operator does with guests after they are made, and what the agent refuses to be.
+//! Tests of guests after they are made.
 
 use std::process::Command;
 
@@ -27,12 +27,12 @@ fn a_guest_the_document_no_longer_names_runs_on_as_unmanaged() {
     let guests = stand
         .stage
         .guests_until("the second is unmanaged", |guests| {
-            guests.iter().any(|guest| guest["standing"] == "unmanaged")
+            guests.iter().any(|guest| guest["status"] == "unmanaged")
         })
         .unwrap();
     let forgotten = by_name(&guests, "two");
     assert_eq!(
-        (&forgotten["standing"], &forgotten["run"]),
+        (&forgotten["status"], &forgotten["run"]),
         (&json!("unmanaged"), &json!("running")),
         "{forgotten:#}"
     );
@@ -41,8 +41,7 @@ fn a_guest_the_document_no_longer_names_runs_on_as_unmanaged() {
     // An empty document is the same wish, only louder.
     stand.stage.apply(&json!({ "poll_interval_s": 5, "guests": [] }), "a thief forgets all").unwrap();
     let all = |guests: &[Value]| {
-        guests.iter().filter(|guest| guest["standing"] == "unmanaged" && guest["run"] == "running").count()
-            == 2
+        guests.iter().filter(|guest| guest["status"] == "unmanaged" && guest["run"] == "running").count() == 2
     };
     stand.stage.guests_until("both are unmanaged and run", all).unwrap();
     assert_eq!(stand.stage.configurations().unwrap(), before, "nothing in Proxmox changed");
@@ -53,17 +52,17 @@ fn sizes_follow_the_document_and_a_shrink_is_held() {
     let stand = stand::running();
     let ground = stand.stage.ground();
     let mut guest = document::guest(&ground, 1, "one", "acme");
-    let wish = |guest: &Value| json!({ "poll_interval_s": 5, "guests": [guest] });
-    stand.stage.apply(&wish(&guest), "one guest").unwrap();
+    let goal = |guest: &Value| json!({ "poll_interval_s": 5, "guests": [guest] });
+    stand.stage.apply(&goal(&guest), "one guest").unwrap();
     stand.stage.guests_until("one guest", |guests| guests.len() == 1 && guests.iter().all(well)).unwrap();
 
     guest["size"] = json!({ "cores": 2, "memory_mib": 640, "swap_mib": 64, "rootfs_gib": 3 });
-    stand.stage.apply(&wish(&guest), "larger").unwrap();
+    stand.stage.apply(&goal(&guest), "larger").unwrap();
     let size = guest["size"].clone();
     stand.stage.guests_until("the new size", |guests| by_name(guests, "one")["size"] == size).unwrap();
 
     guest["size"]["rootfs_gib"] = json!(2);
-    stand.stage.apply(&wish(&guest), "smaller, which would cost data").unwrap();
+    stand.stage.apply(&goal(&guest), "smaller, which would cost data").unwrap();
     let held = e2e::wait::until("the held wish", std::time::Duration::from_secs(60), || {
         let host = stand.stage.holdfast(&["host", "show", e2e::stage::HOST])?;
         let waiting = host["sections"]["waiting"].as_array().cloned().unwrap_or_default();
@@ -78,10 +77,10 @@ fn sizes_follow_the_document_and_a_shrink_is_held() {
 
     guest["size"]["rootfs_gib"] = json!(3);
     guest["run"] = json!("stopped");
-    stand.stage.apply(&wish(&guest), "rest").unwrap();
+    stand.stage.apply(&goal(&guest), "rest").unwrap();
     stand.stage.guests_until("the guest rests", |guests| by_name(guests, "one")["run"] == "stopped").unwrap();
     guest["run"] = json!("running");
-    stand.stage.apply(&wish(&guest), "work").unwrap();
+    stand.stage.apply(&goal(&guest), "work").unwrap();
     stand.stage.guests_until("the guest works", |guests| by_name(guests, "one")["run"] == "running").unwrap();
 }
 

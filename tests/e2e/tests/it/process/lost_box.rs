@@ -1,5 +1,4 @@
-//! A box is lost and a new one takes its place, with the real programs all the way: an order signed with an SSH key, the
-//! hub's hand-over, nothing made anew meanwhile, its guests taken up; and the old box, which comes back and stands still.
+//! Tests of a lost host and its replacement.
 
 use std::time::Duration;
 
@@ -15,20 +14,23 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Codes of what the agent tells of itself.
 fn problems(stand: &Stand) -> Vec<String> {
-    let status = stand.stage.agent_at_its_door().unwrap_or_default();
+    let status = stand.stage.agent_at_its_listener().unwrap_or_default();
     let problems = status["sections"]["agent"]["problems"].as_array().cloned().unwrap_or_default();
     problems.iter().filter_map(|problem| problem["code"].as_str().map(str::to_owned)).collect()
 }
 
-pub(super) fn told(stand: &Stand, code: &str) {
-    until(code, PATIENCE, || Ok(problems(stand).iter().any(|told| told == code).then_some(()))).unwrap();
+pub(super) fn reported(stand: &Stand, code: &str) {
+    until(code, PATIENCE, || Ok(problems(stand).iter().any(|reported| reported == code).then_some(())))
+        .unwrap();
 }
 
 /// Until the hub has heard the agent that runs now, of its host and its guests.
 pub(super) fn heard(stand: &Stand) -> Value {
     let started = |status: &Value| status["sections"]["agent"]["started_at"].as_str().map(str::to_owned);
     until("the hub hears this agent", PATIENCE, || {
-        let Some(own) = stand.stage.agent_at_its_door().as_ref().and_then(started) else { return Ok(None) };
+        let Some(own) = stand.stage.agent_at_its_listener().as_ref().and_then(started) else {
+            return Ok(None);
+        };
         let host = stand.stage.holdfast(&["host", "show", HOST])?;
         let same = started(&host) == Some(own) && host["sections"]["guests"].is_array();
         Ok(same.then_some(host))
@@ -72,7 +74,7 @@ fn a_new_box_takes_the_place_and_the_old_one_stands_still() {
 
     // The new one holds the document back: it would make the guest anew, empty.
     stand.stage.start_agent(None).unwrap();
-    told(&stand, "RESTORING");
+    reported(&stand, "RESTORING");
     let host = heard(&stand);
     assert_eq!((&host["host"]["wanted"], &host["host"]["held"]), (&json!(1), &json!(0)), "{host:#}");
     assert_eq!(host["sections"]["guests"].as_array().unwrap().len(), before, "{host:#}");
@@ -82,12 +84,12 @@ fn a_new_box_takes_the_place_and_the_old_one_stands_still() {
     // The old one wakes up: it is shown the order, and stands still, also after a restart.
     stand.stage.change_state("new", Some("lost")).unwrap();
     stand.stage.start_agent(None).unwrap();
-    told(&stand, "REPLACED");
+    reported(&stand, "REPLACED");
     let words = stand.stage.agent_does(&["status"]).unwrap();
     assert!(words.contains("another box took this one's place, ordered by ada"), "{words}");
     stand.stage.kill_agent().unwrap();
     stand.stage.start_agent(None).unwrap();
-    told(&stand, "REPLACED");
+    reported(&stand, "REPLACED");
     let audit = agentd(&stand, &["audit", "show", "--last", "100"]);
     let audit = String::from_utf8_lossy(&audit.stdout);
     assert!(audit.contains("ordered by ada: the box burnt"), "{audit}");
@@ -96,11 +98,11 @@ fn a_new_box_takes_the_place_and_the_old_one_stands_still() {
     // The new one is none the worse for it, and takes the document once the guests are on record as lost.
     stand.stage.change_state("lost", Some("new")).unwrap();
     stand.stage.start_agent(None).unwrap();
-    told(&stand, "RESTORING");
+    reported(&stand, "RESTORING");
     assert_eq!(heard(&stand)["host"]["state"], "online");
-    let nobody =
+    let no_one =
         stand.stage.agent_does(&["enroll", "--take-up", "--without", "two"]).unwrap_err().to_string();
-    assert!(nobody.contains("no guest of the lost box is called two"), "{nobody}");
+    assert!(no_one.contains("no guest of the lost box is called two"), "{no_one}");
     let words = stand.stage.agent_does(&["enroll", "--take-up"]).unwrap();
     assert!(words.starts_with("1 guests of the lost box are on record"), "{words}");
     until("the document is held", PATIENCE, || {

@@ -1,4 +1,4 @@
-//! The real binaries, run and killed. `cargo xtask e2e` builds what they need and names it in the environment.
+//! Tests of the real programs, run and killed.
 
 #![forbid(unsafe_code)]
 #![expect(

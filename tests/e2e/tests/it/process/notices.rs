@@ -1,4 +1,4 @@
-//! Where a customer is told of reads of their wrapped key: a door that takes every notice, and remembers it whole.
+//! A receiver of customers' notices.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 /// The door. It is there until the test ends.
 pub struct Notices {
-    told: Arc<Mutex<Vec<String>>>,
+    reported: Arc<Mutex<Vec<String>>>,
     url: String,
 }
 
@@ -15,8 +15,8 @@ impl Notices {
     pub fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/read", listener.local_addr().unwrap());
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let keeps = Arc::clone(&told);
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let keeps = Arc::clone(&reported);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 if let Some(request) = taken(stream) {
@@ -24,7 +24,7 @@ impl Notices {
                 }
             }
         });
-        Self { told, url }
+        Self { reported, url }
     }
 
     /// What a hub's settings say of it.
@@ -33,8 +33,8 @@ impl Notices {
     }
 
     /// All that was told.
-    pub fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+    pub fn reported(&self) -> Vec<String> {
+        self.reported.lock().unwrap().clone()
     }
 }
 

@@ -1,5 +1,4 @@
-//! Looks for what must be nowhere: the words of a recovery code, a backup key, and a password, in every form in which they
-//! could lie.
+//! A scan for secrets in files and memory.
 //!
 //! In: the secrets, and where to look: folders, a wire, the memory of a process. Out: where something was found, and what.
 //! A look that finds nothing proves something only if it finds what is there: whoever asks plants something, or names the one
@@ -15,7 +14,7 @@ use serde_json::Value;
 
 /// Where something was found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Found {
+pub struct FoundSecret {
     pub what: &'static str,
     pub place: String,
 }
@@ -81,7 +80,7 @@ impl Secrets {
     }
 
     /// What lies in the files of a folder. Names are looked at as well.
-    pub fn in_folder(&self, folder: &Path) -> BTreeSet<Found> {
+    pub fn in_folder(&self, folder: &Path) -> BTreeSet<FoundSecret> {
         let (mut all, mut files) = (BTreeSet::new(), 0);
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
@@ -101,7 +100,9 @@ impl Secrets {
                 files += usize::from(!inside.is_empty());
                 for bytes in [place.as_bytes(), inside.as_slice()] {
                     all.extend(
-                        self.in_bytes(bytes).into_iter().map(|what| Found { what, place: place.clone() }),
+                        self.in_bytes(bytes)
+                            .into_iter()
+                            .map(|what| FoundSecret { what, place: place.clone() }),
                     );
                 }
             }
@@ -111,7 +112,7 @@ impl Secrets {
     }
 
     /// What lies in all memory that a process can write to.
-    pub fn in_memory(&self, name: &str, pid: u32) -> BTreeSet<Found> {
+    pub fn in_memory(&self, name: &str, pid: u32) -> BTreeSet<FoundSecret> {
         let folder = Path::new("/proc").join(pid.to_string());
         let (maps, memory) =
             (std::fs::read_to_string(folder.join("maps")).unwrap(), File::open(folder.join("mem")).unwrap());
@@ -129,7 +130,7 @@ impl Secrets {
                 read += bytes.len();
                 let place = format!("the memory of {name}: {line}");
                 all.extend(
-                    self.in_bytes(&bytes).into_iter().map(|what| Found { what, place: place.clone() }),
+                    self.in_bytes(&bytes).into_iter().map(|what| FoundSecret { what, place: place.clone() }),
                 );
             }
         }
@@ -177,8 +178,8 @@ fn what_is_planted_is_found() {
         ("password", b"it is a canary.".to_vec()),
     ] {
         plant(&form).unwrap();
-        let found: Vec<Found> = secrets.in_folder(folder.path()).into_iter().collect();
-        let [Found { what: seen, place }] = found.as_slice() else { panic!("{what}: {found:?}") };
+        let found: Vec<FoundSecret> = secrets.in_folder(folder.path()).into_iter().collect();
+        let [FoundSecret { what: seen, place }] = found.as_slice() else { panic!("{what}: {found:?}") };
         assert!(*seen == what && place.ends_with("agent.db"), "{found:?}");
     }
     for nothing in

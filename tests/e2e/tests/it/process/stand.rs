@@ -1,4 +1,4 @@
-//! A stage that is up: simulator, hub, enrolled agent. Each test has its own, and the stages take turns.
+//! A running stage for one test.
 
 use std::path::{Path, PathBuf};
 
@@ -111,5 +111,5 @@ fn rustix_uid() -> u32 {
 
 /// Managed, running, and its controller was heard.
 pub fn well(guest: &serde_json::Value) -> bool {
-    guest["standing"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
+    guest["status"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
 }

@@ -1,4 +1,4 @@
-//! A tee in the hub's wire: all that agents and operators say to the hub, and all that it answers, in the clear.
+//! A recorder of the hub's traffic.
 //!
 //! It has what nobody on a real wire has: the hub's CA, to show a certificate as the hub does, and each agent's key, to be that
 //! agent towards the hub. So neither end notices it, and what it hears is what TLS hides.
@@ -20,11 +20,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// All that was heard, both ways.
-type Heard = Arc<Mutex<Vec<u8>>>;
+type Captured = Arc<Mutex<Vec<u8>>>;
 
 /// The tee. It listens until it is dropped.
 pub struct Tee {
-    heard: Heard,
+    heard: Captured,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -47,7 +47,7 @@ impl Tee {
     ) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let heard = Heard::default();
+        let heard = Captured::default();
         let keeps = Arc::clone(&heard);
         let ends = Arc::new(Ends { hub, authority, identities });
         front.set_nonblocking(true).unwrap();
@@ -117,7 +117,7 @@ impl Ends {
         config.with_client_auth_cert(vec![chain], key).unwrap()
     }
 
-    async fn pass(&self, acceptor: TlsAcceptor, stream: TcpStream, keeps: Heard) {
+    async fn pass(&self, acceptor: TlsAcceptor, stream: TcpStream, keeps: Captured) {
         // Whoever goes away in the middle is no matter of ours.
         let Ok(caller) = acceptor.accept(stream).await else { return };
         let shown = caller.get_ref().1.peer_certificates().and_then(<[_]>::first).cloned();
@@ -145,7 +145,7 @@ fn identity(
 /// A stream of which all that is read is kept.
 struct Heeded<S> {
     stream: S,
-    keeps: Heard,
+    keeps: Captured,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Heeded<S> {

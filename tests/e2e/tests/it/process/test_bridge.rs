@@ -1,4 +1,4 @@
-//! The bridge of tests, as its unit makes it, in network namespaces: what is on it reaches the agent's port and nothing else.
+//! Tests of the bridge of scratch guests, in namespaces.
 //!
 //! What is run is the unit's own lines. Each way out is tried with the rules and, so that it could have been seen, without.
 
@@ -15,7 +15,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 const UNIT: &str = include_str!("../../../../../systemd/holdfast-test-bridge.service");
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/agent/test-bridge.nft");
-const DOOR: &str = "10.254.254.1:8443";
+const LISTENER: &str = "10.254.254.1:8443";
 
 /// What is let in answers at once; what is not is never answered, so that is waited for no longer.
 const LET_IN: Duration = Duration::from_secs(10);
@@ -153,7 +153,7 @@ fn what_is_on_the_bridge_of_tests_reaches_the_agent_and_nothing_else() {
     let [ssh, other_address, other_port] = ["10.254.254.1:22", "10.98.0.1:8443", "10.98.0.1:22"];
     let (world, v6) = ("10.98.0.2:80", "[fd00:98::1]:8006");
 
-    assert!(net.lets_in(DOOR, LET_IN), "the agent's own door");
+    assert!(net.lets_in(LISTENER, LET_IN), "the agent's own door");
     for shut in [ssh, other_address, other_port, world, v6] {
         assert!(!net.lets_in(shut, SHUT_OUT), "{shut}");
     }
@@ -180,7 +180,7 @@ fn what_is_on_the_bridge_of_tests_reaches_the_agent_and_nothing_else() {
     net.unit("ExecStopPost");
     net.unit("ExecStart");
     net.plug_the_guest_in();
-    assert!(net.lets_in(DOOR, LET_IN) && !net.lets_in(ssh, SHUT_OUT));
+    assert!(net.lets_in(LISTENER, LET_IN) && !net.lets_in(ssh, SHUT_OUT));
     net.unit("ExecStopPost");
     let left =
         Command::new("ip").args(["netns", "exec", &net.host, "nft", "list", "ruleset"]).output().unwrap();

@@ -1,4 +1,4 @@
-//! A backup for which a guest's stacks stand still: the real controller and the real agent, from the wish to the label.
+//! Tests of a quiesced backup with real guest agent.
 //!
 //! Docker and systemd are the fake programs of the controller's own tests; what they did stands in a log.
 

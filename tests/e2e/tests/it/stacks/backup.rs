@@ -1,4 +1,4 @@
-//! A backup, and what can be told of it: its label, for how long programs stood still, how long the copy took.
+//! Measurements of a backup: label, stop time, copy time.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub enum Want {
 }
 
 /// A backup that was taken.
-pub struct Taken {
+pub struct TimedBackup {
     pub archive: PathBuf,
     /// What the database had acknowledged before the backup was asked for.
     pub acknowledged: u64,
@@ -33,11 +33,11 @@ pub struct Taken {
     /// The longest time between two commits, while the backup went on.
     gap: Duration,
     /// Commits between the first and the last byte of the archive.
-    beside: u64,
+    copy_of: u64,
 }
 
 /// Takes one, as a person in the guest does.
-pub fn take(stand: &Stand, shop: &Guest, want: Want) -> Taken {
+pub fn take(stand: &Stand, shop: &Guest, want: Want) -> TimedBackup {
     stand.step(match want {
         Want::AsAfterAPowerCut => "a backup for which nothing is stopped",
         Want::StandingStill => "a backup for which the stacks stand still",
@@ -56,16 +56,16 @@ pub fn take(stand: &Stand, shop: &Guest, want: Want) -> Taken {
         Want::StandingStill => stood_still(shop),
     };
     let ended = archive.metadata().unwrap().modified().unwrap();
-    let (copy, beside) = (ended.duration_since(begun).unwrap(), commits(shop, begun, ended));
-    Taken { archive, acknowledged, still, copy, gap: gap(shop, acknowledged), beside }
+    let (copy, copy_of) = (ended.duration_since(begun).unwrap(), commits(shop, begun, ended));
+    TimedBackup { archive, acknowledged, still, copy, gap: gap(shop, acknowledged), copy_of }
 }
 
 /// Another one with more to copy. The archive is begun while everything stands still, so whoever commits before its last byte
 /// was started again without waiting for the copy.
-pub fn of_more(stand: &Stand, shop: &Guest) -> Taken {
+pub fn of_more(stand: &Stand, shop: &Guest) -> TimedBackup {
     shop::grow(stand, shop);
     let taken = take(stand, shop, Want::StandingStill);
-    assert!(taken.beside > 0, "nobody wrote before the copy was done, in {:?}", taken.copy);
+    assert!(taken.copy_of > 0, "nobody wrote before the copy was done, in {:?}", taken.copy);
     taken
 }
 
@@ -129,15 +129,15 @@ pub fn labels(shop: &Guest) -> BTreeMap<String, Vec<String>> {
 }
 
 /// What was measured, for people: nothing is judged by it.
-pub fn figures(cut: &Taken, still: &Taken, more: &Taken) {
+pub fn figures(cut: &TimedBackup, still: &TimedBackup, more: &TimedBackup) {
     println!(
         "\n         | backup | stacks stood still | longest pause between commits | copy | commits beside it | still / copy |"
     );
     let rows = [("nothing stopped", cut), ("standing still", still), ("standing still, more to copy", more)];
     for (name, taken) in rows {
         let [stood, gap, copy] = [taken.still, taken.gap, taken.copy].map(|time| time.as_secs_f64());
-        let (beside, ratio) = (taken.beside, stood / copy);
-        println!("         | {name} | {stood:.2} s | {gap:.2} s | {copy:.2} s | {beside} | {ratio:.2} |");
+        let (copy_of, ratio) = (taken.copy_of, stood / copy);
+        println!("         | {name} | {stood:.2} s | {gap:.2} s | {copy:.2} s | {copy_of} | {ratio:.2} |");
     }
     println!();
 }

@@ -1,5 +1,4 @@
-//! Other builds of the controller, made of the real one's bytes: texts in it are exchanged for others of the same length. So
-//! it calls itself by another version, or finds nothing where it looks, and no second build is waited for.
+//! Variant builds of the guest agent.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
-//! A btrfs of its own for everything that the stage keeps: snapshots of volumes share their blocks there, as on the storages
-//! that Proxmox takes snapshots on, so what a guest waits for is a snapshot and not a copy.
+//! A btrfs for the guests' volumes.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,4 @@
-//! The controller of a booted guest exchanged for another, all the way: an operator takes the program in and signs for it, the
-//! document wishes it, the agent hands out the bytes, the real controller puts them in its own place and says hello. And one
-//! that was signed for and ends as soon as it starts: nothing is rolled back for its silence, its guest keeps every row, and
-//! the operator is told where to look; the line that he is told brings the one before back.
+//! Tests of an updated guest agent in a booted guest.
 //!
 //! It is told in a guest of its own, beside the story of the backups: an agent waits minutes until it takes a guest for silent.
 
@@ -23,7 +20,7 @@ const PROGRAM: &str = "/usr/bin/guestd";
 const TURN: Duration = Duration::from_secs(900);
 
 /// Both roads, one after the other.
-pub fn told(stand: &Stand) -> Guest {
+pub fn reported(stand: &Stand) -> Guest {
     let lab = stand.made(2, LAB);
     shop::keep_ledger(&lab, "0.5");
     let shipped = Build::shipped(&Stand::program("guestd"));
@@ -46,7 +43,7 @@ pub fn expires(stand: &mut Stand, lab: &Guest) {
 fn comes_up(stand: &Stand, lab: &Guest, old: &Build, new: &Build) {
     assert!(runs(lab, old), "the one that the golden carries");
     let process = unit(lab, "MainPID");
-    wished(stand, new);
+    intended(stand, new);
     stand.step(&format!("{LAB}: controller {} is offered", new.version));
     let update = ended(stand, 1);
     assert_eq!(update["status"], "done", "{update:#}");
@@ -66,7 +63,7 @@ fn comes_up(stand: &Stand, lab: &Guest, old: &Build, new: &Build) {
         (&json!(new.version), &json!("well"))
     );
     wait::until("the hub is told, and nobody need do anything", TURN, || {
-        Ok(stand.told(LAB)?.filter(|told| speaks(told, new) && codes(told).is_empty()))
+        Ok(stand.reported(LAB)?.filter(|reported| speaks(reported, new) && codes(reported).is_empty()))
     })
     .unwrap();
     // What it could have come back to stands for a day.
@@ -77,7 +74,7 @@ fn comes_up(stand: &Stand, lab: &Guest, old: &Build, new: &Build) {
 }
 
 fn falls_silent(stand: &Stand, lab: &Guest, old: &Build, bad: &Build) {
-    wished(stand, bad);
+    intended(stand, bad);
     wait::until("its turn", TURN, || {
         let update = updates(stand)?.into_iter().nth(1);
         Ok(update.filter(|update| step(update, "await_controller")["status"] == "intended"))
@@ -102,22 +99,22 @@ fn falls_silent(stand: &Stand, lab: &Guest, old: &Build, bad: &Build) {
     for skipped in ["arm_roll_back", "shut_down", "roll_back", "start_again"] {
         assert!(note(&update, skipped).starts_with("not gone"), "{skipped}: {update:#}");
     }
-    let told = wait::until("the operator is told", TURN, || {
-        Ok(stand.told(LAB)?.filter(|told| codes(told).contains("CONTROLLER_SILENT")))
+    let reported = wait::until("the operator is told", TURN, || {
+        Ok(stand.reported(LAB)?.filter(|reported| codes(reported).contains("CONTROLLER_SILENT")))
     });
-    let told = told.unwrap();
-    let conditions = told["conditions"].as_array().cloned().unwrap_or_default();
+    let reported = reported.unwrap();
+    let conditions = reported["conditions"].as_array().cloned().unwrap_or_default();
     let words: Vec<&str> = conditions.iter().filter_map(|one| one["message"].as_str()).collect();
     println!("         {words:?}");
     assert!(words.iter().any(|text| text.contains(&bad.version) && text.contains("guestd.old")), "{words:?}");
-    assert!(!codes(&told).contains("CONTROLLER_BAD"), "silence is no verdict: {told:#}");
+    assert!(!codes(&reported).contains("CONTROLLER_BAD"), "silence is no verdict: {reported:#}");
     // As the operator is told, at the box.
     lab.run(&["mv", "/usr/bin/guestd.old", PROGRAM]);
     lab.run(&["systemctl", "reset-failed", "guestd.service"]);
     lab.run(&["systemctl", "restart", "guestd.service"]);
     wait::until("the one before says hello", TURN, || {
-        let told = stand.told(LAB)?.filter(|told| speaks(told, old));
-        Ok(told.filter(|told| told["controller"]["hello_at"].as_str() > Some(silent.trim())))
+        let reported = stand.reported(LAB)?.filter(|reported| speaks(reported, old));
+        Ok(reported.filter(|reported| reported["controller"]["hello_at"].as_str() > Some(silent.trim())))
     })
     .unwrap();
     assert!(lies(lab, PROGRAM, old) && runs(lab, old), "the very bytes");
@@ -147,7 +144,7 @@ fn audited(stand: &Stand, good: &Build, bad: &Build) {
 }
 
 /// A person takes the program in at the box, an operator signs for what the box wrote down, and the document wishes it.
-fn wished(stand: &Stand, build: &Build) {
+fn intended(stand: &Stand, build: &Build) {
     let file = build.file.to_str().unwrap();
     let draft = stand.stage.agent_does(&["release", "import", file, "--version", &build.version]).unwrap();
     assert!(draft.contains(&build.sha256), "{draft}");
@@ -155,7 +152,7 @@ fn wished(stand: &Stand, build: &Build) {
     std::fs::write(&request, draft).unwrap();
     let what = ["--draft", request.to_str().unwrap(), "--confirm", e2e::stage::HOST];
     stand.sign(&what, &format!("controller {}", build.version));
-    stand.wish(&format!("controller {}", build.version), |document| {
+    stand.goal(&format!("controller {}", build.version), |document| {
         stand::guest_in(document, LAB)["controller"] =
             json!({ "version": build.version, "sha256": build.sha256 });
     });
@@ -168,12 +165,12 @@ fn at_the_box(stand: &Stand) -> Value {
     guests.into_iter().find(|guest| guest["name"] == LAB).unwrap_or_else(|| panic!("{status:#}"))
 }
 
-fn speaks(told: &Value, build: &Build) -> bool {
-    told["controller"]["version"] == build.version.as_str() && told["controller"]["health"] == "well"
+fn speaks(reported: &Value, build: &Build) -> bool {
+    reported["controller"]["version"] == build.version.as_str() && reported["controller"]["health"] == "well"
 }
 
-fn codes(told: &Value) -> BTreeSet<&str> {
-    told["conditions"].as_array().into_iter().flatten().filter_map(|one| one["code"].as_str()).collect()
+fn codes(reported: &Value) -> BTreeSet<&str> {
+    reported["conditions"].as_array().into_iter().flatten().filter_map(|one| one["code"].as_str()).collect()
 }
 
 /// The exchanges of this guest, oldest first.

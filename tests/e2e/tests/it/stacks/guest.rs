@@ -1,4 +1,4 @@
-//! A booted guest, from outside: its files as they lie on the node's storage, and commands in it.
+//! A booted guest, seen from outside.
 //!
 //! Commands are run by the guest's own systemd, in the guest's own control group: whatever holds the guest still holds them.
 

@@ -1,5 +1,4 @@
-//! What a backup holds of real programs: PostgreSQL under systemd and containers under Docker Compose, both written to
-//! without a pause, in a guest that boots a real Debian; the real agent, hub and controller; restores that boot.
+//! Tests of backups of PostgreSQL and Docker Compose under load.
 //!
 //! One guest, two backups. For the first nothing is stopped, so it must come back as after a power cut. For the second the
 //! stacks stand still, so it must come back as after an orderly end. Each is restored beside the guest by an operator's
@@ -37,8 +36,8 @@ use self::stand::Stand;
 fn a_backup_is_what_its_label_says_and_controllers_and_upgrades_have_a_way_back() {
     let mut stand = Stand::new();
     let lab = std::thread::scope(|all| {
-        let lab = all.spawn(|| exchange::told(&stand));
-        let mend = all.spawn(|| upgrade::told(&stand));
+        let lab = all.spawn(|| exchange::reported(&stand));
+        let mend = all.spawn(|| upgrade::reported(&stand));
         backups(&stand);
         mend.join().unwrap();
         lab.join()

@@ -1,10 +1,10 @@
-//! A copy that was restored beside its guest: looked at as it lies there, then booted by a person, and asked.
+//! Tests of a restored and booted copy.
 
 use std::time::Duration;
 
 use e2e::wait;
 
-use super::backup::Taken;
+use super::backup::TimedBackup;
 use super::guest::Guest;
 use super::shop;
 use super::stand::Stand;
@@ -14,7 +14,7 @@ const UP: Duration = Duration::from_secs(300);
 const LOG: &str = "/var/log/postgresql/postgresql-17-main.log";
 
 /// Nothing was stopped: PostgreSQL recovers, and has every row that it acknowledged before.
-pub fn after_a_power_cut(stand: &Stand, taken: &Taken) {
+pub fn after_a_power_cut(stand: &Stand, taken: &TimedBackup) {
     stand.step("the first backup, restored and booted: PostgreSQL recovers");
     let copy = stand.restore(&taken.archive);
     assert!(!copy.path("/var/lib/holdfast/quiesce.json").exists(), "nothing was stopped for it");
@@ -30,7 +30,7 @@ pub fn after_a_power_cut(stand: &Stand, taken: &Taken) {
 }
 
 /// Everything stood still: PostgreSQL has nothing to recover, and what ran then runs.
-pub fn after_an_orderly_end(stand: &Stand, taken: &Taken) {
+pub fn after_an_orderly_end(stand: &Stand, taken: &TimedBackup) {
     stand.step("the second backup, restored and booted: PostgreSQL was shut down");
     let copy = stand.restore(&taken.archive);
     assert!(copy.path("/var/lib/holdfast/quiesce.json").is_file(), "it says what ran");
@@ -64,7 +64,7 @@ fn booted(stand: &Stand, copy: &Guest) -> String {
 }
 
 /// Every row that was acknowledged is there, none is missing between, and the pages are sound.
-fn whole(copy: &Guest, taken: &Taken) {
+fn whole(copy: &Guest, taken: &TimedBackup) {
     // The copy's own notebook was written after each acknowledgement, so it is never ahead.
     let noted = shop::acknowledged(copy);
     let said = copy.run(&["/bin/bash", "/srv/whole.sh"]);

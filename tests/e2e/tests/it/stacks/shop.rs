@@ -1,4 +1,4 @@
-//! The shop: what runs in the guest, under load, and that it runs again after everything.
+//! The shop: the guest's application under load.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A whole Holdfast whose guests boot, and an operator who can wish and sign.
+//! A whole Holdfast with booted guests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,9 +77,10 @@ impl Stand {
     pub fn made(&self, number: u8, name: &str) -> Guest {
         self.step(&format!("{name}: made, booted, heard and backed up"));
         let guest = document::guest(&self.stage.ground(), number, name, "acme");
-        self.wish(name, |document| document["guests"].as_array_mut().unwrap().push(guest));
-        let made =
-            wait::until(name, MADE, || Ok(self.told(name)?.filter(well).map(|told| told["vmid"].clone())));
+        self.goal(name, |document| document["guests"].as_array_mut().unwrap().push(guest));
+        let made = wait::until(name, MADE, || {
+            Ok(self.reported(name)?.filter(well).map(|reported| reported["vmid"].clone()))
+        });
         let vmid = u32::try_from(made.unwrap().as_u64().expect("a number")).unwrap();
         let guest = Guest::new(&self.sim(), vmid);
         wait::until("its boot", MADE, || Ok(guest.is_up().then_some(()))).unwrap();
@@ -87,14 +88,14 @@ impl Stand {
     }
 
     /// Changes what is wished. One hand at a time: the document is wished as a whole.
-    pub fn wish(&self, reason: &str, change: impl FnOnce(&mut Value)) {
+    pub fn goal(&self, reason: &str, change: impl FnOnce(&mut Value)) {
         let mut document = self.document.lock().unwrap();
         change(&mut document);
         self.stage.apply(&document, reason).unwrap();
     }
 
     /// What the hub is told of a guest.
-    pub fn told(&self, name: &str) -> anyhow::Result<Option<Value>> {
+    pub fn reported(&self, name: &str) -> anyhow::Result<Option<Value>> {
         Ok(self.stage.guests()?.into_iter().find(|guest| guest["name"] == name))
     }
 
@@ -204,5 +205,5 @@ pub fn guest_in<'a>(document: &'a mut Value, name: &str) -> &'a mut Value {
 
 /// Managed, running, its controller was heard.
 fn well(guest: &Value) -> bool {
-    guest["standing"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
+    guest["status"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
 }

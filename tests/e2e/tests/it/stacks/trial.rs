@@ -1,5 +1,4 @@
-//! A restore test as a policy asks for it: in a throwaway guest that boots beside everything else, whose own controller
-//! starts the stacks and says how they are. The guest is *protected* then, and nothing is left of the other.
+//! Tests of a restore test in a booted scratch guest.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -28,16 +27,16 @@ pub fn proves(stand: &Stand, shop: &Guest) {
         "target": "backup2", "schedule": schedule, "retention": { "keep": { "last": 9 } },
         "consistency": "application", "restore_test_days": 7
     });
-    stand.wish("backups that are tried", |document| {
+    stand.goal("backups that are tried", |document| {
         document["policies"] = json!([{ "name": "nightly", "tiers": { "local": local } }]);
         stand::guest_in(document, SHOP)["policy"] = json!("nightly");
     });
     let mut seen = Value::Null;
-    let told = wait::until("what the test shows", TRIED, || {
-        seen = stand.told(SHOP)?.map_or(Value::Null, |guest| guest["protection"].clone());
+    let reported = wait::until("what the test shows", TRIED, || {
+        seen = stand.reported(SHOP)?.map_or(Value::Null, |guest| guest["protection"].clone());
         Ok((seen["posture"]["is"] == "protected").then_some(()))
     });
-    told.unwrap_or_else(|error| panic!("{error}: {seen:#}"));
+    reported.unwrap_or_else(|error| panic!("{error}: {seen:#}"));
     println!("         {}", seen["posture"]["why"]);
     // It goes with its test; the copies that were restored by hand stay.
     wait::until("the throwaway guest is gone", TRIED, || {

@@ -1,5 +1,4 @@
-//! Security upgrades of a booted guest, all the way: its own apt takes them from an archive that calls itself
-//! Debian-Security, in a maintenance window of the document.
+//! Tests of security upgrades in a booted guest.
 //!
 //! Three of them. A good one is installed behind a snapshot; it asks for a restart, which is told, and done in the window. One
 //! whose script fails is left half done by dpkg: the guest goes back to its snapshot, with all its files, and the agent and the
@@ -39,7 +38,7 @@ const FAILS: &str = "#!/bin/sh\necho half > /srv/half\nexit 1\n";
 const QUIET: &str = "#!/bin/sh\nexit 0\n";
 
 /// All three.
-pub fn told(stand: &Stand) {
+pub fn reported(stand: &Stand) {
     let mend = stand.made(3, MEND);
     prepared(stand, &mend);
     is_installed(stand, &mend);
@@ -98,8 +97,8 @@ fn restarts(stand: &Stand, mend: &Guest) {
     .unwrap();
     wait::until("its boot", DONE, || Ok(mend.is_up().then_some(()))).unwrap();
     wait::until("nothing is left to tell", DONE, || {
-        let told = stand.told(MEND)?.filter(|told| conditions(told).next().is_none());
-        Ok(told.filter(|told| told["controller"]["health"] == "well"))
+        let reported = stand.reported(MEND)?.filter(|reported| conditions(reported).next().is_none());
+        Ok(reported.filter(|reported| reported["controller"]["health"] == "well"))
     })
     .unwrap();
     assert_eq!(installed(mend), "installed 2");
@@ -147,7 +146,7 @@ fn window(stand: &Stand, mend: &Guest) {
     let at = format!("{:02}:{:02}", minute / 60 % 24, minute % 60);
     // For half a day: the next one does not begin while the suite runs.
     let windows = json!({ "at": [at], "zone": "UTC", "jitter_min": 0, "window_min": 720 });
-    stand.wish("a maintenance window", |document| {
+    stand.goal("a maintenance window", |document| {
         stand::guest_in(document, MEND)["maintenance"] = json!({ "windows": windows });
     });
     wait::until("it begins", DONE, || Ok((now().as_secs() >= minute * 60).then_some(()))).unwrap();
@@ -237,15 +236,15 @@ fn snapshots(stand: &Stand, mend: &Guest) -> Vec<String> {
     sections.filter(|name| name.starts_with("upgrade-")).map(str::to_owned).collect()
 }
 
-fn conditions(told: &Value) -> impl Iterator<Item = &Value> {
-    told["conditions"].as_array().into_iter().flatten()
+fn conditions(reported: &Value) -> impl Iterator<Item = &Value> {
+    reported["conditions"].as_array().into_iter().flatten()
 }
 
 /// The words of what the hub tells of the guest under this code, once it does.
 fn condition(stand: &Stand, code: &str) -> String {
     let mut seen = Value::Null;
     let words = wait::until(code, DONE, || {
-        seen = stand.told(MEND)?.unwrap_or_default();
+        seen = stand.reported(MEND)?.unwrap_or_default();
         let found = conditions(&seen).find(|one| one["code"] == code);
         Ok(found.and_then(|one| one["message"].as_str()).map(str::to_owned))
     });

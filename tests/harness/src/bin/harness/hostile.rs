@@ -1,5 +1,4 @@
-//! The hostile hub: `cargo xtask hostile`. Plays the seeds that were kept and then fresh ones, each for so many days; prints a
-//! table, and for each seed with which something does not hold the fewest moves that show it.
+//! The hostile hub suite: `cargo xtask hostile`.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -32,7 +31,7 @@ pub struct Arguments {
     fresh: bool,
     /// Print what happened last, whatever came of it.
     #[arg(long)]
-    tell: bool,
+    report: bool,
 }
 
 pub fn command(arguments: &Arguments) -> ExitCode {
@@ -59,13 +58,13 @@ pub fn command(arguments: &Arguments) -> ExitCode {
     done.sort_by_key(|(length, verdict)| (verdict.seed, length.days));
     println!("{}", table(&done));
     let bad: Vec<_> = done.iter().filter(|(_, verdict)| !verdict.violations.is_empty()).collect();
-    for (length, verdict) in done.iter().filter(|_| arguments.tell) {
-        tell(*length, verdict);
+    for (length, verdict) in done.iter().filter(|_| arguments.report) {
+        report(*length, verdict);
     }
-    for (length, verdict) in bad.iter().filter(|_| !arguments.tell) {
+    for (length, verdict) in bad.iter().filter(|_| !arguments.report) {
         match shortest(verdict.seed, length.days).filter(|_| arguments.moves.is_none()) {
-            Some((length, verdict)) => tell(length, &verdict),
-            None => tell(*length, verdict),
+            Some((length, verdict)) => report(length, &verdict),
+            None => report(*length, verdict),
         }
     }
     let took = began.elapsed().as_secs_f64();
@@ -110,7 +109,7 @@ fn table(done: &[(Length, Verdict)]) -> String {
     table.to_string()
 }
 
-fn tell(length: Length, verdict: &Verdict) {
+fn report(length: Length, verdict: &Verdict) {
     let (seed, days, moves) = (verdict.seed, verdict.day.min(length.days), verdict.figures.moves);
     println!(
         "── seed {seed}; again: cargo xtask hostile --fresh --tell --from {seed} --count 1 --days {days} --moves {moves}"

@@ -1,4 +1,4 @@
-//! The suites under virtual time, as one program, so that hub, agent and simulator are linked once.
+//! The suites under virtual time, as one program.
 #![forbid(unsafe_code)]
 
 mod hostile;

@@ -1,4 +1,4 @@
-//! Who tests the tests: `cargo xtask planted`. Plants each bug, looks for it, prints where it was found; fails when one was not.
+//! The hunt for planted bugs: `cargo xtask planted`.
 
 use std::process::ExitCode;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Power loss: `cargo xtask power`. Prints a table and fails on any violation.
+//! The power loss suite: `cargo xtask power`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,5 +1,4 @@
-//! Random fault schedules: `cargo xtask schedules`. Plays the plots, the seeds that were kept, and then fresh seeds, so many or
-//! for a set time; prints how many a second, fails on a violation.
+//! Random fault schedules: `cargo xtask schedules`.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -52,7 +51,7 @@ pub fn command(arguments: &Arguments) -> ExitCode {
     let named = std::env::var("HARNESS_SEED").ok().and_then(|text| text.parse().ok());
     if let Some(seed) = arguments.seed.or(named) {
         let verdict = run(seed);
-        tell(&verdict);
+        report(&verdict);
         return if verdict.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -80,13 +79,13 @@ pub fn command(arguments: &Arguments) -> ExitCode {
         }
     });
     let (played, bad) = (played.into_inner(), bad.into_inner().unwrap_or_default());
-    bad.iter().for_each(tell);
+    bad.iter().for_each(report);
     let a_second = played as f64 / began.elapsed().as_secs_f64();
     println!("{played} schedules, {a_second:.1} a second, {} with violations", bad.len());
     if bad.is_empty() && played > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn tell(verdict: &Verdict) {
+fn report(verdict: &Verdict) {
     println!("── seed {} (hash {:016x}); again: HARNESS_SEED={}", verdict.seed, verdict.hash, verdict.seed);
     verdict.story.iter().for_each(|line| println!("   {line}"));
     verdict

@@ -20,7 +20,7 @@ pub fn volumes_of(table: &Table, config: &GuestConfig) -> Vec<String> {
         found.extend(
             mounts(table, section)
                 .iter()
-                .filter(|mount| mount.wish().is_none())
+                .filter(|mount| mount.goal().is_none())
                 .map(|mount| mount.volume().to_owned()),
         );
         found.extend(

@@ -185,10 +185,10 @@ struct ToStorage {
     bwlimit_kib_s: i64,
 }
 
-fn to_storage(call: &Call<'_>, vmid: u32, key: String, wish: ToStorage) -> Reply {
+fn to_storage(call: &Call<'_>, vmid: u32, key: String, goal: ToStorage) -> Reply {
     {
         let mut world = call.node.world();
-        world.judge(&call.who).need(&format!("/storage/{}", wish.storage), &["Datastore.AllocateSpace"])?;
+        world.judge(&call.who).need(&format!("/storage/{}", goal.storage), &["Datastore.AllocateSpace"])?;
         let mut config = world.guests.get(vmid)?.clone();
         unlocked(&config)?;
         if call.node.power.is_running(vmid) {
@@ -198,7 +198,7 @@ fn to_storage(call: &Call<'_>, vmid: u32, key: String, wish: ToStorage) -> Reply
             die!("cannot move volume '{key}', only configured volumes can be moved to another storage");
         }
         let mount = Mount::parse_or_die(&call.node.table, &key, config.main.get(&key).unwrap_or_default())?;
-        if wish.delete && in_snapshots(call.node, &config, mount.volume()) {
+        if goal.delete && in_snapshots(call.node, &config, mount.volume()) {
             die!("you can't move a volume with snapshots and delete the source");
         }
         super::config::same_digest(call.text("digest"), &config.digest())?;
@@ -206,7 +206,7 @@ fn to_storage(call: &Call<'_>, vmid: u32, key: String, wish: ToStorage) -> Reply
         world.guests.put(vmid, config)?;
     }
     call.spawn("move_volume", &vmid.to_string(), move |task| {
-        let result = copy(task, vmid, &key, &wish);
+        let result = copy(task, vmid, &key, &goal);
         if !matches!(result, Err(Halt::Killed)) {
             task.node.world().guests.change(vmid, |config| {
                 config.main.unset("lock");
@@ -217,7 +217,7 @@ fn to_storage(call: &Call<'_>, vmid: u32, key: String, wish: ToStorage) -> Reply
     })
 }
 
-fn copy(task: &Task, vmid: u32, key: &str, wish: &ToStorage) -> Outcome {
+fn copy(task: &Task, vmid: u32, key: &str, goal: &ToStorage) -> Outcome {
     let (from, to, mut mount, old, new) = {
         let world = task.node.world();
         let store = world.store();
@@ -229,7 +229,7 @@ fn copy(task: &Task, vmid: u32, key: &str, wish: &ToStorage) -> Outcome {
         let old = mount.volume().to_owned();
         let from = store.tree(&old)?;
         let bytes = store.size(&old)?;
-        let storage = &wish.storage;
+        let storage = &goal.storage;
         if !world.storage.get(storage)?.holds("rootdir") {
             return Err(Refusal::die(format!(
                 "content type 'rootdir' is not available or configured on storage '{storage}'"
@@ -251,7 +251,7 @@ fn copy(task: &Task, vmid: u32, key: &str, wish: &ToStorage) -> Outcome {
         }
         (from, store.tree(&new)?, mount, old, new)
     };
-    let copied = fill(task, vmid, wish, (&from, &to));
+    let copied = fill(task, vmid, goal, (&from, &to));
     if let Err(Halt::Failed(_)) = &copied {
         // What was copied so far goes; only of a killed worker it stays.
         let _ = task.node.world().store().free(&new)?;
@@ -262,20 +262,20 @@ fn copy(task: &Task, vmid: u32, key: &str, wish: &ToStorage) -> Outcome {
     let printed = mount.print(&task.node.table);
     world.guests.change(vmid, |config| {
         config.main.set(key, printed);
-        if !wish.delete {
+        if !goal.delete {
             GuestConfig::add_unused(&mut config.main, &old);
         }
         Ok(())
     })?;
-    if wish.delete {
+    if goal.delete {
         world.store().free(&old)?;
     }
     Ok(())
 }
 
 /// Copies the files. That there is no room shows only here.
-fn fill(task: &Task, vmid: u32, wish: &ToStorage, (from, to): (&Path, &Path)) -> Outcome {
-    if task.node.world().store().filled(&wish.storage).is_some_and(|percent| percent >= 100) {
+fn fill(task: &Task, vmid: u32, goal: &ToStorage, (from, to): (&Path, &Path)) -> Outcome {
+    if task.node.world().store().filled(&goal.storage).is_some_and(|percent| percent >= 100) {
         let place = format!("/var/lib/lxc/{vmid}/.copy-volume");
         let file = std::fs::read_dir(from).ok().and_then(|mut entries| entries.next()?.ok());
         let file = file.map(|entry| entry.file_name().to_string_lossy().into_owned()).unwrap_or_default();
@@ -284,7 +284,7 @@ fn fill(task: &Task, vmid: u32, wish: &ToStorage, (from, to): (&Path, &Path)) ->
         ));
         task.log("rsync error: error in file IO (code 11) at receiver.c(657) [receiver=3.5.0]");
         task.log("rsync: [sender] write error: Broken pipe (32)");
-        let bwlimit = wish.bwlimit_kib_s;
+        let bwlimit = goal.bwlimit_kib_s;
         return Err(Refusal::die(format!(
             "command 'rsync --stats -X -A --numeric-ids -aH --whole-file --sparse --one-file-system '--bwlimit={bwlimit}' {place}-2/ {place}-1' failed: exit code 11"
         ))
@@ -297,7 +297,7 @@ fn fill(task: &Task, vmid: u32, wish: &ToStorage, (from, to): (&Path, &Path)) ->
 
 fn to_guest(call: &Call<'_>, vmid: u32, key: String, target: u32) -> Reply {
     let target_key = call.text("target-volume").unwrap_or_else(|| key.clone());
-    let wish = Reassign {
+    let goal = Reassign {
         vmid,
         key,
         target,
@@ -311,12 +311,12 @@ fn to_guest(call: &Call<'_>, vmid: u32, key: String, target: u32) -> Reply {
         if !call.who.is_root() {
             judge.need(&format!("/vms/{target}"), &["VM.Config.Disk"])?;
         }
-        let mount = wish.check(call.node, &world)?;
+        let mount = goal.check(call.node, &world)?;
         let (storage, _) = mount.volume().split_once(':').unwrap_or_default();
         judge.need(&format!("/storage/{storage}"), &["Datastore.AllocateSpace"])?;
     }
-    let id = format!("{}-{}>{}-{}", wish.vmid, wish.key, wish.target, wish.target_key);
-    call.spawn("move_volume", &id, move |task| wish.run(task))
+    let id = format!("{}-{}>{}-{}", goal.vmid, goal.key, goal.target, goal.target_key);
+    call.spawn("move_volume", &id, move |task| goal.run(task))
 }
 
 /// A volume that changes its owner.

@@ -1,4 +1,4 @@
-//! A restore from a backup server: its client, as the log shows it.
+//! A restore from a backup server.
 //!
 //! In: what is to be made, and which part of the snapshot is fetched. Out: where the snapshot lies, or the sentence of the client's failure,
 //! with its reason in the lines before.

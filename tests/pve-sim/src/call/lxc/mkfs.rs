@@ -1,4 +1,4 @@
-//! What making a filesystem prints, so that the log of a task reads like a real one.
+//! The output of a new file system.
 //!
 //! In: a size. Out: the lines that the real worker lets through. The numbers follow the defaults of ext4: 4 KiB blocks (1 KiB below
 //! 512 MiB), groups of eight blocks' worth of bitmap, backups of the superblock in groups 1 and powers of 3, 5 and 7.

@@ -61,14 +61,14 @@ pub fn start_task(node: &Arc<Node>, owner: &str, vmid: u32, skiplock: bool) -> F
                 startable(config)?;
             }
         }
-        boot_told(task, vmid)?;
+        boot_reported(task, vmid)?;
         caution(task, vmid)?;
         task.pace("booted")
     })
 }
 
 /// Starts a guest; what LXC says of two interfaces of one name stands before the error.
-fn boot_told(task: &Task, vmid: u32) -> Outcome {
+fn boot_reported(task: &Task, vmid: u32) -> Outcome {
     let name = twice_named(&task.node, vmid)?;
     let Some(name) = name else { return Ok(boot(&task.node, vmid)?) };
     task.log(format!(
@@ -241,7 +241,7 @@ pub fn reboot(call: &Call<'_>) -> Reply {
     let patience = patience(call);
     call.spawn("vzreboot", &vmid.to_string(), move |task| {
         go_down(task, vmid, patience, true)?;
-        boot_told(task, vmid)?;
+        boot_reported(task, vmid)?;
         caution(task, vmid)?;
         task.pace("booted")
     })

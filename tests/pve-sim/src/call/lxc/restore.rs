@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use super::from_server::{self, CLIENT_ENDS, Part, is_on_server, unlock};
 use super::mkfs;
-use crate::access::credential::Who;
+use crate::access::credential::Caller;
 use crate::archive;
 use crate::die;
 use crate::fail::{Fallible, Refusal};
@@ -38,7 +38,7 @@ pub struct Plan {
     /// Its number.
     pub vmid: u32,
     /// Who asked.
-    pub who: Who,
+    pub who: Caller,
     /// Template or backup.
     pub archive: String,
     /// From a backup.
@@ -262,7 +262,7 @@ fn disks_of(task: &Task, plan: &Plan, recovered: &Section) -> Fallible<(Disks, D
 /// Makes one wished volume, or takes the given one as it is.
 fn make(task: &Task, vmid: u32, key: &str, value: &str, made: &mut Vec<String>) -> Fallible<Mount> {
     let mut mount = Mount::parse_or_die(&task.node.table, key, value)?;
-    let Some((storage, gib)) = mount.wish().map(|(storage, gib)| (storage.to_owned(), gib)) else {
+    let Some((storage, gib)) = mount.goal().map(|(storage, gib)| (storage.to_owned(), gib)) else {
         return Ok(mount);
     };
     let bytes = gib_to_bytes(gib);

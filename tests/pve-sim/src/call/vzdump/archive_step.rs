@@ -1,9 +1,9 @@
-//! The archive itself: from the volumes at rest into a file of the storage.
+//! The archive step of a backup.
 use super::guest::Backup;
-use super::mode::{Held, included};
+use super::mode::{HeldGuest, included};
 use super::options::Mode;
+use super::texts::{TarCommand, file_size};
 use super::upload;
-use super::words::{TarCommand, file_size};
 use crate::archive::{MountDir, Owner, PackError, PackPlan, Packed, Volumes, pack};
 use crate::call::lxc::restore::human;
 use crate::fail::{Fallible, Refusal};
@@ -16,7 +16,7 @@ use crate::task::worker::Outcome;
 ///
 /// # Errors
 /// For a volume that is not there, and with the real command when packing fails or is interrupted.
-pub(super) fn write(backup: &Backup<'_>, held: &Held) -> Outcome {
+pub(super) fn write(backup: &Backup<'_>, held: &HeldGuest) -> Outcome {
     match &backup.dump.server {
         Some(server) => upload::begin(backup, held, server)?,
         None => {
@@ -48,7 +48,7 @@ pub(super) fn write(backup: &Backup<'_>, held: &Held) -> Outcome {
                 std::fs::remove_file(backup.place())
                     .map_err(|error| crate::fail::host("removal of archive", &error))?;
             }
-            told(backup, &packed, backup.task.node.clock.now_ms() - began_ms);
+            reported(backup, &packed, backup.task.node.clock.now_ms() - began_ms);
             Ok(())
         }
         Err(error) => {
@@ -72,7 +72,7 @@ fn pack_now(backup: &Backup<'_>, volumes: &Volumes) -> Result<Packed, PackError>
         target: &place,
         config: &travelling(&backup.config),
         firewall: &firewall(backup),
-        config_owner: if unprivileged { Owner::Nobody } else { Owner::Root },
+        config_owner: if unprivileged { Owner::NoOne } else { Owner::Root },
         volumes,
         exclude: &backup.options.exclude,
         made_at_s: u64::try_from(backup.started_s).unwrap_or_default(),
@@ -108,7 +108,7 @@ fn orphan(backup: &Backup<'_>, volumes: Volumes, later: std::time::Duration) -> 
             target: &place,
             config: &config,
             firewall: &held,
-            config_owner: if unprivileged { Owner::Nobody } else { Owner::Root },
+            config_owner: if unprivileged { Owner::NoOne } else { Owner::Root },
             volumes: &volumes,
             exclude: &exclude,
             made_at_s,
@@ -127,7 +127,7 @@ fn orphan(backup: &Backup<'_>, volumes: Volumes, later: std::time::Duration) -> 
         .map_err(|error| crate::fail::host("start of worker", &error))
 }
 
-fn told(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {
+fn reported(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {
     let total = packed.total_bytes_written;
     if backup.dump.server.is_some() {
         return upload::end(backup, packed, took_ms);
@@ -147,7 +147,7 @@ fn travelling(config: &GuestConfig) -> String {
 }
 
 /// The folders to pack: the snapshots, the copy aside, or the volumes themselves.
-fn volumes(backup: &Backup<'_>, held: &Held) -> Fallible<Volumes> {
+fn volumes(backup: &Backup<'_>, held: &HeldGuest) -> Fallible<Volumes> {
     let world = backup.task.node.world();
     let store = world.store();
     let mut found = Volumes { rootfs: std::path::PathBuf::new(), mounts: Vec::new() };
@@ -169,7 +169,7 @@ fn volumes(backup: &Backup<'_>, held: &Held) -> Fallible<Volumes> {
     Ok(found)
 }
 
-fn failed(backup: &Backup<'_>, held: &Held, error: &PackError) -> String {
+fn failed(backup: &Backup<'_>, held: &HeldGuest, error: &PackError) -> String {
     if backup.dump.server.is_some() {
         let cut = matches!(error, PackError::Cancelled);
         return upload::failed(backup, held, if cut { "interrupted by signal" } else { "exit code 255" });

@@ -1,4 +1,4 @@
-//! The backup of one guest, from its lock to its place in the log.
+//! The backup of one guest, from lock to log.
 //!
 //! ```text
 //! lock=backup --> mode (falls back from snapshot to suspend) --> still point --> archive --> notes, protection, pruning
@@ -8,9 +8,9 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use super::mode::{Held, hold, release};
+use super::mode::{HeldGuest, hold, release};
 use super::options::{DumpDir, Mode, Options, Repository, Retention};
-use super::{archive_step, words};
+use super::{archive_step, texts};
 use crate::call::content::free_volume;
 use crate::call::prune::marks;
 use crate::call::prune_server::{self, Effect};
@@ -19,7 +19,7 @@ use crate::fail::{Fallible, host};
 use crate::guest::change::unlocked;
 use crate::guest::config::GuestConfig;
 use crate::storage::backup_server::snapshot_stamp;
-use crate::storage::content::beside;
+use crate::storage::content::copy_of;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
 
@@ -111,7 +111,7 @@ pub(super) fn back_up(task: &Task, options: &Options, dump: &DumpDir, vmid: u32)
     let backup = Backup { task, options, dump, vmid, config, name, named_s, started_s, lines };
     backup.note(&format!("Starting Backup of VM {vmid} (lxc)"));
     backup.note(&status);
-    let mut held = Held::new(if running { options.mode } else { Mode::Stop }, running);
+    let mut held = HeldGuest::new(if running { options.mode } else { Mode::Stop }, running);
     let result = locked(&backup, &mut held);
     if matches!(result, Err(Halt::Killed)) {
         return result;
@@ -120,13 +120,13 @@ pub(super) fn back_up(task: &Task, options: &Options, dump: &DumpDir, vmid: u32)
     let released = release(&backup, &held);
     backup.write_log()?;
     result.and(released)?;
-    let took = words::duration(task.node.clock.now_s() - started_s);
+    let took = texts::duration(task.node.clock.now_s() - started_s);
     backup.log(&format!("Finished Backup of VM {vmid} ({took})"));
     task.log(format!("INFO: Backup finished at {}", stamp(task.node.clock.now_s())));
     Ok(backup.write_log()?)
 }
 
-fn locked(backup: &Backup<'_>, held: &mut Held) -> Outcome {
+fn locked(backup: &Backup<'_>, held: &mut HeldGuest) -> Outcome {
     backup.task.pace("locked")?;
     hold(backup, held)?;
     archive_step::write(backup, held)?;
@@ -169,12 +169,13 @@ fn free_second(dump: &DumpDir, vmid: u32, started_s: i64) -> i64 {
 fn attributes(backup: &Backup<'_>) -> Fallible<()> {
     let place = backup.place();
     let write = |what: &str, text: &str| {
-        std::fs::write(beside(&place, what), text).map_err(|error| host("write of backup attributes", &error))
+        std::fs::write(copy_of(&place, what), text)
+            .map_err(|error| host("write of backup attributes", &error))
     };
     if let Some(template) = &backup.options.notes {
         backup.log("adding notes to backup");
         let guest = backup.config.main.get("hostname").unwrap_or_default();
-        write("notes", &words::notes(template, backup.vmid, guest, &backup.task.node.name))?;
+        write("notes", &texts::notes(template, backup.vmid, guest, &backup.task.node.name))?;
     }
     if backup.options.protected {
         backup.log("marking backup as protected");
@@ -185,8 +186,9 @@ fn attributes(backup: &Backup<'_>) -> Fallible<()> {
 
 fn prune(backup: &Backup<'_>) -> Outcome {
     let Some(retention) = &backup.options.retention else { return Ok(()) };
-    let told: Vec<String> = retention.keep.iter().map(|(name, count)| format!("{name}={count}")).collect();
-    backup.log(&format!("prune older backups with retention: {}", told.join(", ")));
+    let reported: Vec<String> =
+        retention.keep.iter().map(|(name, count)| format!("{name}={count}")).collect();
+    backup.log(&format!("prune older backups with retention: {}", reported.join(", ")));
     let gone = let_go(backup, retention)?;
     let why = if gone > 0 { " not covered by keep-retention policy" } else { "" };
     backup.log(&format!("pruned {gone} backup(s){why}"));

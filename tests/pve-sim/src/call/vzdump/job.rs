@@ -1,4 +1,4 @@
-//! The task behind a backup: one guest after the other, under the node's one lock.
+//! The task of a backup, guest by guest.
 //!
 //! ```text
 //! storage readied --> node's lock --> rights on every guest --> each guest: OK or a line why not --> "job errors" if any
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::guest;
 use super::notice::Ended;
 use super::options::{DumpDir, Options, dump_dir};
-use crate::access::credential::Who;
+use crate::access::credential::Caller;
 use crate::clock::stamp;
 use crate::die;
 use crate::fail::{Fallible, Refusal};
@@ -26,7 +26,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 pub(super) struct Job {
     pub options: Options,
     pub command_line: String,
-    pub who: Who,
+    pub who: Caller,
     pub vmids: Vec<u32>,
 }
 

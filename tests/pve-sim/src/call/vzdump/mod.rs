@@ -8,8 +8,8 @@ mod job;
 mod mode;
 mod notice;
 mod options;
+mod texts;
 mod upload;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -52,7 +52,7 @@ fn start(call: &Call<'_>) -> Reply {
         }
     }
     if let Some(template) = call.text("notes-template") {
-        words::check_notes(&template).map_err(|text| Refusal::param("notes-template", text))?;
+        texts::check_notes(&template).map_err(|text| Refusal::param("notes-template", text))?;
     }
     let fleecing = fleecing(call)?;
     permitted(call, fleecing.as_deref())?;
@@ -85,7 +85,7 @@ fn start(call: &Call<'_>) -> Reply {
     };
     let job = job::Job {
         options: options::Options::of(call)?,
-        command_line: words::command_line(&call.node.table, &call.params, &vmids),
+        command_line: texts::command_line(&call.node.table, &call.params, &vmids),
         who: call.who.clone(),
         vmids,
     };
@@ -96,8 +96,8 @@ fn start(call: &Call<'_>) -> Reply {
 fn stop_running(call: &Call<'_>) {
     let (running, _) = call.node.tasks.all();
     for upid in running.iter().filter(|upid| upid.kind == "vzdump") {
-        if let Some(wish) = call.node.tasks.running(&upid.to_string()) {
-            wish.stop();
+        if let Some(goal) = call.node.tasks.running(&upid.to_string()) {
+            goal.stop();
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::guest::Backup;
 use super::options::Mode;
-use super::words;
+use super::texts;
 use crate::call::lxc::list::can_snapshot;
 use crate::call::lxc::power::{boot, go_down};
 use crate::call::lxc::snapshot::{TakeOver, freeze, remove, take};
@@ -24,7 +24,7 @@ const SNAPSHOT: &str = "vzdump";
 
 /// What was done to the guest and must be undone.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldGuest {
     /// The mode that is really used.
     pub mode: Mode,
     was_running: bool,
@@ -32,7 +32,7 @@ pub(super) struct Held {
     down_since_s: Option<i64>,
 }
 
-impl Held {
+impl HeldGuest {
     pub(super) const fn new(mode: Mode, was_running: bool) -> Self {
         Self { mode, was_running, snapshot: false, down_since_s: None }
     }
@@ -48,7 +48,7 @@ pub(super) fn included(backup: &Backup<'_>) -> Vec<Mount> {
 ///
 /// # Errors
 /// The sentence of the step that failed.
-pub(super) fn hold(backup: &Backup<'_>, held: &mut Held) -> Outcome {
+pub(super) fn hold(backup: &Backup<'_>, held: &mut HeldGuest) -> Outcome {
     if held.mode == Mode::Snapshot {
         prepare(backup)?;
         if can_snapshot(&backup.task.node.table, &backup.task.node.world(), &backup.config.main, true) {
@@ -99,7 +99,7 @@ fn old_snapshot(backup: &Backup<'_>) -> Outcome {
     Ok(())
 }
 
-fn stop(backup: &Backup<'_>, held: &mut Held) -> Outcome {
+fn stop(backup: &Backup<'_>, held: &mut HeldGuest) -> Outcome {
     prepare(backup)?;
     if !held.was_running {
         return Ok(());
@@ -119,7 +119,7 @@ fn suspend(backup: &Backup<'_>) -> Outcome {
     let began_s = task.node.clock.now_s();
     let bytes = copy(backup)?;
     let took = task.node.clock.now_s() - began_s;
-    backup.log(&format!("first sync finished - transferred {} bytes in {took}s", words::transferred(bytes)));
+    backup.log(&format!("first sync finished - transferred {} bytes in {took}s", texts::transferred(bytes)));
     task.pace("first sync")?;
     backup.log("suspending guest");
     let frozen_s = task.node.clock.now_s();
@@ -130,7 +130,7 @@ fn suspend(backup: &Backup<'_>) -> Outcome {
     }
     backup.log("resuming guest");
     task.node.power.thaw(backup.vmid);
-    let frozen = words::delay(task.node.clock.now_s() - frozen_s);
+    let frozen = texts::delay(task.node.clock.now_s() - frozen_s);
     backup.log(&format!("guest is online again after {frozen}"));
     result
 }
@@ -140,7 +140,7 @@ fn last_sync(backup: &Backup<'_>, pid: u32, target: &str) -> Outcome {
     backup.task.pace("final sync")?;
     let before = copied_bytes(backup)?;
     let after = copy(backup)?;
-    let changed = words::transferred(after.abs_diff(before));
+    let changed = texts::transferred(after.abs_diff(before));
     backup.log(&format!("final sync finished - transferred {changed} bytes in 0s"));
     Ok(())
 }
@@ -178,7 +178,7 @@ fn copied_bytes(backup: &Backup<'_>) -> Fallible<u64> {
     Ok(bytes)
 }
 
-fn snapshot(backup: &Backup<'_>, held: &mut Held) -> Outcome {
+fn snapshot(backup: &Backup<'_>, held: &mut HeldGuest) -> Outcome {
     let task = backup.task;
     let several = included(backup).len() > 1;
     if several {
@@ -195,7 +195,7 @@ fn snapshot(backup: &Backup<'_>, held: &mut Held) -> Outcome {
     }
     if several {
         backup.log("resume vm");
-        let frozen = words::delay(task.node.clock.now_s() - frozen_s);
+        let frozen = texts::delay(task.node.clock.now_s() - frozen_s);
         backup.log(&format!("guest is online again after {frozen}"));
     }
     if unmountable {
@@ -217,7 +217,7 @@ fn is_subvolume(backup: &Backup<'_>, mount: &Mount) -> bool {
 ///
 /// # Errors
 /// When the guest does not come up again; everything else is tried all the same.
-pub(super) fn release(backup: &Backup<'_>, held: &Held) -> Outcome {
+pub(super) fn release(backup: &Backup<'_>, held: &HeldGuest) -> Outcome {
     let task = backup.task;
     let temporary = backup.temporary();
     if temporary.exists()
@@ -235,7 +235,7 @@ pub(super) fn release(backup: &Backup<'_>, held: &Held) -> Outcome {
     if let Some(down_since_s) = held.down_since_s {
         backup.log("restarting vm");
         boot(&task.node, backup.vmid)?;
-        let down = words::delay(task.node.clock.now_s() - down_since_s);
+        let down = texts::delay(task.node.clock.now_s() - down_since_s);
         backup.log(&format!("guest is online again after {down}"));
     }
     Ok(())

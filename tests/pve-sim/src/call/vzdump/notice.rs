@@ -1,4 +1,4 @@
-//! Whom a backup's end is sent to, and the log lines about it.
+//! The notification after a backup.
 //!
 //! With an address of its own a job is mailed as in older days, else the notification system sends to `root@pam`. Without
 //! one in `legacy-sendmail` nothing is sent and no line is logged.

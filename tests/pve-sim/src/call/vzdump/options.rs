@@ -1,4 +1,4 @@
-//! What a backup was asked to do, with the defaults of the node and of the storage.
+//! Options of a backup, with defaults of node and storage.
 use std::path::PathBuf;
 
 use super::notice::Notice;

@@ -1,4 +1,4 @@
-//! Through the API, on the built-in lab, with files that go in and come out.
+//! Tests of backups through the API.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

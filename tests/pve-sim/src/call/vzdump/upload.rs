@@ -1,27 +1,27 @@
-//! A backup that goes to a backup server: its client, as the log shows it.
+//! A backup to a backup server.
 //!
 //! In: the volumes at rest. Out: a snapshot on the server, beside it the fingerprint of the key that closed it, and the client's words.
 //! Every upload is whole: which chunks the server has already is nobody's business here, and nothing is said of it.
 use std::path::Path;
 
 use super::guest::Backup;
-use super::mode::{Held, included};
+use super::mode::{HeldGuest, included};
 use super::options::{Mode, Repository};
-use super::words::{quoted, told_bytes};
+use super::texts::{quoted, reported_bytes};
 use crate::archive::Packed;
 use crate::clock::wordy;
 use crate::fail::{Fallible, Refusal};
 use crate::storage::backup_client::READS_KEY;
 use crate::storage::backup_key::short;
 use crate::storage::backup_server::{parse_snapshot_stamp, sealed, snapshot_stamp};
-use crate::storage::content::beside;
+use crate::storage::content::copy_of;
 
 /// How many entries of a folder the client keeps in memory: the node's default.
 const ENTRIES_MAX: u32 = 1_048_576;
 const USERNS: &str = "lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- ";
 
 /// What the client says and does before it sends the first byte.
-pub(super) fn begin(backup: &Backup<'_>, held: &Held, server: &Repository) -> Fallible<()> {
+pub(super) fn begin(backup: &Backup<'_>, held: &HeldGuest, server: &Repository) -> Fallible<()> {
     let snapshot = format!("ct/{}/{}", backup.vmid, snapshot_stamp(backup.named_s));
     backup.log(&format!("creating Proxmox Backup Server archive '{snapshot}'"));
     backup.log(&format!("set max number of entries in memory for file-based backups to {ENTRIES_MAX}"));
@@ -54,11 +54,11 @@ pub(super) fn begin(backup: &Backup<'_>, held: &Held, server: &Repository) -> Fa
     std::fs::create_dir_all(group).map_err(|error| crate::fail::host("creation of group", &error))?;
     let former = former(backup, group, key);
     if splits(backup) {
-        std::fs::write(beside(&place, "split"), "")
+        std::fs::write(copy_of(&place, "split"), "")
             .map_err(|error| crate::fail::host("write of the manifest", &error))?;
     }
     if let Some(key) = key {
-        std::fs::write(beside(&place, "sealed"), key)
+        std::fs::write(copy_of(&place, "sealed"), key)
             .map_err(|error| crate::fail::host("write of the manifest", &error))?;
     }
     let (folder, to) = (backup.temporary_shown(), &server.shown);
@@ -106,7 +106,7 @@ fn former(backup: &Backup<'_>, group: &Path, key: Option<&str>) -> Option<bool> 
             "Couldn't re-use previous manifest - missing key - manifest was created with key {}",
             short(&held)
         ),
-        _ => return Some(beside(&place, "split").exists()),
+        _ => return Some(copy_of(&place, "split").exists()),
     };
     backup.log(&why);
     None
@@ -116,8 +116,8 @@ fn former(backup: &Backup<'_>, group: &Path, key: Option<&str>) -> Option<bool> 
 pub(super) fn end(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {
     let total = packed.total_bytes_written;
     let seconds = format!("{}.{:02}", took_ms / 1000, took_ms % 1000 / 10);
-    let a_second = told_bytes(total.saturating_mul(1000) / u64::try_from(took_ms.max(1)).unwrap_or(1));
-    let (all, sent) = (told_bytes(total), told_bytes(packed.archive_bytes));
+    let a_second = reported_bytes(total.saturating_mul(1000) / u64::try_from(took_ms.max(1)).unwrap_or(1));
+    let (all, sent) = (reported_bytes(total), reported_bytes(packed.archive_bytes));
     for archive in archives(splits(backup)) {
         backup.log(&format!(
             "{archive}: had to backup {all} of {all} (compressed {sent}) in {seconds} s (average {a_second}/s)"
@@ -143,12 +143,12 @@ pub(super) fn broken(backup: &Backup<'_>) {
 }
 
 /// Where the files come from.
-fn source(backup: &Backup<'_>, held: &Held) -> String {
+fn source(backup: &Backup<'_>, held: &HeldGuest) -> String {
     if held.mode == Mode::Suspend { backup.temporary_shown() } else { "/mnt/vzsnap0".to_owned() }
 }
 
 /// The client's command, word by word.
-fn command(backup: &Backup<'_>, held: &Held, server: &Repository) -> Vec<String> {
+fn command(backup: &Backup<'_>, held: &HeldGuest, server: &Repository) -> Vec<String> {
     let unprivileged = backup.config.main.flag("unprivileged");
     let from = source(backup, held);
     let mut words: Vec<String> = Vec::new();
@@ -193,7 +193,7 @@ fn command(backup: &Backup<'_>, held: &Held, server: &Repository) -> Vec<String>
 }
 
 /// The sentence of a client that did not come to its end.
-pub(super) fn failed(backup: &Backup<'_>, held: &Held, how: &str) -> String {
+pub(super) fn failed(backup: &Backup<'_>, held: &HeldGuest, how: &str) -> String {
     let Some(server) = &backup.dump.server else { return how.to_owned() };
     let words: Vec<String> = command(backup, held, server).iter().map(|word| quoted(word)).collect();
     format!("command '{}' failed: {how}", words.join(" "))

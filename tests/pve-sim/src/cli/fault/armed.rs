@@ -1,4 +1,4 @@
-//! What is armed for the next call or worker that fits, in words.
+//! Armed faults as command-line words.
 use clap::{Args, Subcommand};
 use pve_sim::fault::{Aim, Fault};
 

@@ -1,4 +1,4 @@
-//! One guest's `systemd-nspawn`: how it is called, when it is up, and what follows its end.
+//! One guest's `systemd-nspawn`.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::namespace;
 use crate::runtime::error::RuntimeError;
-use crate::runtime::keeper::{Again, Keeper, Kept};
+use crate::runtime::keeper::{Again, Keeper, Supervised};
 use crate::runtime::leftover::{forget, recorded};
 use crate::runtime::spec::{Features, GuestSpec};
 
@@ -99,7 +99,7 @@ pub(super) fn remove_traces(rootfs: &Path, machine: &str) -> Result<(), RuntimeE
     }
 }
 
-impl Kept for Boot {
+impl Supervised for Boot {
     #[expect(clippy::disallowed_methods, reason = "boots the guest: that is what this runtime is")]
     fn spawn(&mut self) -> io::Result<Child> {
         let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.place.log)?;

@@ -1,5 +1,4 @@
-//! The control group of a guest: held still and let go on; ended and removed, which also waits until its last process is
-//! gone.
+//! The control group of a guest.
 //!
 //! The guest's init outlives an nspawn that was killed; its control group is the one thing that holds all of it.
 

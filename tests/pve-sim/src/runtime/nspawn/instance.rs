@@ -1,4 +1,4 @@
-//! Who we are among several simulators on one machine, and what killed ones left over.
+//! Instances of the simulator on one machine, and their leftovers.
 //!
 //! ```text
 //! /run/pve-sim/turn          held while the register is looked at

@@ -1,4 +1,4 @@
-//! Guests booted for real: `systemd-nspawn` on a private bridge in a network namespace of the simulator's own.
+//! Guests booted by `systemd-nspawn` on a private bridge.
 //!
 //! ```text
 //!   network namespace hfsim-ID              network namespace hfsim-ID-VMID

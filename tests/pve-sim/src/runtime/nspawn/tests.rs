@@ -1,4 +1,4 @@
-//! As root, with a genuine Proxmox guest that boots for real: busybox' init on a private bridge.
+//! Tests with a booted guest, as root.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! Runs the few programs that make networks, with what they said when they refuse.
+//! A runner of network tools.
 
 use std::process::{Command, Output, Stdio};
 

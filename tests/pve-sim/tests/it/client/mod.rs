@@ -1,4 +1,4 @@
-//! A client of the simulator for its own tests: requests as they come off the wire, answers as they go onto it.
+//! A client of the simulator.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the hostile guest does below HTTP, and with bodies: many connections, slow ones, and bytes that are no TLS.
+//! Attacks below HTTP, and with bodies.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::client::{DOOR, Guest, PATIENCE, Token};
-use super::judge::{Signals, Told};
+use super::client::{Guest, LISTENER, PATIENCE, Token};
+use super::judge::{Reported, Signals};
 use super::net::{self, STRANGERS};
 
 /// Of each address of the hostile guest, held open at once.
@@ -37,11 +37,11 @@ pub fn here<T>(work: impl Future<Output = T>) -> T {
 pub async fn connect(from: IpAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::new(from, 0))?;
-    timeout(PATIENCE, socket.connect(DOOR.parse().unwrap())).await?
+    timeout(PATIENCE, socket.connect(LISTENER.parse().unwrap())).await?
 }
 
 /// Idle connections from many addresses: every second one says a first byte of TLS, which makes it one that speaks.
-pub fn crowd(_: &Guest, signals: &Signals) -> Told {
+pub fn crowd(_: &Guest, signals: &Signals) -> Reported {
     here(async {
         let full = CONNECTIONS_EACH * usize::from(STRANGERS);
         let (mut held, mut opened, mut ended, mut not_taken) = (VecDeque::new(), 0_usize, 0_usize, 0_usize);
@@ -64,14 +64,14 @@ pub fn crowd(_: &Guest, signals: &Signals) -> Told {
             held.push_back(stream);
             opened += 1;
         }
-        let mut told = Told::default();
+        let mut reported = Reported::default();
         if ended == 0 {
-            told.faults.push(format!("none of {opened} idle connections of strangers was ended"));
+            reported.faults.push(format!("none of {opened} idle connections of strangers was ended"));
         }
-        told.counts = format!(
+        reported.counts = format!(
             "{opened} idle connections from {STRANGERS} addresses, {ended} ended by the agent, {not_taken} not connected"
         );
-        told
+        reported
     })
 }
 
@@ -103,7 +103,7 @@ async fn slow_handshake(guest: &Guest, from: IpAddr) -> Option<usize> {
 async fn slow_body(guest: &Guest) -> Option<usize> {
     let own = net::address(guest.number).into();
     let Ok(tcp) = connect(own).await else { return Some(0) };
-    let to: SocketAddr = DOOR.parse().unwrap();
+    let to: SocketAddr = LISTENER.parse().unwrap();
     let connector = TlsConnector::from(guest.tls());
     let Ok(mut stream) = connector.connect(ServerName::IpAddress(to.ip().into()), tcp).await else {
         return Some(0);
@@ -153,7 +153,7 @@ async fn sum(mut all: JoinSet<Slow>) -> Slow {
 }
 
 /// Handshakes and bodies that never come to an end by themselves.
-pub fn slow(guest: &Guest, signals: &Signals) -> Told {
+pub fn slow(guest: &Guest, signals: &Signals) -> Reported {
     here(async {
         let (mut handshakes, mut bodies) = (JoinSet::new(), JoinSet::new());
         for number in 0..SLOW_HANDSHAKES {
@@ -170,17 +170,17 @@ pub fn slow(guest: &Guest, signals: &Signals) -> Told {
         tokio::time::sleep(SLOWLY).await;
         signals.begun();
         let (handshakes, bodies) = (sum(handshakes).await, sum(bodies).await);
-        let mut told = Told::default();
+        let mut reported = Reported::default();
         for (what, slow) in [("handshake", handshakes), ("body", bodies)] {
             if slow.endless > 0 {
-                told.faults.push(format!("{} times a {what} was waited for to its end", slow.endless));
+                reported.faults.push(format!("{} times a {what} was waited for to its end", slow.endless));
             }
         }
-        told.counts = format!(
+        reported.counts = format!(
             "{} slow handshakes and {} slow bodies ended by the agent",
             handshakes.ended, bodies.ended
         );
-        told
+        reported
     })
 }
 
@@ -233,9 +233,9 @@ async fn answered(from: IpAddr, bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Bytes that are no handshake: the answer is an alert of TLS or none, and the connection ends.
-pub fn no_tls(guest: &Guest, signals: &Signals) -> Told {
+pub fn no_tls(guest: &Guest, signals: &Signals) -> Reported {
     here(async {
-        let (cases, mut told) = (malformed(guest), Told::default());
+        let (cases, mut reported) = (malformed(guest), Reported::default());
         let (mut said, mut alerts) = (0_usize, 0_usize);
         while !signals.over() || said < cases.len() {
             let (name, bytes) = &cases[said % cases.len()];
@@ -244,15 +244,15 @@ pub fn no_tls(guest: &Guest, signals: &Signals) -> Told {
                 Ok(answer) if answer.is_empty() => {}
                 // Two hellos are one good one and a fault: what answers the first is no alert.
                 Ok(answer) if *name == "two hellos" && answer.first() == Some(&22) => {}
-                other => told.faults.push(format!("{name}: {other:?}")),
+                other => reported.faults.push(format!("{name}: {other:?}")),
             }
             said += 1;
             signals.begun();
         }
         if alerts == 0 {
-            told.faults.push(format!("none of {said} was answered by an alert: was any of it read?"));
+            reported.faults.push(format!("none of {said} was answered by an alert: was any of it read?"));
         }
-        told.counts = format!("{said} of {} kinds, {alerts} answered by an alert", cases.len());
-        told
+        reported.counts = format!("{said} of {} kinds, {alerts} answered by an alert", cases.len());
+        reported
     })
 }

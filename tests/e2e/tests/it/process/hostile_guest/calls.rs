@@ -1,11 +1,11 @@
-//! Every call with every id that is not the hostile guest's, and every call without its token.
+//! Every call with foreign ids, and without a token.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
 use super::client::{Guest, Token};
-use super::judge::{Signals, Told};
+use super::judge::{Reported, Signals};
 
 /// What another guest has.
 pub struct Theirs {
@@ -48,7 +48,7 @@ struct Asks<'a> {
     guest: &'a Guest,
     theirs: &'a Theirs,
     codes: BTreeMap<String, usize>,
-    told: Told,
+    reported: Reported,
 }
 
 impl Asks<'_> {
@@ -57,27 +57,27 @@ impl Asks<'_> {
         let answer = match self.guest.ask(method, path, token, body) {
             Ok(answer) => answer,
             Err(error) => {
-                self.told.faults.push(format!("{method} {shown} with {token:?}: {error}"));
+                self.reported.faults.push(format!("{method} {shown} with {token:?}: {error}"));
                 return;
             }
         };
         *self.codes.entry(answer.code().to_owned()).or_default() += 1;
         // What the request named itself may be named in the refusal.
         let (text, asked) = (answer.body.to_string(), format!("{path} {body}"));
-        let tells = [&self.theirs.uid, &self.theirs.snapshot]
+        let reports = [&self.theirs.uid, &self.theirs.snapshot]
             .iter()
             .any(|theirs| text.contains(*theirs) && !asked.contains(*theirs));
         let is_error = (400..500).contains(&answer.status) && answer.body["data"].is_null();
-        if tells || !is_error || !fit.contains(&answer.code()) {
-            self.told.faults.push(format!("{method} {shown} with {token:?}: {answer:?}"));
+        if reports || !is_error || !fit.contains(&answer.code()) {
+            self.reported.faults.push(format!("{method} {shown} with {token:?}: {answer:?}"));
         }
     }
 }
 
 /// The attack.
-pub fn crossing(guest: &Guest, signals: &Signals, theirs: &Theirs) -> Told {
+pub fn crossing(guest: &Guest, signals: &Signals, theirs: &Theirs) -> Reported {
     let calls = described(guest);
-    let mut asks = Asks { guest, theirs, codes: BTreeMap::new(), told: Told::default() };
+    let mut asks = Asks { guest, theirs, codes: BTreeMap::new(), reported: Reported::default() };
     signals.begun();
     let huge = "a".repeat(200);
     let beyond = "a".repeat(5000);
@@ -115,11 +115,11 @@ pub fn crossing(guest: &Guest, signals: &Signals, theirs: &Theirs) -> Told {
             asks.refused((method, &path_with), token, &body(method, path), &["UNAUTHENTICATED"]);
         }
     }
-    let Asks { codes, mut told, .. } = asks;
+    let Asks { codes, mut reported, .. } = asks;
     if with_ids.len() < 9 {
-        told.faults.push(format!("the description names too few calls with an id: {with_ids:?}"));
+        reported.faults.push(format!("the description names too few calls with an id: {with_ids:?}"));
     }
     let codes: Vec<String> = codes.iter().map(|(code, count)| format!("{count} {code}")).collect();
-    told.counts = codes.join(", ");
-    told
+    reported.counts = codes.join(", ");
+    reported
 }

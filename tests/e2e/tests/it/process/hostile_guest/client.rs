@@ -1,4 +1,4 @@
-//! A small HTTPS client of the local API: one connection, one request, one answer.
+//! A small HTTPS client of the local API.
 //!
 //! It is no part of the programs, so that it may also say what the controller never would.
 
@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 use super::net;
 
 /// Where the agent serves guests.
-pub const DOOR: &str = "10.66.0.1:8443";
+pub const LISTENER: &str = "10.66.0.1:8443";
 
 /// Ends a hang; it measures nothing.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -117,7 +117,7 @@ fn tls(pin: &str) -> Arc<ClientConfig> {
 }
 
 /// What stands in a guest's configuration for its controller, once the guest was made.
-pub fn ticket(configuration: &str) -> Option<Value> {
+pub fn token(configuration: &str) -> Option<Value> {
     let (_, from) = configuration.split_once("HOLDFAST_BOOTSTRAP=")?;
     let is_of_it = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     let sealed = from.split(|letter| !is_of_it(letter)).next()?;
@@ -126,28 +126,28 @@ pub fn ticket(configuration: &str) -> Option<Value> {
 
 impl Guest {
     /// Redeems the bootstrap token. Called in the guest's namespace.
-    pub fn claims(number: u8, uid: &str, ticket: &Value) -> Self {
-        Self::claims_from(net::address(number), number, uid, ticket)
+    pub fn claims(number: u8, uid: &str, token: &Value) -> Self {
+        Self::claims_from(net::address(number), number, uid, token)
     }
 
     /// The same from any address that the guest has.
-    pub fn claims_from(from: Ipv4Addr, number: u8, uid: &str, ticket: &Value) -> Self {
-        let tls = tls(ticket["pin"].as_str().unwrap());
+    pub fn claims_from(from: Ipv4Addr, number: u8, uid: &str, token: &Value) -> Self {
+        let tls = tls(token["pin"].as_str().unwrap());
         let guest = Self { number, from, uid: uid.to_owned(), token: String::new(), tls };
-        let answer = guest.redeems(ticket).unwrap();
+        let answer = guest.redeems(token).unwrap();
         assert_eq!(answer.status, 200, "{answer:?}");
         Self { token: answer.body["data"]["token"].as_str().unwrap().to_owned(), ..guest }
     }
 
     /// Shows a bootstrap token, whatever comes of it.
-    pub fn redeems(&self, ticket: &Value) -> io::Result<Answer> {
-        let claim = json!({ "claim": ticket["claim"] }).to_string();
+    pub fn redeems(&self, token: &Value) -> io::Result<Answer> {
+        let claim = json!({ "claim": token["claim"] }).to_string();
         self.ask("POST", "/v1/claim", Token::None, &claim)
     }
 
     /// This guest, without a token, towards the agent that a bootstrap token names.
-    pub fn without_token(&self, ticket: &Value) -> Self {
-        Self { token: String::new(), tls: tls(ticket["pin"].as_str().unwrap()), ..self.clone() }
+    pub fn without_token(&self, token: &Value) -> Self {
+        Self { token: String::new(), tls: tls(token["pin"].as_str().unwrap()), ..self.clone() }
     }
 
     /// This guest with a token that it stole.
@@ -177,12 +177,14 @@ impl Guest {
             Token::None => String::new(),
         };
         let key = if method == "GET" { String::new() } else { format!("idempotency-key: {key}\r\n") };
-        format!("{method} {path} HTTP/1.1\r\nhost: {DOOR}\r\n{bearer}{key}content-length: {length}\r\n\r\n")
+        format!(
+            "{method} {path} HTTP/1.1\r\nhost: {LISTENER}\r\n{bearer}{key}content-length: {length}\r\n\r\n"
+        )
     }
 
     /// What shakes hands for it.
     pub fn handshake(&self) -> ClientConnection {
-        let to: SocketAddr = DOOR.parse().unwrap();
+        let to: SocketAddr = LISTENER.parse().unwrap();
         ClientConnection::new(Arc::clone(&self.tls), ServerName::IpAddress(to.ip().into())).unwrap()
     }
 
@@ -202,7 +204,7 @@ impl Guest {
     }
 
     fn send(&self, request: &str) -> io::Result<Answer> {
-        let tcp = TcpStream::connect_timeout(&DOOR.parse().unwrap(), PATIENCE)?;
+        let tcp = TcpStream::connect_timeout(&LISTENER.parse().unwrap(), PATIENCE)?;
         assert_eq!(tcp.local_addr()?.ip(), self.from, "the address that the test means");
         // Else the request waits 40 ms for the ACK of the handshake, which is the client's own doing.
         tcp.set_nodelay(true)?;

@@ -1,4 +1,4 @@
-//! What an attack did to the neighbours: calls that failed, how long the others took, and whose connections the agent held.
+//! The effect of an attack on the neighbours.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ impl Drop for Ends<'_> {
 
 /// What an attack counted.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Reported {
     pub counts: String,
     /// What the agent should not have done.
     pub faults: Vec<String>,
@@ -60,7 +60,7 @@ pub struct Told {
 /// One line of the table.
 pub struct Row {
     pub name: &'static str,
-    pub told: Told,
+    pub reported: Reported,
     times: Vec<Duration>,
     failed: Vec<String>,
     strangers: usize,
@@ -85,7 +85,7 @@ impl Row {
             ms(50),
             ms(99),
             self.strangers,
-            self.told.counts
+            self.reported.counts
         )
     }
 
@@ -93,7 +93,7 @@ impl Row {
     pub fn faults(&self) -> Vec<String> {
         let too_many = (self.strangers > STRANGERS_MAX)
             .then(|| format!("strangers held {} connections at once", self.strangers));
-        let all = self.failed.iter().chain(&self.told.faults).chain(&too_many);
+        let all = self.failed.iter().chain(&self.reported.faults).chain(&too_many);
         all.map(|fault| format!("{}: {fault}", self.name)).collect()
     }
 }
@@ -139,7 +139,7 @@ pub fn measured(
     net: &Net,
     agent: u32,
     (hostile, neighbours): (&Guest, &[Guest]),
-    attack: impl FnOnce(&Guest, &Signals) -> Told + Send,
+    attack: impl FnOnce(&Guest, &Signals) -> Reported + Send,
 ) -> Row {
     let (begun, has_begun): (SyncSender<()>, Receiver<()>) = sync_channel(1);
     let signals = Signals { begun, over: Arc::default() };
@@ -158,13 +158,14 @@ pub fn measured(
             std::thread::yield_now();
         }
         drop(ends);
-        let mut row = Row { name, told: Told::default(), times: vec![], failed: vec![], strangers: most };
+        let mut row =
+            Row { name, reported: Reported::default(), times: vec![], failed: vec![], strangers: most };
         for neighbour in honest {
             let (times, failed) = neighbour.join().unwrap();
             row.times.extend(times);
             row.failed.extend(failed);
         }
-        row.told = attacker.join().unwrap();
+        row.reported = attacker.join().unwrap();
         row
     })
 }

@@ -1,4 +1,4 @@
-//! Quotas and lanes: a guest that asks for all the work it may have, and neighbours that need some.
+//! Attacks on quotas and lanes.
 //!
 //! In: guests with tokens. Out: faults, and one line of figures. The hostile guest asks for snapshots and backups until it is
 //! refused, and its backups wait in its lane. Meanwhile one neighbour has a backup with a quiesce window and another a

@@ -1,4 +1,4 @@
-//! A box with a guests' bridge, and its guests: each a network namespace.
+//! A host's bridge and guests, as network namespaces.
 
 use std::net::Ipv4Addr;
 use std::process::Command;

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::attacks::{connect, here};
-use super::client::{DOOR, Guest, PATIENCE, Token};
-use super::judge::{Signals, Told};
+use super::client::{Guest, LISTENER, PATIENCE, Token};
+use super::judge::{Reported, Signals};
 use super::net;
 
 /// Answers are read this far, in bytes.
@@ -85,7 +85,7 @@ async fn answered(guest: &Guest, case: &Case) -> Option<Vec<u8>> {
     let mut answer = Vec::new();
     let talk = async {
         let tcp = connect(net::address(guest.number).into()).await?;
-        let to: SocketAddr = DOOR.parse().unwrap();
+        let to: SocketAddr = LISTENER.parse().unwrap();
         let connector = TlsConnector::from(guest.tls());
         let mut stream = connector.connect(ServerName::IpAddress(to.ip().into()), tcp).await?;
         // Who is cut off while it speaks finds out by reading.
@@ -121,15 +121,15 @@ fn fault(case: &Case, answer: Option<&[u8]>) -> Option<String> {
 }
 
 /// Plays each case until the neighbours have their answers.
-pub fn odd_http(guest: &Guest, signals: &Signals) -> Told {
+pub fn odd_http(guest: &Guest, signals: &Signals) -> Reported {
     let cases = cases(guest);
     here(async {
-        let (mut told, mut said) = (Told::default(), 0_usize);
+        let (mut reported, mut said) = (Reported::default(), 0_usize);
         let mut first: BTreeMap<u16, usize> = BTreeMap::new();
         while !signals.over() || said < cases.len() {
             let case = &cases[said % cases.len()];
             let answer = answered(guest, case).await;
-            told.faults.extend(fault(case, answer.as_deref()));
+            reported.faults.extend(fault(case, answer.as_deref()));
             for status in answer.as_deref().and_then(statuses).unwrap_or_default() {
                 *first.entry(status).or_default() += 1;
             }
@@ -138,7 +138,7 @@ pub fn odd_http(guest: &Guest, signals: &Signals) -> Told {
         }
         let counted: Vec<String> =
             first.iter().map(|(status, count)| format!("{count} × {status}")).collect();
-        told.counts = format!("{said} of {} kinds: {}", cases.len(), counted.join(", "));
-        told
+        reported.counts = format!("{said} of {} kinds: {}", cases.len(), counted.join(", "));
+        reported
     })
 }

@@ -1,4 +1,4 @@
-//! Stolen bootstrap tokens and tokens, shown from other addresses and from a spoofed one.
+//! Attacks with stolen bootstrap tokens and tokens.
 //!
 //! In: two guests that have not redeemed their bootstrap tokens, which the hostile guest knows. Out: faults. A token shown
 //! from another address uses nothing up, however often and however early. Behind a spoofed address the agent cannot know

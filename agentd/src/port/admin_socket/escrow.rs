@@ -1,0 +1,142 @@
+//! Messages about recovery codes on the admin socket.
+
+use holdfast_protocol::escrow::by_hand::GuestNumbers;
+use holdfast_protocol::id::{CustomerId, TargetName};
+use holdfast_protocol::storage::{Approval, Sealed};
+use holdfast_recovery::escrow::{CodeNumber, Record};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::escrow::Codes;
+use crate::plan::escrow::Purpose;
+
+/// What may be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum EscrowQuestion {
+    /// How codes, copies and off-site targets stand.
+    Status,
+    /// A number for another code.
+    Begin {
+        /// Whose off-site backups; it need not be said where there is one target.
+        target: Option<TargetName>,
+        /// Whose data it is; it need not be said where all guests are one customer's.
+        customer: Option<CustomerId>,
+        /// The first for this key, or another.
+        purpose: Purpose,
+    },
+    /// The words are about to be shown.
+    Shown {
+        /// Of which code.
+        code: CodeNumber,
+        /// Which making of it.
+        attempt: Timestamp,
+    },
+    /// The words were typed back.
+    Keep {
+        /// Of which code.
+        code: CodeNumber,
+        /// Which making of it.
+        attempt: Timestamp,
+        /// The wrapped key, as text.
+        file: String,
+    },
+    /// A wrapped key.
+    File {
+        /// Of which code; the newest, where it is not said and there is no choice.
+        code: Option<CodeNumber>,
+        /// Of the key that this older code opens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replaces: Option<CodeNumber>,
+    },
+    /// The words were typed, and opened it.
+    Drilled {
+        /// Of which code.
+        code: CodeNumber,
+    },
+    /// A newer one replaced it, and was typed.
+    Retire {
+        /// Which.
+        code: CodeNumber,
+    },
+}
+
+impl EscrowQuestion {
+    /// What is written down before it is answered, if anything is.
+    #[must_use]
+    pub const fn writes(&self) -> Option<&'static str> {
+        match self {
+            Self::Status | Self::File { .. } => None,
+            Self::Begin { .. } => Some("code_begun"),
+            Self::Shown { .. } => Some("code_shown"),
+            Self::Keep { .. } => Some("code_kept"),
+            Self::Drilled { .. } => Some("code_drilled"),
+            Self::Retire { .. } => Some("code_retired"),
+        }
+    }
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EscrowAnswer {
+    /// How all stand.
+    Status(Box<EscrowStatus>),
+    /// A code has its number.
+    Begun(Box<Begun>),
+    /// It is written down.
+    Noted,
+    /// A wrapped key.
+    File(Box<Wrapped>),
+}
+
+/// What is needed to make a code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Begun {
+    /// What it will be for.
+    pub record: Record,
+    /// Which making of this number: one that came to nothing leaves its number to the next.
+    pub attempt: Timestamp,
+    /// The guests here and their numbers, for the sheet.
+    pub guests: Vec<GuestNumbers>,
+    /// Whose backups.
+    pub approval: Approval,
+    /// The credentials that were signed for, with the key in them.
+    pub sealed: Sealed,
+}
+
+/// A wrapped key and what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wrapped {
+    /// What should be in it.
+    pub record: Record,
+    /// The file, as text.
+    pub file: String,
+}
+
+/// How codes, copies and off-site targets stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EscrowStatus {
+    /// Codes and copies.
+    #[serde(flatten)]
+    pub known: Codes,
+    /// Attached off-site targets, and the code that opens the key of each.
+    pub targets: Vec<TargetCode>,
+    /// What is wrong, in words, and who must do what.
+    pub problems: Vec<holdfast_protocol::envelope::ErrorBody>,
+}
+
+/// The code in use for one off-site target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetCode {
+    /// The target.
+    pub target: TargetName,
+    /// The newest code that opens its key.
+    pub code: Option<CodeNumber>,
+    /// By when its words are to be typed again.
+    pub drill_due: Option<Timestamp>,
+}

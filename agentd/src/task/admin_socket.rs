@@ -1,0 +1,333 @@
+//! The task that serves the admin socket.
+//!
+//! What comes in: one question. What goes out: one answer; and, when a person retries or forgets what was parked, a line
+//! in the journal, written here so that the database keeps its one writer. Who asks is told by the kernel.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::id::{HostId, OperationId};
+use holdfast_protocol::job::SeenHost;
+use holdfast_protocol::json::{self, chain};
+use holdfast_protocol::operation::StepStatus;
+use holdfast_protocol::report::{GuestStatus, Sections};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+
+mod escrow;
+mod fields;
+mod inherited;
+mod restore_tests;
+
+pub use fields::spent_claim;
+
+use super::stop::Stop;
+use crate::execute::failpoint::Failpoints;
+use crate::model::view::{HeavyView, HostSnapshot, ProgressLines};
+use crate::port::admin_socket::{
+    AgentStatus, Answer, QUESTION_BYTES_MAX, Question, Request, StatusSchema, Waiting,
+};
+use crate::port::clock::Clock;
+use crate::port::host_replacement::HandOverFolder;
+use crate::port::hub::Contact;
+use crate::port::store::parked::{self, AnswerError};
+use crate::port::store::start_failures::Forgiven;
+use crate::port::store::{Store, StoreError};
+
+/// An asker on the same box asks and reads at once; the disk may take a moment.
+const ASKER_MAX: Duration = Duration::from_secs(4);
+
+/// After the socket itself failed.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// A reason that nobody will read to its end is no reason.
+const REASON_CHARS_MAX: usize = 500;
+
+/// The loop.
+pub struct StatusTask {
+    /// Who we are.
+    pub host: HostId,
+    /// As people call us, and what they compare.
+    pub own: SeenHost,
+    /// Our hub.
+    pub hub: String,
+    /// How we stand with it.
+    pub contact: watch::Receiver<Contact>,
+    /// Where parked work and recovery plans are kept.
+    pub store: Store,
+    /// What a lost box left, where this one took its place.
+    pub handed: HandOverFolder,
+    /// The report.
+    pub sections: watch::Receiver<Arc<Sections>>,
+    /// What the reconcile loop last saw.
+    pub view: watch::Receiver<Arc<HostSnapshot>>,
+    /// The latest line of each operation under way.
+    pub lines: watch::Receiver<ProgressLines>,
+    /// Who is at heavy work, and who waits for a place.
+    pub heavy: watch::Receiver<HeavyView>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where tests stop the world.
+    pub failpoints: Arc<dyn Failpoints>,
+}
+
+impl StatusTask {
+    /// Answers until the agent stops.
+    pub async fn run(self, listener: UnixListener, mut stop: Stop) {
+        loop {
+            let accepted = tokio::select! {
+                () = stop.requested() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    if tokio::time::timeout(ASKER_MAX, self.serve(stream)).await.is_err() {
+                        tracing::debug!("who came to the status door did not ask, or did not read");
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the status door failed");
+                    self.clock.sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> AgentStatus {
+        AgentStatus {
+            schema: StatusSchema::V1,
+            at: self.clock.now(),
+            seen_at: self.view.borrow().seen_at,
+            host_name: self.own.name.clone(),
+            fingerprint: self.own.fingerprint.clone(),
+            hub: self.hub.clone(),
+            contact: self.contact.borrow().clone(),
+            sections: self.with_lines(),
+            lanes: self.view.borrow().lanes.clone(),
+            heavy: self.heavy.borrow().clone(),
+            growth: self.view.borrow().growth.clone(),
+        }
+    }
+
+    /// The report, with what each step under way said last: too much news for the hub, just right for who looks on.
+    fn with_lines(&self) -> Sections {
+        let mut sections = Sections::clone(&self.sections.borrow());
+        let lines = self.lines.borrow();
+        for operation in sections.operations.iter_mut().flatten() {
+            let Some(line) = lines.get(&operation.id) else { continue };
+            let under_way = |status| matches!(status, StepStatus::Intended | StepStatus::Undoing);
+            for step in
+                operation.steps.iter_mut().filter(|step| step.name == line.step && under_way(step.status))
+            {
+                step.note = Some(line.line.clone());
+            }
+        }
+        sections
+    }
+
+    async fn serve(&self, mut stream: UnixStream) {
+        let answer = match asker(&stream) {
+            Ok(by) => self.answer(&mut stream, by).await,
+            Err(problem) => Answer::Refused(problem),
+        };
+        let reported = match serde_json::to_vec(&answer) {
+            Ok(bytes) => stream.write_all(&bytes).await,
+            Err(error) => return tracing::error!(%error, "an answer cannot be written"),
+        };
+        if let Err(error) = reported {
+            tracing::debug!(%error, "who came to the status door went away");
+        }
+    }
+
+    async fn answer(&self, stream: &mut UnixStream, by: String) -> Answer {
+        let mut bytes = Vec::new();
+        // A little more than is taken: who has said too much should still hear so, which a closed socket would not let them.
+        let bound = 8 * QUESTION_BYTES_MAX as u64;
+        if let Err(error) = stream.take(bound).read_to_end(&mut bytes).await {
+            return Answer::Refused(ErrorBody::new(
+                ErrorCode::Syntax,
+                format!("the question broke off: {error}"),
+            ));
+        }
+        match json::parse::<Request>("the question", &bytes, QUESTION_BYTES_MAX) {
+            Ok(request) => self.to(request.question, by).await,
+            Err(error) => Answer::Refused(ErrorBody::new(error.code(), chain(&error))),
+        }
+    }
+
+    async fn to(&self, question: Question, by: String) -> Answer {
+        match question {
+            Question::Status => Answer::Status(Box::new(self.now())),
+            Question::Recovery { last } => reported(self.store.recoveries(last).await.map(Answer::Recovery)),
+            Question::Escrow(question) => self.about_codes(question, by).await,
+            Question::TakeUp { without } => self.take_up(without, by).await,
+            Question::Fields { guest } => self.fields(&guest).await,
+            Question::RestoreTests { guest } => self.restore_tests(&guest).await,
+            Question::Parked => reported(self.waiting().await.map(Answer::Parked)),
+            Question::Forgive { guest } => {
+                let done = self.store.forgive_starts(vec![guest], Forgiven::By(by), self.clock.now()).await;
+                reported(done.map(|()| Answer::Forgiven))
+            }
+            Question::Retry { operation, entries } => {
+                let answer = self.person(operation, entries, by);
+                done(self.store.retry_parked(answer).await)
+            }
+            Question::Thaw { guest, reason } => {
+                if let Some(refused) = no_reason(&reason) {
+                    return refused;
+                }
+                let why = format!("by {by}: {reason}");
+                reported(self.store.thaw(guest, why, self.clock.now()).await.map(Answer::Thawed))
+            }
+            Question::Forget { operation, entries, reason } => {
+                if let Some(refused) = no_reason(&reason) {
+                    return refused;
+                }
+                let answer = self.person(operation, entries, by);
+                done(self.store.forget_parked(answer, reason).await)
+            }
+        }
+    }
+
+    async fn waiting(&self) -> Result<Waiting, StoreError> {
+        let parked = self.store.parked().await?;
+        let view = Arc::clone(&self.view.borrow());
+        let broken = view.guests.iter().filter(|guest| guest.status == GuestStatus::Broken).cloned();
+        Ok(Waiting { parked, broken: broken.collect() })
+    }
+
+    fn person(&self, operation: OperationId, entries: u32, by: String) -> parked::Answer {
+        parked::Answer { operation, entries, by, at: self.clock.now() }
+    }
+}
+
+/// Who asks, by the kernel's word. The socket's mode says the same; this holds when somebody loosens it.
+fn asker(stream: &UnixStream) -> Result<String, ErrorBody> {
+    let own = rustix::process::geteuid().as_raw();
+    match stream.peer_cred().map(|who| who.uid()) {
+        Ok(uid) if uid == 0 || uid == own => Ok(format!("uid {uid} at the box")),
+        Ok(uid) => {
+            let text = format!("user {uid} may not ask: only root and the agent's own user may");
+            Err(ErrorBody::new(ErrorCode::Forbidden, text))
+        }
+        Err(error) => {
+            Err(ErrorBody::new(ErrorCode::Forbidden, format!("the kernel does not say who asks: {error}")))
+        }
+    }
+}
+
+/// The refusal of a reason that is none.
+fn no_reason(reason: &str) -> Option<Answer> {
+    let length = reason.chars().count();
+    if !reason.trim().is_empty() && length <= REASON_CHARS_MAX {
+        return None;
+    }
+    let rule = format!("a reason has 1 to {REASON_CHARS_MAX} characters, this one has {length}");
+    Some(Answer::Refused(ErrorBody::new(ErrorCode::Range, rule)))
+}
+
+fn reported(answer: Result<Answer, StoreError>) -> Answer {
+    answer.unwrap_or_else(|error| Answer::Refused(ErrorBody::new(ErrorCode::Unavailable, chain(&error))))
+}
+
+fn done(outcome: Result<crate::operation::progress::OperationState, AnswerError>) -> Answer {
+    match outcome {
+        Ok(progress) => Answer::Done(Box::new(progress.view())),
+        Err(error) => Answer::Refused(ErrorBody::new(error.code(), chain(&error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::admin_socket::{self, StatusError};
+    use crate::port::clock::RealClock;
+    use crate::task::stop;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_running_agent_reports_and_a_dead_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().to_owned();
+        assert!(matches!(admin_socket::ask(&state), Err(StatusError::NotRunning { .. })));
+        drop(admin_socket::open(&state).unwrap());
+        assert!(
+            matches!(admin_socket::ask(&state), Err(StatusError::NotRunning { .. })),
+            "a dead agent's socket"
+        );
+
+        let listener = admin_socket::open(&state).unwrap();
+        let contact = Contact {
+            reached_at: None,
+            problem: None,
+            certificate_ends_at: "2026-12-01T00:00:00Z".parse().unwrap(),
+        };
+        let (_contact, contact) = watch::channel(contact);
+        let (_sections, sections) = watch::channel(Arc::new(Sections::default()));
+        let (_view, view) = watch::channel(Arc::new(HostSnapshot::default()));
+        let task = StatusTask {
+            host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+            own: SeenHost {
+                name: "box7".parse().unwrap(),
+                fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap(),
+            },
+            hub: "https://hub".to_owned(),
+            contact,
+            store: Store::open(&state, RealClock::start().now()).unwrap(),
+            handed: HandOverFolder::of(&state),
+            sections,
+            view,
+            lines: watch::channel(ProgressLines::new()).1,
+            heavy: watch::channel(HeavyView::default()).1,
+            clock: Arc::new(RealClock::start()),
+            failpoints: Arc::new(crate::execute::failpoint::Nowhere),
+        };
+        let (stopper, stop) = stop::pair();
+        let ask = async {
+            let reported = tokio::task::spawn_blocking(move || story(&state)).await.unwrap();
+            stopper.stop();
+            reported
+        };
+        let (reported, ()) = tokio::join!(ask, task.run(listener, stop));
+        assert_eq!((reported.host_name.as_str(), reported.seen_at), ("box7", None));
+        assert_eq!(reported.fingerprint.as_str(), "4f2a-9c01-77de-b3a8-0c11");
+    }
+
+    /// Every question, and every way to be refused, and then how the agent is.
+    fn story(state: &std::path::Path) -> AgentStatus {
+        let put = |question| admin_socket::put(state, question);
+        assert_eq!(put(Question::Parked).unwrap(), Answer::Parked(Waiting::default()));
+        assert_eq!(put(Question::Recovery { last: 9 }).unwrap(), Answer::Recovery(Vec::new()));
+        let operation = OperationId::new(uuid::Uuid::nil());
+        let code = |question| match put(question) {
+            Err(StatusError::Refused(problem)) => problem.code,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(code(Question::Retry { operation, entries: 1 }), ErrorCode::NotFound);
+        assert_eq!(code(Question::RestoreTests { guest: "web-1".to_owned() }), ErrorCode::NotFound);
+        let forget = |reason: &str| Question::Forget { operation, entries: 1, reason: reason.to_owned() };
+        assert_eq!(code(forget("cleared by hand")), ErrorCode::NotFound);
+        assert_eq!(code(forget(" ")), ErrorCode::Range);
+        assert_eq!(code(forget(&"x".repeat(9_000))), ErrorCode::Size);
+        assert_eq!(raw(state, b"{}"), ErrorCode::Missing);
+        assert_eq!(raw(state, b""), ErrorCode::Syntax);
+        let destroy = br#"{"schema":"holdfast.listener/v1","question":{"destroy":{"vmid":300}}}"#;
+        assert_eq!(raw(state, destroy), ErrorCode::Version, "there is no such word");
+        admin_socket::ask(state).unwrap()
+    }
+
+    fn raw(state: &std::path::Path, words: &[u8]) -> ErrorCode {
+        use std::io::{Read as _, Write as _};
+        let mut stream = std::os::unix::net::UnixStream::connect(state.join("agent.sock")).unwrap();
+        stream.write_all(words).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        match serde_json::from_str(&text).unwrap() {
+            Answer::Refused(problem) => problem.code,
+            other => panic!("{other:?}"),
+        }
+    }
+}

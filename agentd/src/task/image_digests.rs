@@ -1,0 +1,127 @@
+//! The task that hashes images.
+//!
+//! What comes in: which goldens, and where root said that their archives lie. What goes out: a fact for each. A file that
+//! did not change since is not read again; one that did is read whole, which takes some seconds for a gigabyte, on a
+//! thread where nothing else waits. The size of a root disk stands in the archive's configuration, for which Proxmox is asked
+//! once. Deliberately absent: whether these bytes may be used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use holdfast_protocol::id::GoldenVersion;
+use holdfast_protocol::json::chain;
+
+use crate::execute::DigestCache;
+use crate::gate::archive::{Lines, rootfs_bytes};
+use crate::model::observed::GoldenFact;
+use crate::model::policy::{Golden, Policy, Sha256Hex};
+use crate::model::records::VolumeId;
+use crate::port::golden_dump::{self, StoredImage};
+use crate::port::pve::{Pve, Role};
+
+/// Looks at the archives of these goldens. One that root did not name is left out.
+pub(super) async fn archives(
+    digests: &Arc<DigestCache>,
+    policy: &Policy,
+    wanted: BTreeSet<GoldenVersion>,
+) -> BTreeMap<GoldenVersion, GoldenFact> {
+    let mut facts = BTreeMap::new();
+    for version in wanted {
+        if let Some(golden) = policy.goldens.get(&version) {
+            facts.insert(version, archive(digests, &golden.file).await);
+        }
+    }
+    facts
+}
+
+/// The sizes of root disks, by the bytes of their archives.
+#[derive(Default)]
+pub(super) struct Roots(BTreeMap<Sha256Hex, u64>);
+
+impl Roots {
+    /// The sizes that are known. One golden in a look is asked for, so that an archive that cannot be read costs one call.
+    pub async fn look(
+        &mut self,
+        pve: &dyn Pve,
+        policy: &Policy,
+        facts: &BTreeMap<GoldenVersion, GoldenFact>,
+    ) -> BTreeMap<GoldenVersion, u64> {
+        let bytes = |version: &GoldenVersion, golden: &Golden| match facts.get(version) {
+            Some(GoldenFact::Is(sha256)) => Some(sha256.clone()),
+            Some(GoldenFact::Unread(_)) => None,
+            None => golden.sha256.clone(),
+        };
+        let unknown = policy.goldens.iter().find_map(|(version, golden)| {
+            let sha256 = bytes(version, golden).filter(|_| facts.contains_key(version))?;
+            (!self.0.contains_key(&sha256)).then_some((golden, sha256))
+        });
+        if let Some((golden, sha256)) = unknown
+            && let Some(size) = root(pve, golden).await
+        {
+            self.0.insert(sha256, size);
+        }
+        let known = |(version, golden): (&GoldenVersion, &Golden)| {
+            Some((version.clone(), *self.0.get(&bytes(version, golden)?)?))
+        };
+        policy.goldens.iter().filter_map(known).collect()
+    }
+}
+
+/// The size of one root disk; none, where the archive cannot be looked into. Then its restore says why.
+async fn root(pve: &dyn Pve, golden: &Golden) -> Option<u64> {
+    let archive = golden.archive.as_str().parse().ok()?;
+    match pve.archive_config(Role::Allocate, &archive).await {
+        Ok(text) => rootfs_bytes(&Lines::read(text.expose()).ok()?),
+        Err(error) => {
+            tracing::debug!(archive = golden.archive.as_str(), "{}", chain(&error));
+            None
+        }
+    }
+}
+
+/// Takes up the goldens that were built into root's folder since, and names them all. One that root named himself stays as
+/// he named it.
+pub(super) async fn stored(policy: &mut Policy) -> Vec<GoldenVersion> {
+    let Some(dump) = policy.golden_dump.clone() else { return Vec::new() };
+    let folder = dump.folder.clone();
+    let read = match tokio::task::spawn_blocking(move || golden_dump::read(&folder)).await {
+        Ok(Ok((found, wrong))) => {
+            for error in &wrong {
+                tracing::warn!("{}", chain(error));
+            }
+            found
+        }
+        Ok(Err(error)) => {
+            tracing::warn!("{}", chain(&error));
+            Vec::new()
+        }
+        // The agent stops just now.
+        Err(_) => Vec::new(),
+    };
+    let mut versions = Vec::new();
+    for StoredImage { manifest, archive: file, .. } in read {
+        versions.push(manifest.version.clone());
+        let archive = VolumeId::new(format!("{}:backup/{}", dump.storage, manifest.archive));
+        let made_at = golden_dump::made_at(&manifest);
+        policy.goldens.entry(manifest.version).or_insert(Golden { archive, sha256: None, file, made_at });
+    }
+    versions
+}
+
+async fn archive(digests: &Arc<DigestCache>, file: &Path) -> GoldenFact {
+    let read = match digests.remembered(file) {
+        Some(digest) => Ok(digest),
+        None => {
+            let (digests, file) = (Arc::clone(digests), file.to_owned());
+            match tokio::task::spawn_blocking(move || digests.sha256(&file)).await {
+                Ok(read) => read.map_err(|error| error.to_string()),
+                Err(_) => Err("reading it was cut short".to_owned()),
+            }
+        }
+    };
+    match read.and_then(|digest| Sha256Hex::try_from(digest).map_err(ToOwned::to_owned)) {
+        Ok(sha256) => GoldenFact::Is(sha256),
+        Err(why) => GoldenFact::Unread(why),
+    }
+}

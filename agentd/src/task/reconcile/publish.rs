@@ -1,0 +1,108 @@
+//! The published host snapshot.
+//!
+//! What comes in: what was seen, planned, and could not be had. What goes out: the view. Deliberately absent: who reads it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::json::chain;
+use holdfast_protocol::report::WaitingForSignature;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{CycleError, Reconcile, State};
+use crate::gate::growth::Budget;
+use crate::model::clock_trust::Timekeeper;
+use crate::model::observed::Sight;
+use crate::model::view::HostSnapshot;
+use crate::plan::{Inputs, fields, fill_level, old_goldens, plan, report, waiting_goldens};
+use crate::port::store::Refusal;
+/// How long a host may go unseen before what was seen of it is called unknown.
+fn two_polls(every: Duration) -> SignedDuration {
+    SignedDuration::try_from(every.saturating_mul(2)).unwrap_or(SignedDuration::MAX)
+}
+
+/// Everything that waits for an operator's signature.
+fn waiting(plan: &crate::plan::Plan) -> Vec<WaitingForSignature> {
+    let held = plan.held.iter().map(crate::gate::pending_approval::PendingApproval::report);
+    held.chain(plan.braked.iter().map(crate::gate::change_limit::BulkHeld::report)).collect()
+}
+
+impl Reconcile {
+    /// What is wrong with the agent's own records.
+    fn records_problems(&self) -> Vec<ErrorBody> {
+        let store = &self.ports.store;
+        store.refusal().iter().map(Refusal::problem).chain(store.large()).collect()
+    }
+
+    pub(super) fn report(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan, clock: &Timekeeper) {
+        let mut problems = self.records_problems();
+        problems.extend(clock.problem());
+        problems.extend(report::unknown_marks(plan));
+        problems.extend(fill_level::problems(inputs.observed));
+        problems.extend(old_goldens(inputs.policy, inputs.now));
+        if let Sight::Unproved(why) = &inputs.observed.sight {
+            let text = format!(
+                "our right to see every guest of the pool is not proved ({why}): run `agentd doctor`"
+            );
+            problems.push(ErrorBody::new(ErrorCode::Unavailable, text));
+        }
+        let fields = fields::all(inputs);
+        let growth = &inputs.records.growth;
+        self.view.send_replace(Arc::new(HostSnapshot {
+            seen_at: Some(inputs.observed.at),
+            unobserved_since: None,
+            host: report::host(&self.node, inputs),
+            guests: report::guests(inputs, plan, &fields),
+            mounts: report::mounts(inputs),
+            fields,
+            waiting: waiting(plan).into_iter().chain(waiting_goldens(inputs, &plan.held)).collect(),
+            problems,
+            lanes: report::lanes(inputs.records),
+            anchor: clock.anchor(),
+            growth: Budget::new(&growth.limits, &growth.ledger, inputs.now).used(),
+        }));
+    }
+
+    /// Only records changed, such as a hello: the last picture is told anew, and nothing is opened on it.
+    pub(super) async fn report_again(&self, state: &State) {
+        let Some(picture) = &state.picture else { return };
+        let now = self.ports.clock.now();
+        let generation = picture.desired.generation();
+        let records = match self.ports.store.records(generation, now).await {
+            Ok(records) => records,
+            Err(error) => return tracing::warn!(error = chain(&error), "the records cannot be read"),
+        };
+        let release = match self.release(picture.desired.numbered(), now).await {
+            Ok(release) => release,
+            Err(error) => return tracing::warn!(error = chain(&error), "the jobs cannot be read"),
+        };
+        let inputs = Inputs {
+            generation,
+            content: picture.desired.numbered().map(|numbered| numbered.content),
+            desired: picture.desired.guests(),
+            policies: picture.desired.policies(),
+            manifest: picture.desired.manifest(),
+            observed: &picture.observed,
+            records: &records,
+            policy: &self.policy,
+            release: release.as_ref(),
+            now,
+            time: state.timekeeper.belief(self.ports.clock.monotonic(), now),
+        };
+        self.report(&inputs, &plan(&inputs), &state.timekeeper);
+    }
+
+    pub(super) fn report_trouble(&self, error: &CycleError, began: Timestamp) {
+        let now = self.ports.clock.now();
+        let mut problems = self.records_problems();
+        problems.push(ErrorBody::new(error.code(), chain(error)));
+        self.view.send_modify(|view| {
+            // What was seen before stays, for two polls as it was; then its age is told.
+            let since = view.seen_at.unwrap_or(began);
+            let unobserved_since = (now.duration_since(since) > two_polls(self.every)).then_some(since);
+            *view = Arc::new(HostSnapshot { problems, unobserved_since, ..HostSnapshot::clone(view) });
+        });
+    }
+}

@@ -1,0 +1,122 @@
+//! The task that begins signed jobs after their delay.
+
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::id::{JobId, OperationId, Vmid};
+use holdfast_protocol::job::{Act, Payload, Target};
+use holdfast_protocol::json::chain;
+use holdfast_trust::Accepted;
+use holdfast_trust::scope::{Here, NotHere};
+use jiff::Timestamp;
+
+use super::admission::{Begin, Origin};
+use crate::execute::Ports;
+use crate::execute::failpoint::{Moment, Point, Side, pass};
+use crate::gate::job_validation::{TurnedAway, when_due};
+use crate::plan::Inputs;
+use crate::plan::signed_jobs::{Turn, turn};
+use crate::port::store::job::{DueJob, Settled, TakeError};
+use crate::port::store::{Store, StoreError};
+
+/// The numbers of the guests that are next: they are looked at anew, not remembered.
+///
+/// # Errors
+/// [`StoreError`].
+pub(super) async fn targets(store: &Store, now: Timestamp) -> Result<Vec<Vmid>, StoreError> {
+    let of = |due: &DueJob| match Payload::parse(&due.signed.payload).ok()?.target {
+        Target::Guest { vmid, .. } => vmid,
+        Target::Host {} => None,
+    };
+    Ok(store.due_jobs(now).await?.iter().filter_map(of).collect())
+}
+
+/// Judges every job whose delay is over. Gives those that become operations now; the others are settled or wait.
+///
+/// # Errors
+/// [`StoreError`].
+pub(super) async fn begin(ports: &Ports, inputs: &Inputs<'_>) -> Result<Vec<Begin>, StoreError> {
+    let (store, mut begun) = (&ports.store, Vec::new());
+    let jobs = store.due_jobs(inputs.now).await?;
+    if jobs.is_empty() {
+        return Ok(begun);
+    }
+    for due in jobs {
+        let job = match check(store, &due, inputs.now).await? {
+            Ok(job) => job,
+            // A clock that is set right again lets it go on.
+            Err(TurnedAway::NotHere(NotHere::ClockBehind { .. } | NotHere::NotYet(_))) => continue,
+            Err(why) => {
+                fail(ports, due.id, &ErrorBody::new(why.code(), chain(&why)), inputs.now).await?;
+                continue;
+            }
+        };
+        match turn(inputs, &job) {
+            Turn::Begin(action) => {
+                begun.push(Begin { action: *action, origin: Origin::Job(OperationId::new(due.id.uuid())) });
+            }
+            Turn::Waits => {}
+            Turn::Fails(problem) => fail(ports, due.id, &problem, inputs.now).await?,
+            Turn::Now => now(ports, due.id, job, inputs.now).await?,
+        }
+    }
+    Ok(begun)
+}
+
+/// Who may sign may have changed since it was taken, and so may this host's life and the time.
+async fn check(
+    store: &Store,
+    due: &DueJob,
+    now: Timestamp,
+) -> Result<Result<Accepted, TurnedAway>, StoreError> {
+    let status = store.trust_state().await?;
+    let Some(roster) = status.roster else { return Ok(Err(TurnedAway::NoOperators)) };
+    // The job was taken for this host and no other; its own word serves for the comparison of the rest.
+    let host = match Payload::parse(&due.signed.payload) {
+        Ok(payload) => payload.host_id,
+        Err(error) => return Ok(Err(TurnedAway::Refused(error.into()))),
+    };
+    let here = Here { host, epoch: status.epoch, now, latest: status.latest };
+    Ok(when_due(&due.signed, due.due_at, &roster, &here))
+}
+
+async fn fail(ports: &Ports, id: JobId, problem: &ErrorBody, now: Timestamp) -> Result<(), StoreError> {
+    tracing::warn!(job = %id, %problem, "a signed job came to nothing");
+    settle(ports, id, Settled::Failed(problem.clone()), now).await
+}
+
+async fn settle(ports: &Ports, id: JobId, end: Settled, at: Timestamp) -> Result<(), StoreError> {
+    reach(ports, Side::Before).await;
+    ports.store.settle_job(id, end, at).await?;
+    reach(ports, Side::After).await;
+    Ok(())
+}
+
+async fn reach(ports: &Ports, side: Side) {
+    pass(ports.failpoints.as_ref(), Point { step: "job", side, moment: Moment::Settled }).await;
+}
+
+/// What needs no operation.
+async fn now(ports: &Ports, id: JobId, job: Accepted, at: Timestamp) -> Result<(), StoreError> {
+    let store = &ports.store;
+    reach(ports, Side::Before).await;
+    let outcome = match &job.payload().act {
+        Act::PolicyUpdate(_) => store.change_roster(job, at).await,
+        Act::ApproveRelease(_) => store.approve_release(job, at).await,
+        Act::LoosenPolicy(_) => store.lower_protection(job, at).await,
+        Act::AttachStorage(_) => store.attach_storage(job, at).await,
+        Act::DetachStorage(_) => store.detach_storage(job, at).await,
+        Act::ReleaseBrake(_) => store.release_brake(job, at).await,
+        Act::AllowGrowth(_) => store.allow_growth(job, at).await,
+        Act::WithdrawRestore(_) => store.withdraw_order(job, at).await,
+        other => {
+            let text = format!("{} does not wait", other.verb().as_str());
+            return fail(ports, id, &ErrorBody::new(ErrorCode::Internal, text), at).await;
+        }
+    };
+    reach(ports, Side::After).await;
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(TakeError::Store(error)) => Err(error),
+        Err(TakeError::Away(why)) => fail(ports, id, &ErrorBody::new(why.code(), chain(&why)), at).await,
+    }
+}

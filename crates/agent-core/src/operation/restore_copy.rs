@@ -1,0 +1,163 @@
+//! *restore_copy*: a backup restored under a new VMID.
+//!
+//! The guest itself is only looked at. Its copy never gets its mark, its addresses or its ticket, and is never started:
+//! the archive brings all of that along, so the restore call itself says what the copy is and which networks and disks it
+//! has. What is between the two, a swap, is work of its own.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::id::{
+    BridgeName, GuestName, GuestUid, MountPath, OperationId, PoolName, StorageName, Vmid,
+};
+use serde::{Deserialize, Serialize};
+
+use super::VmidRequest;
+use super::step::Step;
+use crate::model::mark;
+use crate::model::policy::Policy;
+use crate::model::records::VolumeId;
+use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
+
+/// The host name of a copy ends so, that people tell it from its guest in every list.
+const SUFFIX: &str = "-beside";
+
+/// A backup to be restored beside its guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreCopy {
+    #[serde(with = "crate::model::warrant::journal")]
+    warrant: Warrant,
+    /// Which number.
+    pub number: VmidRequest,
+    /// The pool.
+    pub pool: PoolName,
+    /// Its root disk, and volumes whose places are not named.
+    pub storage: StorageName,
+    /// Where its volumes are made, by their paths: each as if it were new, so that nothing bulk fills fast storage.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub volume_storages: BTreeMap<MountPath, StorageName>,
+    /// Where its unplugged networks would be plugged in: the one bridge that the agent was given.
+    pub bridge: BridgeName,
+}
+
+impl RestoreCopy {
+    /// By a warrant, and by nothing else; a number of the range that the document does not ask for by name.
+    ///
+    /// # Errors
+    /// When the warrant was signed for something else.
+    pub fn new(warrant: Warrant, policy: &Policy, except: Vec<Vmid>) -> Result<Self, WrongWarrant> {
+        warrant.restores_copy()?;
+        let in_range = |number: &Vmid| *number >= policy.range.first() && *number <= policy.range.last();
+        Ok(Self {
+            warrant,
+            number: VmidRequest::AnyOf {
+                range: policy.range,
+                except: except.into_iter().filter(in_range).collect(),
+            },
+            pool: policy.pool.clone(),
+            storage: policy.storage.clone(),
+            volume_storages: BTreeMap::new(),
+            bridge: policy.bridge.clone(),
+        })
+    }
+
+    /// With its disks where they belong.
+    #[must_use]
+    pub fn placed(self, root: StorageName, volumes: BTreeMap<MountPath, StorageName>) -> Self {
+        Self { storage: root, volume_storages: volumes, ..self }
+    }
+
+    /// Where the volume that is mounted there is made.
+    #[must_use]
+    pub fn storage_of(&self, path: &MountPath) -> &StorageName {
+        self.volume_storages.get(path).unwrap_or(&self.storage)
+    }
+
+    /// What was signed.
+    #[must_use]
+    pub const fn warrant(&self) -> &Warrant {
+        &self.warrant
+    }
+
+    /// The guest, as the operator saw it.
+    #[must_use]
+    pub const fn guest(&self) -> &SignedState {
+        self.warrant.target()
+    }
+
+    /// The archive.
+    ///
+    /// # Errors
+    /// When the warrant was signed for something else: then this was not made by [`RestoreCopy::new`].
+    pub const fn archive(&self) -> Result<&VolumeId, WrongWarrant> {
+        self.warrant.restores_copy()
+    }
+
+    /// What the copy is called.
+    #[must_use]
+    pub fn hostname(&self) -> Option<GuestName> {
+        let name: String = self.guest().name.as_str().chars().take(63 - SUFFIX.len()).collect();
+        format!("{}{SUFFIX}", name.trim_end_matches('-')).parse().ok()
+    }
+
+    /// The first line of its description, which names guest and operation.
+    #[must_use]
+    pub fn first_line(&self, by: OperationId) -> String {
+        mark::copy_line(self.guest().uid, by)
+    }
+
+    /// The number is the copy's, and not chosen yet: nothing here may ever act on the guest's own.
+    pub(super) fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+        let guest = self.warrant.target();
+        (guest.uid, &guest.name, None)
+    }
+
+    /// Its steps, in order.
+    pub(super) fn steps() -> Vec<Step> {
+        vec![Step::ChooseVmid, Step::CheckArchive, Step::Restore, Step::TagCopy, Step::ReadBack]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::policy::VmidRange;
+    use crate::model::warrant::Allows;
+
+    fn of(name: &str) -> RestoreCopy {
+        let (first, last) = (Vmid::try_from(300).unwrap(), Vmid::try_from(309).unwrap());
+        let target = SignedState {
+            uid: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
+            vmid: first,
+            name: name.parse().unwrap(),
+            volumes: std::collections::BTreeSet::new(),
+        };
+        let allows = Allows::RestoreCopy { archive: VolumeId::new("backup2:backup/a.tar.zst") };
+        let job = holdfast_protocol::id::JobId::new(uuid::Uuid::nil());
+        RestoreCopy {
+            warrant: Warrant::for_tests(job, allows, target),
+            number: VmidRequest::AnyOf {
+                range: VmidRange::try_from([first, last]).unwrap(),
+                except: Vec::new(),
+            },
+            pool: "holdfast".parse().unwrap(),
+            storage: "tank".parse().unwrap(),
+            volume_storages: BTreeMap::new(),
+            bridge: "vmbr0".parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_copy_has_a_name_of_its_own_however_long_the_guests_is() {
+        assert_eq!(of("web-1").hostname().unwrap().as_str(), "web-1-beside");
+        let long = "a".repeat(63);
+        assert_eq!(of(&long).hostname().unwrap().as_str().len(), 63);
+        let dashed = format!("{}-{}", "a".repeat(55), "b".repeat(7));
+        assert_eq!(of(&dashed).hostname().unwrap().as_str(), format!("{}-beside", "a".repeat(55)));
+    }
+
+    #[test]
+    fn the_guests_own_number_is_not_the_copys() {
+        assert_eq!(of("web-1").about().2, None);
+    }
+}

@@ -1,0 +1,146 @@
+//! Restored copies that our operations made.
+
+use std::collections::BTreeSet;
+
+use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};
+use rusqlite::{Connection, Row, Transaction};
+
+use super::columns::{from_json, json, parsed, vmid};
+use super::{Part, Store, StoreError, guest, snapshot};
+use agent_core::model::records::{CopyStage, Origin, RestoredCopyRecord, VolumeId};
+use agent_core::operation::SwapGuest;
+
+const COLUMNS: &str = "operation, guest, name, archive, stage, volumes, origin, vmid";
+
+struct Raw {
+    texts: [String; 7],
+    vmid: i64,
+}
+
+fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
+    let texts = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
+    Ok(Raw { texts, vmid: row.get(7)? })
+}
+
+impl Raw {
+    fn record(self) -> Result<RestoredCopyRecord, StoreError> {
+        let [operation, guest, name, archive, stage, volumes, origin] = self.texts;
+        Ok(RestoredCopyRecord {
+            made_by: parsed("an operation", &operation)?,
+            guest: parsed("a guest's uid", &guest)?,
+            name: parsed("a guest's name", &name)?,
+            vmid: vmid(self.vmid)?,
+            origin: match origin.as_str() {
+                "demoted" => Origin::Demoted,
+                // The column's CHECK allows nothing else.
+                _ => Origin::Restored(VolumeId::new(archive)),
+            },
+            stage: match stage.as_str() {
+                "made" => CopyStage::Made { volumes: from_json("volumes", &volumes)? },
+                // The column's CHECK allows nothing else.
+                _ => CopyStage::Making,
+            },
+        })
+    }
+}
+
+/// All of them, sorted by number.
+pub(super) fn all(connection: &Connection) -> Result<Vec<RestoredCopyRecord>, StoreError> {
+    let rows: Vec<Raw> = connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM restored_copy ORDER BY vmid"))
+        .and_then(|mut select| select.query_map((), raw)?.collect())
+        .map_err(StoreError::sqlite("read the copies"))?;
+    rows.into_iter().map(Raw::record).collect()
+}
+
+/// A number was chosen. An earlier copy that had it is gone, else the number would not be free.
+pub(super) fn begin(
+    transaction: &Transaction<'_>,
+    (guest, name, archive): (GuestUid, &GuestName, &VolumeId),
+    by: OperationId,
+    number: Vmid,
+) -> Result<(), StoreError> {
+    transaction
+        .execute(
+            "INSERT OR REPLACE INTO restored_copy (operation, guest, name, vmid, archive, stage)
+             VALUES (?1, ?2, ?3, ?4, ?5, 'making')",
+            (by.to_string(), guest.to_string(), name.as_str(), number.number(), archive.as_str()),
+        )
+        .map_err(StoreError::sqlite("note a copy"))?;
+    Ok(())
+}
+
+/// It was made and checked.
+pub(super) fn made(
+    transaction: &Transaction<'_>,
+    by: OperationId,
+    volumes: &BTreeSet<VolumeId>,
+) -> Result<(), StoreError> {
+    transaction
+        .execute(
+            "UPDATE restored_copy SET stage = 'made', volumes = ?2 WHERE operation = ?1",
+            (by.to_string(), json("volumes", volumes)?),
+        )
+        .map_err(StoreError::sqlite("note a copy as made"))?;
+    Ok(())
+}
+
+/// A copy took its guest's place: what was the guest stands beside it from now on, and its snapshots with it.
+pub(super) fn swapped(
+    transaction: &Transaction<'_>,
+    swap: &SwapGuest,
+    by: OperationId,
+) -> Result<(), StoreError> {
+    let (was, now) = (swap.guest(), swap.copy());
+    guest::moved(transaction, now, by)?;
+    snapshot::gone_with(transaction, was.uid)?;
+    gone(transaction, swap.made_by)?;
+    transaction
+        .execute(
+            "INSERT INTO restored_copy (operation, guest, name, vmid, archive, stage, volumes, origin)
+             VALUES (?1, ?2, ?3, ?4, '', 'made', ?5, 'demoted')",
+            (
+                by.to_string(),
+                was.uid.to_string(),
+                was.name.as_str(),
+                was.vmid.number(),
+                json("volumes", &was.volumes)?,
+            ),
+        )
+        .map_err(StoreError::sqlite("note a guest as laid aside"))?;
+    Ok(())
+}
+
+/// The copies of one guest.
+pub(super) fn of(connection: &Connection, guest: GuestUid) -> Result<Vec<RestoredCopyRecord>, StoreError> {
+    Ok(all(connection)?.into_iter().filter(|record| record.guest == guest).collect())
+}
+
+/// Nothing of it is left that we know of.
+pub(super) fn gone(transaction: &Transaction<'_>, by: OperationId) -> Result<(), StoreError> {
+    transaction
+        .execute("DELETE FROM restored_copy WHERE operation = ?1", [by.to_string()])
+        .map_err(StoreError::sqlite("forget a copy"))?;
+    Ok(())
+}
+
+impl Store {
+    /// Copies beside guests, sorted by number.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn copies(&self) -> Result<Vec<RestoredCopyRecord>, StoreError> {
+        self.read(all).await
+    }
+
+    /// Copies that were seen to be gone.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn forget_copies(&self, made_by: Vec<OperationId>) -> Result<(), StoreError> {
+        self.write(Part::Guests, "forget a copy", move |transaction| {
+            made_by.into_iter().try_for_each(|by| gone(transaction, by))
+        })
+        .await
+    }
+}

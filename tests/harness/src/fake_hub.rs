@@ -1,0 +1,120 @@
+//! A hub in this process with scripted answers.
+//!
+//! In: the agent's own loop, by [`agentd::port::hub::Hub::over`]. Out: whatever the hub at hand wants to answer, lawful or not,
+//! as bytes. Each request takes a little virtual time. Deliberately absent: TLS. Who is reached is told by the pinned CA in
+//! the agent's identity, which each hub can look at when it is dialled.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentd::port::hub::{Answer, Hub, HubError, Line, Posted, Verb};
+use agentd::port::identity::Identity;
+use agentd::task::hub_sync::Dial;
+use serde_json::{Value, json};
+
+use crate::clock::Timeline;
+
+/// What a request takes.
+const ON_THE_WAY: Duration = Duration::from_millis(2);
+
+/// What is answered.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// After how long.
+    pub after: Duration,
+    /// What; nothing at all leaves the line dead until the agent gives up.
+    pub answer: Option<Answer>,
+}
+
+impl Reply {
+    /// A right answer, at once.
+    #[must_use]
+    pub fn data(data: &Value) -> Self {
+        Self::at_once(200, framed(data, &Value::Null))
+    }
+
+    /// An answer that comes at once.
+    #[must_use]
+    pub fn at_once(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self { after: Duration::ZERO, answer: Some(Answer { status, body: body.into() }) }
+    }
+
+    /// The same, later.
+    #[must_use]
+    pub fn after(self, after: Duration) -> Self {
+        Self { after, ..self }
+    }
+}
+
+/// The frame of an answer.
+#[must_use]
+pub fn framed(data: &Value, error: &Value) -> String {
+    let id = uuid::Uuid::from_u128(1);
+    json!({
+        "schema_version": "holdfast.envelope/v1", "request_id": id, "correlation_id": id, "data": data, "error": error,
+        "metadata": { "timestamp": "2026-11-21T12:00:00Z" },
+    })
+    .to_string()
+}
+
+/// A hub of a test.
+pub trait Brain: Send {
+    /// Hears a request and says what is answered.
+    fn hear(&mut self, path: &str, body: &[u8], at: Duration) -> Reply;
+
+    /// Whether an agent of this identity reaches this hub.
+    fn is_reached_by(&self, identity: &Identity) -> bool;
+}
+
+struct InProcess<B> {
+    brain: Arc<Mutex<B>>,
+    timeline: Timeline,
+    reached: bool,
+}
+
+impl<B> fmt::Debug for InProcess<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InProcess").field("reached", &self.reached).finish_non_exhaustive()
+    }
+}
+
+impl<B: Brain> Line for InProcess<B> {
+    fn send<'a>(
+        &'a self,
+        _: Verb,
+        (base, path): (&'a str, &'a str),
+        body: Vec<u8>,
+        within: Duration,
+    ) -> Posted<'a> {
+        Box::pin(async move {
+            tokio::time::sleep(ON_THE_WAY).await;
+            let broken = |why: &'static str| HubError::Unreachable {
+                hub: base.to_owned(),
+                source: std::io::Error::other(why).into(),
+            };
+            if !self.reached {
+                return Err(broken("nobody of that CA is there"));
+            }
+            let reply = self.brain.lock().unwrap().hear(path, &body, self.timeline.passed());
+            let Some(answer) = reply.answer.filter(|_| reply.after <= within) else {
+                tokio::time::sleep(within).await;
+                return Err(broken("no answer came in time"));
+            };
+            tokio::time::sleep(reply.after).await;
+            Ok(answer)
+        })
+    }
+}
+
+/// How an agent calls this hub. An identity that no TLS client can be made of reaches nobody, as in the agent.
+#[must_use]
+pub fn dial<B: Brain + 'static>(brain: &Arc<Mutex<B>>, timeline: Timeline) -> Dial {
+    let brain = Arc::clone(brain);
+    Arc::new(move |identity: &Identity| {
+        drop(Hub::enrolled(identity)?);
+        let reached = brain.lock().unwrap().is_reached_by(identity);
+        let line = InProcess { brain: Arc::clone(&brain), timeline, reached };
+        Ok(Hub::over(Arc::new(line), &identity.hub))
+    })
+}

@@ -1,0 +1,252 @@
+//! Template worlds, copied for each case.
+//!
+//! In: a name. Out: a folder in memory with the simulator's state and the agent's database, the moment at which it goes on,
+//! and what there is in it. Each is made by an agent that nothing disturbs, out of the one before it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use agentd::model::records::BackupWhy;
+use agentd::operation::Operation;
+use agentd::operation::log::Status;
+use agentd::plan::protect::Raise;
+use agentd::port::clock::Clock;
+use agentd::port::store::protection::Changed;
+use jiff::Timestamp;
+use pve_sim::fault::admin::{Edit, apply};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::agent_run::{Begin, End, Tone, live, reported};
+use crate::controllers::Speech;
+use crate::db_reader::Book;
+use crate::fixtures::{FOREIGN, Kit, target, uid};
+use crate::points::Conductor;
+use crate::scene::Scene;
+use crate::story::backup::backup;
+use crate::story::restore_copy::copy_of;
+use crate::story::snapshot::{scheduled, taking};
+use crate::virtual_time;
+use crate::windows::Windows;
+use crate::world::{Beginning, World, copy, folder};
+
+/// What is there before a story begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ground {
+    /// Only what is somebody else's.
+    Empty,
+    /// Guest 1, 300, made and running, without a volume that no backup holds.
+    HotRuns,
+    /// Guest 1, 300, made and running, with data in its volumes and its first backup.
+    GuestRuns,
+    /// The same guest, stopped.
+    GuestStands,
+    /// The running guest, with a snapshot of ours whose time is over.
+    Snapshotted,
+    /// Two guests of one customer, 300 and 301, both running.
+    TwoGuests,
+    /// The stopped guest, and beside it one of the same customer, 301, with room for a volume.
+    Taker,
+    /// The same two, both stopped.
+    TwoStand,
+    /// The running guest, with a second backup.
+    BackedUp,
+    /// The same, and it is promised that its last backup is kept.
+    Promised,
+    /// The running guest, with a snapshot that a schedule took.
+    Scheduled,
+    /// The same, and it is promised backups, but no snapshots any more.
+    LetGo,
+    /// The guest was destroyed on the node, with its volumes, its place in the pool and every right over its number. Its
+    /// first backup is left.
+    Lost,
+    /// The running guest, and beside it a copy of its first backup, 301.
+    Copy,
+}
+
+/// What an agent does to make a ground out of another; none when the other is just taken as it is.
+type Making = fn(&Kit) -> Option<Operation>;
+
+/// A template that is made on first use.
+type Made = Arc<OnceLock<Arc<Template>>>;
+
+impl Ground {
+    /// What it is made of, and how.
+    fn recipe(self) -> (Option<Self>, Making) {
+        match self {
+            Self::Empty => (None, |_| None),
+            Self::HotRuns => (Some(Self::Empty), |kit| {
+                let mut hot = kit.provision(1);
+                hot.guest.volumes.truncate(1);
+                Some(Operation::Provision(Box::new(hot)))
+            }),
+            Self::GuestRuns => {
+                (Some(Self::Empty), |kit| Some(Operation::Provision(Box::new(kit.provision(1)))))
+            }
+            Self::GuestStands => (Some(Self::GuestRuns), |_| Some(Operation::Stop(target(1)))),
+            Self::Snapshotted => (Some(Self::GuestRuns), |_| Some(taking())),
+            Self::TwoGuests => {
+                (Some(Self::GuestRuns), |kit| Some(Operation::Provision(Box::new(kit.provision(2)))))
+            }
+            Self::Taker => (Some(Self::GuestStands), |kit| {
+                let mut taker = kit.provision(2);
+                taker.guest.volumes.truncate(1);
+                Some(Operation::Provision(Box::new(taker)))
+            }),
+            Self::TwoStand => (Some(Self::Taker), |_| Some(Operation::Stop(target(2)))),
+            Self::BackedUp => (Some(Self::GuestRuns), |_| Some(backup("backup2", BackupWhy::Schedule))),
+            Self::Promised => (Some(Self::BackedUp), |_| None),
+            Self::Scheduled => (Some(Self::GuestRuns), |_| Some(scheduled())),
+            Self::LetGo => (Some(Self::Scheduled), |_| None),
+            Self::Lost => (Some(Self::GuestRuns), |_| None),
+            Self::Copy => (Some(Self::GuestRuns), |kit| Some(copy_of(kit))),
+        }
+    }
+
+    /// The number under which its operation is opened; each is another.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Empty => 200,
+            Self::HotRuns => 211,
+            Self::GuestRuns => 201,
+            Self::GuestStands => 202,
+            Self::TwoGuests => 203,
+            Self::Taker => 205,
+            Self::TwoStand => 206,
+            Self::BackedUp => 207,
+            Self::Promised => 208,
+            Self::Scheduled => 209,
+            Self::LetGo => 210,
+            Self::Lost => 211,
+            Self::Copy => 212,
+            Self::Snapshotted => 204,
+        }
+    }
+}
+
+/// A ground that was made.
+pub struct Template {
+    dir: TempDir,
+    beginning: Beginning,
+    /// The common parts.
+    pub kit: Kit,
+    /// What there is in it.
+    pub scene: Scene,
+    /// What its agent has written.
+    pub book: Book,
+}
+
+impl Template {
+    /// The ground, made on first use.
+    #[must_use]
+    pub fn of(ground: Ground) -> Arc<Self> {
+        static MADE: OnceLock<Mutex<HashMap<Ground, Made>>> = OnceLock::new();
+        let cell = Arc::clone(MADE.get_or_init(Mutex::default).lock().unwrap().entry(ground).or_default());
+        Arc::clone(cell.get_or_init(|| Arc::new(make(ground))))
+    }
+
+    /// The moment at which stories on it begin.
+    #[must_use]
+    pub const fn at(&self) -> Timestamp {
+        self.beginning.at
+    }
+
+    /// A world of its own, for one case. To be called within virtual time.
+    #[must_use]
+    pub fn world(&self, seed: u64) -> World {
+        let dir = folder();
+        copy(self.dir.path(), dir.path());
+        World::open(dir, Beginning { seed, ..self.beginning }, self.kit.clone())
+    }
+}
+
+fn make(ground: Ground) -> Template {
+    let (before, operation) = ground.recipe();
+    let Some(before) = before else { return virtual_time(|| async { empty() }) };
+    let before = Template::of(before);
+    virtual_time(|| async {
+        let world = before.world(u64::from(ground.number()));
+        if let Some(operation) = operation(&world.kit) {
+            let begin = Begin::With(ground.number(), Box::new(operation));
+            let tone = Tone { speech: Speech::Hello, windows: Windows::NoOne };
+            match live(&world, &Conductor::undisturbed(), tone, begin).await {
+                End::Came(done) if done.iter().all(|done| done.status() == Status::Done) => {}
+                End::Came(done) => panic!("{ground:?}: {}", done.iter().map(reported).collect::<String>()),
+                other => panic!("{ground:?}: {other:?}"),
+            }
+        }
+        if matches!(ground, Ground::Promised | Ground::LetGo) {
+            promise(&world).await;
+        }
+        if ground == Ground::Lost {
+            let (vmid, key) = (299 + 1, "protection".to_owned());
+            for edit in [Edit::Stop { vmid }, Edit::Unset { vmid, key }, Edit::Destroy { vmid }] {
+                apply(&world.node, &edit).unwrap();
+            }
+        }
+        world.settle().await;
+        fill(&world.state());
+        keep(world)
+    })
+}
+
+/// Promises guest 1 that its last backup is kept, at a point that never comes in a story.
+async fn promise(world: &World) {
+    let schedule = json!({ "at": ["01-01 00:00"], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
+    let local = json!({
+        "target": "backup2", "schedule": schedule, "retention": { "keep": { "last": 1 } }, "consistency": "crash"
+    });
+    let to = serde_json::from_value(json!({ "tiers": { "local": local }, "volumes": [] })).unwrap();
+    let ports = world.agent(&Conductor::undisturbed()).await;
+    let raise = Raise { guest: uid(1), from: None, to, what: "a story's".to_owned() };
+    let changed = ports.store.raise_protection(raise, Clock::now(&world.timeline)).await.unwrap();
+    assert_eq!(changed, Changed::Yes);
+}
+
+/// A node with nothing of ours, and guests that somebody else made.
+fn empty() -> Template {
+    let dir = folder();
+    let at: Timestamp = "2026-11-21T05:00:00Z".parse().unwrap();
+    // The golden's place is known only once the simulator has been seeded.
+    let seeded = World::open(dir, Beginning { at, number: 1_000, seed: 1 }, Kit::of(Path::new("/dev/null")));
+    fill(&seeded.state());
+    let golden = golden(&seeded.state());
+    keep(seeded.with_kit(Kit::of(&golden)))
+}
+
+fn golden(state: &Path) -> PathBuf {
+    // Kept for as long as this process lives: every world reads the same file, so it is hashed once.
+    static KEPT: OnceLock<TempDir> = OnceLock::new();
+    let copy = KEPT.get_or_init(folder).path().join("golden.tar.zst");
+    let archive = crate::fixtures::ARCHIVE.rsplit('/').next().unwrap();
+    std::fs::copy(state.join("root/mnt/backup2/dump").join(archive), &copy).unwrap();
+    copy
+}
+
+/// Data in every volume that has none yet: a customer's, or a stranger's.
+fn fill(state: &Path) {
+    let images = state.join("root/mnt/tank/images");
+    for owner in std::fs::read_dir(&images).into_iter().flatten().flatten() {
+        for volume in std::fs::read_dir(owner.path()).unwrap().flatten() {
+            let file = volume.path().join("tree/data-of-somebody");
+            if !file.exists() {
+                std::fs::write(file, volume.file_name().as_encoded_bytes()).unwrap();
+            }
+        }
+    }
+}
+
+fn keep(world: World) -> Template {
+    let (kit, beginning) = (world.kit.clone(), world.ending(1));
+    let dir = world.into_folder();
+    // The memory of tasks is only ballast: cases look at their own.
+    let tasks = dir.path().join("pve/tasks");
+    std::fs::remove_dir_all(&tasks).unwrap();
+    std::fs::create_dir(&tasks).unwrap();
+    let scene = Scene::of(&dir.path().join("pve"));
+    assert!(FOREIGN.iter().all(|number| scene.guests.contains_key(number)), "{scene:#?}");
+    let book = Book::of(&dir.path().join("agent"));
+    Template { dir, beginning, kit, scene, book }
+}
