@@ -65,6 +65,8 @@ impl Plant {
         match self {
             Self::Inside(bug) => hunt(bug),
             Self::Around(Outside::ForgetStandstill | Outside::SettlePoints) => Hunt::Stolen(3),
+            Self::Around(Outside::MoreMemory) => Hunt::StolenAndJudged(6, "growth"),
+            Self::Around(Outside::OtherSnapshot | Outside::StopJobs) => Hunt::StolenAndJudged(6, "text"),
         }
     }
 }
@@ -132,6 +134,8 @@ enum Hunt {
     Plot(Plot),
     /// By a stolen hub, seed by seed, so many days each.
     Stolen(u64),
+    /// The same, and the judge of this name must be the one that finds it.
+    StolenAndJudged(u64, &'static str),
     /// In nights of backups.
     Nights,
     /// In small files whose disk loses its power.
@@ -188,7 +192,8 @@ pub fn find(bug: Plant) -> Option<Find> {
     match bug.hunt() {
         Hunt::Matrix(family, stories) => in_the_matrix(bug, family, stories),
         Hunt::Plot(plot) => in_a_plot(bug, plot),
-        Hunt::Stolen(days) => by_a_thief(bug, days),
+        Hunt::Stolen(days) => by_a_thief(bug, days, |_| true),
+        Hunt::StolenAndJudged(days, judge) => by_a_thief(bug, days, |name| name == judge),
         Hunt::Nights => in_the_nights(bug),
         Hunt::Files => in_files(bug),
     }
@@ -228,12 +233,12 @@ fn in_a_plot(bug: Plant, plot: Plot) -> Option<Find> {
     })
 }
 
-fn by_a_thief(bug: Plant, days: u64) -> Option<Find> {
+fn by_a_thief(bug: Plant, days: u64, is_its_judge: impl Fn(&str) -> bool) -> Option<Find> {
     drop(Template::of(Ground::TwoGuests));
     let _planted = Planted::bug(bug);
     (1..=THIEVES_MAX).find_map(|seed| {
         let verdict = hostile::run(seed, hostile::Length::days(days));
-        let first = verdict.violations.first()?;
+        let first = verdict.violations.iter().find(|violation| is_its_judge(violation.name))?;
         let what = format!("{}: {}", first.name, first.what);
         let at = format!("stolen hub, seed {seed}, day {}", verdict.day);
         Some(Find { bug, at, cases: seed, what })

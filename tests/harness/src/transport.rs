@@ -16,6 +16,7 @@ use pve_sim::node::Node;
 use crate::clock::Timeline;
 use crate::invariant::WITHOUT_END;
 use crate::log::{Effect, Log};
+use crate::outside;
 use crate::points::{Conductor, How};
 
 /// What a request takes each way.
@@ -37,6 +38,7 @@ pub struct InProcess {
 
 impl InProcess {
     async fn send(&self, request: Request) -> Result<Response, PveError> {
+        let request = outside::alter(request);
         tokio::time::sleep(ONE_WAY).await;
         let changes = request.method != "GET";
         let fault = if changes { self.conductor.fails() } else { None };

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use agentd::port::store::roster::RosterTexts;
 use holdfast_protocol::id::JobId;
 use holdfast_protocol::job::{Act, Target};
+use holdfast_protocol::operation::OperationKind;
 use rusqlite::Connection;
 
 use super::desk::{Desk, Ordered};
@@ -22,17 +23,112 @@ type Opened = (&'static str, String);
 /// What the texts name, and how often.
 fn named<'a>(ordered: impl Iterator<Item = &'a Ordered>) -> BTreeMap<Opened, usize> {
     let mut named = BTreeMap::new();
-    for job in ordered {
-        let opened = match (&job.act, &job.target) {
-            (Act::Rollback(args), Target::Guest { vmid: Some(vmid), .. }) => {
-                ("rollback", format!("{}/{}", vmid.number(), args.snapshot))
-            }
-            (Act::Restore(args), _) => ("restore", args.archive.as_str().to_owned()),
-            _ => continue,
-        };
+    for opened in ordered.filter_map(names) {
         *named.entry(opened).or_default() += 1;
     }
     named
+}
+
+/// What the text of a job opens on the node by name. The others are judged by their operations ([`in_the_books`]), and a
+/// destroy by its task as well ([`super::judge`]).
+fn names(job: &Ordered) -> Option<Opened> {
+    match &job.act {
+        Act::Rollback(args) => {
+            let Target::Guest { vmid: Some(vmid), .. } = &job.target else { return None };
+            Some(("rollback", format!("{}/{}", vmid.number(), args.snapshot)))
+        }
+        Act::Restore(args) => Some(("restore", args.archive.as_str().to_owned())),
+        Act::AdoptGuest(_)
+        | Act::AllowGrowth(_)
+        | Act::ApproveRelease(_)
+        | Act::AttachStorage(_)
+        | Act::BackupNow(_)
+        | Act::Cancel(_)
+        | Act::DeleteBackup(_)
+        | Act::DestroyGuest(_)
+        | Act::DetachStorage(_)
+        | Act::ReassignVolume(_)
+        | Act::LoosenPolicy(_)
+        | Act::PolicyUpdate(_)
+        | Act::ReleaseBrake(_)
+        | Act::RestoreHost(_)
+        | Act::RestoreTest(_)
+        | Act::SwapGuest(_)
+        | Act::WithdrawRestore(_) => None,
+    }
+}
+
+/// The operations that may be opened for a job. Its id is theirs.
+const fn operations(act: &Act) -> &'static [OperationKind] {
+    match act {
+        Act::AdoptGuest(_) => &[OperationKind::AdoptGuest],
+        Act::BackupNow(_) => &[OperationKind::Backup, OperationKind::QuiescedBackup],
+        Act::DeleteBackup(_) => &[OperationKind::PruneBackup],
+        Act::DestroyGuest(_) => &[OperationKind::Destroy],
+        Act::ReassignVolume(_) => &[OperationKind::ReassignVolume],
+        Act::Restore(_) => &[OperationKind::RestoreCopy],
+        Act::RestoreTest(_) => &[OperationKind::RestoreTest],
+        Act::Rollback(_) => &[OperationKind::RollBack],
+        Act::SwapGuest(_) => &[OperationKind::SwapGuest],
+        Act::AllowGrowth(_)
+        | Act::ApproveRelease(_)
+        | Act::AttachStorage(_)
+        | Act::Cancel(_)
+        | Act::DetachStorage(_)
+        | Act::LoosenPolicy(_)
+        | Act::PolicyUpdate(_)
+        | Act::ReleaseBrake(_)
+        | Act::RestoreHost(_)
+        | Act::WithdrawRestore(_) => &[],
+    }
+}
+
+/// Operations that nothing but a signed job opens.
+const SIGNED_ONLY: [OperationKind; 5] = [
+    OperationKind::AdoptGuest,
+    OperationKind::Destroy,
+    OperationKind::ReassignVolume,
+    OperationKind::RestoreCopy,
+    OperationKind::SwapGuest,
+];
+
+/// Operations that no text names, that are of another kind or guest than their text says, or that began after its end.
+#[must_use]
+pub fn operations_beyond(books: &Connection, desk: &Desk) -> Vec<String> {
+    let mut select =
+        books.prepare("SELECT id, kind, guest, opened_at FROM operation ORDER BY serial").unwrap();
+    let rows = select
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .unwrap()
+        .map(Result::unwrap);
+    let wrong = |(id, kind, guest, opened_at): (String, String, String, i64)| {
+        let job = id.parse::<JobId>().ok().and_then(|id| desk.ordered.get(&id));
+        let Some(job) = job else {
+            let signed_only = SIGNED_ONLY.iter().any(|only| only.as_str() == kind);
+            return signed_only.then(|| format!("{kind} of guest {guest} was opened, and no text names it"));
+        };
+        let allowed = operations(&job.act).iter().any(|allowed| allowed.as_str() == kind);
+        if !allowed || job.guest.is_none_or(|named| named.to_string() != guest) {
+            let verb = job.act.verb();
+            return Some(format!("job {id} is {verb:?} of {:?}, and opened {kind} of {guest}", job.guest));
+        }
+        (opened_at > job.until.as_microsecond()).then(|| format!("job {id} was begun after its end"))
+    };
+    rows.filter_map(wrong).collect()
+}
+
+/// Jobs that were stopped, and no text says so.
+#[must_use]
+pub fn stopped_beyond(books: &Connection, desk: &Desk) -> Vec<String> {
+    let named = |job: &Ordered| match &job.act {
+        Act::Cancel(args) => Some(args.job.to_string()),
+        _ => None,
+    };
+    let named: BTreeSet<String> = desk.ordered.values().filter_map(named).collect();
+    let mut select = books.prepare("SELECT id FROM job WHERE state = 'cancelled'").unwrap();
+    let stopped: Vec<String> = select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let beyond = stopped.into_iter().filter(|id| !named.contains(id));
+    beyond.map(|id| format!("job {id} was stopped, and no text names it")).collect()
 }
 
 /// What a request that was answered well opened.
