@@ -30,6 +30,10 @@ pub enum Part {
     Admission,
     /// Who holds a guest's token.
     Holder,
+    /// Who may call the local API, and as which guest.
+    LocalApi,
+    /// Who may call the hub, and as whom.
+    HubAuth,
 }
 
 /// Which part, and words for `cargo mutants`.
@@ -157,6 +161,38 @@ impl Part {
                 left: &[],
                 skipped: &["gate::", "operation::"],
                 ..Self::Gate.layout()
+            },
+            Self::LocalApi => Layout {
+                package: "agentd",
+                folder: "agentd",
+                copied: &["agentd", "docs", "golden/recipe.toml", "packaging", "systemd", "tests/support"],
+                written: &[],
+                cut: None,
+                files: &[
+                    "agentd/src/api/auth.rs",
+                    "agentd/src/api/claim.rs",
+                    "agentd/src/api/request_guard.rs",
+                    "agentd/src/api/token_holders.rs",
+                ],
+                left: &[],
+                targets: &["--lib"],
+                skipped: &["cli::", "execute::", "port::", "task::", "settings::", "fuzz"],
+            },
+            Self::HubAuth => Layout {
+                package: "hubd",
+                folder: "hubd",
+                copied: &["hubd", "tests/support"],
+                written: &[],
+                cut: None,
+                files: &[
+                    "hubd/src/api/auth.rs",
+                    "hubd/src/domain/enrollment.rs",
+                    "hubd/src/domain/identity.rs",
+                    "hubd/src/domain/readmission.rs",
+                ],
+                left: &[],
+                targets: &["--lib", "--test=it"],
+                skipped: &[],
             },
             // What is decided of a job, by the gate, is shown there too, in tests of the gate and of the store.
             Self::Ledger => Layout {

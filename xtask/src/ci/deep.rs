@@ -133,6 +133,8 @@ fn units() -> Vec<Unit> {
             Work::Mutants(Mutated::Admission),
         ),
         unit("mutants-holder", "mutants of who holds a guest's token", Work::Mutants(Mutated::Holder)),
+        unit("mutants-local-api", "mutants of the local API's guards", Work::Mutants(Mutated::LocalApi)),
+        unit("mutants-hub-auth", "mutants of the hub's authorization", Work::Mutants(Mutated::HubAuth)),
     ]);
     all
 }
