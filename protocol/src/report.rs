@@ -3,12 +3,14 @@
 //! A report carries the sections that changed since the acknowledged one, or all of them when the hub asks. A section
 //! that is left out means *as before*, never *empty*.
 
+mod address_filter;
 mod field;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::address_filter::{AddressFilterFinding, AddressFilterState, address_filter_findings};
 pub use self::field::{AppliedValue, FieldState, InForce};
 
 use crate::code::ErrorCode;
@@ -276,6 +278,9 @@ pub struct GuestReport {
     /// Its address, where it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Ipv4Cidr>,
+    /// Whether Proxmox's firewall is set to hold it to its addresses, where it is ours and that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_filter: Option<AddressFilterState>,
     /// Its volumes as Proxmox names them, where it is ours and they could be read: what an operator signs for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<String>,

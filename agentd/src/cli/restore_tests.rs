@@ -71,7 +71,7 @@ struct Document<T> {
 
 #[derive(Serialize)]
 struct All<'a> {
-    guests: Vec<Tried<'a>>,
+    guests: Vec<TestedRow<'a>>,
 }
 
 #[derive(Serialize)]
@@ -81,7 +81,7 @@ struct One<'a> {
 
 /// A guest whose backups were tried.
 #[derive(Serialize)]
-struct Tried<'a> {
+struct TestedRow<'a> {
     uid: GuestUid,
     name: &'a str,
     tested: &'a [TierTested],
@@ -116,18 +116,18 @@ pub fn run(arguments: &RestoreTestsArguments) -> Result<(), RestoreTestsError> {
 }
 
 /// Those whose backups were tried, by name.
-fn tried(guests: &[GuestReport]) -> Vec<Tried<'_>> {
+fn tried(guests: &[GuestReport]) -> Vec<TestedRow<'_>> {
     let tried = guests.iter().filter_map(|guest| {
         let tested = guest.protection.as_ref()?.tested.as_slice();
-        Some(Tried { uid: guest.uid?, name: &guest.name, tested })
+        Some(TestedRow { uid: guest.uid?, name: &guest.name, tested })
     });
-    let mut all: Vec<Tried<'_>> = tried.filter(|guest| !guest.tested.is_empty()).collect();
+    let mut all: Vec<TestedRow<'_>> = tried.filter(|guest| !guest.tested.is_empty()).collect();
     all.sort_by_key(|guest| guest.name);
     all
 }
 
 /// A line for each tier that was ever tried.
-fn overview(guests: &[Tried<'_>], at: Timestamp) -> String {
+fn overview(guests: &[TestedRow<'_>], at: Timestamp) -> String {
     if guests.is_empty() {
         return "no backup was tried yet: a policy says by `restore_test_days` how often one is\n".to_owned();
     }

@@ -235,11 +235,14 @@ impl Observer {
         }
     }
 
-    /// Only of guests of ours whose first network has the firewall's flag: each costs two calls, or three.
+    /// Asked of guests of ours whose first network has the firewall's flag: each costs two calls, or three.
     async fn filter(&self, vmid: Vmid, facts: &GuestFacts) -> FilterSeen {
-        let flagged = facts.net.as_ref().is_some_and(|line| line.firewall() == FirewallFlag::On);
-        if !flagged || !matches!(facts.mark, mark::Mark::Of(_)) {
-            return FilterSeen::NotUsed;
+        let Some(net) = facts.net.as_ref().filter(|_| matches!(facts.mark, mark::Mark::Of(_))) else {
+            return FilterSeen::NotLooked;
+        };
+        match net.firewall() {
+            FirewallFlag::Off => return FilterSeen::NotUsed,
+            FirewallFlag::On => {}
         }
         match self.pve.guest_filter(vmid).await {
             Ok(seen) => FilterSeen::Read(seen),

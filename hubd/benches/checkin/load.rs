@@ -159,6 +159,7 @@ fn guest(number: u32) -> GuestReport {
         wanted: Some(holdfast_protocol::desired::RunState::Running),
         size: None,
         address: None,
+        address_filter: None,
         volumes: Vec::new(),
         golden: None,
         controller: None,

@@ -136,6 +136,7 @@ mod tests {
             wanted: None,
             size: None,
             address: None,
+            address_filter: None,
             volumes: Vec::new(),
             golden: None,
             controller: None,

@@ -137,6 +137,7 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
         ("Size", guest.size.map_or_else(unknown, size)),
         ("Address", guest.address.map_or_else(unknown, |address| address.to_string())),
     ];
+    pairs.extend(guest.address_filter.map(|state| ("Firewall", state.words().to_owned())));
     pairs.push(match &guest.controller {
         Some(seen) => {
             let (version, word) = (&seen.version, health(seen.health).0);

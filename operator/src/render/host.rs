@@ -8,7 +8,10 @@ use holdfast_protocol::operator::{
     EnrollmentRequestState, EnrollmentRequestView, EpochEnd, HostDetail, HostState, HostView, InviteCreated,
     PastEpoch,
 };
-use holdfast_protocol::report::{HostSection, Sections, StorageReport, StorageState};
+use holdfast_protocol::report::{
+    AddressFilterFinding, GuestReport, HostSection, Sections, StorageReport, StorageState,
+    address_filter_findings,
+};
 use holdfast_protocol::restore::{RestoreOrder, RestoreState};
 use jiff::Timestamp;
 
@@ -112,10 +115,21 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
         let guests: Vec<_> = guests.iter().map(|guest| (&host.name, guest)).collect();
         text.push_str(&guest::guests(&guests, style));
     }
+    text.push_str(&addresses(sections.guests.as_deref().unwrap_or_default()));
     text.push_str(&work(sections, now));
     text.push_str(&orders(host, restores, now));
     text.push_str(&past_epochs(epochs, now));
     text
+}
+
+/// Guests that nothing holds to their addresses, with the setting that changes it.
+fn addresses(guests: &[GuestReport]) -> String {
+    let open = address_filter_findings(guests).into_iter().filter(|finding| finding.state.is_open());
+    let line = |finding: &AddressFilterFinding| {
+        format!("  {}\n", super::table::clean(&format!("{}: {}", finding.guests, finding.state.words())))
+    };
+    let lines: String = open.map(|finding| line(&finding)).collect();
+    if lines.is_empty() { lines } else { format!("\nAddresses of guests:\n{lines}") }
 }
 
 /// Orders to restore it that no box followed and nobody took back.

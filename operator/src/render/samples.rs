@@ -120,10 +120,10 @@ pub fn guests() -> Vec<GuestReport> {
     let size = json!({ "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 });
     read(json!([
         { "uid": id(1), "name": "web-1", "vmid": 120, "status": "managed", "run": "running", "wanted": "running",
-          "size": size, "address": "10.66.0.91/24", "protection": protected(),
+          "size": size, "address": "10.66.0.91/24", "address_filter": "no_flag", "protection": protected(),
           "controller": { "version": "0.1.0", "hello_at": "2026-11-21T02:59:30Z", "health": "well" } },
         { "uid": id(2), "name": "web-2", "vmid": 121, "status": "managed", "run": "running", "wanted": "running",
-          "size": size, "address": "10.66.0.92/24",
+          "size": size, "address": "10.66.0.92/24", "address_filter": "set",
           "protection": { "posture": { "is": "unprotected", "why": ["it is in no backup policy: nothing of it is backed up"] } } },
         { "uid": id(4), "name": "shop", "status": "absent", "run": "unknown", "wanted": "running" },
         { "uid": id(5), "name": "blog", "vmid": 123, "status": "parked", "run": "stopped", "wanted": "running",

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sheet_that_names_nobody_names_no_server_and_no_guest() {
+    fn a_sheet_without_names_has_no_server_and_no_guest() {
         let text = lines(None, &[guest("web-1", &[20_001])]).join("\n");
         assert!(text.contains("ACCOUNT@SERVER:8007:DATASTORE") && text.contains("--ns NAMESPACE"), "{text}");
         assert!(!text.contains("web-1") && !text.contains("20001"), "{text}");

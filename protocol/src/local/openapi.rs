@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_with_its_codes() {
+    fn a_refusal_lists_its_codes() {
         let document = document();
         let said = |path: &str| document.pointer(path).and_then(Value::as_str).unwrap().to_owned();
         let snapshots = "/paths/~1v1~1snapshots/post/responses";

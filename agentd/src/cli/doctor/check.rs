@@ -28,6 +28,8 @@ pub enum State {
     Good,
     /// Not as it should be.
     Failed,
+    /// Nothing is wrong, and a person should know it.
+    Notice,
     /// It could not be looked at.
     Unknown,
 }

@@ -3,6 +3,7 @@
 //! What comes in: the settings. What goes out: one line for each check, with what mends it, and exit code 0 or 1. It
 //! only reads, with the agent's own tokens, so what it sees is what the agent will see. Deliberately absent: mending.
 
+mod addresses;
 mod check;
 mod entries;
 mod helper;
@@ -93,6 +94,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<(), DoctorError> {
     checks.extend(runtime.block_on(here::checks(&settings, super::now())));
     checks.push(check::records(&settings.state.dir));
     checks.extend(entries::checks(&settings.state.dir));
+    checks.extend(addresses::checks(&settings.state.dir));
     checks.push(trust::files(&settings));
     checks.extend(test_bridge::check(settings.scratch.as_ref(), &Bridges::of_the_kernel()));
     checks.extend(helper::judge(runtime.block_on(Helper::shipped().status())));
@@ -112,6 +114,7 @@ fn text(checks: &[Check]) -> String {
         let sign = match check.state {
             State::Good => "ok",
             State::Failed => "FAILED",
+            State::Notice => "notice",
             State::Unknown => "unknown",
         };
         table.add_row([sign, check.name.as_str(), check.detail.as_str()]);

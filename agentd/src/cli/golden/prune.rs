@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &PruneArguments) -> Result<(), GoldenError> {
         return Err(GoldenError::Unseen);
     };
     let named = settings.golden.iter().map(|golden| &golden.version).collect();
-    let known = Known { reports: &host.goldens, guests: &guests, named };
+    let known = PruneFacts { reports: &host.goldens, guests: &guests, named };
     let mut fates = fates(&found, &known);
     choose(&mut fates, &arguments.versions)?;
     let outcome = if arguments.yes {
@@ -117,14 +117,14 @@ fn open(folder: &Path) -> Result<HeldFolder, GoldenError> {
 }
 
 /// What is known of who needs which.
-struct Known<'a> {
+struct PruneFacts<'a> {
     reports: &'a [GoldenReport],
     guests: &'a [GuestReport],
     named: BTreeSet<&'a GoldenVersion>,
 }
 
 /// What becomes of each, oldest first.
-fn fates(found: &[StoredImage], known: &Known<'_>) -> Vec<Fate> {
+fn fates(found: &[StoredImage], known: &PruneFacts<'_>) -> Vec<Fate> {
     let approved = known.reports.iter().filter(|report| report.status == ImageStatus::Approved);
     let newest_approved = approved.map(|report| &report.version).max_by_key(|version| version.age_key());
     let newest = found.iter().map(|golden| &golden.manifest.version).max_by_key(|version| version.age_key());
@@ -277,7 +277,7 @@ mod tests {
             report("2026.10.2", ImageStatus::Waiting),
         ];
         let guests = [guest("web", "2026.08.1"), guest("mail", "2026.06.1")];
-        let known = Known { reports: &reports, guests: &guests, named: [&named].into() };
+        let known = PruneFacts { reports: &reports, guests: &guests, named: [&named].into() };
         let fates = fates(&found, &known);
         let stays: Vec<&str> = fates.iter().map(|fate| fate.stays.as_deref().unwrap_or("goes")).collect();
         assert_eq!(
@@ -350,7 +350,7 @@ mod tests {
     fn the_only_one_stays_though_no_one_signed_for_it() {
         let folder = tempfile::tempdir().unwrap();
         let found = [lay(folder.path(), "2026.10.1", "vzdump-lxc-900001-a.tar.zst")];
-        let fates = fates(&found, &Known { reports: &[], guests: &[], named: BTreeSet::new() });
+        let fates = fates(&found, &PruneFacts { reports: &[], guests: &[], named: BTreeSet::new() });
         assert!(fates[0].stays.is_some());
         assert!(page(&fates, "done").ends_with("No image is without use.\n"));
     }

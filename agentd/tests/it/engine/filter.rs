@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use agentd::model::filter::{EntryOwner, FilterFacts, Switched};
+use agentd::model::view::HostSnapshot;
 use agentd::port::pve::{ConfigChange, ConfigUpdate};
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::id::Vmid;
+use holdfast_protocol::report::AddressFilterState;
 use serde_json::json;
 
 use super::drift::{report, serves, start};
@@ -51,6 +53,22 @@ fn holds(seen: &FilterFacts, address: &str) -> bool {
         && (seen.hardware, seen.addresses) == (Switched::On, Switched::On)
 }
 
+fn reported(view: &HostSnapshot, state: AddressFilterState) -> bool {
+    report(view, 1).is_some_and(|report| report.address_filter == Some(state))
+}
+
+/// Whoever looks at the report sees that nothing filters, and where its setting is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guest_without_the_flag_is_reported() {
+    let world = World::start().await;
+    let mut agent = start(&world).await;
+    agent.goal(1, vec![guest(1)]).await;
+    agent
+        .until("that nothing filters it is reported", |view| reported(view, AddressFilterState::NoFlag))
+        .await;
+    agent.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_behind_the_firewall_is_held_to_its_addresses_and_follows_the_document() {
     let world = World::start().await;
@@ -60,6 +78,10 @@ async fn a_guest_behind_the_firewall_is_held_to_its_addresses_and_follows_the_do
     let vmid = report(&view, 1).unwrap().vmid.unwrap();
     let before = world.pve().guest_filter(vmid).await.unwrap();
     assert_eq!((before.firewall, before.addresses, before.allowed), (Switched::Off, Switched::Off, None));
+
+    agent
+        .until("that its firewall is off is reported", |view| reported(view, AddressFilterState::FirewallOff))
+        .await;
 
     // Root uses the firewall, without the filters, and allows one address more.
     let path = format!("/nodes/pve1/lxc/{vmid}/firewall");
@@ -73,6 +95,7 @@ async fn a_guest_behind_the_firewall_is_held_to_its_addresses_and_follows_the_do
     let seen = until(&world, vmid, "held to its address", |seen| holds(seen, "10.66.0.1")).await;
     assert_eq!(seen.firewall, Switched::On);
     agent.until("nothing is left to tell", |view| serves(view, 1)).await;
+    agent.until("the report says so", |view| reported(view, AddressFilterState::Set)).await;
 
     // It moves: its set goes with it, and the address that it had is nobody's.
     agent.goal(2, vec![walled("10.66.0.2/24", "own")]).await;

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use holdfast_protocol::report::AddressFilterState;
 use serde::{Deserialize, Serialize};
 
 /// The set of the first network's addresses.
@@ -49,8 +50,10 @@ pub struct FilterFacts {
 /// What is known of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FilterSeen {
-    /// The firewall's flag is not on its first network: nothing is filtered.
+    /// Nobody looked: it is not ours, or its first network could not be read.
     #[default]
+    NotLooked,
+    /// Its first network was read and has no firewall's flag: nothing is filtered.
     NotUsed,
     /// It could not be read, in words.
     Unknown(String),
@@ -80,6 +83,15 @@ pub enum FilterChange {
 }
 
 impl FilterFacts {
+    /// What is reported of it. Without the set nothing was recorded of what Proxmox lets through.
+    const fn state(&self) -> AddressFilterState {
+        match (self.firewall, self.hardware, self.addresses, &self.allowed) {
+            (Switched::Off, _, _, _) => AddressFilterState::FirewallOff,
+            (Switched::On, Switched::On, Switched::On, Some(_)) => AddressFilterState::Set,
+            (Switched::On, _, _, _) => AddressFilterState::Incomplete,
+        }
+    }
+
     /// What is missing, in the order in which a guest is never cut off.
     #[must_use]
     pub fn missing(&self, goal: &FilterRequest) -> Vec<FilterChange> {
@@ -102,23 +114,14 @@ impl FilterFacts {
 }
 
 impl FilterSeen {
-    /// Whether it holds the guest to its addresses, for people.
+    /// What is reported of it; nothing, where nobody looked.
     #[must_use]
-    pub const fn words(&self) -> &'static str {
+    pub const fn state(&self) -> Option<AddressFilterState> {
         match self {
-            Self::NotUsed => "It is not held to its addresses: the firewall's flag is not on its network.",
-            Self::Unknown(_) => "Whether Proxmox's firewall holds it to its addresses could not be read.",
-            Self::Read(facts) => match (facts.firewall, facts.hardware, facts.addresses) {
-                (Switched::Off, _, _) => {
-                    "It is not held to its addresses: the flag is on its network, and the guest's own firewall is switched off."
-                }
-                (Switched::On, Switched::On, Switched::On) => {
-                    "Proxmox's firewall is set to hold it to its addresses; whether it does so now Proxmox does not say."
-                }
-                (Switched::On, _, _) => {
-                    "It is not held to its addresses, although Proxmox's firewall is used for it."
-                }
-            },
+            Self::NotLooked => None,
+            Self::NotUsed => Some(AddressFilterState::NoFlag),
+            Self::Unknown(_) => Some(AddressFilterState::Unread),
+            Self::Read(facts) => Some(facts.state()),
         }
     }
 }
@@ -166,6 +169,24 @@ mod tests {
             ..facts(Some(&[("10.66.0.1", EntryOwner::Ours)]), Switched::On)
         };
         assert_eq!(half.missing(&goal(&["10.66.0.1"])), [FilterChange::SwitchOn]);
-        assert!(FilterSeen::Read(half).words().starts_with("It is not held"));
+    }
+
+    #[test]
+    fn only_what_was_read_is_reported() {
+        assert_eq!(FilterSeen::default().state(), None, "nobody looked");
+        let entry: &[(&str, EntryOwner)] = &[("10.66.0.1", EntryOwner::Ours)];
+        let off = FilterFacts { firewall: Switched::Off, ..facts(Some(entry), Switched::On) };
+        let half = FilterFacts { hardware: Switched::Off, ..facts(Some(entry), Switched::On) };
+        let rows = [
+            (FilterSeen::NotUsed, AddressFilterState::NoFlag),
+            (FilterSeen::Unknown("403".to_owned()), AddressFilterState::Unread),
+            (FilterSeen::Read(off), AddressFilterState::FirewallOff),
+            (FilterSeen::Read(half), AddressFilterState::Incomplete),
+            (FilterSeen::Read(facts(None, Switched::On)), AddressFilterState::Incomplete),
+            (FilterSeen::Read(facts(Some(entry), Switched::On)), AddressFilterState::Set),
+        ];
+        for (seen, state) in rows {
+            assert_eq!(seen.state(), Some(state), "{seen:?}");
+        }
     }
 }

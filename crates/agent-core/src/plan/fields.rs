@@ -26,7 +26,7 @@ pub fn all(inputs: &Inputs<'_>) -> BTreeMap<GuestUid, GuestFields> {
         let Detail::Known(facts) = &seen.detail else { return None };
         let fields = rows(inputs, (uid, wanted.get(&uid).copied()), seen, facts);
         let read_at = inputs.observed.read_at.get(&vmid).copied();
-        let filter = Some(facts.filter.words().to_owned());
+        let filter = facts.filter.state().map(|state| state.words().to_owned());
         Some((uid, GuestFields { read_at, began_at: began(inputs, seen), fields, filter }))
     };
     inputs.records.guests.iter().filter_map(|record| of(record.uid, record.place.vmid()?)).collect()

@@ -35,7 +35,9 @@ pub(super) fn goal(
 fn used<'a>(guest: &DesiredGuest, facts: &'a GuestFacts) -> Option<&'a FilterFacts> {
     match (&facts.filter, guest.network.address_filter.unwrap_or_default()) {
         (FilterSeen::Read(seen), AddressFilter::Own) if seen.firewall == Switched::On => Some(seen),
-        (FilterSeen::Read(_) | FilterSeen::NotUsed | FilterSeen::Unknown(_), _) => None,
+        (FilterSeen::NotLooked | FilterSeen::Read(_) | FilterSeen::NotUsed | FilterSeen::Unknown(_), _) => {
+            None
+        }
     }
 }
 

@@ -85,6 +85,7 @@ fn guest(
         wanted: wanted.map(|guest| guest.run),
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),
+        address_filter: facts.filter(|_| record.is_some()).and_then(|facts| facts.filter.state()),
         // A copy's are told as well: who signs for one says by them which.
         volumes: facts.filter(|_| record.is_some() || copy_of).map(volumes).unwrap_or_default(),
         golden: record.map(|record| &record.golden).or(wanted.map(|guest| &guest.golden)).cloned(),

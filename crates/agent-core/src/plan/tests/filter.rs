@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use holdfast_protocol::desired::AddressFilter;
+use holdfast_protocol::report::AddressFilterState;
 
 use super::*;
 use crate::model::filter::{FilterFacts, FilterSeen, Switched};
@@ -83,4 +84,26 @@ fn a_guest_owner_addresses_are_not_all_known_is_left_and_reported() {
         let conditions = world.plan().verdicts[0].conditions.clone();
         assert!(conditions.iter().any(|one| one.message.contains(words)), "{words}: {conditions:?}");
     }
+}
+
+/// What the report says of each, and that nothing is said of a guest of which nobody looked or that is not ours.
+#[test]
+fn the_report_says_what_was_read_and_nothing_else() {
+    let off = FilterFacts { firewall: Switched::Off, ..walled() };
+    let rows = [
+        (FilterSeen::NotLooked, None),
+        (FilterSeen::NotUsed, Some(AddressFilterState::NoFlag)),
+        (FilterSeen::Read(off), Some(AddressFilterState::FirewallOff)),
+        (FilterSeen::Read(walled()), Some(AddressFilterState::Incomplete)),
+    ];
+    for (filter, state) in rows {
+        let world = behind(filter.clone(), |_| {});
+        assert_eq!(world.reports()[0].address_filter, state, "{filter:?}");
+    }
+    let stranger = behind(FilterSeen::NotUsed, |w| {
+        w.records.guests.clear();
+        w.desired.clear();
+    });
+    let reports = stranger.reports();
+    assert!(!reports.is_empty() && reports.iter().all(|one| one.address_filter.is_none()), "{reports:?}");
 }
