@@ -493,14 +493,14 @@ impl Settings {
             ));
         }
         let IpAddr::V4(own) = speech.listener.ip() else {
-            return Some((at("door"), "an IPv4 address with its port"));
+            return Some((at("listener"), "an IPv4 address with its port"));
         };
         if !speech.guest.reaches(own) || speech.guest.address() == own {
-            return Some((at("guest"), "another address in the network of scratch.speech.door"));
+            return Some((at("guest"), "another address in the network of scratch.speech.listener"));
         }
         if self.local_api.listen.contains(&speech.listener) {
             return Some((
-                at("door"),
+                at("listener"),
                 "an address of its own, apart from local_api.listen: guests call there",
             ));
         }

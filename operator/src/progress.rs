@@ -119,7 +119,7 @@ pub const fn status_word(status: GuestStatus) -> &'static str {
         GuestStatus::Foreign => "foreign",
         GuestStatus::Broken => "broken",
         GuestStatus::Parked => "parked",
-        GuestStatus::RestoredCopy => "beside",
+        GuestStatus::RestoredCopy => "restored copy",
     }
 }
 

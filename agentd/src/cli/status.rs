@@ -213,7 +213,7 @@ pub(in crate::cli) fn table(head: &[&str]) -> Table {
 }
 
 fn guest_table(guests: &[GuestReport], at: Timestamp) -> Table {
-    let mut rows = table(&["NAME", "VMID", "STANDING", "RUN", "SIZE", "ADDRESS", "CONTROLLER", "PROTECTED"]);
+    let mut rows = table(&["NAME", "VMID", "STATUS", "RUN", "SIZE", "ADDRESS", "CONTROLLER", "PROTECTED"]);
     for guest in guests {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let size = guest.size.as_ref().map(|size| {
@@ -297,7 +297,7 @@ const fn status(guest: &GuestReport) -> &'static str {
         GuestStatus::Foreign => "foreign",
         GuestStatus::Broken => "broken",
         GuestStatus::Parked => "parked",
-        GuestStatus::RestoredCopy => "beside",
+        GuestStatus::RestoredCopy => "restored copy",
     }
 }
 

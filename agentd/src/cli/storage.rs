@@ -226,7 +226,7 @@ pub(super) fn off_site(targets: &[TargetReport]) -> String {
 /// A line for each.
 pub(super) fn table(targets: &[TargetReport], at: Timestamp) -> Table {
     let mut table = Table::new();
-    let head = ["TARGET", "STANDING", "SINCE", "ROLE", "CLASS", "WHAT", "DEVICE", "LABEL"];
+    let head = ["TARGET", "STATUS", "SINCE", "ROLE", "CLASS", "WHAT", "DEVICE", "LABEL"];
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(head);
     for target in targets {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());

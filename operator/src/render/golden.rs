@@ -6,7 +6,7 @@ use super::table::{Field, NOTHING, Tone, plain, table};
 use crate::cmd::golden::ImageOnHost;
 use crate::screen::Style;
 
-const HEADER: [&str; 6] = ["HOST", "VERSION", "STANDING", "SHA-256", "GUESTS", "NOTES"];
+const HEADER: [&str; 6] = ["HOST", "VERSION", "STATUS", "SHA-256", "GUESTS", "NOTES"];
 /// Enough to compare with what is signed for, which is shown whole.
 const DIGITS: usize = 16;
 

@@ -14,7 +14,7 @@ use crate::progress::status_word;
 use crate::screen::Style;
 
 const HEADER: [&str; 10] =
-    ["NAME", "HOST", "VMID", "STANDING", "RUN", "WANTED", "ADDRESS", "CONTROLLER", "PROTECTED", "NOTES"];
+    ["NAME", "HOST", "VMID", "STATUS", "RUN", "WANTED", "ADDRESS", "CONTROLLER", "PROTECTED", "NOTES"];
 
 /// Guests, those that need a person first.
 pub fn guests(guests: &[(&HostName, &GuestReport)], style: Style) -> String {

@@ -9,7 +9,7 @@ use super::table::{Field, NOTHING, Tone, plain, table};
 use super::time::ago;
 use crate::screen::Style;
 
-const HEADER: [&str; 8] = ["HOST", "TARGET", "STANDING", "SINCE", "ROLE", "CLASS", "WHAT", "LABEL"];
+const HEADER: [&str; 8] = ["HOST", "TARGET", "STATUS", "SINCE", "ROLE", "CLASS", "WHAT", "LABEL"];
 
 /// All of them.
 pub fn targets(targets: &[(&HostName, &TargetReport)], now: Timestamp, style: Style) -> String {

@@ -38,7 +38,7 @@ fn sections(waiting: Value) -> Value {
         "agent": { "version": "0.1.0", "started_at": "2026-11-21T00:00:00Z", "problems": [], "recipient": key_of('q') },
         "guests": [{ "uid": UID, "name": "web", "customer": "acme", "vmid": 120, "status": "unmanaged", "run": "running",
             "volumes": ["tank:120/vm-120-disk-0.raw"] },
-            { "name": "web-beside", "vmid": 121, "status": "beside", "run": "stopped",
+            { "name": "web-copy", "vmid": 121, "status": "restored_copy", "run": "stopped",
             "volumes": ["tank:121/vm-121-disk-0.raw"] }],
         "trust": { "epoch": 1_794_000_000_u32, "policy_version": 0, "audit": { "number": 3, "chain": "00" } },
         "waiting": waiting,
@@ -247,7 +247,7 @@ async fn operator_jobs_name_the_guest_as_reported() {
             &["--delete-backup", "backup2:backup/vzdump-lxc-120.tar.zst", "--loses", "newest-proved"],
             Verb::DeleteBackup,
         ),
-        (&["--swap", "web-beside"], Verb::SwapGuest),
+        (&["--swap", "web-copy"], Verb::SwapGuest),
         (&["--swap", "121", "--leave", "tank:120/vm-120-disk-2.raw"], Verb::SwapGuest),
     ]
     .into_iter()

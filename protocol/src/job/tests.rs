@@ -98,7 +98,7 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
             Verb::ReleaseBrake => format!(r#"{{"generation":7,"document":"{sha}","changes":[{{"guest":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03","name":"web-1","operation":"stop"}}]}}"#),
             Verb::Restore => r#"{"archive":"backup2:backup/vzdump-lxc-300.tar.zst"}"#.to_owned(),
             Verb::Rollback => r#"{"snapshot":"before-update"}"#.to_owned(),
-            Verb::SwapGuest => r#"{"copy":{"vmid":301,"fingerprint":{"name":"web-1-beside","volumes":["tank:301/vm-301-disk-0.raw"]}},"leaves":["tank:300/vm-300-disk-2.raw"]}"#.to_owned(),
+            Verb::SwapGuest => r#"{"copy":{"vmid":301,"fingerprint":{"name":"web-1-copy","volumes":["tank:301/vm-301-disk-0.raw"]}},"leaves":["tank:300/vm-300-disk-2.raw"]}"#.to_owned(),
         };
         let (right, wrong) = match verb.target() {
             TargetKind::Guest => (guest, host),

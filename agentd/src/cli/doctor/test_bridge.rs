@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn scratch_guests_are_alone_on_it_or_it_is_reported() {
-        let own = json!({ "bridge": "hftest0", "guest": "10.254.254.2/30", "door": "10.254.254.1:8448" });
+        let own = json!({ "bridge": "hftest0", "guest": "10.254.254.2/30", "listener": "10.254.254.1:8448" });
         let scratch_with = scratch(own);
         let dir = tempfile::tempdir().unwrap();
         let of = || check(Some(&scratch_with), &Bridges::at(dir.path())).unwrap();

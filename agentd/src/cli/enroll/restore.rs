@@ -107,7 +107,7 @@ mod tests {
         let guests = json!([
             { "uid": uid(1), "name": "web-1", "vmid": 301, "status": "managed", "run": "running" },
             { "uid": uid(2), "name": "wished", "status": "absent", "run": "stopped" },
-            { "uid": uid(1), "name": "copy", "vmid": 309, "status": "beside", "run": "stopped" },
+            { "uid": uid(1), "name": "copy", "vmid": 309, "status": "restored_copy", "run": "stopped" },
             { "name": "strangers", "vmid": 900, "status": "foreign", "run": "running" }
         ]);
         let handover: HandOver = serde_json::from_value(json!({ "sections": { "guests": guests } })).unwrap();

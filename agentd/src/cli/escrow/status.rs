@@ -54,7 +54,7 @@ fn page(status: &EscrowStatus, at: Timestamp) -> String {
         page.push_str("no recovery code was ever made here\n");
     } else {
         let mut table = Table::new();
-        let head = ["CODE", "TARGET", "KEY", "STANDING", "LAST TYPED", "COPIES"];
+        let head = ["CODE", "TARGET", "KEY", "STATUS", "LAST TYPED", "COPIES"];
         table
             .load_preset(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Dynamic)

@@ -133,7 +133,7 @@ fn page(rows: &[Row], now: Timestamp) -> String {
     }
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["VERSION", "BUILT", "SIZE", "SHA-256", "STANDING", "GUESTS"]);
+    table.set_header(["VERSION", "BUILT", "SIZE", "SHA-256", "STATUS", "GUESTS"]);
     for row in rows {
         let or_nothing = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         table.add_row([

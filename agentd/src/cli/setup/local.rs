@@ -374,7 +374,7 @@ pub fn settings_text(choices: &Choices) -> String {
         if let Some(speech) = &scratch.speech {
             line("\n[scratch.speech]\nbridge", quoted(speech.bridge.as_str()));
             line("guest", quoted(&speech.guest.to_string()));
-            line("door", quoted(&speech.listener.to_string()));
+            line("listener", quoted(&speech.listener.to_string()));
         }
         let meant = "# Backups on the left are read for tests by the entry on the right, whose account may only read.";
         let twins = scratch.twins.iter().enumerate();

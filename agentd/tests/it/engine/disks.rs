@@ -207,7 +207,7 @@ async fn sign_what_waits(agent: &Agent, storage: &mut Storage, verb: Verb) {
 #[test]
 fn a_disk_is_attached_by_a_signature_dropped_reported_and_comes_back_by_itself() {
     on_a_host(
-        "engine::disks::a_disk_is_attached_by_a_signature_dropped_told_and_comes_back_by_itself",
+        "engine::disks::a_disk_is_attached_by_a_signature_dropped_reported_and_comes_back_by_itself",
         || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
             runtime.unwrap().block_on(story());

@@ -91,7 +91,7 @@ async fn a_copy_stands_isolated_next_to_its_guest() {
     let original = ports.pve.guest_config(vmid(300)).await.unwrap();
     assert_eq!(mark::read(&copy.tags, &copy.description), Mark::Copy { of: uid(1), by: done.id });
     assert_eq!(copy.tags, mark::copy_tags(done.id).into());
-    assert_eq!(copy.hostname.as_deref(), Some("web-1-beside"));
+    assert_eq!(copy.hostname.as_deref(), Some("web-1-copy"));
     assert_eq!((copy.protection, copy.onboot, copy.unprivileged), (Switch::On, Switch::Off, Switch::On));
     assert!(copy.env.is_none(), "its guest's ticket does not live again");
     assert_eq!(copy.nets.len(), 2);
@@ -451,7 +451,7 @@ async fn the_loop_reports_of_a_copy_and_never_touches_it() {
         })
         .await;
     let report = reported.guests.iter().find(|report| report.vmid == Some(vmid(301))).unwrap();
-    assert_eq!((report.uid, report.name.as_str()), (None, "web-1-beside"));
+    assert_eq!((report.uid, report.name.as_str()), (None, "web-1-copy"));
     assert!(report.conditions[0].message.contains("pct destroy 301"), "{report:#?}");
     assert!(reported.problems.is_empty(), "{:#?}", reported.problems);
 

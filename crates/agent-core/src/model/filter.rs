@@ -162,6 +162,15 @@ mod tests {
         assert!(facts(Some(&theirs), Switched::On).missing(&goal(&["10.66.0.1"])).is_empty());
     }
 
+    /// A number without a guest keeps what is written to it, and the next guest of that number inherits it.
+    #[test]
+    fn entries_of_a_former_guest_of_its_number_are_taken_out() {
+        let former = "10.66.0.7".parse().unwrap();
+        let inherited = [("10.66.0.1", EntryOwner::Ours), ("10.66.0.7", EntryOwner::Ours)];
+        let changes = facts(Some(&inherited), Switched::On).missing(&goal(&["10.66.0.1"]));
+        assert_eq!(changes, [FilterChange::Forbid(former)]);
+    }
+
     #[test]
     fn one_of_both_filters_is_not_enough() {
         let half = FilterFacts {

@@ -310,7 +310,7 @@ mod tests {
             "model/warrant.rs",
             "operation/adopt.rs",
             "operation/destroy.rs",
-            "operation/hand_over.rs",
+            "operation/reassign_volume.rs",
             "operation/prune.rs",
             "operation/restore_copy.rs",
             "operation/swap_guest.rs",

@@ -19,7 +19,7 @@ use crate::model::records::VolumeId;
 use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
 
 /// The host name of a copy ends so, that people tell it from its guest in every list.
-const SUFFIX: &str = "-beside";
+const SUFFIX: &str = "-copy";
 
 /// A backup to be restored beside its guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn a_copy_has_a_name_of_its_own_however_long_the_guests_is() {
-        assert_eq!(of("web-1").hostname().unwrap().as_str(), "web-1-beside");
+        assert_eq!(of("web-1").hostname().unwrap().as_str(), "web-1-copy");
         let long = "a".repeat(63);
         assert_eq!(of(&long).hostname().unwrap().as_str().len(), 63);
-        let dashed = format!("{}-{}", "a".repeat(55), "b".repeat(7));
-        assert_eq!(of(&dashed).hostname().unwrap().as_str(), format!("{}-beside", "a".repeat(55)));
+        let dashed = format!("{}-{}", "a".repeat(57), "b".repeat(5));
+        assert_eq!(of(&dashed).hostname().unwrap().as_str(), format!("{}-copy", "a".repeat(57)));
     }
 
     #[test]

@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn of(name: &str) -> SwapGuest {
-        let allows = Allows::SwapGuest { copy: Box::new(seen(301, "web-1-beside")), leaves: BTreeSet::new() };
+        let allows = Allows::SwapGuest { copy: Box::new(seen(301, "web-1-copy")), leaves: BTreeSet::new() };
         let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::nil()), allows, seen(300, name));
         SwapGuest::new(warrant, by(7), "vmbr0".parse().unwrap(), None).unwrap()
     }

@@ -254,7 +254,7 @@ mod tests {
             report(1, "managed", Some(301)),
             report(2, "absent", None),
             report(3, "broken", Some(303)),
-            report(1, "beside", Some(309)),
+            report(1, "restored_copy", Some(309)),
         ];
         let taken = taking(Some(&list), Some(&document), &[]).unwrap();
         assert_eq!((numbers(&taken), taken.away.len()), (vec![303, 301], 0), "{taken:?}");

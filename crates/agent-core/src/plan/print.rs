@@ -70,7 +70,7 @@ impl fmt::Display for GuestVerdict {
             GuestStatus::Foreign => "foreign",
             GuestStatus::Broken => "broken",
             GuestStatus::Parked => "parked",
-            GuestStatus::RestoredCopy => "beside",
+            GuestStatus::RestoredCopy => "restored copy",
         };
         let wanted = self.wanted.map(|place| format!(" document #{place}")).unwrap_or_default();
         let vmid = self.vmid.map(|vmid| format!(" VMID {vmid}")).unwrap_or_default();

@@ -35,7 +35,7 @@ fn swap(kit: &Kit) -> Operation {
     let copy = SignedState {
         uid: guest.uid,
         vmid: vmid(301),
-        name: "web-1-beside".parse().expect("a plain name"),
+        name: "web-1-copy".parse().expect("a plain name"),
         volumes: (0..2).map(|disk| VolumeId::new(format!("tank:301/vm-301-disk-{disk}.raw"))).collect(),
     };
     let leaves = [VolumeId::new("tank:300/vm-300-disk-2.raw")].into();

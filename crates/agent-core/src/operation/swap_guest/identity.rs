@@ -127,7 +127,7 @@ mod tests {
     fn the_copy_looks_as_the_guest_did_under_its_own_address() {
         let identities = GuestIdentities {
             guest: identity("web-1", &[(0, GUESTS)]),
-            copy: identity("web-1-beside", &[(0, COPYS)]),
+            copy: identity("web-1-copy", &[(0, COPYS)]),
         };
         let placed = identities.placed().unwrap();
         assert_eq!(placed.nets[&0].to_string(), GUESTS.replace("00:01", "00:02"));
@@ -142,11 +142,11 @@ mod tests {
             vec![(1, COPYS)],
             vec![(0, COPYS), (1, "name=eth1,bridge=vmbr0,hwaddr=BC:24:11:00:00:03")],
         ] {
-            let identities = GuestIdentities { guest: guest.clone(), copy: identity("web-1-beside", &nets) };
+            let identities = GuestIdentities { guest: guest.clone(), copy: identity("web-1-copy", &nets) };
             assert!(matches!(identities.placed(), Err(Misfit::Networks { .. })), "{nets:?}");
         }
         let identities =
-            GuestIdentities { guest, copy: identity("web-1-beside", &[(0, "name=eth0,bridge=vmbr0")]) };
+            GuestIdentities { guest, copy: identity("web-1-copy", &[(0, "name=eth0,bridge=vmbr0")]) };
         assert_eq!(identities.placed(), Err(Misfit::Address(0)));
     }
 }

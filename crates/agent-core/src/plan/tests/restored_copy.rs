@@ -6,7 +6,7 @@ use crate::model::records::{Origin, RestoredCopyRecord};
 /// A copy of the first guest under 350.
 pub(super) fn copy(world: &mut World, stage: CopyStage) {
     let mut seen = world.seen(300).clone();
-    (seen.vmid, seen.name, seen.run) = (vmid(350), "web-1-beside".to_owned(), Running::Stopped);
+    (seen.vmid, seen.name, seen.run) = (vmid(350), "web-1-copy".to_owned(), Running::Stopped);
     seen.detail = Detail::Known(Box::new(GuestFacts {
         mark: mark::Mark::Copy { of: uid(1), by: op(6) },
         volumes: volumes(350),

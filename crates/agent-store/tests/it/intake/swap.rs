@@ -19,7 +19,7 @@ fn copy_of(listener: &StoreFixture, guest: &str, vmid: u32, stage: &str) {
 
 fn order(copy: u32) -> String {
     format!(
-        "\"target\":{},\"verb\":\"swap_guest\",\"args\":{{\"copy\":{{\"vmid\":{copy},\"fingerprint\":{{\"name\":\"web-1-beside\",\
+        "\"target\":{},\"verb\":\"swap_guest\",\"args\":{{\"copy\":{{\"vmid\":{copy},\"fingerprint\":{{\"name\":\"web-1-copy\",\
          \"volumes\":[\"tank:{copy}/vm-{copy}-disk-0.raw\"]}}}},\"leaves\":[]}}",
         target()
     )

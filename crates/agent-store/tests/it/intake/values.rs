@@ -221,8 +221,8 @@ const HANDS_TO_NO_ONE: &str = "{\"volume\":\"tank:300/vm-300-disk-0.raw\",\"to\"
      \"fingerprint\":{\"name\":\"web-2\",\"customer\":\"acme\",\"volumes\":[]}}}";
 
 const SWAPS_FOR_NO_ONE: &str =
-    "{\"copy\":{\"vmid\":301,\"fingerprint\":{\"name\":\"web-1-beside\",\"volumes\":[]}},\"leaves\":[]}";
-const SWAPS_BY_FORCE: &str = "{\"copy\":{\"vmid\":301,\"fingerprint\":{\"name\":\"web-1-beside\",\"volumes\":[]}},\"leaves\":[],\"force\":true}";
+    "{\"copy\":{\"vmid\":301,\"fingerprint\":{\"name\":\"web-1-copy\",\"volumes\":[]}},\"leaves\":[]}";
+const SWAPS_BY_FORCE: &str = "{\"copy\":{\"vmid\":301,\"fingerprint\":{\"name\":\"web-1-copy\",\"volumes\":[]}},\"leaves\":[],\"force\":true}";
 
 const RELEASE: &str = "{\"kind\":\"golden\",\"version\":\"2026.11.1\",\"sha256\":\"abababababababababababababababababababababababababababababababab\"}";
 

@@ -31,6 +31,11 @@ pub struct Books {
 }
 
 impl Books {
+    /// How many operations have not ended.
+    pub fn open(&self) -> usize {
+        self.operations.values().filter(|operation| operation.outcome.is_none()).count()
+    }
+
     /// Reads and judges.
     pub fn read(state: &Path) -> Self {
         let copy = tempfile::tempdir().unwrap();

@@ -148,7 +148,7 @@ impl Stand {
         self.sign(&[SHOP, "--restore", &volume, "--confirm", SHOP], "what does it hold?");
         let after = self.stage.configurations().unwrap();
         // Guests of others may have come meanwhile.
-        let is_copy = |text: &str| text.lines().any(|line| line == format!("hostname: {SHOP}-beside"));
+        let is_copy = |text: &str| text.lines().any(|line| line == format!("hostname: {SHOP}-copy"));
         let copies = after.iter().filter(|(vmid, text)| !before.contains_key(vmid) && is_copy(text));
         Guest::new(&self.sim(), *copies.map(|(vmid, _)| vmid).next().expect("a copy beside the guest"))
     }
