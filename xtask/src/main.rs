@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 
 mod advisories;
 mod bench;
+mod book;
 mod ci;
 mod demo;
 mod e2e_suite;
@@ -53,6 +54,8 @@ enum Task {
         /// Only these, such as `plan`; the page keeps what the others gave last on this machine.
         names: Vec<String>,
     },
+    /// The pages of docs/ as static HTML, to be read without a network.
+    Book,
     /// Every check and every test; what CI runs.
     Ci(ci::Options),
     /// One part of CI, in this process.
@@ -135,6 +138,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse_from(words(std::env::args_os())).task {
         Task::Advisories { from: Some(clone) } => advisories::refresh(&workspace::root(), &clone),
         Task::Advisories { from: None } => advisories::check(&workspace::root()),
+        Task::Book => book::run(),
         Task::BenchAll { names } => bench::run(&names),
         Task::Ci(options) => ci::run(&options),
         Task::Part(options) => ci::run_part(&options),

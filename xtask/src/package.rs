@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::book;
 use crate::ci;
 use crate::tools::DEB;
 use crate::workspace::{SHIPPED_PACKAGES, cargo, must, program, root, target};
@@ -169,6 +170,7 @@ fn accompany(build: Build) -> Result<()> {
         fs::write(&changes, changelog(package)?)?;
         pack(&changes)?;
     }
+    book::write(&folder.join("book"))?;
     fs::read_dir(&man)?.try_for_each(|page| pack(&page?.path()))
 }
 
@@ -187,7 +189,7 @@ fn changelog(package: &str) -> Result<String> {
     let version = env!("CARGO_PKG_VERSION");
     let maintainer = "Holdfast maintainers <maintainers@holdfast.example>";
     Ok(format!(
-        "{package} ({version}-1) unstable; urgency=backend\n\n  * Release {version}.\n\n -- {maintainer}  {}\n",
+        "{package} ({version}-1) unstable; urgency=medium\n\n  * Release {version}.\n\n -- {maintainer}  {}\n",
         day.trim()
     ))
 }

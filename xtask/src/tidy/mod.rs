@@ -7,6 +7,7 @@ mod crates;
 mod files;
 mod helper;
 mod layers;
+mod links;
 mod runbook;
 mod rust_names;
 mod words;
@@ -35,7 +36,6 @@ impl Breach {
 pub struct Source {
     /// Relative to the workspace.
     pub path: String,
-    /// Its content.
     pub text: String,
 }
 
@@ -52,6 +52,7 @@ pub fn run(root: &Path) -> Result<()> {
     breaches.extend(layers::check(&table, &sources));
     breaches.extend(words::check(&sources));
     breaches.extend(runbook::check(&sources));
+    breaches.extend(links::check(&sources, |path| root.join(path).exists()));
     breaches.extend(crates::check(&crates::workspace(root)?));
     breaches.extend(helper::check(&sources, &helper::tree(root)?));
     breaches.sort();
