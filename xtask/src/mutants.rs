@@ -34,6 +34,8 @@ pub enum Part {
     LocalApi,
     /// Who may call the hub, and as whom.
     HubAuth,
+    /// Which backups are due, and which may go.
+    Schedule,
 }
 
 /// Which part, and words for `cargo mutants`.
@@ -181,7 +183,7 @@ impl Part {
             Self::HubAuth => Layout {
                 package: "hubd",
                 folder: "hubd",
-                copied: &["hubd", "tests/support"],
+                copied: &["hubd", "packaging", "systemd", "docs", "tests/support"],
                 written: &[],
                 cut: None,
                 files: &[
@@ -193,6 +195,18 @@ impl Part {
                 left: &[],
                 targets: &["--lib", "--test=it"],
                 skipped: &[],
+            },
+            // The walk over a year of random schedules is left out: it would be most of the cost of each change.
+            Self::Schedule => Layout {
+                package: "agent-core",
+                folder: "crates/agent-core",
+                copied: &["crates/agent-core", "docs/lanes.md", "golden/recipe.toml", "tests/support"],
+                written: &[],
+                cut: None,
+                files: &["crates/agent-core/src/plan/schedule/**"],
+                left: &[],
+                targets: &["--lib"],
+                skipped: &["gate::", "model::", "operation::", "no_point_has_two_backups"],
             },
             // What is decided of a job, by the gate, is shown there too, in tests of the gate and of the store.
             Self::Ledger => Layout {

@@ -134,6 +134,7 @@ fn units() -> Vec<Unit> {
         ),
         unit("mutants-holder", "mutants of who holds a guest's token", Work::Mutants(Mutated::Holder)),
         unit("mutants-local-api", "mutants of the local API's guards", Work::Mutants(Mutated::LocalApi)),
+        unit("mutants-schedule", "mutants of due and removed backups", Work::Mutants(Mutated::Schedule)),
         unit("mutants-hub-auth", "mutants of the hub's authorization", Work::Mutants(Mutated::HubAuth)),
     ]);
     all
