@@ -48,7 +48,6 @@ pub enum RunError {
     /// The identity's files.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// Not enrolled.
     #[error("this box is not enrolled: get an invite (`holdfast host invite NAME`) and run `agentd enroll`")]
     NotEnrolled,
     /// The certificate for guests.
@@ -75,17 +74,14 @@ pub enum RunError {
     /// A setting that other parts would not take.
     #[error("the configuration is refused at `{at}`: {rule}")]
     Setting {
-        /// The key.
         at: String,
         /// What is expected.
         rule: &'static str,
     },
-    /// The kernel.
     #[error("the kernel refuses what a daemon needs ({what})")]
     Kernel {
         /// What was asked.
         what: &'static str,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
@@ -93,10 +89,7 @@ pub enum RunError {
     #[error(
         "a part of the agent ended by itself ({part}): this is a fault of this program; it is to be started again"
     )]
-    PartEnded {
-        /// Which.
-        part: &'static str,
-    },
+    PartEnded { part: &'static str },
 }
 
 impl RunError {

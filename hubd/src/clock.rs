@@ -6,7 +6,6 @@ use jiff::Timestamp;
 
 /// Tells the time.
 pub trait Clock: Send + Sync {
-    /// Now.
     fn now(&self) -> Timestamp;
 }
 

@@ -34,7 +34,6 @@ pub struct OpenHub {
     pub store: Store,
     /// Its writer's thread.
     pub writer: WriterThread,
-    /// What signs.
     pub authority: Arc<Authority>,
     /// Where the first admin's token was written, on the first start.
     pub admin_token: Option<PathBuf>,
@@ -48,22 +47,15 @@ pub enum RunError {
     /// The folder cannot be made.
     #[error("{path} cannot be made or opened: the hub's user must be able to")]
     Folder {
-        /// The folder.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
     /// Another hub runs here.
     #[error("another hub runs in {path}: stop it first, or choose another folder")]
-    Locked {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The authority.
+    Locked { path: PathBuf },
     #[error(transparent)]
     Authority(#[from] AuthorityError),
-    /// The database.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The first admin.
@@ -75,9 +67,7 @@ pub enum RunError {
     /// The address cannot be listened on.
     #[error("nothing can listen on {address}: is another program there? else choose another with --listen")]
     Listen {
-        /// The address.
         address: SocketAddr,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
@@ -87,10 +77,8 @@ pub enum RunError {
     /// The listener's certificate.
     #[error(transparent)]
     Certificate(#[from] ServerCertificateError),
-    /// TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The webhook.
     #[error(transparent)]
     Webhook(#[from] WebhookError),
     /// A task ended that should not.
@@ -148,12 +136,10 @@ pub struct Start {
     pub escrow_notice: NoticeSettings,
     /// Connections at a time.
     pub connections_max: usize,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Start {
-    /// From settings.
     #[must_use]
     pub fn new(settings: Settings, clock: Arc<dyn Clock>) -> Self {
         Self {

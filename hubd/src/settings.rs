@@ -38,7 +38,6 @@ const CONNECTIONS_USUAL: usize = 12_000;
 /// A webhook's secret shorter than this can be guessed.
 const SECRET_CHARS_MIN: usize = 32;
 
-/// Checked settings.
 #[derive(Debug)]
 pub struct Settings {
     /// Where everything is kept.
@@ -68,7 +67,6 @@ pub struct Given {
     pub public_url: Option<PublicUrl>,
 }
 
-/// The file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HubFile {
@@ -102,16 +100,13 @@ pub enum SettingsError {
     /// A file cannot be read.
     #[error("{path} cannot be read: correct the path, or let the hub's user read it")]
     Read {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
     /// The file is not as it should be.
     #[error("{path} is refused: correct it")]
     Form {
-        /// The file.
         path: PathBuf,
         /// Where and why.
         #[source]
@@ -120,9 +115,7 @@ pub enum SettingsError {
     /// The public URL is none.
     #[error("public_url in {path} is refused: correct it")]
     PublicUrl {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: PublicUrlError,
     },
@@ -138,16 +131,10 @@ pub enum SettingsError {
     #[error(
         "the webhook's secret in {path} is shorter than {SECRET_CHARS_MIN} characters: make a longer one"
     )]
-    WebhookSecret {
-        /// The file.
-        path: PathBuf,
-    },
+    WebhookSecret { path: PathBuf },
     /// Two addresses for one.
     #[error("[[escrow_notice]] names {who} twice: keep one of the two")]
-    NoticeTwice {
-        /// Who.
-        who: String,
-    },
+    NoticeTwice { who: String },
     /// No connection would be accepted.
     #[error("connections_max is 0: set how many connections may be open at a time")]
     Connections,

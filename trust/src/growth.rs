@@ -22,7 +22,6 @@ pub struct GrowthLimits {
     pub cores_per_day: u32,
     /// And one guest.
     pub guest_cores_per_day: u32,
-    /// New guests.
     pub guests_per_day: u32,
     /// New volumes of all guests.
     pub volumes_per_day: u32,
@@ -51,12 +50,7 @@ pub enum GrowthLimitsError {
     Zero(&'static str),
     /// More than anybody means.
     #[error("growth.{name} is {percent} %, and at most {max} % are possible", max = GrowthLimits::PERCENT_MAX)]
-    Percent {
-        /// The field.
-        name: &'static str,
-        /// Its value.
-        percent: u32,
-    },
+    Percent { name: &'static str, percent: u32 },
 }
 
 impl GrowthLimits {

@@ -19,7 +19,6 @@ pub enum KeyError {
     /// Not a public key as OpenSSH writes it.
     #[error("this is not a public key as OpenSSH writes it")]
     Form(#[source] ssh_key::Error),
-    /// Another kind.
     #[error("a key of kind {0} may not sign: use ssh-ed25519, sk-ssh-ed25519 or sk-ecdsa-sha2-nistp256")]
     Kind(String),
     /// Not a point of the curve, or one of the few for which anybody can sign.

@@ -39,12 +39,7 @@ pub enum LimitsError {
     Zero(&'static str),
     /// More than a day has.
     #[error("backups.{name} is {minutes} minutes, and a day has 1440")]
-    Day {
-        /// The field.
-        name: &'static str,
-        /// Its value.
-        minutes: u32,
-    },
+    Day { name: &'static str, minutes: u32 },
 }
 
 impl BackupLimits {

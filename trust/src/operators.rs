@@ -18,7 +18,6 @@ pub const BYTES_MAX: usize = 64 * 1024;
 /// One key of one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Who.
     pub name: OperatorName,
     key: OperatorKey,
     namespaces: Option<Vec<String>>,
@@ -44,18 +43,15 @@ pub enum SigningRight<'a> {
 /// Why a file is not taken. Nothing of it is used then.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorsError {
-    /// Too large.
     #[error("the operators file is {0} bytes long; at most {BYTES_MAX} are accepted")]
     Size(usize),
     /// Nobody could sign anything.
     #[error("the operators file names nobody: add a line `name ssh-ed25519 AAAA…`")]
     Empty,
-    /// A line.
     #[error("line {line} of the operators file is refused")]
     Line {
         /// Counted from 1.
         line: usize,
-        /// Why.
         #[source]
         source: LineError,
     },
@@ -76,7 +72,6 @@ pub enum LineError {
     /// A time that is not plain.
     #[error("{0:?} is not a time: write 20261121Z, 202611211400Z or 20261121140000Z")]
     Time(String),
-    /// The key.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The same key once more.

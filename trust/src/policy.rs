@@ -97,7 +97,6 @@ pub struct Quorum {
 /// The rules of a box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Never falls.
     pub version: u32,
     /// What documents may ask of backups without a signature.
     pub backups: BackupLimits,
@@ -125,7 +124,6 @@ struct File {
 /// Why a policy is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// Too large.
     #[error("the policy is {0} bytes long; at most {BYTES_MAX} are accepted")]
     Size(usize),
     /// Not a policy.
@@ -145,14 +143,7 @@ pub enum PolicyError {
         "{verb} needs {needed} signatures, and {operators} operators may give one: nothing could ever pass",
         verb = .verb.as_str()
     )]
-    OutOfReach {
-        /// For what.
-        verb: Verb,
-        /// So many.
-        needed: u8,
-        /// There are.
-        operators: usize,
-    },
+    OutOfReach { verb: Verb, needed: u8, operators: usize },
     /// An order that no box followed would be over after years.
     #[error(
         "an unused order to restore a host is over after at most {UNUSED_ENDS_MAX_H} hours, and the policy says {0}"
@@ -160,12 +151,7 @@ pub enum PolicyError {
     UnusedEnds(u16),
     /// A signer who is not in the operators file.
     #[error("{name} may sign {verb} by the policy and is not in the operators file", verb = .verb.as_str())]
-    Stranger {
-        /// What.
-        verb: Verb,
-        /// Who.
-        name: OperatorName,
-    },
+    Stranger { verb: Verb, name: OperatorName },
 }
 
 impl Policy {

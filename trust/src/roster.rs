@@ -15,9 +15,7 @@ use crate::signature::{self, Namespace, SignatureError};
 /// Operators and policy of one box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roster {
-    /// Who.
     pub operators: Operators,
-    /// How many.
     pub policy: Policy,
 }
 
@@ -71,38 +69,22 @@ pub enum Refused {
     Signature {
         /// Counted from 1.
         number: usize,
-        /// Why.
         #[source]
         source: SignatureError,
     },
-    /// Nobody's key.
     #[error(
         "key {fingerprint} is in no operators file of this host: sign with a listed key, or update the policy"
     )]
-    KeyUnknown {
-        /// Which.
-        fingerprint: String,
-    },
+    KeyUnknown { fingerprint: String },
     /// A key that may not sign any more, or not this.
     #[error("{name}'s key may not sign jobs now: its time is over or has not come")]
-    KeyRevoked {
-        /// Whose.
-        name: OperatorName,
-    },
+    KeyRevoked { name: OperatorName },
     /// Somebody who may not sign this.
     #[error("{name} may not sign {verb} by the policy of this host", verb = .verb.as_str())]
-    NotTheirs {
-        /// Who.
-        name: OperatorName,
-        /// What.
-        verb: Verb,
-    },
-    /// Too few.
+    NotTheirs { name: OperatorName, verb: Verb },
     #[error("{verb} needs {needed} operators, {given} signed: let another one sign the same file", verb = .verb.as_str())]
     Missing {
-        /// What.
         verb: Verb,
-        /// So many.
         needed: u8,
         /// So many did.
         given: usize,

@@ -11,11 +11,9 @@ pub const SKEW: SignedDuration = SignedDuration::from_secs(120);
 /// Who a host is, and what it knows of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Here {
-    /// The host.
     pub host: HostId,
     /// Which life of its state.
     pub epoch: HostEpoch,
-    /// Its clock.
     pub now: Timestamp,
     /// The latest time it ever saw; it never falls.
     pub latest: Timestamp,
@@ -27,7 +25,6 @@ pub enum NotHere {
     /// For another host.
     #[error("the job is for host {wanted}, this is {here}: submit it there")]
     Host {
-        /// For whom.
         wanted: HostId,
         /// Who this is.
         here: HostId,
@@ -60,7 +57,6 @@ pub enum NotHere {
     /// For another life.
     #[error("the job is for epoch {wanted} of this host's state, now is {here}: sign it anew")]
     Epoch {
-        /// For which.
         wanted: HostEpoch,
         /// Which it is.
         here: HostEpoch,
@@ -68,15 +64,12 @@ pub enum NotHere {
     /// The clock went back.
     #[error("the clock stands at {now}, and {latest} was seen already: set the clock right; jobs wait")]
     ClockBehind {
-        /// The clock.
         now: Timestamp,
         /// The latest time seen.
         latest: Timestamp,
     },
-    /// Too early.
     #[error("the job begins at {0}: it waits until then")]
     NotYet(UtcSecond),
-    /// Too late.
     #[error("the job ended at {0}: sign it anew")]
     Expired(UtcSecond),
 }

@@ -18,7 +18,6 @@ const BYTES_MAX: usize = 2 * 1024;
 /// What a signature is for. One made for something else is worth nothing here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespace {
-    /// Jobs.
     Job,
 }
 

@@ -37,7 +37,6 @@ struct Figure {
     note: String,
 }
 
-/// One benchmark.
 struct Bench {
     package: &'static str,
     target: &'static str,

@@ -7,9 +7,7 @@ use crate::workspace::{has, must, program};
 
 /// One program that a Debian package brings.
 pub struct Need {
-    /// The program.
     pub program: &'static str,
-    /// Its package.
     pub package: &'static str,
     /// What is left out without it.
     pub without: &'static str,
@@ -20,9 +18,7 @@ pub struct Need {
 /// Which demo uses a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demo {
-    /// None.
     No,
-    /// Every one.
     Every,
     /// The one with guests of this kind.
     With(Runtime),
@@ -31,7 +27,6 @@ pub enum Demo {
 /// What packages are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Every test.
     Ci,
     /// A demo with guests of this kind.
     Demo(Runtime),

@@ -15,7 +15,6 @@ const LOCAL_API: &str = "docs/local-api.openapi.json";
 /// What to do with the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Write them.
     Write,
     /// Compare them, and fail where one differs.
     Check,

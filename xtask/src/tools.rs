@@ -10,7 +10,6 @@ use crate::workspace::{cache, cargo, has, must};
 pub struct Tool {
     /// The crate, and its program.
     pub name: &'static str,
-    /// The version.
     pub version: &'static str,
     /// Whether one that the machine has will do as well.
     pub own: Own,

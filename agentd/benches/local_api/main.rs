@@ -64,7 +64,6 @@ struct Turns {
     copy_of: Turn,
 }
 
-/// Both.
 struct Round {
     ours: Turns,
     bare: Turns,

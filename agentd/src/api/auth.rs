@@ -36,7 +36,6 @@ pub struct GuestScope {
 }
 
 impl GuestScope {
-    /// The guest.
     #[must_use]
     pub const fn uid(&self) -> GuestUid {
         self.record.uid

@@ -20,7 +20,6 @@ use super::error::ApiError;
 use super::{Local, Peer, body};
 use crate::port::store::access::{Redeemed, Redemption};
 
-/// The handler.
 pub(super) async fn claim(
     State(local): State<Arc<Local>>,
     Extension(peer): Extension<Peer>,

@@ -62,7 +62,6 @@ pub enum ApiError {
     /// A path or query part that is not of the form.
     #[error("{what} is refused: {rule}")]
     Part {
-        /// Which part.
         what: &'static str,
         /// What is expected.
         rule: &'static str,
@@ -96,7 +95,6 @@ pub enum ApiError {
     /// No name for a snapshot.
     #[error("the agent cannot make a name for the snapshot")]
     MadeName(#[source] IdError),
-    /// The store.
     #[error("the agent cannot answer now")]
     Store(#[from] StoreError),
     /// No randomness for a token.
@@ -111,7 +109,6 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// The code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {

@@ -80,7 +80,6 @@ pub const LIMITS: Limits = Limits {
 /// The two ends of a connection, as the kernel tells them.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// Who calls.
     pub from: IpAddr,
     /// Which address of ours was called.
     pub to: SocketAddr,

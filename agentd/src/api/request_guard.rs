@@ -16,7 +16,6 @@ use super::error::ApiError;
 /// The longest path of the table, with an id or a snapshot's name in it, is under a hundred bytes.
 const PATH_BYTES_MAX: usize = 256;
 
-/// The layer.
 pub async fn listener(request: Request, next: Next) -> Result<Response, ApiError> {
     judge(&request)?;
     Ok(next.run(request).await)

@@ -20,19 +20,14 @@ pub enum StepDownError {
     NoFolder(#[source] HeldError),
     /// Root's own folder.
     #[error("the state folder {} belongs to root: run `agentd setup`, which gives it to the user `holdfast`", path.display())]
-    RootsFolder {
-        /// The folder.
-        path: PathBuf,
-    },
+    RootsFolder { path: PathBuf },
     /// A file for the command.
     #[error("the file for this command cannot be read")]
     File(#[source] HeldError),
     /// The program could not be started again.
     #[error("the command could not be started again as user {uid}: run it as that user")]
     Again {
-        /// The user.
         uid: u32,
-        /// Why.
         #[source]
         source: std::io::Error,
     },

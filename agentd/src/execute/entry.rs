@@ -63,7 +63,6 @@ enum Unopened {
     Creds(OpenError),
 }
 
-/// Does it.
 pub async fn perform(keeper: Keeper, warrant: EntryWarrant, action: EntryChange) -> EntryOutcome {
     match tokio::time::timeout(WAIT_MAX, attempt(&keeper, &warrant, action)).await {
         Ok(outcome) => outcome,

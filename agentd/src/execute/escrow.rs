@@ -15,7 +15,6 @@ use crate::port::escrow_copy::{CopyFolder, FoundCopy};
 /// A wrapped key is a kilobyte; a disk that sleeps takes some seconds to turn.
 const DISK_MAX: Duration = Duration::from_secs(60);
 
-/// One disk.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// Where it is mounted.

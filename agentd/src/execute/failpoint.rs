@@ -39,14 +39,12 @@ pub enum Moment {
     Reported,
 }
 
-/// One point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Point {
     /// The step's name, or `operation`.
     pub step: &'static str,
     /// Before or after.
     pub side: Side,
-    /// What.
     pub moment: Moment,
 }
 

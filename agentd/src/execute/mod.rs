@@ -98,13 +98,10 @@ use slots::HeavyLane;
 /// Everything an operation works with.
 #[derive(Clone)]
 pub struct Ports {
-    /// Proxmox.
     pub pve: Arc<dyn Pve>,
     /// Proxmox, for throwaway guests, where there is a token for them.
     pub scratch: Option<Arc<dyn Pve>>,
-    /// What lasts.
     pub store: Store,
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// Where guests find us.
     pub listener: GuestEndpoint,

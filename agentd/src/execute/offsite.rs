@@ -47,7 +47,6 @@ pub enum Answer {
     Silent(ErrorCode, String),
 }
 
-/// Asks.
 pub async fn ask(asker: Asker, warrant: ServerWarrant, question: Question) -> Answer {
     match tokio::time::timeout(WAIT_MAX, attempt(&asker, &warrant, question)).await {
         Ok(answer) => answer,

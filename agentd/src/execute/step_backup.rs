@@ -147,7 +147,6 @@ async fn sealed_on_the_way(context: &Context<'_>) -> Result<(), StepError> {
 enum Ended {
     /// There is none.
     None,
-    /// It runs.
     NotYet,
     /// With a word of its own, good or bad.
     Clearly,

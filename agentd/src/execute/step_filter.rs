@@ -17,7 +17,6 @@ pub(super) async fn missing(
     Ok(seen.missing(goal))
 }
 
-/// Sets it.
 pub(super) async fn act(context: &Context<'_>, goal: &FilterRequest) -> Result<(), StepError> {
     for change in missing(context, goal).await? {
         context.ports.pve.change_filter(vmid(context)?, change).await?;

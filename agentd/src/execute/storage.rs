@@ -48,7 +48,6 @@ pub enum Outcome {
     Refused(String, String),
 }
 
-/// Does it.
 pub async fn perform(helper: &Helper, mounts: &Mounts, order: Order) -> Outcome {
     let target = &order.expected.target;
     match order.action {

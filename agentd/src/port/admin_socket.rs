@@ -36,37 +36,29 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// No agent.
     #[error("no agent answers at {}: it does not run (`systemctl status agentd`), or another state folder is configured", path.display())]
     NotRunning {
-        /// The socket.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// An agent, but not for this user.
     #[error("the agent at {} answers only root and its own user: ask as one of them (`sudo`)", path.display())]
     Closed {
-        /// The socket.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// An agent that hangs, or stops just now.
     #[error("the agent at {} does not answer: look at its log (`journalctl -u agentd`)", path.display())]
     Silent {
-        /// The socket.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// A link or a stranger's in its place.
     #[error(transparent)]
     Held(HeldError),
-    /// Another version.
     #[error(
         "the running agent is of another version than this command: restart it (`systemctl restart agentd`)"
     )]

@@ -28,38 +28,23 @@ pub enum ArtifactError {
     /// The file itself.
     #[error("{} cannot be read", path.display())]
     Read {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// No program of ours.
     #[error("{} is no controller: one is a regular file of 1 to {CONTROLLER_BYTES_MAX} bytes that begins as a program", path.display())]
-    NotOne {
-        /// Which.
-        path: PathBuf,
-    },
+    NotOne { path: PathBuf },
     /// Its name is not its digest.
     #[error("{} was changed where it lies: its bytes hash to {found}; take it in again", path.display())]
-    Changed {
-        /// Which.
-        path: PathBuf,
-        /// To what.
-        found: String,
-    },
-    /// Too many.
+    Changed { path: PathBuf, found: String },
     #[error("{FILES_MAX} controllers lie in {} already: remove one that no guest is to run", path.display())]
-    Full {
-        /// Where.
-        path: PathBuf,
-    },
+    Full { path: PathBuf },
     /// It cannot be kept.
     #[error(transparent)]
     Keep(#[from] FileError),
 }
 
-/// The folder.
 #[derive(Clone, Debug)]
 pub struct Artifacts(PathBuf);
 

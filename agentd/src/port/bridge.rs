@@ -28,9 +28,7 @@ pub enum BridgeError {
     /// The kernel does not say.
     #[error("the kernel does not show what is plugged into {bridge}")]
     Unreadable {
-        /// Which.
         bridge: BridgeName,
-        /// Why.
         #[source]
         source: io::Error,
     },

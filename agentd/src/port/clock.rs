@@ -26,7 +26,6 @@ pub trait Clock: Send + Sync {
     /// A moment of this boot of the host, on the clock that runs through suspend. Another run of the agent reads the same
     /// clock.
     fn boot_moment(&self) -> BootMoment;
-    /// Waits.
     fn sleep(&self, pause: Duration) -> Pause<'_>;
     /// Whether somebody keeps the wall clock right.
     fn synchrony(&self) -> SyncQuery<'_>;

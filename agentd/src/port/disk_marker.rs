@@ -51,9 +51,7 @@ struct Marker {
 /// Whose marker should be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The target.
     pub target: TargetName,
-    /// Its mark.
     pub mark: JobId,
     /// Whether it was seen on the disk before. Where it was, it is not written again.
     pub before: Before,
@@ -62,7 +60,6 @@ pub struct Expected {
 /// Whether a marker was seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// It was.
     Marked,
     /// It was not: an empty place gets one.
     Never,

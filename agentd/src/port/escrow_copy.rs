@@ -26,7 +26,6 @@ const FILE_MODE: u32 = 0o644;
 pub enum FoundCopy {
     /// As it should be.
     Same,
-    /// None there.
     Missing,
     /// Something else in its place.
     Other,

@@ -21,7 +21,6 @@ pub struct StoredImage {
     pub manifest: GoldenManifest,
     /// Where it says so.
     pub file: PathBuf,
-    /// Its archive.
     pub archive: PathBuf,
 }
 
@@ -31,16 +30,13 @@ pub enum GoldenDumpError {
     /// The folder or a file in it.
     #[error("{} cannot be read: the agent's user must be able to (it is world-readable as Proxmox makes it)", path.display())]
     Unread {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// No manifest of this version's form.
     #[error("{} is no manifest of a golden: it is left out; take it away or build the golden anew", path.display())]
     Form {
-        /// Which.
         path: PathBuf,
         /// Where and why.
         #[source]
@@ -48,10 +44,7 @@ pub enum GoldenDumpError {
     },
     /// Its archive would be somewhere else.
     #[error("{} names an archive outside its folder: it is left out", path.display())]
-    LeadsAway {
-        /// Which.
-        path: PathBuf,
-    },
+    LeadsAway { path: PathBuf },
 }
 
 /// Reads all manifests of a folder, the oldest version first, and what was wrong with others.

@@ -37,7 +37,6 @@ pub struct Helper {
     patience: Duration,
 }
 
-/// One request.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Request<'a> {
     verb: &'static str,
@@ -82,7 +81,6 @@ pub struct HelperStatus {
     pub foreign: Vec<String>,
 }
 
-/// One target.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HelperTarget {
@@ -104,14 +102,12 @@ pub struct HelperTarget {
 pub struct HelperRefusal {
     /// Stable, such as `E_DEVICE_ABSENT`.
     pub code: String,
-    /// One sentence.
     pub message: String,
 }
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HelperError {
-    /// Neither door.
     #[error("there is neither {} nor {}: the helper is not installed", socket.display(), program.display())]
     NotInstalled {
         /// The first door.
@@ -122,9 +118,7 @@ pub enum HelperError {
     /// The socket is there and closed to this user.
     #[error("{} does not let this user in (group `holdfast` may)", socket.display())]
     Closed {
-        /// The door.
         socket: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
@@ -153,12 +147,7 @@ pub enum HelperError {
     Unbuilt(String),
     /// The helper said no.
     #[error("the helper refuses ({code}): {message}")]
-    Refused {
-        /// Its code.
-        code: String,
-        /// Its sentence.
-        message: String,
-    },
+    Refused { code: String, message: String },
 }
 
 impl From<HelperRefusal> for HelperError {

@@ -17,7 +17,6 @@ const KEY_BYTES_MAX: u64 = 4096;
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum HostKeyError {
-    /// The disk.
     #[error(transparent)]
     File(#[from] FileError),
     /// The file was damaged.
@@ -25,10 +24,7 @@ pub enum HostKeyError {
         "{} is damaged: restore it from the box's backup; a new key could open nothing that was sealed so far",
         path.display()
     )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-    },
+    Damaged { path: PathBuf },
 }
 
 /// Where it lies.

@@ -24,22 +24,18 @@ const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Why what was handed over is not kept, or not read.
 #[derive(Debug, thiserror::Error)]
 pub enum HandOverError {
-    /// The disk.
     #[error(transparent)]
     File(#[from] FileError),
     /// It cannot be moved.
     #[error("{} cannot be put away: look at the disk and at who owns the folder", path.display())]
     Move {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// Damaged, or of another version.
     #[error("what was handed over lies damaged in {}: ask the hub's operator for a new restore invite", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// Where and why.
         #[source]
@@ -50,7 +46,6 @@ pub enum HandOverError {
     Unwritable(#[source] serde_json::Error),
 }
 
-/// The folder.
 #[derive(Clone, Debug)]
 pub struct HandOverFolder {
     dir: PathBuf,

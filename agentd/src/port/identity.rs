@@ -28,13 +28,11 @@ const IDENTITY_BYTES_MAX: u64 = 64 * 1024;
 /// Why there is no usable identity.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// The disk.
     #[error(transparent)]
     File(#[from] FileError),
     /// The file was damaged or is of another version.
     #[error("the identity in {} is damaged: restore it from the box's backup, or remove the folder and enrol again", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// Where and why.
         #[source]
@@ -43,9 +41,7 @@ pub enum IdentityError {
     /// A key that was left by an earlier attempt cannot be read.
     #[error("the key in {} is damaged: remove it and enrol again", path.display())]
     DamagedKey {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: rcgen::Error,
     },
@@ -128,7 +124,6 @@ impl PendingKey {
     }
 }
 
-/// The folder.
 #[derive(Clone, Debug)]
 pub struct IdentityFolder {
     dir: PathBuf,

@@ -23,7 +23,6 @@ const PEM_BYTES_MAX: u64 = 16 * 1024;
 /// Why there is no certificate for guests.
 #[derive(Debug, thiserror::Error)]
 pub enum LeafError {
-    /// The disk.
     #[error(transparent)]
     File(#[from] FileError),
     /// The file was damaged.
@@ -32,9 +31,7 @@ pub enum LeafError {
         path.display()
     )]
     Damaged {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: rustls::pki_types::pem::Error,
     },

@@ -20,7 +20,6 @@ const CHRONYD_PORT: u16 = 323;
 /// On the same machine: who does not answer at once is not there.
 const ANSWER_WITHIN: Duration = Duration::from_millis(300);
 
-/// Asks.
 pub async fn ask() -> Synchrony {
     if Path::new(TIMESYNCD).exists() {
         return Synchrony::Kept;

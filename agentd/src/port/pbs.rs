@@ -54,12 +54,7 @@ pub enum PbsError {
     Unreachable(#[source] Cause),
     /// Our own time limit ran out.
     #[error("the backup server did not finish {call} within {limit_s} s: look at its load")]
-    TimedOut {
-        /// The call.
-        call: &'static str,
-        /// The limit.
-        limit_s: u64,
-    },
+    TimedOut { call: &'static str, limit_s: u64 },
     /// Another certificate than the one that was signed for. Nothing was sent.
     #[error(
         "the backup server shows another certificate ({offered}) than the one that was signed for: if it was changed on \
@@ -75,25 +70,16 @@ pub enum PbsError {
     /// The address or the pin cannot be used.
     #[error("the backup server cannot be asked")]
     SetUp(#[source] super::pve::SetUpError),
-    /// The token.
     #[error(
         "the backup server refuses our token: make it a new secret there, seal it and sign `attach_storage` again"
     )]
     Unauthorised,
     /// Something else, in the server's words.
     #[error("the backup server says no to {call} ({status}): {says}")]
-    Refused {
-        /// The call.
-        call: &'static str,
-        /// The status.
-        status: u16,
-        /// Its words.
-        says: String,
-    },
+    Refused { call: &'static str, status: u16, says: String },
     /// An answer that is none.
     #[error("the backup server's answer to {call} is not understood: {what}")]
     Garbled {
-        /// The call.
         call: &'static str,
         /// What is wrong.
         what: String,
@@ -175,7 +161,6 @@ struct Task {
 }
 
 impl PbsError {
-    /// For programs.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {

@@ -13,19 +13,13 @@ pub struct Unprivileged(());
 /// Why the agent will not run like this.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivilegeError {
-    /// Root.
     #[error(
         "agentd runs customers' guests and must not be root: start it by its unit (`systemctl start agentd`), or as the user `holdfast`"
     )]
     Root,
     /// A capability is held.
     #[error("agentd must hold no capability, but its {set} set holds {names}: remove them from the unit")]
-    Capability {
-        /// Which set.
-        set: &'static str,
-        /// The capabilities.
-        names: String,
-    },
+    Capability { set: &'static str, names: String },
     /// The kernel would not say.
     #[error("the kernel does not tell this process's capabilities: /proc must be mounted")]
     Unknown(#[source] caps::errors::CapsError),

@@ -17,7 +17,6 @@ const BYTES_MAX: u64 = 4200;
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum SealedTokenError {
-    /// The disk.
     #[error(transparent)]
     File(#[from] FileError),
     /// It cannot be sealed.
@@ -25,10 +24,7 @@ pub enum SealedTokenError {
     Seal(#[from] SealError),
     /// No such file, or nothing sealed in it.
     #[error("{} holds no sealed token: run `agentd setup` again", path.display())]
-    Form {
-        /// The file.
-        path: PathBuf,
-    },
+    Form { path: PathBuf },
 }
 
 /// Reads it.

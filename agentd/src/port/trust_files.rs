@@ -19,34 +19,22 @@ pub enum TrustFileError {
     /// It cannot be read.
     #[error("{} cannot be read: give it to root, readable by the agent (0644)", path.display())]
     Read {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// Others may write it.
     #[error("{} may be written by others (mode {mode:04o}): `chmod 0644` it, and look who changed it", path.display())]
-    Open {
-        /// Which.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
-    /// Somebody else's.
+    Open { path: PathBuf, mode: u32 },
     #[error("{} belongs to user {uid}: `chown root:root` it, and look who laid it down", path.display())]
     Owner {
-        /// Which.
         path: PathBuf,
         /// Whose it is.
         uid: u32,
     },
     /// Not a file.
     #[error("{} is no ordinary file", path.display())]
-    Kind {
-        /// Which.
-        path: PathBuf,
-    },
+    Kind { path: PathBuf },
 }
 
 fn read(path: &Path) -> Result<Option<String>, TrustFileError> {

@@ -19,9 +19,7 @@ pub enum SecretFileError {
     /// It cannot be read.
     #[error("the secret in {} cannot be read: it must be a file that the agent's user may read", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
@@ -31,17 +29,13 @@ pub enum SecretFileError {
         path.display()
     )]
     Open {
-        /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
     /// Empty, more than one line, or too long.
     #[error("{} must hold one line with the secret and nothing else", path.display())]
-    Form {
-        /// The file.
-        path: PathBuf,
-    },
+    Form { path: PathBuf },
 }
 
 /// Reads the secret.

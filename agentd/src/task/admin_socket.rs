@@ -46,13 +46,11 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// A reason that nobody will read to its end is no reason.
 const REASON_CHARS_MAX: usize = 500;
 
-/// The loop.
 pub struct StatusTask {
     /// Who we are.
     pub host: HostId,
     /// As people call us, and what they compare.
     pub own: SeenHost,
-    /// Our hub.
     pub hub: String,
     /// How we stand with it.
     pub contact: watch::Receiver<Contact>,
@@ -60,7 +58,6 @@ pub struct StatusTask {
     pub store: Store,
     /// What a lost box left, where this one took its place.
     pub handed: HandOverFolder,
-    /// The report.
     pub sections: watch::Receiver<Arc<Sections>>,
     /// What the reconcile loop last saw.
     pub view: watch::Receiver<Arc<HostSnapshot>>,
@@ -68,7 +65,6 @@ pub struct StatusTask {
     pub lines: watch::Receiver<ProgressLines>,
     /// Who is at heavy work, and who waits for a place.
     pub heavy: watch::Receiver<HeavyView>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// Where tests stop the world.
     pub failpoints: Arc<dyn Failpoints>,

@@ -31,7 +31,6 @@ pub(super) struct Begin {
 /// Who wishes for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The document.
     Document,
     /// A guest, by this request.
     Request(OperationId),
@@ -49,7 +48,6 @@ pub(super) struct Turns {
 }
 
 impl Arrivals {
-    /// Chooses.
     pub fn choose(&mut self, wanted: Vec<Action>, asked: &[RequestDecision], records: &Records) -> Turns {
         self.forget(&wanted, records);
         let mut preempted: Vec<(OperationId, &'static str)> = Vec::new();

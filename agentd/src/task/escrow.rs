@@ -37,7 +37,6 @@ const COMPARE_EVERY: Duration = Duration::from_secs(6 * 3600);
 /// After a copy that could not be put right.
 const RETRY: Duration = Duration::from_secs(600);
 
-/// The loop.
 pub struct EscrowTask {
     /// Codes, wrapped keys, and how copies stand.
     pub store: Store,
@@ -45,7 +44,6 @@ pub struct EscrowTask {
     pub storage: watch::Receiver<Arc<StorageView>>,
     /// How the hub is asked.
     pub hub: HubCopies,
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// Where tests stop the world.
     pub failpoints: Arc<dyn Failpoints>,

@@ -53,7 +53,6 @@ const RENEW_AGAIN: Duration = Duration::from_secs(600);
 /// The last word may not hold up the stop.
 const FAREWELL_MAX: Duration = Duration::from_secs(3);
 
-/// The loop.
 pub struct HubSync {
     /// Where the identity is kept.
     pub folder: IdentityFolder,
@@ -65,11 +64,9 @@ pub struct HubSync {
     pub handed: HandOverFolder,
     /// Where documents go.
     pub store: Store,
-    /// The report.
     pub sections: watch::Receiver<Arc<Sections>>,
     /// Where the standing with the hub is told.
     pub contact: watch::Sender<Contact>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// How the hub is called by an identity.
     pub dial: Dial,

@@ -111,9 +111,7 @@ impl Listeners {
 pub struct Serving {
     /// Where connections come from.
     pub listeners: Listeners,
-    /// The certificate.
     pub tls: Arc<ServerConfig>,
-    /// What answers.
     pub router: Router,
     /// Who has connections of its own.
     pub known: watch::Receiver<Arc<KnownAddresses>>,

@@ -41,7 +41,6 @@ const STALE: Duration = Duration::from_secs(300);
 /// But so many in a look at most, the longest unread first: with a hundred guests, each in a quarter of an hour.
 const STALE_READ_EACH: usize = 4;
 
-/// Who looks.
 pub struct Observer {
     pve: Arc<dyn Pve>,
     clock: Arc<dyn Clock>,

@@ -68,7 +68,6 @@ const REQUEST_GATHER: Duration = Duration::from_millis(250);
 pub struct Reconcile {
     /// What operations work with.
     pub ports: Ports,
-    /// Who looks.
     pub eye: Observer,
     /// What root named on this box.
     pub policy: Policy,

@@ -35,7 +35,6 @@ const ENDED_OPERATIONS: u32 = 20;
 /// Steps of a second belong together; a person sees no difference.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// The loop.
 pub struct ReportTask {
     /// Operations and the desired document.
     pub store: Store,

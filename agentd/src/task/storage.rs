@@ -60,11 +60,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// With nothing to look after.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// The loop.
 pub struct StorageTask {
     /// The document, what was approved, and the audit.
     pub store: Store,
-    /// Who mounts.
     pub helper: Helper,
     /// The kernel's word.
     pub mounts: Arc<Mounts>,
@@ -82,7 +80,6 @@ pub struct StorageTask {
     pub probe: TargetProbe,
     /// What the host was last seen as: Proxmox's own word of its storages.
     pub host: watch::Receiver<Arc<HostSnapshot>>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
 }
 

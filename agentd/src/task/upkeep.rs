@@ -24,11 +24,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Pieces in one turn: a box that was never tidied is so within a day.
 const PIECES: u32 = 2_000;
 
-/// The loop.
 pub struct UpkeepTask {
     /// What is kept small.
     pub store: Store,
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// Months after which a filed part of the audit goes.
     pub audit_months: u16,

@@ -19,15 +19,12 @@ use crate::port::hub::Contact;
 /// The status line is refreshed at least this often: it is what a person sees first.
 const LINE_EVERY: Duration = Duration::from_secs(20);
 
-/// The loop.
 pub struct WatchdogTask {
     /// Published in every cycle.
     pub view: watch::Receiver<Arc<HostSnapshot>>,
-    /// The report.
     pub sections: watch::Receiver<Arc<Sections>>,
     /// How we stand with the hub.
     pub contact: watch::Receiver<Contact>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
 }
 

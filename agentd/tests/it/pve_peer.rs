@@ -51,7 +51,6 @@ impl ReceivedRequest {
     }
 }
 
-/// The server.
 pub struct Peer {
     pub address: SocketAddr,
     pub pin: Pin,

@@ -42,10 +42,7 @@ pub enum Redeemed {
     /// No such claim, or it is too old.
     Refused,
     /// It was redeemed by another before: the guest is frozen now.
-    Twice {
-        /// The guest.
-        guest: GuestUid,
-    },
+    Twice { guest: GuestUid },
 }
 
 struct Claim {

@@ -16,9 +16,7 @@ use super::columns::time;
 /// So many ended operations are looked through, the last ones.
 const LOOKED_THROUGH: u32 = 500;
 
-/// A line.
 pub(super) struct Line {
-    /// The operation.
     pub serial: i64,
     /// It and those before it that failed alike, where there are any.
     pub alike: Option<Alike>,

@@ -23,9 +23,7 @@ pub(super) struct Line<'a> {
 pub struct AuditLine {
     /// Its number, from 1, without gaps.
     pub number: i64,
-    /// When.
     pub at: Timestamp,
-    /// What.
     pub action: String,
     /// About which guest.
     pub guest: Option<String>,

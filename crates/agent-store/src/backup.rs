@@ -76,7 +76,6 @@ impl Raw {
 pub enum Listed {
     /// It is there after all, or encrypted otherwise.
     Again {
-        /// The archive.
         archive: VolumeId,
         /// The key it is encrypted with.
         sealed: Option<KeyFingerprint>,

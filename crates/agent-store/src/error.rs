@@ -13,21 +13,17 @@ pub enum StoreError {
     /// Nothing is written at present.
     #[error(transparent)]
     Refusing(#[from] Refusal),
-    /// SQLite refused.
     #[error("the database refused to {what}: check the disk's space and health")]
     Sqlite {
         /// What was tried.
         what: &'static str,
-        /// SQLite's words.
         #[source]
         source: rusqlite::Error,
     },
     /// A row that this program could not have written.
     #[error("the database holds {what} that cannot be read: it was changed by hand, or by a newer agentd")]
     Unreadable {
-        /// What.
         what: &'static str,
-        /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -36,19 +32,13 @@ pub enum StoreError {
         "an operation was opened under version {found} of the journal, and this agentd knows {known}: install the newer agentd again"
     )]
     NewerJournal {
-        /// Its version.
         found: u32,
         /// The version of this program.
         known: u32,
     },
     /// There is no such thing.
     #[error("the database knows no {what} {id}")]
-    Unknown {
-        /// What.
-        what: &'static str,
-        /// Which.
-        id: String,
-    },
+    Unknown { what: &'static str, id: String },
 }
 
 /// A database that cannot be opened at all.
@@ -60,9 +50,7 @@ pub enum OpenError {
     /// The folder or the lock file cannot be used.
     #[error("{} cannot be used: give it to the agent's user", path.display())]
     Folder {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
@@ -77,9 +65,7 @@ pub enum OpenError {
     /// SQLite refused for a reason that is not damage.
     #[error("the database {} cannot be opened", path.display())]
     Sqlite {
-        /// Which.
         path: PathBuf,
-        /// SQLite's words.
         #[source]
         source: rusqlite::Error,
     },

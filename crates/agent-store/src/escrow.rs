@@ -26,7 +26,6 @@ pub use handed::HandedCode;
 /// Why a step was not taken. Nothing is changed then.
 #[derive(Debug, thiserror::Error)]
 pub enum EscrowError {
-    /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There is a code for this key.
@@ -49,7 +48,6 @@ pub enum EscrowError {
         "code {code} is not {wanted}: somebody else has gone on with it, or it was begun anew; start again"
     )]
     WrongStatus {
-        /// Which.
         code: CodeNumber,
         /// What it should be.
         wanted: &'static str,

@@ -11,10 +11,7 @@ use rusqlite::ffi;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreFault {
     /// The next so many commits find no space.
-    Full {
-        /// How many.
-        times: u32,
-    },
+    Full { times: u32 },
     /// The next commit is on disk, and yet its sync gives an error.
     SyncFails,
 }

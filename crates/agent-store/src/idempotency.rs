@@ -13,9 +13,7 @@ use agent_core::model::limits;
 /// An answer that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptAnswer {
-    /// HTTP status.
     pub status: u16,
-    /// The body.
     pub body: String,
 }
 

@@ -23,7 +23,6 @@ pub enum TakenUp {
     Yes(InheritedGuests),
     /// A number is another guest's of ours; nothing was changed.
     Anothers {
-        /// The number.
         vmid: Vmid,
         /// The guest of the lost box that had it.
         name: String,

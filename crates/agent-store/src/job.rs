@@ -34,11 +34,8 @@ const KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// A text as it was left, with the job in it, checked.
 #[derive(Clone, Debug)]
 pub struct NewJob {
-    /// The text.
     pub blob: String,
-    /// The job.
     pub job: Accepted,
-    /// Now.
     pub at: Timestamp,
 }
 
@@ -57,7 +54,6 @@ pub enum TakeError {
     /// For a reason of its own.
     #[error(transparent)]
     Away(#[from] TurnedAway),
-    /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -65,7 +61,6 @@ pub enum TakeError {
 /// A job whose delay is over.
 #[derive(Clone, Debug)]
 pub struct DueJob {
-    /// Which.
     pub id: JobId,
     /// Its bytes and signatures, to be checked again.
     pub signed: SignedJob,

@@ -26,7 +26,6 @@ use agent_core::operation::{JOURNAL_VERSION, Operation};
 /// An operation to be opened.
 #[derive(Clone, Debug)]
 pub struct NewOperation {
-    /// Its id.
     pub id: OperationId,
     /// What it does.
     pub operation: Operation,
@@ -34,7 +33,6 @@ pub struct NewOperation {
     pub generation: Generation,
     /// Why, in words, for the audit.
     pub reason: String,
-    /// When.
     pub at: Timestamp,
 }
 

@@ -128,7 +128,6 @@ pub struct Changes {
     pub desired: u64,
     /// Of guests: hellos, claims, places.
     pub guests: u64,
-    /// Of operations.
     pub operations: u64,
     /// Of what a person answered to what was left for them.
     pub answers: u64,

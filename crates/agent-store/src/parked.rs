@@ -19,13 +19,10 @@ pub(super) const PARKED: &str = "SELECT serial FROM operation WHERE outcome = 'p
 /// A person's answer to one parked operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Which operation.
     pub operation: OperationId,
     /// How long its journal was when the person saw it.
     pub entries: u32,
-    /// Who answers.
     pub by: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -50,7 +47,6 @@ pub enum AnswerError {
 }
 
 impl AnswerError {
-    /// The code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {

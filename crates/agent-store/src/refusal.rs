@@ -38,7 +38,6 @@ pub enum Refusal {
     Broken {
         /// The state folder.
         folder: PathBuf,
-        /// SQLite's words.
         words: String,
     },
     /// The file was damaged when the agent started. It ends when a person has decided.
@@ -63,7 +62,6 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {

@@ -28,20 +28,16 @@ use agent_core::operation::progress::OperationState;
 pub struct NewRequest {
     /// The id its operation would have.
     pub id: OperationId,
-    /// Who asks.
     pub guest: GuestUid,
-    /// For what.
     pub ask: Ask,
     /// Under which key.
     pub key: Option<RequestKey>,
-    /// When.
     pub at: Timestamp,
 }
 
 /// An idempotency key with what it stands for.
 #[derive(Clone, Debug)]
 pub struct RequestKey {
-    /// The key.
     pub key: IdempotencyKey,
     /// SHA-256 of method, path and body.
     pub request_sha256: [u8; 32],
@@ -77,7 +73,6 @@ pub enum AskError {
     /// It asked for this as often today as it may.
     #[error("a guest may ask for {} {} times a day: ask again later", .0.as_str(), limits::asked_per_day(*.0))]
     Daily(OperationKind),
-    /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -87,7 +82,6 @@ pub enum AskError {
 pub enum Cancelled {
     /// It had not begun, and never will.
     Ended(RequestRecord),
-    /// Another guest's.
     NotYours,
     /// It is under way, or over: as it stands.
     TooLate(Box<OperationState>),

@@ -17,9 +17,7 @@ use agent_core::model::limits;
 /// An operators file and a policy, as texts. An empty policy is the built-in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RosterTexts {
-    /// Who.
     pub operators: String,
-    /// How many.
     pub policy: String,
 }
 
@@ -53,10 +51,8 @@ pub enum LayDownError {
     /// The operators file.
     #[error(transparent)]
     Operators(#[from] holdfast_trust::operators::OperatorsError),
-    /// The policy.
     #[error(transparent)]
     Policy(#[from] holdfast_trust::policy::PolicyError),
-    /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -34,7 +34,6 @@ pub struct Segment {
     pub before: String,
     /// The hash of its last line, in hex.
     pub chain: String,
-    /// Its file.
     pub file: PathBuf,
     /// Whether the file is there, or was removed.
     pub place: SegmentPlace,

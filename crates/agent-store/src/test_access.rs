@@ -38,7 +38,6 @@ pub struct TestGrant {
 pub struct TestSpeech {
     /// Its version, once it said hello.
     pub hello: Option<String>,
-    /// Its report.
     pub report: Option<TestReport>,
 }
 

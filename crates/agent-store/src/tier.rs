@@ -93,7 +93,6 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<TierRecord>, StoreError
     select(connection, "", ())
 }
 
-/// One guest's.
 pub(super) fn of(connection: &Connection, guest: GuestUid) -> Result<Vec<TierRecord>, StoreError> {
     select(connection, "WHERE guest = ?1", [guest.to_string()])
 }

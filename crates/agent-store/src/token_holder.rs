@@ -23,7 +23,6 @@ const FORMER_MAX: u32 = 8;
 /// A token's guest, and what is written of its tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The guest.
     pub record: GuestRecord,
     /// Which of its tokens it is.
     pub shown: PresentedToken,

@@ -44,7 +44,6 @@ pub enum SayError {
     /// It may not be said there.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -16,14 +16,11 @@ use super::held_folder::{HeldError, HeldFolder};
 /// Why a file could not be kept or read.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The disk.
     #[error("{} could not be {verb}: look at the disk and at who owns the folder", path.display())]
     Disk {
         /// What was to be done.
         verb: &'static str,
-        /// With what.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },

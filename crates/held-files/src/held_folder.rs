@@ -33,17 +33,9 @@ pub enum Given {
     /// It stays whoever's made it.
     Kept,
     /// A user owns it.
-    To {
-        /// The user.
-        uid: u32,
-        /// Its group.
-        gid: u32,
-    },
+    To { uid: u32, gid: u32 },
     /// It stays the maker's; its group is another.
-    ToGroup {
-        /// The group.
-        gid: u32,
-    },
+    ToGroup { gid: u32 },
 }
 
 impl Given {

@@ -165,7 +165,6 @@ endpoints! {
     Destroy = "DELETE /nodes/{node}/lxc/{vmid}", Delete, PLAIN_MAX;
 }
 
-/// One request.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     endpoint: Endpoint,

@@ -84,7 +84,6 @@ pub struct Description(String);
 pub struct DescriptionError;
 
 impl Description {
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -106,7 +105,6 @@ pub struct NewVolume {
     pub slot: MountSlot,
     /// Where it is made.
     pub storage: StorageName,
-    /// Its size.
     pub size: DiskGib,
     /// Where it is mounted in the guest.
     pub mount: MountPath,
@@ -117,15 +115,11 @@ pub struct NewVolume {
 /// One thing to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigChange {
-    /// Memory.
     Memory(MemoryMib),
-    /// Swap.
     Swap(SwapMib),
-    /// Cores.
     Cores(Cores),
     /// All tags, in place of those it has.
     Tags(Vec<Tag>),
-    /// The description.
     Description(Description),
     /// `protection=1`.
     Protect,
@@ -156,7 +150,6 @@ pub enum ConfigChange {
 /// What of a guest's resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKey {
-    /// The servers.
     Servers,
     /// The domains in which short names are looked for.
     Search,
@@ -176,11 +169,8 @@ impl NameKey {
 /// What people read of a guest's identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Labels {
-    /// The tags.
     Tags,
-    /// The description.
     Description,
-    /// Both.
     Both,
 }
 
@@ -268,7 +258,6 @@ impl ConfigUpdate {
         }
     }
 
-    /// The changes.
     #[must_use]
     pub fn changes(&self) -> &[ConfigChange] {
         &self.changes

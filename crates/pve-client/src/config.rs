@@ -53,7 +53,6 @@ impl Switch {
 pub struct GuestConfig {
     /// Names this state of it.
     pub digest: Digest,
-    /// Host name.
     pub hostname: Option<String>,
     /// MiB. Proxmox's default is 512 when not set.
     pub memory_mib: u64,
@@ -61,7 +60,6 @@ pub struct GuestConfig {
     pub swap_mib: u64,
     /// Cores; not set is all of the host.
     pub cores: Option<u64>,
-    /// Tags.
     pub tags: BTreeSet<String>,
     /// Description, without the newline that Proxmox appends.
     pub description: String,

@@ -19,14 +19,10 @@ use agent_core::model::records::VolumeId;
 pub enum TargetChanged {
     /// Tags or description do not say that it is this guest.
     #[error("guest {vmid} does not carry the mark of the guest that was signed for")]
-    Mark {
-        /// The guest.
-        vmid: Vmid,
-    },
+    Mark { vmid: Vmid },
     /// It has another name.
     #[error("guest {vmid} is called {seen:?} now, signed for was {signed}")]
     Name {
-        /// The guest.
         vmid: Vmid,
         /// As it is called now.
         seen: String,
@@ -35,26 +31,13 @@ pub enum TargetChanged {
     },
     /// It has a volume that was not signed for.
     #[error("guest {vmid} has the volume {volume}, which was not signed for")]
-    More {
-        /// The guest.
-        vmid: Vmid,
-        /// The volume.
-        volume: VolumeId,
-    },
+    More { vmid: Vmid, volume: VolumeId },
     /// A volume that was signed for is not there.
     #[error("guest {vmid} has no volume {volume} any more, which was signed for")]
-    Less {
-        /// The guest.
-        vmid: Vmid,
-        /// The volume.
-        volume: VolumeId,
-    },
+    Less { vmid: Vmid, volume: VolumeId },
     /// A path of the host is mounted into it. We never do that.
     #[error("guest {vmid} has a host path mounted: somebody changed it by hand")]
-    HostPath {
-        /// The guest.
-        vmid: Vmid,
-    },
+    HostPath { vmid: Vmid },
 }
 
 /// Proof that a guest is exactly what an operator signed for.
@@ -73,7 +56,6 @@ impl DestroyProof {
         Ok(Self { vmid: warrant.target().vmid })
     }
 
-    /// The guest.
     #[must_use]
     pub const fn vmid(&self) -> Vmid {
         self.vmid

@@ -74,7 +74,6 @@ pub enum PveError {
         "Proxmox did not answer {call}: check that pveproxy runs and that the configured address is right"
     )]
     Unreachable {
-        /// The call.
         call: &'static str,
         /// Whether the request can have arrived.
         sent: Sent,
@@ -86,12 +85,7 @@ pub enum PveError {
     #[error(
         "Proxmox did not finish {call} within {limit_s} s: look at its load; what was asked may still happen"
     )]
-    TimedOut {
-        /// The call.
-        call: &'static str,
-        /// The limit.
-        limit_s: u64,
-    },
+    TimedOut { call: &'static str, limit_s: u64 },
     /// The peer shows a key that is not pinned. Nothing was sent.
     #[error(
         "the server shows a key that is not pinned ({offered}): if the node's key was changed on purpose, \
@@ -112,14 +106,10 @@ pub enum PveError {
     },
     /// 401. Expired, wrong and unknown tokens look the same.
     #[error("Proxmox refuses the `{role}` token: run `agentd doctor`, then `agentd setup` to make a new one")]
-    Unauthorised {
-        /// Whose token.
-        role: Role,
-    },
+    Unauthorised { role: Role },
     /// 403.
     #[error("the `{role}` token may not do this ({text}): `agentd doctor` prints the line that grants it")]
     Permission {
-        /// Whose token.
         role: Role,
         /// Where a privilege is missing, when Proxmox says so.
         path: Option<String>,
@@ -130,18 +120,10 @@ pub enum PveError {
     },
     /// 400: our mistake, or a Proxmox version that means something else.
     #[error("Proxmox does not accept {call} ({}): this is a fault of agentd or an unsupported version, report it", list(.errors))]
-    Parameters {
-        /// The call.
-        call: &'static str,
-        /// By parameter.
-        errors: BTreeMap<String, String>,
-    },
+    Parameters { call: &'static str, errors: BTreeMap<String, String> },
     /// No configuration for this VMID on the node. Without a proof of sight it may also be somewhere else.
     #[error("there is no guest {vmid} on this node")]
-    Gone {
-        /// The guest.
-        vmid: Vmid,
-    },
+    Gone { vmid: Vmid },
     /// A `lock:` in the guest's configuration.
     #[error(
         "guest is locked ({kind}): wait until the task that holds it ends; if none runs, `pct unlock` it on the node"
@@ -158,30 +140,18 @@ pub enum PveError {
     },
     /// The VMID is taken.
     #[error("VMID {vmid} is taken: look whose it is, or choose another")]
-    AlreadyExists {
-        /// The VMID.
-        vmid: Vmid,
-    },
+    AlreadyExists { vmid: Vmid },
     /// Stop or shutdown of a stopped guest.
     #[error("guest {vmid} does not run")]
-    NotRunning {
-        /// The guest.
-        vmid: Vmid,
-    },
+    NotRunning { vmid: Vmid },
     /// Start, or destroy, of a running guest.
     #[error("guest {vmid} runs")]
-    AlreadyRunning {
-        /// The guest.
-        vmid: Vmid,
-    },
+    AlreadyRunning { vmid: Vmid },
     /// `protection=1` stands in the way.
     #[error(
         "guest {vmid} is protected: only a signed destroy or the undo of its making takes the protection off"
     )]
-    Protected {
-        /// The guest.
-        vmid: Vmid,
-    },
+    Protected { vmid: Vmid },
     /// Somebody changed the configuration since we read it.
     #[error("the guest's configuration changed since it was read: read it again and decide anew")]
     DigestChanged,
@@ -207,10 +177,7 @@ pub enum PveError {
     },
     /// A volume that does not exist.
     #[error("there is no volume {volume}: check the archive's name in the settings")]
-    VolumeGone {
-        /// Its id.
-        volume: String,
-    },
+    VolumeGone { volume: String },
     /// An archive that cannot be looked into: it is damaged, or the key that is there does not open it.
     #[error(
         "the archive cannot be read ({text}): where a key is named, see to the key of its storage's entry; else use another backup"
@@ -247,7 +214,6 @@ pub enum PveError {
     /// An answer that cannot be read.
     #[error("the answer to {call} cannot be read ({what}): report this with the Proxmox version")]
     Garbled {
-        /// The call.
         call: &'static str,
         /// Where and why.
         what: String,
@@ -255,23 +221,17 @@ pub enum PveError {
     /// An answer above the limit.
     #[error("the answer to {call} is longer than {limit} bytes and was dropped")]
     TooLarge {
-        /// The call.
         call: &'static str,
         /// The limit in bytes.
         limit: usize,
     },
     /// The settings hold no token for this role.
     #[error("there is no `{role}` token in the settings: run `agentd setup`")]
-    NoToken {
-        /// The role.
-        role: Role,
-    },
+    NoToken { role: Role },
     /// What no rule above names.
     #[error("Proxmox refuses {call}: {status} {reason}{}", suffix(.errors))]
     Other {
-        /// The call.
         call: &'static str,
-        /// The status.
         status: u16,
         /// The reason phrase.
         reason: String,

@@ -76,7 +76,6 @@ use read::{Interface, LxcStatus, NodeStatus, Resources, StorageStatus, StoredVol
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Looks.
     Observe,
     /// Power, configuration, snapshots, backups of guests in the pool.
     Operate,
@@ -114,7 +113,6 @@ impl fmt::Display for Role {
 /// What lies on a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentKind {
-    /// Archives.
     Backup,
     /// Disks of containers.
     Rootdir,
@@ -243,7 +241,6 @@ pub trait Pve: Send + Sync {
     /// All storages of the node, as far as `observe` may see.
     fn storages(&self) -> Reply<'_, Vec<StorageStatus>>;
 
-    /// One storage.
     fn storage_status(&self, storage: &StorageName) -> Reply<'_, StorageStatus>;
 
     /// What lies on a storage, as far as the role may see: archives show only to who may back the guest up.

@@ -59,19 +59,16 @@ impl OwnBackup {
         }
     }
 
-    /// The guest.
     #[must_use]
     pub const fn vmid(&self) -> Vmid {
         self.vmid
     }
 
-    /// The storage.
     #[must_use]
     pub const fn storage(&self) -> &StorageName {
         &self.storage
     }
 
-    /// The archive.
     #[must_use]
     pub const fn archive(&self) -> &VolumeId {
         &self.archive

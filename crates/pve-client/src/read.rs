@@ -18,9 +18,7 @@ use agent_core::model::storage::EntrySeen;
 /// Which Proxmox VE answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// First number.
     pub major: u32,
-    /// Second number.
     pub minor: u32,
     /// As written, `9.2.11`.
     pub text: String,
@@ -56,7 +54,6 @@ impl Version {
 /// What kind of guest a row of `/cluster/resources` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestKind {
-    /// A container.
     Lxc,
     /// A virtual machine. Not ours yet, but its VMID is taken.
     Qemu,
@@ -65,7 +62,6 @@ pub enum GuestKind {
 /// Whether a guest runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Power {
-    /// It runs.
     Running,
     /// It does not.
     Stopped,
@@ -86,7 +82,6 @@ impl From<&str> for Power {
 /// One guest in `/cluster/resources`: what every member of the cluster knows of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GuestResource {
-    /// Its number.
     pub vmid: Vmid,
     /// Container or machine.
     pub kind: GuestKind,
@@ -96,7 +91,6 @@ pub struct GuestResource {
     pub name: Option<String>,
     /// Whether it runs.
     pub power: Power,
-    /// Its pool.
     pub pool: Option<String>,
     /// Its tags, split.
     pub tags: Vec<String>,
@@ -109,7 +103,6 @@ pub struct GuestResource {
 /// What `/cluster/resources` shows to this token.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resources {
-    /// Guests.
     pub guests: Vec<GuestResource>,
     /// Names of nodes.
     pub nodes: Vec<String>,
@@ -160,9 +153,7 @@ fn guest_resource(row: Row<'_>, kind: GuestKind) -> Result<GuestResource, Unread
 /// One container as its node lists it, or as `status/current` tells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LxcStatus {
-    /// Its number.
     pub vmid: Vmid,
-    /// Its name.
     pub name: Option<String>,
     /// Whether it runs.
     pub power: Power,
@@ -252,7 +243,6 @@ pub struct NodeStatus {
     pub uptime_s: u64,
     /// Share of all CPUs in use.
     pub cpu_share: f64,
-    /// CPUs.
     pub cpus: u64,
     /// Load over 1, 5 and 15 minutes.
     pub load: [f64; 3],
@@ -400,7 +390,6 @@ pub struct Interface {
     pub name: String,
     /// Its MAC address.
     pub hardware: String,
-    /// Its addresses.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -420,7 +409,6 @@ impl Interface {
 /// One row of the list of tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRow {
-    /// Its name.
     pub upid: Upid,
     /// How it ended; none while it runs.
     pub end: Option<TaskEnd>,

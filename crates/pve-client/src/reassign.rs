@@ -12,13 +12,10 @@ use super::config::Digest;
 /// One volume for another guest. Both must stand still, the one that takes unprotected, its mount free.
 #[derive(Clone, Debug)]
 pub struct ReassignRequest {
-    /// Who gives.
     pub from: Vmid,
-    /// Which mount.
     pub slot: MountSlot,
     /// Its configuration as it was judged.
     pub digest: Digest,
-    /// Who takes.
     pub to: Vmid,
     /// As which mount.
     pub to_slot: MountSlot,

@@ -34,7 +34,6 @@ pub enum Address {
         /// The way out.
         gateway: Option<Ipv4Addr>,
     },
-    /// It asks.
     Dhcp,
     /// It sees to that itself.
     Manual,
@@ -164,7 +163,6 @@ fn property(mount: &MountDisk) -> String {
 pub struct RestoreRequest {
     /// The fresh VMID. When it is taken, Proxmox refuses: it is never told to replace.
     pub vmid: Vmid,
-    /// The archive.
     pub archive: VolumeId,
     /// Where the disks go.
     pub disks: Placing,
@@ -176,13 +174,9 @@ pub struct RestoreRequest {
     pub resolver: ResolverText,
     /// The bootstrap. Always passed: what the archive may carry must not live again.
     pub env: BootstrapEnv,
-    /// Host name.
     pub hostname: GuestName,
-    /// Memory.
     pub memory: MemoryMib,
-    /// Swap.
     pub swap: SwapMib,
-    /// Cores.
     pub cores: Cores,
 }
 

@@ -17,12 +17,10 @@ use super::change::Description;
 use super::restore::BootstrapEnv;
 use super::volume::VolumeId;
 
-/// One copy.
 #[derive(Clone, Debug)]
 pub struct RestoreCopyRequest {
     /// The fresh VMID. When it is taken, Proxmox refuses: it is never told to replace.
     pub vmid: Vmid,
-    /// The archive.
     pub archive: VolumeId,
     /// Where its disks go.
     pub storage: StorageName,
@@ -38,7 +36,6 @@ pub struct RestoreCopyRequest {
     pub plugged: Option<Ipv4Cidr>,
     /// What stands in its environment in place of an old ticket.
     pub env: BootstrapEnv,
-    /// Host name.
     pub hostname: GuestName,
     /// The description, with the line by which the copy is known.
     pub description: Description,
@@ -55,7 +52,6 @@ pub struct RestoreCopyRequest {
 pub struct Caps {
     /// Memory; it gets no swap.
     pub memory: MemoryMib,
-    /// Cores.
     pub cores: Cores,
 }
 

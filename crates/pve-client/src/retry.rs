@@ -18,13 +18,11 @@ pub type Pause<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 pub trait Pace: Send + Sync {
     /// Monotonic time since some fixed moment.
     fn now(&self) -> Duration;
-    /// Waits.
     fn sleep(&self, pause: Duration) -> Pause<'_>;
     /// A number from 0 to 99.
     fn chance_percent(&self) -> u32;
 }
 
-/// Real time.
 #[derive(Debug)]
 pub struct RealPace {
     began: tokio::time::Instant,

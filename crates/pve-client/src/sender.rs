@@ -44,18 +44,12 @@ pub struct PveSettings {
 pub enum SetUpError {
     /// The URL is no URL.
     #[error("{url:?} is not the address of a Proxmox API, such as https://127.0.0.1:8006")]
-    Url {
-        /// As given.
-        url: String,
-    },
+    Url { url: String },
     /// A token's name or secret is not of their form.
     #[error(
         "the `{role}` token is not of the form user@realm!name with a UUID as secret: run `agentd setup`"
     )]
-    Token {
-        /// Whose.
-        role: Role,
-    },
+    Token { role: Role },
     /// TLS cannot be set up.
     #[error("TLS towards Proxmox cannot be set up")]
     Tls(#[source] TlsError),

@@ -15,7 +15,6 @@ use super::wire::{Row, Unreadable, rows};
 /// One snapshot. The pseudo entry `current` is left out when reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Its name.
     pub name: String,
     /// The one it grew from.
     pub parent: Option<String>,
@@ -62,7 +61,6 @@ impl CanSnapshot {
 /// What to take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSnapshot {
-    /// Its name.
     pub name: SnapshotName,
     /// The line by which it is known again.
     pub line: Description,
@@ -71,13 +69,11 @@ pub struct NewSnapshot {
 /// What stands under the name of a snapshot that we made.
 #[derive(Debug)]
 pub enum SnapshotListing {
-    /// It, whole.
     Whole(OwnSnapshot),
     /// It, in this state: a task works on it, or died over it.
     Half(String),
     /// One that somebody else made, or changed.
     Others,
-    /// Nothing.
     Nothing,
 }
 
@@ -108,13 +104,11 @@ impl OwnSnapshot {
         }
     }
 
-    /// The guest.
     #[must_use]
     pub const fn vmid(&self) -> Vmid {
         self.vmid
     }
 
-    /// Its name.
     #[must_use]
     pub const fn name(&self) -> &SnapshotName {
         &self.name

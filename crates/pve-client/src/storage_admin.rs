@@ -47,7 +47,6 @@ pub enum EntryError {
 /// Whether Proxmox uses an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It does.
     On,
     /// It does not; nothing on it is touched.
     Off,

@@ -70,25 +70,17 @@ pub struct LogWindow {
 /// The kinds of task we start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind {
-    /// A restore.
     Restore,
-    /// A start.
     Start,
-    /// A stop.
     Stop,
-    /// A shutdown.
     Shutdown,
-    /// A resize.
     Resize,
-    /// A destroy.
     Destroy,
-    /// A backup.
     Backup,
     /// The making of a snapshot.
     Snapshot,
     /// The removal of a snapshot.
     RemoveSnapshot,
-    /// A rollback.
     RollBack,
     /// The removal of a backup. Its task is named after guest and storage.
     RemoveBackup,

@@ -35,11 +35,9 @@ impl TaskEnd {
 /// What Proxmox says of a task now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskStatus {
-    /// It runs.
     Running,
     /// It stopped without an exit status.
     StoppedSilently,
-    /// It ended.
     Ended(TaskEnd),
 }
 
@@ -58,7 +56,6 @@ impl TaskStatus {
 /// Lines of a task's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskLog {
-    /// The lines.
     pub lines: Vec<String>,
     /// How many there are by now.
     pub total: u64,

@@ -14,15 +14,12 @@ use super::error::PveError;
 /// Which of the bounded places a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A read.
     Read,
     /// A read of one storage, which may be away.
     StorageRead,
-    /// A change.
     Write,
 }
 
-/// One request.
 pub struct Request {
     /// As errors and traces name the call.
     pub call: &'static str,
@@ -42,7 +39,6 @@ pub struct Request {
 
 /// One answer, whatever its status.
 pub struct Response {
-    /// The status.
     pub status: u16,
     /// The reason phrase, which is where Proxmox puts its message.
     pub reason: String,

@@ -27,7 +27,6 @@ pub enum Evidence {
     Restore(Upid),
     /// The same of a copy, whose restore call itself carried the line that names this very operation.
     RestoredAs {
-        /// The restore.
         restore: Upid,
         /// The first line of the description.
         first_line: String,
@@ -50,42 +49,21 @@ pub struct Made {
 pub enum NotOurs {
     /// Tags or description are not as we set them.
     #[error("guest {vmid} does not carry the mark that this operation set: somebody else owns it now")]
-    Mark {
-        /// The guest.
-        vmid: Vmid,
-    },
+    Mark { vmid: Vmid },
     /// The restore in the journal made another guest, or it was no restore.
     #[error("task {upid} did not make guest {vmid}")]
-    Task {
-        /// The guest.
-        vmid: Vmid,
-        /// The task.
-        upid: Upid,
-    },
+    Task { vmid: Vmid, upid: Upid },
     /// It carries a mark although ours was never set.
     #[error("guest {vmid} carries the tag {tag} that this operation never set: somebody else owns it now")]
-    Foreign {
-        /// The guest.
-        vmid: Vmid,
-        /// The tag.
-        tag: String,
-    },
+    Foreign { vmid: Vmid, tag: String },
     /// It has a volume that the journal does not know.
     #[error(
         "guest {vmid} has a volume {volume} that this operation did not make: it would be destroyed with it"
     )]
-    Volume {
-        /// The guest.
-        vmid: Vmid,
-        /// The volume.
-        volume: VolumeId,
-    },
+    Volume { vmid: Vmid, volume: VolumeId },
     /// A host path is mounted into it. We never do that.
     #[error("guest {vmid} has a host path mounted: somebody changed it by hand")]
-    HostPath {
-        /// The guest.
-        vmid: Vmid,
-    },
+    HostPath { vmid: Vmid },
 }
 
 /// Proof that a guest is this operation's own making, and holds nothing else.
@@ -136,7 +114,6 @@ impl UndoProof {
         }
     }
 
-    /// The guest.
     #[must_use]
     pub fn vmid(&self) -> Vmid {
         self.vmid

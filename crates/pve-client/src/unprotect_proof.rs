@@ -16,7 +16,6 @@ use super::volume::VolumeId;
 /// What our records say of a guest that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownGuest {
-    /// Its number.
     pub vmid: Vmid,
     /// Tags that must all be there.
     pub tags: BTreeSet<String>,
@@ -31,18 +30,10 @@ pub struct KnownGuest {
 pub enum NotKnown {
     /// Tags or description are not as we set them.
     #[error("guest {vmid} does not carry our mark any more: its protection stays as it is")]
-    Mark {
-        /// The guest.
-        vmid: Vmid,
-    },
+    Mark { vmid: Vmid },
     /// A volume of ours is not there.
     #[error("guest {vmid} has lost its volume {volume}: its protection stays as it is")]
-    Volume {
-        /// The guest.
-        vmid: Vmid,
-        /// The volume.
-        volume: VolumeId,
-    },
+    Volume { vmid: Vmid, volume: VolumeId },
 }
 
 /// Proof that a guest is one whose protection may come off.
@@ -80,7 +71,6 @@ impl LiftProof {
         Self { vmid: proof.vmid() }
     }
 
-    /// The guest.
     #[must_use]
     pub fn vmid(&self) -> Vmid {
         self.vmid

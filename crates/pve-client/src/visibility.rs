@@ -138,9 +138,7 @@ impl Sight {
 /// A path and the kind of sight wanted there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeededPrivilege {
-    /// Where.
     pub path: AclPath,
-    /// What.
     pub sight: Sight,
 }
 

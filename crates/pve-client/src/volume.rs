@@ -90,7 +90,6 @@ pub enum Backing {
 pub enum InBackup {
     /// `backup=1`, and always for the root file system.
     Yes,
-    /// Left out.
     No,
 }
 

@@ -4,7 +4,6 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
-/// One measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     pub requests: u64,

@@ -28,7 +28,6 @@ pub enum Kind {
     Full,
     /// A section of 4 KiB.
     Changed,
-    /// No section.
     Unchanged,
 }
 

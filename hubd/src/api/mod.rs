@@ -57,7 +57,6 @@ pub struct Hub {
     pub store: Store,
     /// What signs certificates.
     pub authority: Arc<Authority>,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Recipients of notices when a wrapped key is read.
     pub reached: Recipients,
@@ -127,7 +126,6 @@ impl Default for ConcurrencyLimits {
     }
 }
 
-/// All routes.
 pub fn router(hub: Arc<Hub>) -> Router {
     let agents = Router::new()
         .route("/v1/agent/checkin", post(checkin::check_in))

@@ -30,7 +30,6 @@ impl<T: DeserializeOwned, S: Sync + Send> FromRequestParts<S> for CheckedQuery<T
     }
 }
 
-/// Which page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {

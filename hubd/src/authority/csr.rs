@@ -18,10 +18,7 @@ use x509_parser::prelude::FromDer as _;
 pub enum CsrError {
     /// Longer than any honest one.
     #[error("the CSR is {len} bytes long; at most {CSR_BYTES_MAX} are accepted")]
-    TooLarge {
-        /// Its length.
-        len: usize,
-    },
+    TooLarge { len: usize },
     /// Not PEM, or not a CSR.
     #[error("the CSR cannot be read: send one PEM block of the kind CERTIFICATE REQUEST")]
     Unreadable,

@@ -20,7 +20,6 @@ pub(super) const SKEW_S: i64 = 3600;
 /// A certificate, made.
 #[derive(Clone, Debug)]
 pub struct Issued {
-    /// PEM.
     pub pem: String,
     /// When it was made; its life counts from here.
     pub not_before: Timestamp,

@@ -51,11 +51,9 @@ pub enum AuthorityError {
     /// A file cannot be read or written.
     #[error("{path} cannot be {action}: the hub's user must be able to")]
     File {
-        /// The file.
         path: PathBuf,
         /// What was tried.
         action: &'static str,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
@@ -69,16 +67,11 @@ pub enum AuthorityError {
     },
     /// A file is there, but is not what it should be.
     #[error("{path} is damaged: restore it from the backup")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-    },
+    Damaged { path: PathBuf },
     /// The CA's key or certificate cannot be used.
     #[error("{path} cannot be used: restore it from the backup")]
     Unusable {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: rcgen::Error,
     },

@@ -23,7 +23,6 @@ pub enum ServerCertificateError {
     Make {
         /// The names it was for.
         names: String,
-        /// Why not.
         #[source]
         source: rcgen::Error,
     },

@@ -34,9 +34,7 @@ pub(super) enum StepDownError {
         "the command could not be started again as user {uid}, and nothing was changed: run it as that user"
     )]
     Again {
-        /// The user.
         uid: u32,
-        /// Why.
         #[source]
         source: std::io::Error,
     },

@@ -74,7 +74,6 @@ pub enum PutError {
         path: String,
         /// What is asked for.
         wanted_gib: u32,
-        /// The image.
         golden: String,
         /// The size of its root disk.
         image_bytes: u64,
@@ -203,7 +202,6 @@ pub enum Delivery {
     /// It refused the newest: it is delivered again with the next check-in, not at once, or the two would
     /// spin.
     Again,
-    /// At once.
     Now,
 }
 

@@ -47,7 +47,6 @@ pub enum InviteError {
     /// There is no such invite.
     #[error("this invite is not known here: ask an operator for a new one (`holdfast host invite NAME`)")]
     Unknown,
-    /// Too old.
     #[error("this invite ended at {ended}: ask an operator for a new one (`holdfast host invite NAME`)")]
     Expired {
         /// When it ended.

@@ -30,21 +30,16 @@ pub enum PutError {
     #[error(
         "escrow {number} is held here with other content, and none is overwritten: put yours as a later number"
     )]
-    Taken {
-        /// The number.
-        number: EscrowNumber,
-    },
+    Taken { number: EscrowNumber },
     /// Behind the newest, or far ahead.
     #[error(
         "escrow {number} cannot follow {newest}, the newest here: take a number from {newest} + 1 to {newest} + {NUMBER_JUMP_MAX}"
     )]
     Number {
-        /// The number.
         number: EscrowNumber,
         /// The newest that is held; 0 is none.
         newest: u32,
     },
-    /// Another customer's.
     #[error(
         "this host's escrows are of customer {held}, not of {said}: a box that changes hands is revoked and enrolled anew"
     )]
@@ -54,7 +49,6 @@ pub enum PutError {
         /// Whose this would be.
         said: CustomerId,
     },
-    /// No room.
     #[error(
         "{VERSIONS_MAX} escrows are held for this host and none of them may go yet: an operator must look who made so many"
     )]

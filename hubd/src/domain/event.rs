@@ -5,7 +5,6 @@ use jiff::Timestamp;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal)*) => {
-        /// What happened.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum EventKind {
             $($(#[$doc])* $name,)*
@@ -91,9 +90,7 @@ kinds! {
 /// One thing to be written down.
 #[derive(Clone, Debug)]
 pub struct NewEvent {
-    /// When.
     pub at: Timestamp,
-    /// What.
     pub kind: EventKind,
     /// To which host.
     pub host: Option<HostId>,
@@ -101,6 +98,5 @@ pub struct NewEvent {
     pub actor: Option<OperatorName>,
     /// The correlation id of the request.
     pub correlation: CorrelationId,
-    /// In words.
     pub message: String,
 }

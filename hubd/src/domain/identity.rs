@@ -10,7 +10,6 @@ use holdfast_protocol::id::HostId;
 /// What a certificate says of its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Presented {
-    /// The host.
     pub host: HostId,
     /// Which of the host's certificates.
     pub generation: u32,
@@ -23,7 +22,6 @@ pub enum HostStatus {
     Active,
     /// Two held its identity: nothing is served to it.
     Frozen,
-    /// Let go.
     Revoked,
 }
 

@@ -31,9 +31,7 @@ pub struct StoredJob {
 /// Whether two texts are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextMatch {
-    /// They are.
     Yes,
-    /// They differ.
     No,
 }
 
@@ -49,10 +47,8 @@ pub enum Acceptance {
 /// Why it is not taken in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobQueueError {
-    /// Too long.
     #[error("the signed job is {0} bytes long; at most {SIGNED_BYTES_MAX} are accepted")]
     Size(usize),
-    /// Too many.
     #[error(
         "{QUEUED_MAX} signed jobs wait for this host already: wait until it has read them, or withdraw some"
     )]

@@ -22,9 +22,7 @@ pub struct RevokedRecord {
 /// Whether a host that is not revoked has the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameUse {
-    /// None has.
     Free,
-    /// One has.
     Taken,
 }
 
@@ -41,24 +39,15 @@ pub enum ReadmitError {
         "{name} is not revoked, so it is not readmitted: revoke it first if its agent has to enroll anew, or sign `holdfast host \
          restore` if another machine replaces it; nothing was approved"
     )]
-    NotRevoked {
-        /// Its name.
-        name: HostName,
-    },
+    NotRevoked { name: HostName },
     /// The operator wrote another name.
     #[error("that host is called {name}: approve the request with that name; nothing was approved")]
-    OtherName {
-        /// Its name.
-        name: HostName,
-    },
+    OtherName { name: HostName },
     /// The name went to another.
     #[error(
         "another host is called {name} now, and a host is readmitted under its own name only; nothing was approved"
     )]
-    Taken {
-        /// The name.
-        name: HostName,
-    },
+    Taken { name: HostName },
     /// There is no number left.
     #[error("this host has no certificate generation left: approve it as a new host, without --returns")]
     Exhausted,

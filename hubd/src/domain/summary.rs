@@ -21,7 +21,6 @@ pub struct GuestCounts {
 /// What the host list shows of the agent's own section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentSummary {
-    /// Its version.
     pub version: String,
     /// How many problems it reports.
     pub problems: u32,
@@ -130,7 +129,7 @@ mod tests {
             name: "web".to_owned(),
             vmid: None,
             former_vmids: Vec::new(),
-            status: status,
+            status,
             run,
             unknown_since: None,
             wanted: None,

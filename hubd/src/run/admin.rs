@@ -29,9 +29,7 @@ pub enum AdminError {
     /// The token's file cannot be written.
     #[error("{path} cannot be written: the hub's user must be able to; start again after that")]
     File {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },

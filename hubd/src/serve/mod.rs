@@ -55,7 +55,6 @@ pub struct Serving {
     pub listener: TcpListener,
     /// The TLS settings.
     pub tls: Arc<rustls::ServerConfig>,
-    /// What answers.
     pub router: Router,
     /// Connections at a time.
     pub connections_max: usize,

@@ -11,13 +11,10 @@ use crate::authority::Issued;
 /// A host's certificate, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateRecord {
-    /// The host.
     pub host: HostId,
-    /// Its name.
     pub name: HostName,
     /// Which of its certificates.
     pub generation: u32,
-    /// PEM.
     pub pem: String,
     /// When it begins.
     pub not_before: Timestamp,

@@ -28,21 +28,15 @@ use crate::domain::summary::Summary;
 pub struct SectionTexts {
     /// The agent itself.
     pub agent: Option<String>,
-    /// The box.
     pub host: Option<String>,
     /// What the agent holds.
     pub desired: Option<String>,
-    /// The guests.
     pub guests: Option<String>,
-    /// Operations.
     pub operations: Option<String>,
-    /// What waits.
     pub waiting: Option<String>,
     /// The roster that it follows.
     pub trust: Option<String>,
-    /// Signed jobs.
     pub jobs: Option<String>,
-    /// Storage targets.
     pub storage: Option<String>,
 }
 
@@ -60,7 +54,6 @@ impl SectionTexts {
     }
 }
 
-/// A check-in.
 #[derive(Clone, Debug)]
 pub struct Checkin {
     /// The certificate it came with.
@@ -69,13 +62,11 @@ pub struct Checkin {
     pub arriving: IncomingReport,
     /// What the host holds.
     pub held: Generation,
-    /// What changed.
     pub sections: SectionTexts,
     /// What of it the list shows.
     pub summary: Summary,
     /// What the host says of signed jobs, where that changed.
     pub jobs: Vec<JobReport>,
-    /// Now.
     pub at: Timestamp,
     /// The correlation id of the request.
     pub correlation: CorrelationId,

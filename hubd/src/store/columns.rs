@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use uuid::Uuid;
 
-/// A time.
 #[derive(Clone, Copy)]
 pub(super) struct Time(pub Timestamp);
 
@@ -23,7 +22,6 @@ impl FromSql for Time {
     }
 }
 
-/// An id.
 #[derive(Clone, Copy)]
 pub(super) struct Id(pub Uuid);
 
@@ -39,7 +37,6 @@ impl FromSql for Id {
     }
 }
 
-/// A generation.
 #[derive(Clone, Copy)]
 pub(super) struct Number(pub Generation);
 

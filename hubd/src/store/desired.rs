@@ -21,11 +21,9 @@ use crate::domain::host::HostRef;
 /// A document to be put.
 #[derive(Clone, Debug)]
 pub struct Put {
-    /// The host.
     pub host: HostRef,
     /// What the operator saw.
     pub seen: IfMatch,
-    /// Why.
     pub reason: Reason,
     /// The document, checked.
     pub desired: Desired,
@@ -38,7 +36,6 @@ pub struct Put {
 pub struct PutDone {
     /// The host it is for.
     pub host: HostId,
-    /// The document.
     pub version: DesiredVersion,
 }
 

@@ -35,7 +35,6 @@ pub struct NewEnrollmentRequest {
     pub claimed_name: HostName,
     /// Where it comes from.
     pub origin: Origin,
-    /// Now.
     pub at: Timestamp,
     /// The correlation id of the request.
     pub correlation: CorrelationId,
@@ -46,11 +45,9 @@ pub struct NewEnrollmentRequest {
 pub enum EnrollmentReply {
     /// An operator has to decide.
     Pending(EnrollmentRequestId),
-    /// Let in.
     Approved(CertificateRecord),
 }
 
-/// An approval.
 pub struct Approval {
     /// The enrollment request.
     pub id: EnrollmentRequestId,
@@ -95,10 +92,7 @@ pub enum EnrollmentRequestError {
     },
     /// A host of that name is there.
     #[error("a host called {name} is there already: choose another name")]
-    Taken {
-        /// The name.
-        name: HostName,
-    },
+    Taken { name: HostName },
     /// The key is another host's.
     #[error(
         "another host has this key, or had it: remove `identity/enrol.key.pem` in the agent's state folder and enrol again, so that the box makes a key of its own"
@@ -364,13 +358,11 @@ pub(super) enum Decision {
     Approved {
         /// The host's number.
         host: i64,
-        /// Its id.
         id: HostId,
         /// The certificate that it is given.
         generation: u32,
         /// What is written down.
         kind: EventKind,
-        /// In words.
         message: String,
     },
     /// Turned away for good.

@@ -34,18 +34,14 @@ use crate::domain::identity::{IdentityError, Presented};
 pub struct EscrowCaller {
     /// The certificate it asks with.
     pub presented: Presented,
-    /// Now.
     pub at: Timestamp,
     /// The correlation id of the request.
     pub correlation: CorrelationId,
 }
 
-/// Which versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EscrowSelector {
-    /// The newest.
     Newest,
-    /// This one.
     Number(EscrowNumber),
     /// The newest of this code.
     Code(CodeNumber),
@@ -62,7 +58,6 @@ pub enum EscrowError {
     /// The version is not kept.
     #[error(transparent)]
     Put(#[from] PutError),
-    /// Too often.
     #[error(transparent)]
     TooOften(#[from] TooOften),
     /// There is none.
@@ -269,7 +264,6 @@ fn listed(tx: &Connection, host: i64, reached: &Recipients) -> rusqlite::Result<
     Ok(EscrowList { versions, notice })
 }
 
-/// Whose escrows.
 pub(super) struct Owner<'a> {
     pub number: i64,
     pub id: HostId,

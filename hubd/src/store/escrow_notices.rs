@@ -14,7 +14,6 @@ use crate::domain::event::{EventKind, NewEvent};
 /// A notice that is to be sent.
 #[derive(Clone, Debug)]
 pub struct OutgoingNotice {
-    /// Its number.
     pub number: u64,
     /// When the read was.
     pub at: Timestamp,

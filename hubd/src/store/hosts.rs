@@ -18,7 +18,6 @@ use crate::domain::host::HostRef;
 /// A host in the list, with its place in it.
 #[derive(Clone, Debug)]
 pub struct HostRecord {
-    /// The host.
     pub view: HostView,
     /// Its number; with the name it is the place in the list.
     pub number: i64,

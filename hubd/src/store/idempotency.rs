@@ -16,11 +16,9 @@ use super::{Failed, Store, WriteError};
 /// Who wants a change, and as part of what.
 #[derive(Clone, Debug)]
 pub struct By {
-    /// The operator.
     pub operator: OperatorName,
     /// The correlation id of the request.
     pub correlation: CorrelationId,
-    /// When.
     pub at: Timestamp,
     /// The key by which a repeat is known, where one was sent.
     pub claim: Option<Claim>,
@@ -29,7 +27,6 @@ pub struct By {
 /// An idempotency key with what it was sent for.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// The key.
     pub key: IdempotencyKey,
     /// SHA-256 of method, path, precondition and body.
     pub request: [u8; 32],

@@ -21,7 +21,6 @@ use crate::domain::event::{EventKind, NewEvent};
 /// An invite to be made.
 #[derive(Clone, Debug)]
 pub struct NewInvite {
-    /// Its id.
     pub id: InviteId,
     /// What the host will be called.
     pub host_name: HostName,
@@ -32,7 +31,6 @@ pub struct NewInvite {
 /// An invite that was made. Its secret is not here; it can be derived from the id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InviteMade {
-    /// Its id.
     pub id: InviteId,
     /// When it ends.
     pub expires_at: Timestamp,
@@ -43,10 +41,7 @@ pub struct InviteMade {
 pub enum InviteRequestError {
     /// A host of that name is there.
     #[error("a host called {name} is there already: revoke it first, or choose another name")]
-    Taken {
-        /// The name.
-        name: HostName,
-    },
+    Taken { name: HostName },
     /// The clock is beyond what can be written.
     #[error("the hub's clock is beyond what can be written: set the clock")]
     Time,
@@ -60,7 +55,6 @@ pub struct Redemption {
     pub key: AgentKey,
     /// The id of the host, should it become one.
     pub host: HostId,
-    /// Now.
     pub at: Timestamp,
     /// The correlation id of the request.
     pub correlation: CorrelationId,
@@ -74,10 +68,7 @@ pub enum RedeemError {
     Invite(#[from] InviteError),
     /// Another host took the name in the meantime.
     #[error("a host called {name} was enrolled in the meantime: ask for an invite with another name")]
-    Taken {
-        /// The name.
-        name: HostName,
-    },
+    Taken { name: HostName },
     /// The key is another host's.
     #[error(
         "another host has this key, or had it: remove `identity/enrol.key.pem` in the agent's state folder and enrol again, so that the box makes a key of its own"

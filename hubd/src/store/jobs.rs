@@ -23,20 +23,16 @@ use crate::domain::job_queue::{self, Acceptance, JobQueueError, KEPT_MAX, Stored
 /// A signed job that is left for a host.
 #[derive(Clone, Debug)]
 pub struct SubmitJob {
-    /// The host.
     pub host: HostRef,
     /// Under which id.
     pub id: JobId,
-    /// Its text.
     pub blob: String,
 }
 
 /// A job that was changed, with the host it is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobDone {
-    /// The host.
     pub host: HostId,
-    /// The job.
     pub job: JobView,
 }
 

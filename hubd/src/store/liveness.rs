@@ -16,9 +16,7 @@ use crate::domain::event::{EventKind, NewEvent};
 #[derive(Clone, Debug)]
 pub struct HostContact {
     number: i64,
-    /// The host.
     pub host: HostId,
-    /// Its name.
     pub name: HostName,
     /// When it was last heard of, or enrolled where it never was.
     pub since: Timestamp,
@@ -35,7 +33,6 @@ pub struct HostContact {
 pub enum LastContact {
     /// Nothing since it was enrolled.
     Never,
-    /// A check-in.
     Checkin,
     /// That its agent stops.
     Farewell,

@@ -155,16 +155,13 @@ pub enum OpenError {
     /// The file cannot be made.
     #[error("{path} cannot be opened: the hub's user must be able to write it")]
     File {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
     /// SQLite says no.
     #[error("{path} cannot be opened as a database")]
     Sqlite {
-        /// The file.
         path: PathBuf,
         /// What SQLite says.
         #[source]
@@ -175,25 +172,18 @@ pub enum OpenError {
         "{path} was written by a newer hub (schema {found}, this one knows up to {known}): install that one"
     )]
     Newer {
-        /// The file.
         path: PathBuf,
-        /// Its schema.
         found: u32,
         /// The newest schema this hub knows.
         known: u32,
     },
     /// Another program's file.
     #[error("{path} is a database of another program: choose another folder")]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// The system gives no thread.
     #[error("the writer of {path} cannot be started")]
     Thread {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },

@@ -18,7 +18,6 @@ use crate::domain::event::{EventKind, NewEvent};
 /// An operator to be made, or one who gets another token.
 #[derive(Clone, Debug)]
 pub struct NewOperator {
-    /// The name.
     pub name: OperatorName,
     /// What they may do.
     pub role: Role,
@@ -26,7 +25,6 @@ pub struct NewOperator {
     pub token: TokenHash,
     /// When the token ends.
     pub expires_at: Timestamp,
-    /// Now.
     pub at: Timestamp,
     /// The correlation id of the request.
     pub correlation: CorrelationId,
@@ -35,7 +33,6 @@ pub struct NewOperator {
 /// An operator, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorRecord {
-    /// The name.
     pub name: OperatorName,
     /// What they may do.
     pub role: Role,
@@ -57,7 +54,6 @@ impl OperatorRecord {
 /// A token that was made, by the number that it is derived from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenMade {
-    /// The number.
     pub number: Uuid,
     /// When the token ends.
     pub expires_at: Timestamp,
@@ -68,26 +64,15 @@ pub struct TokenMade {
 pub enum OperatorError {
     /// The name is in use with another role, or was removed.
     #[error("{name} exists already, as {role:?} or removed: choose another name")]
-    Taken {
-        /// The name.
-        name: OperatorName,
-        /// Their role.
-        role: Role,
-    },
+    Taken { name: OperatorName, role: Role },
     /// Nobody could make another one.
     #[error(
         "{name} is the last admin with a token: make another admin first, or use `hubd operator` on the machine itself"
     )]
-    LastAdmin {
-        /// The name.
-        name: OperatorName,
-    },
+    LastAdmin { name: OperatorName },
     /// There is none.
     #[error("there is no operator {name}: `holdfast operator list` shows who there is")]
-    Unknown {
-        /// The name.
-        name: OperatorName,
-    },
+    Unknown { name: OperatorName },
 }
 
 const fn role_word(role: Role) -> &'static str {

@@ -19,7 +19,6 @@ pub struct Renewal {
     pub presented: Presented,
     /// The key of the next one.
     pub key: AgentKey,
-    /// Now.
     pub at: Timestamp,
     /// The correlation id of the request.
     pub correlation: CorrelationId,

@@ -35,7 +35,6 @@ use crate::domain::identity::Presented;
 /// An invite to be made.
 #[derive(Clone, Debug)]
 pub struct NewRestore {
-    /// Its id.
     pub id: InviteId,
     /// The hash of its secret.
     pub secret: TokenHash,
@@ -74,7 +73,6 @@ pub struct RestoreRedemption {
     pub secret: TokenHash,
     /// The new box's key.
     pub key: AgentKey,
-    /// Now.
     pub at: Timestamp,
     /// The correlation id of the request.
     pub correlation: CorrelationId,
@@ -117,7 +115,6 @@ pub enum RestoreError {
 /// What the new box is given.
 #[derive(Clone, Debug)]
 pub struct Redeemed {
-    /// Its certificate.
     pub certificate: CertificateRecord,
     /// The order, as it was left.
     pub order: String,

@@ -11,7 +11,6 @@ use super::{Failed, Store, StoreError, events};
 /// An event to be forwarded.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// The event.
     pub event: EventView,
     /// The correlation id of the request.
     pub correlation: CorrelationId,

@@ -21,7 +21,6 @@ pub const SIGNATURE_HEADER: &str = "x-holdfast-signature";
 /// Where something is sent to.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {
-    /// The receiver.
     pub url: reqwest::Url,
     /// What its signatures are made with.
     pub secret: Secret,
@@ -41,7 +40,6 @@ pub enum WebhookError {
     Client(#[source] reqwest::Error),
 }
 
-/// What sends.
 #[derive(Clone, Debug)]
 pub(super) struct Post {
     client: reqwest::Client,

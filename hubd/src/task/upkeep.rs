@@ -18,13 +18,11 @@ const EVERY: Duration = Duration::from_secs(3600);
 pub struct Upkeep {
     /// What is kept.
     pub store: Store,
-    /// What signs.
     pub authority: Arc<Authority>,
     /// The listener's certificate.
     pub certificate: Arc<ServerCertificate>,
     /// The TLS library's cryptography.
     pub provider: Arc<CryptoProvider>,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 

@@ -24,7 +24,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// The number of the event.
 pub const EVENT_HEADER: &str = "x-holdfast-event";
-/// What forwards.
 pub struct Forwarder {
     post: Post,
     settings: WebhookSettings,

@@ -70,7 +70,6 @@ impl Running {
         self.child.try_wait().with_context(|| format!("cannot ask after {}", self.name))
     }
 
-    /// Its pid.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()

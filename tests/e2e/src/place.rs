@@ -11,7 +11,6 @@ use std::process::Command;
 /// A user without a name: nobody owns this number on a fresh Debian.
 pub const AGENT_UID: u32 = 64_999;
 
-/// As whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
     /// As whoever started the stage.
@@ -20,7 +19,6 @@ pub enum User {
     Unprivileged,
 }
 
-/// Where.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// The network namespace's file; none is the machine's own.

@@ -49,7 +49,6 @@ impl Programs {
         self.folder.join(name)
     }
 
-    /// The folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

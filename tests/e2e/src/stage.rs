@@ -99,7 +99,6 @@ impl Stage {
         self.options.runtime.ground(&self.options.golden.version)
     }
 
-    /// The folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.options.folder

@@ -43,7 +43,6 @@ impl Numbers {
 /// What inputs are made of.
 #[derive(Clone, Debug, Default)]
 pub struct Material {
-    /// Kept inputs.
     pub seeds: Vec<Vec<u8>>,
     /// Words that parsers know.
     pub words: Vec<Vec<u8>>,

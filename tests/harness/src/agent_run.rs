@@ -31,7 +31,6 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(12 * 3600);
 pub enum End {
     /// Every operation came to its end.
     Came(Vec<OperationState>),
-    /// Killed here.
     Killed(Place),
     /// It goes on for ever, or broke.
     Stuck(String),
@@ -54,7 +53,6 @@ pub enum Begin {
     TakingUp,
 }
 
-/// Lives once.
 pub async fn live(world: &World, conductor: &Arc<Conductor>, tone: Tone, begin: Begin) -> End {
     let ports = world.agent(conductor).await;
     let store = ports.store.clone();

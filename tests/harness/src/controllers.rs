@@ -27,7 +27,6 @@ const EVERY: Duration = Duration::from_millis(700);
 /// Whether the guests' controllers speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speech {
-    /// They do.
     Hello,
     /// They do, until they are to exchange themselves: they fetch the new one, and are silent from then on.
     Breaks,

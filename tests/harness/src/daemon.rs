@@ -38,7 +38,6 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(12 * 3600);
 pub enum Served {
     /// What was waited for came.
     Reached,
-    /// Killed here.
     Killed(Place),
     /// It never came.
     Stuck(String),

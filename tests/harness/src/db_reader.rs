@@ -11,11 +11,9 @@ use rusqlite::Connection;
 /// One line of the audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its number.
     pub number: i64,
     /// When, in microseconds since 1970.
     pub at: i64,
-    /// What.
     pub action: String,
     /// In which operation, if in one.
     pub operation: String,
@@ -28,7 +26,6 @@ pub struct Line {
 pub struct BackupLabel {
     /// The operation that took it.
     pub operation: String,
-    /// The archive.
     pub archive: String,
     /// `application` or `crash`.
     pub consistency: String,
@@ -37,7 +34,6 @@ pub struct BackupLabel {
 /// When a window's copy was seen to be fixed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
-    /// The window.
     pub window: String,
     /// After how long, in milliseconds from the grant.
     pub at_ms: i64,
@@ -50,7 +46,6 @@ pub struct Capture {
 pub struct StoredRecords {
     /// Of which guest.
     pub guest: String,
-    /// The archive.
     pub archive: String,
     /// The operation that took it.
     pub taken_by: String,
@@ -61,7 +56,6 @@ pub struct StoredRecords {
 /// What is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Book {
-    /// The audit.
     pub audit: Vec<Line>,
     /// Counters by name, with the token generation of each guest.
     pub counters: BTreeMap<String, i64>,

@@ -22,7 +22,6 @@ pub fn uid(n: u8) -> GuestUid {
     format!("018f3c{n:02x}-6b1f-7c1d-9d0a-2f6d1c0b7a55").parse().unwrap()
 }
 
-/// A number.
 #[must_use]
 pub fn vmid(number: u32) -> Vmid {
     Vmid::try_from(number).unwrap()

@@ -10,7 +10,6 @@ use std::time::Duration;
 /// A request that could change something and reached the simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// When.
     pub at: Duration,
     /// The step that the agent was in.
     pub step: &'static str,
@@ -115,7 +114,6 @@ impl Log {
         self.0.lock().unwrap().effects.clone()
     }
 
-    /// The tasks.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskSpan> {
         self.0.lock().unwrap().tasks.clone()

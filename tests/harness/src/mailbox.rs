@@ -19,12 +19,10 @@ use crate::world::World;
 /// The host of every story.
 const HOST: u128 = 0x0190_6f3c_6b1f_7c1d_9d0a_2f6d_1c0b_7a02;
 
-/// One order.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
     /// What, in the world as it stands before.
     pub act: fn(&World) -> Act,
-    /// Upon what.
     pub target: fn() -> Target,
     /// How the job ends.
     pub end: JobState,

@@ -30,7 +30,6 @@ impl Outside {
     pub const ALL: [Self; 5] =
         [Self::ForgetStandstill, Self::MoreMemory, Self::OtherSnapshot, Self::SettlePoints, Self::StopJobs];
 
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

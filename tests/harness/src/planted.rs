@@ -37,13 +37,11 @@ pub enum Plant {
 }
 
 impl Plant {
-    /// Every one.
     pub fn all() -> impl Iterator<Item = Self> {
         let inside = Bug::ALL.iter().map(|bug| Self::Inside(*bug));
         inside.chain(Outside::ALL.map(Self::Around))
     }
 
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,7 +72,6 @@ impl Plant {
 /// Where a bug was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Find {
-    /// The bug.
     pub bug: Plant,
     /// The case or the seed.
     pub at: String,

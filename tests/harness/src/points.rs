@@ -21,20 +21,17 @@ use crate::power::server::Served;
 pub enum At {
     /// One of the agent's failpoints.
     Agent(Moment),
-    /// A request.
     Request,
     /// A step of the exchange with the hub.
     Exchange,
 }
 
-/// One point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The step's name, or `operation`.
     pub step: &'static str,
     /// Before or after.
     pub side: Side,
-    /// What.
     pub at: At,
 }
 
@@ -89,9 +86,7 @@ pub enum How {
 /// A step whose requests fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Fail {
-    /// Which step.
     pub step: &'static str,
-    /// How.
     pub how: How,
     /// So often; then all is well again.
     pub times: u32,

@@ -18,7 +18,6 @@ pub struct Scene {
     pub volumes: BTreeMap<String, Volume>,
     /// Archives: `backup2:vzdump-lxc-300-….tar.zst`.
     pub archives: BTreeMap<String, u64>,
-    /// Who runs.
     pub running: BTreeSet<u32>,
     /// When the copies of backups were fixed, in seconds since 1970, by the logs beside their archives.
     pub fixed: BTreeMap<String, i64>,

@@ -16,7 +16,6 @@ const KIND: &str = "ssh-ed25519";
 /// A line of the armour.
 const LINE: usize = 70;
 
-/// Who signs.
 #[derive(Clone, Debug)]
 pub struct Signer {
     name: &'static str,

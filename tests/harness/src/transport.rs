@@ -24,13 +24,10 @@ const ONE_WAY: Duration = Duration::from_millis(1);
 
 /// The carrier of one run of the agent.
 pub struct InProcess {
-    /// The simulator.
     pub node: Arc<Node>,
-    /// Time.
     pub timeline: Timeline,
     /// What is to go wrong.
     pub conductor: Arc<Conductor>,
-    /// What happened.
     pub log: Arc<Log>,
     /// More requests than this in one story mean that it goes round in circles.
     pub patience: usize,

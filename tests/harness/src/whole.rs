@@ -49,7 +49,6 @@ pub struct Goals {
     pub jobs: Vec<Order>,
 }
 
-/// A life.
 pub struct Life<'a> {
     /// Whether controllers speak.
     pub speech: Speech,
@@ -61,7 +60,6 @@ pub struct Life<'a> {
     pub number: usize,
 }
 
-/// Lives once.
 pub async fn live(world: &World, conductor: &Arc<Conductor>, life: &Life<'_>) -> End {
     let ports = world.agent(conductor).await;
     let store = ports.store.clone();

@@ -72,13 +72,9 @@ pub fn clean_up() {
     std::fs::remove_dir_all(listing()).unwrap();
 }
 
-/// One world.
 pub struct World {
-    /// The simulator.
     pub node: Arc<Node>,
-    /// Time.
     pub timeline: Timeline,
-    /// What happened.
     pub log: Arc<Log>,
     /// The common parts.
     pub kit: Kit,

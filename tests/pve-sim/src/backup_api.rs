@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use crate::storage::backup_server::{parse_snapshot, sealed, verification};
 use crate::storage::content::{copy_of, file_bytes, is_protected};
 
-/// One call.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
     /// `GET` or `POST`.
@@ -20,7 +19,6 @@ pub struct Ask<'a> {
     pub path: &'a str,
     /// Query or form.
     pub params: &'a [(&'a str, &'a str)],
-    /// The header.
     pub authorization: &'a str,
 }
 

@@ -16,7 +16,6 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn pause(&self, length: Duration);
     /// A number never given before, for process ids.
     fn next_number(&self) -> u64;
-    /// Random bytes.
     fn random(&self, bytes: &mut [u8]);
 
     /// Runs a task's work beside everything else; the work pauses with [`Clock::pause`] and says what time it is by this

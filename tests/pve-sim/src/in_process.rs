@@ -11,7 +11,6 @@ use crate::http::entry;
 use crate::node::Node;
 use crate::wire::{Request, Spoil};
 
-/// One request.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
     /// `GET`, `POST`, …
@@ -27,13 +26,10 @@ pub struct Ask<'a> {
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reported {
-    /// An answer.
     Answer {
-        /// The status.
         status: u16,
         /// The reason phrase.
         reason: String,
-        /// The body.
         body: Vec<u8>,
         /// Held back this long.
         delay_ms: u64,
@@ -44,7 +40,6 @@ pub enum Reported {
     Cut,
 }
 
-/// Asks.
 #[must_use]
 pub fn ask(node: &Arc<Node>, ask: &Ask<'_>) -> Reported {
     let form = form(ask.params);

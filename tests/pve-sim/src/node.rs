@@ -51,7 +51,6 @@ pub enum Figures {
 /// Whether the node is going down in good order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GoingDown {
-    /// It is.
     Yes,
     /// It is not.
     No,
@@ -60,7 +59,6 @@ pub enum GoingDown {
 /// Whether a running guest takes a new mount point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HotMounts {
-    /// It does.
     Work,
     /// The node has no AppArmor, and the attempt fails; its kernel has no traffic control either.
     NoAppArmor,
@@ -84,18 +82,14 @@ impl Default for Settings {
 pub struct World {
     /// Users, roles, access lists, pools.
     pub access: AccessConfig,
-    /// Secrets.
     pub secrets: Secrets,
-    /// Storage definitions.
     pub storage: StorageConfig,
-    /// Guest configurations.
     pub guests: ConfigFolder,
     paths: Paths,
     root: std::path::PathBuf,
     run: std::path::PathBuf,
 }
 
-/// The node.
 #[derive(Debug)]
 pub struct Node {
     /// `pve1`
@@ -104,15 +98,11 @@ pub struct Node {
     pub table: Arc<Table>,
     /// Where things are.
     pub paths: Paths,
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// The same, for whoever sets it wrong.
     pub settable: Arc<Settable>,
-    /// Knobs.
     pub settings: Settings,
-    /// Tasks.
     pub tasks: Tasks,
-    /// Armed faults.
     pub faults: Faults,
     /// What must never be sent.
     pub guard: Guard,
@@ -137,7 +127,6 @@ pub enum OpenError {
         "the state folder cannot be used; check that it is writable and was written by this program: {what}"
     )]
     State {
-        /// Which part.
         what: &'static str,
         /// The system's reason.
         #[source]

@@ -54,31 +54,25 @@ pub enum StartError {
     /// No temporary folder.
     #[error("no temporary state folder could be made")]
     Temporary(#[source] std::io::Error),
-    /// The address.
     #[error("{address} cannot be listened on; choose another address")]
     Bind {
-        /// Which one.
         address: SocketAddr,
         /// The system's reason.
         #[source]
         source: std::io::Error,
     },
-    /// Seeding.
     #[error("the state folder could not be seeded")]
     Seed(#[source] SeedError),
     /// The state folder.
     #[error("the state folder could not be opened")]
     Open(#[source] OpenError),
-    /// The certificate.
     #[error("the instance has no certificate")]
     Identity(#[source] IdentityError),
-    /// The runtime.
     #[error("guests that ran before could not be taken up again")]
     Runtime(#[source] crate::runtime::RuntimeError),
     /// A part of the state.
     #[error("{what} could not be read; check the state folder")]
     State {
-        /// Which part.
         what: &'static str,
         /// The system's reason.
         #[source]
@@ -297,9 +291,7 @@ fn resume(node: &Node) -> Result<(), StartError> {
 /// An open node without a listener.
 #[derive(Debug)]
 pub struct Opened {
-    /// The node.
     pub node: Arc<Node>,
-    /// Its certificate.
     pub identity: Identity,
     /// The password of `root@pam`.
     pub root_password: String,

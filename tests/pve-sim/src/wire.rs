@@ -9,7 +9,6 @@ pub struct Request {
     pub target: String,
     /// Header names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -33,7 +32,6 @@ pub enum Spoil {
     Cut,
 }
 
-/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// The status, which may be one of Proxmox's own (595, 596).
@@ -44,7 +42,6 @@ pub struct Response {
     pub content_type: Option<&'static str>,
     /// `Content-Disposition`, for downloads.
     pub disposition: Option<String>,
-    /// The body.
     pub body: Vec<u8>,
     /// Held back this long (failed logins).
     pub delay_ms: u64,

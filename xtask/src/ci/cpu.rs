@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-/// So far.
 pub fn of_children() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks = waited_for(&stat).unwrap_or_default();

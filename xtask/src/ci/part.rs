@@ -27,7 +27,6 @@ impl Suite {
     /// All that can be asked for by name.
     pub const NAMED: [Self; 5] = [Self::Check, Self::Test, Self::Sim, Self::E2e, Self::System];
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Build => "build",
@@ -45,7 +44,6 @@ impl Suite {
 pub enum Root {
     /// Only root can run it.
     Needed,
-    /// Anybody can.
     NotNeeded,
 }
 
@@ -69,7 +67,6 @@ pub enum Shared {
 
 /// One part of a suite: a program of its own while it runs.
 pub struct Part {
-    /// Its name.
     pub name: &'static str,
     /// The suite it belongs to.
     pub suite: Suite,
@@ -87,7 +84,6 @@ pub struct Part {
     pub priority: Priority,
     /// It is stopped after this time; far more than it ever took.
     pub limit: Duration,
-    /// Runs it.
     pub run: fn() -> Result<()>,
 }
 

@@ -8,13 +8,9 @@ use super::part::{Part, Shared};
 /// How far a part has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Not started.
     Waiting,
-    /// Under way.
     Running,
-    /// Ended well.
     Passed,
-    /// Ended otherwise.
     Failed,
     /// Never started, since a part that it needs failed.
     NotReached,
@@ -22,7 +18,6 @@ pub enum State {
 
 /// A wanted part and its state.
 pub struct Entry {
-    /// The part.
     pub part: &'static Part,
     /// How far it has come.
     pub state: State,

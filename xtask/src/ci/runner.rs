@@ -43,7 +43,6 @@ const LAST_LINES: usize = 60;
 
 /// How a part ended.
 pub struct Ended {
-    /// The part.
     pub part: &'static Part,
     /// Passed, failed or not reached.
     pub state: State,

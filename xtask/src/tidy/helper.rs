@@ -22,7 +22,6 @@ pub struct Tree {
     all: Vec<String>,
 }
 
-/// Asks cargo.
 pub fn tree(root: &Path) -> Result<Tree> {
     #[expect(clippy::disallowed_methods, reason = "cargo knows the tree")]
     let output = Command::new(env!("CARGO"))

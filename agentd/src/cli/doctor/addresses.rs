@@ -14,7 +14,6 @@ use holdfast_protocol::report::{
 use super::check::{Check, State};
 use crate::port::admin_socket;
 
-/// The checks.
 #[must_use]
 pub fn checks(state: &Path) -> Vec<Check> {
     let status = admin_socket::ask(state).ok();

@@ -34,7 +34,6 @@ pub enum State {
     Unknown,
 }
 
-/// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// How it came out.

@@ -11,7 +11,6 @@ use super::check::{Check, State};
 use crate::plan::entry::line_in;
 use crate::port::admin_socket;
 
-/// The checks.
 #[must_use]
 pub fn checks(state: &Path) -> Vec<Check> {
     let status = admin_socket::ask(state).ok();

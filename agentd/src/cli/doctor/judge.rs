@@ -14,9 +14,7 @@ use crate::port::pve::{AclPath, Permissions, Role};
 /// Something about one token on one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Whose token.
     pub role: Role,
-    /// Where.
     pub path: String,
     /// Needed and not there.
     pub missing: BTreeSet<String>,

@@ -17,7 +17,6 @@ use crate::cli::terminal::{Line, Terminal};
 pub enum AskedWords {
     /// Three, by chance.
     Three,
-    /// All eleven.
     All,
 }
 

@@ -148,7 +148,6 @@ impl SheetFile {
 
 /// What stands where a sheet should.
 enum SheetFileState {
-    /// Nothing.
     Free,
     /// A sheet that nobody holds any more.
     Left(SheetFile),
@@ -156,7 +155,6 @@ enum SheetFileState {
     Empty(SheetFile),
     /// A sheet that somebody prints.
     Held,
-    /// Something else.
     Other,
 }
 

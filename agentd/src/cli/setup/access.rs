@@ -26,9 +26,7 @@ pub enum WayError {
     /// The command is not there.
     #[error("`{program}` cannot be run: is this a Proxmox box? Elsewhere use --api URL or --print")]
     NoProgram {
-        /// Which.
         program: String,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
@@ -42,42 +40,29 @@ pub enum WayError {
     },
     /// The command or server took too long.
     #[error("`{what}` did not end within {} s: look at the load of the node", WAIT_MAX.as_secs())]
-    Slow {
-        /// What.
-        what: String,
-    },
+    Slow { what: String },
     /// The answer is not what we know.
     #[error("the answer to `{what}` cannot be read: report this with the Proxmox version")]
-    Answer {
-        /// To what.
-        what: String,
-    },
+    Answer { what: String },
     /// The credential is of no form we know.
     #[error(
         "the credential is neither an API token (user@realm!name=secret) nor a ticket and, on the next line, its CSRF token"
     )]
     Credential,
-    /// TLS.
     #[error("TLS towards Proxmox cannot be set up")]
     Tls(#[source] TlsError),
     /// The server shows another key.
     #[error("the server is not the one that is pinned")]
     Pin(#[source] holdfast_tls::Refusal),
-    /// No answer.
     #[error("Proxmox at {url} does not answer: check the address and that pveproxy runs")]
     Unreachable {
-        /// Where.
         url: String,
-        /// Why.
         #[source]
         source: reqwest::Error,
     },
-    /// Proxmox refused.
     #[error("Proxmox refuses {what}: {status} {message}")]
     Refused {
-        /// What.
         what: String,
-        /// The status.
         status: u16,
         /// What it said.
         message: String,

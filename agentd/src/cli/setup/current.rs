@@ -10,9 +10,7 @@ use serde::Deserialize;
 /// One entry of the access list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AclEntry {
-    /// Where.
     pub path: String,
-    /// Which role.
     pub role: String,
     /// A user, or a token when it has a `!`.
     pub who: String,
@@ -49,7 +47,6 @@ pub struct CurrentSetup {
 /// Whether a token has only the rights it was given itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrivSep {
-    /// It has.
     Yes,
     /// It has all rights of its user.
     No,

@@ -16,7 +16,6 @@ use crate::port::pve::Role;
 /// How a wanted thing stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepState {
-    /// As wanted.
     Done,
     /// Not there yet.
     Missing,

@@ -21,7 +21,6 @@ const WANTED: &str = "/etc/systemd/system";
 
 /// A unit of the package that runs from boot on.
 pub struct Unit {
-    /// Its name.
     pub name: &'static str,
     target: &'static str,
     now: Now,

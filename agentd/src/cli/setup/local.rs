@@ -37,42 +37,19 @@ pub struct LocalStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalAct {
     /// Makes the Debian user.
-    SystemUser {
-        /// Its name.
-        name: String,
-        /// Its home.
-        home: PathBuf,
-    },
+    SystemUser { name: String, home: PathBuf },
     /// Makes a folder for the agent's user alone.
     PrivateFolder(PathBuf),
     /// Makes a folder that all may read.
     OpenFolder(PathBuf),
     /// Writes the settings file.
-    Settings {
-        /// Where.
-        path: PathBuf,
-        /// What.
-        text: String,
-    },
+    Settings { path: PathBuf, text: String },
     /// Lays down who may sign: whoever runs this owns it, and all may read it.
-    TrustFile {
-        /// Where.
-        path: PathBuf,
-        /// What.
-        text: String,
-    },
+    TrustFile { path: PathBuf, text: String },
     /// Writes a file that all may read.
-    PlainFile {
-        /// Where.
-        path: PathBuf,
-        /// What.
-        text: String,
-    },
+    PlainFile { path: PathBuf, text: String },
     /// Lays down the helper's policy, or puts the user's number and the folder of goldens in it right.
-    HelperPolicy {
-        /// Where.
-        path: PathBuf,
-    },
+    HelperPolicy { path: PathBuf },
     /// Runs a command of the system's.
     Command(Vec<String>),
 }
@@ -89,23 +66,16 @@ pub enum LocalError {
     /// Other operators, or another policy.
     #[error("{} is not written: {why}; operators put others in their place by `holdfast sign HOST --policy OPERATORS POLICY`", path.display())]
     OtherTrust {
-        /// The file.
         path: PathBuf,
         /// What is there.
         why: String,
     },
     /// The user is not in the user database.
     #[error("there is no user {user} on this box although it was just made: look at /etc/passwd")]
-    NoUser {
-        /// Who.
-        user: String,
-    },
+    NoUser { user: String },
     /// The helper's policy is there and is none.
     #[error("{} is no policy that the helper would take: correct it, or remove it and run this again", path.display())]
-    HelperPolicy {
-        /// The file.
-        path: PathBuf,
-    },
+    HelperPolicy { path: PathBuf },
     /// The host's own key.
     #[error(transparent)]
     HostKey(#[from] HostKeyError),
@@ -127,7 +97,6 @@ pub enum LocalError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     name: String,
-    /// Its number.
     pub uid: u32,
     gid: u32,
 }

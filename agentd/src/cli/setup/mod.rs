@@ -49,7 +49,6 @@ use write::Write;
 /// Why the box is not set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The choices.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     /// What was laid down cannot be read, so what is ours is not known.
@@ -60,11 +59,9 @@ pub enum SetupError {
     Credential {
         /// Where it should have come from.
         from: String,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// Proxmox.
     #[error(transparent)]
     Way(#[from] WayError),
     /// An answer of Proxmox.
@@ -76,7 +73,6 @@ pub enum SetupError {
         /// What it says it is.
         found: String,
     },
-    /// The box.
     #[error(transparent)]
     Local(#[from] LocalError),
     /// Nobody said yes.
@@ -90,7 +86,6 @@ pub enum SetupError {
         "Proxmox took every change, and still {0} is not as wanted: run `agentd setup --dry-run` and look"
     )]
     NotSettled(String),
-    /// The runtime.
     #[error("the program cannot start its runtime")]
     Runtime(#[source] std::io::Error),
 }

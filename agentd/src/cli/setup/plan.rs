@@ -20,9 +20,7 @@ use crate::port::pve::{AclPath, Role, VolumeId};
 /// A golden archive that root approves here and now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Golden {
-    /// Its version.
     pub version: GoldenVersion,
-    /// Its volume.
     pub archive: VolumeId,
     /// The number in its name.
     pub vmid: Vmid,
@@ -50,25 +48,19 @@ pub struct Choices {
     pub user: String,
     /// Where Proxmox is reached.
     pub url: String,
-    /// The node.
     pub node: NodeName,
-    /// Its certificate.
     pub pins: PinSet,
     /// The pool of our guests.
     pub pool: PoolName,
     /// Where backups are tried, when that is wanted.
     pub scratch: Option<Scratch>,
-    /// Root disks.
     pub storage: StorageName,
-    /// Bulk volumes.
     pub bulk_storage: Option<StorageName>,
     /// Further storages on which documents may place disks.
     pub guest_storages: BTreeSet<StorageName>,
-    /// Backups.
     pub backup_storage: Option<StorageName>,
     /// Storage targets that the agent may make entries for.
     pub targets: BTreeSet<TargetName>,
-    /// The bridge.
     pub bridge: BridgeName,
     /// Addresses on it that others have.
     pub reserved_addresses: Vec<AddressRange>,
@@ -76,7 +68,6 @@ pub struct Choices {
     pub vlans: Vec<VlanTag>,
     /// The VMIDs that the agent may pick from.
     pub vmid_range: [Vmid; 2],
-    /// Approved goldens.
     pub goldens: Vec<Golden>,
     /// Where goldens are built on this box.
     pub golden_dump: Option<GoldenDump>,
@@ -152,7 +143,6 @@ impl Choices {
 pub struct Scratch {
     /// The pool of throwaway guests.
     pub pool: PoolName,
-    /// Their numbers.
     pub vmid_range: [Vmid; 2],
     /// Where their disks go.
     pub storage: StorageName,
@@ -169,7 +159,6 @@ pub struct Scratch {
 /// What of Proxmox is for throwaway guests.
 #[derive(Clone, Debug)]
 pub struct ScratchPlaces {
-    /// Their pool.
     pub pool: PoolName,
     /// Where their disks go.
     pub storage: StorageName,
@@ -182,7 +171,6 @@ pub struct ScratchPlaces {
 /// What of Proxmox the table of privileges speaks of.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The node.
     pub node: NodeName,
     /// The pool of our guests.
     pub pool: PoolName,
@@ -198,7 +186,6 @@ pub struct Places {
     pub targets: BTreeSet<TargetName>,
     /// The numbers in the names of goldens.
     pub golden_vmids: Vec<Vmid>,
-    /// The bridge.
     pub bridge: BridgeName,
     /// VLANs on it.
     pub vlans: Vec<VlanTag>,
@@ -284,26 +271,20 @@ fn unique(paths: impl Iterator<Item = AclPath>) -> Vec<AclPath> {
 /// One grant: a Proxmox role for the user and for its token on one path, not propagated.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Grant {
-    /// Where.
     pub path: AclPath,
     /// Which role of Proxmox.
     pub pve_role: &'static str,
-    /// Whose token.
     pub role: Role,
 }
 
 /// All that is wanted in Proxmox.
 #[derive(Clone, Debug)]
 pub struct DesiredSetup {
-    /// Pools.
     pub pools: Vec<PoolName>,
     /// Roles with their privileges.
     pub pve_roles: Vec<(&'static str, BTreeSet<&'static str>)>,
-    /// The user.
     pub user: String,
-    /// Its tokens.
     pub tokens: Vec<Role>,
-    /// Its grants.
     pub grants: Vec<Grant>,
     /// What a token no longer needs once something narrower is named, and must not keep.
     pub no_longer: Vec<Grant>,

@@ -20,7 +20,6 @@ pub enum Place {
     Pool,
     /// The pool of throwaway guests.
     ScratchPool,
-    /// The node.
     Node,
     /// Each storage that guests' disks lie on.
     GuestStorage,
@@ -51,9 +50,7 @@ pub enum Place {
 pub struct Need {
     /// What it is for, in words.
     pub operation: &'static str,
-    /// Whose token.
     pub role: Role,
-    /// Where.
     pub place: Place,
     /// All of these.
     pub privileges: &'static [&'static str],

@@ -25,7 +25,6 @@ pub struct PrintedStep {
     pub outcome: &'static str,
     /// Steps that had or have to be taken.
     pub to_do: usize,
-    /// All steps.
     pub steps: Vec<Line>,
     /// What is left as it is by a removal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -47,7 +46,6 @@ impl PrintedStep {
         self
     }
 
-    /// For people.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();

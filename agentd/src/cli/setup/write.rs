@@ -6,7 +6,6 @@
 
 use crate::port::pve::{AclPath, Role};
 
-/// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// Makes a pool.
@@ -14,15 +13,9 @@ pub enum Write {
     /// Removes an empty pool.
     DeletePool(String),
     /// Makes a role.
-    AddRole {
-        /// Its name.
-        name: String,
-        /// Its privileges.
-        privileges: Vec<String>,
-    },
+    AddRole { name: String, privileges: Vec<String> },
     /// Sets the privileges of a role that is there.
     SetRole {
-        /// Its name.
         name: String,
         /// Its privileges, all of them.
         privileges: Vec<String>,
@@ -34,35 +27,20 @@ pub enum Write {
     /// Removes a user.
     DeleteUser(String),
     /// Makes a privilege-separated token. Its answer holds the secret, once.
-    AddToken {
-        /// The user.
-        user: String,
-        /// The token.
-        role: Role,
-    },
+    AddToken { user: String, role: Role },
     /// Removes a token.
-    DeleteToken {
-        /// The user.
-        user: String,
-        /// The token.
-        role: Role,
-    },
+    DeleteToken { user: String, role: Role },
     /// Grants a role on exactly this path, to the user and its token.
     Grant {
-        /// Where.
         path: AclPath,
-        /// What.
         pve_role: String,
-        /// To whom.
         user: String,
         /// To which token of the user.
         role: Role,
     },
     /// Takes an entry of the access list away.
     Revoke {
-        /// Where.
         path: String,
-        /// What.
         pve_role: String,
         /// From whom: a user, or a token when it has a `!`.
         from: String,
@@ -72,22 +50,16 @@ pub enum Write {
 /// A verb of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Makes.
     Post,
-    /// Changes.
     Put,
-    /// Removes.
     Delete,
 }
 
 /// A call of the API below `/api2/json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiCall {
-    /// The verb.
     pub verb: Verb,
-    /// The path.
     pub path: String,
-    /// The parameters.
     pub params: Vec<(&'static str, String)>,
 }
 

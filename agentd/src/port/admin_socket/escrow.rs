@@ -55,10 +55,7 @@ pub enum EscrowQuestion {
         code: CodeNumber,
     },
     /// A newer one replaced it, and was typed.
-    Retire {
-        /// Which.
-        code: CodeNumber,
-    },
+    Retire { code: CodeNumber },
 }
 
 impl EscrowQuestion {
@@ -100,7 +97,6 @@ pub struct Begun {
     pub attempt: Timestamp,
     /// The guests here and their numbers, for the sheet.
     pub guests: Vec<GuestNumbers>,
-    /// Whose backups.
     pub approval: Approval,
     /// The credentials that were signed for, with the key in them.
     pub sealed: Sealed,
@@ -133,7 +129,6 @@ pub struct EscrowStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetCode {
-    /// The target.
     pub target: TargetName,
     /// The newest code that opens its key.
     pub code: Option<CodeNumber>,

@@ -34,9 +34,7 @@ pub enum AdminSchema {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The version.
     pub schema: AdminSchema,
-    /// The question.
     pub question: Question,
 }
 
@@ -72,30 +70,19 @@ pub enum Question {
     },
     /// Have a parked operation tried again.
     Retry {
-        /// Which.
         operation: OperationId,
         /// How long its journal was when it was shown.
         entries: u32,
     },
     /// Have a guest that would not stay up started again: its starts no longer count against it.
-    Forgive {
-        /// Which.
-        guest: GuestUid,
-    },
+    Forgive { guest: GuestUid },
     /// Let a guest use the local API again, which was frozen because two held its claim or its token.
-    Thaw {
-        /// Which.
-        guest: GuestUid,
-        /// Why.
-        reason: String,
-    },
+    Thaw { guest: GuestUid, reason: String },
     /// End a parked operation.
     Forget {
-        /// Which.
         operation: OperationId,
         /// How long its journal was when it was shown.
         entries: u32,
-        /// Why.
         reason: String,
     },
 }
@@ -121,10 +108,7 @@ pub enum Answer {
     /// It was done, and is seen at the next look.
     Forgiven,
     /// They are on record; how many come back.
-    TakenUp {
-        /// So many.
-        guests: usize,
-    },
+    TakenUp { guests: usize },
     /// What became of the wish to let a guest in again.
     Thawed(Thawed),
     /// It was not done.
@@ -145,9 +129,7 @@ pub struct Waiting {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FieldsView {
-    /// Which guest.
     pub uid: GuestUid,
-    /// Its name.
     pub name: String,
     /// When this was told.
     pub at: Timestamp,
@@ -165,9 +147,7 @@ pub struct FieldsView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestTests {
-    /// Which guest.
     pub uid: GuestUid,
-    /// Its name.
     pub name: String,
     /// Each of its tiers that had one, as the report tells it.
     pub tested: Vec<TierTested>,
@@ -179,7 +159,6 @@ pub struct GuestTests {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestLine {
-    /// Its operation.
     pub operation: OperationId,
     /// When it ended.
     pub at: Timestamp,
@@ -188,7 +167,6 @@ pub struct TestLine {
     pub tier: Option<Tier>,
     /// The backup, by the operation that took it.
     pub backup: OperationId,
-    /// The archive.
     pub archive: VolumeId,
     /// When the backup was taken.
     pub taken_at: Timestamp,
@@ -228,7 +206,6 @@ pub struct AgentStatus {
     pub host_name: HostName,
     /// Its short fingerprint: what an operator's `holdfast host pin` shows for it, or somebody stands between.
     pub fingerprint: HostFingerprint,
-    /// Its hub.
     pub hub: String,
     /// How it stands with the hub.
     pub contact: Contact,

@@ -38,7 +38,6 @@ pub enum GoldenStage {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BuiltGolden {
-    /// Its version.
     pub version: GoldenVersion,
     /// Its archive's file name in the dump folder.
     pub archive: String,

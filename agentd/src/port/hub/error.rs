@@ -12,16 +12,13 @@ pub enum HubError {
     /// Nobody answers there, or the line broke. Asking again later is right.
     #[error("the hub at {hub} does not answer: it may be down, or a network or firewall is in the way")]
     Unreachable {
-        /// The hub.
         hub: String,
-        /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Somebody answers, but not the hub we trust. Nothing was sent to it.
     #[error("who answers at {hub} is not the hub that was pinned, and nothing was sent to it")]
     NotTheHub {
-        /// The hub.
         hub: String,
         /// What it showed.
         #[source]
@@ -32,7 +29,6 @@ pub enum HubError {
         "the certificate of the hub at {hub} is not valid: whoever runs the hub must look at it; is this box's clock right?"
     )]
     Certificate {
-        /// The hub.
         hub: String,
         /// What is wrong with it.
         #[source]
@@ -43,9 +39,7 @@ pub enum HubError {
         "the hub at {hub} does not take this agent's certificate: an operator must look whether the host was revoked"
     )]
     OwnCertificate {
-        /// The hub.
         hub: String,
-        /// Its alert.
         #[source]
         source: rustls::Error,
     },
@@ -54,7 +48,6 @@ pub enum HubError {
     Refused {
         /// The HTTP status.
         status: u16,
-        /// Why.
         problem: ErrorBody,
     },
     /// A redirect; a hub of ours sends none.
@@ -62,7 +55,6 @@ pub enum HubError {
         "{hub} answers with a redirect ({status}), which is never followed: enrol with the hub's own address"
     )]
     Redirect {
-        /// The hub.
         hub: String,
         /// The HTTP status.
         status: u16,
@@ -84,10 +76,7 @@ pub enum HubError {
     },
     /// An answer without end.
     #[error("the hub's answer is longer than {max} bytes and was not read on")]
-    TooLong {
-        /// The bound.
-        max: usize,
-    },
+    TooLong { max: usize },
     /// Our own certificate or the hub's CA cannot be used.
     #[error("the identity of this agent cannot be used for TLS")]
     Tls(#[source] TlsError),

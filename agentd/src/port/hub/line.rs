@@ -19,7 +19,6 @@ use super::HubError;
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -28,9 +27,7 @@ pub struct Answer {
 pub enum Verb {
     /// To tell; the body is empty.
     Get,
-    /// To keep.
     Put,
-    /// To do.
     Post,
 }
 
@@ -49,7 +46,6 @@ pub trait Line: fmt::Debug + Send + Sync {
     ) -> Posted<'a>;
 }
 
-/// HTTPS.
 #[derive(Clone, Debug)]
 pub(super) struct Https {
     pub http: reqwest::Client,

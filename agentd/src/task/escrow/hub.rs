@@ -89,7 +89,6 @@ enum Strange {
 /// What was found of one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeldVersion {
-    /// Proved.
     Yes,
     /// Never there, as far as is known here.
     NotYet,

@@ -29,7 +29,6 @@ pub(super) struct Exchange {
 /// Whether changes may be told now, or are held back for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// They may.
     Changes,
     /// They may not; what the hub must have to begin with is told all the same.
     Nothing,
@@ -38,7 +37,6 @@ pub(super) enum Delivery {
 /// One report, ready to be sent.
 #[derive(Debug)]
 pub(super) struct DeliveredReport {
-    /// Its number.
     pub sequence: u64,
     /// Full or changed.
     pub coverage: Coverage,

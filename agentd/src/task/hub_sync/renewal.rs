@@ -14,12 +14,7 @@ use crate::model::planted::{Bug, planted};
 pub(super) enum RenewalError {
     /// For another host.
     #[error("the hub renewed the certificate of host {theirs}, and this is {ours}: look who runs the hub")]
-    Host {
-        /// This host.
-        ours: HostId,
-        /// The other.
-        theirs: HostId,
-    },
+    Host { ours: HostId, theirs: HostId },
     /// Under another CA.
     #[error(
         "the hub renewed the certificate under another CA than the one this host was enrolled with: look who runs the \
@@ -33,7 +28,6 @@ pub(super) enum RenewalError {
     Older {
         /// The one in use.
         ours: u32,
-        /// What came.
         theirs: u32,
     },
 }

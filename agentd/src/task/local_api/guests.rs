@@ -20,7 +20,6 @@ use crate::port::store::Store;
 /// Who has slots of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Member {
-    /// A guest.
     Guest(GuestUid),
     /// The throwaway guest of the restore test under way.
     Scratch,

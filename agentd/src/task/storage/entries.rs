@@ -41,9 +41,7 @@ pub type Ended = (TargetName, EntryAction, EntryOutcome);
 
 /// What ended by itself.
 pub enum News {
-    /// The entries.
     Seen(Result<Answer, JoinError>),
-    /// A call.
     Called(Result<Ended, JoinError>),
 }
 
@@ -82,7 +80,6 @@ pub struct With<'a> {
     pub store: &'a Store,
     /// What can change entries; none where root gave no token for it.
     pub keeper: Option<&'a Keeper>,
-    /// Time.
     pub clock: &'a dyn Clock,
 }
 

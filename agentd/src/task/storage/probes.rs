@@ -33,7 +33,6 @@ const SMB_PORT: u16 = 445;
 pub enum ProbeAttempt {
     /// The disk of this mount.
     Disk(u64, Result<(), String>),
-    /// The server.
     Server(Result<(), String>),
 }
 

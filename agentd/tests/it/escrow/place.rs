@@ -159,7 +159,6 @@ impl Place {
         (number, code)
     }
 
-    /// Time passes.
     pub fn later(&self, length: SignedDuration) {
         *self.clock.0.lock().unwrap() += length;
     }

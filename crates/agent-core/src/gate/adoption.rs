@@ -15,12 +15,7 @@ use super::archive::hostile;
 pub enum NotTaken {
     /// A line that is not allowed.
     #[error("no signature takes it over with its line {line:?} ({why}): take the line out on the node first")]
-    Line {
-        /// The line.
-        line: String,
-        /// Why.
-        why: &'static str,
-    },
+    Line { line: String, why: &'static str },
     /// Its root would be root outside.
     #[error("no signature takes a privileged guest over: make it again as an unprivileged one")]
     Privileged,

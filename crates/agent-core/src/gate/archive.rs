@@ -29,7 +29,6 @@ pub use lines::{BYTES_MAX, Line, Lines};
 /// Why an archive is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveRefused {
-    /// Too long.
     #[error("the archive is refused: its configuration is {0} bytes long, at most {BYTES_MAX} are read")]
     Size(usize),
     /// A line that is not allowed.
@@ -39,9 +38,7 @@ pub enum ArchiveRefused {
     Line {
         /// Counted from 1.
         number: usize,
-        /// The line.
         line: String,
-        /// Why.
         why: &'static str,
     },
     /// Its root would be root outside.
@@ -56,7 +53,6 @@ pub enum ArchiveRefused {
     TooLarge {
         /// Of the archive.
         archive_bytes: u64,
-        /// Asked for.
         wanted: DiskGib,
     },
     /// It is a backup of somebody else.
@@ -77,7 +73,6 @@ pub enum ArchiveRefused {
 pub struct MadeRefused {
     /// What of its configuration.
     pub line: String,
-    /// Why.
     pub why: &'static str,
 }
 

@@ -26,7 +26,6 @@ use crate::operation::Operation;
 /// What an operator signed for and was not used up: of each guest one operation, under exactly this document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// The document.
     pub document: Numbered,
     /// What may be done to whom, each once.
     pub changes: BTreeSet<(GuestUid, OperationKind)>,
@@ -35,7 +34,6 @@ pub struct Release {
 /// Whether a guest may be touched now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pull {
-    /// It may.
     Go,
     /// It waits for a signature.
     Held,

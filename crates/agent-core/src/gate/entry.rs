@@ -99,7 +99,6 @@ impl EntryWarrant {
         self.outstanding
     }
 
-    /// The job.
     #[must_use]
     pub const fn job(&self) -> JobId {
         self.outstanding.job

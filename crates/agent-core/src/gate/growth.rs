@@ -114,7 +114,6 @@ impl Budget {
         lacks
     }
 
-    /// Counts it.
     pub fn take(&mut self, guest: GuestUid, amount: Amount) {
         self.host = self.host.plus(amount);
         let own = self.guests.entry(guest).or_default();

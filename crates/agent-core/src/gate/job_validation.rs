@@ -46,12 +46,7 @@ pub enum TurnedAway {
     Refused(#[from] Refused),
     /// Left under another id than it has.
     #[error("job {job} was left under the id {left}: leave it under its own")]
-    Id {
-        /// Its own.
-        job: JobId,
-        /// The other.
-        left: JobId,
-    },
+    Id { job: JobId, left: JobId },
     /// Not for here and now.
     #[error(transparent)]
     NotHere(#[from] NotHere),
@@ -107,12 +102,7 @@ pub enum TurnedAway {
     },
     /// What would be out of reach is nowhere else.
     #[error("storage {target} holds {what}: see to it that this is somewhere else too, then sign anew")]
-    OnlyCopy {
-        /// The target.
-        target: TargetName,
-        /// What.
-        what: String,
-    },
+    OnlyCopy { target: TargetName, what: String },
     /// A change of a promise that needs no signature.
     #[error(
         "nothing is loosened by it: the document alone may wish for what is no weaker, within the limits of the policy"
@@ -124,7 +114,6 @@ pub enum TurnedAway {
     /// Too often today.
     #[error("{verb} was ordered {per_day} times within a day, which is as often as the policy lets it be", verb = .verb.as_str())]
     Often {
-        /// What.
         verb: Verb,
         /// As often as this.
         per_day: u32,

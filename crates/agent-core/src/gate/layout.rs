@@ -27,12 +27,10 @@ pub struct Layout {
     pub left_out: Vec<String>,
 }
 
-/// One volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountLayout {
     /// Where it is mounted.
     pub path: MountPath,
-    /// Its size.
     pub size: DiskGib,
 }
 

@@ -125,7 +125,6 @@ pub enum Effect {
     Adopt,
     /// Puts this controller in the place of a guest's own.
     ReplaceController {
-        /// Its version.
         version: ReleaseVersion,
         /// What its bytes hash to.
         sha256: Sha256Hex,
@@ -143,7 +142,6 @@ pub enum Expiry {
     OwnAsked(GuestUid),
     /// One that the agent took by a schedule, and that the retention in force no longer keeps.
     OwnOutsidePolicy,
-    /// Any other.
     Other,
 }
 
@@ -172,7 +170,6 @@ pub enum RollBack {
     /// One whose new controller did not come up, by the operation that put it in, to the snapshot that this very operation took
     /// just before; nothing outside any backup is in it.
     FailedUpdate,
-    /// Any other.
     Other,
 }
 
@@ -217,11 +214,9 @@ impl Approved {
 /// May it happen?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Yes.
     Free,
     /// When an operator signs for it.
     NeedsSignature(&'static str),
-    /// Never.
     Forbidden(&'static str),
 }
 

@@ -13,7 +13,6 @@ use crate::model::records::VolumeId;
 /// What is known of one guest.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptCopies<'a> {
-    /// Its name.
     pub name: &'a GuestName,
     /// One of its volumes, or nothing.
     pub volume: Option<&'a VolumeId>,

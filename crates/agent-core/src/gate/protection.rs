@@ -36,7 +36,6 @@ pub struct Guarded {
 /// One thing that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loosened {
-    /// What.
     pub change: Change,
     /// Why it needs a signature.
     pub reason: &'static str,
@@ -47,7 +46,6 @@ pub struct Loosened {
 pub struct Unapproved {
     /// Of what, in words.
     pub part: String,
-    /// The target.
     pub target: StorageName,
     /// Why it is held.
     pub reason: &'static str,

@@ -21,7 +21,6 @@ pub enum NoOrder {
     /// The signatures, the bytes, or the policy.
     #[error("the operators' order is refused")]
     Refused(#[from] Refused),
-    /// Another order.
     #[error("the hub handed over an order to {}, not to restore a host: look who runs the hub", .0.as_str())]
     Verb(Verb),
     /// Not the one that the invite names.
@@ -30,7 +29,6 @@ pub enum NoOrder {
     /// For another host.
     #[error("the order is for host {wanted}, and the hub hands over {here}: look who runs the hub")]
     Host {
-        /// For whom.
         wanted: HostId,
         /// Whom the hub speaks of.
         here: HostId,
@@ -38,7 +36,6 @@ pub enum NoOrder {
     /// For a host of another name.
     #[error("the order is for host {wanted}, and the hub calls it {here}: look who runs the hub")]
     Name {
-        /// For whom.
         wanted: HostName,
         /// What the hub calls it.
         here: HostName,
@@ -48,12 +45,7 @@ pub enum NoOrder {
         "the order lets the box with key {wanted} take the place, and this box has {here}: sign one with what \
          `agentd enroll --show-key` prints here"
     )]
-    Key {
-        /// For which.
-        wanted: Pin,
-        /// This one's.
-        here: Pin,
-    },
+    Key { wanted: Pin, here: Pin },
     /// For another host by what this box knows of itself, or it does not say for which.
     #[error(transparent)]
     NotHere(#[from] NotHere),
@@ -73,21 +65,17 @@ pub enum NoOrder {
     /// For another life: this box is the one that took the place, or has moved on since.
     #[error("the order ends epoch {wanted} of this host's state, and this is epoch {here}")]
     Epoch {
-        /// For which.
         wanted: HostEpoch,
         /// Which it is.
         here: HostEpoch,
     },
-    /// Not now.
     #[error(
         "the order is good from {from:.0} to {until:.0} by this box's clock at {now:.0}: set the clock, or have a new one signed"
     )]
     Time {
-        /// Not earlier.
         from: Timestamp,
         /// Not at or after this.
         until: Timestamp,
-        /// The clock.
         now: Timestamp,
     },
 }
@@ -95,7 +83,6 @@ pub enum NoOrder {
 /// The old box, as it knows itself.
 #[derive(Clone, Copy, Debug)]
 pub struct OldBox<'a> {
-    /// Its id.
     pub host: HostId,
     /// Its name, and its own fingerprint.
     pub seen: &'a SeenHost,

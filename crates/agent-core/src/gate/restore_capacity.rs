@@ -29,7 +29,6 @@ pub struct Filled<'a> {
 /// The archive that is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packed<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Its size, by our own record of it.
     pub bytes: u64,

@@ -21,7 +21,6 @@ use crate::model::records::{BackupRecord, BackupWhy, HeldMounts, SnapshotRecord,
 /// One tier of a promise, as far as its backups' keeping goes.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptTier<'a> {
-    /// Which.
     pub tier: Tier,
     /// Where its backups go.
     pub target: &'a StorageName,

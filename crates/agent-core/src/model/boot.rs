@@ -32,7 +32,6 @@ impl BootId {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BootMoment {
-    /// Which boot.
     pub boot: BootId,
     /// Milliseconds of it, suspend included.
     pub ms: u64,

@@ -17,7 +17,6 @@ use super::observed::BackupFlag;
 pub struct Disks {
     /// The root disk.
     pub rootfs: RootDisk,
-    /// Its volumes.
     pub mounts: Vec<MountDisk>,
 }
 
@@ -31,7 +30,6 @@ pub struct RootDisk {
     pub size: DiskGib,
 }
 
-/// One volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MountDisk {
@@ -55,7 +53,6 @@ pub struct MountDisk {
 pub enum Content {
     /// It does not: the disk comes back empty.
     Empty,
-    /// It does.
     Held,
 }
 

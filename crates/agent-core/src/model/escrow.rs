@@ -40,7 +40,6 @@ pub enum CodeOrigin {
 }
 
 impl CodeRecord {
-    /// Which code.
     #[must_use]
     pub const fn number(&self) -> CodeNumber {
         self.record.context.code
@@ -69,20 +68,11 @@ pub enum CodeStatus {
     /// Its number was given, and nobody saw the words.
     Begun,
     /// Its words were shown, and never typed back: they open nothing.
-    Shown {
-        /// When.
-        at: Timestamp,
-    },
+    Shown { at: Timestamp },
     /// Its words were typed back, and the key that they open is kept.
-    Kept {
-        /// When.
-        at: Timestamp,
-    },
+    Kept { at: Timestamp },
     /// It was given up for a newer one of the same key.
-    Retired {
-        /// When.
-        at: Timestamp,
-    },
+    Retired { at: Timestamp },
 }
 
 /// Where a copy of a wrapped key lies.
@@ -135,11 +125,9 @@ impl std::str::FromStr for CopyPlace {
 /// A wrapped key that is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
-    /// Its code.
     pub code: CodeRecord,
     /// The version that it is at the hub.
     pub version: EscrowNumber,
-    /// The file.
     pub file: EscrowFile,
 }
 
@@ -149,7 +137,6 @@ pub struct KeptFile {
 pub struct CopyRecord {
     /// Of which code's file.
     pub code: CodeNumber,
-    /// Where.
     pub place: CopyPlace,
     /// Why it is not as it should be; none where it is.
     pub problem: Option<String>,

@@ -24,9 +24,7 @@ pub type Applied = BTreeMap<GuestField, AppliedField>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppliedField {
-    /// Its value.
     pub value: String,
-    /// When.
     pub at: Timestamp,
     /// From when on a guest has it that ran then.
     pub takes: InForce,
@@ -42,7 +40,6 @@ pub struct GuestFields {
     /// When the guest was started, where it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_at: Option<Timestamp>,
-    /// The fields.
     pub fields: Vec<FieldState>,
     /// Whether Proxmox's firewall holds it to its addresses, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]

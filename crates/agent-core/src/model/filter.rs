@@ -19,7 +19,6 @@ pub const COMMENT: &str = "holdfast";
 /// Whether an option is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switched {
-    /// It is.
     On,
     /// It is not.
     Off,
@@ -28,7 +27,6 @@ pub enum Switched {
 /// Who put an address into the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryOwner {
-    /// This agent.
     Ours,
     /// Somebody else: it stays.
     Others,
@@ -69,7 +67,6 @@ pub struct FilterRequest {
     pub addresses: BTreeSet<Ipv4Addr>,
 }
 
-/// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterChange {
     /// The set is made.

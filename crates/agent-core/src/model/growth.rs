@@ -16,22 +16,15 @@ use jiff::Timestamp;
 /// What one or more operations add.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Cores.
     pub cores: u64,
-    /// Memory.
     pub memory_mib: u64,
-    /// Swap.
     pub swap_mib: u64,
-    /// Disk.
     pub disk_gib: u64,
-    /// New guests.
     pub guests: u64,
-    /// New volumes.
     pub volumes: u64,
 }
 
 impl Amount {
-    /// Both together.
     #[must_use]
     pub const fn plus(self, more: Self) -> Self {
         Self {
@@ -113,14 +106,12 @@ pub struct Growth {
 pub enum UnderWay {
     /// It has not.
     Yes,
-    /// It has.
     No,
 }
 
 /// Growth that was counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grown {
-    /// Whose.
     pub guest: GuestUid,
     /// When its operation was opened.
     pub at: Timestamp,
@@ -135,11 +126,8 @@ pub struct Grown {
 /// What operators signed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permit {
-    /// The job.
     pub job: JobId,
-    /// Whose growth.
     pub guest: GuestUid,
-    /// Its name.
     pub name: GuestName,
     /// How large it was when they signed; nothing, for one that was to be made.
     pub from: Option<GuestMeasure>,

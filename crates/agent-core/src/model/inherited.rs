@@ -15,7 +15,6 @@ use super::records::{GuestRecord, Place};
 pub struct InheritedGuests {
     /// What stands for the operations of the lost box that made them.
     pub by: OperationId,
-    /// When.
     pub at: Timestamp,
     /// Who was spoken of: those that come back in their order, and those that stay away.
     pub guests: Vec<GuestUid>,
@@ -52,7 +51,6 @@ pub struct Return {
 /// One that is not back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Away {
-    /// Its name.
     pub name: String,
     /// The size of its newest backup, where one was found.
     pub bytes: Option<u64>,

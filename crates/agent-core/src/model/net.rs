@@ -27,7 +27,6 @@ pub struct NetLine(BTreeMap<String, String>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetPlace {
-    /// The bridge.
     pub bridge: BridgeName,
     /// The VLAN, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -23,7 +23,6 @@ use super::records::{BackupRecord, VolumeId};
 /// One look at the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
-    /// When.
     pub at: Timestamp,
     /// The containers we see, by VMID.
     pub guests: BTreeMap<Vmid, ObservedGuest>,
@@ -76,7 +75,6 @@ pub enum LossProof {
 /// A backup of a guest that is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remains {
-    /// It.
     pub backup: BackupRecord,
     /// What its last restore test saw, if one could be run.
     pub tested: Option<TestVerdict>,
@@ -123,14 +121,11 @@ pub enum VmidFact {
     Free,
     /// Somebody has it, seen by us or not.
     Taken,
-    /// Nobody answered.
     Unknown,
 }
 
-/// One container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedGuest {
-    /// Its number.
     pub vmid: Vmid,
     /// Its name in the list.
     pub name: String,
@@ -140,7 +135,6 @@ pub struct ObservedGuest {
     pub up_s: u64,
     /// Who locks it.
     pub lock: Option<String>,
-    /// Its configuration.
     pub detail: Detail,
 }
 
@@ -198,7 +192,6 @@ pub struct GuestFacts {
     pub alien: Option<String>,
 }
 
-/// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountFacts {
     /// The volume; none when a path of the host is mounted.
@@ -215,7 +208,6 @@ pub struct MountFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackupFlag {
-    /// It does.
     On,
     /// It does not.
     Off,
@@ -236,7 +228,6 @@ impl BackupFlag {
 /// Whether a guest was turned into a template, which cannot be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Template {
-    /// It was.
     Yes,
     /// It was not.
     No,
@@ -245,16 +236,13 @@ pub enum Template {
 /// Whether Proxmox refuses to destroy a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// It does.
     On,
     /// It does not.
     Off,
 }
 
-/// One storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageFact {
-    /// It answers.
     Active {
         /// Its size in bytes.
         total: u64,
@@ -269,12 +257,9 @@ pub enum StorageFact {
     Unknown,
 }
 
-/// The node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFacts {
-    /// Proxmox's version.
     pub version: String,
-    /// CPU threads.
     pub cpus: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,

@@ -57,7 +57,6 @@ impl VerifyTask {
         short.then_some(Self { upid: upid.to_owned(), began: Timestamp::from_second(began).ok()? })
     }
 
-    /// Its name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.upid

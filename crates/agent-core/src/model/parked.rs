@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParkedEntry {
-    /// Which.
     pub operation: OperationId,
     /// How long its journal is: if it has grown since, the answer is void.
     pub entries: u32,
@@ -28,11 +27,9 @@ pub struct ParkedEntry {
     pub step: Option<String>,
     /// Whether it was doing that step or taking it back.
     pub way: Way,
-    /// Why.
     pub problem: ErrorBody,
     /// What a person runs or looks at.
     pub remedy: String,
-    /// Since when.
     pub since: Timestamp,
 }
 

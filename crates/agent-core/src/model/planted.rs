@@ -20,7 +20,6 @@ macro_rules! bugs {
             /// Every one.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// Its name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $word),* }

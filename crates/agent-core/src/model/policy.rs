@@ -58,9 +58,7 @@ impl Policy {
 /// A folder of archives that is also a storage of Proxmox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoldenDump {
-    /// The storage.
     pub storage: StorageName,
-    /// The folder.
     pub folder: PathBuf,
     /// When the newest image there is older than so many days, it is told.
     pub refresh_days: u32,
@@ -88,7 +86,6 @@ impl GoldenDump {
 pub struct TestPlace {
     /// Numbers for throwaway guests, and for nothing else.
     pub range: VmidRange,
-    /// Their pool.
     pub pool: PoolName,
     /// Where their disks go.
     pub storage: StorageName,
@@ -142,7 +139,6 @@ impl TestPlace {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestBridge {
-    /// The bridge.
     pub bridge: BridgeName,
     /// The throwaway guest's address there. There is one at a time, so there is one address.
     pub guest: Ipv4Cidr,
@@ -196,7 +192,6 @@ impl QuiesceBound {
         Self(900)
     }
 
-    /// In seconds.
     #[must_use]
     pub const fn seconds(self) -> u32 {
         self.0

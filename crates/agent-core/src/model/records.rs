@@ -34,7 +34,6 @@ pub use super::volume_id::VolumeId;
 pub struct GuestRecord {
     /// Our identity for it.
     pub uid: GuestUid,
-    /// Its name.
     pub name: GuestName,
     /// Who it belongs to.
     pub customer: CustomerId,
@@ -57,14 +56,12 @@ pub enum Place {
     Nowhere,
     /// An operation is making it under this number, or stopped half-way.
     Making {
-        /// The operation.
         by: OperationId,
         /// The number, once that is chosen.
         vmid: Option<Vmid>,
     },
     /// It was made.
     Made {
-        /// Its number.
         vmid: Vmid,
         /// Its volumes when it was made.
         volumes: BTreeSet<VolumeId>,
@@ -102,7 +99,6 @@ pub enum Access {
 /// The last word of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HelloRecord {
-    /// Its version.
     pub version: String,
     /// How it said it was.
     pub health: Health,
@@ -112,7 +108,6 @@ pub struct HelloRecord {
     pub build: Option<Sha256Hex>,
     /// What it said of the guest itself.
     pub reported: ReportedConditions,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -136,7 +131,6 @@ pub struct ReportedConditions {
 pub struct SnapshotRecord {
     /// Of which guest.
     pub guest: GuestUid,
-    /// Its name.
     pub name: SnapshotName,
     /// The guest's number then.
     pub vmid: Vmid,
@@ -170,7 +164,6 @@ pub enum TakenBy {
 /// but by the operation that makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredCopyRecord {
-    /// The operation.
     pub made_by: OperationId,
     /// Of which guest.
     pub guest: GuestUid,
@@ -199,16 +192,12 @@ pub enum CopyStage {
     /// Its operation is under way, or was parked.
     Making,
     /// It was made and checked.
-    Made {
-        /// Its volumes.
-        volumes: BTreeSet<VolumeId>,
-    },
+    Made { volumes: BTreeSet<VolumeId> },
 }
 
 /// A backup that one of our operations took and found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupRecord {
-    /// The archive.
     pub archive: VolumeId,
     /// Of which guest.
     pub guest: GuestUid,
@@ -216,7 +205,6 @@ pub struct BackupRecord {
     pub vmid: Vmid,
     /// Where it lies.
     pub storage: StorageName,
-    /// Its size.
     pub bytes: u64,
     /// When, by Proxmox's clock.
     pub taken_at: Timestamp,
@@ -248,7 +236,6 @@ pub struct BackupRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeldMounts {
-    /// These.
     pub holds: Vec<String>,
     /// Not these: their data goes to another target.
     pub left_out: Vec<String>,
@@ -267,7 +254,6 @@ impl BackupRecord {
 pub struct TierRecord {
     /// Of which guest.
     pub guest: GuestUid,
-    /// Which tier.
     pub tier: Tier,
     /// Since when it is promised. What a calendar says of the time before is nobody's debt.
     pub since: Timestamp,
@@ -290,7 +276,6 @@ impl TierRecord {
 /// When backups of a tier were due, and what they had to hold, before a document raised that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierSchedule {
-    /// When.
     pub schedule: Schedule,
     /// What they had to hold.
     pub consistency: Consistency,
@@ -301,13 +286,10 @@ pub struct EarlierSchedule {
 /// What was begun for one point of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointAttempt {
-    /// The point.
     pub point: Timestamp,
-    /// So often.
     pub times: u32,
     /// So often of these after its window.
     pub late: u32,
-    /// When last.
     pub last: Timestamp,
 }
 
@@ -316,7 +298,6 @@ pub struct PointAttempt {
 pub struct StacksDown {
     /// In which guest.
     pub guest: GuestUid,
-    /// Which.
     pub down: Vec<DownStack>,
     /// When that was said.
     pub at: Timestamp,
@@ -325,11 +306,9 @@ pub struct StacksDown {
 /// What became of a backup that was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRecord {
-    /// The test.
     pub operation: OperationId,
     /// Whose backup it was.
     pub guest: GuestUid,
-    /// The archive.
     pub archive: VolumeId,
     /// The operation that took the backup.
     pub backup: OperationId,
@@ -357,14 +336,12 @@ pub enum BackupWhy {
     First,
     /// Its policy says so.
     Schedule,
-    /// Somebody asked.
     Asked,
 }
 
 /// An operation that has not ended, as the plan needs to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOperation {
-    /// Which.
     pub id: OperationId,
     /// What it does.
     pub kind: OperationKind,
@@ -375,7 +352,6 @@ pub struct OpenOperation {
 /// An operation that was parked and not yet cleared by a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParkedOperation {
-    /// Which.
     pub id: OperationId,
     /// What it did.
     pub kind: OperationKind,
@@ -407,7 +383,6 @@ pub struct Attempts {
 pub struct ReleaseRecord {
     /// Which kind of code.
     pub kind: ReleaseKind,
-    /// Its version.
     pub version: ReleaseVersion,
     /// What its bytes hash to.
     pub sha256: Sha256Hex,
@@ -427,7 +402,6 @@ pub enum ControllerOutcome {
 pub struct ControllerVerdict {
     /// What its bytes hash to.
     pub sha256: Sha256Hex,
-    /// Its version.
     pub version: ReleaseVersion,
     /// In which guest.
     pub guest: GuestUid,
@@ -442,7 +416,6 @@ pub struct ControllerVerdict {
 /// A guest that was stopped, restarted or resized for a document. The brake counts these over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// Which.
     pub guest: GuestUid,
     /// When its operation was opened.
     pub at: Timestamp,

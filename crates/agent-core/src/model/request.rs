@@ -34,15 +34,9 @@ pub enum Ask {
         keep_s: Option<u32>,
     },
     /// Delete a snapshot that was taken on the guest's own request.
-    ExpireSnapshot {
-        /// Which.
-        name: SnapshotName,
-    },
+    ExpireSnapshot { name: SnapshotName },
     /// Go back to a snapshot that was taken on the guest's own request.
-    RollBack {
-        /// Which.
-        snapshot: SnapshotName,
-    },
+    RollBack { snapshot: SnapshotName },
     /// Take a backup.
     Backup {
         /// Of which tier; without it to the host's own backup storage.
@@ -92,9 +86,7 @@ pub struct QueuedRequest {
     pub id: OperationId,
     /// Who asked, and to whom it would be done.
     pub guest: GuestUid,
-    /// For what.
     pub ask: Ask,
-    /// When.
     pub asked_at: Timestamp,
 }
 
@@ -112,6 +104,5 @@ pub struct RequestRecord {
 pub struct Ended {
     /// Why, for the guest.
     pub problem: ErrorBody,
-    /// When.
     pub at: Timestamp,
 }

@@ -14,7 +14,6 @@ const SILENT_GRACE_S: i64 = 60;
 /// How a guest agent is heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// In time.
     Heard,
     /// It should have said hello again; the time is that of its last.
     Late(Timestamp),

@@ -36,7 +36,6 @@ pub struct TargetRecord {
 /// What a signed job left to do to an entry of Proxmox, until that is settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryAction {
-    /// What.
     pub due: EntryDue,
     /// By which job.
     pub job: JobId,
@@ -113,7 +112,6 @@ pub enum ServerSeen {
     /// It was not tried, or there is none.
     #[default]
     NotTried,
-    /// It answers.
     Answers,
     /// It does not: a sentence.
     Silent(String),
@@ -166,7 +164,6 @@ pub enum FirstPoll {
 pub struct StorageView {
     /// Whether the list is whole.
     pub looked: FirstPoll,
-    /// Each target.
     pub targets: Vec<TargetReport>,
     /// What waits for an operator's signature.
     pub waiting: Vec<WaitingForSignature>,

@@ -28,7 +28,6 @@ pub struct Holding {
     pub used_from: Option<IpAddr>,
 }
 
-/// What follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The guest speaks.

@@ -21,7 +21,6 @@ pub struct HostSnapshot {
     pub unobserved_since: Option<Timestamp>,
     /// The box, when Proxmox told.
     pub host: Option<HostSection>,
-    /// The guests.
     pub guests: Vec<GuestReport>,
     /// The paths of the volumes that are attached to each guest of ours whose configuration could be read.
     pub mounts: BTreeMap<GuestUid, BTreeSet<String>>,
@@ -80,7 +79,6 @@ pub struct WaitingView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeavyView {
-    /// At work.
     pub holding: Vec<SlotRequest>,
     /// Waiting, the next one first.
     pub waiting: Vec<SlotRequest>,
@@ -92,9 +90,7 @@ pub struct HeavyView {
 pub struct SlotRequest {
     /// When the operation was opened.
     pub opened_at: Timestamp,
-    /// Which.
     pub operation: OperationId,
-    /// At what.
     #[serde(default)]
     pub work: HeavyWork,
 }
@@ -116,7 +112,6 @@ pub type ProgressLines = std::collections::BTreeMap<holdfast_protocol::id::Opera
 /// One line of an operation's progress, for people who watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgressLine {
-    /// The step.
     pub step: &'static str,
     /// The last line of its task, or what it waits for.
     pub line: String,

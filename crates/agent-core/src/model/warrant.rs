@@ -20,9 +20,7 @@ use super::records::VolumeId;
 pub struct SignedState {
     /// Our identity for it.
     pub uid: GuestUid,
-    /// Its number.
     pub vmid: Vmid,
-    /// Its name.
     pub name: GuestName,
     /// Its volumes, all of them.
     pub volumes: BTreeSet<VolumeId>,
@@ -41,7 +39,6 @@ impl SignedState {
 pub enum Allows {
     /// Deleting a backup of the target.
     DeleteBackup {
-        /// The archive.
         archive: VolumeId,
         /// What may be lost with it.
         loses: BTreeSet<BackupLoss>,
@@ -50,16 +47,12 @@ pub enum Allows {
     DestroyGuest,
     /// Handing one of its volumes to another guest of the same customer.
     ReassignVolume {
-        /// Which.
         volume: VolumeId,
         /// To whom, as the operator saw it.
         to: Box<SignedState>,
     },
     /// Restoring a backup of the target beside it.
-    RestoreCopy {
-        /// The archive.
-        archive: VolumeId,
-    },
+    RestoreCopy { archive: VolumeId },
     /// Putting a copy of the target in its place.
     SwapGuest {
         /// The copy, as the operator saw it; its uid is the target's.
@@ -161,7 +154,6 @@ impl Warrant {
         self.job
     }
 
-    /// The target.
     #[must_use]
     pub const fn target(&self) -> &SignedState {
         &self.target

@@ -25,7 +25,6 @@ impl AppliedBy {
         }
     }
 
-    /// The fields.
     #[must_use]
     pub const fn texts(&self) -> &Texts {
         match self {

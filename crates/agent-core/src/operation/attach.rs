@@ -14,7 +14,6 @@ use super::step::Step;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttachVolume {
-    /// The guest.
     pub target: Target,
     /// The volume, as the document names it.
     pub volume: DesiredVolume,

@@ -12,7 +12,6 @@ use crate::model::records::BackupWhy;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backup {
-    /// The guest.
     pub target: Target,
     /// Where it goes.
     pub storage: StorageName,
@@ -35,7 +34,6 @@ pub struct Backup {
 pub struct DuePoint {
     /// Of which tier.
     pub tier: Tier,
-    /// The point.
     pub point: Timestamp,
     /// Whether it is begun in time.
     pub begun: Begun,
@@ -49,6 +47,5 @@ pub struct DuePoint {
 pub enum Begun {
     /// Within its window.
     InTime,
-    /// After it.
     Late,
 }

@@ -62,60 +62,39 @@ pub enum Event {
     /// Its turn came.
     Begun,
     /// A step is about to be tried. On disk before the effect.
-    Intended {
-        /// Which.
-        step: u16,
-    },
+    Intended { step: u16 },
     /// Proxmox gave a task for it, or the task of a lost reply was found.
-    Posted {
-        /// Which.
-        step: u16,
-        /// The task.
-        upid: String,
-    },
+    Posted { step: u16, upid: String },
     /// The world was read, and the step has happened.
     Succeeded {
-        /// Which.
         step: u16,
         /// What was learnt.
         facts: Vec<Finding>,
-        /// For people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
     /// A try failed, and the world was read: the step has not happened.
     Failed {
-        /// Which.
         step: u16,
-        /// Why.
         problem: ErrorBody,
         /// Whether another try follows.
         then: AfterFailure,
     },
     /// What this operation made is taken back.
-    UndoBegun {
-        /// Why.
-        problem: ErrorBody,
-    },
+    UndoBegun { problem: ErrorBody },
     /// A step is about to be taken back. On disk before the effect.
-    UndoIntended {
-        /// Which.
-        step: u16,
-    },
+    UndoIntended { step: u16 },
     /// The world was read, and nothing of the step is left.
     UndoSucceeded {
-        /// Which.
         step: u16,
         /// What was learnt while it was taken back.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         facts: Vec<Finding>,
-        /// For people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
     /// Stopped on purpose, left untouched.
     Parked {
-        /// Why.
         problem: ErrorBody,
         /// What a person should run or look at.
         remedy: String,
@@ -124,14 +103,12 @@ pub enum Event {
     Reopened {
         /// Where it stood when it was parked.
         at: Status,
-        /// Who.
         by: String,
     },
     /// A person ended it. What is left of it stays as it is.
     Forgotten {
         /// Why, in that person's words.
         reason: String,
-        /// Who.
         by: String,
     },
     /// All is as wanted.
@@ -144,9 +121,7 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterFailure {
-    /// Another try.
     Again,
-    /// No more.
     GiveUp,
 }
 
@@ -164,9 +139,7 @@ pub enum Finding {
     Backup(VolumeId),
     /// The backup that was taken and found.
     BackupFound {
-        /// The archive.
         archive: VolumeId,
-        /// Its size.
         bytes: u64,
         /// When, by Proxmox's clock.
         at: Timestamp,
@@ -197,12 +170,7 @@ pub enum Finding {
     /// Whether the guest ran when the operation came to it.
     Found(PowerFound),
     /// The tags and the description that a guest had when the operation came to it.
-    FoundMarked {
-        /// Its tags.
-        tags: BTreeSet<String>,
-        /// Its description.
-        description: String,
-    },
+    FoundMarked { tags: BTreeSet<String>, description: String },
     /// What a guest and its copy were known by when the operation came to them.
     FoundIdentities(Box<GuestIdentities>),
     /// The copy runs in its guest's place, and was heard.
@@ -229,7 +197,6 @@ pub enum Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PowerFound {
-    /// It ran.
     Running,
     /// It was stopped.
     Stopped,
@@ -243,7 +210,6 @@ pub struct Entry {
     pub number: u32,
     /// When it was written.
     pub at: Timestamp,
-    /// What happened.
     pub event: Event,
 }
 
@@ -286,7 +252,6 @@ impl Status {
 }
 
 impl Event {
-    /// Its name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

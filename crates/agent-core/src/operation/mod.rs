@@ -125,7 +125,6 @@ pub struct Target {
     pub uid: GuestUid,
     /// Its name when the operation was opened.
     pub name: GuestName,
-    /// Its number.
     pub vmid: Vmid,
 }
 

@@ -27,15 +27,12 @@ pub enum ReplayError {
     Gap {
         /// The last good one.
         last: u32,
-        /// What came.
         found: u32,
     },
     /// An entry that may not follow.
     #[error("entry {number} is not lawful")]
     Illegal {
-        /// Which.
         number: u32,
-        /// Why.
         #[source]
         source: IllegalEvent,
     },
@@ -65,9 +62,7 @@ struct StepRecord {
 /// Where an operation stands and what it learnt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationState {
-    /// Which.
     pub id: OperationId,
-    /// What.
     pub operation: Operation,
     /// When it was opened.
     pub opened_at: Timestamp,
@@ -219,7 +214,6 @@ impl OperationState {
         self.entries
     }
 
-    /// Its steps.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         self.steps.steps()

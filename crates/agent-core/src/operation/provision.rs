@@ -18,18 +18,15 @@ use crate::model::records::VolumeId;
 pub struct Provision {
     /// The guest as it should be.
     pub guest: DesiredGuest,
-    /// Which number.
     pub number: VmidRequest,
     /// What it is made from.
     pub source: Source,
-    /// The pool.
     pub pool: PoolName,
     /// Root disk, and hot volumes of journals without `volume_storages`.
     pub storage: StorageName,
     /// Where each volume of the document is made, in its order; empty in journals from before it was written down.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volume_storages: Vec<StorageName>,
-    /// Bulk volumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk_storage: Option<StorageName>,
     /// Where the first backup goes.
@@ -68,7 +65,6 @@ pub struct MissingGuest {
     pub backup: VolumeId,
     /// Its number. It is never used again.
     pub vmid: Vmid,
-    /// Its volumes.
     pub volumes: BTreeSet<VolumeId>,
     /// The operation that made it.
     pub by: OperationId,
@@ -185,7 +181,6 @@ pub enum VmidRequest {
     Exactly(Vmid),
     /// A free one of the range, never used for another guest of ours.
     AnyOf {
-        /// The range.
         range: VmidRange,
         /// Numbers of the range that the document asks for by name, for other guests.
         except: Vec<Vmid>,

@@ -13,9 +13,7 @@ use crate::model::warrant::{Warrant, WrongWarrant};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PruneBackup {
-    /// The guest.
     pub target: Target,
-    /// The archive.
     pub archive: VolumeId,
     /// Where it lies.
     pub storage: StorageName,

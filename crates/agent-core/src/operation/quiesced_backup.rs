@@ -13,7 +13,6 @@ use crate::model::policy::QuiesceBound;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuiescedBackup {
-    /// The backup.
     pub backup: Backup,
     /// How long the guest's programs may stand still for it.
     pub bound: QuiesceBound,

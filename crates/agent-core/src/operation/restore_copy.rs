@@ -27,9 +27,7 @@ const SUFFIX: &str = "-copy";
 pub struct RestoreCopy {
     #[serde(with = "crate::model::warrant::journal")]
     warrant: Warrant,
-    /// Which number.
     pub number: VmidRequest,
-    /// The pool.
     pub pool: PoolName,
     /// Its root disk, and volumes whose places are not named.
     pub storage: StorageName,

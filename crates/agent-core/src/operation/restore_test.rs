@@ -33,7 +33,6 @@ pub struct RestoreTest {
     pub guest: GuestUid,
     /// That guest's name.
     pub name: GuestName,
-    /// Which backup.
     pub backup: TestedBackup,
     /// Where it is tried.
     pub place: TestPlace,
@@ -43,7 +42,6 @@ pub struct RestoreTest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestedBackup {
-    /// The archive.
     pub archive: VolumeId,
     /// The operation that took it.
     pub taken_by: OperationId,

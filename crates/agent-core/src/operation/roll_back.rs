@@ -9,11 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::Target;
 use super::step::Step;
 
-/// A rollback.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RollBack {
-    /// The guest.
     pub target: Target,
     /// To which snapshot.
     pub snapshot: SnapshotName,

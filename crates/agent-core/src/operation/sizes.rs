@@ -13,18 +13,13 @@ use crate::model::net::NetPlace;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reconfigure {
-    /// The guest.
     pub target: Target,
-    /// Cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<Cores>,
-    /// Memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryMib>,
-    /// Swap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<SwapMib>,
-    /// Host name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<GuestName>,
     /// Where its first network is plugged in.
@@ -54,7 +49,6 @@ pub enum KeepProtection {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grow {
-    /// The guest.
     pub target: Target,
     /// Which of its disks.
     pub disk: DiskRef,

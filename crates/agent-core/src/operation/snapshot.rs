@@ -11,7 +11,6 @@ use crate::model::records::TakenBy;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {
-    /// The guest.
     pub target: Target,
     /// What it is called.
     pub name: SnapshotName,
@@ -29,7 +28,6 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpireSnapshot {
-    /// The guest.
     pub target: Target,
     /// What it is called.
     pub name: SnapshotName,

@@ -61,7 +61,6 @@ pub enum Step {
     ShutDown,
     /// Sees that the guest stands still.
     ConfirmStopped,
-    /// Changes sizes.
     Configure,
     /// Grows one disk.
     GrowDisk,

@@ -18,7 +18,6 @@ use super::{BulkRule, RollBack, Snapshot, Target};
 use crate::model::policy::Sha256Hex;
 use crate::model::records::HelloRecord;
 
-/// An update.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateController {
@@ -69,16 +68,13 @@ pub enum Speech {
 /// How far the guest's turn is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnTime {
-    /// Under way.
     Running,
-    /// Over.
     Over,
 }
 
 /// Whether a guest began to fetch the bytes that it was offered. Before that it cannot have exchanged anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetched {
-    /// It did.
     Yes,
     /// It did not.
     No,
@@ -116,7 +112,6 @@ impl UpdateController {
         self.snapshot.target.about()
     }
 
-    /// The guest.
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.snapshot.target

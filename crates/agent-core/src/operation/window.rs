@@ -150,9 +150,7 @@ impl WindowEvent {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuiescedStacks {
-    /// The stacks.
     pub stacks: Vec<StackName>,
-    /// The canaries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub canaries: Vec<Canary>,
 }

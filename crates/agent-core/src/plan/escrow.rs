@@ -51,7 +51,6 @@ pub enum NotRetired {
     Held {
         /// Which replaces it.
         newer: CodeNumber,
-        /// Since when.
         since: Timestamp,
     },
     /// Nobody typed the newer one again.

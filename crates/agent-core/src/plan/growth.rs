@@ -60,7 +60,6 @@ pub(super) enum Refused {
     NoRoom {
         /// What would grow.
         what: String,
-        /// Why.
         why: NoRoom,
     },
 }

@@ -28,9 +28,7 @@ use crate::operation::{
 /// What becomes of a request now. Those that wait are not named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestDecision {
-    /// Which.
     pub request: OperationId,
-    /// What.
     pub answer: Answer,
 }
 
@@ -39,7 +37,6 @@ pub struct RequestDecision {
 pub enum Answer {
     /// It becomes this operation as soon as its lane has a place.
     Begin(Box<Action>),
-    /// It ends.
     Refuse(ErrorBody),
 }
 

@@ -28,9 +28,7 @@ const NAMED_MAX: usize = 8;
 /// One guest, as it is taken up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostGuest {
-    /// Which.
     pub uid: GuestUid,
-    /// Its name.
     pub name: GuestName,
     /// Whose it is.
     pub customer: CustomerId,

@@ -29,11 +29,8 @@ use crate::operation::{MissingGuest, Operation, Provision, Source, Whence};
 /// A guest that may be gone: what is asked about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
-    /// Which.
     pub guest: GuestUid,
-    /// Its number.
     pub vmid: Vmid,
-    /// Its volumes.
     pub volumes: BTreeSet<VolumeId>,
     /// The operation that made it.
     pub by: OperationId,

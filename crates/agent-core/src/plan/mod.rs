@@ -149,7 +149,6 @@ pub struct Inputs<'a> {
     pub policy: &'a Policy,
     /// What an operator signed for, beyond the brake.
     pub release: Option<&'a Release>,
-    /// The time.
     pub now: Timestamp,
     /// The time that schedules go by.
     pub time: TrustedTime,
@@ -183,7 +182,6 @@ pub struct Plan {
 /// One operation to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// What.
     pub operation: Operation,
     /// Why, in words.
     pub reason: String,
@@ -198,7 +196,6 @@ pub struct GuestVerdict {
     pub wanted: Option<usize>,
     /// Its place in the records.
     pub recorded: Option<usize>,
-    /// Its number.
     pub vmid: Option<Vmid>,
     /// How it stands to us.
     pub status: GuestStatus,

@@ -38,7 +38,6 @@ pub enum Recover {
     },
     /// A step was under way, and Proxmox has a task of ours that does it: it is followed.
     Adopt {
-        /// The task.
         upid: String,
         /// Whether the journal knew it already.
         known: TaskNameSource,
@@ -47,7 +46,6 @@ pub enum Recover {
     Undo,
     /// It cannot go on: it is left for a person.
     Park {
-        /// Why.
         reason: String,
         /// What that person should look at.
         remedy: String,
@@ -90,7 +88,6 @@ pub struct StartObservation<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecoveryLine {
-    /// Which operation.
     pub id: OperationId,
     /// What it does.
     pub kind: OperationKind,

@@ -25,7 +25,6 @@ const NAMED_MAX: usize = 3;
 /// What a guest is made again from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice<'a> {
-    /// The backup.
     pub backup: &'a BackupRecord,
     /// Newer ones that will not do, with the reason of each.
     pub passed_over: Vec<String>,

@@ -34,7 +34,6 @@ pub(super) fn since(inputs: &Inputs<'_>, record: &GuestRecord, seen: &ObservedGu
     }
 }
 
-/// For lists.
 pub(super) const fn report(silence: Silence) -> Option<SilenceReport> {
     match silence {
         Silence::Heard => None,

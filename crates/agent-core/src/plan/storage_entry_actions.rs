@@ -38,11 +38,9 @@ impl EntryChange {
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextEntryStep {
-    /// None now.
     Nothing,
     /// Nothing is owed any more, because of this.
     Settled(&'static str),
-    /// This.
     Do(EntryChange),
 }
 

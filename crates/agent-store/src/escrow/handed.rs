@@ -21,7 +21,6 @@ pub struct HandedCode {
     pub target: TargetName,
     /// The version that it is at the hub.
     pub version: EscrowNumber,
-    /// The file.
     pub file: EscrowFile,
 }
 

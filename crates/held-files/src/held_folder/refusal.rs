@@ -11,7 +11,6 @@ pub enum Refusal {
     Link,
     /// More than one name.
     HardLinks {
-        /// How many.
         names: u32,
     },
     /// Of a third user.
@@ -28,7 +27,6 @@ pub enum Refusal {
     },
     /// No name at its end.
     Path,
-    /// The disk.
     Io(std::io::Error),
 }
 
@@ -50,7 +48,6 @@ impl HeldError {
         Self::of(path, Refusal::Io(error.into()))
     }
 
-    /// Where.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

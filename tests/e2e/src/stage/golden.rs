@@ -16,9 +16,7 @@ struct Manifest {
 /// A golden archive.
 #[derive(Clone, Debug)]
 pub struct Golden {
-    /// The archive.
     pub file: PathBuf,
-    /// Its manifest.
     pub manifest: PathBuf,
     /// `YYYY.MM.N`.
     pub version: String,

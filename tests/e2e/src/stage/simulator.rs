@@ -70,7 +70,6 @@ impl Runtime {
 pub struct Proxmox {
     /// `https://127.0.0.1:port`.
     pub url: String,
-    /// Its node.
     pub node: String,
     /// SHA-256 of its key, hex.
     pub spki_sha256: String,

@@ -29,13 +29,11 @@ pub const OTHER_HOST: u128 = 0x0190_6f3c_6b1f_7c1d_9d0a_2f6d_1c0b_7b99;
 /// A job that was really signed for this box.
 #[derive(Clone, Debug)]
 pub struct Ordered {
-    /// What.
     pub act: Act,
     /// To which guest.
     pub guest: Option<GuestUid>,
     /// To what, as the text shows it.
     pub target: Target,
-    /// The text.
     pub text: String,
     /// Until when it is good.
     pub until: Timestamp,
@@ -44,21 +42,16 @@ pub struct Ordered {
 /// Which life of a box a job is for, and when it is signed.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// The box.
     pub host: HostId,
-    /// Which life.
     pub epoch: HostEpoch,
-    /// When.
     pub at: Timestamp,
 }
 
-/// The desk.
 pub struct Desk {
     ada: Signer,
     bob: Signer,
     /// Once an operator.
     pub carl: Signer,
-    /// Nobody.
     pub eve: Signer,
     version: u32,
     serial: u128,

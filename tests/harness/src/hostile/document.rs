@@ -78,15 +78,12 @@ const FOREIGN_FIELDS: [(&str, &str); 9] = [
     ("template", "1"),
 ];
 
-/// A document.
 pub struct Written {
-    /// Its text.
     pub text: String,
     /// What it is, in words.
     pub what: String,
 }
 
-/// Writes one.
 pub fn write(dice: &mut Dice, held: u64) -> Written {
     let mut what = Vec::new();
     let mut guests: Vec<Value> = vec![json!(guest(1)), json!(guest(2))];

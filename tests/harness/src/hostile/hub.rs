@@ -30,11 +30,9 @@ pub const REPORT_MAX: usize = 1 << 20;
 /// Whose the hub is.
 #[derive(Clone, Debug)]
 pub enum Rule {
-    /// A thief's.
     Stolen,
     /// It is given back: this document is wanted, and this job.
     Honest {
-        /// The guests.
         guests: Value,
         /// Jobs that were signed.
         mail: Vec<(JobId, String)>,
@@ -60,7 +58,6 @@ pub struct ReceivedReports {
     pub reported: Vec<String>,
 }
 
-/// The hub.
 pub struct Stolen {
     seed: u64,
     began: Timestamp,
@@ -83,7 +80,6 @@ pub struct Stolen {
     pub heard: ReceivedReports,
     /// What must not be told.
     pub secrets: BTreeSet<String>,
-    /// What happened.
     pub story: Vec<String>,
 }
 
@@ -109,7 +105,6 @@ impl Stolen {
         }
     }
 
-    /// Tells on.
     pub fn report(&mut self, at: Duration, text: &str) {
         let line = format!("{:>11.3} {}", at.as_secs_f64(), text.chars().take(200).collect::<String>());
         self.story.push(line);

@@ -53,7 +53,6 @@ const BACKUP_WITHIN_H: u32 = 10;
 /// Jobs that a report tells of: those on record, and those that were turned away.
 const JOBS_REPORTED_MAX: usize = 50 + 32;
 
-/// Who watches.
 pub struct Watch {
     /// Which day it is.
     pub day: u64,
@@ -287,7 +286,6 @@ impl Watch {
         }
     }
 
-    /// Every evening.
     pub async fn evening(&mut self, world: &World, store: &Store, hub: &Mutex<Stolen>, desk: &Desk) {
         let scene = world.scene();
         let ended = |upid: &str| world.node.tasks.ended(upid).map_or(GONE.to_owned(), |ended| ended.status);

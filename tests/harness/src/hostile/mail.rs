@@ -16,7 +16,6 @@ use crate::schedule::dice::Dice;
 pub struct Captured {
     /// The id it was left under.
     pub id: JobId,
-    /// The text.
     pub text: String,
     /// What it is, in words.
     pub what: &'static str,
@@ -27,7 +26,6 @@ pub struct Captured {
 pub struct Mailed {
     /// Under which id it is left.
     pub id: String,
-    /// The text.
     pub text: String,
     /// What it is, in words.
     pub what: String,

@@ -45,7 +45,6 @@ use crate::world_template::{Ground, Template};
 /// How long, and how many moves at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length {
-    /// Days.
     pub days: u64,
     /// Moves of the thief's.
     pub moves: u64,
@@ -64,13 +63,11 @@ impl Length {
 pub struct Figures {
     /// Moves of the thief's.
     pub moves: u64,
-    /// Check-ins.
     pub checkins: u64,
     /// Documents that were taken, and refused on record.
     pub documents: [usize; 2],
     /// Jobs that operators signed, that were taken, and texts that were refused on record.
     pub jobs: [usize; 3],
-    /// Operations.
     pub operations: usize,
     /// Lines of the audit.
     pub audit: usize,
@@ -79,7 +76,6 @@ pub struct Figures {
 /// What came of a seed.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// The seed.
     pub seed: u64,
     /// On which day it ended.
     pub day: u64,

@@ -24,7 +24,6 @@ type Ca = CertifiedIssuer<'static, KeyPair>;
 pub struct Papers {
     ca: Ca,
     strange: Ca,
-    /// The host.
     pub host: HostId,
     generation: u32,
 }

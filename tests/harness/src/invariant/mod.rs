@@ -85,7 +85,6 @@ pub struct Evidence<'a> {
 /// Something that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The invariant.
     pub name: &'static str,
     /// What was seen.
     pub what: String,

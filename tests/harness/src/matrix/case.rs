@@ -71,7 +71,6 @@ pub enum TaskEnd {
     Gone,
     /// `OK`, and nothing was done, and that can be seen: nothing grew, there is no archive.
     Idle,
-    /// They fail.
     Failed,
 }
 
@@ -119,7 +118,6 @@ impl TaskEnd {
 /// What goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// Nothing.
     Undisturbed,
     /// Killed at these points, one after the other, each in the life that follows; each next life begins after a while.
     Killed {
@@ -132,9 +130,7 @@ pub enum Case {
     EachStepAgain,
     /// The requests of one step fail.
     Failing {
-        /// Which step.
         step: String,
-        /// How.
         how: How,
     },
     /// Every task ends so: what the world shows counts, and not their word.

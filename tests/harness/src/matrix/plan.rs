@@ -23,10 +23,8 @@ const AN_HOUR: Duration = Duration::from_secs(3_600);
 /// How it gets on is told once in so many points.
 const REPORTED_EVERY: usize = 50;
 
-/// How deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Killed once.
     Single,
     /// Killed once, and again in the recovery: at each of its points, or at one in so many, another for each first.
     Double {
@@ -100,7 +98,6 @@ impl Unit {
     }
 }
 
-/// Runs everything.
 #[must_use]
 pub fn run_all(stories: &[Story], depth: Depth, share: Share, threads: usize) -> Report {
     let began = Instant::now();

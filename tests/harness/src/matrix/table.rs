@@ -97,7 +97,6 @@ impl Report {
         self.violations
     }
 
-    /// The table.
     #[must_use]
     pub fn table(&self) -> String {
         let mut table = Table::new();

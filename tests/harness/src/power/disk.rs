@@ -41,9 +41,7 @@ pub enum Fault {
 pub struct Meta {
     /// The permission bits.
     pub mode: u32,
-    /// The owner.
     pub uid: u32,
-    /// The group.
     pub gid: u32,
 }
 
@@ -61,7 +59,6 @@ pub struct Look {
 pub(super) enum Change {
     /// Bytes from a place on.
     Write(usize, Vec<u8>),
-    /// Another size.
     Size(usize),
 }
 
@@ -134,7 +131,6 @@ struct State {
     cut: bool,
 }
 
-/// The disk.
 #[derive(Debug)]
 pub struct Disk {
     state: Mutex<State>,

@@ -1,6 +1,5 @@
 //! Numbers of a seed: the same seed throws the same for ever.
 
-/// A die.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 

@@ -29,7 +29,6 @@ use crate::world_template::Template;
 /// What came of a seed.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// The seed.
     pub seed: u64,
     /// What happened, in words.
     pub story: Vec<String>,

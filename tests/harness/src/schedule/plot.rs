@@ -18,9 +18,7 @@ use crate::world_template::Ground;
 /// One of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Plot {
-    /// Its name.
     pub name: &'static str,
-    /// What happens.
     pub script: fn(u64) -> Script,
 }
 

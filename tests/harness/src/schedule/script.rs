@@ -26,7 +26,6 @@ pub enum Disk {
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Time passes.
     Pass(Duration),
     /// Something goes wrong at a guest's number; the seed of its details.
     Mishap(Mishap, u32, u64),
@@ -96,7 +95,6 @@ fn goal(guest: &DesiredGuest) -> String {
 pub struct Script {
     /// What there is before.
     pub ground: Ground,
-    /// What happens.
     pub acts: Vec<Act>,
 }
 
@@ -130,7 +128,6 @@ impl Script {
         })
     }
 
-    /// In words.
     #[must_use]
     pub fn reported(&self) -> Vec<String> {
         let begins = format!("begins with {:?}", self.ground);

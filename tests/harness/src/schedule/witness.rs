@@ -15,9 +15,7 @@ use crate::world::World;
 /// A guest that is not ours, from a moment on.
 #[derive(Clone, Debug)]
 pub struct Stranger {
-    /// Since when.
     pub since: Duration,
-    /// Its configuration.
     pub config: String,
     /// Its volumes with their bytes.
     pub volumes: BTreeMap<String, Volume>,
@@ -89,7 +87,6 @@ impl Witness {
 /// Whether a guest stops being ours by what a hand did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estranges {
-    /// It does.
     Yes,
     /// It does not.
     No,

@@ -37,7 +37,6 @@ const SECONDS_OF_THE_WHOLE: usize = 191;
 /// Where killing begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KillFrom {
-    /// Everywhere.
     TheBeginning,
     /// From the outcome of the step that fails: what comes before it is another story's.
     TheFailure,

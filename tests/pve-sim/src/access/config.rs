@@ -24,22 +24,16 @@ pub struct AccessConfig {
     pub acl: BTreeMap<String, AclNode>,
 }
 
-/// One user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     /// May log in.
     pub enabled: bool,
     /// Unix seconds, 0 for never.
     pub expire: i64,
-    /// First name.
     pub firstname: String,
-    /// Last name.
     pub lastname: String,
-    /// Mail address.
     pub email: String,
-    /// Free text.
     pub comment: String,
-    /// Key ids.
     pub keys: String,
     /// Tokens by their short id.
     pub tokens: BTreeMap<String, Token>,
@@ -52,27 +46,19 @@ pub struct Token {
     pub expire: i64,
     /// Has rights of its own, cut with the user's.
     pub privsep: bool,
-    /// Free text.
     pub comment: String,
 }
 
-/// One group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Group {
-    /// Its members.
     pub users: BTreeSet<String>,
-    /// Free text.
     pub comment: String,
 }
 
-/// One pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pool {
-    /// Free text.
     pub comment: String,
-    /// Member guests.
     pub vms: BTreeSet<u32>,
-    /// Member storages.
     pub storage: BTreeSet<String>,
 }
 
@@ -82,11 +68,8 @@ pub type Granted = BTreeMap<String, bool>;
 /// The access list at one path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AclNode {
-    /// By user.
     pub users: BTreeMap<String, Granted>,
-    /// By group.
     pub groups: BTreeMap<String, Granted>,
-    /// By token.
     pub tokens: BTreeMap<String, Granted>,
 }
 

@@ -47,7 +47,6 @@ pub struct Secrets {
     pub tokens: BTreeMap<String, String>,
     /// Salted password hashes by user: `salt$hash`.
     pub passwords: BTreeMap<String, String>,
-    /// Signs tickets.
     pub key: String,
 }
 
@@ -164,7 +163,6 @@ fn hash(parts: &[&str]) -> String {
     hex(&state.finalize())
 }
 
-/// Lower-case hexadecimal.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;

@@ -18,9 +18,7 @@ const TOP_LEVEL: &[&str] = &["/", "/access", "/access/groups", "/nodes", "/pool"
 /// A view of the configuration for one identity: `root@pam`, `agent@pve` or `agent@pve!token`.
 #[derive(Debug, Clone, Copy)]
 pub struct Judge<'a> {
-    /// The configuration.
     pub config: &'a AccessConfig,
-    /// Who asks.
     pub who: &'a str,
 }
 

@@ -6,7 +6,6 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// One pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExcludePattern {
     glob: Vec<u8>,

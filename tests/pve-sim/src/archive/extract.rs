@@ -40,10 +40,7 @@ pub enum ExtractError {
     },
     /// The archive has more entries than any guest.
     #[error("the archive holds more than {entries_max} entries")]
-    TooManyEntries {
-        /// The bound.
-        entries_max: u64,
-    },
+    TooManyEntries { entries_max: u64 },
     /// The target could not be written.
     #[error("`{}` could not be written", path.display())]
     Write {

@@ -17,7 +17,6 @@ pub struct ListedEntry {
     pub kind: EntryKind,
     /// Bytes of content.
     pub size_bytes: u64,
-    /// Permission bits.
     pub mode: u32,
     /// Owner, as a number.
     pub uid: u64,
@@ -32,7 +31,6 @@ pub struct ListedEntry {
 pub enum EntryKind {
     /// A file with content.
     File,
-    /// A directory.
     Directory,
     /// A symbolic link and where it points.
     Symlink(PathBuf),

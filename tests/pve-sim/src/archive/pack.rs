@@ -68,7 +68,6 @@ pub struct Packed {
 pub enum PackWarning {
     /// It became shorter; the rest is zeros.
     Shrank(PathBuf),
-    /// It vanished.
     Vanished(PathBuf),
 }
 
@@ -99,7 +98,6 @@ pub enum PackError {
     /// The archive could not be written.
     #[error("the archive {} could not be written", path.display())]
     Target {
-        /// The archive.
         path: PathBuf,
         /// What the system said.
         #[source]

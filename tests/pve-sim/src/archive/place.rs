@@ -74,7 +74,6 @@ pub enum EscapeReason {
     /// It starts at the root of the host.
     #[error("its path is absolute")]
     Absolute,
-    /// It climbs.
     #[error("its path contains `..`")]
     Climbs,
     /// It is a file name that no file can have.

@@ -9,7 +9,6 @@ pub enum ReadArchiveError {
     /// The file is not there or may not be opened.
     #[error("the archive {} cannot be opened", path.display())]
     Open {
-        /// The archive.
         path: PathBuf,
         /// What the system said.
         #[source]
@@ -17,14 +16,10 @@ pub enum ReadArchiveError {
     },
     /// Its name ends in nothing that we read.
     #[error("{} is neither .tar, .tar.gz, .tar.lzo nor .tar.zst; pick a container backup", path.display())]
-    UnknownForm {
-        /// The archive.
-        path: PathBuf,
-    },
+    UnknownForm { path: PathBuf },
     /// It ends in the middle.
     #[error("the archive {} ends too early, after {bytes_read} unpacked bytes; use another backup", path.display())]
     Truncated {
-        /// The archive.
         path: PathBuf,
         /// How many bytes of tar came out before.
         bytes_read: u64,
@@ -32,7 +27,6 @@ pub enum ReadArchiveError {
     /// It holds bytes that mean nothing.
     #[error("the archive {} is damaged after {bytes_read} unpacked bytes; use another backup", path.display())]
     Corrupt {
-        /// The archive.
         path: PathBuf,
         /// How many bytes of tar came out before.
         bytes_read: u64,
@@ -43,7 +37,6 @@ pub enum ReadArchiveError {
     /// The disk it lies on failed.
     #[error("the archive {} cannot be read any further", path.display())]
     Device {
-        /// The archive.
         path: PathBuf,
         /// What the system said.
         #[source]
@@ -51,24 +44,11 @@ pub enum ReadArchiveError {
     },
     /// It holds no container configuration, so it is no container backup.
     #[error("the archive {} holds no etc/vzdump/pct.conf; it is no container backup", path.display())]
-    NoConfig {
-        /// The archive.
-        path: PathBuf,
-    },
+    NoConfig { path: PathBuf },
     /// Its configuration is larger than any real one, or not text.
     #[error("the configuration inside {} is larger than {bytes_max} bytes or not UTF-8", path.display())]
-    BadConfig {
-        /// The archive.
-        path: PathBuf,
-        /// The bound.
-        bytes_max: u64,
-    },
+    BadConfig { path: PathBuf, bytes_max: u64 },
     /// It holds more entries than we list.
     #[error("the archive {} holds more than {entries_max} entries", path.display())]
-    TooManyEntries {
-        /// The archive.
-        path: PathBuf,
-        /// The bound.
-        entries_max: usize,
-    },
+    TooManyEntries { path: PathBuf, entries_max: usize },
 }

@@ -35,9 +35,7 @@ use crate::node::Node;
 pub struct Call<'a> {
     /// The node it came to.
     pub node: &'a Arc<Node>,
-    /// Who asks.
     pub who: Caller,
-    /// What with.
     pub params: Params,
 }
 
@@ -49,12 +47,7 @@ pub enum Answer {
     /// `data` and `total`
     Counted(Value, usize),
     /// A text file.
-    Download {
-        /// Its name.
-        name: String,
-        /// Its text.
-        text: String,
-    },
+    Download { name: String, text: String },
 }
 
 /// What a call returns.

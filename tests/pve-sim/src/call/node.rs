@@ -55,9 +55,7 @@ pub fn figures() -> Map<String, Value> {
 /// Used and total bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Space {
-    /// All.
     pub total: u64,
-    /// In use.
     pub used: u64,
     /// Left for ordinary users.
     pub avail: u64,

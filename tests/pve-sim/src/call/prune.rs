@@ -20,7 +20,6 @@ type Period = fn(i64) -> String;
 /// A backup and what becomes of it.
 #[derive(Debug, Clone)]
 pub struct Marked {
-    /// The backup.
     pub row: Row,
     /// `keep`, `remove`, `protected`, `renamed`.
     pub mark: &'static str,

@@ -14,11 +14,8 @@ use crate::storage::backup_client::{Act, failed};
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
-    /// The entry.
     pub storage: &'a str,
-    /// What stays.
     pub keep: &'a Properties,
-    /// Whose.
     pub vmid: Option<u32>,
     /// `lxc` or `qemu`; with a guest's number it spares the look at the whole list.
     pub kind: Option<&'a str>,
@@ -27,9 +24,7 @@ pub struct Ask<'a> {
 /// Whether it is done or only told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Told.
     Reported,
-    /// Done.
     Done,
 }
 

@@ -19,97 +19,44 @@ const LOOKS_MAX: u32 = 5_000;
 #[serde(tag = "edit", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Edit {
     /// Stop a guest at once.
-    Stop {
-        /// Which one.
-        vmid: u32,
-    },
+    Stop { vmid: u32 },
     /// Start a guest.
-    Start {
-        /// Which one.
-        vmid: u32,
-    },
+    Start { vmid: u32 },
     /// Set an option in the configuration file.
-    Set {
-        /// Which guest.
-        vmid: u32,
-        /// The option.
-        key: String,
-        /// Its value.
-        value: String,
-    },
+    Set { vmid: u32, key: String, value: String },
     /// Remove an option (also `lock`) from the configuration file.
-    Unset {
-        /// Which guest.
-        vmid: u32,
-        /// The option.
-        key: String,
-    },
+    Unset { vmid: u32, key: String },
     /// Put a whole configuration file in place; volumes that it names are made, empty.
     Place {
-        /// Which guest.
         vmid: u32,
         /// The file's text.
         config: String,
     },
     /// Destroy a guest with its volumes.
-    Destroy {
-        /// Which one.
-        vmid: u32,
-    },
+    Destroy { vmid: u32 },
     /// Remove a guest's configuration file alone: its disks, its pool and all rights over it stay.
-    LoseConfig {
-        /// Which one.
-        vmid: u32,
-    },
+    LoseConfig { vmid: u32 },
     /// Take a snapshot as a backup that died left it: complete, and nobody's.
-    Snapshot {
-        /// Which guest.
-        vmid: u32,
-        /// Its name.
-        name: String,
-    },
+    Snapshot { vmid: u32, name: String },
     /// Remove a volume's files behind the configuration's back.
-    RemoveVolume {
-        /// Its id.
-        volid: String,
-    },
+    RemoveVolume { volid: String },
     /// Take a storage away, as a failed mount does.
-    StorageOffline {
-        /// Which one.
-        storage: String,
-    },
+    StorageOffline { storage: String },
     /// Bring it back.
-    StorageOnline {
-        /// Which one.
-        storage: String,
-    },
+    StorageOnline { storage: String },
     /// Switch a storage off or on in its definition.
-    StorageDisable {
-        /// Which one.
-        storage: String,
-        /// Off?
-        disabled: bool,
-    },
+    StorageDisable { storage: String, disabled: bool },
     /// Say that a storage is so full, or (without a number) let it be as it is. Over 100 nothing new goes in.
-    StorageFill {
-        /// Which one.
-        storage: String,
-        /// How full.
-        percent: Option<u64>,
-    },
+    StorageFill { storage: String, percent: Option<u64> },
     /// Take the cluster's quorum away, so that no configuration can be written, or give it back.
     Quorum {
         /// Is it there?
         held: bool,
     },
     /// Set the node's clock so many seconds ahead of what is right, or behind.
-    Clock {
-        /// How far.
-        ahead_s: i64,
-    },
+    Clock { ahead_s: i64 },
     /// Attach a new, empty volume to a guest.
     Attach {
-        /// Which guest.
         vmid: u32,
         /// `mp5`
         key: String,
@@ -120,28 +67,22 @@ pub enum Edit {
     },
     /// Destroy a guest and make another one under its number and in its pool, which has nothing else to do with it.
     Reuse {
-        /// Which number.
         vmid: u32,
         /// Where the newcomer's disk is.
         storage: String,
     },
     /// The same, and the newcomer carries the old one's tags, as one restored by hand does.
     Impostor {
-        /// Which number.
         vmid: u32,
         /// Where the newcomer's disk is.
         storage: String,
     },
     /// Take a guest out of its pool, so that tokens with rights on the pool see it no more.
-    Unpool {
-        /// Which guest.
-        vmid: u32,
-    },
+    Unpool { vmid: u32 },
     /// Let a token expire at a time, 0 for never.
     TokenExpiry {
         /// The full id.
         id: String,
-        /// Unix seconds.
         expire: i64,
     },
     /// Reboot the node: guests go down, running tasks die, guests with `onboot` come up.
@@ -149,22 +90,17 @@ pub enum Edit {
     /// Reboot the node in good order: running tasks are told to end first, each in its own way.
     ShutDown,
     /// Lose a task from the index.
-    ForgetTask {
-        /// Its name.
-        upid: String,
-    },
+    ForgetTask { upid: String },
     /// Make a user and a token of theirs, with this secret.
     Token {
         /// The full id.
         id: String,
-        /// The secret.
         secret: String,
         /// With rights of its own?
         privsep: bool,
     },
     /// Disable or expire a user, or undo that.
     User {
-        /// Which one.
         id: String,
         /// May log in?
         enabled: bool,

@@ -25,7 +25,6 @@ pub enum Order {
     Edit(Edit),
     /// Let this go wrong once.
     Arm(Fault),
-    /// Disarm everything.
     Clear,
     /// Tell what is armed.
     List,
@@ -35,7 +34,6 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Done.
     Done,
     /// What is armed.
     Armed(Vec<Fault>),

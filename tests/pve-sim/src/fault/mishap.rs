@@ -9,7 +9,6 @@ use super::{Aim, Fault};
 /// Where it strikes.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Which guest.
     pub vmid: u32,
     /// The storage of its volumes.
     pub storage: String,

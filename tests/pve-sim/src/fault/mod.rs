@@ -25,63 +25,51 @@ pub use quiet::End;
 pub enum Fault {
     /// The call takes effect, its answer is lost.
     LostReply {
-        /// Which calls.
         #[serde(flatten)]
         on: Aim,
     },
     /// The connection drops before the call takes effect.
     LostRequest {
-        /// Which calls.
         #[serde(flatten)]
         on: Aim,
     },
     /// Half of the answer's body arrives.
     CutBody {
-        /// Which calls.
         #[serde(flatten)]
         on: Aim,
     },
     /// A proxy's HTML page instead of JSON; no effect.
     HtmlBody {
-        /// Which calls.
         #[serde(flatten)]
         on: Aim,
     },
     /// `595 Connection refused`; no effect.
     DaemonDown {
-        /// Which calls.
         #[serde(flatten)]
         on: Aim,
     },
     /// `596 Connection timed out`, and yet the call takes effect.
     DaemonSlow {
-        /// Which calls.
         #[serde(flatten)]
         on: Aim,
     },
     /// `401 Authentication failed!`, as for a token that was deleted; no effect.
     Unauthorised {
-        /// Which calls.
         #[serde(flatten)]
         on: Aim,
     },
     /// `503 Service Unavailable`, from a proxy in front; no effect.
     Unavailable {
-        /// Which calls.
         #[serde(flatten)]
         on: Aim,
     },
     /// The cluster's file system is down: 500 in a sentence without JSON; no effect.
     NoClusterFiles {
-        /// Which calls.
         #[serde(flatten)]
         on: Aim,
     },
     /// The daemon restarts: so many calls, whichever they are, find nobody. Workers live on.
-    Outage {
-        /// How many.
-        calls: u32,
-    },
+    Outage { calls: u32 },
     /// A worker does all its work and dies before its end is written: `unexpected status`.
     UnknownEnd {
         /// `vzdump`, `vzrestore`, …
@@ -107,33 +95,20 @@ pub enum Fault {
         text: String,
     },
     /// A destroy ends OK and leaves a volume.
-    KeepVolume {
-        /// Which guest.
-        vmid: u32,
-    },
+    KeepVolume { vmid: u32 },
     /// A resize ends OK and nothing grew.
-    NoGrow {
-        /// Which guest.
-        vmid: u32,
-    },
+    NoGrow { vmid: u32 },
     /// A backup ends OK and there is no archive.
-    NoArchive {
-        /// Which guest.
-        vmid: u32,
-    },
+    NoArchive { vmid: u32 },
     /// A backup's worker is killed in its copy; its client goes on alone and the archive of the failed backup appears all the same,
     /// as on a Proxmox Backup Server.
     OrphanBackup {
-        /// Which guest.
         vmid: u32,
         /// How much later.
         after_ms: u64,
     },
     /// The line to the backup server is cut in the midst of a backup.
-    CutUpload {
-        /// Which guest.
-        vmid: u32,
-    },
+    CutUpload { vmid: u32 },
     /// The node's one lock for backups is held by somebody else until the job gives up.
     HeldBackups,
     /// A worker is killed when it reaches a phase.
@@ -144,17 +119,13 @@ pub enum Fault {
         phase: String,
     },
     /// Another process holds the lock file of a guest's configuration, so that a change gives up. (The real one waits 10 s first.)
-    HeldConfig {
-        /// Which guest.
-        vmid: u32,
-    },
+    HeldConfig { vmid: u32 },
     /// A worker stays in a phase for a while.
     HoldWorker {
         /// `vzdump`, `vzrestore`, …
         task: String,
         /// The phase, or empty for the first.
         phase: String,
-        /// How long.
         hold_ms: u64,
     },
 }

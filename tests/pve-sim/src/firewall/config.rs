@@ -35,7 +35,6 @@ pub struct Alias {
 /// A rule: its fields by their names (`type`, `action`, `enable`, `iface`, `source`, …).
 pub type Rule = BTreeMap<String, String>;
 
-/// One file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
     /// Options by name.

@@ -21,7 +21,6 @@ pub enum Watch {
     /// They are not: the simulator is only Proxmox.
     #[default]
     Off,
-    /// They are.
     On,
 }
 
@@ -33,7 +32,6 @@ pub struct Offence {
     pub method: String,
     /// The path, without its query: values may be secrets.
     pub path: String,
-    /// Which parameter.
     pub parameter: String,
     /// Why it must not be sent.
     pub why: String,

@@ -24,11 +24,8 @@ const FAST: &[&str] =
 /// A change in the making.
 #[derive(Debug)]
 pub struct Change<'a> {
-    /// The node.
     pub node: &'a Node,
-    /// The storages.
     pub store: Store<'a>,
-    /// Which guest.
     pub vmid: u32,
     /// Whether it runs.
     pub running: Run,
@@ -37,7 +34,6 @@ pub struct Change<'a> {
 /// Whether a guest runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Run {
-    /// It does.
     Up,
     /// It does not.
     Down,

@@ -29,9 +29,7 @@ pub struct Section {
 /// A whole configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GuestConfig {
-    /// Current values.
     pub main: Section,
-    /// Waiting changes.
     pub pending: BTreeMap<String, String>,
     /// Options that wait for their deletion.
     pub pending_delete: Vec<String>,
@@ -40,7 +38,6 @@ pub struct GuestConfig {
 }
 
 impl Section {
-    /// A value.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.values.get(key).map(String::as_str)

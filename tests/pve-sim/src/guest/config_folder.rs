@@ -20,7 +20,6 @@ pub struct ConfigFolder {
 /// Whether the cluster's file system takes writes. Without quorum it does not, whatever the disks say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writable {
-    /// It does.
     Yes,
     /// It does not.
     No,
@@ -68,7 +67,6 @@ impl ConfigFolder {
         self.dir.join(format!("{vmid}.conf"))
     }
 
-    /// All guests.
     #[must_use]
     pub const fn all(&self) -> &BTreeMap<u32, GuestConfig> {
         &self.held

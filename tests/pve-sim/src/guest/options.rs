@@ -49,7 +49,6 @@ impl Origin {
 pub struct Mount {
     /// `rootfs`, `mp0`, …
     pub key: String,
-    /// Its properties.
     pub props: Properties,
 }
 

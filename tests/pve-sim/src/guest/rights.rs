@@ -16,11 +16,9 @@ use crate::schema::table::Table;
 /// A question about one guest.
 #[derive(Debug, Clone, Copy)]
 pub struct Rights<'a> {
-    /// The world.
     pub world: &'a World,
     /// The call table.
     pub table: &'a Table,
-    /// Who asks.
     pub who: &'a Caller,
     /// About which guest.
     pub vmid: u32,

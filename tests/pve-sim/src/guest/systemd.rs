@@ -17,7 +17,6 @@ const LINKS_MAX: usize = 40;
 /// How much of the program is read; the real one has some hundred kilobytes.
 const PROGRAM_BYTES_MAX: u64 = 8 << 20;
 
-/// The warning.
 #[must_use]
 pub fn warning(table: &Table, main: &Section, root: &Path) -> Option<String> {
     let features = main.get("features").zip(table.format("features"));

@@ -17,7 +17,6 @@ use crate::storage::volume::backup_owner;
 pub struct Claim {
     /// Where; the first is the usual one.
     pub paths: Vec<String>,
-    /// What.
     pub privs: Vec<String>,
     /// Every one of them, not just one.
     pub all: bool,
@@ -26,9 +25,7 @@ pub struct Claim {
 /// What the proof is read from.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange<'a> {
-    /// The call.
     pub call: &'a Call,
-    /// Its task.
     pub task: Option<&'a Task>,
     /// Its name in the table, as `GET /nodes/{node}/lxc`.
     pub template: &'a str,

@@ -68,7 +68,6 @@ const IDENTITY: &[&str] = &[
     "cmd", "n", "userid", "tokenid",
 ];
 
-/// The comparer.
 #[derive(Debug)]
 pub struct Comparer<'a> {
     /// Stand-ins for what changes.

@@ -52,9 +52,7 @@ pub struct Principal {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// Its address.
     pub host: String,
-    /// Its certificate's.
     pub fingerprint: String,
     /// Folders of namespaces, as `pvestore/ns/hf`.
     pub namespaces: Vec<String>,
@@ -66,7 +64,6 @@ pub struct Server {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Its name.
     pub name: String,
     /// Its key's JSON, as far as the recorder did not scrub it.
     pub key: Option<String>,
@@ -78,7 +75,6 @@ pub struct Entry {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
-    /// Its name.
     pub name: String,
     /// `dir`, `btrfs`
     pub kind: String,
@@ -90,10 +86,8 @@ pub struct Storage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Beyond {
-    /// Servers.
     #[serde(default, rename = "server")]
     pub servers: Vec<Server>,
-    /// Storages.
     #[serde(default, rename = "entry")]
     pub entries: Vec<Entry>,
 }

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::storage::backup_key::short;
 
-/// The dictionary.
 #[derive(Debug)]
 pub struct Names {
     pairs: BTreeMap<String, String>,

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// One line.
 #[derive(Debug, Clone)]
 pub struct Line {
     /// 0-based number in its file.
@@ -16,15 +15,12 @@ pub struct Line {
 /// What a line is.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// An exchange.
     Call(Box<Call>),
     /// The task that the call before it started.
     Task(Box<Task>),
     /// A backup that the recorder watched while it ran.
     Watched(Box<Watched>),
-    /// Something else.
     Other {
-        /// Its type.
         kind: String,
         /// What was looked up, when it is a look at the node.
         output: String,
@@ -51,17 +47,14 @@ pub struct Watched {
 /// How a guest was left after a backup that the recorder watched, stopped or killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// Which guest.
     pub vmid: u32,
     /// Whether it runs.
     pub running: bool,
-    /// Its lock.
     pub lock: Option<String>,
     /// Its snapshots, without `current`.
     pub snapshots: Vec<String>,
 }
 
-/// An exchange.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// What the recorder noted.
@@ -72,24 +65,18 @@ pub struct Call {
     pub path: String,
     /// `token:agent@pve!hostagent`, `ticket:root@pam`, …
     pub auth: String,
-    /// Parameters.
     pub params: Map<String, Value>,
     /// Sent as JSON?
     pub json: bool,
     /// The body as text, when it was sent raw.
     pub raw_body: Option<String>,
-    /// Further headers.
     pub headers: BTreeMap<String, String>,
-    /// The answer.
     pub answer: Answer,
 }
 
-/// An answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Status.
     pub status: u16,
-    /// Reason phrase.
     pub reason: String,
     /// `Content-Type`.
     pub content_type: Option<String>,
@@ -106,11 +93,9 @@ pub struct Answer {
 /// A finished task.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Its name.
     pub upid: String,
     /// The last polled status.
     pub last: Value,
-    /// The log.
     pub log: Vec<String>,
 }
 

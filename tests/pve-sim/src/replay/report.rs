@@ -16,7 +16,6 @@ pub struct Tally {
 /// The findings over one or more files.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// By call.
     pub calls: BTreeMap<String, Tally>,
     /// Not served, by reason.
     pub out: BTreeMap<String, usize>,

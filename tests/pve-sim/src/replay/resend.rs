@@ -26,7 +26,6 @@ pub struct Resend<'a> {
 }
 
 impl Resend<'_> {
-    /// The request.
     pub fn request(&self, call: &Call) -> Request {
         let mut headers: Vec<(String, String)> =
             call.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();

@@ -5,7 +5,6 @@ use super::net::{Cidr, CidrError};
 /// A bridge and the node's own addresses on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bridge {
-    /// Its name.
     pub name: String,
     /// The node's addresses.
     pub addresses: Vec<Cidr>,

@@ -9,10 +9,7 @@ use std::path::PathBuf;
 pub enum RuntimeError {
     /// It runs already.
     #[error("guest {vmid} runs already")]
-    AlreadyRunning {
-        /// Which one.
-        vmid: u32,
-    },
+    AlreadyRunning { vmid: u32 },
     /// Its configuration names a bridge that the node has not.
     #[error("bridge '{bridge}' does not exist")]
     NoBridge {
@@ -21,40 +18,24 @@ pub enum RuntimeError {
     },
     /// Without root a guest can only have an address of its own on the loopback network.
     #[error("guest {vmid} has the address {address}; the process runtime needs one in 127.0.0.0/8")]
-    NotLoopback {
-        /// Which guest.
-        vmid: u32,
-        /// Its address.
-        address: Ipv4Addr,
-    },
+    NotLoopback { vmid: u32, address: Ipv4Addr },
     /// Two interfaces of one guest have one name.
     #[error("guest {vmid} has two interfaces named {interface}")]
-    DuplicateInterface {
-        /// Which guest.
-        vmid: u32,
-        /// The name.
-        interface: String,
-    },
+    DuplicateInterface { vmid: u32, interface: String },
     /// A name in the guest's configuration cannot be handed to a program safely.
     #[error("guest {vmid}: {what} `{value}` is refused")]
     BadValue {
-        /// Which guest.
         vmid: u32,
         /// What kind of value.
         what: &'static str,
-        /// The value.
         value: String,
     },
     /// The directory has nothing that could be booted.
     #[error("guest {vmid} has no init to boot")]
-    NoInit {
-        /// Which guest.
-        vmid: u32,
-    },
+    NoInit { vmid: u32 },
     /// The guest's first process ended while it was starting.
     #[error("guest {vmid} ended while it was starting; its last words: {last_words}")]
     EndedEarly {
-        /// Which guest.
         vmid: u32,
         /// The end of its log.
         last_words: String,
@@ -62,17 +43,14 @@ pub enum RuntimeError {
     /// The guest did not come up, or did not go down, in time.
     #[error("guest {vmid} did not {what} within {seconds} s")]
     TooSlow {
-        /// Which guest.
         vmid: u32,
         /// What it should have done.
         what: &'static str,
-        /// The bound.
         seconds: u64,
     },
     /// A program that is needed could not be run.
     #[error("{program} could not be run; install it, or use another runtime")]
     Program {
-        /// Which one.
         program: &'static str,
         /// What the system said.
         #[source]
@@ -91,7 +69,6 @@ pub enum RuntimeError {
     System {
         /// What was tried.
         what: &'static str,
-        /// On what.
         path: PathBuf,
         /// What the system said.
         #[source]

@@ -19,7 +19,6 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProcessMark {
-    /// Its number.
     pub pid: i32,
     /// When it started, in clock ticks since boot.
     pub start_ticks: u64,

@@ -35,7 +35,6 @@ pub use spec::{Features, GuestMount, GuestSpec};
 pub enum RunState {
     /// It does not.
     Stopped,
-    /// It does.
     Running {
         /// The process that stands for it on this machine, where there is one.
         pid: Option<u32>,
@@ -54,13 +53,10 @@ pub enum ShutdownOutcome {
 /// A guest that could not be started again.
 #[derive(Debug)]
 pub struct LostGuest {
-    /// Which one.
     pub vmid: u32,
-    /// Why.
     pub reason: RuntimeError,
 }
 
-/// Runs guests.
 pub trait Runtime: Send + Sync {
     /// Its name, for people.
     fn name(&self) -> &'static str;

@@ -42,7 +42,6 @@ impl fmt::Display for Cidr {
 /// Whether an interface is plugged in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// It is.
     Up,
     /// `link_down=1`.
     Down,
@@ -82,7 +81,6 @@ impl Net {
 /// An interface as it is inside a running guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
     pub name: String,
     /// Its hardware address, in lower case.
     pub hwaddr: String,

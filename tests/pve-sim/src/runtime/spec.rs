@@ -10,9 +10,7 @@ use super::net::Net;
 /// What a runtime must know about a guest to run it: a copy of its configuration at the moment of the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestSpec {
-    /// Its number.
     pub vmid: u32,
-    /// Its name.
     pub hostname: String,
     /// The directory of its root file system.
     pub rootfs: PathBuf,

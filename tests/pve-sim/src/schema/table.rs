@@ -24,9 +24,7 @@ pub struct Spec {
     pub optional: bool,
     /// A named format, or `@name` for a property string.
     pub format: Option<String>,
-    /// Least value.
     pub min: Option<f64>,
-    /// Greatest value.
     pub max: Option<f64>,
     /// Least length in characters.
     pub min_length: Option<usize>,
@@ -94,9 +92,7 @@ pub type Params = BTreeMap<String, Spec>;
 #[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
 #[serde(untagged)]
 pub enum Check {
-    /// A word.
     Word(String),
-    /// A list.
     List(Vec<Check>),
 }
 
@@ -113,7 +109,6 @@ pub struct CallSpec {
     pub user: Option<String>,
     /// The permission expression.
     pub check: Option<Check>,
-    /// Its parameters.
     pub params: Params,
 }
 
@@ -177,7 +172,6 @@ pub enum TableError {
     /// Not TOML of the expected shape.
     #[error("the call table {file} does not parse; derive it again")]
     Parse {
-        /// Which file.
         file: &'static str,
         /// What the parser said.
         #[source]
@@ -186,7 +180,6 @@ pub enum TableError {
     /// A call names a parameter or block that is not there.
     #[error("{at} names {name}, which the call table does not define; derive it again")]
     Unknown {
-        /// The call.
         at: String,
         /// The missing name.
         name: String,
@@ -283,7 +276,6 @@ impl Table {
         self.calls.iter().find(|call| call.at == at)
     }
 
-    /// All calls.
     pub fn calls(&self) -> impl Iterator<Item = &CallSpec> {
         self.calls.iter()
     }

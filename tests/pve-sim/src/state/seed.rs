@@ -31,7 +31,6 @@ pub enum SeedError {
     /// A file of the seed or the state.
     #[error("seeding failed at {what}")]
     File {
-        /// Which one.
         what: String,
         /// The system's reason.
         #[source]
@@ -39,12 +38,7 @@ pub enum SeedError {
     },
     /// A volume or archive.
     #[error("seeding failed at volume {what}: {why}")]
-    Volume {
-        /// Which one.
-        what: String,
-        /// Why.
-        why: String,
-    },
+    Volume { what: String, why: String },
 }
 
 fn file(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> SeedError {

@@ -70,7 +70,6 @@ pub fn verification(place: &Path) -> Option<Value> {
 pub enum Bar {
     /// Nothing listens there.
     Silent {
-        /// The server.
         host: String,
         /// Where it was called.
         port: String,

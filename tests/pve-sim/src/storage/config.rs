@@ -14,7 +14,6 @@ use crate::access::credential::hex;
 use crate::fail::{Fallible, Refusal};
 use crate::schema::format::split_list;
 
-/// One definition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Definition {
     /// `dir`, `btrfs`, `pbs`, …
@@ -24,7 +23,6 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// A property.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.props.get(key).map(String::as_str)
@@ -127,7 +125,6 @@ impl StorageConfig {
         name
     }
 
-    /// A definition.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Definition> {
         self.all.iter().find(|(held, _)| held == name).map(|(_, definition)| definition)

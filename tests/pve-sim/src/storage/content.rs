@@ -16,7 +16,6 @@ pub struct Row {
     pub content: String,
     /// `raw`, `tar.zst`, …
     pub format: String,
-    /// Bytes.
     pub size: u64,
     /// Bytes on disk, for images.
     pub used: Option<u64>,

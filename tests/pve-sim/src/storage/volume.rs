@@ -25,7 +25,6 @@ pub enum VolumeName {
     File {
         /// `backup`, `vztmpl`, `iso`, `snippets`.
         kind: String,
-        /// Its name.
         name: String,
     },
 }
@@ -109,7 +108,6 @@ pub fn backup_owner(name: &str) -> Option<u32> {
 /// Storages with their place on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct Store<'a> {
-    /// The definitions.
     pub config: &'a StorageConfig,
     /// `STATE/root`.
     pub root: &'a Path,
@@ -122,7 +120,6 @@ pub struct Store<'a> {
 pub struct Located<'a> {
     /// The storage's name.
     pub storage: &'a str,
-    /// Its definition.
     pub definition: &'a Definition,
     /// The name behind the colon.
     pub name: VolumeName,

@@ -46,7 +46,6 @@ impl Goal {
 /// A task that ended.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// Unix seconds.
     pub endtime: i64,
     /// `OK`, `WARNINGS: 1`, an error, `unexpected status`.
     pub status: String,
@@ -60,7 +59,6 @@ struct HeldTask {
     died: Vec<String>,
 }
 
-/// All tasks.
 #[derive(Debug)]
 pub struct Tasks {
     dir: PathBuf,

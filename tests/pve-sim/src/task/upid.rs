@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 pub struct Upid {
     /// The node it runs on.
     pub node: String,
-    /// Its process.
     pub pid: u64,
     /// When the process started, in ticks.
     pub pstart: u64,

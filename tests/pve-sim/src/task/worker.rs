@@ -35,7 +35,6 @@ pub type Outcome = Result<(), Halt>;
 pub struct Task {
     /// The node it runs on.
     pub node: Arc<Node>,
-    /// Its name.
     pub upid: Upid,
     goal: Arc<Goal>,
     warnings: AtomicU32,

@@ -23,14 +23,12 @@ const ENVIRONMENT: &str = "lxc.environment.runtime: ";
 pub struct Line {
     /// Counted from 1.
     pub number: usize,
-    /// What.
     pub key: String,
     /// What of it.
     pub value: String,
 }
 
 impl Line {
-    /// Refuses it.
     pub(in crate::gate) fn refuse(&self, why: &'static str) -> ArchiveRefused {
         refuse(self.number, &format!("{}: {}", self.key, self.value), why)
     }

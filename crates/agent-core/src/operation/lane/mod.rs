@@ -57,9 +57,7 @@ pub enum Work {
     RollBack,
     /// Takes a snapshot.
     Snapshot,
-    /// Starts it.
     Start,
-    /// Stops it.
     Stop,
     /// Puts a copy of it in its place.
     SwapGuest,
@@ -280,7 +278,6 @@ pub struct Entry {
     pub id: OperationId,
     /// What it does.
     pub work: Work,
-    /// To what.
     pub subject: Subject,
 }
 

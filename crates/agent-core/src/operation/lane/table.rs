@@ -21,7 +21,6 @@ pub enum At {
 /// Whether both are about the same thing: the same snapshot, the same disk, the same guest as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Likeness {
-    /// They are.
     Same,
     /// They are not.
     Other,
@@ -89,7 +88,6 @@ impl Why {
     }
 }
 
-/// The table.
 #[must_use]
 pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meeting {
     let Incoming::Work(work) = incoming else {

@@ -13,7 +13,6 @@ use crate::model::policy::QuiesceBound;
 pub struct Bound {
     /// Seconds for one try; where its task is followed to its end, seconds that are ordinary.
     pub seconds: u64,
-    /// Tries.
     pub tries: u32,
 }
 

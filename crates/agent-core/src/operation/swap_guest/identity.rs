@@ -17,7 +17,6 @@ use crate::model::net::NetLine;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AtBoot {
-    /// It starts.
     Starts,
     /// It stays as it is.
     Stays,
@@ -27,9 +26,7 @@ pub enum AtBoot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestIdentity {
-    /// Its tags.
     pub tags: BTreeSet<String>,
-    /// Its description.
     pub description: String,
     /// Its host name.
     pub hostname: GuestName,
@@ -43,9 +40,7 @@ pub struct GuestIdentity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestIdentities {
-    /// The guest's.
     pub guest: GuestIdentity,
-    /// The copy's.
     pub copy: GuestIdentity,
 }
 
@@ -57,12 +52,7 @@ pub enum Misfit {
         "the copy has the networks {copys:?} and the guest {guests:?}: restore a backup that was taken since its networks were \
          changed, and sign for that copy"
     )]
-    Networks {
-        /// The guest's.
-        guests: Vec<String>,
-        /// The copy's.
-        copys: Vec<String>,
-    },
+    Networks { guests: Vec<String>, copys: Vec<String> },
     /// It has no hardware address of its own.
     #[error("net{0} of the copy has no hardware address of its own: look at it on the node")]
     Address(u8),

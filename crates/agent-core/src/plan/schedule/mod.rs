@@ -58,9 +58,7 @@ use tier::{Controller, Facts, OutstandingPoint, State};
 /// A tier of a promise, without what only one kind of tier has.
 #[derive(Clone, Copy, Debug)]
 pub struct Promised<'a> {
-    /// Which.
     pub tier: Tier,
-    /// When.
     pub schedule: &'a Schedule,
     /// Where to; a snapshot goes nowhere.
     pub target: Option<&'a StorageName>,
@@ -113,13 +111,11 @@ pub fn promised(promise: &Protection) -> Vec<Promised<'_>> {
 /// What is known of one guest.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleFacts<'a> {
-    /// Which.
     pub guest: GuestUid,
     /// The VMID that it has.
     pub vmid: Option<Vmid>,
     /// Its backups, in the order in which they were taken.
     pub backups: &'a [BackupRecord],
-    /// Its snapshots.
     pub snapshots: &'a [SnapshotRecord],
     /// What was tried for its tiers.
     pub tiers: &'a [TierRecord],

@@ -27,7 +27,6 @@ use holdfast_protocol::id::GuestUid;
 pub struct Facts<'a> {
     /// Of which guest.
     pub guest: GuestUid,
-    /// Which.
     pub tier: Tier,
     /// When it is due.
     pub schedule: &'a Schedule,
@@ -57,7 +56,6 @@ pub enum Controller {
 /// What is owed of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutstandingPoint {
-    /// Which.
     pub tier: Tier,
     /// The last point, put off by the jitter. None where none came yet.
     pub last: Option<DueBackup>,
@@ -72,7 +70,6 @@ pub struct OutstandingPoint {
 /// What a point is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PointOf {
-    /// The calendar.
     Schedule,
     /// The guest came back from a loss then.
     Return,
@@ -83,7 +80,6 @@ pub enum PointOf {
 /// The last point of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueBackup {
-    /// The point.
     pub point: Timestamp,
     /// What it is of.
     pub of: PointOf,
@@ -112,7 +108,6 @@ pub enum State {
     Waits(Timestamp),
     /// A try failed; the next one is then.
     Again(Timestamp),
-    /// It begins.
     Now,
     /// Nothing more: the next point comes.
     GivenUp,

@@ -10,7 +10,6 @@ use rusqlite::Connection;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// One operation.
 #[derive(Debug)]
 pub struct Operation {
     pub id: String,

@@ -42,7 +42,6 @@ pub enum End {
     Rested,
 }
 
-/// One life.
 #[derive(Debug)]
 pub struct Life {
     pub end: End,

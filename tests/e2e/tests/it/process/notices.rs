@@ -11,7 +11,6 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Opens it.
     pub fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/read", listener.local_addr().unwrap());

@@ -7,7 +7,6 @@ use std::process::Output;
 
 use e2e::place::{Place, User};
 
-/// One guest.
 pub struct Guest {
     pub vmid: u32,
     /// Its root file system.

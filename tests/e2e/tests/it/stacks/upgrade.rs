@@ -37,7 +37,6 @@ const ASKS: &str = "#!/bin/sh\ntouch /run/reboot-required\n";
 const FAILS: &str = "#!/bin/sh\necho half > /srv/half\nexit 1\n";
 const QUIET: &str = "#!/bin/sh\nexit 0\n";
 
-/// All three.
 pub fn reported(stand: &Stand) {
     let mend = stand.made(3, MEND);
     prepared(stand, &mend);

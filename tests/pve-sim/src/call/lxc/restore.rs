@@ -35,9 +35,7 @@ const IMAGE_BYTES_MAX: u64 = 1 << 53;
 /// What is to be made.
 #[derive(Debug)]
 pub struct Plan {
-    /// Its number.
     pub vmid: u32,
-    /// Who asked.
     pub who: Caller,
     /// Template or backup.
     pub archive: String,

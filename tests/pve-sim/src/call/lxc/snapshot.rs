@@ -109,7 +109,6 @@ pub fn create(call: &Call<'_>) -> Reply {
 /// Whose lock a snapshot is made under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TakeOver {
-    /// Nobody's.
     Free,
     /// A backup's, which gets its lock back.
     Backup,

@@ -74,7 +74,6 @@ impl Asks<'_> {
     }
 }
 
-/// The attack.
 pub fn crossing(guest: &Guest, signals: &Signals, theirs: &Theirs) -> Reported {
     let calls = described(guest);
     let mut asks = Asks { guest, theirs, codes: BTreeMap::new(), reported: Reported::default() };
