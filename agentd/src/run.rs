@@ -1,7 +1,7 @@
 //! The composition of the agent: parts, channels and tasks.
 //!
 //! ```text
-//! hub_sync ──▶ store ──(change notice)──▶ reconcile ──▶ view ──▶ report ──▶ sections ──▶ hub_sync, status door
+//! hub_sync ──▶ store ──(change notice)──▶ reconcile ──▶ view ──▶ report ──▶ sections ──▶ hub_sync, admin socket
 //! local_api ──▶ store                        └──▶ watchdog    storage ──▶ report
 //! ```
 //! What comes in: settings, and the proof that this process is nobody in particular. What goes out: the end, by a signal

@@ -177,7 +177,7 @@ fn start_local_api(
     Ok(())
 }
 
-/// Those who only tell: the report, the status door, systemd.
+/// Those who only tell: the report, the admin socket, systemd.
 fn start_tellers(
     tasks: &mut Tasks,
     parts: &Parts,

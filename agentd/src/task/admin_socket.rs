@@ -81,11 +81,11 @@ impl StatusTask {
             match accepted {
                 Ok((stream, _)) => {
                     if tokio::time::timeout(ASKER_MAX, self.serve(stream)).await.is_err() {
-                        tracing::debug!("who came to the status door did not ask, or did not read");
+                        tracing::debug!("who came to the admin socket did not ask, or did not read");
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the status door failed");
+                    tracing::warn!(%error, "the admin socket failed");
                     self.clock.sleep(PAUSE).await;
                 }
             }
@@ -134,7 +134,7 @@ impl StatusTask {
             Err(error) => return tracing::error!(%error, "an answer cannot be written"),
         };
         if let Err(error) = reported {
-            tracing::debug!(%error, "who came to the status door went away");
+            tracing::debug!(%error, "who came to the admin socket went away");
         }
     }
 

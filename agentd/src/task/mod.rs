@@ -10,7 +10,7 @@
 //! | [`observe`] | looks at the host |
 //! | [`reconcile`] | plans, opens and performs operations |
 //! | [`report`] | puts the report together |
-//! | [`admin_socket`] | answers at the status door |
+//! | [`admin_socket`] | answers at the admin socket |
 //! | [`storage`] | keeps storage targets mounted, and sees when one goes away |
 //! | [`stop`] | how all of them learn that the agent is to stop |
 //! | [`upkeep`] | keeps the agent's own records small |

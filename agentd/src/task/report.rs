@@ -1,7 +1,7 @@
 //! The task that builds the report.
 //!
 //! What comes in: the reconcile loop's view, the storage loop's, and the store's change notices. What goes out: the sections, all of them, to
-//! whoever tells them on (the hub's loop, the status door). Changes that come in a burst are told once. Deliberately
+//! whoever tells them on (the hub's loop, the admin socket). Changes that come in a burst are told once. Deliberately
 //! absent: which sections the hub has already; its loop knows.
 
 use std::sync::Arc;

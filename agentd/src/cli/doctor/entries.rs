@@ -1,6 +1,6 @@
 //! The check of storage entries against their approvals.
 //!
-//! What comes in: the status door. What goes out: one check for each target whose entry differs or is missing, with the line
+//! What comes in: the admin socket. What goes out: one check for each target whose entry differs or is missing, with the line
 //! that makes it. An agent that does not answer is told by the check of its records.
 
 use std::path::Path;

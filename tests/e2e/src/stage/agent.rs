@@ -207,7 +207,7 @@ impl Stage {
         Ok(ended)
     }
 
-    /// What the agent tells at its status door, asked as a person's program would; none while nobody answers there.
+    /// What the agent tells at its admin socket, asked as a person's program would; none while nobody answers there.
     #[must_use]
     pub fn agent_at_its_listener(&self) -> Option<serde_json::Value> {
         let mut listener = UnixStream::connect(self.state().join("agent.sock")).ok()?;
