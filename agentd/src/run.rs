@@ -157,7 +157,7 @@ async fn lay_down(trust: &TrustSettings, parts: &Parts) -> Option<ErrorBody> {
     None
 }
 
-/// Where guests call, and where throwaway guests do.
+/// Where guests call, and where scratch guests do.
 struct BoundListeners {
     guests: Listeners,
     tests: Listeners,

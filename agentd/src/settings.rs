@@ -75,11 +75,11 @@ pub struct Settings {
     pub scratch: Option<ScratchSettings>,
 }
 
-/// Where backups are tried: in throwaway guests, with a token that reaches nothing else.
+/// Where backups are tried: in scratch guests, with a token that reaches nothing else.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScratchSettings {
-    /// The pool of throwaway guests.
+    /// The pool of scratch guests.
     pub pool: PoolName,
     /// Numbers for them, both ends included; none of them the guests' own.
     pub vmid_range: [Vmid; 2],

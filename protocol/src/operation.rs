@@ -35,7 +35,7 @@ pub enum OperationKind {
     Reconfigure,
     /// Restores a backup of a guest beside it, under another number.
     RestoreCopy,
-    /// Restores a backup into a throwaway guest to see whether it comes back.
+    /// Restores a backup into a scratch guest to see whether it comes back.
     RestoreTest,
     /// Rolls a guest back to a snapshot that the agent made.
     RollBack,

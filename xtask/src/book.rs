@@ -153,7 +153,8 @@ fn heading_text(events: &[Event<'_>], from: usize) -> String {
     if !matches!(events.get(from), Some(Event::Start(Tag::Heading { .. }))) {
         return String::new();
     }
-    let within = events.iter().skip(from).take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
+    let within =
+        events.iter().skip(from).take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
     within
         .filter_map(|event| match event {
             Event::Text(text) | Event::Code(text) => Some(text.as_ref()),
@@ -220,10 +221,10 @@ mod tests {
 
     #[test]
     fn headings_have_the_names_that_links_use() {
-        assert_eq!(anchors("# On a real host\n\n## `agentd` and more: why?\n"), [
-            "on-a-real-host",
-            "agentd-and-more-why"
-        ]);
+        assert_eq!(
+            anchors("# On a real host\n\n## `agentd` and more: why?\n"),
+            ["on-a-real-host", "agentd-and-more-why"]
+        );
         let chapter = Chapter { title: "A & B".to_owned(), source: "docs/runbook.md".into() };
         let html = page(&chapter, "## Where to look\n", &[], &files());
         assert!(html.contains("<h2 id=\"where-to-look\">"), "{html}");

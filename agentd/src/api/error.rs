@@ -71,7 +71,7 @@ pub enum ApiError {
     NoQuery,
     /// A guest reports a restore test.
     #[error(
-        "only the throwaway guest of a restore test reports one, at its own door: this guest is the real one"
+        "only the scratch guest of a restore test reports one, at its own door: this guest is the real one"
     )]
     NoTest,
     /// Too many requests.

@@ -20,7 +20,7 @@
 //! | [`operations`] | progress of the guest's own operations; cancelling what has not begun |
 //! | [`routes`] | the table of calls |
 //! | [`windows`] | quiesce windows: asked for, entered, left |
-//! | [`scratch_api`] | what throwaway guests say while a backup is tried |
+//! | [`scratch_api`] | what scratch guests say while a backup is tried |
 //! | [`wait`] | answers that come when they change |
 //! | [`work`] | snapshots, rollback and backups, asked for |
 //! | [`desired_cache`] | the document in use, by guest |
@@ -94,7 +94,7 @@ pub struct ApiSettings {
     pub hub: String,
     /// How long programs may stand still for a backup.
     pub quiesce_bound: QuiesceBound,
-    /// From where a throwaway guest may speak.
+    /// From where a scratch guest may speak.
     pub test_guest: Option<IpAddr>,
     /// The controllers' bytes.
     pub artifacts: Artifacts,

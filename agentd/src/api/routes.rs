@@ -54,7 +54,7 @@ pub fn router(local: Arc<Local>) -> Router {
     guarded(local, table())
 }
 
-/// Everything that is served to throwaway guests.
+/// Everything that is served to scratch guests.
 pub fn test_router(local: Arc<Local>) -> Router {
     guarded(local, scratch_api::table())
 }

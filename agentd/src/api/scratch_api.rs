@@ -48,7 +48,7 @@ pub fn table() -> Vec<Call> {
     ]
 }
 
-/// Proof that the throwaway guest of a test under way asks.
+/// Proof that the scratch guest of a test under way asks.
 #[derive(Debug)]
 pub struct TestScope(TestHolder);
 
@@ -60,7 +60,7 @@ impl FromRequestParts<Arc<Local>> for TestScope {
         let token = bearer(&parts.headers).ok_or(ApiError::Unauthenticated)?;
         let holder = local.store.test_holder(token).await?.ok_or(ApiError::Unauthenticated)?;
         if !local.is_of_a_test(peer.from) {
-            tracing::error!(test = %holder.operation, from = %peer.from, "a throwaway guest's token was shown from elsewhere");
+            tracing::error!(test = %holder.operation, from = %peer.from, "a scratch guest's token was shown from elsewhere");
             return Err(ApiError::Unauthenticated);
         }
         if parts.uri.query().is_some() {

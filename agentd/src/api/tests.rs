@@ -77,7 +77,7 @@ struct World {
     store: Store,
     clock: Arc<TestClock>,
     router: Router,
-    /// The door of throwaway guests.
+    /// The door of scratch guests.
     tests: Router,
     /// Where Proxmox has the first guest, when it answers.
     web_at: Arc<std::sync::Mutex<Option<IpAddr>>>,

@@ -21,7 +21,7 @@ use crate::settings::{ConfigPath, Settings, SettingsError};
 /// The arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-A test restores a backup into a throwaway guest without a way out, starts it, asks what is in there, and destroys it. \
+A test restores a backup into a scratch guest without a way out, starts it, asks what is in there, and destroys it. \
 `proved` is a backup whose stacks were well by their own checks, or whose canaries were as they were; `booted only` one of \
 which nobody could say more than that it boots; `failed` one that did not come back; `not run` could not be tried.
 

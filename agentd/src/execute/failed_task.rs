@@ -1,6 +1,6 @@
 //! The error of a step after a failed Proxmox task.
 //!
-//! A restore is blamed on the archive by Proxmox's own words alone (`pve_client::restore_errors`), and only where the throwaway guest's
+//! A restore is blamed on the archive by Proxmox's own words alone (`pve_client::restore_errors`), and only where the scratch guest's
 //! storage is well afterwards: a pool that ran full breaks off a restore in many words. Nor is it, where a read-only twin of the
 //! storage lacks the key.
 
@@ -57,7 +57,7 @@ pub(super) async fn trouble(context: &Context<'_>, text: &str, reported: &Restor
     StepError::again(code, message)
 }
 
-/// What is wrong with the storage on which a throwaway guest's disks were to lie. One that cannot be asked is not well.
+/// What is wrong with the storage on which a scratch guest's disks were to lie. One that cannot be asked is not well.
 async fn unwell(context: &Context<'_>, test: &RestoreTest) -> Option<String> {
     match context.ports.pve.storage_status(&test.place.storage).await {
         Ok(status) => too_full(&status),

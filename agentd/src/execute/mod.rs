@@ -99,7 +99,7 @@ use slots::HeavyLane;
 #[derive(Clone)]
 pub struct Ports {
     pub pve: Arc<dyn Pve>,
-    /// Proxmox, for throwaway guests, where there is a token for them.
+    /// Proxmox, for scratch guests, where there is a token for them.
     pub scratch: Option<Arc<dyn Pve>>,
     pub store: Store,
     pub clock: Arc<dyn Clock>,

@@ -1,6 +1,6 @@
 //! Steps of the bootstrap token: set and removed.
 //!
-//! A throwaway guest gets one that is worth nothing at its guest's door, and the other way round. Only the hash is kept. After a crash an earlier one is replaced: the guest has not started yet, so nobody holds it.
+//! A scratch guest gets one that is worth nothing at its guest's door, and the other way round. Only the hash is kept. After a crash an earlier one is replaced: the guest has not started yet, so nobody holds it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -88,7 +88,7 @@ async fn hand_over(context: &Context<'_>, config: GuestConfig) -> Result<Started
     let (endpoint, mode) = match &context.progress.operation {
         Operation::RestoreTest(test) => {
             let speech = test.place.speech.as_ref();
-            let speech = speech.ok_or_else(|| StepError::fault("this throwaway guest may not speak"))?;
+            let speech = speech.ok_or_else(|| StepError::fault("this scratch guest may not speak"))?;
             let test = TestHolder { operation: context.progress.id, guest: test.guest };
             store.mint_test_claim(test, claim.hash(), expires_at).await?;
             (format!("https://{}", speech.listener), Mode::RestoreTest)

@@ -1,7 +1,7 @@
 //! Steps of a restore test.
 //!
 //! The archive brings along what made the guest the guest; the restore call itself writes all of it anew, with every
-//! network unplugged but the one that ends at the agent's own door, so there is no moment at which the throwaway guest could be taken for its guest or reach anybody.
+//! network unplugged but the one that ends at the agent's own door, so there is no moment at which the scratch guest could be taken for its guest or reach anybody.
 //! By that call's own line, which names this very operation, it is known from its first moment to its last. What goes
 //! out: one [`Finding::Tested`], written before anything is destroyed. Deliberately absent: anything done to the guest
 //! itself, and judging what a failure says of the backup (`operation::restore_test`).
@@ -52,7 +52,7 @@ pub(super) fn spec<'a>(context: &'a Context<'_>) -> Result<&'a RestoreTest, Step
     }
 }
 
-/// Is it that guest's own backup, and can a throwaway guest be made of it?
+/// Is it that guest's own backup, and can a scratch guest be made of it?
 async fn judge(context: &Context<'_>) -> Result<Layout, StepError> {
     let test = spec(context)?;
     let own = archive(&test.backup.archive)?;
@@ -140,7 +140,7 @@ fn alone(context: &Context<'_>) -> Result<(), StepError> {
         return Ok(());
     }
     let text = format!(
-        "{} is plugged into {}, where a throwaway guest is alone: unplug it; the backup is not tried",
+        "{} is plugged into {}, where a scratch guest is alone: unplug it; the backup is not tried",
         others.join(", "),
         speech.bridge
     );

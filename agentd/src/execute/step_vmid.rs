@@ -97,7 +97,7 @@ fn unread(context: &Context<'_>, backups: &BackupVmids) -> Result<String, StepEr
     })
 }
 
-/// Numbers for throwaway guests are used again and again: nobody's identity hangs on them.
+/// Numbers for scratch guests are used again and again: nobody's identity hangs on them.
 async fn scratch(context: &Context<'_>, range: VmidRange) -> Result<Started, StepError> {
     for vmid in range.iter().take(limits::VMID_CANDIDATES) {
         if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {

@@ -2,7 +2,7 @@
 //!
 //! What comes in: `/sys/class/net`. What goes out: the names of a bridge's ports, and its largest packet. Deliberately absent: making or changing
 //! one, which takes root (`systemd/holdfast-test-bridge.service`), and firewall rules, which nobody without root can read;
-//! whether those hold is found out from inside the throwaway guest (`guestd`).
+//! whether those hold is found out from inside the scratch guest (`guestd`).
 
 use std::io;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Claims, tokens, hellos and reports of scratch guests.
 //!
-//! A claim serves once; the same redeemer may repeat a lost answer. Another redeemer is refused: a throwaway guest is alone
+//! A claim serves once; the same redeemer may repeat a lost answer. Another redeemer is refused: a scratch guest is alone
 //! on its bridge, and there is nobody to protect from it. The first report stands. All of it goes with the operation.
 
 use holdfast_protocol::id::{CustomerId, GuestUid, OperationId};
@@ -13,7 +13,7 @@ use super::access::Redemption;
 use super::columns::{from_json, json, micros, parsed};
 use super::{Part, Store, StoreError, audit};
 
-/// A throwaway guest that shows its token.
+/// A scratch guest that shows its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestHolder {
     /// The test it is made for.
@@ -33,7 +33,7 @@ pub struct TestGrant {
     pub token_generation: u32,
 }
 
-/// What a throwaway guest's controller said so far.
+/// What a scratch guest's controller said so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TestSpeech {
     /// Its version, once it said hello.
@@ -134,7 +134,7 @@ pub(super) fn gone(transaction: &Transaction<'_>, operation: OperationId) -> Res
 }
 
 impl Store {
-    /// A fresh claim for the throwaway guest of a test; every earlier one of it, and its token, is worth nothing from now on.
+    /// A fresh claim for the scratch guest of a test; every earlier one of it, and its token, is worth nothing from now on.
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Unknown`] when there is no record of the guest whose backup it is.
@@ -204,7 +204,7 @@ impl Store {
         .await
     }
 
-    /// Which throwaway guest holds this token.
+    /// Which scratch guest holds this token.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -223,7 +223,7 @@ impl Store {
         .await
     }
 
-    /// A throwaway guest's controller is up.
+    /// A scratch guest's controller is up.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -245,7 +245,7 @@ impl Store {
         .await
     }
 
-    /// What a throwaway guest's controller found. The first report stands.
+    /// What a scratch guest's controller found. The first report stands.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -267,7 +267,7 @@ impl Store {
         .await
     }
 
-    /// What the controller of a test's throwaway guest said so far.
+    /// What the controller of a test's scratch guest said so far.
     ///
     /// # Errors
     /// [`StoreError`].

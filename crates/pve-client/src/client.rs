@@ -93,7 +93,7 @@ impl PveClient {
         Ok(Self { sender, pool: Pool::Guests, node, owners, pace })
     }
 
-    /// The same for throwaway guests, where there is a token for them.
+    /// The same for scratch guests, where there is a token for them.
     #[must_use]
     pub fn for_scratch(&self) -> Option<Self> {
         self.sender.has(Role::Scratch).then(|| Self {

@@ -81,7 +81,7 @@ pub enum Role {
     Operate,
     /// Restores into the pool, destroys from it. Used only by the steps that need it.
     Allocate,
-    /// The same for throwaway guests, in their own pool.
+    /// The same for scratch guests, in their own pool.
     Scratch,
     /// Makes entries of storages. Lies sealed, and is opened for a signed job alone.
     Storage,

@@ -2,7 +2,7 @@
 //!
 //! What comes in: typed values. What goes out: parameters for `POST /nodes/{node}/lxc`. What the archive would bring along
 //! and must not live twice is written out: description, host name, environment, start with the node, every network
-//! (without a hardware address, unplugged but for the one by which a throwaway guest speaks) and every disk. A `rootfs` that is passed makes Proxmox take no disk from the
+//! (without a hardware address, unplugged but for the one by which a scratch guest speaks) and every disk. A `rootfs` that is passed makes Proxmox take no disk from the
 //! archive's configuration, and so make none that the backup does not hold. Sizes of CPU and memory are named for a copy
 //! that will be started. Deliberately absent: what [`super::restore`] names.
 

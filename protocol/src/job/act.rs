@@ -191,7 +191,7 @@ acts! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         new_key: Option<Pin>,
     }
-    /// Restores a backup of a guest into a throwaway guest now, and checks what comes of it.
+    /// Restores a backup of a guest into a scratch guest now, and checks what comes of it.
     RestoreTest = "restore_test", Guest {
         /// A backup of which tier; without it the newest of any.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -348,7 +348,7 @@ pub const CALLS: &[Call] = &[
         ..get(
             "/v1/restore-tests/report",
             "reportRestoreTest",
-            "What the controller of a throwaway guest found. Only at the door of throwaway guests; the first report stands.",
+            "What the controller of a scratch guest found. Only at the door of scratch guests; the first report stands.",
             Answer::Done(framed::<Reported>),
         )
     },

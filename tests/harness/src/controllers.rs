@@ -175,7 +175,7 @@ async fn trade(world: &World, store: &Store, vmid: u32, token: &BootstrapToken) 
     }
 }
 
-/// The controller of a throwaway guest: it comes up, and finds one stack well.
+/// The controller of a scratch guest: it comes up, and finds one stack well.
 async fn report(store: &Store, attempt: Redemption, now: Timestamp) -> bool {
     let granted = match store.redeem_test_claim(attempt, now).await {
         Ok(Some(granted)) => granted,

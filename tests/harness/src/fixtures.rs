@@ -97,7 +97,7 @@ impl Kit {
         }
     }
 
-    /// The bridge on which throwaway guests are heard.
+    /// The bridge on which scratch guests are heard.
     #[must_use]
     pub fn test_bridge(&self) -> TestBridge {
         TestBridge {

@@ -30,7 +30,9 @@ pub fn check(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<Breach> 
             let target = pages.iter().find(|other| Path::new(&other.path) == to);
             let says = match target {
                 None if !exists(&to) => format!("the link {link} leads to no file"),
-                Some(other) if !name.is_empty() && !book::anchors(&other.text).iter().any(|one| one == name) => {
+                Some(other)
+                    if !name.is_empty() && !book::anchors(&other.text).iter().any(|one| one == name) =>
+                {
                     format!("the link {link} leads to no heading")
                 }
                 None | Some(_) => continue,
@@ -68,13 +70,19 @@ mod tests {
     #[test]
     fn a_link_that_leads_nowhere_is_found() {
         let sources = [
-            source("README.md", "[a](docs/a.md) [b](docs/b.md) [c](docs/a.md#two) [d](docs/a.md#one) [e](fuzz/)"),
+            source(
+                "README.md",
+                "[a](docs/a.md) [b](docs/b.md) [c](docs/a.md#two) [d](docs/a.md#one) [e](fuzz/)",
+            ),
             source("docs/a.md", "# One\n\n[up](../README.md) [same](#one)\n"),
             source("docs/SUMMARY.md", "- [A](a.md)\n"),
         ];
         let found = check(&sources, |path| path == Path::new("fuzz"));
         let says: Vec<&str> = found.iter().map(|breach| breach.says.as_str()).collect();
-        assert_eq!(says, ["the link docs/b.md leads to no file", "the link docs/a.md#two leads to no heading"]);
+        assert_eq!(
+            says,
+            ["the link docs/b.md leads to no file", "the link docs/a.md#two leads to no heading"]
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::port::store::test_access::TestHolder;
 pub const AT: [u8; 4] = [10, 254, 254, 2];
 
 impl World {
-    /// A claim for the throwaway guest that a backup of `web` is restored into.
+    /// A claim for the scratch guest that a backup of `web` is restored into.
     async fn try_a_backup(&self) -> (OperationId, Secret) {
         self.provision(0).await;
         let operation = OperationId::new(Uuid::now_v7());

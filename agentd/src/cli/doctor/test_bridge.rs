@@ -1,8 +1,8 @@
 //! The check of the bridge of scratch guests.
 //!
 //! What comes in: the settings, and what the kernel shows. What goes out: one [`Check`], or none on a box without such a
-//! bridge. A throwaway guest at work is plugged in and is no stranger. Deliberately absent: its firewall rules, which nobody
-//! without root can read; the throwaway guest tries them from inside.
+//! bridge. A scratch guest at work is plugged in and is no stranger. Deliberately absent: its firewall rules, which nobody
+//! without root can read; the scratch guest tries them from inside.
 
 use holdfast_protocol::json::chain;
 
@@ -34,7 +34,7 @@ pub(super) fn check(scratch: Option<&ScratchSettings>, bridges: &Bridges) -> Opt
     };
     let others: Vec<&str> = ports.iter().map(String::as_str).filter(|port| !is_scratch(port)).collect();
     Some(if others.is_empty() {
-        Check::new(State::Good, name, "nobody is plugged in but throwaway guests")
+        Check::new(State::Good, name, "nobody is plugged in but scratch guests")
     } else {
         let text = format!("{} is plugged in, so no backup is tried: unplug it", others.join(", "));
         let mend = others.iter().map(|port| format!("ip link set {port} nomaster")).collect();
@@ -69,7 +69,7 @@ mod tests {
         std::fs::create_dir_all(&brif).unwrap();
         assert_eq!(of().state, State::Good);
         std::fs::write(brif.join("veth905i0"), "").unwrap();
-        assert_eq!(of().state, State::Good, "a throwaway guest at work");
+        assert_eq!(of().state, State::Good, "a scratch guest at work");
         // A customer's guest, a second network of a throwaway one, and a network card.
         for port in ["veth910i0", "veth905i1", "enp1s0"] {
             std::fs::write(brif.join(port), "").unwrap();

@@ -49,13 +49,13 @@ pub struct SetupArguments {
     /// The pool of our guests.
     #[arg(long, default_value = "holdfast", default_value_if("remove", "true", None))]
     pub(super) pool: Option<PoolName>,
-    /// Also make a pool and a token for throwaway guests, in which backups are tried.
+    /// Also make a pool and a token for scratch guests, in which backups are tried.
     #[arg(long, value_name = "POOL", num_args = 0..=1, default_missing_value = "holdfast-scratch")]
     pub(super) scratch_pool: Option<PoolName>,
-    /// The VMIDs of throwaway guests; none of them in --vmid-range.
+    /// The VMIDs of scratch guests; none of them in --vmid-range.
     #[arg(long, value_name = "FIRST-LAST", requires = "scratch_pool", value_parser = vmid_range)]
     pub(super) scratch_range: Option<[Vmid; 2]>,
-    /// Where throwaway guests' disks go: a storage without archives [default: --storage].
+    /// Where scratch guests' disks go: a storage without archives [default: --storage].
     #[arg(long, value_name = "STORAGE", requires = "scratch_pool")]
     pub(super) scratch_storage: Option<StorageName>,
     /// By which entry of Proxmox the backups of a storage are read for tests: the same namespace of the same backup server, by
@@ -63,13 +63,13 @@ pub struct SetupArguments {
     /// nothing on the storage itself.
     #[arg(long = "scratch-twin", value_name = "STORAGE=ENTRY", requires = "scratch_pool", value_parser = counterpart)]
     pub(super) scratch_twins: Vec<(StorageName, StorageName)>,
-    /// How much memory a throwaway guest gets, in MiB.
+    /// How much memory a scratch guest gets, in MiB.
     #[arg(long, value_name = "MIB", default_value = "2048", value_parser = memory)]
     pub(super) scratch_memory: MemoryMib,
-    /// How many cores a throwaway guest gets.
+    /// How many cores a scratch guest gets.
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = cores)]
     pub(super) scratch_cores: Cores,
-    /// Also make a bridge on which throwaway guests reach the agent and nobody else, so that their controllers can say
+    /// Also make a bridge on which scratch guests reach the agent and nobody else, so that their controllers can say
     /// whether the programs of a restored backup run: this box's address there; the guest gets the next one.
     #[arg(
         long,
@@ -259,9 +259,9 @@ pub enum ChoiceError {
     /// A choice that was not made.
     #[error("{0} is missing: it is needed to set up a box")]
     Missing(&'static str),
-    /// Archives lie where throwaway guests' disks would.
+    /// Archives lie where scratch guests' disks would.
     #[error(
-        "archives lie on {storage}: the token of throwaway guests could delete them there; name another storage with --scratch-storage"
+        "archives lie on {storage}: the token of scratch guests could delete them there; name another storage with --scratch-storage"
     )]
     ScratchStorage {
         /// The storage.

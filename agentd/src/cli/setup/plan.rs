@@ -141,7 +141,7 @@ impl Choices {
 /// Where backups are tried.
 #[derive(Clone, Debug)]
 pub struct Scratch {
-    /// The pool of throwaway guests.
+    /// The pool of scratch guests.
     pub pool: PoolName,
     pub vmid_range: [Vmid; 2],
     /// Where their disks go.
@@ -156,7 +156,7 @@ pub struct Scratch {
     pub twins: BTreeMap<StorageName, StorageName>,
 }
 
-/// What of Proxmox is for throwaway guests.
+/// What of Proxmox is for scratch guests.
 #[derive(Clone, Debug)]
 pub struct ScratchPlaces {
     pub pool: PoolName,
@@ -238,7 +238,7 @@ impl Places {
         }
     }
 
-    /// What throwaway guests' token read archives by before their storage had a twin.
+    /// What scratch guests' token read archives by before their storage had a twin.
     fn no_longer(&self) -> Vec<Grant> {
         let twinned = self.scratch.iter().flat_map(|scratch| scratch.twins.keys());
         let read = |pve_role| {

@@ -18,7 +18,7 @@ use crate::port::pve::Role;
 pub enum Place {
     /// The pool of our guests; it reaches its members.
     Pool,
-    /// The pool of throwaway guests.
+    /// The pool of scratch guests.
     ScratchPool,
     Node,
     /// Each storage that guests' disks lie on.
@@ -31,7 +31,7 @@ pub enum Place {
     TriedStorage,
     /// Each read-only twin by which backups are tried.
     Counterpart,
-    /// The storage that throwaway guests' disks lie on.
+    /// The storage that scratch guests' disks lie on.
     ScratchStorage,
     /// All storages: where making an entry is checked.
     Storages,
@@ -41,7 +41,7 @@ pub enum Place {
     GoldenVmid,
     /// The bridge of our guests, and each VLAN on it.
     Bridge,
-    /// The bridge that throwaway guests' networks name.
+    /// The bridge that scratch guests' networks name.
     ScratchBridge,
 }
 
@@ -69,7 +69,7 @@ const fn need(
 pub const NEEDS: &[Need] = &[
     need("see guests and their state", Role::Observe, Place::Pool, &["VM.Audit"]),
     need("see the pool", Role::Observe, Place::Pool, &["Pool.Audit"]),
-    need("see throwaway guests", Role::Observe, Place::ScratchPool, &["VM.Audit", "Pool.Audit"]),
+    need("see scratch guests", Role::Observe, Place::ScratchPool, &["VM.Audit", "Pool.Audit"]),
     need("see the node and its tasks", Role::Observe, Place::Node, &["Sys.Audit"]),
     need("see storages", Role::Observe, Place::GuestStorage, &["Datastore.Audit"]),
     need("see storages", Role::Observe, Place::ArchiveStorage, &["Datastore.Audit"]),
@@ -137,13 +137,13 @@ pub const NEEDS: &[Need] = &[
     need("place a restored guest's disks", Role::Allocate, Place::GuestStorage, &["Datastore.AllocateSpace"]),
     need("put a restored guest on the bridge", Role::Allocate, Place::Bridge, &["SDN.Use"]),
     need(
-        "restore, isolate, start and destroy throwaway guests",
+        "restore, isolate, start and destroy scratch guests",
         Role::Scratch,
         Place::ScratchPool,
         &["VM.Allocate", "VM.Audit", "VM.Config.Network", "VM.PowerMgmt"],
     ),
     need(
-        "write a throwaway guest out anew in the restore itself",
+        "write a scratch guest out anew in the restore itself",
         Role::Scratch,
         Place::ScratchPool,
         &["VM.Config.Options", "VM.Config.Memory", "VM.Config.CPU", "VM.Config.Network", "VM.Config.Disk"],
@@ -161,12 +161,12 @@ pub const NEEDS: &[Need] = &[
         &["Datastore.Allocate", "Datastore.Audit"],
     ),
     need(
-        "place a throwaway guest's disks, see what is left of them",
+        "place a scratch guest's disks, see what is left of them",
         Role::Scratch,
         Place::ScratchStorage,
         &["Datastore.AllocateSpace", "Datastore.Audit"],
     ),
-    need("write a throwaway guest's network out", Role::Scratch, Place::ScratchBridge, &["SDN.Use"]),
+    need("write a scratch guest's network out", Role::Scratch, Place::ScratchBridge, &["SDN.Use"]),
     need(
         "make entries of storages, switch them on and off",
         Role::Storage,

@@ -37,7 +37,7 @@ pub struct Ours {
     pub user: String,
     /// The pool of our guests.
     pub pool: PoolName,
-    /// The pool of throwaway guests, where there was a token for them.
+    /// The pool of scratch guests, where there was a token for them.
     pub scratch_pool: PoolName,
     /// The state folder.
     pub state_dir: PathBuf,

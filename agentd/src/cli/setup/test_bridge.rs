@@ -20,7 +20,7 @@ pub const UNIT: &str = "holdfast-test-bridge.service";
 /// A short name that no one else's bridge has.
 const BRIDGE: &str = "hftest0";
 
-/// Both ends of the bridge, from this box's address there. The throwaway guest gets the next one.
+/// Both ends of the bridge, from this box's address there. The scratch guest gets the next one.
 ///
 /// # Errors
 /// When the network has no room for two.

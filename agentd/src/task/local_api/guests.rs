@@ -1,6 +1,6 @@
 //! Addresses of guests, for connection slots.
 //!
-//! In: the document in use, what Proxmox was last seen to have, the address of throwaway guests. Out: a table of addresses,
+//! In: the document in use, what Proxmox was last seen to have, the address of scratch guests. Out: a table of addresses,
 //! kept up to date. Where two claim one address, the document's has it. Deliberately absent: whether who calls is that
 //! guest; that is asked of its token, in `api`.
 
@@ -21,7 +21,7 @@ use crate::port::store::Store;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Member {
     Guest(GuestUid),
-    /// The throwaway guest of the restore test under way.
+    /// The scratch guest of the restore test under way.
     Scratch,
 }
 
@@ -34,7 +34,7 @@ pub struct KnownTask {
     pub store: Store,
     /// What was last seen.
     pub view: watch::Receiver<Arc<HostSnapshot>>,
-    /// From where a throwaway guest may speak.
+    /// From where a scratch guest may speak.
     pub scratch: Option<IpAddr>,
     /// Where the table goes.
     pub known: watch::Sender<Arc<KnownAddresses>>,
@@ -109,7 +109,7 @@ mod tests {
         let table = known(&named, &[], Some(scratch));
         assert_eq!(table.len(), 3);
         assert_eq!((table[&own(&named[0])], table[&scratch]), (Member::Guest(named[0].uid), Member::Scratch));
-        // A throwaway guest's address that a document names as well is the document's.
+        // A scratch guest's address that a document names as well is the document's.
         let both = known(&named, &[], Some(own(&named[1])));
         assert_eq!(both[&own(&named[1])], Member::Guest(named[1].uid));
     }

@@ -281,7 +281,7 @@ async fn a_backup_that_does_not_start_fails_its_test() {
     only_the_guest(&world, &ports, &reported(&done)).await;
 }
 
-/// The throwaway guest's token reaches no guest of a customer. What it may do where files are backups stands in the next one.
+/// The scratch guest's token reaches no guest of a customer. What it may do where files are backups stands in the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_token_of_scratch_guests_reaches_no_other() {
     let world = World::unwatched().await;

@@ -25,7 +25,7 @@ use agentd::execute::run::run;
 use agentd::model::policy::QuiesceBound;
 use agentd::port::clock::Clock;
 
-/// The controller of the throwaway guest: claims, says hello, and reports when it has something to say. Ends when dropped.
+/// The controller of the scratch guest: claims, says hello, and reports when it has something to say. Ends when dropped.
 struct ScratchGuest(tokio::task::JoinHandle<()>);
 
 impl Drop for ScratchGuest {
@@ -60,7 +60,7 @@ async fn speak(pve: &dyn Pve, store: &Store, report: Option<&TestReport>) -> Opt
     let attempt = Redemption {
         claim: token.claim.hash(),
         redeemer: Some(TokenHash::of(b"proof")),
-        token: TokenHash::of(b"token of the throwaway guest"),
+        token: TokenHash::of(b"token of the scratch guest"),
     };
     let granted = store.redeem_test_claim(attempt, now).await.ok()??;
     store.record_test_hello(granted.operation, "0.1.0".to_owned(), now).await.ok()?;
@@ -101,11 +101,11 @@ async fn verdict(ports: &Ports, done: &OperationState) -> (TestVerdict, String) 
     (record.verdict, record.why)
 }
 
-/// The guest as it stood, and nothing beside it; and whatever the throwaway guest was given is worth nothing now.
+/// The guest as it stood, and nothing beside it; and whatever the scratch guest was given is worth nothing now.
 async fn only_the_guest(world: &World, ports: &Ports, done: &OperationState) {
     assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{}", reported(done));
     assert_eq!(ports.store.copies().await.unwrap(), Vec::new());
-    let token = TokenHash::of(b"token of the throwaway guest");
+    let token = TokenHash::of(b"token of the scratch guest");
     assert_eq!(ports.store.test_holder(token).await.unwrap(), None);
     ports.store.verify_audit().await.unwrap();
 }

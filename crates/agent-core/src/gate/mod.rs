@@ -64,7 +64,7 @@ pub enum Effect {
     RestoreOwnBackup,
     /// Restores a backup of a guest that lives, into a VMID that nobody has, and leaves the copy standing.
     RestoreCopy,
-    /// Restores a backup into a throwaway guest without a way out, and starts it.
+    /// Restores a backup into a scratch guest without a way out, and starts it.
     TryBackup,
     /// Starts a guest.
     Start,

@@ -136,7 +136,7 @@ pub const TEST_STAYS_UP_S: u64 = 30;
 /// A look at a booting guest takes no longer than this, Proxmox's own slowness included.
 pub const TEST_BOOT_S: u64 = 300;
 
-/// A throwaway guest's controller starts the stacks one after another and asks each how it is. A shop with a large database
+/// A scratch guest's controller starts the stacks one after another and asks each how it is. A shop with a large database
 /// is up in a few minutes; what is not up after this does not come up.
 pub const TEST_REPORT_S: u64 = 1_800;
 

@@ -91,7 +91,7 @@ pub fn former_description(of: GuestUid, by: OperationId, now: Vmid) -> String {
     )
 }
 
-/// The whole description of a throwaway guest. It is a copy of its guest like any other; that it is thrown away stands in
+/// The whole description of a scratch guest. It is a copy of its guest like any other; that it is thrown away stands in
 /// our records alone.
 #[must_use]
 pub fn test_description(of: GuestUid, by: OperationId, from: &str) -> String {

@@ -84,7 +84,7 @@ impl GoldenDump {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestPlace {
-    /// Numbers for throwaway guests, and for nothing else.
+    /// Numbers for scratch guests, and for nothing else.
     pub range: VmidRange,
     pub pool: PoolName,
     /// Where their disks go.
@@ -122,13 +122,13 @@ impl TestPlace {
         }
     }
 
-    /// The bridge that all networks of a throwaway guest name.
+    /// The bridge that all networks of a scratch guest name.
     #[must_use]
     pub fn net_bridge(&self) -> &BridgeName {
         self.speech.as_ref().map_or(&self.bridge, |speech| &speech.bridge)
     }
 
-    /// From where a throwaway guest may speak, if it may.
+    /// From where a scratch guest may speak, if it may.
     #[must_use]
     pub fn guest_address(&self) -> Option<IpAddr> {
         self.speech.as_ref().map(|speech| IpAddr::V4(speech.guest.address()))
@@ -140,9 +140,9 @@ impl TestPlace {
 #[serde(deny_unknown_fields)]
 pub struct TestBridge {
     pub bridge: BridgeName,
-    /// The throwaway guest's address there. There is one at a time, so there is one address.
+    /// The scratch guest's address there. There is one at a time, so there is one address.
     pub guest: Ipv4Cidr,
-    /// The agent's door there, for throwaway guests alone.
+    /// The agent's door there, for scratch guests alone.
     pub listener: SocketAddr,
 }
 

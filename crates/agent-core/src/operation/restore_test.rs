@@ -22,7 +22,7 @@ use crate::model::records::VolumeId;
 /// Whose lane the tests of a box share: no guest's.
 pub const LANE: GuestUid = GuestUid::new(Uuid::nil());
 
-/// The host name of a throwaway guest begins so.
+/// The host name of a scratch guest begins so.
 const PREFIX: &str = "test-";
 
 /// A backup to be tried.
@@ -50,7 +50,7 @@ pub struct TestedBackup {
 }
 
 impl RestoreTest {
-    /// What the throwaway guest is called.
+    /// What the scratch guest is called.
     #[must_use]
     pub fn hostname(&self) -> Option<GuestName> {
         let name: String = self.name.as_str().chars().take(63 - PREFIX.len()).collect();
@@ -63,7 +63,7 @@ impl RestoreTest {
         mark::copy_line(self.guest, by)
     }
 
-    /// The number is the throwaway guest's, and not chosen yet.
+    /// The number is the scratch guest's, and not chosen yet.
     pub(super) fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
         (self.guest, &self.name, None)
     }

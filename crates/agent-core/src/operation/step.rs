@@ -122,15 +122,15 @@ pub enum Step {
     TagGuest,
     /// Reads it again.
     ConfirmTagged,
-    /// Sees that a throwaway guest has no way out, before it is started.
+    /// Sees that a scratch guest has no way out, before it is started.
     ConfirmIsolated,
-    /// Sees how a throwaway guest comes up.
+    /// Sees how a scratch guest comes up.
     ObserveBoot,
-    /// Waits for what a throwaway guest's own controller reports.
+    /// Waits for what a scratch guest's own controller reports.
     AwaitReport,
-    /// Stops the throwaway guest.
+    /// Stops the scratch guest.
     StopScratch,
-    /// Destroys the throwaway guest that this operation made.
+    /// Destroys the scratch guest that this operation made.
     DestroyScratch,
     /// Sees that it is gone, and every one of its volumes.
     ConfirmScratchGone,

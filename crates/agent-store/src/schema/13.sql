@@ -1,4 +1,4 @@
--- agent.db, version 13: how the controller of a throwaway guest comes to speak, and what it said.
+-- agent.db, version 13: how the controller of a scratch guest comes to speak, and what it said.
 
 -- One row for each restore test that may be heard. It comes with the claim and goes with the end of its operation. Of claim
 -- and token only the SHA-256 is kept; neither is ever a guest's.

@@ -15,14 +15,14 @@ const SECONDS: usize = 5;
 
 pub(super) fn stories() -> Vec<Story> {
     vec![
-        // With the throwaway guest goes our right to see what its end left.
+        // With the scratch guest goes our right to see what its end left.
         Story {
             may_take: scratch,
             unclear: Status::Parked,
             second_one_in: SECONDS,
             ..Story::done("restore_test", Ground::GuestRuns, trial)
         },
-        // The same with the throwaway guest's controller heard: what is killed between its words hears them again.
+        // The same with the scratch guest's controller heard: what is killed between its words hears them again.
         Story {
             may_take: scratch,
             unclear: Status::Parked,
@@ -42,7 +42,7 @@ pub(super) fn stories() -> Vec<Story> {
 /// But for the claim and the report they are those of the first.
 const SECONDS_OF_HEARD: usize = 20;
 
-/// What is under the numbers of throwaway guests is nobody's.
+/// What is under the numbers of scratch guests is nobody's.
 fn scratch(name: &str) -> bool {
     name.contains("vm-900-") || name.contains("900.conf")
 }

@@ -25,7 +25,7 @@ pub fn judge(report: &TestReport, reported: &[Canary]) -> (TestVerdict, String) 
 fn not_alone(reached: &[u16]) -> (TestVerdict, String) {
     let ports: Vec<String> = reached.iter().map(u16::to_string).collect();
     let why = format!(
-        "the throwaway guest was not alone: the host let it in on port {}; run `systemctl restart holdfast-test-bridge`, \
+        "the scratch guest was not alone: the host let it in on port {}; run `systemctl restart holdfast-test-bridge`, \
          and look what flushed its rules",
         ports.join(", ")
     );

@@ -3,7 +3,7 @@
 //! One guest, two backups. For the first nothing is stopped, so it must come back as after a power cut. For the second the
 //! stacks stand still, so it must come back as after an orderly end. Each is restored beside the guest by an operator's
 //! signature, and PostgreSQL's own log is the judge. At last the second is tried by the agent itself, as a policy asks, and
-//! the throwaway guest's own controller says how it came back. A last backup, of a guest that holds three times as much, shows
+//! the scratch guest's own controller says how it came back. A last backup, of a guest that holds three times as much, shows
 //! that its stacks do not wait for the copy.
 //!
 //! Beside it another guest has its controller exchanged, and another one taken back: agents wait minutes for that, and nobody

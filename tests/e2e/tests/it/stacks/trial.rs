@@ -21,7 +21,7 @@ fn half_a_day_away() -> String {
 
 /// Promises the guest a daily backup that is tried every week. The one that it asked for itself is tried at once.
 pub fn proves(stand: &Stand, shop: &Guest) {
-    stand.step("a policy: the backup that stood still is tried in a throwaway guest");
+    stand.step("a policy: the backup that stood still is tried in a scratch guest");
     let schedule = json!({ "at": [half_a_day_away()], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
     let local = json!({
         "target": "backup2", "schedule": schedule, "retention": { "keep": { "last": 9 } },
@@ -39,7 +39,7 @@ pub fn proves(stand: &Stand, shop: &Guest) {
     reported.unwrap_or_else(|error| panic!("{error}: {seen:#}"));
     println!("         {}", seen["posture"]["why"]);
     // It goes with its test; the copies that were restored by hand stay.
-    wait::until("the throwaway guest is gone", TRIED, || {
+    wait::until("the scratch guest is gone", TRIED, || {
         let left = stand.stage.configurations()?;
         Ok(left.keys().all(|vmid| !(6_000..6_010).contains(vmid)).then_some(()))
     })
