@@ -167,7 +167,15 @@ impl Part {
             Self::LocalApi => Layout {
                 package: "agentd",
                 folder: "agentd",
-                copied: &["agentd", "docs", "golden/recipe.toml", "packaging", "systemd", "tests/support"],
+                copied: &[
+                    "agentd",
+                    "docs",
+                    "golden/recipe.toml",
+                    "packaging",
+                    "seal/tests",
+                    "systemd",
+                    "tests/support",
+                ],
                 written: &[],
                 cut: None,
                 files: &[
