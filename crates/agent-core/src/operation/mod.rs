@@ -181,7 +181,24 @@ impl Operation {
     pub fn other(&self) -> Option<GuestUid> {
         match self {
             Self::ReassignVolume(hand) => Some(hand.to().uid),
-            _ => None,
+            Self::Provision(_)
+            | Self::Start(_)
+            | Self::Stop(_)
+            | Self::Reconfigure(_)
+            | Self::Grow(_)
+            | Self::AttachVolume(_)
+            | Self::Snapshot(_)
+            | Self::ExpireSnapshot(_)
+            | Self::RollBack(_)
+            | Self::Backup(_)
+            | Self::QuiescedBackup(_)
+            | Self::PruneBackup(_)
+            | Self::Destroy(_)
+            | Self::RestoreCopy(_)
+            | Self::RestoreTest(_)
+            | Self::AdoptGuest(_)
+            | Self::SwapGuest(_)
+            | Self::UpdateController(_) => None,
         }
     }
 
@@ -236,7 +253,22 @@ impl Operation {
             Self::Backup(backup) => Some(backup),
             Self::QuiescedBackup(quiesced) => Some(&quiesced.backup),
             Self::SwapGuest(swap) => swap.backup.as_ref(),
-            _ => None,
+            Self::Provision(_)
+            | Self::Start(_)
+            | Self::Stop(_)
+            | Self::Reconfigure(_)
+            | Self::Grow(_)
+            | Self::AttachVolume(_)
+            | Self::Snapshot(_)
+            | Self::ExpireSnapshot(_)
+            | Self::RollBack(_)
+            | Self::PruneBackup(_)
+            | Self::Destroy(_)
+            | Self::RestoreCopy(_)
+            | Self::RestoreTest(_)
+            | Self::ReassignVolume(_)
+            | Self::AdoptGuest(_)
+            | Self::UpdateController(_) => None,
         }
     }
 

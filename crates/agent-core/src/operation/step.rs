@@ -314,7 +314,54 @@ impl Step {
             Self::DropClaim | Self::ReadBack | Self::ProtectAgain | Self::ConfirmGone => OnFailure::Park,
             // What the test showed stands; what is left of it is a person's.
             Self::StopScratch | Self::DestroyScratch | Self::ConfirmScratchGone => OnFailure::Park,
-            _ => OnFailure::Undo,
+            Self::ChooseVmid
+            | Self::CheckArchive
+            | Self::Restore
+            | Self::Mark
+            | Self::GrowRootfs
+            | Self::AttachVolume(_)
+            | Self::Protect
+            | Self::SetBootstrapToken
+            | Self::FirstStart
+            | Self::AwaitHello
+            | Self::AwaitController
+            | Self::Start
+            | Self::ConfirmRunning
+            | Self::ShutDown
+            | Self::ConfirmStopped
+            | Self::Configure
+            | Self::GrowDisk
+            | Self::LiftProtection
+            | Self::AddVolume
+            | Self::GrantWindow
+            | Self::AwaitQuiesced
+            | Self::CheckRoom
+            | Self::TakeSnapshot
+            | Self::RemoveSnapshot
+            | Self::VerifySnapshot
+            | Self::ArmRollBack
+            | Self::RollBack
+            | Self::TakeBackup
+            | Self::RemoveBackup
+            | Self::VerifyTarget
+            | Self::DestroyGuest
+            | Self::TagCopy
+            | Self::VerifyBoth
+            | Self::LiftOther
+            | Self::ReassignVolumeTo
+            | Self::ConfirmReassigned
+            | Self::VerifyUnmanaged
+            | Self::TagGuest
+            | Self::ConfirmTagged
+            | Self::ConfirmIsolated
+            | Self::ObserveBoot
+            | Self::AwaitReport
+            | Self::VerifySwap
+            | Self::StopOriginal
+            | Self::DemoteOriginal
+            | Self::PromoteCopy
+            | Self::StartPlaced
+            | Self::ConfirmPlaced => OnFailure::Undo,
         }
     }
 
@@ -340,7 +387,61 @@ impl Step {
             Self::FirstBackup | Self::TakeBackup => Weight::Backup,
             // The place is taken before anything is stopped, and kept for the backup.
             Self::GrantWindow | Self::AwaitQuiesced => Weight::Backup,
-            _ => Weight::Light,
+            Self::ChooseVmid
+            | Self::Mark
+            | Self::GrowRootfs
+            | Self::AttachVolume(_)
+            | Self::Protect
+            | Self::SetBootstrapToken
+            | Self::FirstStart
+            | Self::AwaitHello
+            | Self::AwaitController
+            | Self::DropClaim
+            | Self::ReadBack
+            | Self::Start
+            | Self::ConfirmRunning
+            | Self::ShutDown
+            | Self::ConfirmStopped
+            | Self::Configure
+            | Self::GrowDisk
+            | Self::LiftProtection
+            | Self::AddVolume
+            | Self::ProtectAgain
+            | Self::AwaitReleased
+            | Self::CheckRoom
+            | Self::TakeSnapshot
+            | Self::RemoveSnapshot
+            | Self::VerifySnapshot
+            | Self::ArmRollBack
+            | Self::RollBack
+            | Self::Renew
+            | Self::StartAgain
+            | Self::ConfirmAgain
+            | Self::RemoveBackup
+            | Self::VerifyTarget
+            | Self::DestroyGuest
+            | Self::ConfirmGone
+            | Self::TagCopy
+            | Self::VerifyBoth
+            | Self::LiftOther
+            | Self::ReassignVolumeTo
+            | Self::ProtectOther
+            | Self::ConfirmReassigned
+            | Self::VerifyUnmanaged
+            | Self::TagGuest
+            | Self::ConfirmTagged
+            | Self::ConfirmIsolated
+            | Self::ObserveBoot
+            | Self::AwaitReport
+            | Self::StopScratch
+            | Self::DestroyScratch
+            | Self::ConfirmScratchGone
+            | Self::VerifySwap
+            | Self::StopOriginal
+            | Self::DemoteOriginal
+            | Self::PromoteCopy
+            | Self::StartPlaced
+            | Self::ConfirmPlaced => Weight::Light,
         }
     }
 }

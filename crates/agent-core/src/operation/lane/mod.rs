@@ -266,7 +266,21 @@ impl Subject {
             Operation::RollBack(back) => Self::Snapshot(back.snapshot.clone()),
             Operation::UpdateController(update) => Self::Snapshot(update.snapshot.name.clone()),
             Operation::Backup(backup) if backup.key.is_some() => Self::OffSite,
-            _ => Self::Guest,
+            Operation::Backup(_)
+            | Operation::Provision(_)
+            | Operation::Start(_)
+            | Operation::Stop(_)
+            | Operation::Reconfigure(_)
+            | Operation::Grow(_)
+            | Operation::AttachVolume(_)
+            | Operation::QuiescedBackup(_)
+            | Operation::PruneBackup(_)
+            | Operation::Destroy(_)
+            | Operation::RestoreCopy(_)
+            | Operation::RestoreTest(_)
+            | Operation::ReassignVolume(_)
+            | Operation::AdoptGuest(_)
+            | Operation::SwapGuest(_) => Self::Guest,
         }
     }
 }

@@ -36,7 +36,61 @@ impl Step {
             | Self::RollBack
             | Self::DestroyGuest
             | Self::DestroyScratch => Follows::ToItsEnd,
-            _ => Follows::WithinItsBound,
+            Self::ChooseVmid
+            | Self::CheckArchive
+            | Self::Mark
+            | Self::GrowRootfs
+            | Self::AttachVolume(_)
+            | Self::Protect
+            | Self::SetBootstrapToken
+            | Self::FirstStart
+            | Self::AwaitHello
+            | Self::AwaitController
+            | Self::DropClaim
+            | Self::ReadBack
+            | Self::Start
+            | Self::ConfirmRunning
+            | Self::ShutDown
+            | Self::ConfirmStopped
+            | Self::Configure
+            | Self::GrowDisk
+            | Self::LiftProtection
+            | Self::AddVolume
+            | Self::ProtectAgain
+            | Self::GrantWindow
+            | Self::AwaitQuiesced
+            | Self::AwaitReleased
+            | Self::CheckRoom
+            | Self::TakeSnapshot
+            | Self::RemoveSnapshot
+            | Self::VerifySnapshot
+            | Self::ArmRollBack
+            | Self::Renew
+            | Self::StartAgain
+            | Self::ConfirmAgain
+            | Self::RemoveBackup
+            | Self::VerifyTarget
+            | Self::ConfirmGone
+            | Self::TagCopy
+            | Self::VerifyBoth
+            | Self::LiftOther
+            | Self::ReassignVolumeTo
+            | Self::ProtectOther
+            | Self::ConfirmReassigned
+            | Self::VerifyUnmanaged
+            | Self::TagGuest
+            | Self::ConfirmTagged
+            | Self::ConfirmIsolated
+            | Self::ObserveBoot
+            | Self::AwaitReport
+            | Self::StopScratch
+            | Self::ConfirmScratchGone
+            | Self::VerifySwap
+            | Self::StopOriginal
+            | Self::DemoteOriginal
+            | Self::PromoteCopy
+            | Self::StartPlaced
+            | Self::ConfirmPlaced => Follows::WithinItsBound,
         }
     }
 
