@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 
-use super::Ports;
+use super::context::{Checked, Context, Entry, Started, StepOutput};
 use super::failpoint::Moment;
 use super::run::{Run, Stopped};
 use super::trouble::{StepError, StepRecovery};
@@ -16,9 +16,7 @@ use super::{
     step_swap, step_test, step_update, step_vmid, step_volume, step_window,
 };
 use crate::model::planted::{Bug, planted};
-use crate::model::view::ProgressLine;
-use crate::operation::log::{Event, Finding};
-use crate::operation::progress::OperationState;
+use crate::operation::log::Event;
 use crate::operation::step::{Follows, Step};
 use crate::port::pve::Upid;
 use crate::port::pve::backup_errors::BackupLog;
@@ -31,74 +29,6 @@ const SETTLE: Duration = Duration::from_secs(35);
 /// A guest or storage that somebody else holds is waited for this long: a backup of a large guest takes hours, but then
 /// the plan comes back to it anyway.
 const BUSY_MAX: Duration = Duration::from_secs(900);
-
-/// What a step learnt when it had happened.
-#[derive(Debug, Default)]
-pub(super) struct StepOutput {
-    pub facts: Vec<Finding>,
-    pub note: Option<String>,
-}
-
-impl StepOutput {
-    pub(super) fn nothing() -> Self {
-        Self::default()
-    }
-
-    pub(super) fn note(text: impl Into<String>) -> Self {
-        Self { facts: Vec::new(), note: Some(text.into()) }
-    }
-
-    pub(super) fn fact(fact: Finding) -> Self {
-        Self { facts: vec![fact], note: None }
-    }
-}
-
-/// What the world says of a step.
-#[derive(Debug)]
-pub(super) enum Checked {
-    /// It has happened.
-    Happened(StepOutput),
-    /// It has not.
-    Not,
-}
-
-/// What an effect began.
-#[derive(Debug)]
-pub(super) enum Started {
-    /// It is done; the world is asked next.
-    Done,
-    /// Proxmox works on it.
-    Task(Upid),
-    /// Looking was the step, and this is what was seen.
-    Learnt(StepOutput),
-}
-
-/// How a step is entered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
-    /// Its intent was just written.
-    Fresh,
-    /// Its intent was found in the journal: an earlier run may have acted.
-    Resumed,
-}
-
-/// What a step needs to see of its operation.
-pub(super) struct Context<'a> {
-    pub ports: &'a Ports,
-    pub progress: &'a OperationState,
-    pub place: u16,
-    pub step: Step,
-}
-
-impl Context<'_> {
-    /// Tells people who watch.
-    pub(super) fn say(&self, line: impl Into<String>) {
-        let line = ProgressLine { step: self.step.name(), line: line.into() };
-        self.ports.lines.send_modify(|lines| {
-            lines.insert(self.progress.id, line);
-        });
-    }
-}
 
 async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     if let Some(skipped) = step_update::skipped(context) {

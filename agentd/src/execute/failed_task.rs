@@ -6,7 +6,7 @@
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::Context;
+use super::context::Context;
 use super::step_read_only_entry::without_key;
 use super::step_room::too_full;
 use super::trouble::StepError;

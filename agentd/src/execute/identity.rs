@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 
-use super::attempt::Context;
-use super::step_restore_copy::own_copy;
+use super::context::Context;
 use super::trouble::StepError;
 use crate::model::mark::{self, Mark};
 use crate::model::planted::{Bug, planted};
@@ -100,4 +99,16 @@ pub(super) async fn recorded_volumes(context: &Context<'_>) -> Result<BTreeSet<V
 
 pub(super) fn look_at(vmid: Vmid) -> String {
     format!("pct config {vmid}")
+}
+
+/// The copy's configuration, when number, line and volumes all say that this operation made it.
+pub(super) async fn own_copy(context: &Context<'_>) -> Result<GuestConfig, StepError> {
+    let vmid = vmid(context)?;
+    let first_line = mark::copy_line(context.progress.operation.uid(), context.progress.id);
+    let config = context.ports.pve.guest_config(vmid).await?;
+    if config.description.lines().next() != Some(first_line.as_str()) {
+        let text = format!("guest {vmid} is not the copy that this operation made: it is not touched");
+        return Err(StepError::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
+    }
+    with_volumes(context, config).await
 }

@@ -2,7 +2,7 @@
 
 use holdfast_protocol::id::Vmid;
 
-use super::attempt::Context;
+use super::context::Context;
 use super::trouble::StepError;
 use crate::model::planted::{Bug, planted};
 use crate::operation::Operation;

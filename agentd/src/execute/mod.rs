@@ -25,8 +25,10 @@
 //! | [`entry`] | one change of a target's entry in Proxmox, with what lies sealed |
 //! | [`failpoint`] | where tests stop the world |
 
+mod archive_check;
 mod attempt;
 mod backup_vmids;
+mod context;
 mod digest;
 mod disks;
 pub mod entry;
@@ -73,6 +75,7 @@ mod step_window;
 pub mod storage;
 mod trouble;
 mod undo;
+mod undo_proof;
 mod volume_check;
 
 use std::sync::Arc;

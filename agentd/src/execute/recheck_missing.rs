@@ -8,7 +8,7 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::GuestUid;
 
-use super::attempt::Context;
+use super::context::Context;
 use super::trouble::StepError;
 use crate::model::mark::{self, Mark};
 use crate::operation::MissingGuest;

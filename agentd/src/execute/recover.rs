@@ -6,7 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperationId;
 
 use super::Ports;
-use super::attempt::Context;
+use super::context::Context;
 use super::lost_reply;
 use super::run::{Run, Stopped};
 use super::trouble::StepError;

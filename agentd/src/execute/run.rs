@@ -6,7 +6,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 
 use super::Ports;
-use super::attempt::{Context, Entry, StepOutput};
+use super::context::{Context, Entry, StepOutput};
 use super::failpoint::{Killed, Moment, Point, Side};
 use super::slots::HeavyPlace;
 use super::trouble::{StepError, StepRecovery};

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::look_at;
 use super::step_config::{change, mark_changes};
 use super::trouble::StepError;

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
-use holdfast_protocol::id::{BridgeName, GuestUid};
+use holdfast_protocol::id::GuestUid;
 
-use super::attempt::{Context, Started, StepOutput};
+use super::archive_check::archive;
+use super::context::{Context, Started, StepOutput};
 use super::step_room::{Restored, lacks};
 use super::trouble::StepError;
 use super::{step_restore_copy, step_test};
-use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden, judge_made, judge_made_again};
+use crate::gate::archive::{Lines, Nets, judge_backup, judge_golden};
 use crate::model::disks::{Content, Share};
-use crate::model::{limits, mark};
+use crate::model::limits;
 use crate::operation::{Image, MissingGuest, Operation, Provision, Source};
-use crate::port::pve::{AclPath, GuestConfig, PveError, Role, VolumeId};
+use crate::port::pve::{AclPath, PveError, Role};
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let provision = match &context.progress.operation {
@@ -122,31 +123,4 @@ async fn own_backup(context: &Context<'_>, uid: GuestUid, lost: &MissingGuest) -
         .and_then(|lines| judge_backup(&lines, uid, Nets::First))
         .map_err(|refused| StepError::give_up(ErrorCode::Forbidden, refused.to_string()))?;
     Ok(Started::Learnt(StepOutput::note(format!("its own backup {}", lost.backup))))
-}
-
-/// Judges the guest that was made, before anything is done with it: Proxmox merges a configuration that only shows once
-/// the archive is unpacked. What it is refused for is taken back with the guest.
-pub(super) fn made(config: &GuestConfig, bridge: &BridgeName) -> Result<(), StepError> {
-    judge_made(&config.written, &config.raw_lxc, bridge)
-        .map_err(|refused| StepError::give_up(ErrorCode::Forbidden, refused.to_string()))
-}
-
-/// The same for a guest that is made by provisioning; one that was lost must also be the one that was lost.
-pub(super) fn provisioned(config: &GuestConfig, provision: &Provision) -> Result<(), StepError> {
-    let bridge = &provision.guest.network.bridge;
-    if provision.lost().is_none() {
-        return made(config, bridge);
-    }
-    let owner = (provision.guest.uid, mark::read(&config.tags, &config.description));
-    judge_made_again(&config.written, &config.raw_lxc, bridge, owner)
-        .map_err(|refused| StepError::give_up(ErrorCode::Forbidden, refused.to_string()))
-}
-
-pub(super) fn archive(name: &crate::model::records::VolumeId) -> Result<VolumeId, StepError> {
-    name.as_str().parse().map_err(|_| {
-        StepError::give_up(
-            ErrorCode::Range,
-            format!("{name} is not the name of an archive: correct it in the settings"),
-        )
-    })
 }

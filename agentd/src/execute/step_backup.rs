@@ -15,7 +15,7 @@ use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{KeyFingerprint, MountPath, StorageName, Vmid};
 use jiff::Timestamp;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::disks;
 use super::identity::{free_config, vmid};
 use super::step_window;

@@ -10,7 +10,7 @@ use holdfast_protocol::secret::Secret;
 use jiff::SignedDuration;
 use zeroize::Zeroizing;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::own_config;
 use super::step_config::change;
 use super::trouble::StepError;

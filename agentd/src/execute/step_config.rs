@@ -2,10 +2,10 @@
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::{own_config, vmid};
 use super::trouble::StepError;
-use super::{step_archive, step_filter};
+use super::{archive_check, step_filter};
 use crate::model::mark::{self, Mark};
 use crate::model::net::{NetLine, ResolverText};
 use crate::operation::step::Step;
@@ -20,7 +20,7 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
         Step::Mark => {
             // Also when the mark came with a backup: nothing is marked, kept or started before it.
             if let Operation::Provision(provision) = &context.progress.operation {
-                step_archive::provisioned(&config, provision)?;
+                archive_check::provisioned(&config, provision)?;
             }
             mark::read(&config.tags, &config.description) == Mark::Of(context.progress.operation.uid())
         }

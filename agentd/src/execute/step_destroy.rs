@@ -6,7 +6,7 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::look_at;
 use super::trouble::StepError;
 use super::volume_check;

@@ -5,7 +5,7 @@ use holdfast_protocol::desired::{DesiredVolume, VolumeKind};
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::size::DiskGib;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::{own_config, vmid};
 use super::step_config::change;
 use super::trouble::StepError;

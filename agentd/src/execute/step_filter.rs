@@ -3,7 +3,7 @@
 //! Each change can be made again, so a try that was cut off is only read and gone on with. What lets the guest through comes
 //! first: at no moment is it cut off.
 
-use super::attempt::Context;
+use super::context::Context;
 use super::identity::vmid;
 use super::trouble::StepError;
 use crate::model::filter::{FilterChange, FilterRequest};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Context, Started, StepOutput};
+use super::context::{Context, Started, StepOutput};
 use super::identity::vmid;
 use super::step_power;
 use super::trouble::StepError;

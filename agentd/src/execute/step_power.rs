@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::{own_config, vmid};
 use super::trouble::StepError;
 use super::{recheck_missing, step_claim};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::{look_at, own_config, recorded_volumes, vmid};
 use super::step_config::change;
 use super::trouble::StepError;

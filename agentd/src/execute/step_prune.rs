@@ -12,7 +12,7 @@ use holdfast_protocol::job::act::BackupLoss;
 use holdfast_protocol::operation::OperationKind;
 use jiff::SignedDuration;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::trouble::StepError;
 use crate::gate::deletion::{losses, words};
 use crate::gate::effects::effects;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Context, Started, StepOutput};
+use super::context::{Context, Started, StepOutput};
 use super::identity::{look_at, own_config, vmid};
 use super::step_restore_copy;
 use super::trouble::StepError;

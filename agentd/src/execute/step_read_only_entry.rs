@@ -6,8 +6,8 @@
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::Context;
-use super::step_archive::archive;
+use super::archive_check::archive;
+use super::context::Context;
 use super::trouble::StepError;
 use crate::operation::RestoreTest;
 use crate::plan::read_only_entry;

@@ -9,10 +9,9 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::Vmid;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput, UndoState};
 use super::identity::look_at;
 use super::trouble::StepError;
-use super::undo::UndoState;
 use crate::gate::warrant::{SignedState, road};
 use crate::gate::{Approved, Effect, Verdict, gate};
 use crate::model::mark::{self, Mark};

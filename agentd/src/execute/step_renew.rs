@@ -2,7 +2,7 @@
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::{look_at, vmid, with_volumes};
 use super::step_config::{change, mark_changes};
 use super::step_roll_back::tags;

@@ -10,9 +10,9 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::local::window::Canary;
 
-use super::attempt::{Context, Started, StepOutput};
+use super::context::{Context, Started, StepOutput};
+use super::identity::own_copy;
 use super::step_power;
-use super::step_restore_copy::own_copy;
 use super::step_test::spec;
 use super::trouble::StepError;
 use crate::model::limits;

@@ -4,9 +4,9 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::secret::Secret;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::archive_check::archive;
+use super::context::{Checked, Context, PENDING, Started, StepOutput};
 use super::identity;
-use super::step_archive::archive;
 use super::trouble::StepError;
 use super::{lost_reply, step_restore_copy, step_test};
 use crate::model::net::ResolverText;
@@ -15,9 +15,6 @@ use crate::operation::log::Finding;
 use crate::operation::{Operation, Provision};
 use crate::port::pve::restore::{Address, BootstrapEnv, NetSpec, Placing};
 use crate::port::pve::{PveError, RestoreRequest, VmidUse};
-
-/// What the environment holds until the claim is minted: the archive's own must not live again.
-pub(super) const PENDING: &str = "pending";
 
 pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     let vmid = identity::vmid(context)?;

@@ -9,11 +9,10 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestUid, StorageName, Vmid};
 use holdfast_protocol::secret::Secret;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
-use super::identity::{look_at, vmid, with_volumes};
-use super::step_archive::{archive, made};
+use super::archive_check::{archive, made};
+use super::context::{Checked, Context, PENDING, Started, StepOutput};
+use super::identity::{own_copy, vmid};
 use super::step_config::change;
-use super::step_restore::PENDING;
 use super::step_room::{Restored, lacks};
 use super::trouble::StepError;
 use crate::gate::archive::{Lines, Nets, judge_backup};
@@ -153,18 +152,6 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Started, StepError>
         caps: None,
     };
     Ok(Started::Task(context.ports.pve.restore_copy(&request).await?))
-}
-
-/// The copy's configuration, when number, line and volumes all say that this operation made it.
-pub(super) async fn own_copy(context: &Context<'_>) -> Result<GuestConfig, StepError> {
-    let vmid = vmid(context)?;
-    let first_line = mark::copy_line(context.progress.operation.uid(), context.progress.id);
-    let config = context.ports.pve.guest_config(vmid).await?;
-    if config.description.lines().next() != Some(first_line.as_str()) {
-        let text = format!("guest {vmid} is not the copy that this operation made: it is not touched");
-        return Err(StepError::park(ErrorCode::ForeignGuest, text, look_at(vmid)));
-    }
-    with_volumes(context, config).await
 }
 
 /// What is still to be set on it.

@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput, UndoState};
 use super::identity::{free_config, look_at, own_config, vmid};
 use super::lost_reply::at_work;
 use super::step_config::change;
 use super::step_power::runs;
 use super::step_snapshot::{find, half};
 use super::trouble::StepError;
-use super::undo::UndoState;
 use crate::model::mark;
 use crate::operation::log::{Finding, PowerFound};
 use crate::operation::step::Step;

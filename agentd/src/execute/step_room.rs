@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestUid, StorageName};
 
-use super::attempt::{Context, Started, StepOutput};
+use super::context::{Context, Started, StepOutput};
 use super::identity::{free_config, vmid};
 use super::step_update;
 use super::trouble::StepError;

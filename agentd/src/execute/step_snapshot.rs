@@ -5,12 +5,11 @@ use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{OperationId, SnapshotName};
 use jiff::Timestamp;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput, UndoState};
 use super::identity::{free_config, vmid};
 use super::lost_reply::at_work;
 use super::step_prune::clock_is_kept;
 use super::trouble::StepError;
-use super::undo::UndoState;
 use crate::gate::retention;
 use crate::model::mark;
 use crate::model::records::{SnapshotRecord, TakenBy};

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::trouble::StepError;
 use super::{guest_identity, step_power};
 use crate::gate::adoption::{judge, judge_bridges};

@@ -5,12 +5,11 @@
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::Context;
+use super::context::{Context, UndoState};
 use super::guest_identity;
 use super::identity::look_at;
 use super::step_swap::{copy, former, identities, power, send, spec};
 use super::trouble::{StepError, StepRecovery};
-use super::undo::UndoState;
 use crate::gate::warrant::SignedState;
 use crate::model::mark::{self, Mark};
 use crate::operation::log::PowerFound;

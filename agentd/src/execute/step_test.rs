@@ -14,15 +14,14 @@ use holdfast_protocol::json::chain;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::secret::Secret;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
-use super::identity::vmid;
-use super::step_archive::{archive, made};
+use super::archive_check::{archive, made};
+use super::context::{Checked, Context, PENDING, Started, StepOutput};
+use super::identity::{own_copy, vmid};
 use super::step_read_only_entry::{source, without_key};
-use super::step_restore::PENDING;
-use super::step_restore_copy::{left_out, own_copy};
+use super::step_restore_copy::left_out;
 use super::step_room::{Restored, lacks};
 use super::trouble::StepError;
-use super::{step_power, undo, volume_check};
+use super::{step_power, undo_proof, volume_check};
 use crate::gate::archive::{Lines, Nets, judge_backup};
 use crate::gate::layout::{Layout, layout};
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
@@ -273,11 +272,11 @@ pub(super) async fn reap(context: &Context<'_>) -> Result<Started, StepError> {
     if context.step == Step::StopScratch {
         return Ok(Started::Task(pve.stop(vmid).await?));
     }
-    let mut proof = undo::prove(context, &config)?;
+    let mut proof = undo_proof::prove(context, &config)?;
     // The archive brought its guest's protection along.
     if config.protection == Switch::On {
         pve.unprotect(&LiftProof::of_undo(&proof), &config.digest).await?;
-        proof = undo::prove(context, &own_copy(context).await?)?;
+        proof = undo_proof::prove(context, &own_copy(context).await?)?;
     }
     Ok(Started::Task(pve.destroy(proof).await?))
 }

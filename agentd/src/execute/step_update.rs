@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Context, Started, StepOutput};
+use super::context::{Context, Started, StepOutput};
 use super::trouble::StepError;
 use crate::model::records::{Access, HelloRecord};
 use crate::operation::log::Finding;

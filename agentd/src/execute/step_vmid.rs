@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestUid, Vmid};
 
-use super::attempt::{Context, Started, StepOutput};
 use super::backup_vmids::{self, BackupVmids};
+use super::context::{Context, Started, StepOutput};
 use super::trouble::StepError;
 use crate::model::limits;
 use crate::model::planted::{Bug, planted};

@@ -2,7 +2,7 @@
 
 use holdfast_protocol::code::ErrorCode;
 
-use super::attempt::{Checked, Context, Started, StepOutput};
+use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::{own_config, vmid};
 use super::step_config::change;
 use super::trouble::StepError;

@@ -21,7 +21,7 @@ use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::local::window::WindowPhase;
 use tokio::sync::watch;
 
-use super::attempt::{Context, Started, StepOutput};
+use super::context::{Context, Started, StepOutput};
 use super::identity::{free_config, vmid};
 use super::trouble::{StepError, StepRecovery};
 use crate::operation::Operation;

@@ -5,34 +5,23 @@ use std::collections::BTreeSet;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{OperationId, StorageName, Vmid};
 
-use super::attempt::{Context, StepOutput};
+use super::context::{Context, StepOutput, UndoState};
 use super::identity::look_at;
-use super::lost_reply;
 use super::run::{Run, Stopped};
 use super::trouble::{StepError, StepRecovery};
+use super::{lost_reply, undo_proof};
 use super::{
     step_adopt, step_protection, step_reassign_volume, step_restore, step_roll_back, step_snapshot,
     step_swap_back, step_volume, volume_check,
 };
 use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
-use crate::model::mark;
 use crate::model::planted::{Bug, planted};
-use crate::model::records::VolumeId;
 use crate::operation::Operation;
 use crate::operation::log::{Event, Finding};
 use crate::operation::step::{Step, Undo};
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
-use crate::port::pve::undo::{Evidence, Made, UndoProof};
 use crate::port::pve::{ContentKind, GuestConfig, LiftProof, PveError, Role, Upid, VmidUse};
-
-/// What is left to do of an undo.
-pub(super) enum UndoState {
-    Nothing(Option<String>),
-    /// The volume is back, under this name.
-    Back(VolumeId),
-    Task(Upid),
-}
 
 impl Run<'_> {
     /// Takes one step back. The inner error is why it could not be.
@@ -182,7 +171,7 @@ async fn own_making(context: &Context<'_>) -> Result<UndoState, StepError> {
     }
     let config = visible(context, vmid).await?;
     let running = context.ports.pve.guest_status(vmid).await?.power != Power::Stopped;
-    let proof = prove(context, &config)?;
+    let proof = undo_proof::prove(context, &config)?;
     match context.step.undo() {
         Undo::StopGuest if running => Ok(UndoState::Task(context.ports.pve.stop(vmid).await?)),
         Undo::Unprotect if config.protection == Switch::On => {
@@ -196,7 +185,7 @@ async fn own_making(context: &Context<'_>) -> Result<UndoState, StepError> {
         Undo::DestroyGuest if config.protection == Switch::On => {
             context.ports.pve.unprotect(&LiftProof::of_undo(&proof), &config.digest).await?;
             let fresh = context.ports.pve.guest_config(vmid).await?;
-            Ok(UndoState::Task(context.ports.pve.destroy(prove(context, &fresh)?).await?))
+            Ok(UndoState::Task(context.ports.pve.destroy(undo_proof::prove(context, &fresh)?).await?))
         }
         Undo::DestroyGuest => Ok(UndoState::Task(context.ports.pve.destroy(proof).await?)),
         Undo::StopGuest
@@ -274,39 +263,6 @@ async fn visible(context: &Context<'_>, vmid: Vmid) -> Result<GuestConfig, StepE
     };
     step_restore::at_rest(context, vmid).await?;
     Err(leftover(why))
-}
-
-pub(super) fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<UndoProof, StepError> {
-    let refuse = |why: String, vmid: Vmid| StepError::park(ErrorCode::ForeignGuest, why, look_at(vmid));
-    let vmid = context.progress.vmid().ok_or_else(|| StepError::fault("there is no VMID to undo"))?;
-    let volumes =
-        context.progress.volumes().iter().filter_map(|volume| volume.as_str().parse().ok()).collect();
-    let made = Made { vmid, evidence: evidence(context, config)?, volumes };
-    UndoProof::establish(&made, config).map_err(|why| refuse(why.to_string(), vmid))
-}
-
-fn evidence(context: &Context<'_>, config: &GuestConfig) -> Result<Evidence, StepError> {
-    let (uid, by) = (context.progress.operation.uid(), context.progress.id);
-    let restore = || {
-        let upid = context.progress.restored_by().and_then(|text| text.parse::<Upid>().ok());
-        upid.ok_or_else(|| StepError::fault("the journal does not name the restore"))
-    };
-    let seen = mark::read(&config.tags, &config.description);
-    if matches!(context.progress.operation, Operation::RestoreCopy(_) | Operation::RestoreTest(_)) {
-        let first_line = mark::copy_line(uid, by);
-        return Ok(if seen == (mark::Mark::Copy { of: uid, by }) {
-            Evidence::Mark { tags: mark::copy_tags(by).into(), first_line }
-        } else {
-            Evidence::RestoredAs { restore: restore()?, first_line }
-        });
-    }
-    // The mark may stand although its outcome was never written: then it is the better evidence.
-    let began = context.progress.began(Step::Mark) && seen == mark::Mark::Of(uid);
-    Ok(if context.progress.did(Step::Mark) || began {
-        Evidence::Mark { tags: mark::tags(uid).into(), first_line: mark::first_line(uid) }
-    } else {
-        Evidence::Restore(restore()?)
-    })
 }
 
 /// What follows an undo that could not be done.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{StorageName, Vmid};
 
-use super::attempt::Context;
+use super::context::Context;
 use super::trouble::StepError;
 use crate::model::records::VolumeId;
 use crate::port::clock::ClockPace;
