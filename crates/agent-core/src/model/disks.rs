@@ -9,7 +9,7 @@ use holdfast_protocol::id::{MountPath, StorageName};
 use holdfast_protocol::size::DiskGib;
 use serde::{Deserialize, Serialize};
 
-use super::observed::BackupFlag;
+use super::backup_flag::BackupFlag;
 
 /// All disks of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,25 +10,13 @@ use holdfast_protocol::report::{FieldState, InForce};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use super::applied::{Applied, AppliedField};
 use super::net::{NetLine, NetPlace, ResolverText};
 use super::observed::GuestFacts;
 use holdfast_protocol::report::Running;
 
 /// Fields with their texts.
 pub type Texts = BTreeMap<GuestField, String>;
-
-/// What was last carried out of a guest's fields.
-pub type Applied = BTreeMap<GuestField, AppliedField>;
-
-/// One field as it was carried out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AppliedField {
-    pub value: String,
-    pub at: Timestamp,
-    /// From when on a guest has it that ran then.
-    pub takes: InForce,
-}
 
 /// All fields of a guest, where they could be told, and when they were read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

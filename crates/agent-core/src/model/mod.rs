@@ -4,6 +4,8 @@
 //! absent: reading anything, and deciding anything.
 
 pub mod addresses;
+pub mod applied;
+pub mod backup_flag;
 pub mod boot;
 pub mod clock_trust;
 pub mod disks;

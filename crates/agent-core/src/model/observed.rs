@@ -2,23 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_protocol::desired::{BulkBackup, VolumeKind};
 use holdfast_protocol::id::{GoldenVersion, GuestUid, StorageName, Vmid};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::storage::report::PrunedBy;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::addresses::BridgeNet;
+pub use super::backup_flag::BackupFlag;
 use super::filter::FilterSeen;
 use super::hardware::HardwareAddress;
 use super::mark::Mark;
 use super::net::{NetLine, ResolverText};
 use super::offsite::Verification;
 use super::policy::Sha256Hex;
-use super::records::{BackupRecord, VolumeId};
+use super::records::BackupRecord;
+use super::volume_id::VolumeId;
 
 /// One look at the host.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,27 +202,6 @@ pub struct MountFacts {
     pub bytes: Option<u64>,
     /// Whether Proxmox takes it into the guest's backups.
     pub backup: BackupFlag,
-}
-
-/// Whether Proxmox takes a mount into the guest's backups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BackupFlag {
-    On,
-    /// It does not.
-    Off,
-}
-
-impl BackupFlag {
-    /// For a volume of the document. What goes to a target of its own is kept out of other backups call by call: Proxmox
-    /// takes a change of the flag from the next stop on (`docs/adr/0031`).
-    #[must_use]
-    pub const fn of(kind: &VolumeKind) -> Self {
-        match kind {
-            VolumeKind::Hot | VolumeKind::Bulk(BulkBackup::BackupTo(_)) => Self::On,
-            VolumeKind::Bulk(BulkBackup::None(_)) => Self::Off,
-        }
-    }
 }
 
 /// Whether a guest was turned into a template, which cannot be started.

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::addresses::ReservedAddresses;
-use super::records::VolumeId;
+use super::volume_id::VolumeId;
 
 /// What the agent may do where.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,9 +18,9 @@ use holdfast_trust::limits::BackupLimits;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::applied::Applied;
 use super::disks::Disks;
 use super::escrow::CodeRecord;
-use super::field::Applied;
 use super::growth::Growths;
 use super::hardware::HardwareAddress;
 use super::inherited::InheritedGuests;

@@ -13,7 +13,7 @@ use holdfast_protocol::id::Vmid;
 use holdfast_protocol::net::Ipv4Cidr;
 
 use super::Inputs;
-use super::existing_guest::Made;
+use super::made::Made;
 use crate::model::addresses::Answer;
 use crate::model::mark::Mark;
 use crate::model::net::NetLine;

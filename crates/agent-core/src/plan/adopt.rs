@@ -12,7 +12,7 @@ use holdfast_protocol::job::{Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
 use super::guest_requests::{Stays, refused};
-use super::signed_jobs::{action, at_rest, same_volumes};
+use super::signed_state::{action, at_rest, same_volumes};
 use super::{Action, Context, Inputs};
 use crate::gate::adoption::judge_bridges;
 use crate::gate::job_validation::stranger;

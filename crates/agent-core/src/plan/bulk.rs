@@ -13,8 +13,8 @@ use holdfast_protocol::protection::{KeptVolume, Protection};
 use holdfast_protocol::report::Condition;
 
 use super::Inputs;
+use super::schedule::facts::{Promised, ScheduleFacts, is_good};
 use super::schedule::tier::OutstandingPoint;
-use super::schedule::{Promised, ScheduleFacts, is_good};
 use crate::gate::retention::taken_at;
 use crate::model::observed::{BackupFlag, Detail, MountFacts, ObservedGuest};
 use crate::model::records::HeldMounts;

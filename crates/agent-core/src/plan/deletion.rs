@@ -12,7 +12,7 @@ use holdfast_trust::Accepted;
 
 use super::Context;
 use super::guest_requests::{Stays, refused};
-use super::schedule::backups_of;
+use super::schedule::facts::backups_of;
 use crate::gate::deletion::{losses, words};
 use crate::gate::retention::taken_at;
 use crate::gate::warrant::Warrant;

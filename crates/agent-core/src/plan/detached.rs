@@ -7,7 +7,7 @@
 
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume};
 
-use super::existing_guest::Made;
+use super::made::Made;
 use crate::model::observed::{BackupFlag, GuestFacts};
 use crate::model::records::VolumeId;
 

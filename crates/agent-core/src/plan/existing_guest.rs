@@ -1,7 +1,5 @@
 //! The plan for a guest that exists.
 
-use std::collections::BTreeSet;
-
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, RunState};
 use holdfast_protocol::id::Vmid;
@@ -11,6 +9,7 @@ use holdfast_protocol::report::{GuestStatus, Running};
 use holdfast_protocol::size::DiskGib;
 
 use super::growth::Refused;
+use super::made::Made;
 use super::schedule::conditions::times;
 use super::{
     Action, Context, Inputs, Judged, address, controller, detached, expiry, fields, filter, fixed, growth,
@@ -24,16 +23,8 @@ use crate::model::limits;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, Template, VmidFact};
 use crate::model::planted::{Bug, planted};
-use crate::model::records::{Access, GuestRecord, VolumeId};
+use crate::model::records::Access;
 use crate::operation::{AttachVolume, DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
-
-/// A guest that was made.
-pub(super) struct Made<'a> {
-    pub guest: Option<&'a DesiredGuest>,
-    pub record: &'a GuestRecord,
-    pub vmid: Vmid,
-    pub volumes: &'a BTreeSet<VolumeId>,
-}
 
 pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     let vmid = made.vmid;

@@ -1,7 +1,7 @@
 //! Expired snapshots of ours, removed one by one.
 
 use super::Context;
-use super::existing_guest::Made;
+use super::made::Made;
 use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation, Target};
 
 /// The snapshot to remove next, and why. When none is due, the plan is told when one will be.

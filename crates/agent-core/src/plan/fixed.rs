@@ -6,7 +6,7 @@
 
 use holdfast_protocol::desired::DesiredGuest;
 
-use super::existing_guest::Made;
+use super::made::Made;
 use crate::model::observed::GuestFacts;
 
 /// What is told of a guest.

@@ -12,7 +12,8 @@ use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, OperationId, SnapshotName};
 use jiff::SignedDuration;
 
-use super::existing_guest::{Made, foreign};
+use super::existing_guest::foreign;
+use super::made::Made;
 use super::{Action, Context, schedule};
 use crate::gate::effects::effects;
 use crate::gate::{Effect, Provenance, RollBack as Back, Verdict, gate};

@@ -15,7 +15,7 @@ use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, Vmid
 use holdfast_protocol::report::{GuestReport, GuestStatus};
 use jiff::SignedDuration;
 
-use super::existing_guest::Made;
+use super::made::Made;
 use super::{Action, Context, Inputs, Judged, missing_guest};
 use crate::model::inherited::WayBack;
 use crate::model::limits;

@@ -14,7 +14,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
 
-use super::existing_guest::Made;
+use super::made::Made;
 use super::recovery_source::{self, Nothing};
 use super::schedule::conditions::times;
 use super::{Action, Context, Judged, address, disks, growth, inherited, network, passes, placement, vmid};

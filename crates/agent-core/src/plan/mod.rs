@@ -71,6 +71,7 @@ mod growth;
 pub mod guest_requests;
 mod health;
 pub mod inherited;
+mod made;
 pub mod maintenance;
 pub mod missing_guest;
 mod network;
@@ -94,6 +95,7 @@ mod restored_copy;
 mod rollout;
 pub mod schedule;
 pub mod signed_jobs;
+mod signed_state;
 mod silence;
 mod stacks;
 pub mod storage;
@@ -418,7 +420,7 @@ fn judge(
             "its making stopped half-way and no operation is open for it: look at it on the node",
         )),
         (guest, Place::Made { vmid, volumes, .. }) => record.map(|record| {
-            let made = existing_guest::Made { guest, record, vmid: *vmid, volumes };
+            let made = made::Made { guest, record, vmid: *vmid, volumes };
             if inherited::is_away(context.inputs, record) {
                 inherited::judge(context, &made)
             } else {

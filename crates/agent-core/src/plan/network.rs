@@ -12,7 +12,7 @@ use holdfast_protocol::desired::{DesiredGuest, FirewallFlag, Mtu, Resolver};
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::protection::Consistency;
 
-use super::existing_guest::Made;
+use super::made::Made;
 use super::{Context, Inputs, address};
 use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::gate::{Effect, Provenance, Verdict, gate};

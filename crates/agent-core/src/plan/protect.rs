@@ -18,7 +18,7 @@ use holdfast_trust::Accepted;
 
 use super::escrow::{self, NotReplaced};
 use super::guest_requests::{Stays, refused};
-use super::signed_jobs::proved;
+use super::signed_state::proved;
 use super::{Context, GuestVerdict, Inputs, Plan, schedule};
 use crate::gate::pending_approval::{PendingApproval, Remedy, upon};
 use crate::gate::protection::{Guarded, Loosened, guard};

@@ -9,7 +9,7 @@ use holdfast_protocol::id::Vmid;
 use holdfast_protocol::protection::Tier;
 use holdfast_protocol::storage::report::PrunedBy;
 
-use super::schedule::{Promised, ScheduleFacts};
+use super::schedule::facts::{Promised, ScheduleFacts};
 use crate::model::observed::BackupListing;
 use crate::model::offsite::Verification;
 use crate::model::records::BackupRecord;

@@ -15,7 +15,7 @@ use holdfast_protocol::report::{
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use jiff::{SignedDuration, Timestamp};
 
-use super::schedule::backups_of;
+use super::schedule::facts::backups_of;
 use super::{GuestVerdict, Inputs, Plan, posture, silence};
 use crate::model::field::GuestFields;
 use crate::model::limits;

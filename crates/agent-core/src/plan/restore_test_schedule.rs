@@ -25,8 +25,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::guest_requests::{Stays, refused};
 use super::restore_test_status::Tested;
-use super::schedule::{Promised, ScheduleFacts, known, promised};
-use super::signed_jobs::reason;
+use super::schedule::facts::{Promised, ScheduleFacts, known, promised};
+use super::signed_state::reason;
 use super::{Action, Context, Inputs, Plan, inherited};
 use crate::gate::effects::effects;
 use crate::gate::job_validation::same_guest;

@@ -11,7 +11,7 @@ use holdfast_protocol::size::TestDays;
 use jiff::{SignedDuration, Timestamp};
 
 use super::restore_duration::trend;
-use super::schedule::{Promised, ScheduleFacts, promised};
+use super::schedule::facts::{Promised, ScheduleFacts, promised};
 use crate::model::records::{BackupRecord, TestRecord};
 
 /// What the tests of a tier say.

@@ -6,21 +6,18 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::job::Act;
 use holdfast_protocol::job::act::args;
-use holdfast_protocol::job::{Act, Fingerprint, Target as Aim};
 use holdfast_trust::Accepted;
 
-use super::guest_requests::{Stays, provably_ours, refused};
+use super::guest_requests::{Stays, refused};
+use super::signed_state::{action, proved};
 use super::{
     Action, Context, Inputs, adopt, deletion, detach, placement, protect, restore_test_schedule, schedule,
     swap, volume_reassignment,
 };
-use crate::gate::effects::effects;
-use crate::gate::job_validation::same_guest;
 use crate::gate::warrant::Warrant;
-use crate::gate::{Provenance, Verdict, gate};
-use crate::model::observed::{Detail, GuestFacts, ObservedGuest};
+use crate::model::observed::GuestFacts;
 use crate::operation::{BulkRule, Destroy, Operation, RestoreCopy, RollBack, Target};
 
 /// What becomes of a job now.
@@ -85,64 +82,6 @@ fn begin(inputs: &Inputs<'_>, job: &Accepted) -> Result<Action, Stays> {
     let (target, (_, facts)) = proved(&context, &job.payload().target)?;
     let operation = build(&context, job, target, facts)?;
     action(&context, job, operation)
-}
-
-/// Passes an operation's effects through the gate, by the road of a signed job.
-pub(super) fn action(context: &Context<'_>, job: &Accepted, operation: Operation) -> Result<Action, Stays> {
-    for effect in &effects(&operation) {
-        match gate(effect, Provenance::SignedJob, &context.approved) {
-            Verdict::Free => {}
-            Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => {
-                return Err(refused(ErrorCode::Forbidden, why));
-            }
-        }
-    }
-    Ok(Action { operation, reason: reason(job), growth: None })
-}
-
-/// Who signed, and why.
-pub(super) fn reason(job: &Accepted) -> String {
-    let names: Vec<&str> = job.signers().iter().map(|name| name.as_str()).collect();
-    format!("signed by {}: {}", names.join(", "), job.payload().reason.as_str())
-}
-
-/// Whether anything is under way on a guest, or was left for a person.
-pub(super) fn at_rest(context: &Context<'_>, uid: GuestUid) -> Result<(), Stays> {
-    if let Some(parked) = context.parked.get(&uid) {
-        let text = format!("{} of this guest was parked: look at it first", parked.kind.as_str());
-        return Err(refused(ErrorCode::Parked, text));
-    }
-    if context.open.contains(&uid) { Err(Stays::Waits) } else { Ok(()) }
-}
-
-/// A guest of ours, as its signers saw it, with what is seen of it now.
-pub(super) fn proved<'a>(
-    context: &Context<'a>,
-    aim: &Aim,
-) -> Result<(Target, (&'a ObservedGuest, &'a GuestFacts)), Stays> {
-    let Aim::Guest { uid, fingerprint, .. } = aim else {
-        return Err(refused(ErrorCode::TargetKind, "the job names no guest"));
-    };
-    at_rest(context, *uid)?;
-    let target = provably_ours(context, *uid)?;
-    let changed = |why: String| refused(ErrorCode::TargetChanged, why);
-    let record = context.inputs.records.guests.iter().find(|record| record.uid == *uid);
-    let known = record.map(|record| (&target.name, &record.customer, target.vmid));
-    same_guest(aim, known).map_err(|why| changed(why.to_string()))?;
-    let seen = context.inputs.observed.guests.get(&target.vmid).ok_or(Stays::Waits)?;
-    let Detail::Known(facts) = &seen.detail else { return Err(Stays::Waits) };
-    same_volumes(fingerprint, facts)?;
-    Ok((target, (seen, facts)))
-}
-
-/// Its volumes, all of them and no others.
-pub(super) fn same_volumes(fingerprint: &Fingerprint, facts: &GuestFacts) -> Result<(), Stays> {
-    let volumes = facts.volumes.iter().map(ToString::to_string).collect();
-    if fingerprint.volumes == volumes {
-        return Ok(());
-    }
-    let text = "its volumes are not those that the operator saw: look again and sign anew";
-    Err(refused(ErrorCode::TargetChanged, text))
 }
 
 fn build(

@@ -12,7 +12,7 @@ use holdfast_protocol::report::Running;
 use holdfast_trust::Accepted;
 
 use super::guest_requests::{Stays, refused};
-use super::signed_jobs::same_volumes;
+use super::signed_state::same_volumes;
 use super::{Context, bulk};
 use crate::gate::job_validation::whole_copy;
 use crate::gate::warrant::Warrant;

@@ -12,7 +12,7 @@ use holdfast_trust::Accepted;
 
 use super::Context;
 use super::guest_requests::{Stays, refused};
-use super::signed_jobs::proved;
+use super::signed_state::proved;
 use crate::gate::job_validation::pair;
 use crate::gate::warrant::Warrant;
 use crate::model::observed::GuestFacts;

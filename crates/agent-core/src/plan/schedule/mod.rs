@@ -22,6 +22,7 @@
 pub(super) mod conditions;
 mod distance;
 pub(super) mod early_backups;
+pub mod facts;
 pub mod points;
 mod prune;
 pub mod space;
@@ -33,128 +34,22 @@ mod unsettled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName, Vmid};
-use holdfast_protocol::protection::{Consistency, Protection, Retention, Schedule, SnapshotTier, Tier};
+use holdfast_protocol::id::{GuestUid, Vmid};
+use holdfast_protocol::protection::{Consistency, Protection, Tier};
 use holdfast_protocol::report::{GuestStatus, Running};
-use holdfast_protocol::size::TestDays;
 use jiff::Timestamp;
 
 use super::restore_test_status::Tested;
-use super::{Action, Context, Inputs, Plan, bulk, posture, silence};
+use super::{Action, Context, Inputs, Plan, bulk, posture};
 use crate::gate::effects::effects;
-use crate::gate::retention::{KeptTier, taken_at};
 use crate::gate::{Provenance, Verdict, gate};
-use crate::model::clock_trust::TrustedTime;
 use crate::model::limits;
-use crate::model::records::{
-    BackupRecord, BackupWhy, GuestRecord, HelloRecord, Place, Records, Renumbered, SnapshotRecord, TakenBy,
-    TestRecord, TierRecord,
-};
+use crate::model::records::{BackupRecord, BackupWhy, GuestRecord, Place, SnapshotRecord, TakenBy};
 use crate::operation::{Backup, DuePoint, Operation, Snapshot, Target};
+pub(super) use facts::known;
+pub use facts::{Promised, ScheduleFacts, backups_of, is_good, promised};
 use points::Around;
-use still::Still;
 use tier::{Controller, Facts, OutstandingPoint, State};
-
-/// A tier of a promise, without what only one kind of tier has.
-#[derive(Clone, Copy, Debug)]
-pub struct Promised<'a> {
-    pub tier: Tier,
-    pub schedule: &'a Schedule,
-    /// Where to; a snapshot goes nowhere.
-    pub target: Option<&'a StorageName>,
-    /// With which key.
-    pub key: Option<&'a KeyFingerprint>,
-    /// What it should hold.
-    pub consistency: Consistency,
-    /// Which are kept.
-    pub retention: &'a Retention,
-    /// How often one is restored for a test, where any is.
-    pub test_every: Option<TestDays>,
-}
-
-impl<'a> Promised<'a> {
-    /// As far as its backups' keeping goes.
-    #[must_use]
-    pub fn kept(&self) -> Option<KeptTier<'a>> {
-        let Self { tier, schedule, target, key, retention, .. } = *self;
-        Some(KeptTier { tier, target: target?, key, retention, zone: &schedule.zone })
-    }
-}
-
-/// The tiers of a promise, the fastest first.
-#[must_use]
-pub fn promised(promise: &Protection) -> Vec<Promised<'_>> {
-    let tiers = &promise.tiers;
-    let snapshot = tiers.snapshot.as_ref().map(|SnapshotTier { schedule, retention }| Promised {
-        tier: Tier::Snapshot,
-        schedule,
-        target: None,
-        key: None,
-        consistency: Consistency::Crash,
-        retention,
-        test_every: None,
-    });
-    let local = tiers.local.as_ref().map(|tier| (Tier::Local, tier, None));
-    let off_site = tiers.off_site.as_ref().map(|tier| (Tier::OffSite, &tier.backup, Some(&tier.key)));
-    let backups = local.into_iter().chain(off_site).map(|(tier, backup, key)| Promised {
-        tier,
-        schedule: &backup.schedule,
-        target: Some(&backup.target),
-        key,
-        consistency: backup.consistency,
-        retention: &backup.retention,
-        test_every: backup.restore_test_days,
-    });
-    snapshot.into_iter().chain(backups).collect()
-}
-
-/// What is known of one guest.
-#[derive(Clone, Copy, Debug)]
-pub struct ScheduleFacts<'a> {
-    pub guest: GuestUid,
-    /// The VMID that it has.
-    pub vmid: Option<Vmid>,
-    /// Its backups, in the order in which they were taken.
-    pub backups: &'a [BackupRecord],
-    pub snapshots: &'a [SnapshotRecord],
-    /// What was tried for its tiers.
-    pub tiers: &'a [TierRecord],
-    /// How it came to its VMID, where an earlier one was its own.
-    pub renumbered: Option<Renumbered>,
-    /// How long its programs may yet stand still.
-    pub still: Still,
-    /// The open operation on it. What it took is not yet called what it will be called.
-    pub open: Option<OperationId>,
-    /// The last restore tests of its backups.
-    pub tests: &'a [TestRecord],
-    /// When backups were last proved, by the operations that took them.
-    pub proofs: &'a BTreeMap<OperationId, Timestamp>,
-    /// The last word of its controller.
-    pub hello: Option<&'a HelloRecord>,
-    /// Since when its guest agent is silent, where it should speak.
-    pub silent_since: Option<Timestamp>,
-    /// Whether it runs.
-    pub run: Running,
-    /// What time it is.
-    pub time: TrustedTime,
-}
-
-impl<'a> ScheduleFacts<'a> {
-    /// The latest moment that is believed. What says that it was written down after it was so by a clock that was wrong.
-    #[must_use]
-    pub fn latest(&self) -> Timestamp {
-        self.time.at.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX)
-    }
-
-    /// The backups of a tier that protect, as far as the records know.
-    pub fn good<'p>(
-        &self,
-        promised: &'p Promised<'p>,
-    ) -> impl Iterator<Item = &'a BackupRecord> + use<'a, 'p> {
-        let latest = self.latest();
-        self.backups.iter().filter(move |backup| is_good(backup, promised) && taken_at(backup) <= latest)
-    }
-}
 
 /// What is owed of one tier of a guest: what is promised, and what was promised before it was raised until that has produced
 /// a backup. So no promise that is never carried out takes another one's place.
@@ -207,12 +102,6 @@ fn outstanding_now(known: &ScheduleFacts<'_>, promised: &Promised<'_>, around: A
     })
 }
 
-/// Whether a backup is one of this tier that protects, as far as the records know.
-#[must_use]
-pub fn is_good(backup: &BackupRecord, promised: &Promised<'_>) -> bool {
-    promised.kept().is_some_and(|tier| tier.counts(backup))
-}
-
 /// The points for which snapshots stand that a schedule took.
 fn scheduled(snapshots: &[SnapshotRecord]) -> impl Iterator<Item = Timestamp> {
     snapshots.iter().filter_map(|snapshot| snapshot.point)
@@ -224,20 +113,6 @@ fn stands_for(backup: &BackupRecord, promised: &Promised<'_>, latest: Timestamp)
     let meant = backup.tier.is_some() || promised.consistency == Consistency::Crash;
     let at = backup.point.unwrap_or(backup.taken_at);
     (meant && is_good(backup, promised) && at <= latest).then_some(at)
-}
-
-/// One guest's part of a list that is sorted by guests.
-fn part<T>(all: &[T], guest: GuestUid, of: impl Fn(&T) -> GuestUid) -> &[T] {
-    let from = all.partition_point(|one| of(one) < guest);
-    let rest = all.get(from..).unwrap_or_default();
-    let length = rest.partition_point(|one| of(one) == guest);
-    rest.get(..length).unwrap_or_default()
-}
-
-/// One guest's backups.
-#[must_use]
-pub fn backups_of(records: &Records, guest: GuestUid) -> &[BackupRecord] {
-    part(&records.backups, guest, |backup| backup.guest)
 }
 
 /// The points of every promise, looked for once for all guests that share it.
@@ -305,28 +180,6 @@ fn made(record: &GuestRecord) -> Option<Vmid> {
     match record.place {
         Place::Made { vmid, .. } => Some(vmid),
         Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
-    }
-}
-
-/// What is known of one guest.
-pub(super) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> ScheduleFacts<'a> {
-    let records = inputs.records;
-    let seen = record.place.vmid().and_then(|vmid| inputs.observed.guests.get(&vmid));
-    ScheduleFacts {
-        guest: record.uid,
-        vmid: record.place.vmid(),
-        backups: backups_of(records, record.uid),
-        snapshots: part(&records.snapshots, record.uid, |snapshot| snapshot.guest),
-        tiers: part(&records.tiers, record.uid, |tier| tier.guest),
-        renumbered: records.renumbered.get(&record.uid).copied(),
-        still: Still::of(records, record.uid),
-        open: records.open.iter().find(|open| open.guest == record.uid).map(|open| open.id),
-        tests: part(&records.tests, record.uid, |test| test.guest),
-        proofs: &records.proofs,
-        hello: record.hello.as_ref(),
-        silent_since: seen.and_then(|seen| silence::since(inputs, record, seen)),
-        run: seen.map_or(Running::Unknown, |seen| seen.run),
-        time: inputs.time,
     }
 }
 
