@@ -7,7 +7,7 @@ use holdfast_trust::limits::BackupLimits;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::Connection;
 
-use super::{Store, StoreError, backup, journal, protection, records, request, roster, tier, window};
+use super::{Store, StoreError, backup, journal_read, protection, records, request, roster, tier, window};
 use agent_core::model::records::{BackupRecord, Renumbered, TierRecord};
 
 /// What is known of one guest's backups.
@@ -30,7 +30,7 @@ pub struct BackupState {
 }
 
 fn outstanding(connection: &Connection, uid: GuestUid, now: Timestamp) -> Result<BackupState, StoreError> {
-    let open = journal::open_on(connection, uid)?.map(|progress| progress.operation.kind());
+    let open = journal_read::open_on(connection, uid)?.map(|progress| progress.operation.kind());
     let waits = request::queued(connection)?.into_iter().filter(|request| request.guest == uid);
     Ok(BackupState {
         promise: protection::of(connection, uid)?,

@@ -14,8 +14,8 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::columns::{from_json, micros, parsed};
-use super::job::{Swapped, TakeError, end};
-use super::journal::NewOperation;
+use super::job_end::{Swapped, TakeError, end};
+use super::journal_read::NewOperation;
 use super::{Part, Store, StoreError, audit, guest};
 use agent_core::gate::change_limit;
 use agent_core::gate::job_validation::TurnedAway;

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::StoreError;
 use super::columns::from_json;
-use super::job::{NewJob, Swapped, TakeError, end};
+use super::job_end::{NewJob, Swapped, TakeError, end};
 
 /// What a job on record orders, and who signed it.
 fn ordered_by(

@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, Transaction};
 
 use super::columns::{from_json, json, micros};
-use super::{Part, Store, StoreError, journal};
+use super::{Part, Store, StoreError, journal_read};
 use agent_core::model::limits;
 
 /// Operations in one transaction: a few milliseconds.
@@ -43,7 +43,7 @@ fn before(now: Timestamp, by: SignedDuration) -> i64 {
 pub(super) fn view(connection: &Connection, serial: i64) -> Result<OperationView, StoreError> {
     match kept(connection, serial)? {
         Some(view) => Ok(view),
-        None => Ok(journal::load(connection, serial)?.view()),
+        None => Ok(journal_read::load(connection, serial)?.view()),
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) fn kept(connection: &Connection, serial: i64) -> Result<Option<Operat
 
 /// The same by its id.
 pub(super) fn kept_of(connection: &Connection, id: OperationId) -> Result<Option<OperationView>, StoreError> {
-    match journal::serial(connection, id) {
+    match journal_read::serial(connection, id) {
         Ok(serial) => kept(connection, serial),
         Err(StoreError::Unknown { .. }) => Ok(None),
         Err(error) => Err(error),
@@ -80,7 +80,7 @@ fn compact(transaction: &Transaction<'_>, now: Timestamp) -> Result<Upkeep, Stor
     let mut done = 0;
     for serial in &serials {
         // One that a newer agent wrote cannot be told by this one: it stays as it is, and nothing else is held up by it.
-        let text = match journal::load(transaction, *serial) {
+        let text = match journal_read::load(transaction, *serial) {
             // How it went step by step is in the audit.
             Ok(progress) => {
                 json("a kept operation", &OperationView { steps: Vec::new(), ..progress.view() })?
@@ -150,7 +150,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn operation_view(&self, id: OperationId) -> Result<Option<OperationView>, StoreError> {
-        self.read(move |connection| match journal::serial(connection, id) {
+        self.read(move |connection| match journal_read::serial(connection, id) {
             Ok(serial) => view(connection, serial).map(Some),
             Err(StoreError::Unknown { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::columns::{micros, parsed, time};
-use super::{Part, Store, StoreError, audit, journal};
+use super::{Part, Store, StoreError, audit, journal_read};
 use agent_core::model::policy::Sha256Hex;
 use agent_core::model::records::{ControllerOutcome, ControllerVerdict};
 use agent_core::operation::log::Status;
@@ -94,7 +94,7 @@ pub(super) fn forgiven(transaction: &Transaction<'_>, sha256: &Sha256Hex) -> Res
 }
 
 fn turn(connection: &Connection, guest: GuestUid, sha256: &Sha256Hex) -> Result<Turn, StoreError> {
-    let Some(progress) = journal::open_on(connection, guest)? else { return Ok(Turn::Waits) };
+    let Some(progress) = journal_read::open_on(connection, guest)? else { return Ok(Turn::Waits) };
     let Operation::UpdateController(update) = &progress.operation else { return Ok(Turn::Waits) };
     let awaited = match progress.status() {
         Status::During(at) => progress.step(at) == Some(Step::AwaitController),

@@ -16,8 +16,8 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, Row, Transaction};
 
 use super::columns::{from_json, json, micros, parsed, time};
-use super::job::{Swapped, TakeError, end};
-use super::journal::NewOperation;
+use super::job_end::{Swapped, TakeError, end};
+use super::journal_read::NewOperation;
 use super::{Part, Store, StoreError, audit, guest, roster};
 use agent_core::gate::growth::DAY;
 use agent_core::gate::job_validation::TurnedAway;

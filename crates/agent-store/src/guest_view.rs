@@ -5,7 +5,7 @@ use holdfast_protocol::local::work::KeptBackup;
 use rusqlite::Connection;
 
 use super::columns::{from_json, parsed, time};
-use super::{Store, StoreError, journal, snapshot};
+use super::{Store, StoreError, journal_read, snapshot};
 use agent_core::model::records::{BackupRecord, SnapshotRecord, TakenBy};
 use agent_core::model::request::RequestRecord;
 use agent_core::operation::progress::OperationState;
@@ -78,7 +78,7 @@ impl Store {
         self.read(move |connection| {
             let waiting = super::request::queued(connection)?.into_iter();
             let waiting = waiting.filter(|request| request.guest == guest);
-            let (mut kept, open) = (backups(connection, guest)?, journal::open_on(connection, guest)?);
+            let (mut kept, open) = (backups(connection, guest)?, journal_read::open_on(connection, guest)?);
             // What may yet be called better is called nothing.
             let unsettled = |id: OperationId| open.as_ref().is_some_and(|progress| progress.id == id);
             kept.iter_mut().filter(|(id, _)| unsettled(*id)).for_each(|(_, kept)| kept.label = None);

@@ -5,24 +5,24 @@
 //! or asked in parallel (I2). Its operation has the job's id. What was turned away leaves a line in the audit and a word
 //! in memory for the report, and nothing else. Deliberately absent: signatures; a job comes here checked.
 
-use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::{CustomerId, GuestName, GuestUid, JobId, OperationId, Vmid};
+use holdfast_protocol::id::{CustomerId, GuestName, GuestUid, JobId, Vmid};
 use holdfast_protocol::job::{Act, JobState, Payload, SignedJob, Target};
 use holdfast_protocol::json::chain;
 use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::{Connection, Transaction};
 
 use super::columns::{json, micros, parsed, time};
+pub use super::job_end::{NewJob, TakeError};
+use super::job_end::{Swapped, end, note};
 use super::journal::{self, NewOperation, OpenOperationError};
 use super::protection::{self, Changed};
 use super::roster::RosterTexts;
-use super::{Part, Store, StoreError, audit, brake_release, copies, growth, guest, roster, storage};
+use super::{Part, Store, StoreError, brake_release, copies, growth, guest, roster, storage};
 use agent_core::gate::job_validation::{self, TurnedAway};
 use agent_core::model::planted::{Bug, planted};
 use agent_core::model::records::{GuestRecord, Place};
-use agent_core::operation::log::Status;
 use agent_core::operation::progress::OperationState;
 
 /// More jobs than a box has in years.
@@ -31,14 +31,6 @@ const LEDGER_MAX: u32 = 10_000;
 /// A job that has ended is forgotten no sooner than this after its own end: until then its nonce is known.
 const KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// A text as it was left, with the job in it, checked.
-#[derive(Clone, Debug)]
-pub struct NewJob {
-    pub blob: String,
-    pub job: Accepted,
-    pub at: Timestamp,
-}
-
 /// What became of a checked job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobOutcome {
@@ -46,16 +38,6 @@ pub enum JobOutcome {
     New,
     /// It was before. Nothing was done.
     Known,
-}
-
-/// Why a checked job was not taken. Nothing was written then.
-#[derive(Debug, thiserror::Error)]
-pub enum TakeError {
-    /// For a reason of its own.
-    #[error(transparent)]
-    Away(#[from] TurnedAway),
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// A job whose delay is over.
@@ -179,17 +161,6 @@ fn forget(transaction: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError
     Ok(())
 }
 
-fn note(
-    transaction: &Transaction<'_>,
-    at: Timestamp,
-    action: &'static str,
-    (guest, job): (Option<GuestUid>, JobId),
-    detail: &str,
-) -> Result<(), StoreError> {
-    let operation = Some(OperationId::new(job.uuid()));
-    audit::append(transaction, &audit::Line { at, action, guest, operation, detail })
-}
-
 const fn target(job: &Accepted) -> Option<GuestUid> {
     match &job.payload().target {
         Target::Guest { uid, .. } => Some(*uid),
@@ -241,71 +212,6 @@ fn take(transaction: &Transaction<'_>, new: &NewJob) -> Result<JobOutcome, TakeE
         insert(transaction, new, JobState::Waiting)?;
     }
     Ok(JobOutcome::New)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Swapped {
-    Yes,
-    No,
-}
-
-/// Moves a job from one state to an end, with its line in the audit.
-pub(super) fn end(
-    transaction: &Transaction<'_>,
-    id: JobId,
-    (from, to): (JobState, JobState),
-    problem: Option<&ErrorBody>,
-    at: Timestamp,
-) -> Result<Swapped, StoreError> {
-    let text = problem.map(|problem| json("why a job ended", problem)).transpose()?;
-    let guest: Option<Option<String>> = transaction
-        .query_row(
-            "UPDATE job SET state = ?3, problem = ?4, ended_at = ?5 WHERE id = ?1 AND state = ?2 RETURNING guest",
-            (id.to_string(), from.as_str(), to.as_str(), text, micros(at)),
-            |row| row.get(0),
-        )
-        .optional()
-        .map_err(StoreError::sqlite("end a job"))?;
-    let Some(guest) = guest else { return Ok(Swapped::No) };
-    let guest = guest.map(|text| parsed("a guest", &text)).transpose()?;
-    let action = match to {
-        JobState::Done => "job_done",
-        JobState::Cancelled => "job_cancelled",
-        _ => "job_failed",
-    };
-    let detail = problem.map(ToString::to_string).unwrap_or_default();
-    note(transaction, at, action, (guest, id), &detail)?;
-    Ok(Swapped::Yes)
-}
-
-/// What the end of an operation, or its reopening, means for the job it was opened for, if it was for one.
-pub(super) fn follow(
-    transaction: &Transaction<'_>,
-    after: &OperationState,
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    let id = JobId::new(after.id.uuid());
-    match after.status() {
-        Status::Done => {
-            end(transaction, id, (JobState::UnderWay, JobState::Done), None, at)?;
-        }
-        status if status.is_end() => {
-            let word = after.cause().cloned();
-            let problem = word
-                .unwrap_or_else(|| ErrorBody::new(ErrorCode::Unavailable, "its operation was taken back"));
-            end(transaction, id, (JobState::UnderWay, JobState::Failed), Some(&problem), at)?;
-        }
-        // A person had what was parked tried again.
-        _ => {
-            transaction
-                .execute(
-                    "UPDATE job SET state = 'under_way', problem = NULL, ended_at = NULL WHERE id = ?1 AND state = 'failed'",
-                    [id.to_string()],
-                )
-                .map_err(StoreError::sqlite("take a job up again"))?;
-        }
-    }
-    Ok(())
 }
 
 fn due(connection: &Connection, at: Timestamp) -> Result<Vec<DueJob>, StoreError> {

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::operation::{Alike, OperationView};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::Transaction;
 
-use super::columns::{from_json, json, micros, parsed, time};
+use super::columns::{json, micros};
+pub use super::journal_read::NewOperation;
+use super::journal_read::{PARKED, load, serial, serials};
+pub(super) use super::journal_read::{one, open_on};
 use super::{
     Part, Store, StoreError, alike, applied, audit, backup, brake_release, compact, controller, copies,
     growth, guest, release, restore_test, snapshot, tier, window,
@@ -22,19 +24,6 @@ use agent_core::operation::step::{Step, StepList};
 use agent_core::operation::update_controller::Came;
 use agent_core::operation::window::Window;
 use agent_core::operation::{JOURNAL_VERSION, Operation};
-
-/// An operation to be opened.
-#[derive(Clone, Debug)]
-pub struct NewOperation {
-    pub id: OperationId,
-    /// What it does.
-    pub operation: Operation,
-    /// The document it serves.
-    pub generation: Generation,
-    /// Why, in words, for the audit.
-    pub reason: String,
-    pub at: Timestamp,
-}
 
 /// Why an operation was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -59,74 +48,6 @@ pub enum AppendError {
     /// It could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-pub(super) fn serial(connection: &Connection, id: OperationId) -> Result<i64, StoreError> {
-    connection
-        .prepare_cached("SELECT serial FROM operation WHERE id = ?1")
-        .and_then(|mut select| select.query_row([id.to_string()], |row| row.get(0)))
-        .optional()
-        .map_err(StoreError::sqlite("find an operation"))?
-        .ok_or_else(|| StoreError::Unknown { what: "operation", id: id.to_string() })
-}
-
-pub(super) fn load(connection: &Connection, serial: i64) -> Result<OperationState, StoreError> {
-    let failed = || StoreError::sqlite("read an operation");
-    let row: Opened = connection
-        .prepare_cached("SELECT id, version, spec, steps, opened_at FROM operation WHERE serial = ?1")
-        .and_then(|mut select| {
-            select.query_row([serial], |row| {
-                let (id, version, spec) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok(Opened { id, version, spec, steps: row.get(3)?, opened_at: row.get(4)? })
-            })
-        })
-        .map_err(failed())?;
-    let rows: Vec<(u32, i64, String)> = connection
-        .prepare_cached("SELECT number, at, body FROM event WHERE operation = ?1 ORDER BY number")
-        .and_then(|mut select| {
-            select.query_map([serial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
-        })
-        .map_err(failed())?;
-    let entries = rows
-        .into_iter()
-        .map(|(number, at, body)| Ok(Entry { number, at: time(at)?, event: from_json("an event", &body)? }))
-        .collect::<Result<Vec<_>, StoreError>>()?;
-    OperationState::replay(row.progress()?, &entries).map_err(StoreError::unreadable("a journal"))
-}
-
-/// An operation as it was opened.
-struct Opened {
-    id: String,
-    version: u32,
-    spec: String,
-    steps: Option<String>,
-    opened_at: i64,
-}
-
-impl Opened {
-    fn progress(self) -> Result<OperationState, StoreError> {
-        if self.version > JOURNAL_VERSION {
-            return Err(StoreError::NewerJournal { found: self.version, known: JOURNAL_VERSION });
-        }
-        let id = parsed("an operation's id", &self.id)?;
-        let operation: Operation = from_json("an operation", &self.spec)?;
-        let steps = match &self.steps {
-            Some(names) => StepList::read(&from_json::<Vec<String>>("the steps of an operation", names)?),
-            None => StepList::of(operation.steps()),
-        };
-        Ok(OperationState::listed(id, operation, time(self.opened_at)?, steps))
-    }
-}
-
-pub(super) fn serials(
-    connection: &Connection,
-    sql: &'static str,
-    limit: i64,
-) -> Result<Vec<i64>, StoreError> {
-    connection
-        .prepare_cached(sql)
-        .and_then(|mut select| select.query_map([limit], |row| row.get(0))?.collect())
-        .map_err(StoreError::sqlite("list operations"))
 }
 
 pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOperationError> {
@@ -194,27 +115,6 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
     Ok(())
 }
 
-/// One operation, replayed.
-pub(super) fn one(connection: &Connection, id: OperationId) -> Result<Option<OperationState>, StoreError> {
-    match serial(connection, id) {
-        Ok(serial) => load(connection, serial).map(Some),
-        Err(StoreError::Unknown { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The operation that is open on a guest.
-pub(super) fn open_on(
-    connection: &Connection,
-    guest: GuestUid,
-) -> Result<Option<OperationState>, StoreError> {
-    let serial: Option<i64> = connection
-        .prepare_cached("SELECT operation FROM operation_hold WHERE guest = ?1 AND ended = 0")
-        .and_then(|mut select| select.query_row([guest.to_string()], |row| row.get(0)).optional())
-        .map_err(StoreError::sqlite("look for open operations"))?;
-    serial.map(|serial| load(connection, serial)).transpose()
-}
-
 /// Writes one event with all it changes.
 pub(super) fn append(
     transaction: &Transaction<'_>,
@@ -253,7 +153,7 @@ pub(super) fn append(
     }
     audit_event(transaction, after, entry)?;
     if after.status().is_end() || matches!(entry.event, Event::Reopened { .. }) {
-        super::job::follow(transaction, after, entry.at)?;
+        super::job_end::follow(transaction, after, entry.at)?;
     }
     Ok(())
 }
@@ -372,7 +272,7 @@ fn end(
     }
     let uid = after.operation.uid();
     if after.status() == Status::Forgotten {
-        return super::parked::set_forgotten(transaction, after, serial, entry);
+        return set_forgotten(transaction, after, serial, entry);
     }
     window::ended(transaction, after)?;
     if let (Status::Done, Some(due)) = (after.status(), after.operation.due()) {
@@ -424,6 +324,25 @@ fn audit_event(
         detail: &detail,
     };
     audit::append(transaction, &line)
+}
+
+/// What ending a parked operation changes besides: a guest that it was making is nowhere from now on. What stands of it on the
+/// node is left alone; should it carry our mark, it is told as one that our records do not know.
+fn set_forgotten(
+    transaction: &Transaction<'_>,
+    after: &OperationState,
+    serial: i64,
+    entry: &Entry,
+) -> Result<(), StoreError> {
+    transaction
+        .execute("INSERT INTO forgotten (operation, at) VALUES (?1, ?2)", (serial, micros(entry.at)))
+        .map_err(StoreError::sqlite("end a parked operation"))?;
+    match &after.operation {
+        Operation::Provision(provision) => guest::set_back(transaction, provision),
+        Operation::AdoptGuest(adopt) => guest::set_nowhere(transaction, adopt.guest().uid),
+        Operation::RestoreCopy(_) => copies::gone(transaction, after.id),
+        _ => Ok(()),
+    }
 }
 
 impl Store {
@@ -507,7 +426,7 @@ impl Store {
             let open = "SELECT serial FROM operation WHERE ended_at IS NULL ORDER BY serial LIMIT ?1";
             all.extend(serials(connection, open, i64::MAX)?);
             // However long ago: who waits for a person is not forgotten by growing old.
-            all.extend(serials(connection, super::parked::PARKED, i64::MAX)?);
+            all.extend(serials(connection, PARKED, i64::MAX)?);
             all.sort_unstable();
             all.dedup();
             let alike: BTreeMap<i64, Alike> =

@@ -5,16 +5,11 @@ use holdfast_protocol::id::{GuestUid, OperationId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction};
 
-use super::columns::micros;
-use super::{Part, Store, StoreError, copies, guest, journal};
+use super::journal_read::PARKED;
+use super::{Part, Store, StoreError, journal, journal_read};
 use agent_core::model::parked::ParkedEntry;
-use agent_core::operation::Operation;
 use agent_core::operation::log::{Entry, Event};
 use agent_core::operation::progress::{OperationState, ReplayError};
-
-/// Parked, and not ended by a person since.
-pub(super) const PARKED: &str = "SELECT serial FROM operation WHERE outcome = 'parked'
-    AND serial NOT IN (SELECT operation FROM forgotten) ORDER BY serial LIMIT ?1";
 
 /// A person's answer to one parked operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,12 +58,12 @@ fn shown(
     transaction: &Transaction<'_>,
     answer: &Answer,
 ) -> Result<(OperationState, ParkedEntry), AnswerError> {
-    let serial = match journal::serial(transaction, answer.operation) {
+    let serial = match journal_read::serial(transaction, answer.operation) {
         Ok(serial) => serial,
         Err(StoreError::Unknown { .. }) => return Err(AnswerError::NotParked(answer.operation)),
         Err(error) => return Err(error.into()),
     };
-    let progress = journal::load(transaction, serial)?;
+    let progress = journal_read::load(transaction, serial)?;
     let entry = progress.parked_entry().ok_or(AnswerError::NotParked(answer.operation))?;
     if entry.entries == answer.entries {
         Ok((progress, entry))
@@ -106,25 +101,6 @@ fn reopen(transaction: &Transaction<'_>, answer: &Answer) -> Result<OperationSta
     write(transaction, progress, answer, Event::Reopened { at, by: answer.by.clone() })
 }
 
-/// What ending it changes beside the journal: a guest that it was making is nowhere from now on. What stands of it on the
-/// node is left alone; should it carry our mark, it is told as one that our records do not know.
-pub(super) fn set_forgotten(
-    transaction: &Transaction<'_>,
-    after: &OperationState,
-    serial: i64,
-    entry: &Entry,
-) -> Result<(), StoreError> {
-    transaction
-        .execute("INSERT INTO forgotten (operation, at) VALUES (?1, ?2)", (serial, micros(entry.at)))
-        .map_err(StoreError::sqlite("end a parked operation"))?;
-    match &after.operation {
-        Operation::Provision(provision) => guest::set_back(transaction, provision),
-        Operation::AdoptGuest(adopt) => guest::set_nowhere(transaction, adopt.guest().uid),
-        Operation::RestoreCopy(_) => copies::gone(transaction, after.id),
-        _ => Ok(()),
-    }
-}
-
 impl Store {
     /// Everything that waits for a person, oldest first.
     ///
@@ -133,8 +109,8 @@ impl Store {
     pub async fn parked(&self) -> Result<Vec<ParkedEntry>, StoreError> {
         self.read(|connection| {
             let mut entries = Vec::new();
-            for serial in journal::serials(connection, PARKED, i64::MAX)? {
-                entries.extend(journal::load(connection, serial)?.parked_entry());
+            for serial in journal_read::serials(connection, PARKED, i64::MAX)? {
+                entries.extend(journal_read::load(connection, serial)?.parked_entry());
             }
             Ok(entries)
         })

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::columns::{from_json, json, micros};
-use super::{Part, Store, StoreError, compact, journal};
+use super::{Part, Store, StoreError, compact, journal_read};
 use agent_core::plan::recovery::{RecoveryPlan, RecoveryReport};
 
 /// Plans that are kept: the last starts that left something open, and the last start of all.
@@ -21,7 +21,7 @@ fn report(connection: &Connection, plan: RecoveryPlan) -> Result<RecoveryReport,
     let now = plan
         .lines
         .iter()
-        .map(|line| compact::view(connection, journal::serial(connection, line.id)?))
+        .map(|line| compact::view(connection, journal_read::serial(connection, line.id)?))
         .collect::<Result<_, StoreError>>()?;
     Ok(RecoveryReport { plan, now })
 }

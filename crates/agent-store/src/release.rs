@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Transaction};
 
 use super::columns::{from_json, micros, word};
-use super::job::{Swapped, TakeError, end};
+use super::job_end::{Swapped, TakeError, end};
 use super::{Part, Store, StoreError, audit, controller, guest};
 use agent_core::gate::job_validation::TurnedAway;
 use agent_core::model::policy::Sha256Hex;

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::columns::{from_json, json, micros, parsed};
-use super::job::{Swapped, TakeError, end};
+use super::job_end::{Swapped, TakeError, end};
 use super::protection::Changed;
 use super::{Part, Store, StoreError, audit};
 use agent_core::gate::job_validation::TurnedAway;

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::columns::{micros, parsed, time};
-use super::job::{Swapped, TakeError, end};
+use super::job_end::{Swapped, TakeError, end};
 use super::{Part, Store, StoreError};
 use agent_core::gate::job_validation::TurnedAway;
 
