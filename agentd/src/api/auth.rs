@@ -154,3 +154,32 @@ pub async fn throttle(
     local.by_address.take(peer.from, local.clock.monotonic()).map_err(ApiError::TooOften)?;
     Ok(next.run(request).await)
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn of(lines: &[&str]) -> bool {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(AUTHORIZATION, HeaderValue::from_str(line).unwrap());
+        }
+        bearer(&headers).is_some()
+    }
+
+    #[test]
+    fn one_token_of_the_right_length_and_scheme_is_read() {
+        let longest = format!("Bearer {}", "a".repeat(TOKEN_CHARS_MAX));
+        for good in ["Bearer abc", "bearer abc", longest.as_str()] {
+            assert!(of(&[good]), "{good}");
+        }
+        let too_long = format!("Bearer {}", "a".repeat(TOKEN_CHARS_MAX + 1));
+        for bad in ["Bearer ", "Basic abc", "Bearerabc", "Basic ", too_long.as_str()] {
+            assert!(!of(&[bad]), "{bad}");
+        }
+        assert!(!of(&["Bearer abc", "Bearer abc"]), "two are none");
+        assert!(!of(&[]));
+    }
+}

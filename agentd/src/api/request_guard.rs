@@ -124,4 +124,34 @@ mod tests {
             assert!(!with(bad), "{bad:?}");
         }
     }
+
+    fn request(method: Method, uri: &str, headers: &[(&str, &str)]) -> Request {
+        let mut request = Request::builder().method(method).uri(uri).header("host", "10.66.0.1:8443");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(axum::body::Body::empty()).unwrap();
+        let peer = Peer { from: [10, 66, 0, 91].into(), to: "10.66.0.1:8443".parse().unwrap() };
+        request.extensions_mut().insert(peer);
+        request
+    }
+
+    #[test]
+    fn each_refusal_has_its_reason() {
+        let get = |uri: &str| request(Method::GET, uri, &[]);
+        assert!(judge(&get("/v1/self")).is_ok());
+        assert!(judge(&get(&format!("/{}", "a".repeat(PATH_BYTES_MAX - 1)))).is_ok());
+        let mut unknown = get("/v1/self");
+        unknown.extensions_mut().remove::<Peer>();
+        assert!(matches!(judge(&unknown), Err(ApiError::Unauthenticated)));
+        let absolute = get("https://10.66.0.1:8443/v1/self");
+        assert!(matches!(judge(&absolute), Err(ApiError::Misdirected)));
+        let mut named = get("/v1/self");
+        named.headers_mut().insert(HOST, "evil.example".parse().unwrap());
+        assert!(matches!(judge(&named), Err(ApiError::Misdirected)));
+        assert!(matches!(judge(&get("/v1//self")), Err(ApiError::NoSuchCall)));
+        assert!(matches!(judge(&request(Method::HEAD, "/v1/self", &[])), Err(ApiError::NoSuchCall)));
+        let chunked = request(Method::POST, "/v1/hello", &[("transfer-encoding", "chunked")]);
+        assert!(matches!(judge(&chunked), Err(ApiError::Part { .. })));
+    }
 }

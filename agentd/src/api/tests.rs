@@ -6,6 +6,7 @@ mod due_backups;
 mod fuzz;
 mod holders;
 mod openapi;
+mod queries;
 mod scratch_api;
 mod unseen;
 mod windows;

@@ -1,0 +1,28 @@
+//! Tests of calls with a query.
+
+use super::*;
+
+#[tokio::test]
+async fn only_calls_that_describe_a_query_take_one() {
+    let world = World::new().await;
+    let token = world.token(0, WEB_AT).await;
+    let taken = world.get(WEB_AT, "/v1/audit?after=0", Some(&token)).await;
+    assert_eq!(taken.status, StatusCode::OK);
+    let refused = world.get(WEB_AT, "/v1/self?after=0", Some(&token)).await;
+    assert_eq!(refused.code(), Some(ErrorCode::Range), "no call of its path takes one");
+    // The same path takes a query when it is read.
+    let read = world.get(WEB_AT, "/v1/snapshots?wait=0s", Some(&token)).await;
+    assert_eq!(read.status, StatusCode::OK);
+    let request = Request::post("/v1/snapshots?wait=0s")
+        .header("authorization", format!("Bearer {token}"))
+        .header("idempotency-key", "one");
+    let written = world.send(WEB_AT, request.body(Body::from("{}")).unwrap()).await;
+    assert_eq!(written.code(), Some(ErrorCode::Range), "{:?}", written.status);
+    let why: serde_json::Value = serde_json::from_slice(&written.body).unwrap();
+    assert_eq!(why["error"]["message"], refused_message(&refused));
+}
+
+fn refused_message(answer: &Answer) -> serde_json::Value {
+    let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    body["error"]["message"].clone()
+}
