@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(code(forget(&"x".repeat(9_000))), ErrorCode::Size);
         assert_eq!(raw(state, b"{}"), ErrorCode::Missing);
         assert_eq!(raw(state, b""), ErrorCode::Syntax);
-        let destroy = br#"{"schema":"holdfast.listener/v1","question":{"destroy":{"vmid":300}}}"#;
+        let destroy = br#"{"schema":"holdfast.admin/v1","question":{"destroy":{"vmid":300}}}"#;
         assert_eq!(raw(state, destroy), ErrorCode::Version, "there is no such word");
         admin_socket::ask(state).unwrap()
     }

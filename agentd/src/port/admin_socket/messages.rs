@@ -26,7 +26,7 @@ pub const QUESTION_BYTES_MAX: usize = 8 * 1024;
 pub enum AdminSchema {
     /// The only one so far.
     #[default]
-    #[serde(rename = "holdfast.door/v1")]
+    #[serde(rename = "holdfast.admin/v1")]
     V1,
 }
 

@@ -212,7 +212,7 @@ impl Stage {
     pub fn agent_at_its_listener(&self) -> Option<serde_json::Value> {
         let mut listener = UnixStream::connect(self.state().join("agent.sock")).ok()?;
         listener.set_read_timeout(Some(LISTENER)).ok()?;
-        listener.write_all(br#"{"schema":"holdfast.listener/v1","question":"status"}"#).ok()?;
+        listener.write_all(br#"{"schema":"holdfast.admin/v1","question":"status"}"#).ok()?;
         listener.shutdown(Shutdown::Write).ok()?;
         let mut reported = Vec::new();
         listener.read_to_end(&mut reported).ok()?;
