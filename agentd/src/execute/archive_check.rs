@@ -1,4 +1,4 @@
-//! Checks of an archive's name, and of a guest that was made from one.
+//! Checks of an archive and of a guest made from one.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::BridgeName;

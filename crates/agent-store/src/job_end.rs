@@ -1,4 +1,4 @@
-//! The end of a signed job, and what every verb of one shares.
+//! The end of a signed job, shared by its verbs.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;

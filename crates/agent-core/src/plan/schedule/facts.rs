@@ -1,4 +1,4 @@
-//! Facts about one guest that its schedule is judged by, and the tiers it is promised.
+//! Facts by which the schedule of one guest is judged.
 
 use std::collections::BTreeMap;
 
