@@ -63,8 +63,12 @@ impl Plant {
         match self {
             Self::Inside(bug) => hunt(bug),
             Self::Around(Outside::ForgetStandstill | Outside::SettlePoints) => Hunt::Stolen(3),
-            Self::Around(Outside::MoreMemory) => Hunt::StolenAndJudged(6, "growth"),
-            Self::Around(Outside::OtherSnapshot | Outside::StopJobs) => Hunt::StolenAndJudged(6, "text"),
+            Self::Around(Outside::MoreMemory) => Hunt::StolenAndJudged { first: 1, days: 6, judge: "growth" },
+            // Nothing waits for long at the first one.
+            Self::Around(Outside::StopJobs) => Hunt::StolenAndJudged { first: 2, days: 6, judge: "text" },
+            Self::Around(Outside::OtherSnapshot) => {
+                Hunt::StolenAndJudged { first: 1, days: 6, judge: "text" }
+            }
         }
     }
 }
@@ -131,8 +135,8 @@ enum Hunt {
     Plot(Plot),
     /// By a stolen hub, seed by seed, so many days each.
     Stolen(u64),
-    /// The same, and the judge of this name must be the one that finds it.
-    StolenAndJudged(u64, &'static str),
+    /// The same, from this seed on, and the judge of this name must be the one that finds it.
+    StolenAndJudged { first: u64, days: u64, judge: &'static str },
     /// In nights of backups.
     Nights,
     /// In small files whose disk loses its power.
@@ -189,8 +193,8 @@ pub fn find(bug: Plant) -> Option<Find> {
     match bug.hunt() {
         Hunt::Matrix(family, stories) => in_the_matrix(bug, family, stories),
         Hunt::Plot(plot) => in_a_plot(bug, plot),
-        Hunt::Stolen(days) => by_a_thief(bug, days, |_| true),
-        Hunt::StolenAndJudged(days, judge) => by_a_thief(bug, days, |name| name == judge),
+        Hunt::Stolen(days) => by_a_thief(bug, 1, days, |_| true),
+        Hunt::StolenAndJudged { first, days, judge } => by_a_thief(bug, first, days, |name| name == judge),
         Hunt::Nights => in_the_nights(bug),
         Hunt::Files => in_files(bug),
     }
@@ -230,10 +234,10 @@ fn in_a_plot(bug: Plant, plot: Plot) -> Option<Find> {
     })
 }
 
-fn by_a_thief(bug: Plant, days: u64, is_its_judge: impl Fn(&str) -> bool) -> Option<Find> {
+fn by_a_thief(bug: Plant, first: u64, days: u64, is_its_judge: impl Fn(&str) -> bool) -> Option<Find> {
     drop(Template::of(Ground::TwoGuests));
     let _planted = Planted::bug(bug);
-    (1..=THIEVES_MAX).find_map(|seed| {
+    (first..first + THIEVES_MAX).find_map(|seed| {
         let verdict = hostile::run(seed, hostile::Length::days(days));
         let first = verdict.violations.iter().find(|violation| is_its_judge(violation.name))?;
         let what = format!("{}: {}", first.name, first.what);
