@@ -209,6 +209,8 @@ pub const ALL: &[Part] = &[
         after: &["package", "images"],
         limit: minutes(25),
         run: crate::host::run,
+        // It waits most of its time.
+        load: 1,
         ..ANYBODY
     },
     Part {
@@ -229,6 +231,7 @@ pub const ALL: &[Part] = &[
         uses: Some(Shared::BootedGuests),
         after: &["programs", "images"],
         run: work::demo_root,
+        load: 1,
         ..ANYBODY
     },
     Part {
@@ -237,6 +240,7 @@ pub const ALL: &[Part] = &[
         shows: "the whole story as an ordinary user",
         after: &["programs"],
         run: work::demo_user,
+        load: 1,
         ..ANYBODY
     },
     Part {
