@@ -262,7 +262,7 @@ fn in_files(bug: Plant) -> Option<Find> {
 impl Family {
     fn cases(self, story: &Story, reported: &Outcome) -> Vec<Case> {
         match self {
-            Self::PowerLost => suite::cases(suite::undisturbed(story).changes).collect(),
+            Self::PowerLost => suite::cases(suite::changes(&suite::undisturbed(story))).collect(),
             Self::Undisturbed => vec![Case::Undisturbed],
             Self::Tasks => TASK_ENDS.map(|(end, _)| Case::Tasks(end)).to_vec(),
             Self::Failing => {

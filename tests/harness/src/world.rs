@@ -177,10 +177,10 @@ impl World {
     /// nothing any more.
     pub fn power_is_back(&mut self, fate: Fate) {
         let Some(disk) = self.power.take() else { return };
-        self.agent = self.dir.path().join("agent-found");
-        std::fs::create_dir(&self.agent).unwrap();
-        disk.found(fate, &self.agent);
+        let found = tempfile::Builder::new().prefix("agent-found-").tempdir_in(self.dir.path()).unwrap().keep();
+        disk.found(fate, &found);
         disk.take_out();
+        self.agent = found;
     }
 
     /// An agent on this world, with what is to go wrong in it.
@@ -224,8 +224,13 @@ impl World {
     /// The tasks of an agent that was just killed hold its folder until the runtime has dropped them.
     pub(crate) async fn store(&self) -> Store {
         std::fs::create_dir_all(self.agent_folder()).unwrap();
+        self.store_in(&self.agent).await
+    }
+
+    /// The same of another folder.
+    pub(crate) async fn store_in(&self, folder: &Path) -> Store {
         for _ in 0..1_000 {
-            match Store::open_on_callers_thread(&self.agent_folder(), self.box_clock.now()) {
+            match Store::open_on_callers_thread(folder, self.box_clock.now()) {
                 Err(OpenError::Held(_)) => tokio::task::yield_now().await,
                 // Nothing runs on a box without power.
                 Err(_) if self.power.as_ref().is_some_and(|disk| disk.is_cut()) => {
@@ -234,7 +239,7 @@ impl World {
                 opened => return opened.unwrap(),
             }
         }
-        panic!("somebody holds the agent's folder {}", self.agent_folder().display())
+        panic!("somebody holds the agent's folder {}", folder.display())
     }
 
     /// Who looks at the host for an agent.

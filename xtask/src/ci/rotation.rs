@@ -23,7 +23,7 @@ pub const HOSTILE: Seeds = Seeds { a_run: 1, of: 10 };
 pub const PLANTED_PARTS: u64 = 6;
 
 /// The losses of power are split into so many parts.
-pub const POWER_PARTS: u64 = 40;
+pub const POWER_PARTS: u64 = 60;
 
 /// Seeds that rotate.
 pub struct Seeds {

@@ -135,13 +135,30 @@ pub enum Case {
     },
     /// Every task ends so: what the world shows counts, and not their word.
     Tasks(TaskEnd),
-    /// The agent's disk loses its power before this change of a file, with what was not synced.
-    PowerLost {
-        /// The change by its number, from 0.
-        at: u64,
-        /// What becomes of what was not synced.
-        fate: Fate,
-    },
+    /// The agent's disk loses its power, and again in the life after it, and so on.
+    PowerLost(Vec<PowerLoss>),
+}
+
+/// A loss of power in one life of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerLoss {
+    /// The change of a file before which the power goes, by its number in that life, from 0.
+    pub at: u64,
+    /// What becomes of what was not synced.
+    pub fate: Fate,
+}
+
+impl PowerLoss {
+    fn parse(text: &str) -> Option<Self> {
+        let (at, fate) = text.split_once(':')?;
+        Some(Self { at: at.parse().ok()?, fate: Fate::parse(fate)? })
+    }
+}
+
+impl fmt::Display for PowerLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.at, self.fate)
+    }
 }
 
 impl Case {
@@ -163,8 +180,8 @@ impl Case {
             let how = HOWS.iter().find(|(_, word)| *word == how)?.0;
             return Some(Self::Failing { step: step.to_owned(), how });
         }
-        if let Some((at, fate)) = text.strip_prefix("power:").and_then(|rest| rest.split_once(':')) {
-            return Some(Self::PowerLost { at: at.parse().ok()?, fate: Fate::parse(fate)? });
+        if let Some(losses) = text.strip_prefix("power:") {
+            return losses.split(',').map(PowerLoss::parse).collect::<Option<_>>().map(Self::PowerLost);
         }
         if let Some(word) = text.strip_prefix("tasks:") {
             return Some(Self::Tasks(TASK_ENDS.iter().find(|(_, known)| *known == word)?.0));
@@ -177,7 +194,7 @@ impl Case {
     fn wanted(&self) -> Condition {
         match self {
             Self::Killed { dead_for, .. } if !dead_for.is_zero() => Condition::TheSameOrNothing,
-            Self::Undisturbed | Self::Killed { .. } | Self::EachStepAgain | Self::PowerLost { .. } => {
+            Self::Undisturbed | Self::Killed { .. } | Self::EachStepAgain | Self::PowerLost(_) => {
                 Condition::TheSameEnd
             }
             Self::Tasks(end) if end.is_done() => Condition::TheSameEnd,
@@ -203,7 +220,10 @@ impl fmt::Display for Case {
                 let word = TASK_ENDS.iter().find(|(known, _)| known == end).map_or("?", |(_, word)| word);
                 write!(f, "tasks:{word}")
             }
-            Self::PowerLost { at, fate } => write!(f, "power:{at}:{fate}"),
+            Self::PowerLost(losses) => {
+                let losses: Vec<String> = losses.iter().map(ToString::to_string).collect();
+                write!(f, "power:{}", losses.join(","))
+            }
             Self::Killed { at, dead_for } => {
                 let points: Vec<String> = at.iter().map(ToString::to_string).collect();
                 f.write_str(&points.join(","))?;
@@ -230,8 +250,8 @@ pub struct Outcome {
     pub hash: u64,
     /// The operation in words, when it ended in its last life.
     pub reported: String,
-    /// How many changes of files the life had in which the power was to go; 0 when it was not to.
-    pub changes: u64,
+    /// How many changes of files each life had in which the power was to go.
+    pub changes: Vec<u64>,
 }
 
 /// Runs a case on this thread. A harness that breaks is a violation too.
@@ -239,8 +259,8 @@ pub struct Outcome {
 pub fn run(story: &Story, case: &Case, reference: Option<&Reference>) -> Outcome {
     let template = Template::of(story.ground);
     let ran = std::panic::catch_unwind(|| virtual_time(|| play(story, case, reference, &template)));
-    // The runtime has dropped what had files open on the disk.
-    let ran = ran.map(|(outcome, _disk)| outcome);
+    // The runtime has dropped what had files open on the disks.
+    let ran = ran.map(|(outcome, _disks)| outcome);
     ran.unwrap_or_else(|panic| Outcome {
         places: Vec::new(),
         died: Vec::new(),
@@ -253,7 +273,7 @@ pub fn run(story: &Story, case: &Case, reference: Option<&Reference>) -> Outcome
         },
         hash: 0,
         reported: String::new(),
-        changes: 0,
+        changes: Vec::new(),
     })
 }
 
@@ -276,7 +296,7 @@ pub(super) struct Play<'a> {
     died: Vec<Place>,
     pub(super) wrong: Vec<Violation>,
     reported: String,
-    pub(super) changes: u64,
+    pub(super) changes: Vec<u64>,
 }
 
 impl Play<'_> {
@@ -368,8 +388,8 @@ async fn play(
     case: &Case,
     reference: Option<&Reference>,
     template: &Template,
-) -> (Outcome, Option<Arc<Served>>) {
-    let mut disk = None;
+) -> (Outcome, Vec<Arc<Served>>) {
+    let mut disks = Vec::new();
     let world = template.world(7);
     let began_micros = world.timeline.now().as_microsecond();
     let mut play = Play {
@@ -380,7 +400,7 @@ async fn play(
         died: Vec::new(),
         wrong: Vec::new(),
         reported: String::new(),
-        changes: 0,
+        changes: Vec::new(),
     };
     if let Some((task, phase, hold_ms)) = story.slow {
         let (task, phase) = (task.to_owned(), phase.to_owned());
@@ -418,11 +438,11 @@ async fn play(
             }
             play.live(Kill::Never, None).await;
         }
-        Case::PowerLost { at, fate } => disk = Some(play.lose_power(*at, *fate).await),
+        Case::PowerLost(losses) => disks = play.lose_power(losses).await,
     }
     play.farewell().await;
     play.world.settle().await;
-    (close(play, case, reference, template, began_micros), disk)
+    (close(play, case, reference, template, began_micros), disks)
 }
 
 /// Steps are compared by their static names.
@@ -522,6 +542,7 @@ mod tests {
             "tasks:gone",
             "power:7:lost",
             "power:8:torn9",
+            "power:8:torn9,3:lost",
         ] {
             assert_eq!(Case::parse(text).map(|case| case.to_string()).as_deref(), Some(text));
         }

@@ -1,67 +1,74 @@
 //! The power-loss case of the crash matrix.
 //!
-//! In: before which change of a file the power goes, and what becomes of what was not synced. Out: the story goes on with
-//! what is found. What the agent took for written must be found; what it did must stand in what is found.
+//! In: before which change of a file the power goes in each life, and what becomes of what was not synced. Out: the story
+//! goes on with what is found. What the agent took for written must be found; what it did must stand in what is found.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::id::OperationId;
 
-use super::case::{Entry, OPERATION, Play};
+use super::case::{Entry, OPERATION, Play, PowerLoss};
 use crate::db_reader::Book;
 use crate::invariant::Violation;
 use crate::points::Kill;
 use crate::power::fate::Fate;
 use crate::power::server::Served;
 use crate::story::Does;
+use crate::world::folder;
 
 /// So many events may be on the disk although nobody was told so: that of each task which was writing.
 const ON_THE_WAY: u32 = 2;
 
 impl Play<'_> {
-    /// Lives until the power goes, and then on with what is found. A story that ends before that just ends. Gives the disk, which
-    /// is dropped when nothing has files open on it any more.
-    pub(super) async fn lose_power(&mut self, at: u64, fate: Fate) -> Arc<Served> {
+    /// Lives until the power goes, and then on with what is found, until it goes again. A story that ends before that just
+    /// ends. Gives the disks, which are dropped when nothing has files open on them any more.
+    pub(super) async fn lose_power(&mut self, losses: &[PowerLoss]) -> Vec<Arc<Served>> {
         let effects = self.world.log.effects().len();
-        let disk = self.world.lay_on_disk(at);
-        let conductor = self.conductor(Kill::WithDisk(Arc::clone(&disk)), None);
-        let end = tokio::select! {
-            biased;
-            end = self.begin(&conductor, Entry::Anew) => Some(end),
-            () = cut(&disk) => None,
-        };
-        self.written += conductor.written();
-        self.changes = disk.power().changes;
-        self.note(&conductor);
-        match end {
-            Some(end) if !disk.is_cut() => drop(self.end(end)),
-            _ => {
-                self.world.power_is_back(fate);
-                let entry = self.found(effects).await;
-                let conductor = self.conductor(Kill::Never, None);
-                let end = self.begin(&conductor, entry).await;
-                self.note(&conductor);
+        let (mut disks, mut entry) = (Vec::new(), Entry::Anew);
+        for loss in losses {
+            let disk = self.world.lay_on_disk(loss.at);
+            disks.push(Arc::clone(&disk));
+            let conductor = self.conductor(Kill::WithDisk(Arc::clone(&disk)), None);
+            let end = tokio::select! {
+                biased;
+                end = self.begin(&conductor, entry) => Some(end),
+                () = cut(&disk) => None,
+            };
+            self.written += conductor.written();
+            self.changes.push(disk.power().changes);
+            self.note(&conductor);
+            if let Some(end) = end.filter(|_| !disk.is_cut()) {
                 self.end(end);
+                self.world.power_is_back(Fate::Kept);
+                return disks;
             }
+            self.world.power_is_back(loss.fate);
+            entry = self.found(&disk, loss.fate, effects).await;
         }
-        self.world.power_is_back(Fate::Kept);
-        disk
+        let conductor = self.conductor(Kill::Never, None);
+        let end = self.begin(&conductor, entry).await;
+        self.note(&conductor);
+        self.end(end);
+        disks
     }
 
-    /// Looks at what was found, and says how the next life begins.
-    async fn found(&mut self, effects: usize) -> Entry {
+    /// Looks at what was found, and says how the next life begins. It is looked at in a copy: recovery is the next life's.
+    async fn found(&mut self, disk: &Served, fate: Fate, effects: usize) -> Entry {
+        let copy = folder();
+        disk.found(fate, copy.path());
         // A file that was being made is made, as whoever starts next does.
-        if let Some(refusal) = self.world.store().await.refusal() {
+        if let Some(refusal) = self.world.store_in(copy.path()).await.refusal() {
             self.wrong
                 .push(Violation { name: "I7", what: format!("what is found takes nothing: {refusal:?}") });
         }
-        let book = Book::of(&self.world.agent_folder());
+        let book = Book::of(copy.path());
         let found: u32 = book.events.values().sum();
         if !(self.written..=self.written + ON_THE_WAY).contains(&found) {
             let what = format!("{} events were told as written, {found} are found", self.written);
             self.wrong.push(Violation { name: "I7", what });
         }
+        self.written = found;
         let id = OperationId::new(uuid::Uuid::from_u128(u128::from(OPERATION))).to_string();
         match self.story.does {
             Does::Goals(_) => Entry::TakingUp,

@@ -169,7 +169,7 @@ const fn kind(case: &Case) -> &'static str {
         Case::Killed { at, dead_for } if at.len() == 1 && dead_for.is_zero() => "killed once",
         Case::Killed { at, .. } if at.len() == 1 => "killed and an hour dead",
         Case::Killed { .. } => "killed twice",
-        Case::PowerLost { .. } => "without power",
+        Case::PowerLost(_) => "without power",
     }
 }
 

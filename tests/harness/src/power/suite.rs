@@ -5,18 +5,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::fate::Fate;
 use super::files;
-use crate::matrix::case::{Case, Outcome, run};
+use crate::matrix::case::{Case, Outcome, PowerLoss, run};
 use crate::matrix::plan::Share;
+use crate::schedule::dice::Dice;
 use crate::story::{self, Story};
 
 /// The stories that lose their power: a guest that is made, a backup, and signed jobs.
 const STORIES: [&str; 4] = ["provision", "backup", "job: destroy", "job: policy"];
+
+/// Opening a store and taking up what is open takes about so many changes.
+const RECOVERY_START: u64 = 24;
 
 /// What came of all of it.
 #[derive(Debug, Default)]
 pub struct Report {
     /// A line for each story: its name, how many changes it has, and how many losses were tried.
     pub stories: Vec<(&'static str, u64, usize)>,
+    /// In so many of them the power went again during recovery.
+    pub twice: usize,
     /// Each case that does not hold, by its name, and why.
     pub wrong: Vec<String>,
 }
@@ -32,13 +38,36 @@ pub fn stories() -> Vec<Story> {
 /// How often the power can go in a story, and how it goes when the power stays.
 #[must_use]
 pub fn undisturbed(story: &Story) -> Outcome {
-    run(story, &Case::PowerLost { at: u64::MAX, fate: Fate::Kept }, None)
+    run(story, &Case::PowerLost(vec![PowerLoss { at: u64::MAX, fate: Fate::Kept }]), None)
+}
+
+/// How many changes of files a story has.
+#[must_use]
+pub fn changes(undisturbed: &Outcome) -> u64 {
+    undisturbed.changes.first().copied().unwrap_or(0)
 }
 
 /// Every loss of a story with so many changes: before each, all that was not synced is lost, is there, or is there in part.
+/// Two more lose the power again in the recovery that follows, one of them soon after its start.
 pub fn cases(changes: u64) -> impl Iterator<Item = Case> {
-    (0..changes)
-        .flat_map(|at| [Fate::Lost, Fate::Kept, Fate::Torn(at)].map(|fate| Case::PowerLost { at, fate }))
+    (0..changes).flat_map(move |at| {
+        let fates = [Fate::Lost, Fate::Kept, Fate::Torn(at)];
+        let once = fates.map(|fate| vec![PowerLoss { at, fate }]);
+        let mut dice = Dice::of(at);
+        let twice = [RECOVERY_START, changes - at + RECOVERY_START].map(|bound| {
+            let again = PowerLoss { at: dice.below(bound), fate: *dice.of_these(&fates) };
+            vec![PowerLoss { at, fate: *dice.of_these(&fates) }, again]
+        });
+        once.into_iter().chain(twice).map(Case::PowerLost)
+    })
+}
+
+/// Whether the power went in the life after the first loss, too: its changes ended where the power was to go.
+fn went_twice(case: &Case, outcome: &Outcome) -> bool {
+    match (case, outcome.changes.as_slice()) {
+        (Case::PowerLost(losses), [_, again]) => losses.get(1).is_some_and(|loss| loss.at == *again),
+        _ => false,
+    }
 }
 
 /// Tries a share of the losses of each story, and all of those of small files.
@@ -48,21 +77,25 @@ pub fn run_all(share: Share, threads: usize) -> Report {
     let mut work = Vec::new();
     for story in stories() {
         let reported = undisturbed(&story);
-        if reported.changes == 0 || !reported.violations.is_empty() {
+        let changes = changes(&reported);
+        if changes == 0 || !reported.violations.is_empty() {
             report.wrong.push(format!("{}: {:?}", story.name, reported.violations));
             continue;
         }
-        let chosen = cases(reported.changes).enumerate().filter(|(nth, _)| nth % share.of == share.number);
+        // By chance and not in turn, so that every share has cases of each kind.
+        let in_share = |nth: usize| Dice::of(nth as u64).below(share.of as u64) == share.number as u64;
+        let chosen = cases(changes).enumerate().filter(|(nth, _)| in_share(*nth));
         let cases: Vec<_> = chosen.map(|(_, case)| (story, case, reported.reference.clone())).collect();
-        report.stories.push((story.name, reported.changes, cases.len()));
+        report.stories.push((story.name, changes, cases.len()));
         work.extend(cases);
     }
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (next, twice, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
                 while let Some((story, case, reference)) = work.get(next.fetch_add(1, Ordering::SeqCst)) {
                     let outcome = run(story, case, Some(reference));
+                    twice.fetch_add(usize::from(went_twice(case, &outcome)), Ordering::SeqCst);
                     let reported = outcome.violations.iter().map(|violation| {
                         format!("{}/{case}: {}: {}", story.name, violation.name, violation.what)
                     });
@@ -71,6 +104,7 @@ pub fn run_all(share: Share, threads: usize) -> Report {
             });
         }
     });
+    report.twice = twice.into_inner();
     report.wrong.extend(wrong.into_inner().unwrap());
     report
 }

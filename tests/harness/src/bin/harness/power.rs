@@ -48,8 +48,9 @@ pub fn command(arguments: &Arguments) -> ExitCode {
         println!("VIOLATION {what}");
     }
     println!(
-        "{} losses of power in {:.1} s, {} violations; one again: `cargo xtask matrix --case STORY/CASE`",
+        "{} losses of power, {} of them again during recovery, in {:.1} s, {} violations; one again: `cargo xtask matrix --case STORY/CASE`",
         report.stories.iter().map(|(_, _, tried)| tried).sum::<usize>(),
+        report.twice,
         began.elapsed().as_secs_f64(),
         report.wrong.len()
     );
