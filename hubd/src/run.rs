@@ -2,9 +2,8 @@
 //!
 //! In: [`Settings`]. Out: a running [`Hub`](crate::api::Hub) until `stop`. Only this module sees everything.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ use tokio::task::JoinSet;
 use crate::api::{self, ConcurrencyLimits, LongPolls, RateLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
+use crate::files;
 use crate::serve::{self, Serving, TlsError};
 use crate::settings::{PublicUrl, Settings, certificate_names};
 use crate::store::{OpenError, Store, StoreError, WriterThread};
@@ -37,8 +37,8 @@ pub struct OpenHub {
     pub authority: Arc<Authority>,
     /// Where the first admin's token was written, on the first start.
     pub admin_token: Option<PathBuf>,
-    /// Held while the hub runs, so that there is one.
-    _lock: File,
+    /// Held while the hub runs, so that there is only one.
+    pub lock: File,
 }
 
 /// Why the hub does not run.
@@ -92,7 +92,7 @@ pub enum RunError {
 /// [`RunError`].
 pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<OpenHub, RunError> {
     let failed = |source| RunError::Folder { path: folder.to_owned(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    files::make_folder(folder).map_err(failed)?;
     let lock =
         File::options().create(true).truncate(false).write(true).open(folder.join("lock")).map_err(failed)?;
     if lock.try_lock().is_err() {
@@ -103,7 +103,7 @@ pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<OpenHub, RunError>
     let authority = Arc::new(Authority::open_or_make(folder, fresh, clock.now())?);
     let (store, writer) = Store::open(&database)?;
     let admin_token = admin::first_admin(&store, folder, clock.now()).await?;
-    Ok(OpenHub { store, writer, authority, admin_token, _lock: lock })
+    Ok(OpenHub { store, writer, authority, admin_token, lock })
 }
 
 /// The database of a folder.
@@ -158,7 +158,7 @@ impl Start {
 /// # Errors
 /// [`RunError`]; nothing runs then.
 pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
-    let OpenHub { store, writer, authority, _lock, .. } = opened;
+    let OpenHub { store, writer, authority, lock, .. } = opened;
     let listen = |source| RunError::Listen { address: start.listen, source };
     let listener = TcpListener::bind(start.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
@@ -210,7 +210,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let router = api::router(Arc::new(hub));
     let connections_max = start.connections_max;
     tasks.spawn(serve::serve(Serving { listener, tls, router, connections_max, stop: stopped }));
-    Ok(Running { address, public_url, stop, tasks, writer, _lock })
+    Ok(Running { address, public_url, stop, tasks, writer, _lock: lock })
 }
 
 impl Running {

@@ -11,7 +11,6 @@
 //! | `seed.key` | 32 random bytes that invite secrets and operators' tokens are derived from | 0600 |
 
 mod csr;
-mod files;
 mod issue;
 mod server;
 
@@ -26,6 +25,8 @@ use ring::hmac;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use uuid::Uuid;
 use zeroize::Zeroizing;
+
+use crate::files::{self, Readers};
 
 pub use csr::{AgentKey, CsrError};
 pub use issue::{HOST_CERTIFICATE_LIFE, IssueError, Issued};
@@ -81,17 +82,20 @@ pub enum AuthorityError {
 }
 
 impl Authority {
-    /// Opens the authority of a folder. In a folder without any of its files, and only there, it is made.
+    /// Opens the authority of a folder. In a folder without any of its files it is made. A first start that ended in the
+    /// middle, by a loss of power, is gone on with: it leaves no database, and of these files the first ones. What is there
+    /// is used and never written over.
     ///
     /// # Errors
     /// [`AuthorityError`].
     pub fn open_or_make(folder: &Path, fresh: Fresh, now: Timestamp) -> Result<Self, AuthorityError> {
-        let paths = ["ca.key", "ca.pem", "seed.key"].map(|name| folder.join(name));
-        let missing: Vec<&PathBuf> = paths.iter().filter(|path| !path.exists()).collect();
-        match (missing.first(), missing.len() == paths.len(), fresh) {
-            (None, ..) => {}
-            (Some(_), true, Fresh::Yes) => make(&paths, now)?,
-            (Some(path), ..) => return Err(AuthorityError::Incomplete { missing: (*path).clone() }),
+        let paths = ["seed.key", "ca.key", "ca.pem"].map(|name| folder.join(name));
+        let [seed, key, ca] = paths.each_ref().map(|path| path.exists());
+        let first_start_went_on = fresh == Fresh::Yes && !ca && (seed || !key);
+        match paths.iter().find(|path| !path.exists()) {
+            None => {}
+            Some(_) if first_start_went_on => make(&paths, now)?,
+            Some(missing) => return Err(AuthorityError::Incomplete { missing: missing.clone() }),
         }
         open(&paths)
     }
@@ -140,17 +144,27 @@ pub enum Fresh {
     No,
 }
 
+fn read(path: &Path) -> Result<String, AuthorityError> {
+    let failed = |source| AuthorityError::File { path: path.to_owned(), action: "read", source };
+    std::fs::read_to_string(path).map_err(failed)
+}
+
+fn write(path: &Path, text: &str, readers: Readers) -> Result<(), AuthorityError> {
+    let failed = |source| AuthorityError::File { path: path.to_owned(), action: "written", source };
+    files::write(path, text.as_bytes(), readers).map_err(failed)
+}
+
 fn open(paths: &[PathBuf; 3]) -> Result<Authority, AuthorityError> {
-    let [key_path, ca_path, seed_path] = paths;
-    let key_pem = Zeroizing::new(files::read_text(key_path)?);
+    let [seed_path, key_path, ca_path] = paths;
+    let key_pem = Zeroizing::new(read(key_path)?);
     let key = KeyPair::from_pem(&key_pem)
         .map_err(|source| AuthorityError::Unusable { path: key_path.clone(), source })?;
-    let ca_pem = files::read_text(ca_path)?;
+    let ca_pem = read(ca_path)?;
     let issuer = Issuer::from_ca_cert_pem(&ca_pem, key)
         .map_err(|source| AuthorityError::Unusable { path: ca_path.clone(), source })?;
     let ca_der = CertificateDer::from_pem_slice(ca_pem.as_bytes())
         .map_err(|_| AuthorityError::Damaged { path: ca_path.clone() })?;
-    let seed_text = Zeroizing::new(files::read_text(seed_path)?);
+    let seed_text = Zeroizing::new(read(seed_path)?);
     let mut seed = Zeroizing::new([0; 32]);
     hex::decode_to_slice(seed_text.trim(), seed.as_mut_slice())
         .map_err(|_| AuthorityError::Damaged { path: seed_path.clone() })?;
@@ -158,11 +172,19 @@ fn open(paths: &[PathBuf; 3]) -> Result<Authority, AuthorityError> {
 }
 
 fn make(paths: &[PathBuf; 3], now: Timestamp) -> Result<(), AuthorityError> {
-    let [key_path, ca_path, seed_path] = paths;
+    let [seed_path, key_path, ca_path] = paths;
     let unusable = |source| AuthorityError::Unusable { path: ca_path.clone(), source };
-    let mut seed = Zeroizing::new([0_u8; 32]);
-    getrandom::fill(seed.as_mut_slice()).map_err(AuthorityError::Random)?;
-    let key = KeyPair::generate().map_err(unusable)?;
+    if !seed_path.exists() {
+        let mut seed = Zeroizing::new([0_u8; 32]);
+        getrandom::fill(seed.as_mut_slice()).map_err(AuthorityError::Random)?;
+        write(seed_path, &Zeroizing::new(hex::encode(seed.as_slice())), Readers::Owner)?;
+    }
+    if !key_path.exists() {
+        let key = KeyPair::generate().map_err(unusable)?;
+        write(key_path, &Zeroizing::new(key.serialize_pem()), Readers::Owner)?;
+    }
+    let key = KeyPair::from_pem(&Zeroizing::new(read(key_path)?))
+        .map_err(|source| AuthorityError::Unusable { path: key_path.clone(), source })?;
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "Holdfast hub CA");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -170,10 +192,8 @@ fn make(paths: &[PathBuf; 3], now: Timestamp) -> Result<(), AuthorityError> {
     issue::set_life(&mut params, now.as_second() - issue::SKEW_S, now.as_second() + CA_DAYS * 86_400);
     params.serial_number = Some(issue::random_serial().map_err(AuthorityError::Random)?);
     let certificate = params.self_signed(&key).map_err(unusable)?;
-    files::write_secret(seed_path, &Zeroizing::new(hex::encode(seed.as_slice())))?;
-    files::write_secret(key_path, &Zeroizing::new(key.serialize_pem()))?;
     // Last: it is what others read, so it is there only when the rest is.
-    files::write_public(ca_path, &certificate.pem())
+    write(ca_path, &certificate.pem(), Readers::All)
 }
 
 #[cfg(test)]
@@ -190,12 +210,39 @@ mod tests {
         assert_eq!(made.ca_pin(), again.ca_pin());
         assert_eq!(made.invite_secret(invite).expose(), again.invite_secret(invite).expose());
         std::fs::remove_file(folder.path().join("ca.pem")).unwrap();
-        for fresh in [Fresh::Yes, Fresh::No] {
-            let refused = Authority::open_or_make(folder.path(), fresh, now).err().unwrap();
-            assert!(matches!(refused, AuthorityError::Incomplete { .. }), "{refused}");
-        }
+        let refused = Authority::open_or_make(folder.path(), Fresh::No, now).err().unwrap();
+        assert!(matches!(refused, AuthorityError::Incomplete { .. }), "{refused}");
         let empty = tempfile::tempdir().unwrap();
         assert!(Authority::open_or_make(empty.path(), Fresh::No, now).is_err());
+    }
+
+    #[test]
+    fn a_first_start_that_ended_in_the_middle_goes_on_with_what_is_there() {
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        let whole = tempfile::tempdir().unwrap();
+        let invite = InviteId::new(uuid::Uuid::nil());
+        let made = Authority::open_or_make(whole.path(), Fresh::Yes, now).unwrap();
+        for there in [&["seed.key"][..], &["seed.key", "ca.key"]] {
+            let folder = tempfile::tempdir().unwrap();
+            for name in there {
+                std::fs::copy(whole.path().join(name), folder.path().join(name)).unwrap();
+            }
+            let went_on = Authority::open_or_make(folder.path(), Fresh::Yes, now).unwrap();
+            assert_eq!(went_on.invite_secret(invite).expose(), made.invite_secret(invite).expose());
+            for name in there {
+                let bytes = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
+                assert_eq!(bytes(whole.path()), bytes(folder.path()), "{name}");
+            }
+        }
+        // No first start leaves these: a part of a backup was brought back.
+        for there in [&["ca.key"][..], &["ca.pem"], &["ca.key", "ca.pem"], &["seed.key", "ca.pem"]] {
+            let folder = tempfile::tempdir().unwrap();
+            for name in there {
+                std::fs::copy(whole.path().join(name), folder.path().join(name)).unwrap();
+            }
+            let refused = Authority::open_or_make(folder.path(), Fresh::Yes, now).err().unwrap();
+            assert!(matches!(refused, AuthorityError::Incomplete { .. }), "{there:?}: {refused}");
+        }
     }
 
     #[test]

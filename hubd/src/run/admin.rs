@@ -1,8 +1,5 @@
 //! The first admin and its token file.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -15,6 +12,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::authority::OPERATOR_TOKEN_PREFIX;
+use crate::files::{self, Readers};
 use crate::store::{NewOperator, OperatorError, Store, StoreError, WriteError};
 
 /// The file with the first admin's token.
@@ -90,12 +88,6 @@ pub(super) async fn first_admin(
 }
 
 fn write(path: &Path, token: &Secret) -> std::io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(token.expose().as_bytes())?;
-    file.write_all(b"\n")?;
-    file.sync_all()
+    let line = Zeroizing::new(format!("{}\n", token.expose()));
+    files::write(path, line.as_bytes(), Readers::Owner)
 }

@@ -91,8 +91,10 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 fn check_owner(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let number = |pragma| connection.query_row(pragma, [], |row| row.get::<_, u32>(0)).map_err(sqlite);
-    let (application, pages) = (number("PRAGMA application_id")?, number("PRAGMA page_count")?);
-    if application == APPLICATION_ID || pages == 0 {
+    // A first start that ended before its first commit leaves a database with pages and without tables.
+    let (application, tables) =
+        (number("PRAGMA application_id")?, number("SELECT count(*) FROM sqlite_schema")?);
+    if application == APPLICATION_ID || (application == 0 && tables == 0) {
         Ok(())
     } else {
         Err(OpenError::Foreign { path: path.to_owned() })

@@ -3,6 +3,7 @@
 //! In: what an operator and an agent would send, as JSON. Out: what they would be answered. The hub's threads work in real
 //! time; virtual time stands still while they do. Deliberately absent: TLS; which host asks is told as the handshake would.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ use holdfast_protocol::operator::{DesiredPut, HostDetail, InviteCreated, InviteR
 use hubd::api::{ConcurrencyLimits, Hub as Parts, LongPolls, RateLimits, router};
 use hubd::domain::escrow_notice::Recipients;
 use hubd::domain::identity::Presented;
+use hubd::run::RunError;
+use hubd::store::WriterThread;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -47,8 +50,47 @@ pub struct Hub {
     routes: axum::Router,
     admin: String,
     host: Presented,
-    _stop: watch::Sender<bool>,
-    _opened: (hubd::store::WriterThread, TempDir),
+    _opened: (Opened, TempDir),
+}
+
+/// A hub's routes, for as long as this is held.
+pub struct Opened {
+    pub routes: axum::Router,
+    /// Where the first admin's token is, on the first start.
+    pub admin_token: Option<PathBuf>,
+    stop: watch::Sender<bool>,
+    writer: WriterThread,
+    _lock: std::fs::File,
+}
+
+impl Opened {
+    /// Stops it, and waits until it has closed its files.
+    pub async fn close(self) {
+        drop((self.routes, self.stop));
+        tokio::task::spawn_blocking(|| self.writer.join()).await.unwrap().unwrap();
+    }
+}
+
+/// Opens a hub in a folder.
+///
+/// # Errors
+/// [`RunError`].
+pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> Result<Opened, RunError> {
+    let opened = hubd::run::open(folder, clock.as_ref()).await?;
+    let (stop, stopped) = watch::channel(false);
+    let parts = Parts {
+        store: opened.store,
+        authority: opened.authority,
+        clock,
+        reached: Recipients::default(),
+        public_url: "https://hub.example:8443".to_owned(),
+        long_polls: LongPolls::default(),
+        stop: stopped,
+        concurrency: ConcurrencyLimits::default(),
+        rates: RateLimits::default(),
+    };
+    let routes = router(Arc::new(parts));
+    Ok(Opened { routes, admin_token: opened.admin_token, stop, writer: opened.writer, _lock: opened.lock })
 }
 
 /// What the agent sends, to the routes themselves: who it is, the handshake would have told.
@@ -101,27 +143,13 @@ impl Hub {
 
     async fn make(timeline: Timeline) -> Self {
         let dir = folder();
-        let clock: Arc<dyn hubd::clock::Clock> = Arc::new(HubClock(timeline));
-        let opened = hubd::run::open(&dir.path().join("hub"), clock.as_ref()).await.unwrap();
+        let opened = open_routes(&dir.path().join("hub"), Arc::new(HubClock(timeline))).await.unwrap();
         let admin = std::fs::read_to_string(opened.admin_token.as_ref().unwrap()).unwrap();
-        let (stop, stopped) = watch::channel(false);
-        let parts = Parts {
-            store: opened.store,
-            authority: opened.authority,
-            clock,
-            reached: Recipients::default(),
-            public_url: "https://hub.example:8443".to_owned(),
-            long_polls: LongPolls::default(),
-            stop: stopped,
-            concurrency: ConcurrencyLimits::default(),
-            rates: RateLimits::default(),
-        };
         let mut hub = Self {
-            routes: router(Arc::new(parts)),
+            routes: opened.routes.clone(),
             admin: admin.trim().to_owned(),
             host: Presented { host: uuid::Uuid::nil().to_string().parse().unwrap(), generation: 0 },
-            _stop: stop,
-            _opened: (opened.writer, dir),
+            _opened: (opened, dir),
         };
         let enrolled = hub.enrol().await;
         hub.host = Presented { host: enrolled.host_id, generation: enrolled.certificate_generation };

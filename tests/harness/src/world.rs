@@ -177,7 +177,8 @@ impl World {
     /// nothing any more.
     pub fn power_is_back(&mut self, fate: Fate) {
         let Some(disk) = self.power.take() else { return };
-        let found = tempfile::Builder::new().prefix("agent-found-").tempdir_in(self.dir.path()).unwrap().keep();
+        let found =
+            tempfile::Builder::new().prefix("agent-found-").tempdir_in(self.dir.path()).unwrap().keep();
         disk.found(fate, &found);
         disk.take_out();
         self.agent = found;

@@ -6,6 +6,9 @@
 pub mod disk;
 pub mod fate;
 pub mod files;
+pub mod first_start;
+pub mod hub;
+mod hub_requests;
 mod mount;
 pub mod server;
 pub mod suite;

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::fate::Fate;
-use super::files;
+use super::{files, first_start};
 use crate::matrix::case::{Case, Outcome, PowerLoss, run};
 use crate::matrix::plan::Share;
 use crate::schedule::dice::Dice;
@@ -70,12 +70,18 @@ fn went_twice(case: &Case, outcome: &Outcome) -> bool {
     }
 }
 
-/// Tries a share of the losses of each story, and all of those of small files.
+/// Tries a share of the losses of one story, or of each; then also all of those of small files and of a first start.
 #[must_use]
-pub fn run_all(share: Share, threads: usize) -> Report {
-    let mut report = Report { wrong: files::run(), ..Report::default() };
+pub fn run_all(story: Option<&str>, share: Share, threads: usize) -> Report {
+    let mut report = Report::default();
+    if story.is_none() {
+        let (changes, tried, wrong) = first_start::run(share);
+        report.stories.push(("an agent's first start", changes, tried));
+        report.wrong = files::run();
+        report.wrong.extend(wrong);
+    }
     let mut work = Vec::new();
-    for story in stories() {
+    for story in stories().into_iter().filter(|known| story.is_none_or(|name| known.name == name)) {
         let reported = undisturbed(&story);
         let changes = changes(&reported);
         if changes == 0 || !reported.violations.is_empty() {

@@ -1,0 +1,209 @@
+//! A hub that loses its power before each change of a file.
+//!
+//! In: which share of the losses. Out: what does not hold. A hub is started in an empty folder and answers a fixed list of
+//! requests. After a loss of power the next start must succeed, must know everything that was answered, and must answer
+//! the rest of the list. What was asked and not answered is asked again, as agents and operators do. The hub draws its keys
+//! and ids, so the same case again can have other bytes; TLS is absent, as in [`crate::hub`].
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode, header};
+use hubd::domain::identity::Presented;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::fate::Fate;
+use super::hub_requests::{REQUESTS, Session, check};
+use super::server::Served;
+use crate::hub::{Opened, open_routes};
+use crate::invariant::Violation;
+use crate::matrix::case::PowerLoss;
+use crate::matrix::plan::Share;
+use crate::schedule::dice::Dice;
+use crate::world::folder;
+
+/// A start after a loss makes about so many changes.
+const START: u64 = 16;
+
+/// The longest answer.
+const ANSWER_BYTES: usize = 1 << 20;
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct HubReport {
+    /// Changes of files, from the empty folder to the last answer.
+    pub changes: u64,
+    /// Losses that were tried.
+    pub tried: usize,
+    /// In so many of them the power went again in the start that followed.
+    pub twice: usize,
+    /// What does not hold, with its case.
+    pub wrong: Vec<String>,
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unanswered;
+
+/// A running hub, for as long as it is asked.
+pub(super) struct Client<'a> {
+    opened: &'a Opened,
+}
+
+impl Client<'_> {
+    /// Sends a request as an operator with this token, or as an agent.
+    pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Value, Unanswered> {
+        let mut request = Request::builder().method(ask.method).uri(ask.path);
+        request = request.header(header::CONTENT_TYPE, "application/json");
+        request = ask.headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let mut request = request.body(Body::from(ask.body.to_string())).unwrap();
+        match ask.by {
+            By::Operator(token) => {
+                let token = format!("Bearer {token}").parse().unwrap();
+                request.headers_mut().insert(header::AUTHORIZATION, token);
+            }
+            By::Agent(presented) => drop(request.extensions_mut().insert(presented)),
+            By::Stranger => {}
+        }
+        let answer = self.opened.routes.clone().oneshot(request).await.unwrap();
+        let status = answer.status();
+        let body = to_bytes(answer.into_body(), ANSWER_BYTES).await.unwrap();
+        let mut answer: Value = serde_json::from_slice(&body).unwrap();
+        match status {
+            StatusCode::OK | StatusCode::CREATED => Ok(answer["data"].take()),
+            status if status.is_server_error() => Err(Unanswered),
+            // Told to the judge: neither a loss of power nor the answer that the list wants.
+            status => Ok(json!({ "refused": status.as_u16(), "error": answer["error"] })),
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum By<'a> {
+    Operator(&'a str),
+    Agent(Presented),
+    Stranger,
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask<'a> {
+    pub(super) method: &'static str,
+    pub(super) path: &'a str,
+    pub(super) by: By<'a>,
+    pub(super) headers: &'a [(&'static str, &'a str)],
+    pub(super) body: &'a Value,
+}
+
+/// How a life of the hub ended.
+enum Life {
+    /// Every request was answered.
+    Ended,
+    /// It could not start, or did not answer.
+    Failed(String),
+}
+
+/// Starts the hub in a folder, holds what it knows to what it answered, and asks for the rest.
+async fn live(folder: &Path, session: &mut Session, wrong: &mut Vec<String>) -> Life {
+    let opened = match open_routes(&folder.join("hub"), Arc::new(hubd::clock::SystemClock)).await {
+        Ok(opened) => opened,
+        Err(error) => return Life::Failed(format!("the hub does not start: {error}: {error:?}")),
+    };
+    let client = Client { opened: &opened };
+    let found = session.read_admin_token(folder, opened.admin_token.as_deref());
+    wrong.extend(found);
+    wrong.extend(check(&client, session).await);
+    let life = loop {
+        let Some((name, request)) = REQUESTS.get(session.answered) else { break Life::Ended };
+        match request(&client, session).await {
+            Ok(()) => session.answered += 1,
+            Err(Unanswered) => break Life::Failed(format!("{name} was not answered")),
+        }
+        if let Some(refused) = session.refused.take() {
+            wrong.push(format!("{name} was refused: {refused}"));
+            break Life::Ended;
+        }
+    };
+    opened.close().await;
+    life
+}
+
+/// A hub that loses its power so, once after the other. Gives the changes of each life on the disk, and what does not hold.
+fn lose(losses: &[PowerLoss]) -> (Vec<u64>, Vec<String>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (mut session, mut wrong, mut changes) = (Session::default(), Vec::new(), Vec::new());
+    let mut held = folder();
+    for loss in losses {
+        let disk = Served::at(held.path(), loss.at);
+        let life = runtime.block_on(live(held.path(), &mut session, &mut wrong));
+        let power = disk.power();
+        changes.push(power.changes);
+        match life {
+            Life::Failed(what) if !power.cut => wrong.push(what),
+            Life::Failed(_) | Life::Ended => {}
+        }
+        if !power.cut {
+            return (changes, wrong);
+        }
+        let found = folder();
+        disk.found(loss.fate, found.path());
+        drop(disk);
+        held = found;
+    }
+    if let Life::Failed(what) = runtime.block_on(live(held.path(), &mut session, &mut wrong)) {
+        wrong.push(what);
+    }
+    (changes, wrong)
+}
+
+/// Three single losses before each change, and one that is followed by another in the next start.
+fn cases(changes: u64) -> impl Iterator<Item = Vec<PowerLoss>> {
+    (0..changes).flat_map(|at| {
+        let fates = [Fate::Lost, Fate::Kept, Fate::Torn(at)];
+        let mut dice = Dice::of(at);
+        let again = PowerLoss { at: dice.below(START), fate: *dice.of_these(&fates) };
+        let twice = vec![PowerLoss { at, fate: *dice.of_these(&fates) }, again];
+        fates.map(|fate| vec![PowerLoss { at, fate }]).into_iter().chain([twice])
+    })
+}
+
+/// Tries a share of all losses.
+#[must_use]
+pub fn run(share: Share, threads: usize) -> HubReport {
+    let (changes, wrong) = lose(&[PowerLoss { at: u64::MAX, fate: Fate::Kept }]);
+    let mut report =
+        HubReport { changes: changes.first().copied().unwrap_or(0), wrong, ..HubReport::default() };
+    if report.changes == 0 || !report.wrong.is_empty() {
+        report.wrong.push(format!("undisturbed, {} changes", report.changes));
+        return report;
+    }
+    let in_share = |nth: usize| Dice::of(nth as u64).below(share.of as u64) == share.number as u64;
+    let chosen: Vec<_> =
+        cases(report.changes).enumerate().filter(|(nth, _)| in_share(*nth)).map(|(_, case)| case).collect();
+    report.tried = chosen.len();
+    let (next, twice, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                while let Some(case) = chosen.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    let ran = std::panic::catch_unwind(|| lose(case));
+                    let (changes, found) = ran
+                        .unwrap_or_else(|panic| (Vec::new(), vec![Violation::of_panic(panic.as_ref()).what]));
+                    let again = case.get(1).is_some_and(|loss| changes.get(1) == Some(&loss.at));
+                    twice.fetch_add(usize::from(again), Ordering::SeqCst);
+                    let named: Vec<String> = case.iter().map(ToString::to_string).collect();
+                    let named = named.join(",");
+                    wrong.lock().unwrap().extend(found.iter().map(|what| format!("hub, {named}: {what}")));
+                }
+            });
+        }
+    });
+    report.twice = twice.into_inner();
+    report.wrong = wrong.into_inner().unwrap();
+    report
+}
