@@ -144,6 +144,12 @@ impl Guest {
         program
     }
 
+    /// Runs the program from this place.
+    pub fn run_program(&self, program: &Path) -> Running {
+        #[expect(clippy::disallowed_methods, reason = "the program under test")]
+        self.run_so(Command::new(program), "")
+    }
+
     /// Runs what lies in the guest, as systemd does; it dies at this moment, as by kill -9.
     pub fn run_installed(&self, point: &str) -> Running {
         #[expect(clippy::disallowed_methods, reason = "the program under test")]

@@ -14,6 +14,7 @@ mod guest;
 mod health;
 mod killed;
 mod missing_units;
+mod power_loss;
 mod refusals;
 mod restore_test;
 mod stories;

@@ -25,11 +25,11 @@ use crate::clock::{BoxClock, SimClock, Timeline};
 use crate::fixtures::Kit;
 use crate::log::Log;
 use crate::points::Conductor;
-use crate::power::fate::Fate;
 use crate::power::server::Served;
 use crate::scene::Scene;
 use crate::transport::InProcess;
 use crate::windows::Memory;
+use power_disk::fate::Fate;
 
 /// How long a simulated worker rests between two of its steps.
 const PACE: Duration = Duration::from_millis(40);

@@ -156,7 +156,7 @@ impl Work {
                 let seeds = ["--from", &first.to_string(), "--count", &count.to_string()];
                 schedules::hostile(&words(&[&seeds[..], &["--fresh", "--days", "30"]].concat()), Build::Deep)
             }
-            Self::Power => schedules::power(&[], Build::Deep),
+            Self::Power => schedules::power(&[], Build::Deep).and_then(|()| work::guest_power("1/1")),
             Self::Planted => schedules::planted(&[], Build::Deep),
             Self::Fuzz => fuzz::each(FUZZ_RUNS),
             Self::Mutants(part) => mutants::run(&mutants::Options::all_of(*part)),

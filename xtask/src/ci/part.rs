@@ -277,7 +277,7 @@ pub const ALL: &[Part] = &[
     Part {
         name: "power",
         suite: Suite::Sim,
-        shows: "small files, and this run's losses of power: what was told as written is found",
+        shows: "this run's losses of power at an agent, a hub and a guest: what was said to be written is found",
         after: &["programs"],
         root: Root::Needed,
         priority: Priority::Low,

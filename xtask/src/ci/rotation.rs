@@ -25,6 +25,9 @@ pub const PLANTED_PARTS: u64 = 6;
 /// The losses of power are split into so many parts.
 pub const POWER_PARTS: u64 = 60;
 
+/// A guest's losses of power are split into so many parts.
+pub const GUEST_POWER_PARTS: u64 = 12;
+
 /// Seeds that rotate.
 pub struct Seeds {
     /// So many in each run.

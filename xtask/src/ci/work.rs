@@ -148,7 +148,18 @@ pub fn power() -> Result<()> {
     let (parts, turn) = (rotation::POWER_PARTS, rotation::turn()?);
     let part = 1 + turn % parts;
     println!("turn {turn}: losses of power, part {part} of {parts}");
-    crate::schedules::power(&["--shard".to_owned(), format!("{part}/{parts}")], Build::AsTests)
+    crate::schedules::power(&["--shard".to_owned(), format!("{part}/{parts}")], Build::AsTests)?;
+    let parts = rotation::GUEST_POWER_PARTS;
+    guest_power(&format!("{}/{parts}", 1 + turn % parts))
+}
+
+/// A share of a guest's losses of power in a window.
+pub fn guest_power(share: &str) -> Result<()> {
+    built::run_tests(
+        "package(guestd) and test(/^power_loss/)",
+        &["--run-ignored".to_owned(), "only".to_owned()],
+        [("GUESTD_POWER_SHARE", OsStr::new(share))],
+    )
 }
 
 /// Those that once found something, and this run's, for some days.

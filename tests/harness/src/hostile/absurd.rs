@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::document::spoil_bytes;
 use crate::fake_hub::{Reply, framed};
-use crate::schedule::dice::Dice;
+use power_disk::dice::Dice;
 
 /// Longer than any answer may be.
 const ENDLESS: usize = 6 << 20;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::promise;
 
 use crate::fixtures::{FOREIGN, guest, uid};
-use crate::schedule::dice::Dice;
+use power_disk::dice::Dice;
 
 /// Names that mean something else to whoever splices them into a line, a path or a property string.
 const SPLICES: [&str; 12] = [

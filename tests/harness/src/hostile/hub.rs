@@ -19,7 +19,7 @@ use super::mail::{self, Captured};
 use super::papers::Papers;
 use super::{absurd, document, promise};
 use crate::fake_hub::{Brain, Reply, framed};
-use crate::schedule::dice::Dice;
+use power_disk::dice::Dice;
 
 /// The story is told only so far back.
 const STORY_LINES: usize = 400;

@@ -9,7 +9,7 @@ use holdfast_protocol::id::JobId;
 use serde_json::{Value, json};
 
 use super::document::spoil_bytes;
-use crate::schedule::dice::Dice;
+use power_disk::dice::Dice;
 
 /// A text that passed through the hub.
 #[derive(Clone, Debug)]

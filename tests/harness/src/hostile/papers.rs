@@ -13,7 +13,7 @@ use rcgen::{
 };
 
 use super::desk::OTHER_HOST;
-use crate::schedule::dice::Dice;
+use power_disk::dice::Dice;
 
 /// How long a certificate lives here: short, so that it is renewed all the time.
 const LIFE: SignedDuration = SignedDuration::from_hours(72);

@@ -47,9 +47,9 @@ use crate::fixtures::{guest, uid};
 use crate::invariant::Violation;
 use crate::outside;
 use crate::points::Conductor;
-use crate::schedule::dice::Dice;
 use crate::world::World;
 use crate::world_template::Template;
+use power_disk::dice::Dice;
 
 /// How often the host is looked at when nothing is new: rarely, which makes weeks fast. News wakes the loop at once.
 const LOOK_EVERY: Duration = Duration::from_secs(1_800);

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::schedule::dice::Dice;
+use power_disk::dice::Dice;
 
 /// The honest policy's name.
 pub const NAME: &str = "usual";

@@ -16,7 +16,6 @@ use crate::db_reader::Book;
 use crate::invariant::{Condition, Evidence, GONE, Reference, Violation, done, judge};
 use crate::log::TaskSpan;
 use crate::points::{Conductor, Fail, How, Kill, Place, VisitedPoints};
-use crate::power::fate::Fate;
 use crate::power::server::Served;
 use crate::scene::Scene;
 use crate::story::{Does, Story};
@@ -25,6 +24,7 @@ use crate::whole;
 use crate::windows::{self, Windows};
 use crate::world::World;
 use crate::world_template::Template;
+use power_disk::fate::Fate;
 
 /// Long enough for each controller to look a few times.
 const FAREWELL: Duration = Duration::from_secs(2);

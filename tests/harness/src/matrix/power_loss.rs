@@ -12,10 +12,10 @@ use super::case::{Entry, OPERATION, Play, PowerLoss};
 use crate::db_reader::Book;
 use crate::invariant::Violation;
 use crate::points::Kill;
-use crate::power::fate::Fate;
 use crate::power::server::Served;
 use crate::story::Does;
 use crate::world::folder;
+use power_disk::fate::Fate;
 
 /// So many events may be on the disk although nobody was told so: that of each task which was writing.
 const ON_THE_WAY: u32 = 2;

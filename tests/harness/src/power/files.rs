@@ -7,9 +7,9 @@ use std::path::Path;
 
 use agentd::port::atomic_file::{self, Readers};
 
-use super::fate::Fate;
 use super::server::Served;
 use crate::world::folder;
+use power_disk::fate::Fate;
 
 /// So many times the file is written; each text is longer than a sector.
 const TIMES: usize = 3;

@@ -8,11 +8,11 @@ use std::path::Path;
 use agentd::port::store::Store;
 use jiff::Timestamp;
 
-use super::fate::Fate;
 use super::server::Served;
 use crate::matrix::plan::Share;
-use crate::schedule::dice::Dice;
 use crate::world::folder;
+use power_disk::dice::Dice;
+use power_disk::fate::Fate;
 
 /// So many torn fates are tried for each change.
 const TORN: u64 = 4;

@@ -16,15 +16,15 @@ use hubd::domain::identity::Presented;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::fate::Fate;
 use super::hub_requests::{REQUESTS, Session, check};
 use super::server::Served;
 use crate::hub::{Opened, open_routes};
 use crate::invariant::Violation;
 use crate::matrix::case::PowerLoss;
 use crate::matrix::plan::Share;
-use crate::schedule::dice::Dice;
 use crate::world::folder;
+use power_disk::dice::Dice;
+use power_disk::fate::Fate;
 
 /// A start after a loss makes about so many changes.
 const START: u64 = 16;

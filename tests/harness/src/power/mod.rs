@@ -3,12 +3,9 @@
 //! In: stories, and which of their changes the power goes before. Out: what does not hold. Every change of a file is a
 //! place where the power can go; what was not synced is then lost, or all there, or there in part.
 
-pub mod disk;
-pub mod fate;
 pub mod files;
 pub mod first_start;
 pub mod hub;
 mod hub_requests;
-mod mount;
 pub mod server;
 pub mod suite;

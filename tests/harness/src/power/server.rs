@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 
 use rustix::mount::{UnmountFlags, unmount};
 
-use super::disk::Disk;
-use super::fate::Fate;
-use super::mount::mount;
+use power_disk::disk::Disk;
+use power_disk::fate::Fate;
+use power_disk::mount::mount;
 
 /// The word that makes this program serve a disk.
 pub const WORD: &str = "power-disk";

@@ -3,12 +3,12 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::fate::Fate;
 use super::{files, first_start};
 use crate::matrix::case::{Case, Outcome, PowerLoss, run};
 use crate::matrix::plan::Share;
-use crate::schedule::dice::Dice;
 use crate::story::{self, Story};
+use power_disk::dice::Dice;
+use power_disk::fate::Fate;
 
 /// The stories that lose their power: a guest that is made, a backup, and signed jobs.
 const STORIES: [&str; 4] = ["provision", "backup", "job: destroy", "job: policy"];

@@ -6,7 +6,6 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`dice`] | numbers of a seed |
 //! | [`script`] | what a seed chooses |
 //! | [`plot`] | stories of which a seed chooses only the details |
 //! | [`play`] | playing it: lives, acts, the end |
@@ -14,7 +13,6 @@
 //! | [`witness`] | what must still be there, and what must not be touched |
 //! | [`judge`] | what must hold at the end |
 
-pub mod dice;
 pub mod judge;
 pub mod play;
 pub mod plot;

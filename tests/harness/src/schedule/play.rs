@@ -21,7 +21,6 @@ use pve_sim::fault::control::{Order, Outcome, obey};
 use pve_sim::fault::mishap::{Mishap, Origin, Target, heal};
 use tokio::sync::watch;
 
-use super::dice::Dice;
 use super::judge::{Ending, judge};
 use super::script::{Act, Script};
 use super::witness::{Estranges, Witness};
@@ -32,6 +31,7 @@ use crate::invariant::{GONE, Violation};
 use crate::points::{Conductor, Kill};
 use crate::world::World;
 use crate::world_template::Template;
+use power_disk::dice::Dice;
 
 /// How often the loop looks when nothing is new. Rare looks make schedules fast, and change nothing about what is done.
 const EVERY: Duration = Duration::from_secs(900);

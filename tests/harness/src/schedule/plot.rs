@@ -9,11 +9,11 @@ use holdfast_protocol::desired::DesiredGuest;
 use pve_sim::fault::Fault;
 use pve_sim::fault::mishap::Mishap;
 
-use super::dice::Dice;
 use super::script::{Act, Script};
 use crate::controllers::Speech;
 use crate::fixtures::guest;
 use crate::world_template::Ground;
+use power_disk::dice::Dice;
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]

@@ -9,10 +9,10 @@ use holdfast_protocol::desired::{DesiredGuest, RunState};
 use pve_sim::fault::Fault;
 use pve_sim::fault::mishap::Mishap;
 
-use super::dice::Dice;
 use crate::controllers::Speech;
 use crate::fixtures::guest;
 use crate::world_template::Ground;
+use power_disk::dice::Dice;
 
 /// How the agent's own disk fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::disk::{Change, Ino, Kind, Node, ROOT, Twice};
-use crate::schedule::dice::Dice;
+use crate::dice::Dice;
+use crate::disk::{Change, Ino, Kind, Node, ROOT, Twice};
 
 /// A disk writes sectors of so many bytes whole or not at all.
 const SECTOR: usize = 512;
@@ -35,7 +35,7 @@ impl Fate {
     }
 
     /// Writes a disk's files, as they are found, into an empty folder.
-    pub(super) fn lay_out(self, nodes: &BTreeMap<Ino, Node>, into: &Path) {
+    pub(crate) fn lay_out(self, nodes: &BTreeMap<Ino, Node>, into: &Path) {
         let mut dice = match self {
             Self::Torn(seed) => Dice::of(seed),
             Self::Lost | Self::Kept => Dice::of(0),
@@ -64,7 +64,7 @@ impl Fate {
 
     fn names(
         self,
-        folder: &Twice<BTreeMap<OsString, Ino>, super::disk::Naming>,
+        folder: &Twice<BTreeMap<OsString, Ino>, crate::disk::Naming>,
         dice: &mut Dice,
     ) -> BTreeMap<OsString, Ino> {
         let all = folder.pending.len();

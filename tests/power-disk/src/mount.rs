@@ -5,7 +5,7 @@
 //! kernel keeps none back. Needs the right to mount: root, or `fusermount3` of the package `fuse3`.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,9 @@ use fuser::{
     WriteFlags,
 };
 
-use super::disk::{Disk, Fault, Ino, Look, Meta};
+use rustix::mount::{UnmountFlags, unmount};
+
+use crate::disk::{Disk, Fault, Ino, Look, Meta};
 
 /// Nobody else changes the disk, so the kernel may remember what it saw for as long as this.
 const KNOWN_FOR: Duration = Duration::from_secs(24 * 3600);
@@ -26,10 +28,28 @@ const BLOCK: u32 = 4096;
 const BLOCKS: u64 = 1 << 24;
 
 /// Shows a disk in a folder until this is dropped; then whoever still has a file open there has lost it.
-pub(super) fn mount(path: &Path, disk: Arc<Disk>) -> std::io::Result<BackgroundSession> {
+///
+/// # Errors
+/// What the kernel says of the mount.
+pub fn mount(path: &Path, disk: Arc<Disk>) -> std::io::Result<Shown> {
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("holdfast-power".to_owned()), MountOption::NoAtime];
-    fuser::spawn_mount(Front(disk), path, &config)
+    let session = fuser::spawn_mount(Front(disk), path, &config)?;
+    Ok(Shown { path: path.to_owned(), _session: session })
+}
+
+/// A disk that is shown in a folder.
+#[derive(Debug)]
+pub struct Shown {
+    path: PathBuf,
+    _session: BackgroundSession,
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        // Whoever still uses it does not keep it in its folder. Without the right to unmount, the session's end does it.
+        let _ = unmount(&self.path, UnmountFlags::DETACH);
+    }
 }
 
 struct Front(Arc<Disk>);
@@ -39,6 +59,7 @@ impl From<Fault> for Errno {
         match fault {
             Fault::Cut => Self::EIO,
             Fault::Missing => Self::ENOENT,
+            Fault::Exists => Self::EEXIST,
             Fault::NotEmpty => Self::ENOTEMPTY,
             Fault::WrongKind => Self::EISDIR,
         }
@@ -159,10 +180,17 @@ impl Filesystem for Front {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        if parent != to || !flags.is_empty() {
+        if parent != to || flags.contains(RenameFlags::RENAME_EXCHANGE) {
             return reply.error(Errno::EXDEV);
         }
+        if flags.contains(RenameFlags::RENAME_NOREPLACE) && self.0.named(to.0, to_name).is_ok() {
+            return reply.error(Errno::EEXIST);
+        }
         empty(self.0.rename(parent.0, name, to_name), reply);
+    }
+
+    fn link(&self, _: &Request, ino: INodeNo, to: INodeNo, to_name: &OsStr, reply: ReplyEntry) {
+        self.entry(self.0.link(ino.0, to.0, to_name).map(|()| ino.0), reply);
     }
 
     fn read(

@@ -3,7 +3,8 @@
 //! In: changes of files and folders, in the order in which they are made, and the number of the change before which the
 //! power goes. Out: what the disk answers, and the folder that is found afterwards. A file's bytes last once the file was
 //! synced, and a name lasts once its folder was synced: POSIX promises no more. Owners and modes last at once.
-//! Deliberately absent: hard links, links, and moves between folders, which the agent's folder does not know.
+//! A file with a second name is found twice.
+//! Deliberately absent: symbolic links, and moves between folders, which no folder of ours knows.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +12,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::fate::Fate;
+use crate::fate::Fate;
 
 /// A file or folder by its number.
 pub type Ino = u64;
@@ -30,6 +31,8 @@ pub enum Fault {
     Cut,
     /// There is nothing of this name or number.
     Missing,
+    /// There is something of this name.
+    Exists,
     /// The folder is not empty.
     NotEmpty,
     /// It is a folder, or is none.
@@ -56,14 +59,14 @@ pub struct Look {
 
 /// A change of a file that was not synced yet.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// Bytes from a place on.
     Write(usize, Vec<u8>),
     Size(usize),
 }
 
 impl Change {
-    pub(super) fn apply(&self, bytes: &mut Vec<u8>) {
+    pub(crate) fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Write(at, new) => {
                 let end = at + new.len();
@@ -79,7 +82,7 @@ impl Change {
 
 /// A change of a folder's names that was not synced yet.
 #[derive(Clone, Debug)]
-pub(super) enum Naming {
+pub(crate) enum Naming {
     /// A name for a new file or folder.
     Made(OsString, Ino),
     /// A name that is gone.
@@ -89,7 +92,7 @@ pub(super) enum Naming {
 }
 
 impl Naming {
-    pub(super) fn apply(&self, names: &mut BTreeMap<OsString, Ino>) {
+    pub(crate) fn apply(&self, names: &mut BTreeMap<OsString, Ino>) {
         match self {
             Self::Made(name, ino) => drop(names.insert(name.clone(), *ino)),
             Self::Gone(name) => drop(names.remove(name)),
@@ -103,14 +106,14 @@ impl Naming {
 
 /// What is on the disk, what is to be, and the changes between them.
 #[derive(Clone, Debug)]
-pub(super) struct Twice<T, C> {
-    pub(super) kept: T,
-    pub(super) now: T,
-    pub(super) pending: Vec<C>,
+pub(crate) struct Twice<T, C> {
+    pub(crate) kept: T,
+    pub(crate) now: T,
+    pub(crate) pending: Vec<C>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     File(Twice<Vec<u8>, Change>),
     /// A file whose bytes never last.
     Shared(Vec<u8>),
@@ -118,9 +121,9 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) meta: Meta,
-    pub(super) kind: Kind,
+pub(crate) struct Node {
+    pub(crate) meta: Meta,
+    pub(crate) kind: Kind,
 }
 
 #[derive(Debug)]
@@ -145,6 +148,11 @@ impl Disk {
         let mut nodes = BTreeMap::new();
         load(folder, ROOT, &mut nodes);
         Self { state: Mutex::new(State { nodes, changes: 0, cut: false }), cut_at }
+    }
+
+    /// Takes the power away.
+    pub fn cut(&self) {
+        self.state.lock().unwrap().cut = true;
     }
 
     /// Whether the power is gone.
@@ -318,6 +326,17 @@ impl Disk {
     pub fn rename(&self, folder: Ino, from: &OsStr, to: &OsStr) -> Result<(), Fault> {
         let ino = self.named(folder, from)?;
         self.change(|state| state.rename(folder, Naming::Moved(from.to_owned(), to.to_owned(), ino)))
+    }
+
+    /// Gives a file a second name.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn link(&self, ino: Ino, folder: Ino, name: &OsStr) -> Result<(), Fault> {
+        if self.named(folder, name).is_ok() {
+            return Err(Fault::Exists);
+        }
+        self.change(|state| state.rename(folder, Naming::Made(name.to_owned(), ino)))
     }
 
     /// Brings a file or a folder's names onto the disk.
