@@ -3,8 +3,8 @@
 //! What comes in: an operation that is opened with what its guest grows by, and signed jobs whose delay is over. What goes
 //! out: what counts, and what is signed for and not used up. A row of the ledger is written in the transaction that opens the
 //! operation, so it is there before anything is done, and once. A guest whose making was taken back whole does not count. A
-//! disk that failed to grow may have grown, so it counts; a signature lets it be tried again, to the same size. Deliberately
-//! absent: limits, and whether there is room.
+//! disk that failed to grow may have grown, so it counts; a signature lets it be tried again, to the same size. Rows have the
+//! time that schedules go by, and go by it. Deliberately absent: limits, what of the rows still counts, and whether there is room.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,6 @@ use super::columns::{from_json, json, micros, parsed, time};
 use super::job_end::{Swapped, TakeError, end};
 use super::journal_read::NewOperation;
 use super::{Part, Store, StoreError, audit, guest, roster};
-use agent_core::gate::growth::DAY;
 use agent_core::gate::job_validation::TurnedAway;
 use agent_core::model::growth::{self, Amount, Grown, Growth, Growths, Passed, Permit, UnderWay};
 use agent_core::model::records::Place;
@@ -79,7 +78,7 @@ pub(super) fn count(
     new: &NewOperation,
     growth: &Growth,
 ) -> Result<(), StoreError> {
-    forget(transaction, new.at)?;
+    forget(transaction, growth.at)?;
     let (passed, job) = match growth.passed {
         Passed::Budget => ("budget", None),
         Passed::Signed(job) => ("signed", Some(job)),
@@ -94,7 +93,7 @@ pub(super) fn count(
             rusqlite::params![
                 new.id.to_string(),
                 guest.to_string(),
-                micros(new.at),
+                micros(growth.at),
                 growth.part.to_string(),
                 number(amount.cores),
                 number(amount.memory_mib),
@@ -185,15 +184,14 @@ impl Counted {
 /// What counts, and what is signed for.
 pub(super) fn all(connection: &Connection, now: Timestamp) -> Result<Growths, StoreError> {
     let failed = || StoreError::sqlite("read what guests grew by");
-    let since = micros(now.checked_sub(KEPT).unwrap_or(Timestamp::MIN));
     let rows: Vec<Counted> = connection
         .prepare_cached(
             "SELECT growth.guest, at, part, cores, memory_mib, swap_mib, disk_gib, guests, volumes, passed, growth.job,
                  ended_at IS NOT NULL, coalesce(outcome, '') = 'undone'
              FROM growth LEFT JOIN operation ON id = growth.operation
-             WHERE at > ?1 AND NOT (part = 'guest' AND coalesce(outcome, '') = 'undone') ORDER BY at, growth.operation",
+             WHERE NOT (part = 'guest' AND coalesce(outcome, '') = 'undone') ORDER BY at, growth.operation",
         )
-        .and_then(|mut select| select.query_map([since], Counted::read)?.collect())
+        .and_then(|mut select| select.query_map([], Counted::read)?.collect())
         .map_err(failed())?;
     let mut used: BTreeMap<JobId, BTreeSet<growth::Part>> = BTreeMap::new();
     for row in rows.iter().filter(|row| !row.undone) {
@@ -201,9 +199,7 @@ pub(super) fn all(connection: &Connection, now: Timestamp) -> Result<Growths, St
             used.entry(parsed("a job", job)?).or_default().insert(parsed("a part", &row.part)?);
         }
     }
-    let day = now.checked_sub(DAY).unwrap_or(Timestamp::MIN);
     let ledger = rows.iter().map(Counted::grown).collect::<Result<Vec<_>, _>>()?;
-    let ledger = ledger.into_iter().filter(|grown| grown.at > day).collect();
     type Read = (String, String, String, Option<String>, String);
     let permits: Vec<Read> = connection
         .prepare_cached("SELECT job, guest, name, seen, requested FROM growth_permit WHERE expires_at > ?1 ORDER BY expires_at, job")
@@ -228,7 +224,7 @@ pub(super) fn all(connection: &Connection, now: Timestamp) -> Result<Growths, St
 }
 
 impl Store {
-    /// What guests grew by within the last 24 hours, and may.
+    /// What guests grew by lately, and what they may by jobs that are in force at a time.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -42,6 +42,15 @@ fn texts(version: u32) -> RosterTexts {
     RosterTexts { operators: ada().line(""), policy: format!("version = {version}\n") }
 }
 
+/// The same operators under a policy by which documents may make one guest a day.
+#[must_use]
+pub fn one_guest_a_day() -> RosterTexts {
+    RosterTexts {
+        operators: ada().line(""),
+        policy: "version = 1\n[growth]\nguests_per_day = 1\n".to_owned(),
+    }
+}
+
 /// The same operators under the policy of a version.
 #[must_use]
 pub fn policy(version: u32) -> Act {

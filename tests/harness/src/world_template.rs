@@ -22,6 +22,7 @@ use crate::agent_run::{Begin, End, Tone, live, reported};
 use crate::controllers::Speech;
 use crate::db_reader::Book;
 use crate::fixtures::{FOREIGN, Kit, target, uid};
+use crate::mailbox::one_guest_a_day;
 use crate::points::Conductor;
 use crate::scene::Scene;
 use crate::story::backup::backup;
@@ -63,6 +64,8 @@ pub enum Ground {
     Lost,
     /// The running guest, and beside it a copy of its first backup, 301.
     Copy,
+    /// Nothing of ours, on a host on which documents may make one guest a day.
+    OneADay,
 }
 
 /// What an agent does to make a ground out of another; none when the other is just taken as it is.
@@ -101,6 +104,7 @@ impl Ground {
             Self::LetGo => (Some(Self::Scheduled), |_| None),
             Self::Lost => (Some(Self::GuestRuns), |_| None),
             Self::Copy => (Some(Self::GuestRuns), |kit| Some(copy_of(kit))),
+            Self::OneADay => (Some(Self::Empty), |_| None),
         }
     }
 
@@ -121,6 +125,7 @@ impl Ground {
             Self::LetGo => 210,
             Self::Lost => 211,
             Self::Copy => 212,
+            Self::OneADay => 213,
             Self::Snapshotted => 204,
         }
     }
@@ -179,6 +184,10 @@ fn make(ground: Ground) -> Template {
         }
         if matches!(ground, Ground::Promised | Ground::LetGo) {
             promise(&world).await;
+        }
+        if ground == Ground::OneADay {
+            let store = world.agent(&Conductor::undisturbed()).await.store;
+            store.lay_down(one_guest_a_day(), Clock::now(&world.timeline)).await.unwrap();
         }
         if ground == Ground::Lost {
             let (vmid, key) = (299 + 1, "protection".to_owned());

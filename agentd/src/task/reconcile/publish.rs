@@ -61,7 +61,7 @@ impl Reconcile {
             problems,
             lanes: report::lanes(inputs.records),
             anchor: clock.anchor(),
-            growth: Budget::new(&growth.limits, &growth.ledger, inputs.now).used(),
+            growth: Budget::new(&growth.limits, &growth.ledger, inputs.time.at).used(),
         }));
     }
 

@@ -97,6 +97,8 @@ pub struct Growth {
     pub amount: Amount,
     /// Why it may.
     pub passed: Passed,
+    /// When it is counted, by the time that schedules go by: a wall clock that jumps gives no second day.
+    pub at: Timestamp,
     /// On which storages, in GiB. Only the plan asks for it.
     pub disks: Vec<(String, u64)>,
 }
@@ -142,7 +144,7 @@ pub struct Permit {
 pub struct Growths {
     /// What documents may let guests grow by without a signature.
     pub limits: GrowthLimits,
-    /// What was counted within the last 24 hours, without guests whose making was taken back whole.
+    /// What was counted within the last 24 hours, and some of what is older, without guests whose making was taken back whole.
     pub ledger: Vec<Grown>,
     /// What operators signed for and is not over.
     pub permits: Vec<Permit>,

@@ -11,6 +11,7 @@ use holdfast_protocol::job::act::args;
 use holdfast_protocol::job::{Act, Draft, Target};
 use holdfast_protocol::measure::GuestMeasure;
 use holdfast_protocol::size::DiskGib;
+use jiff::Timestamp;
 
 use super::capacity::{NoRoom, Promised, gib};
 use super::placement::Placement;
@@ -32,7 +33,7 @@ impl Growing {
     pub fn new(inputs: &Inputs<'_>) -> Self {
         let growth = &inputs.records.growth;
         Self {
-            budget: Budget::new(&growth.limits, &growth.ledger, inputs.now),
+            budget: Budget::new(&growth.limits, &growth.ledger, inputs.time.at),
             promised: Promised::new(inputs),
         }
     }
@@ -93,8 +94,9 @@ fn of_whole(guest: &DesiredGuest) -> Amount {
 }
 
 /// A lost guest that comes back: written down, and held by no budget, since a guest that serves nobody is worse.
-pub(super) fn of_lost(guest: &DesiredGuest) -> Growth {
-    Growth { part: Part::Guest, amount: of_whole(guest), passed: Passed::Recovery, disks: Vec::new() }
+pub(super) fn of_lost(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Growth {
+    let (part, passed, at) = (Part::Guest, Passed::Recovery, inputs.time.at);
+    Growth { part, amount: of_whole(guest), passed, at, disks: Vec::new() }
 }
 
 /// Cores, memory and swap.
@@ -179,13 +181,16 @@ pub(super) fn judge(
         _ if lacks.is_empty() => Passed::Budget,
         Some(job) => Passed::Signed(job),
         None => {
-            if let Some(at) = growing.budget.eases_at().filter(|at| *at > context.inputs.now) {
-                context.again(at);
+            let inputs = context.inputs;
+            if let Some(at) = growing.budget.eases_at().filter(|at| *at > inputs.time.at) {
+                let wait = at.duration_since(inputs.time.at);
+                context.again(inputs.now.checked_add(wait).unwrap_or(Timestamp::MAX));
             }
             return Err(Refused::Beyond { what, lacks });
         }
     };
-    Ok(Some(Box::new(Growth { part, amount, passed, disks: known })))
+    let at = context.inputs.time.at;
+    Ok(Some(Box::new(Growth { part, amount, passed, at, disks: known })))
 }
 
 /// Counts what this plan begins.

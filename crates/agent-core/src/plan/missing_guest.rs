@@ -169,7 +169,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         None => "; its hardware address is a new one".to_owned(),
     });
     reason.push_str(&reported);
-    let growth = Some(Box::new(growth::of_lost(guest)));
+    let growth = Some(Box::new(growth::of_lost(context.inputs, guest)));
     Judged { action: Some(Action { operation, reason, growth }), ..judged }
 }
 

@@ -50,6 +50,8 @@ pub struct Evidence<'a> {
     pub takes_over: Option<u32>,
     /// Two that must never run at the same time.
     pub never_both: Option<[u32; 2]>,
+    /// How many operations there must be, where that is the point of the story.
+    pub wanted_operations: Option<usize>,
     /// How it goes undisturbed; none while that is found out.
     pub reference: Option<&'a Reference>,
     /// How strictly the end is judged.

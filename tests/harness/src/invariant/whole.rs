@@ -36,10 +36,12 @@ pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Violations {
 
 /// I2: one wish is one operation, however often it was wished for.
 pub(super) fn each_goal_is_one_operation(evidence: &Evidence<'_>) -> Violations {
-    let Some(reference) = evidence.reference.filter(|_| evidence.wanted == Condition::TheSameEnd) else {
+    let of_reference = || evidence.reference.map(|reference| reference.operations);
+    let wanted = evidence.wanted_operations.or_else(of_reference);
+    let Some(wanted) = wanted.filter(|_| evidence.wanted == Condition::TheSameEnd) else {
         return Violations::new();
     };
-    let (found, wanted) = (evidence.operations, reference.operations);
+    let found = evidence.operations;
     if found == wanted {
         Violations::new()
     } else {

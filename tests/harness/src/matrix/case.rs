@@ -498,6 +498,7 @@ fn close(
         may_take: play.story.may_take,
         takes_over: play.story.takes_over,
         never_both: play.story.never_both,
+        wanted_operations: play.story.operations,
         reference,
         wanted: case.wanted(),
         before: &template.scene,

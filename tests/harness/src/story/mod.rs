@@ -84,6 +84,8 @@ pub struct Story {
     pub takes_over: Option<u32>,
     /// Two that must never run at the same time.
     pub never_both: Option<[u32; 2]>,
+    /// How many operations it has, where that is the point of it.
+    pub operations: Option<usize>,
 }
 
 impl Story {
@@ -106,6 +108,7 @@ impl Story {
             may_take: |_| false,
             takes_over: None,
             never_both: None,
+            operations: None,
         }
     }
 
@@ -128,6 +131,7 @@ impl Story {
             may_take: |_| false,
             takes_over: None,
             never_both: None,
+            operations: None,
         }
     }
 

@@ -16,6 +16,15 @@ pub(super) fn stories() -> Vec<Story> {
             asks: Vec::new(),
             jobs: Vec::new(),
         }),
+        // The budget is used up by the first, whenever the agent dies: the second waits for a signature.
+        Story {
+            operations: Some(1),
+            ..Story::whole("whole: one guest a day", Ground::OneADay, || Goals {
+                guests: vec![guest(1), guest(2)],
+                asks: Vec::new(),
+                jobs: Vec::new(),
+            })
+        },
         // The second waits for the first: one lane.
         Story::whole("whole: requests", Ground::GuestRuns, || Goals {
             guests: vec![guest(1)],

@@ -88,6 +88,26 @@ fn growth_beyond_it_is_held_with_its_numbers() {
     assert_eq!(plan.again_at, Some(at(-60 + 24 * 3_600)), "when the day of the first growth is over");
 }
 
+/// The budget goes by the time of schedules, which follows no wall clock that leaps.
+#[test]
+fn a_wall_clock_that_leaps_gives_no_second_day_and_takes_none() {
+    let mut world = small();
+    world.records.growth.ledger.push(grown(2, Amount { disk_gib: 150, ..Amount::default() }, UnderWay::No));
+    root(&mut world, 108);
+    let plan_at = |wall: i64, schedules: i64| {
+        let time = TrustedTime { at: at(schedules), since: at(schedules), steady: Steady::No };
+        plan(&Inputs { now: at(wall), time, ..world.inputs() })
+    };
+    let day = 24 * 3_600;
+    for wall in [0, 2 * day, -2 * day] {
+        let held = plan_at(wall, 0);
+        assert!(held.actions.is_empty(), "{wall}: {held}");
+        assert_eq!(held.again_at, Some(at(wall - 60 + day)), "by the clock that the wait is counted on");
+        let [Action { growth: Some(growth), .. }] = &plan_at(wall, day).actions[..] else { panic!("{wall}") };
+        assert_eq!(growth.at, at(day), "{wall}");
+    }
+}
+
 /// A guest that is asked to grow too much is started all the same, and keeps its protection.
 #[test]
 fn what_is_held_holds_up_nothing_else_of_its_guest() {
