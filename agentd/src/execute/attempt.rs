@@ -7,14 +7,10 @@ use holdfast_protocol::envelope::ErrorBody;
 
 use super::context::{Checked, Context, Entry, Started, StepOutput};
 use super::failpoint::Moment;
+use super::registry::Check;
 use super::run::{Run, Stopped};
 use super::trouble::{StepError, StepRecovery};
-use super::{
-    failed_task, lost_reply, step_adopt, step_archive, step_backup, step_claim, step_config, step_destroy,
-    step_disk, step_hello, step_power, step_protection, step_prune, step_read_back, step_reassign_volume,
-    step_renew, step_report, step_restore, step_restore_copy, step_roll_back, step_room, step_snapshot,
-    step_swap, step_test, step_update, step_vmid, step_volume, step_window,
-};
+use super::{failed_task, lost_reply, registry, step_update, step_window};
 use crate::model::planted::{Bug, planted};
 use crate::operation::log::Event;
 use crate::operation::step::{Follows, Step};
@@ -30,100 +26,18 @@ const SETTLE: Duration = Duration::from_secs(35);
 /// the plan comes back to it anyway.
 const BUSY_MAX: Duration = Duration::from_secs(900);
 
-async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
+async fn check(context: &Context<'_>) -> Result<Checked, StepError> {
     if let Some(skipped) = step_update::skipped(context) {
         return Ok(Checked::Happened(skipped));
     }
-    match context.step {
-        Step::ChooseVmid | Step::CheckArchive | Step::AwaitHello | Step::AwaitController | Step::ReadBack => {
-            Ok(Checked::Not)
-        }
-        Step::Restore => step_restore::probe(context).await,
-        Step::Mark | Step::Protect | Step::Configure => step_config::probe(context).await,
-        Step::GrowRootfs | Step::GrowDisk | Step::AttachVolume(_) => step_disk::probe(context).await,
-        Step::SetBootstrapToken | Step::DropClaim => step_claim::probe(context).await,
-        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown | Step::StopOriginal => {
-            step_power::probe(context).await
-        }
-        Step::ConfirmRunning | Step::ConfirmStopped | Step::ConfirmAgain => Ok(Checked::Not),
-        Step::LiftProtection | Step::ProtectAgain => step_protection::probe(context).await,
-        Step::AddVolume => step_volume::probe(context).await,
-        Step::FirstBackup | Step::TakeBackup => step_backup::probe(context).await,
-        Step::RemoveBackup => step_prune::probe(context).await,
-        Step::CheckRoom | Step::VerifySnapshot => Ok(Checked::Not),
-        // Our own records are asked by the steps themselves.
-        Step::GrantWindow | Step::AwaitQuiesced | Step::AwaitReleased => Ok(Checked::Not),
-        Step::TakeSnapshot | Step::RemoveSnapshot => step_snapshot::probe(context).await,
-        Step::ArmRollBack | Step::RollBack => step_roll_back::probe(context).await,
-        Step::Renew => step_renew::probe(context).await,
-        Step::VerifyTarget | Step::ConfirmGone => Ok(Checked::Not),
-        Step::DestroyGuest => step_destroy::probe(context).await,
-        Step::TagCopy => step_restore_copy::probe(context).await,
-        Step::VerifyBoth | Step::ConfirmReassigned => Ok(Checked::Not),
-        Step::LiftOther | Step::ProtectOther | Step::ReassignVolumeTo => {
-            step_reassign_volume::probe(context).await
-        }
-        Step::VerifyUnmanaged | Step::ConfirmTagged => Ok(Checked::Not),
-        Step::TagGuest => step_adopt::probe(context).await,
-        Step::ConfirmIsolated | Step::ObserveBoot | Step::AwaitReport | Step::ConfirmScratchGone => {
-            Ok(Checked::Not)
-        }
-        Step::StopScratch | Step::DestroyScratch => step_test::probe(context).await,
-        Step::VerifySwap | Step::ConfirmPlaced => Ok(Checked::Not),
-        Step::DemoteOriginal | Step::PromoteCopy | Step::StartPlaced => step_swap::probe(context).await,
+    match registry::actions(context.step).check {
+        Check::Always => Ok(Checked::Not),
+        Check::By(check) => check(context).await,
     }
 }
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
-    match context.step {
-        Step::ChooseVmid => step_vmid::act(context).await,
-        Step::CheckArchive => step_archive::act(context).await,
-        Step::Restore => step_restore::act(context).await,
-        Step::Mark | Step::Protect | Step::Configure => step_config::act(context).await,
-        Step::GrowRootfs | Step::GrowDisk | Step::AttachVolume(_) => step_disk::act(context).await,
-        Step::SetBootstrapToken | Step::DropClaim => step_claim::act(context).await,
-        Step::FirstStart | Step::Start | Step::StartAgain | Step::ShutDown | Step::StopOriginal => {
-            step_power::act(context).await
-        }
-        Step::ConfirmRunning | Step::ConfirmStopped | Step::ConfirmAgain => {
-            step_power::confirm(context).await
-        }
-        Step::LiftProtection | Step::ProtectAgain => step_protection::act(context).await,
-        Step::AddVolume => step_volume::act(context).await,
-        Step::VerifyTarget => step_destroy::prove(context).await,
-        Step::DestroyGuest => step_destroy::act(context).await,
-        Step::ConfirmGone => step_destroy::confirm(context).await,
-        Step::TagCopy => step_restore_copy::tag_copy(context).await,
-        Step::VerifyBoth => step_reassign_volume::prove(context).await,
-        Step::LiftOther | Step::ProtectOther | Step::ReassignVolumeTo => {
-            step_reassign_volume::act(context).await
-        }
-        Step::ConfirmReassigned => step_reassign_volume::confirm(context).await,
-        Step::VerifyUnmanaged => step_adopt::prove(context).await,
-        Step::TagGuest => step_adopt::act(context).await,
-        Step::ConfirmTagged => step_adopt::confirm(context).await,
-        Step::ConfirmIsolated => step_test::isolated(context).await,
-        Step::ObserveBoot => step_test::observe(context).await,
-        Step::AwaitReport => step_report::act(context).await,
-        Step::StopScratch | Step::DestroyScratch => step_test::reap(context).await,
-        Step::ConfirmScratchGone => step_test::reaped(context).await,
-        Step::VerifySwap => step_swap::prove(context).await,
-        Step::DemoteOriginal | Step::PromoteCopy | Step::StartPlaced => step_swap::act(context).await,
-        Step::ConfirmPlaced => step_swap::confirm(context).await,
-        Step::AwaitHello => step_hello::act(context).await,
-        Step::AwaitController => step_update::act(context).await,
-        Step::FirstBackup | Step::TakeBackup => step_backup::act(context).await,
-        Step::GrantWindow => step_window::grant(context).await,
-        Step::AwaitQuiesced => step_window::await_quiesced(context).await,
-        Step::AwaitReleased => step_window::await_released(context).await,
-        Step::RemoveBackup => step_prune::act(context).await,
-        Step::CheckRoom => step_room::act(context).await,
-        Step::TakeSnapshot | Step::RemoveSnapshot => step_snapshot::act(context).await,
-        Step::VerifySnapshot => step_roll_back::prove(context).await,
-        Step::ArmRollBack | Step::RollBack => step_roll_back::act(context).await,
-        Step::Renew => step_renew::act(context).await,
-        Step::ReadBack => step_read_back::act(context).await,
-    }
+    (registry::actions(context.step).run)(context).await
 }
 
 /// How far a try is.
@@ -193,7 +107,7 @@ impl Run<'_> {
         state: &mut Try,
     ) -> Result<Result<Option<StepOutput>, StepError>, Stopped> {
         let context = Context { ports: self.ports, progress: &self.progress, place, step };
-        match probe(&context).await {
+        match check(&context).await {
             Ok(Checked::Happened(learnt)) => return Ok(Ok(Some(learnt))),
             Ok(Checked::Not) if state.acted => return Ok(Err(self.unseen(step, state))),
             Ok(Checked::Not) => {}
@@ -298,7 +212,7 @@ impl Run<'_> {
         let named: Upid = upid
             .parse()
             .map_err(|_| StepError::fault(format!("the journal names a task {upid:?} that is none")))?;
-        let patience = match step.follows() {
+        let patience = match step.bound().follows {
             Follows::WithinItsBound => Patience::up_to(Duration::from_secs(step.bound().seconds)),
             Follows::ToItsEnd => Patience::to_its_end(),
         };

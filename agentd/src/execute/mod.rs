@@ -39,8 +39,10 @@ mod guest_identity;
 mod identity;
 mod lost_reply;
 pub mod offsite;
+mod own_tasks;
 mod recheck_missing;
 pub mod recover;
+mod registry;
 pub mod run;
 pub mod slots;
 mod step_adopt;
@@ -75,6 +77,7 @@ mod step_window;
 pub mod storage;
 mod trouble;
 mod undo;
+mod undo_making;
 mod undo_proof;
 mod volume_check;
 

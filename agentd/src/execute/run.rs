@@ -15,7 +15,7 @@ use crate::model::planted::{Bug, planted};
 use crate::model::view::{HeavyWork, SlotRequest};
 use crate::operation::log::{AfterFailure, Event, Finding, Status};
 use crate::operation::progress::{OperationState, then};
-use crate::operation::step::{OnFailure, Step, Weight};
+use crate::operation::step::{Exhausted, Step, Weight};
 use crate::port::store::journal::AppendError;
 
 /// So often an undo is tried when Proxmox answers but it does not work; then it is left for a person.
@@ -80,7 +80,7 @@ fn token(progress: &OperationState, work: HeavyWork) -> SlotRequest {
 
 /// What a step needs a place for.
 const fn work(step: Step) -> Option<HeavyWork> {
-    match step.weight() {
+    match step.facts().weight {
         Weight::Light => None,
         Weight::Heavy => Some(HeavyWork::Archive),
         Weight::Backup => Some(HeavyWork::Backup),
@@ -179,16 +179,16 @@ impl<'a> Run<'a> {
                 then(tries, step.bound().tries)
             }
         };
-        match (follows, self.progress.operation.on_failure(step)) {
-            (AfterFailure::Again, _) | (AfterFailure::GiveUp, OnFailure::Undo) => {
+        match (follows, self.progress.operation.exhausted(step)) {
+            (AfterFailure::Again, _) | (AfterFailure::GiveUp, Exhausted::Undo) => {
                 self.write(Event::Failed { step: place, problem: trouble.problem, then: follows }).await?;
             }
-            (AfterFailure::GiveUp, OnFailure::Note) => {
+            (AfterFailure::GiveUp, Exhausted::Continue) => {
                 let note = Some(trouble.problem.message.clone());
                 let facts = vec![Finding::Condition(trouble.problem)];
                 self.write(Event::Succeeded { step: place, facts, note }).await?;
             }
-            (AfterFailure::GiveUp, OnFailure::Park) => {
+            (AfterFailure::GiveUp, Exhausted::Park) => {
                 let remedy = step.remedy(self.progress.vmid());
                 self.park(StepError { next: StepRecovery::Park(remedy), ..trouble }).await?;
             }

@@ -8,7 +8,7 @@ use super::archive_check::archive;
 use super::context::{Checked, Context, PENDING, Started, StepOutput};
 use super::identity;
 use super::trouble::StepError;
-use super::{lost_reply, step_restore_copy, step_test};
+use super::{own_tasks, step_restore_copy, step_test};
 use crate::model::net::ResolverText;
 use crate::model::records::VolumeId;
 use crate::operation::log::Finding;
@@ -55,7 +55,7 @@ async fn leftover(context: &Context<'_>, vmid: Vmid, why: &str) -> StepError {
 /// That the restore which made the guest is not at work on it any more.
 pub(super) async fn at_rest(context: &Context<'_>, vmid: Vmid) -> Result<(), StepError> {
     match context.progress.restored_by() {
-        Some(upid) if lost_reply::runs(context, upid).await? => Err(StepError::at_work(format!(
+        Some(upid) if own_tasks::runs(context, upid).await? => Err(StepError::at_work(format!(
             "the restore of guest {vmid} still runs: it is followed to its end"
         ))),
         _ => Ok(()),

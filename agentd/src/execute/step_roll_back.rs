@@ -7,7 +7,7 @@ use holdfast_protocol::code::ErrorCode;
 
 use super::context::{Checked, Context, Started, StepOutput, UndoState};
 use super::identity::{free_config, look_at, own_config, vmid};
-use super::lost_reply::at_work;
+use super::own_tasks::at_work;
 use super::step_config::change;
 use super::step_power::runs;
 use super::step_snapshot::{find, half};

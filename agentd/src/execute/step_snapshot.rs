@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::context::{Checked, Context, Started, StepOutput, UndoState};
 use super::identity::{free_config, vmid};
-use super::lost_reply::at_work;
+use super::own_tasks::at_work;
 use super::step_prune::clock_is_kept;
 use super::trouble::StepError;
 use crate::gate::retention;

@@ -66,7 +66,7 @@ pub use restore_test::RestoreTest;
 pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
 pub use snapshot::{ExpireSnapshot, ExpiryWhy, Snapshot};
-use step::{OnFailure, Step};
+use step::{Exhausted, Step};
 pub use swap_guest::SwapGuest;
 pub use update_controller::UpdateController;
 
@@ -301,16 +301,16 @@ impl Operation {
     /// What follows when no try of one of its steps is left. A way back that fails is a person's: what it would take back
     /// first is the snapshot, which is all there is to come back to. A lost guest that was started again serves.
     #[must_use]
-    pub fn on_failure(&self, step: Step) -> OnFailure {
+    pub fn exhausted(&self, step: Step) -> Exhausted {
         match self {
-            Self::UpdateController(_) if UpdateController::is_way_back(step) => OnFailure::Park,
+            Self::UpdateController(_) if UpdateController::is_way_back(step) => Exhausted::Park,
             // It has run, so it holds newer data than its backup: whether its controller speaks or not, it stays.
             Self::Provision(provision)
                 if provision.lost().is_some() && matches!(step, Step::AwaitHello | Step::ReadBack) =>
             {
-                OnFailure::Note
+                Exhausted::Continue
             }
-            _ => step.on_failure(),
+            _ => step.facts().exhausted,
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::model::observed::{Detail, Observed};
 use crate::operation::Operation;
 use crate::operation::log::Status;
 use crate::operation::progress::OperationState;
-use crate::operation::step::{Probe, Step};
+use crate::operation::step::Step;
 
 /// What recovery does with one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,7 +164,7 @@ fn under_way(progress: &OperationState, at: u16, seen: StartObservation<'_>) -> 
     if let Some(upid) = progress.upid(at) {
         return Recover::Adopt { upid: upid.to_owned(), known: TaskNameSource::Journal };
     }
-    let question = question(step.probe());
+    let question = step.facts().check.to_owned();
     match seen.tasks.get(&progress.id) {
         Some(Task::Found(upid)) => Recover::Adopt { upid: upid.clone(), known: TaskNameSource::LostReply },
         Some(Task::Unknown(why)) => Recover::Probe { question, blind: Some(why.clone()) },
@@ -202,18 +202,6 @@ fn strange(progress: &OperationState, seen: StartObservation<'_>) -> Option<Reco
 
 fn is_taken_over(progress: &OperationState) -> bool {
     matches!(progress.operation, Operation::AdoptGuest(_)) && !progress.did(Step::TagGuest)
-}
-
-/// `GuestRuns` as a person says it: "guest runs".
-fn question(probe: Probe) -> String {
-    let mut words = String::new();
-    for letter in format!("{probe:?}").chars() {
-        if letter.is_ascii_uppercase() && !words.is_empty() {
-            words.push(' ');
-        }
-        words.push(letter.to_ascii_lowercase());
-    }
-    words
 }
 
 impl fmt::Display for Recover {

@@ -2,6 +2,7 @@
 
 mod address;
 mod adoption;
+mod boundaries;
 mod bulk;
 mod detached;
 mod disks;

@@ -12,7 +12,7 @@ fn minutely() -> serde_json::Value {
     json!({ "at": ["minutely"], "zone": "UTC", "jitter_min": 0, "window_min": 1440 })
 }
 
-fn hello(at: Timestamp) -> HelloRecord {
+pub(super) fn hello(at: Timestamp) -> HelloRecord {
     HelloRecord {
         reported: Default::default(),
         version: "0.1.0".to_owned(),

@@ -1,0 +1,179 @@
+//! How each step is done, checked, found again, and taken back.
+//!
+//! One row for each step and one for each undo; what else is known of a step is a row of `operation::step::table`. A new
+//! step is a row there, a row here, and its functions.
+
+use std::pin::Pin;
+
+use super::context::{Checked, Context, Started, UndoState};
+use super::trouble::StepError;
+use super::{
+    step_adopt, step_archive, step_backup, step_claim, step_config, step_destroy, step_disk, step_hello,
+    step_power, step_protection, step_prune, step_read_back, step_reassign_volume, step_renew, step_report,
+    step_restore, step_restore_copy, step_roll_back, step_room, step_snapshot, step_swap, step_swap_back,
+    step_test, step_update, step_vmid, step_volume, step_window, undo_making,
+};
+use crate::operation::step::{Step, Undo};
+use crate::port::pve::Role;
+use crate::port::pve::task::TaskKind;
+
+type Work<'a, T> = Pin<Box<dyn Future<Output = Result<T, StepError>> + Send + 'a>>;
+
+/// Something that is done with one step.
+pub(super) type Do<T> = for<'a> fn(&'a Context<'a>) -> Work<'a, T>;
+
+/// How one tells whether a step has happened.
+#[derive(Clone, Copy)]
+pub(super) enum Check {
+    /// Looking is the step itself.
+    Always,
+    /// The world is asked.
+    By(Do<Checked>),
+}
+
+/// The task of Proxmox that a step starts: of these kinds, and by which token.
+pub(super) type StepTask = Option<(&'static [TaskKind], Role)>;
+
+/// How a step is done.
+#[derive(Clone, Copy)]
+pub(super) struct StepActions {
+    pub check: Check,
+    pub run: Do<Started>,
+    /// How a lost reply is found again.
+    pub task: StepTask,
+}
+
+/// How a step is taken back.
+#[derive(Clone, Copy)]
+pub(super) enum UndoActions {
+    /// It is not, and why.
+    Nothing(&'static str),
+    /// By calls that answer at once.
+    Calls(Do<UndoState>),
+    /// By a task of this kind, which is looked for after a lost reply.
+    Task { run: Do<UndoState>, kind: TaskKind, lookup: TaskLookup },
+}
+
+/// How the task of an undo is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TaskLookup {
+    /// The newest on the guest that the operation is about, by the token of this role.
+    Newest(Role),
+    /// The newest on the guest that took the volume: who took it gives it back.
+    OfTaker,
+    /// One that still runs, on the VMID that the guest had before. One that has ended is told by the guest, which runs or
+    /// does not; and tasks are listed by the second, so it may be of the time before this.
+    RunningOfOriginal,
+}
+
+/// A function of a step as a row has it.
+macro_rules! by {
+    ($($path:ident)::+) => {
+        |context| Box::pin($($path)::+(context))
+    };
+}
+
+/// The same, of an undo that is over when it answers, with a note.
+macro_rules! noted {
+    ($($path:ident)::+) => {
+        |context| Box::pin(async move { $($path)::+(context).await.map(UndoState::Nothing) })
+    };
+}
+
+const fn looks(run: Do<Started>) -> StepActions {
+    StepActions { check: Check::Always, run, task: None }
+}
+
+const fn calls(check: Do<Checked>, run: Do<Started>) -> StepActions {
+    StepActions { check: Check::By(check), run, task: None }
+}
+
+const fn starts(kinds: &'static [TaskKind], role: Role, check: Do<Checked>, run: Do<Started>) -> StepActions {
+    StepActions { check: Check::By(check), run, task: Some((kinds, role)) }
+}
+
+/// How a step is done.
+#[rustfmt::skip]
+pub(super) const fn actions(step: Step) -> StepActions {
+    use Role::{Allocate, Operate};
+    match step {
+        Step::ChooseVmid => looks(by!(step_vmid::act)),
+        Step::CheckArchive => looks(by!(step_archive::act)),
+        Step::Restore => starts(&[TaskKind::Restore], Allocate, by!(step_restore::probe), by!(step_restore::act)),
+        Step::Mark | Step::Protect | Step::Configure => calls(by!(step_config::probe), by!(step_config::act)),
+        Step::GrowRootfs | Step::GrowDisk => starts(&[TaskKind::Resize], Operate, by!(step_disk::probe), by!(step_disk::act)),
+        Step::AttachVolume(_) => calls(by!(step_disk::probe), by!(step_disk::act)),
+        Step::SetBootstrapToken | Step::DropClaim => calls(by!(step_claim::probe), by!(step_claim::act)),
+        Step::FirstStart | Step::Start | Step::StartAgain => starts(&[TaskKind::Start], Operate, by!(step_power::probe), by!(step_power::act)),
+        Step::ShutDown | Step::StopOriginal => starts(&[TaskKind::Stop, TaskKind::Shutdown], Operate, by!(step_power::probe), by!(step_power::act)),
+        Step::ConfirmRunning | Step::ConfirmStopped | Step::ConfirmAgain => looks(by!(step_power::confirm)),
+        Step::AwaitHello => looks(by!(step_hello::act)),
+        Step::AwaitController => looks(by!(step_update::act)),
+        Step::FirstBackup | Step::TakeBackup => starts(&[TaskKind::Backup], Operate, by!(step_backup::probe), by!(step_backup::act)),
+        Step::RemoveBackup => starts(&[TaskKind::RemoveBackup], Operate, by!(step_prune::probe), by!(step_prune::act)),
+        Step::ReadBack => looks(by!(step_read_back::act)),
+        Step::LiftProtection | Step::ProtectAgain => calls(by!(step_protection::probe), by!(step_protection::act)),
+        Step::AddVolume => calls(by!(step_volume::probe), by!(step_volume::act)),
+        // Our own records are asked by the steps themselves.
+        Step::GrantWindow => looks(by!(step_window::grant)),
+        Step::AwaitQuiesced => looks(by!(step_window::await_quiesced)),
+        Step::AwaitReleased => looks(by!(step_window::await_released)),
+        Step::CheckRoom => looks(by!(step_room::act)),
+        Step::TakeSnapshot => starts(&[TaskKind::Snapshot], Operate, by!(step_snapshot::probe), by!(step_snapshot::act)),
+        Step::RemoveSnapshot => starts(&[TaskKind::RemoveSnapshot], Operate, by!(step_snapshot::probe), by!(step_snapshot::act)),
+        Step::VerifySnapshot => looks(by!(step_roll_back::prove)),
+        Step::ArmRollBack => calls(by!(step_roll_back::probe), by!(step_roll_back::act)),
+        Step::RollBack => starts(&[TaskKind::RollBack], Operate, by!(step_roll_back::probe), by!(step_roll_back::act)),
+        Step::Renew => calls(by!(step_renew::probe), by!(step_renew::act)),
+        Step::VerifyTarget => looks(by!(step_destroy::prove)),
+        Step::DestroyGuest => starts(&[TaskKind::Destroy], Allocate, by!(step_destroy::probe), by!(step_destroy::act)),
+        Step::ConfirmGone => looks(by!(step_destroy::confirm)),
+        Step::TagCopy => calls(by!(step_restore_copy::probe), by!(step_restore_copy::tag_copy)),
+        Step::VerifyBoth => looks(by!(step_reassign_volume::prove)),
+        Step::LiftOther | Step::ProtectOther => calls(by!(step_reassign_volume::probe), by!(step_reassign_volume::act)),
+        Step::ReassignVolumeTo => starts(&[TaskKind::MoveVolume], Operate, by!(step_reassign_volume::probe), by!(step_reassign_volume::act)),
+        Step::ConfirmReassigned => looks(by!(step_reassign_volume::confirm)),
+        Step::VerifyUnmanaged => looks(by!(step_adopt::prove)),
+        Step::TagGuest => calls(by!(step_adopt::probe), by!(step_adopt::act)),
+        Step::ConfirmTagged => looks(by!(step_adopt::confirm)),
+        Step::ConfirmIsolated => looks(by!(step_test::isolated)),
+        Step::ObserveBoot => looks(by!(step_test::observe)),
+        Step::AwaitReport => looks(by!(step_report::act)),
+        Step::StopScratch => starts(&[TaskKind::Stop], Operate, by!(step_test::probe), by!(step_test::reap)),
+        Step::DestroyScratch => starts(&[TaskKind::Destroy], Allocate, by!(step_test::probe), by!(step_test::reap)),
+        Step::ConfirmScratchGone => looks(by!(step_test::reaped)),
+        Step::VerifySwap => looks(by!(step_swap::prove)),
+        Step::DemoteOriginal | Step::PromoteCopy => calls(by!(step_swap::probe), by!(step_swap::act)),
+        Step::StartPlaced => starts(&[TaskKind::Start], Operate, by!(step_swap::probe), by!(step_swap::act)),
+        Step::ConfirmPlaced => looks(by!(step_swap::confirm)),
+    }
+}
+
+const fn task(kind: TaskKind, lookup: TaskLookup, run: Do<UndoState>) -> UndoActions {
+    UndoActions::Task { run, kind, lookup }
+}
+
+/// How a step is taken back.
+#[rustfmt::skip]
+pub(super) const fn undo_actions(undo: Undo) -> UndoActions {
+    use Role::{Allocate, Operate};
+    use TaskLookup::{Newest, OfTaker, RunningOfOriginal};
+    match undo {
+        Undo::Nothing(why) => UndoActions::Nothing(why),
+        Undo::ForgetClaim => UndoActions::Calls(by!(undo_making::forget_claim)),
+        Undo::StopGuest => task(TaskKind::Stop, Newest(Operate), by!(undo_making::stop)),
+        Undo::Unprotect => UndoActions::Calls(by!(undo_making::unprotect)),
+        Undo::DestroyGuest => task(TaskKind::Destroy, Newest(Allocate), by!(undo_making::destroy)),
+        Undo::ProtectAgain => UndoActions::Calls(noted!(step_protection::put_back)),
+        Undo::WithdrawRequest => UndoActions::Calls(noted!(step_volume::withdraw)),
+        Undo::RemoveSnapshot => task(TaskKind::RemoveSnapshot, Newest(Operate), by!(step_snapshot::take_back)),
+        Undo::Disarm => UndoActions::Calls(by!(step_roll_back::disarm)),
+        Undo::ProtectOther => UndoActions::Calls(noted!(step_reassign_volume::protect_again)),
+        Undo::ReassignBack => task(TaskKind::MoveVolume, OfTaker, by!(step_reassign_volume::hand_back)),
+        Undo::RestoreTags => UndoActions::Calls(noted!(step_adopt::give_back)),
+        Undo::StartOriginal => task(TaskKind::Start, RunningOfOriginal, by!(step_swap_back::start_former)),
+        Undo::RestoreOriginal => UndoActions::Calls(by!(step_swap_back::take_up_again)),
+        Undo::DemoteCopy => UndoActions::Calls(by!(step_swap_back::give_up_place)),
+        Undo::StopPlaced => task(TaskKind::Stop, Newest(Operate), by!(step_swap_back::stop_placed)),
+    }
+}
