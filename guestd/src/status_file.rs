@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock;
 use crate::file::{self, Eyes};
 use crate::paths::Paths;
-use crate::watch::State;
+use crate::watch::assessment::State;
 
 const BYTES_MAX: usize = 128 * 1024;
 

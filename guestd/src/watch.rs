@@ -11,7 +11,7 @@
 //! most a twentieth of the time is spent looking. Deliberately absent: anything while stacks stand still for a backup, while
 //! packages change, while something is tried, and in a scratch guest; there others look.
 
-mod assessment;
+pub mod assessment;
 mod history;
 mod poll;
 
@@ -26,7 +26,8 @@ use tracing::{info, warn};
 
 use crate::bootstrap_env;
 use crate::clock;
-use crate::commands::{apt, try_command, try_lock};
+use crate::commands::apt::dpkg_lock;
+use crate::commands::{try_command, try_lock};
 use crate::paths::Paths;
 use crate::quiesce::lock::{self, Lock, LockResult};
 use crate::quiesce::marker::{Marker, Stopped};
@@ -182,7 +183,7 @@ fn quiet(paths: &Paths) -> Option<Option<OperationId>> {
         && matches!(lock::take(paths), LockResult::Acquired(_))
         && !try_lock::goes_on(paths)
         && !try_command::is_open(paths)
-        && !apt::goes_on(paths);
+        && !dpkg_lock::goes_on(paths);
     free.then(|| status_file::load(paths).last.map(|last| last.id))
 }
 

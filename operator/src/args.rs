@@ -11,7 +11,7 @@ use holdfast_protocol::pin::Pin;
 use holdfast_protocol::protection::Tier;
 use holdfast_protocol::storage::HostRecipient;
 
-use crate::error::EXIT_CODES;
+use crate::exit_codes::EXIT_CODES;
 
 mod escrow;
 mod host;

@@ -3,7 +3,7 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 
-use crate::cmd::seal::SealCommandError;
+use crate::cmd_errors::SealCommandError;
 use crate::config::ConfigError;
 use crate::document_file::DocumentFileError;
 use crate::hub::HubError;
@@ -24,10 +24,6 @@ const REFUSED: u8 = 6;
 const TIMED_OUT: u8 = 7;
 const UNAVAILABLE: u8 = 69;
 const NO_PERMISSION: u8 = 77;
-
-pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 usage, 4 not found, 5 conflict (changed by someone else), \
-                              6 refused by policy or waiting for a signature, 7 time-out, 69 the hub does not answer, \
-                              77 no permission.";
 
 /// Why the command did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +47,7 @@ pub enum CliError {
     Pin(#[from] PinError),
     /// An order that is not taken back.
     #[error(transparent)]
-    Withdraw(#[from] crate::cmd::withdraw::WithdrawError),
+    Withdraw(#[from] crate::cmd_errors::WithdrawError),
     #[error(transparent)]
     Keygen(#[from] KeygenError),
     /// The file with a signed job.
@@ -65,16 +61,16 @@ pub enum CliError {
     Policy(#[from] holdfast_trust::policy::PolicyError),
     /// An exported audit.
     #[error(transparent)]
-    Audit(#[from] crate::cmd::audit::AuditError),
+    Audit(#[from] crate::cmd_errors::AuditError),
     /// Credentials that cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealCommandError),
     /// Wrapped keys that are not written, or a page that cannot be made.
     #[error(transparent)]
-    Escrow(#[from] crate::cmd::escrow::EscrowCommandError),
+    Escrow(#[from] crate::cmd_errors::EscrowCommandError),
     /// A restore invite that is not handed on.
     #[error(transparent)]
-    Restore(#[from] crate::cmd::restore::RestoreError),
+    Restore(#[from] crate::cmd_errors::RestoreError),
     /// A job for another host.
     #[error("the job is for host {wanted}, but {host} is {found}: it was not submitted")]
     OtherHost {

@@ -8,10 +8,12 @@
 mod args;
 mod clock;
 mod cmd;
+mod cmd_errors;
 mod config;
 mod diff;
 mod document_file;
 mod error;
+mod exit_codes;
 mod hub;
 mod job_draft;
 mod job_file;

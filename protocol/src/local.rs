@@ -38,6 +38,7 @@ pub mod calls;
 pub mod desired;
 pub mod due_backups;
 pub mod hello;
+pub mod label;
 pub mod openapi;
 pub mod restore_test;
 pub mod window;

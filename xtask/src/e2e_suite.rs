@@ -10,7 +10,7 @@ use crate::demo::{build, user};
 
 /// Builds and runs. `words` are handed to nextest, such as the name of one test.
 pub fn run(words: &[String]) -> Result<()> {
-    let programs = build::for_tests()?;
+    let programs = crate::test_programs::for_tests()?;
     let golden = build::golden(&programs, Runtime::Process)?;
     // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
     let folder = tempfile::Builder::new().prefix("holdfast-e2e-programs-").tempdir()?;

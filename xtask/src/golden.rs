@@ -12,7 +12,6 @@ use holdfast_golden::{BaseCache, Build, Built, OnConflict, Packing, VersionChoic
 use holdfast_protocol::golden::GoldenContents;
 use holdfast_protocol::id::GoldenVersion;
 
-use crate::demo::build;
 use crate::{ci, packages, workspace};
 
 /// What can be done with goldens.
@@ -130,7 +129,7 @@ pub fn made_of(recipe: &Path, image: Image, options: &BuildOptions) -> Result<Bu
 /// The suite of CI: the whole of it, with programs that were built as all others here.
 pub fn prove() -> Result<()> {
     ensure!(packages::is_root(), "mounts and boots are root's: run it with sudo");
-    let programs = build::for_tests()?;
+    let programs = crate::test_programs::for_tests()?;
     let folder = tempfile::Builder::new().prefix("prove-").tempdir_in(workspace::target())?;
     let place = folder.path().canonicalize().context("cannot find the folder to work in")?;
     let shared = place.join("programs");

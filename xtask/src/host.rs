@@ -34,7 +34,7 @@ pub fn run() -> Result<()> {
     packages::prepare(packages::Purpose::Ci)?;
     let folder = target().join("host");
     let debian = debian()?;
-    let programs = build::for_tests()?;
+    let programs = crate::test_programs::for_tests()?;
     let golden = build::golden(&programs, Runtime::Process)?;
     let made = package::made(Build::Debug)?;
     let made = made.first().and_then(|file| file.parent()).context("packages lie in a folder")?;

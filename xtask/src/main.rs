@@ -27,6 +27,7 @@ mod page;
 mod schedules;
 mod schemas;
 mod stacks;
+mod test_programs;
 mod tidy;
 mod tools;
 mod workspace;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use e2e::stage::Golden;
 
-use crate::demo::{build, user};
+use crate::demo::user;
 use crate::golden::{BuildOptions, Image, made_of};
 use crate::workspace::{root, target};
 use crate::{ci, packages};
@@ -31,7 +31,7 @@ pub fn run() -> Result<()> {
     let folder = target().join("stacks");
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     enough_room(&folder)?;
-    let programs = build::for_tests()?;
+    let programs = crate::test_programs::for_tests()?;
     println!("building the golden image (Debian with PostgreSQL and Docker) …");
     let recipe = recipe()?;
     let options = BuildOptions {

@@ -14,7 +14,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::{
-    CORRELATION_ID_HEADER, Envelope, EnvelopeSchema, ErrorBody, Metadata, REQUEST_ID_HEADER,
+    CORRELATION_ID_HEADER, Envelope, EnvelopeSchema, Metadata, REQUEST_ID_HEADER,
 };
 use holdfast_protocol::id::{CorrelationId, RequestId};
 use holdfast_protocol::local::calls::CALLS;
@@ -23,6 +23,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::ApiError;
+use super::outcome::{Outcome, carry};
 use crate::port::clock::Clock;
 
 /// So long after it was asked a guest hears that it asks too often. Whoever asks as fast as it is answered is slowed down by
@@ -51,21 +52,6 @@ impl Ids {
         let correlation = given(CORRELATION_ID_HEADER).unwrap_or(request);
         Self { request: RequestId::new(request), correlation: CorrelationId::new(correlation) }
     }
-}
-
-/// What a handler came to.
-#[derive(Clone, Debug)]
-pub(super) enum Outcome {
-    Data(Value),
-    InWork(Value),
-    ErrorBody {
-        problem: ErrorBody,
-        retry_after_s: Option<u32>,
-    },
-    /// Bytes as they are, which the answer carries.
-    Bytes,
-    /// The description of the API, without an envelope: tools read it as it is.
-    Description(&'static Value),
 }
 
 /// A good answer.
@@ -103,12 +89,6 @@ pub(super) fn described(document: &'static Value) -> Response {
 pub(super) fn bytes(body: Body) -> Response {
     let mut response = Response::new(body);
     response.extensions_mut().insert(Outcome::Bytes);
-    response
-}
-
-pub(super) fn carry(outcome: Outcome) -> Response {
-    let mut response = Response::new(Body::empty());
-    response.extensions_mut().insert(outcome);
     response
 }
 

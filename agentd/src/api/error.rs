@@ -8,7 +8,7 @@ use holdfast_protocol::json::{JsonError, chain};
 use holdfast_protocol::local::BODY_BYTES_MAX;
 use holdfast_tls::rate::TooOften;
 
-use super::envelope::{Outcome, carry};
+use super::outcome::{Outcome, carry};
 use crate::operation::window::Refused;
 use crate::port::artifacts::ArtifactError;
 use crate::port::store::StoreError;

@@ -37,6 +37,7 @@ pub mod envelope;
 pub mod error;
 pub mod guest;
 pub mod operations;
+mod outcome;
 pub mod request_guard;
 pub mod restore_tests;
 pub mod routes;

@@ -28,6 +28,7 @@ use serde::Serialize;
 
 use crate::port::clock::{Clock, RealClock};
 
+mod ago;
 pub mod audit;
 mod code_prompt;
 pub mod doctor;

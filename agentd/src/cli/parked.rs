@@ -12,7 +12,7 @@ use holdfast_protocol::report::GuestReport;
 use jiff::Timestamp;
 
 use super::Output;
-use super::status::ago;
+use super::ago::ago;
 use crate::model::parked::{ParkedEntry, Way};
 use crate::port::admin_socket::{self, Answer, Question, StatusError, Waiting};
 use crate::settings::{ConfigPath, Settings, SettingsError};

@@ -9,7 +9,7 @@ use holdfast_protocol::operation::{OperationStatus, OperationView};
 use jiff::Timestamp;
 
 use super::Output;
-use super::status::ago;
+use super::ago::ago;
 use crate::plan::recovery::{RecoveryReport, operations};
 use crate::port::admin_socket::{self, Answer, Question, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};

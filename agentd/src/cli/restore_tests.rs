@@ -14,7 +14,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Output;
-use super::status::{ago, table};
+use super::ago::ago;
+use super::status::table;
 use crate::port::admin_socket::{self, Answer, GuestTests, Question, StatusError, TestLine};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 

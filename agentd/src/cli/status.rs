@@ -14,6 +14,7 @@ use holdfast_protocol::report::{GuestReport, GuestStatus, Running};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Output;
+use super::ago::ago;
 use crate::model::view::{GrowthLine, HeavyWork};
 use crate::port::admin_socket::{self, AgentStatus, Answer, Question, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
@@ -306,18 +307,6 @@ const fn running(run: Running) -> &'static str {
         Running::Running => "running",
         Running::Stopped => "stopped",
         Running::Unknown => "unknown",
-    }
-}
-
-/// In the largest whole unit, as people say it.
-pub(in crate::cli) fn ago(then: Timestamp, now: Timestamp) -> String {
-    let seconds = now.duration_since(then).as_secs().max(0);
-    match seconds {
-        0..=1 => "now".to_owned(),
-        2..=119 => format!("{seconds} s ago"),
-        120..=7199 => format!("{} min ago", seconds / 60),
-        7200..=172_799 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} days ago", seconds / 86_400),
     }
 }
 

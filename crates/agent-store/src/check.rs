@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::refusal::{Fault, News};
 use super::{Part, Store, StoreError};
@@ -78,7 +78,7 @@ impl Store {
         });
         match looked.await {
             Ok(Ok(())) => Ok(CheckState::Sound),
-            Ok(Err(error)) if super::open::is_damage(&error) => {
+            Ok(Err(error)) if is_damage(&error) => {
                 let words = error.to_string();
                 if let Err(error) = std::fs::write(note(&path), &words) {
                     tracing::error!(%error, "the next start cannot be told that the records are damaged");
@@ -93,6 +93,10 @@ impl Store {
             Err(_) => Err(StoreError::Closed),
         }
     }
+}
+
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
 #[cfg(test)]

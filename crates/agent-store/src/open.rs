@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::OpenError;
@@ -54,7 +54,7 @@ fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, 
     }
     let connection = match connect(path) {
         Ok(connection) => connection,
-        Err(OpenError::Sqlite { source, .. }) if is_damage(&source) => return begin_anew(path, now),
+        Err(OpenError::Sqlite { source, .. }) if check::is_damage(&source) => return begin_anew(path, now),
         Err(OpenError::Sqlite { source, .. }) => {
             // The file beside it that readers share may need room that is not there: alone it can do without.
             let refusal = refusal::at_start(folder, &source);
@@ -188,10 +188,6 @@ fn connect_alone(path: &Path) -> Result<Connection, OpenError> {
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     migration::is_current(&connection, path)?;
     Ok(connection)
-}
-
-pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
 fn quarantine(path: &Path, now: Timestamp) -> Result<PathBuf, OpenError> {

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use holdfast_protocol::id::{GuestName, MountPath, StorageName};
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 
-use super::call::{Params, Value};
 use super::config::{Digest, Switch};
+use super::params::{Params, Value};
 use super::restore::BootstrapEnv;
 use super::volume::InBackup;
 use agent_core::model::net::NetLine;

@@ -18,6 +18,7 @@ pub mod destroy;
 pub mod error;
 mod filter;
 mod https;
+mod params;
 pub mod prune;
 pub mod read;
 pub mod reassign;

@@ -5,9 +5,9 @@
 
 use holdfast_protocol::id::Vmid;
 
-use super::call::Params;
 use super::change::{DiskSlot, MountSlot};
 use super::config::Digest;
+use super::params::Params;
 
 /// One volume for another guest. Both must stand still, the one that takes unprotected, its mount free.
 #[derive(Clone, Debug)]

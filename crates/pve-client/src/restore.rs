@@ -14,7 +14,7 @@ use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::{Cores, MemoryMib, SwapMib, VlanTag};
 
-use super::call::{Params, Value};
+use super::params::{Params, Value};
 use super::volume::VolumeId;
 use agent_core::model::disks::{Disks, MountDisk};
 use agent_core::model::hardware::HardwareAddress;

@@ -12,8 +12,8 @@ use holdfast_protocol::id::{BridgeName, GuestName, MountPath, PoolName, StorageN
 use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib};
 
-use super::call::{Params, Value};
 use super::change::Description;
+use super::params::{Params, Value};
 use super::restore::BootstrapEnv;
 use super::volume::VolumeId;
 

@@ -8,8 +8,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::call::Verb;
 use super::error::{PveError, RetryClass, Sent};
+use super::params::Verb;
 
 /// A pause as a future.
 pub type Pause<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;

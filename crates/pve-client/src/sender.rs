@@ -12,9 +12,10 @@ use holdfast_tls::{TlsError, Trust};
 use serde_json::Value as Json;
 
 use super::Role;
-use super::call::{Call, Verb};
+use super::call::Call;
 use super::classify::{Refusal, classify};
 use super::error::PveError;
+use super::params::Verb;
 use super::transport::{Place, Request, Response, Transport};
 
 /// One API token: who, and the secret.

@@ -14,7 +14,7 @@
 //! minute and a half, or makes it fail; with `must` no package changes without a snapshot.
 
 mod decide;
-mod dpkg_lock;
+pub mod dpkg_lock;
 mod interrupted_packages;
 mod post_check;
 mod state;
@@ -38,7 +38,6 @@ use crate::status_file::{self, PackageCheck};
 use crate::work::{Session, end_text};
 
 pub use decide::{SnapshotState, snapshot_state};
-pub use dpkg_lock::goes_on;
 pub use interrupted_packages::done as interrupted_packages;
 pub use post_check::check;
 

@@ -132,7 +132,7 @@ async fn due(paths: &Paths, args: &PathArgs) -> DueWork {
 
 /// Restarts the guest. What it ran it starts again by itself.
 async fn restart(paths: &Paths) -> u8 {
-    if !is_free(paths) || apt::goes_on(paths) || apt::is_checked_later(paths) {
+    if !is_free(paths) || apt::dpkg_lock::goes_on(paths) || apt::is_checked_later(paths) {
         note_line!(
             "guestd: programs of this guest wait for a restart; something else goes on, so it is tried later"
         );
@@ -278,7 +278,7 @@ async fn listed(session: &Session) -> Vec<SnapshotName> {
 /// Sees whether an upgrade was cut off, or the guest went back behind one. Once for each start of the controller.
 pub async fn recover_state(paths: &Paths, args: &PathArgs) {
     let under_way = load(paths).last.is_some_and(|last| last.outcome == UpgradeOutcome::UnderWay);
-    if under_way && !apt::goes_on(paths) && !apt::is_checked_later(paths) {
+    if under_way && !apt::dpkg_lock::goes_on(paths) && !apt::is_checked_later(paths) {
         write_status(
             paths,
             UpgradeOutcome::Failed,

@@ -18,10 +18,10 @@ use holdfast_protocol::envelope::{
 };
 use holdfast_protocol::id::{CorrelationId, RequestId};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::Hub;
+use super::content::Content;
 use super::problem::ApiError;
 
 /// The ids of a request.
@@ -55,13 +55,6 @@ impl<T: Serialize> IntoResponse for Answer<T> {
             }
         }
     }
-}
-
-/// What a handler has to say, before it is framed.
-#[derive(Clone)]
-pub(super) enum Content {
-    Data(Box<RawValue>),
-    ErrorBody { problem: ErrorBody, cause: Option<String> },
 }
 
 fn taken<T>(headers: &HeaderMap, name: &str, make: fn(Uuid) -> T) -> T {

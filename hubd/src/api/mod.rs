@@ -12,6 +12,7 @@
 mod auth;
 mod body;
 mod checkin;
+mod content;
 mod desired;
 mod enrol;
 mod enrollment_requests;

@@ -8,7 +8,7 @@ use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::escrow::form::FormError;
 use holdfast_protocol::json::{JsonError, chain};
 
-use super::envelope::Content;
+use super::content::Content;
 use crate::authority::CsrError;
 use crate::domain::desired::PutError;
 use crate::domain::enrollment::InviteError;

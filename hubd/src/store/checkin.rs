@@ -5,12 +5,13 @@
 
 use holdfast_protocol::checkin::{Coverage, Need};
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{CorrelationId, HostName};
-use holdfast_protocol::job::{JobReport, QueuedJob};
+use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::job::QueuedJob;
 use holdfast_protocol::size::PollSeconds;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, Row, params};
 
+use super::checkin_request::{AuthenticatedHost, Checkin};
 use super::columns::{Id, Number, Text, Time};
 use super::events::emit;
 use super::jobs;
@@ -20,57 +21,7 @@ use crate::domain::audit_claim;
 use crate::domain::desired::{Delivery, judge_delivery};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::identity::{self, HostStatus, IdentityError, IdentityRecord, Presented};
-use crate::domain::merge::{self, IncomingReport, Merge};
-use crate::domain::summary::Summary;
-
-/// The sections of a report, each as JSON text. `None` is unchanged.
-#[derive(Clone, Debug, Default)]
-pub struct SectionTexts {
-    /// The agent itself.
-    pub agent: Option<String>,
-    pub host: Option<String>,
-    /// What the agent holds.
-    pub desired: Option<String>,
-    pub guests: Option<String>,
-    pub operations: Option<String>,
-    pub waiting: Option<String>,
-    /// The roster that it follows.
-    pub trust: Option<String>,
-    pub jobs: Option<String>,
-    pub storage: Option<String>,
-}
-
-impl SectionTexts {
-    const fn is_empty(&self) -> bool {
-        self.agent.is_none()
-            && self.host.is_none()
-            && self.desired.is_none()
-            && self.guests.is_none()
-            && self.operations.is_none()
-            && self.waiting.is_none()
-            && self.trust.is_none()
-            && self.jobs.is_none()
-            && self.storage.is_none()
-    }
-}
-
-#[derive(Clone, Debug)]
-pub struct Checkin {
-    /// The certificate it came with.
-    pub presented: Presented,
-    /// Coverage, run and sequence of the report.
-    pub arriving: IncomingReport,
-    /// What the host holds.
-    pub held: Generation,
-    pub sections: SectionTexts,
-    /// What of it the list shows.
-    pub summary: Summary,
-    /// What the host says of signed jobs, where that changed.
-    pub jobs: Vec<JobReport>,
-    pub at: Timestamp,
-    /// The correlation id of the request.
-    pub correlation: CorrelationId,
-}
+use crate::domain::merge::{self, Merge};
 
 /// The reply to a check-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,20 +51,6 @@ pub struct Update {
     pub desired: Option<String>,
     /// Signed jobs that the host has not spoken of.
     pub jobs: Vec<QueuedJob>,
-}
-
-/// A host whose certificate is served.
-pub(super) struct AuthenticatedHost {
-    pub number: i64,
-    pub name: HostName,
-    pub issued: u32,
-    liveness: String,
-    kept: Option<merge::StoredReport>,
-    poll: PollSeconds,
-    wanted: Generation,
-    refused: Option<Generation>,
-    audit_seen: u64,
-    seen_at: Option<Timestamp>,
 }
 
 struct HostRow {

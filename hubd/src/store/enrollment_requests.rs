@@ -17,13 +17,13 @@ use super::certificates::{
 use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::idempotency::By;
-use super::readmission::{self, Readmission};
+use super::readmission::{self, Decision, EnrollmentRequestError, Readmission};
 use super::writer::{Shape, Tx};
 use super::{Failed, Store, StoreError, WriteError};
-use crate::authority::{AgentKey, CsrError, IssueError, Issued};
+use crate::authority::{AgentKey, IssueError, Issued};
 use crate::domain::enrollment::{PENDING_EACH, PENDING_MAX};
 use crate::domain::event::{EventKind, NewEvent};
-use crate::domain::readmission::{NameUse, ReadmitError};
+use crate::domain::readmission::NameUse;
 
 /// An enrollment request that arrived.
 pub struct NewEnrollmentRequest {
@@ -66,52 +66,6 @@ pub struct EnrollmentRequestRecord {
     host: Option<i64>,
     /// The certificate that its approval gave.
     generation: u32,
-}
-
-/// Why an enrollment request, or a decision on it, is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum EnrollmentRequestError {
-    /// There is no such request.
-    #[error("there is no such enrollment request: see `holdfast host requests`")]
-    Unknown,
-    /// It was refused for good.
-    #[error(
-        "this enrollment request was refused for good: ask an operator for an invite if that was a mistake"
-    )]
-    Refused,
-    /// It was approved.
-    #[error("this enrollment request is approved already: revoke the host instead")]
-    Decided,
-    /// The operator read another key off the box.
-    #[error(
-        "the key of this request is {actual}, not the one given: compare again; the request may be of another machine"
-    )]
-    Fingerprint {
-        /// The key of the request.
-        actual: Pin,
-    },
-    /// A host of that name is there.
-    #[error("a host called {name} is there already: choose another name")]
-    Taken { name: HostName },
-    /// The key is another host's.
-    #[error(
-        "another host has this key, or had it: remove `identity/enrol.key.pem` in the agent's state folder and enrol again, so that the box makes a key of its own"
-    )]
-    KeyTaken,
-    /// What is written of the key cannot be used.
-    #[error("the key of this request cannot be used: let the agent send a new one")]
-    Key(#[source] CsrError),
-    /// The certificate could not be made.
-    #[error("the hub could not make the certificate")]
-    Issue(#[source] IssueError),
-    /// The revoked host as which it should come back.
-    #[error(transparent)]
-    Readmit(#[from] ReadmitError),
-    /// Its host was revoked, or has a later certificate.
-    #[error(
-        "this request was approved once, and its host has a later certificate: ask an operator for an invite"
-    )]
-    Spent,
 }
 
 const COLUMNS: &str = "enrollment_requests.id AS id, claimed_name, spki_der, first_at, state, host, generation, hosts.id AS host_id";
@@ -350,23 +304,6 @@ fn approved(
     }
     let given = certificate(tx, host, generation)?;
     given.map(|(record, _)| EnrollmentReply::Approved(record)).ok_or_else(spent)
-}
-
-/// What an operator decided.
-pub(super) enum Decision {
-    /// Let in, as a new host or as one that comes back.
-    Approved {
-        /// The host's number.
-        host: i64,
-        id: HostId,
-        /// The certificate that it is given.
-        generation: u32,
-        /// What is written down.
-        kind: EventKind,
-        message: String,
-    },
-    /// Turned away for good.
-    Refused,
 }
 
 fn decide(

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::checkin::{AuthenticatedHost, Checkin};
+use super::checkin_request::{AuthenticatedHost, Checkin};
 use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::hosts::find;

@@ -14,6 +14,7 @@
 
 mod certificates;
 mod checkin;
+mod checkin_request;
 mod columns;
 mod desired;
 mod enrollment_requests;
@@ -43,11 +44,10 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 pub use certificates::CertificateRecord;
-pub use checkin::{Checkin, CheckinReply, SectionTexts, Update};
+pub use checkin::{CheckinReply, Update};
+pub use checkin_request::{Checkin, SectionTexts};
 pub use desired::{Put, PutDone};
-pub use enrollment_requests::{
-    Approval, EnrollmentReply, EnrollmentRequestError, EnrollmentRequestRecord, NewEnrollmentRequest,
-};
+pub use enrollment_requests::{Approval, EnrollmentReply, EnrollmentRequestRecord, NewEnrollmentRequest};
 pub use escrow::{EscrowCaller, EscrowError, EscrowSelector};
 pub use escrow_notices::{NoticeEnd, OutgoingNotice};
 pub use events::EventFilter;
@@ -58,6 +58,7 @@ pub use jobs::{JobDone, SubmitJob};
 pub use liveness::HostContact;
 pub use operators::{NewOperator, OperatorError, OperatorRecord, TokenMade};
 pub use readers::PAGE_MAX;
+pub use readmission::EnrollmentRequestError;
 pub use renewal::{RenewError, Renewal};
 pub use restore_orders::{NewWithdrawal, WithdrawError};
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError};

@@ -2,17 +2,17 @@
 
 use holdfast_protocol::id::{HostId, HostName};
 use holdfast_protocol::operator::{EpochEnd, RevokedHost};
+use holdfast_protocol::pin::Pin;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Failed;
 use super::certificates::insert_certificate;
 use super::columns::{Id, Text, Time};
-use super::enrollment_requests::{Decision, EnrollmentRequestError};
 use super::epochs::close_epoch;
 use super::idempotency::By;
 use super::writer::Tx;
-use crate::authority::{AgentKey, IssueError, Issued};
+use crate::authority::{AgentKey, CsrError, IssueError, Issued};
 use crate::domain::event::EventKind;
 use crate::domain::identity::HostStatus;
 use crate::domain::readmission::{NameUse, ReadmitError, RevokedRecord, judge};
@@ -89,4 +89,67 @@ pub(super) fn namesakes(connection: &Connection, name: &HostName) -> rusqlite::R
         })
     };
     connection.prepare_cached(sql)?.query_map(params![name.as_str(), NAMESAKES_MAX], read)?.collect()
+}
+
+/// Why an enrollment request, or a decision on it, is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum EnrollmentRequestError {
+    /// There is no such request.
+    #[error("there is no such enrollment request: see `holdfast host requests`")]
+    Unknown,
+    /// It was refused for good.
+    #[error(
+        "this enrollment request was refused for good: ask an operator for an invite if that was a mistake"
+    )]
+    Refused,
+    /// It was approved.
+    #[error("this enrollment request is approved already: revoke the host instead")]
+    Decided,
+    /// The operator read another key off the box.
+    #[error(
+        "the key of this request is {actual}, not the one given: compare again; the request may be of another machine"
+    )]
+    Fingerprint {
+        /// The key of the request.
+        actual: Pin,
+    },
+    /// A host of that name is there.
+    #[error("a host called {name} is there already: choose another name")]
+    Taken { name: HostName },
+    /// The key is another host's.
+    #[error(
+        "another host has this key, or had it: remove `identity/enrol.key.pem` in the agent's state folder and enrol again, so that the box makes a key of its own"
+    )]
+    KeyTaken,
+    /// What is written of the key cannot be used.
+    #[error("the key of this request cannot be used: let the agent send a new one")]
+    Key(#[source] CsrError),
+    /// The certificate could not be made.
+    #[error("the hub could not make the certificate")]
+    Issue(#[source] IssueError),
+    /// The revoked host as which it should come back.
+    #[error(transparent)]
+    Readmit(#[from] ReadmitError),
+    /// Its host was revoked, or has a later certificate.
+    #[error(
+        "this request was approved once, and its host has a later certificate: ask an operator for an invite"
+    )]
+    Spent,
+}
+
+/// What an operator decided.
+pub(super) enum Decision {
+    /// Let in, as a new host or as one that comes back.
+    Approved {
+        /// The host's number.
+        host: i64,
+        id: HostId,
+        /// The certificate that it is given.
+        generation: u32,
+        /// What is written down.
+        kind: EventKind,
+        message: String,
+    },
+    /// Turned away for good.
+    Refused,
 }

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use rusqlite::params;
 
 use super::certificates::{CertificateRecord, certificate, insert_certificate, key_is_anothers};
-use super::checkin::{AuthenticatedHost, admit};
+use super::checkin::admit;
+use super::checkin_request::AuthenticatedHost;
 use super::events::emit;
 use super::writer::{Shape, Tx};
 use super::{Failed, Store, WriteError};

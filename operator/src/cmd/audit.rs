@@ -1,11 +1,12 @@
 //! `holdfast audit verify`: checks the hash chain of an exported audit.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use holdfast_protocol::audit::{ChainError, VerifiedChain, Verifier, verify};
+use holdfast_protocol::audit::{VerifiedChain, Verifier, verify};
 use holdfast_protocol::operator::HostDetail;
 use serde::Serialize;
 
+use crate::cmd_errors::AuditError;
 use crate::error::CliError;
 use crate::hub::Hub;
 use crate::render;
@@ -13,28 +14,6 @@ use crate::screen::Screen;
 
 /// An export of years; more is another file.
 const BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
-
-/// Why a file does not prove anything.
-#[derive(Debug, thiserror::Error)]
-pub enum AuditError {
-    /// It cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
-    /// It does not hold.
-    #[error("the hash chain of {} is broken", path.display())]
-    Chain {
-        path: PathBuf,
-        #[source]
-        source: ChainError,
-    },
-    /// Nothing to compare with.
-    #[error("{host} has not reported the head of its audit: update its agent, or verify without --host")]
-    NoHead { host: String },
-}
 
 /// A chain that holds: the document for programs.
 #[derive(Debug, Serialize)]

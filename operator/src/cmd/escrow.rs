@@ -20,38 +20,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::args::EscrowCommand;
+use crate::cmd_errors::EscrowCommandError;
 use crate::error::CliError;
 use crate::hub::Hub;
 use crate::screen::Screen;
 use crate::{clock, render};
-
-/// Why no file is written, or no page made.
-#[derive(Debug, thiserror::Error)]
-pub enum EscrowCommandError {
-    /// Nothing goes off-site.
-    #[error("{host} has no off-site target in its document, so there are no backups that a sheet could open")]
-    NoOffSite { host: HostName },
-    /// The guests are several customers' and no code says whose the key is.
-    #[error(
-        "no recovery code was made for {host}, and its guests are not one customer's: make one first, with `agentd escrow create` \
-         there"
-    )]
-    NoCustomer { host: HostName },
-    /// There is no folder for them.
-    #[error("{} is not a folder, so nothing was fetched: give one with --to", path.display())]
-    NoFolder { path: PathBuf },
-    /// A file is in the way, or cannot be made.
-    #[error(
-        "{} cannot be written; it must not be there yet. The hub gave the files out and tells the customer: what is written so far \
-         is whole",
-        path.display()
-    )]
-    Unwritten {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
-}
 
 /// The page: the document for programs.
 #[derive(Debug, Serialize)]

@@ -4,13 +4,14 @@
 
 use std::path::Path;
 
-use holdfast_protocol::enrol::{Invite, InviteError};
+use holdfast_protocol::enrol::Invite;
 use holdfast_protocol::job::act::{Act, Sha256Text, args};
 use holdfast_protocol::job::{Draft, SignedJob, Target};
 use holdfast_protocol::operator::{HostDetail, InviteCreated};
 use holdfast_protocol::restore::RestoreRequest;
 
 use crate::args::RestoreArgs;
+use crate::cmd_errors::RestoreError;
 use crate::error::CliError;
 use crate::hub::Hub;
 use crate::job_draft;
@@ -21,19 +22,6 @@ use crate::{clock, keygen, prompt, render};
 
 /// As long as the invite is good, and an hour for a box whose clock is off.
 const HOURS: u32 = 2;
-
-/// Why the hub's invite is not handed on.
-#[derive(Debug, thiserror::Error)]
-pub enum RestoreError {
-    /// It is none.
-    #[error("the hub's answer has no valid invite")]
-    Invite(#[from] InviteError),
-    /// For something else.
-    #[error(
-        "the hub's invite names another order than the one that was signed: do not use it, and check the hub"
-    )]
-    Exchanged,
-}
 
 pub async fn run(args: RestoreArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;

@@ -5,7 +5,7 @@
 //! either given by the person or compared by them. Deliberately absent: changing the document.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
 use holdfast_protocol::id::{HostName, TargetName};
@@ -13,51 +13,16 @@ use holdfast_protocol::operator::HostDetail;
 use holdfast_protocol::storage::draft::{self, NoMedium};
 use holdfast_protocol::storage::{Backend, HostRecipient, Sealed};
 use holdfast_seal::backup_key::{BackupKey, KEY_FILE_BYTES_MAX};
-use holdfast_seal::{Creds, OpenError, SealContext, SealError};
+use holdfast_seal::{Creds, SealContext};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::args::SealArgs;
+use crate::cmd_errors::SealCommandError;
 use crate::error::CliError;
 use crate::hub::Hub;
 use crate::prompt;
 use crate::screen::Screen;
-
-/// Why nothing is sealed.
-#[derive(Debug, thiserror::Error)]
-pub enum SealCommandError {
-    #[error("{} cannot be read", path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
-    /// No document, or none that names the target as it should.
-    #[error("{} has no storage target {target} with a backend: add it first, without `creds`", path.display())]
-    NoTarget {
-        path: PathBuf,
-        target: TargetName,
-        /// What is wrong with it, where it is there.
-        #[source]
-        source: Option<serde_json::Error>,
-    },
-    /// The hub has no public key of that host.
-    #[error(
-        "{host} has not reported its key: give --recipient with the output of `agentd storage key` there"
-    )]
-    NoRecipient { host: HostName },
-    /// The hub shows another key than the person has.
-    #[error(
-        "the hub shows {shown} for {host}, and you gave {given}: nothing was sealed. Compare both with \
-         `agentd storage key` on the host"
-    )]
-    OtherRecipient { host: HostName, shown: HostRecipient, given: HostRecipient },
-    /// What is to be sealed.
-    #[error(transparent)]
-    Content(#[from] OpenError),
-    #[error(transparent)]
-    Seal(#[from] SealError),
-}
 
 #[derive(Serialize)]
 struct Outcome {

@@ -11,6 +11,7 @@ use holdfast_protocol::restore::{RestoreOrder, RestoreState, WithdrawRequest};
 
 use super::job;
 use crate::args::WithdrawArgs;
+use crate::cmd_errors::WithdrawError;
 use crate::error::CliError;
 use crate::hub::Hub;
 use crate::job_file::JobFileError;
@@ -20,16 +21,6 @@ use crate::{clock, job_draft, keygen, prompt, render};
 
 /// The host is told as long as it may be away for a day.
 const HOURS: u32 = 24;
-
-/// Why nothing is taken back.
-#[derive(Debug, thiserror::Error)]
-pub enum WithdrawError {
-    /// None, or several.
-    #[error(
-        "{host} has {count} open restore orders: give --order with the hash that `holdfast host restore` printed"
-    )]
-    Which { host: String, count: usize },
-}
 
 pub async fn run(args: WithdrawArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
     let detail: HostDetail = hub.get(&["v1", "hosts", &args.host]).await?;

@@ -15,11 +15,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use super::label::Label;
 use super::work::KeptBackup;
 use crate::envelope::ErrorBody;
 use crate::id::{GuestUid, MountPath, OperationId, StackName};
 use crate::job::act::Sha256Text;
-use crate::protection::{Consistency, Tier};
+use crate::protection::Tier;
 
 /// Stacks of one guest.
 pub const STACKS_MAX: usize = 32;
@@ -92,17 +93,6 @@ pub struct WindowView {
     /// Why it expired, was cancelled, or what a person must do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<ErrorBody>,
-}
-
-/// What a backup holds, and why it is so.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Label {
-    /// As after a power cut, or standing still.
-    pub consistency: Consistency,
-    /// In words.
-    #[schemars(length(min = 1, max = 256))]
-    pub why: String,
 }
 
 /// `PUT /v1/quiesce-windows/{id}/quiesced`: everything that ran stands still.

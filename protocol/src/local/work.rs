@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::window::Label;
+use super::label::Label;
 use crate::id::{GuestUid, OperationId, SnapshotName};
 use crate::operation::OperationStatus;
 use crate::protection::Tier;

@@ -12,13 +12,10 @@ use age::{DecryptError, Decryptor, Encryptor, scrypt};
 use holdfast_protocol::escrow::form::{self, WORK_FACTOR, WORK_FACTOR_MAX};
 use zeroize::Zeroizing;
 
-use super::error::{OpenError, WrapError};
+use super::error::{OpenError, PLAIN_BYTES_MAX, WrapError};
 use crate::code::RecoveryCode;
 use crate::parse::Mismatch;
 use crate::suggest::Position;
-
-/// More than any key with what it is for; small enough that the file fits into one QR code.
-pub const PLAIN_BYTES_MAX: usize = 1280;
 
 /// An `age` file for one passphrase, within the bounds. Its text is not secret.
 #[derive(Clone, PartialEq, Eq)]

@@ -10,8 +10,6 @@ use holdfast_protocol::job::{HostEpoch, UtcSecond};
 use holdfast_protocol::json::JsonError;
 use holdfast_seal::OpenError as SealError;
 
-use super::age_file::PLAIN_BYTES_MAX;
-
 /// Why a key is not wrapped.
 #[derive(Debug, thiserror::Error)]
 pub enum WrapError {
@@ -162,3 +160,6 @@ impl OpenError {
         }
     }
 }
+
+/// More than any key with what it is for; small enough that the file fits into one QR code.
+pub const PLAIN_BYTES_MAX: usize = 1280;

@@ -19,9 +19,9 @@ use holdfast_seal::backup_key::BackupKey;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-pub use age_file::{EscrowFile, PLAIN_BYTES_MAX};
+pub use age_file::EscrowFile;
 pub use context::{Context, Record};
-pub use error::{OpenError, WrapError};
+pub use error::{OpenError, PLAIN_BYTES_MAX, WrapError};
 pub use holdfast_protocol::escrow::CodeNumber;
 pub use holdfast_protocol::escrow::form::{FILE_BYTES_MAX, WORK_FACTOR, WORK_FACTOR_MAX};
 

@@ -22,10 +22,11 @@ use tokio::sync::watch;
 
 use crate::db_reader::{Book, StoredRecords};
 use crate::fixtures::{guest, uid};
+use crate::ground::Ground;
 use crate::points::Conductor;
 use crate::virtual_time;
 use crate::world::World;
-use crate::world_template::{Ground, Template};
+use crate::world_template::Template;
 
 /// How often the host is looked at. What is due wakes the agent by itself.
 const LOOK_EVERY: Duration = Duration::from_secs(1_200);

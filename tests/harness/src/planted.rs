@@ -12,6 +12,7 @@ use agentd::model::planted::{Bug, plant};
 use held_files::fault::Fault;
 
 use crate::backup_weeks;
+use crate::ground::Ground;
 use crate::hostile;
 use crate::matrix::case::{Case, HOWS, Outcome, TASK_ENDS, run};
 use crate::outside::{self, Outside};
@@ -19,7 +20,7 @@ use crate::power::{files, suite};
 use crate::schedule::plot::{self, Plot};
 use crate::schedule::run_script;
 use crate::story::{self, Story};
-use crate::world_template::{Ground, Template};
+use crate::world_template::Template;
 
 /// So many seeds of a plot are tried.
 pub const SEEDS_MAX: u64 = 20;

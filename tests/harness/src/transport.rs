@@ -14,7 +14,6 @@ use pve_sim::in_process::{Ask, Reported, ask};
 use pve_sim::node::Node;
 
 use crate::clock::Timeline;
-use crate::invariant::WITHOUT_END;
 use crate::log::{Effect, Log};
 use crate::outside;
 use crate::points::{Conductor, How};
@@ -106,3 +105,6 @@ fn refused() -> Response {
     let body = br#"{"data":null,"message":"the harness refuses this\n"}"#.to_vec();
     Response { status: 500, reason: "the harness refuses this".to_owned(), body }
 }
+
+/// How the carrier begins what it says when it gives up on the agent.
+pub const WITHOUT_END: &str = "the agent asks without end";

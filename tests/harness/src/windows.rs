@@ -5,7 +5,6 @@
 //! whether the agent lives or not: the window's, and that of an agent which is silent for too long. Deliberately absent: stacks and hooks, which are `guestd`'s.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use agentd::execute::failpoint::Side;
@@ -24,9 +23,6 @@ use crate::world::World;
 /// How often a controller looks.
 const EVERY: Duration = Duration::from_millis(300);
 
-/// Past such a silence of its agent a controller starts what it stopped, as `guestd` does.
-const SILENCE_MAX: Duration = Duration::from_secs(120);
-
 /// What controllers do with windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
@@ -39,93 +35,6 @@ pub enum Windows {
     /// They stop their programs and start them again by their own bound, and never say the latter: killed meanwhile, with
     /// only their timer left.
     NeverRelease,
-}
-
-/// Programs that stood still.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stood {
-    /// For which window.
-    pub window: OperationId,
-    /// From when, since the world began.
-    pub from: Duration,
-    /// Until when, by the controller's own bound.
-    pub deadline: Duration,
-    /// When it last heard its agent.
-    pub heard: Duration,
-    /// Until when indeed.
-    pub to: Option<Duration>,
-}
-
-impl Stood {
-    /// By when its controller starts it, whatever it hears from now on.
-    fn at_the_latest(&self) -> Duration {
-        self.deadline.min(self.heard + SILENCE_MAX)
-    }
-}
-
-/// What the controllers of one world remember.
-#[derive(Debug, Default)]
-pub struct Memory(Mutex<HeldWindow>);
-
-#[derive(Debug, Default)]
-struct HeldWindow {
-    stood: Vec<Stood>,
-    /// Windows whose end was said, or that were never more than refused.
-    done: BTreeSet<OperationId>,
-}
-
-impl Memory {
-    /// All the times at which programs stood still.
-    #[must_use]
-    pub fn stood(&self) -> Vec<Stood> {
-        self.0.lock().unwrap().stood.clone()
-    }
-
-    fn of(&self, window: OperationId) -> Option<Stood> {
-        self.0.lock().unwrap().stood.iter().find(|stood| stood.window == window).cloned()
-    }
-
-    fn stop(&self, window: OperationId, from: Duration, left: Duration) {
-        let stood = Stood { window, from, deadline: from + left, heard: from, to: None };
-        self.0.lock().unwrap().stood.push(stood);
-    }
-
-    /// The agent was heard.
-    fn hear(&self, window: OperationId, now: Duration) {
-        for stood in self.0.lock().unwrap().stood.iter_mut().filter(|stood| stood.window == window) {
-            stood.heard = now;
-        }
-    }
-
-    /// Whatever stands still past its own bounds was started by then.
-    fn keep_bounds(&self, now: Duration) {
-        for stood in &mut self.0.lock().unwrap().stood {
-            let latest = stood.at_the_latest();
-            if stood.to.is_none() && now >= latest {
-                stood.to = Some(latest);
-            }
-        }
-    }
-
-    fn start(&self, window: OperationId, now: Duration) {
-        for stood in &mut self.0.lock().unwrap().stood {
-            if stood.window == window && stood.to.is_none() {
-                stood.to = Some(now.min(stood.deadline));
-            }
-        }
-    }
-
-    fn is_done(&self, window: OperationId) -> bool {
-        self.0.lock().unwrap().done.contains(&window)
-    }
-
-    fn done(&self, window: OperationId) {
-        self.0.lock().unwrap().done.insert(window);
-    }
-
-    fn standing(&self) -> Vec<OperationId> {
-        self.0.lock().unwrap().stood.iter().map(|stood| stood.window).collect()
-    }
 }
 
 /// Plays the windows of all guests for as long as it is awaited.

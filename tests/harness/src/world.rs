@@ -28,7 +28,7 @@ use crate::points::Conductor;
 use crate::power::server::Served;
 use crate::scene::Scene;
 use crate::transport::InProcess;
-use crate::windows::Memory;
+use crate::window_memory::Memory;
 use power_disk::fate::Fate;
 
 /// How long a simulated worker rests between two of its steps.

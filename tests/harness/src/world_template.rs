@@ -22,6 +22,7 @@ use crate::agent_run::{Begin, End, Tone, live, reported};
 use crate::controllers::Speech;
 use crate::db_reader::Book;
 use crate::fixtures::{FOREIGN, Kit, target, uid};
+use crate::ground::Ground;
 use crate::mailbox::one_guest_a_day;
 use crate::points::Conductor;
 use crate::scene::Scene;
@@ -32,102 +33,42 @@ use crate::virtual_time;
 use crate::windows::Windows;
 use crate::world::{Beginning, World, copy, folder};
 
-/// What is there before a story begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Ground {
-    /// Only what is somebody else's.
-    Empty,
-    /// Guest 1, 300, made and running, without a volume that no backup holds.
-    HotRuns,
-    /// Guest 1, 300, made and running, with data in its volumes and its first backup.
-    GuestRuns,
-    /// The same guest, stopped.
-    GuestStands,
-    /// The running guest, with a snapshot of ours whose time is over.
-    Snapshotted,
-    /// Two guests of one customer, 300 and 301, both running.
-    TwoGuests,
-    /// The stopped guest, and beside it one of the same customer, 301, with room for a volume.
-    Taker,
-    /// The same two, both stopped.
-    TwoStand,
-    /// The running guest, with a second backup.
-    BackedUp,
-    /// The same, and it is promised that its last backup is kept.
-    Promised,
-    /// The running guest, with a snapshot that a schedule took.
-    Scheduled,
-    /// The same, and it is promised backups, but no snapshots any more.
-    LetGo,
-    /// The guest was destroyed on the node, with its volumes, its place in the pool and every right over its number. Its
-    /// first backup is left.
-    Lost,
-    /// The running guest, and beside it a copy of its first backup, 301.
-    Copy,
-    /// Nothing of ours, on a host on which documents may make one guest a day.
-    OneADay,
-}
-
 /// What an agent does to make a ground out of another; none when the other is just taken as it is.
 type Making = fn(&Kit) -> Option<Operation>;
 
 /// A template that is made on first use.
 type Made = Arc<OnceLock<Arc<Template>>>;
 
-impl Ground {
-    /// What it is made of, and how.
-    fn recipe(self) -> (Option<Self>, Making) {
-        match self {
-            Self::Empty => (None, |_| None),
-            Self::HotRuns => (Some(Self::Empty), |kit| {
-                let mut hot = kit.provision(1);
-                hot.guest.volumes.truncate(1);
-                Some(Operation::Provision(Box::new(hot)))
-            }),
-            Self::GuestRuns => {
-                (Some(Self::Empty), |kit| Some(Operation::Provision(Box::new(kit.provision(1)))))
-            }
-            Self::GuestStands => (Some(Self::GuestRuns), |_| Some(Operation::Stop(target(1)))),
-            Self::Snapshotted => (Some(Self::GuestRuns), |_| Some(taking())),
-            Self::TwoGuests => {
-                (Some(Self::GuestRuns), |kit| Some(Operation::Provision(Box::new(kit.provision(2)))))
-            }
-            Self::Taker => (Some(Self::GuestStands), |kit| {
-                let mut taker = kit.provision(2);
-                taker.guest.volumes.truncate(1);
-                Some(Operation::Provision(Box::new(taker)))
-            }),
-            Self::TwoStand => (Some(Self::Taker), |_| Some(Operation::Stop(target(2)))),
-            Self::BackedUp => (Some(Self::GuestRuns), |_| Some(backup("backup2", BackupWhy::Schedule))),
-            Self::Promised => (Some(Self::BackedUp), |_| None),
-            Self::Scheduled => (Some(Self::GuestRuns), |_| Some(scheduled())),
-            Self::LetGo => (Some(Self::Scheduled), |_| None),
-            Self::Lost => (Some(Self::GuestRuns), |_| None),
-            Self::Copy => (Some(Self::GuestRuns), |kit| Some(copy_of(kit))),
-            Self::OneADay => (Some(Self::Empty), |_| None),
+/// What it is made of, and how.
+fn recipe(ground: Ground) -> (Option<Ground>, Making) {
+    match ground {
+        Ground::Empty => (None, |_| None),
+        Ground::HotRuns => (Some(Ground::Empty), |kit| {
+            let mut hot = kit.provision(1);
+            hot.guest.volumes.truncate(1);
+            Some(Operation::Provision(Box::new(hot)))
+        }),
+        Ground::GuestRuns => {
+            (Some(Ground::Empty), |kit| Some(Operation::Provision(Box::new(kit.provision(1)))))
         }
-    }
-
-    /// The number under which its operation is opened; each is another.
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Empty => 200,
-            Self::HotRuns => 211,
-            Self::GuestRuns => 201,
-            Self::GuestStands => 202,
-            Self::TwoGuests => 203,
-            Self::Taker => 205,
-            Self::TwoStand => 206,
-            Self::BackedUp => 207,
-            Self::Promised => 208,
-            Self::Scheduled => 209,
-            Self::LetGo => 210,
-            Self::Lost => 211,
-            Self::Copy => 212,
-            Self::OneADay => 213,
-            Self::Snapshotted => 204,
+        Ground::GuestStands => (Some(Ground::GuestRuns), |_| Some(Operation::Stop(target(1)))),
+        Ground::Snapshotted => (Some(Ground::GuestRuns), |_| Some(taking())),
+        Ground::TwoGuests => {
+            (Some(Ground::GuestRuns), |kit| Some(Operation::Provision(Box::new(kit.provision(2)))))
         }
+        Ground::Taker => (Some(Ground::GuestStands), |kit| {
+            let mut taker = kit.provision(2);
+            taker.guest.volumes.truncate(1);
+            Some(Operation::Provision(Box::new(taker)))
+        }),
+        Ground::TwoStand => (Some(Ground::Taker), |_| Some(Operation::Stop(target(2)))),
+        Ground::BackedUp => (Some(Ground::GuestRuns), |_| Some(backup("backup2", BackupWhy::Schedule))),
+        Ground::Promised => (Some(Ground::BackedUp), |_| None),
+        Ground::Scheduled => (Some(Ground::GuestRuns), |_| Some(scheduled())),
+        Ground::LetGo => (Some(Ground::Scheduled), |_| None),
+        Ground::Lost => (Some(Ground::GuestRuns), |_| None),
+        Ground::Copy => (Some(Ground::GuestRuns), |kit| Some(copy_of(kit))),
+        Ground::OneADay => (Some(Ground::Empty), |_| None),
     }
 }
 
@@ -168,7 +109,7 @@ impl Template {
 }
 
 fn make(ground: Ground) -> Template {
-    let (before, operation) = ground.recipe();
+    let (before, operation) = recipe(ground);
     let Some(before) = before else { return virtual_time(|| async { empty() }) };
     let before = Template::of(before);
     virtual_time(|| async {

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::storage::backup_server::{parse_snapshot, sealed, verification};
+use crate::storage::backup_server::{sealed, verification};
 use crate::storage::content::{copy_of, file_bytes, is_protected};
+use crate::storage::server_names::parse_snapshot;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {

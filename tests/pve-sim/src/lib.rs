@@ -24,6 +24,7 @@ pub mod in_process;
 pub mod node;
 pub mod power;
 pub mod replay;
+pub mod round;
 pub mod runtime;
 pub mod schema;
 pub mod sim;

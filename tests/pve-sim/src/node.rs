@@ -111,7 +111,7 @@ pub struct Node {
     /// Only one backup job at a time.
     pub backup_lock: Mutex<()>,
     /// The last round of the status daemon.
-    pub round: Mutex<crate::call::cluster::Round>,
+    pub round: Mutex<crate::round::Round>,
     going_down: AtomicBool,
     world: Mutex<World>,
 }

@@ -29,7 +29,7 @@ pub fn schemas_fresh() -> Result<()> {
 
 /// Programs, tests, the list of the tests, and the small golden that several parts read.
 pub fn build_everything() -> Result<()> {
-    let programs = demo::build::for_tests()?;
+    let programs = crate::test_programs::for_tests()?;
     built::list()?;
     demo::build::golden(&programs, Runtime::Process).map(drop)
 }

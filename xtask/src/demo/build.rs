@@ -23,12 +23,6 @@ pub fn programs() -> Result<Programs> {
     Programs::in_folder(&target().join("debug"))
 }
 
-/// The programs as tests have them, which can be killed at a point that the environment names.
-pub fn for_tests() -> Result<Programs> {
-    ci::build()?;
-    Programs::in_folder(&target().join("debug"))
-}
-
 /// Builds the golden archive for that way of running guests. What is slow in it, Debian's packages, is kept.
 pub fn golden(programs: &Programs, runtime: Runtime) -> Result<Golden> {
     let tiny = runtime == Runtime::Process;

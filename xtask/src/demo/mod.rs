@@ -54,7 +54,7 @@ pub fn run(options: &Options) -> Result<()> {
     let runtime = runtime(options)?;
     let programs = match &options.programs {
         Some(folder) => Programs::in_folder(folder)?,
-        None if ci::is_built() => build::for_tests()?,
+        None if ci::is_built() => crate::test_programs::for_tests()?,
         None => build::programs()?,
     };
     let golden = match &options.golden {

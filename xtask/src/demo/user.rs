@@ -31,7 +31,7 @@ pub fn share(programs: &Programs, folder: &Path) -> Result<Programs> {
 
 /// Tells the plain story as `no_one`: this very program again, with programs and golden that were built before.
 pub fn report_as_someone() -> Result<()> {
-    let programs = build::for_tests()?;
+    let programs = crate::test_programs::for_tests()?;
     let golden = build::golden(&programs, Runtime::Process)?;
     let folder = tempfile::Builder::new().prefix("holdfast-nobody-").tempdir()?;
     let shared = share(&programs, folder.path())?;

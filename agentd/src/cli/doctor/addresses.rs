@@ -11,7 +11,7 @@ use holdfast_protocol::report::{
     AddressFilterFinding, AddressFilterState, GuestReport, address_filter_findings,
 };
 
-use super::check::{Check, State};
+use super::row::{Check, State};
 use crate::port::admin_socket;
 
 #[must_use]

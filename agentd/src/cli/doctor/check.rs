@@ -9,9 +9,9 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::StorageName;
 use holdfast_protocol::json::chain;
-use serde::Serialize;
 
 use super::judge::{judge, paths_to_ask};
+use super::row::{Check, State};
 use crate::cli::setup::file_sha256;
 use crate::cli::setup::plan::{Places, ScratchPlaces, archive_vmid};
 use crate::model::policy::GoldenDump;
@@ -19,42 +19,6 @@ use crate::port::admin_socket;
 use crate::port::pve::read::{Resources, StorageStatus};
 use crate::port::pve::{ContentKind, Permissions, Pve, PveError, Role, VolumeId};
 use crate::settings::{GoldenSettings, Settings};
-
-/// How a check came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// As it should be.
-    Good,
-    /// Not as it should be.
-    Failed,
-    /// Nothing is wrong, and a person should know it.
-    Notice,
-    /// It could not be looked at.
-    Unknown,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
-    /// How it came out.
-    pub state: State,
-    /// What was looked at.
-    pub name: String,
-    /// What was found.
-    pub detail: String,
-    /// Commands that mend it.
-    pub mend: Vec<String>,
-}
-
-impl Check {
-    pub(super) fn new(state: State, name: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { state, name: name.into(), detail: detail.into(), mend: Vec::new() }
-    }
-
-    pub(super) fn of_error(name: impl Into<String>, error: &PveError) -> Self {
-        Self::new(State::Failed, name, chain(error))
-    }
-}
 
 /// What of Proxmox the settings speak of.
 fn places(settings: &Settings) -> Places {

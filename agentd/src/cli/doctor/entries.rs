@@ -7,7 +7,7 @@ use std::path::Path;
 
 use holdfast_protocol::storage::report::TargetReport;
 
-use super::check::{Check, State};
+use super::row::{Check, State};
 use crate::plan::entry::line_in;
 use crate::port::admin_socket;
 

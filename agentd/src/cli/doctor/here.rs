@@ -9,7 +9,7 @@ use holdfast_protocol::json::chain;
 use holdfast_protocol::pin::PinSet;
 use jiff::{SignedDuration, Timestamp};
 
-use super::check::{Check, State};
+use super::row::{Check, State};
 use crate::model::clock_trust::Synchrony;
 use crate::port::admin_socket::AgentStatus;
 use crate::port::hub::Contact;

@@ -10,6 +10,7 @@ mod helper;
 mod here;
 pub mod judge;
 mod read_only_entries;
+mod row;
 mod test_bridge;
 mod trust;
 
@@ -25,7 +26,8 @@ use crate::port::helper::Helper;
 use crate::port::pve::{PveClient, RealPace, SetUpError};
 use crate::run::pve_settings;
 use crate::settings::{ConfigPath, SecretFileError, Settings, SettingsError};
-pub use check::{Check, State, examine};
+pub use check::examine;
+pub use row::{Check, State};
 
 /// The arguments.
 #[derive(Debug, clap::Args)]

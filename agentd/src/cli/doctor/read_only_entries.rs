@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use holdfast_protocol::id::StorageName;
 
-use super::check::{Check, State};
+use super::row::{Check, State};
 use crate::cli::setup::plan::Places;
 use crate::model::storage::EntrySeen;
 use crate::plan::entry::line_in;

@@ -6,7 +6,7 @@
 
 use holdfast_protocol::json::chain;
 
-use super::check::{Check, State};
+use super::row::{Check, State};
 use crate::port::bridge::{BridgeError, Bridges};
 use crate::settings::ScratchSettings;
 

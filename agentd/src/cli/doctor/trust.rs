@@ -8,7 +8,7 @@ use holdfast_protocol::report::TrustSection;
 use holdfast_trust::{Operators, Policy};
 use sha2::{Digest, Sha256};
 
-use super::check::{Check, State};
+use super::row::{Check, State};
 use crate::port::admin_socket;
 use crate::port::store::roster::RosterTexts;
 use crate::port::trust_files;

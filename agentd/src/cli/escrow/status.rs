@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::EscrowCommandError;
-use crate::cli::status::ago;
+use crate::cli::ago::ago;
 use crate::cli::{Output, now, print_json};
 use crate::model::escrow::{CodeRecord, CodeStatus};
 use crate::plan::escrow::is_unproved;

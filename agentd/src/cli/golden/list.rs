@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::{GoldenError, stored};
 use crate::cli::Output;
-use crate::cli::status::ago;
+use crate::cli::ago::ago;
 use crate::port::admin_socket;
 use crate::port::golden_dump::{self, StoredImage};
 use crate::settings::ConfigPath;

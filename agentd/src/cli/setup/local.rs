@@ -217,7 +217,7 @@ pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalErr
             let there = atomic_file::read(path, crate::settings::CONFIG_BYTES_MAX)?;
             let there = there.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             let dump = choices.golden_dump.as_ref().map(|dump| dump.folder.as_path());
-            let text = super::helper::fitted(there.as_deref(), owner.uid, dump);
+            let text = super::helper_policy::fitted(there.as_deref(), owner.uid, dump);
             atomic_file::write(path, text.as_bytes(), Readers::All)?;
         }
         LocalAct::Command(words) => run_local(words).await.map_err(LocalError::Command)?,

@@ -13,6 +13,7 @@ mod args;
 mod current;
 pub mod diff;
 mod helper;
+pub mod helper_policy;
 mod local;
 pub mod plan;
 pub mod privilege;

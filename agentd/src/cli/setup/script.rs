@@ -5,10 +5,10 @@
 
 use super::current::CurrentSetup;
 use super::diff::settle;
-use super::helper;
 use super::local::{settings_text, useradd};
 use super::plan::{Choices, DesiredSetup};
 use super::write::{Write, quoted};
+use super::{helper, helper_policy};
 use crate::port::pve::Role;
 
 /// Prints the script that sets up.
@@ -85,7 +85,7 @@ fn helper_lines(choices: &Choices, user: &str) -> String {
     let dump = choices.golden_dump.as_ref().map(|dump| dump.folder.as_path());
     let mut right = format!("sed -i \"s/^caller_uid *=.*/caller_uid = $(id -u {})/\" {file}", quoted(user));
     if let Some(dump) = dump {
-        let line = helper::golden_line(dump).replace('\\', "\\\\");
+        let line = helper_policy::golden_line(dump).replace('\\', "\\\\");
         let edit = quoted(&format!("/^caller_uid *=/a {}", line.trim_end()));
         right.push_str(&format!("\n  sed -i -e '/^golden_dump *=/d' -e {edit} {file}"));
     }
@@ -96,7 +96,7 @@ fn helper_lines(choices: &Choices, user: &str) -> String {
          if [ -x {} ]; then\n  install -d -m 0755 {}\n  [ -e {file} ] || cat > {file} <<'POLICY'\n{}POLICY\n  {right}{}\nfi",
         helper::PROGRAM,
         helper::MOUNTS,
-        helper::text(0, dump),
+        helper_policy::text(0, dump),
         units.concat()
     )
 }

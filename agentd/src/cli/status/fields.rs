@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use holdfast_protocol::report::InForce;
 
-use super::{ago, table};
+use super::table;
+use crate::cli::ago::ago;
 use crate::port::admin_socket::FieldsView;
 
 /// The page for people.

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, VolumeKind};
-use holdfast_protocol::id::{StorageName, Vmid};
+use holdfast_protocol::id::Vmid;
 use holdfast_protocol::protection::Protection;
 
 use super::{Inputs, bulk, placement};
@@ -41,7 +41,7 @@ fn mount(
     then: &MountDisk,
 ) -> Result<MountDisk, placement::Misplaced> {
     let Some(volume) = guest.volumes.iter().find(|volume| volume.mount == then.path) else {
-        let storage = known(inputs.policy, &then.storage).clone();
+        let storage = placement::known(inputs.policy, &then.storage).clone();
         return Ok(MountDisk { storage, ..then.clone() });
     };
     let promise = inputs.records.protections.get(&guest.uid).map(AsRef::as_ref);
@@ -59,11 +59,6 @@ fn flag(content: Content, volume: &DesiredVolume, promise: Option<&Protection>) 
         Content::Held => BackupFlag::On,
         Content::Empty => BackupFlag::of(bulk::in_force(volume, promise)),
     }
-}
-
-/// Where it was, if guests' disks are made there still.
-pub(super) fn known<'a>(policy: &'a Policy, then: &'a StorageName) -> &'a StorageName {
-    if policy.bulk_storage.as_ref() == Some(then) { then } else { &policy.storage }
 }
 
 /// What is said of where they are made, and of those that come back empty.

@@ -19,7 +19,7 @@ use super::made::Made;
 use super::{Action, Context, Inputs, Judged, missing_guest};
 use crate::model::inherited::WayBack;
 use crate::model::limits;
-use crate::model::records::{GuestRecord, VolumeId};
+use crate::model::records::VolumeId;
 use crate::operation::{Operation, Whence};
 
 /// As many names as a sentence bears.
@@ -133,16 +133,6 @@ fn named(names: &[&str]) -> String {
         0 => first,
         more => format!("{first} and {more} more"),
     }
-}
-
-/// Whether it was on the lost box and is not here yet.
-pub(super) fn is_away(inputs: &Inputs<'_>, record: &GuestRecord) -> bool {
-    inputs.records.left.as_ref().is_some_and(|left| left.is_away(record))
-}
-
-/// Where a guest was lost, and so whether its token counts here.
-pub(super) fn whence(inputs: &Inputs<'_>, record: &GuestRecord) -> Whence {
-    if is_away(inputs, record) { Whence::LostBox } else { Whence::ThisBox }
 }
 
 /// One that is away. Whatever stands under its number here, none of it is it.

@@ -17,7 +17,7 @@ use holdfast_protocol::operation::OperationKind;
 use super::made::Made;
 use super::recovery_source::{self, Nothing};
 use super::schedule::conditions::times;
-use super::{Action, Context, Judged, address, disks, growth, inherited, network, passes, placement, vmid};
+use super::{Action, Context, Judged, address, disks, growth, lost_host, network, passes, placement, vmid};
 use crate::gate::Verdict;
 use crate::gate::effects::effects;
 use crate::model::hardware::HardwareAddress;
@@ -99,7 +99,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         Ok(choice) => choice,
         Err(nothing) => {
             let numbers = std::iter::once(vmid).chain(context.inputs.records.former_vmids(uid, Some(vmid)));
-            let (code, text) = nothing_made(nothing, inherited::whence(context.inputs, made.record), numbers);
+            let (code, text) = nothing_made(nothing, lost_host::whence(context.inputs, made.record), numbers);
             return judged.with(code, text);
         }
     };
@@ -127,7 +127,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         Ok(number) => number,
         Err((code, text)) => return judged.with(code, format!("it is gone, and {text}")),
     };
-    let whence = inherited::whence(context.inputs, made.record);
+    let whence = lost_host::whence(context.inputs, made.record);
     let (source, volumes) = (backup.archive.clone(), made.volumes.clone());
     let hardware = kept_address(context.inputs.observed, loss.proof, backup, (vmid, whence));
     let disks = match disks::again(context.inputs, guest, backup) {

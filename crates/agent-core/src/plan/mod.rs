@@ -71,6 +71,7 @@ mod growth;
 pub mod guest_requests;
 mod health;
 pub mod inherited;
+mod lost_host;
 mod made;
 pub mod maintenance;
 pub mod missing_guest;
@@ -421,7 +422,7 @@ fn judge(
         )),
         (guest, Place::Made { vmid, volumes, .. }) => record.map(|record| {
             let made = made::Made { guest, record, vmid: *vmid, volumes };
-            if inherited::is_away(context.inputs, record) {
+            if lost_host::is_away(context.inputs, record) {
                 inherited::judge(context, &made)
             } else {
                 existing_guest::judge(context, &made)
@@ -472,7 +473,7 @@ fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
         let counterpart = counterpart.and_then(|place| guests.get(place));
         // One picture, one advice: what is done stands with the guest that was handed over. Its VMID is the lost host's, and
         // whoever has that here may be anybody.
-        let away = counterpart.filter(|record| inherited::is_away(inputs, record)).map(|record| &record.name);
+        let away = counterpart.filter(|record| lost_host::is_away(inputs, record)).map(|record| &record.name);
         let message = match (mark, counterpart.map(|record| (&record.name, &record.place))) {
             (Mark::None, _) => None,
             (Mark::Of(_) | Mark::Copy { .. } | Mark::Broken, _) if away.is_some() => away.map(|name| {

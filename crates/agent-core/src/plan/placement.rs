@@ -15,8 +15,9 @@ use holdfast_protocol::desired::{DesiredGuest, DesiredVolume, VolumeKind};
 use holdfast_protocol::id::{GuestUid, MountPath, StorageName, TargetName};
 use holdfast_protocol::storage::{StorageClass, StorageRole, TargetState};
 
-use super::{Inputs, disks, fill_level};
+use super::{Inputs, fill_level};
 use crate::model::observed::{GuestFacts, StorageFact};
+use crate::model::policy::Policy;
 use crate::model::records::Records;
 use crate::model::storage::TargetRecord;
 use crate::operation::AttachVolume;
@@ -61,7 +62,7 @@ pub(super) fn of_copy(
     };
     let there = facts.mounts.values().filter_map(|mount| {
         let lies = mount.volume.as_ref()?.storage()?.parse().ok()?;
-        Some((mount.path.parse().ok()?, disks::known(inputs.policy, &lies).clone()))
+        Some((mount.path.parse().ok()?, known(inputs.policy, &lies).clone()))
     });
     let mut volumes: BTreeMap<MountPath, StorageName> = there.collect();
     volumes.extend(named);
@@ -175,4 +176,9 @@ pub(super) fn elsewhere(guest: &DesiredGuest, facts: &GuestFacts) -> Vec<String>
     });
     let root = moved("its root disk".to_owned(), guest.storage.as_ref(), facts.rootfs_storage.as_deref());
     root.into_iter().chain(volumes).collect()
+}
+
+/// Where it was, if guests' disks are made there still.
+pub(super) fn known<'a>(policy: &'a Policy, then: &'a StorageName) -> &'a StorageName {
+    if policy.bulk_storage.as_ref() == Some(then) { then } else { &policy.storage }
 }

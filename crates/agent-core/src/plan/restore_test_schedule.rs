@@ -27,7 +27,7 @@ use super::guest_requests::{Stays, refused};
 use super::restore_test_status::Tested;
 use super::schedule::facts::{Promised, ScheduleFacts, known, promised};
 use super::signed_state::reason;
-use super::{Action, Context, Inputs, Plan, inherited};
+use super::{Action, Context, Inputs, Plan, lost_host};
 use crate::gate::effects::effects;
 use crate::gate::job_validation::same_guest;
 use crate::gate::retention::taken_at;
@@ -96,7 +96,7 @@ fn is_pruned(records: &Records, guest: GuestUid) -> bool {
 /// Whether a guest is seen under its VMID: Proxmox shows nobody the backups of one that is in no pool.
 fn is_here(context: &Context<'_>, guest: &GuestRecord) -> bool {
     let is_seen = |vmid| context.inputs.observed.guests.contains_key(&vmid);
-    guest.place.vmid().is_some_and(is_seen) && !inherited::is_away(context.inputs, guest)
+    guest.place.vmid().is_some_and(is_seen) && !lost_host::is_away(context.inputs, guest)
 }
 
 fn passes(context: &Context<'_>, operation: &Operation, road: &Provenance) -> bool {

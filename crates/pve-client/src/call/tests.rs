@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use holdfast_protocol::secret::Secret;
+
 use super::super::change::{ConfigChange, Description, MountSlot, NetSlot, NewVolume};
 use super::super::config::{GuestConfig, Switch};
 use super::super::restore::{Address, BootstrapEnv, NetSpec, Placing};

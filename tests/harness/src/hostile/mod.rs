@@ -38,9 +38,10 @@ mod rows;
 pub mod signed;
 pub mod still;
 
+use crate::ground::Ground;
 use crate::invariant::Violation;
 use crate::virtual_time;
-use crate::world_template::{Ground, Template};
+use crate::world_template::Template;
 
 /// How long, and how many moves at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

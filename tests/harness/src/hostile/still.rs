@@ -15,7 +15,8 @@ use holdfast_protocol::id::OperationId;
 
 use crate::fixtures::uid;
 use crate::points::Conductor;
-use crate::windows::{self, Stood, Windows};
+use crate::window_memory::Stood;
+use crate::windows::{self, Windows};
 use crate::world::World;
 
 /// The guest whose controller asks.

@@ -16,7 +16,8 @@ use agentd::operation::log::Status;
 use crate::db_reader::Book;
 use crate::log::{Effect, TaskSpan};
 use crate::scene::{Comparable, Scene};
-use crate::windows::Stood;
+use crate::transport::WITHOUT_END;
+use crate::window_memory::Stood;
 
 /// How strictly the end is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,9 +103,6 @@ impl Violation {
         Self { name, what: format!("it broke: {text}") }
     }
 }
-
-/// How the carrier begins what it says when it gives up on the agent.
-pub const WITHOUT_END: &str = "the agent asks without end";
 
 /// The end of a task that is in no index.
 pub const GONE: &str = "?";

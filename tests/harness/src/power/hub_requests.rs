@@ -13,7 +13,7 @@ use holdfast_protocol::secret::Secret;
 use hubd::domain::identity::Presented;
 use serde_json::{Value, json};
 
-use super::hub::{Ask, By, Client, Unanswered};
+use super::hub_client::{Ask, By, Client, Unanswered};
 use crate::world::folder;
 
 /// What was answered, as whoever asked remembers it.

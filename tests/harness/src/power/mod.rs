@@ -6,6 +6,7 @@
 pub mod files;
 pub mod first_start;
 pub mod hub;
+mod hub_client;
 mod hub_requests;
 pub mod server;
 pub mod suite;

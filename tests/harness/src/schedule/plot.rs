@@ -12,7 +12,7 @@ use pve_sim::fault::mishap::Mishap;
 use super::script::{Act, Script};
 use crate::controllers::Speech;
 use crate::fixtures::guest;
-use crate::world_template::Ground;
+use crate::ground::Ground;
 use power_disk::dice::Dice;
 
 /// One of them.

@@ -11,7 +11,7 @@ use pve_sim::fault::mishap::Mishap;
 
 use crate::controllers::Speech;
 use crate::fixtures::guest;
-use crate::world_template::Ground;
+use crate::ground::Ground;
 use power_disk::dice::Dice;
 
 /// How the agent's own disk fails.

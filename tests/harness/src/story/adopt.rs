@@ -7,7 +7,7 @@ use holdfast_protocol::id::JobId;
 
 use super::Story;
 use crate::fixtures::{Kit, uid, vmid};
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 /// The stranger in our pool.
 const NUMBER: u32 = 400;

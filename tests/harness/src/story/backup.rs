@@ -5,7 +5,7 @@ use agentd::operation::{Backup, Operation};
 
 use super::Story;
 use crate::fixtures::target;
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 pub(super) fn take() -> Vec<Story> {
     vec![

@@ -8,8 +8,8 @@ use holdfast_protocol::id::JobId;
 
 use super::Story;
 use crate::fixtures::target;
+use crate::ground::Ground;
 use crate::scene::Scene;
-use crate::world_template::Ground;
 
 pub(super) fn destroy() -> Vec<Story> {
     vec![Story {

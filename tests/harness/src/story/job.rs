@@ -7,11 +7,11 @@ use holdfast_protocol::job::{Act, JobState, Target};
 
 use super::Story;
 use crate::fixtures::guest;
+use crate::ground::Ground;
 use crate::hostile::desk::target;
 use crate::mailbox::{Order, archive_of_guest_1, policy};
 use crate::scene::Scene;
 use crate::whole::Goals;
-use crate::world_template::Ground;
 
 fn goals(guests: u8, jobs: Vec<Order>) -> Goals {
     Goals { guests: (1..=guests).map(guest).collect(), asks: Vec::new(), jobs }

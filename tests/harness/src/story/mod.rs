@@ -27,9 +27,9 @@ use holdfast_protocol::operation::OperationKind;
 
 use crate::controllers::Speech;
 use crate::fixtures::Kit;
+use crate::ground::Ground;
 use crate::whole::Goals;
 use crate::windows::Windows;
-use crate::world_template::Ground;
 
 /// The whole agent's operations are killed everywhere in stories of their own.
 const SECONDS_OF_THE_WHOLE: usize = 191;

@@ -4,7 +4,7 @@ use agentd::operation::Operation;
 
 use super::Story;
 use crate::fixtures::target;
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 pub(super) fn start() -> Vec<Story> {
     vec![Story::done("start", Ground::GuestStands, |_| Operation::Start(target(1)))]

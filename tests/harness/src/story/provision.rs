@@ -10,7 +10,7 @@ use super::Story;
 use super::restore_copy::{archive, volumes};
 use crate::controllers::Speech;
 use crate::fixtures::{Kit, vmid};
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 /// But for the judgement afterwards the steps of a guest that was lost are those of a new one, which is killed twice
 /// everywhere.

@@ -9,7 +9,8 @@ use holdfast_protocol::protection::Tier;
 
 use super::Story;
 use crate::fixtures::{target, uid};
-use crate::world_template::{Ground, Template};
+use crate::ground::Ground;
+use crate::world_template::Template;
 
 pub(super) fn prune() -> Vec<Story> {
     vec![

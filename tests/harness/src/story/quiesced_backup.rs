@@ -6,8 +6,8 @@ use agentd::operation::{Backup, Operation, QuiescedBackup};
 
 use super::{KillFrom, Story};
 use crate::fixtures::target;
+use crate::ground::Ground;
 use crate::windows::Windows;
-use crate::world_template::Ground;
 
 pub(super) fn take() -> Vec<Story> {
     let played =

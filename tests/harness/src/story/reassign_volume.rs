@@ -8,7 +8,7 @@ use holdfast_protocol::id::JobId;
 
 use super::Story;
 use crate::fixtures::target;
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 pub(super) fn hand_over() -> Vec<Story> {
     vec![Story {

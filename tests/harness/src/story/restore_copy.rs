@@ -10,8 +10,9 @@ use holdfast_protocol::id::JobId;
 
 use super::Story;
 use crate::fixtures::{Kit, target};
+use crate::ground::Ground;
 use crate::scene::Scene;
-use crate::world_template::{Ground, Template};
+use crate::world_template::Template;
 
 pub(super) fn stories() -> Vec<Story> {
     vec![

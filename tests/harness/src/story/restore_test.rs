@@ -8,7 +8,7 @@ use holdfast_protocol::id::OperationId;
 use super::Story;
 use super::restore_copy::archive;
 use crate::fixtures::{Kit, target};
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 /// Up to the restore its steps are those of a copy beside its guest, which is killed twice everywhere.
 const SECONDS: usize = 5;

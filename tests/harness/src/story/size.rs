@@ -6,7 +6,7 @@ use holdfast_protocol::desired::{FirewallFlag, Mtu, Rate, Resolver};
 
 use super::Story;
 use crate::fixtures::{guest, target};
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 pub(super) fn reconfigure() -> Vec<Story> {
     vec![Story::done("reconfigure", Ground::GuestRuns, |_| {

@@ -9,7 +9,7 @@ use holdfast_protocol::protection::Tier;
 
 use super::Story;
 use crate::fixtures::target;
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 pub(super) fn take() -> Vec<Story> {
     vec![

@@ -9,7 +9,7 @@ use super::Story;
 use super::restore_copy::volumes;
 use crate::controllers::Speech;
 use crate::fixtures::{Kit, target, vmid};
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 /// The guest and its copy.
 const PAIR: [u32; 2] = [300, 301];

@@ -7,7 +7,7 @@ use agentd::operation::{Operation, Snapshot, UpdateController};
 use super::{KillFrom, Story};
 use crate::controllers::Speech;
 use crate::fixtures::target;
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 /// The way back is that of *roll_back*, which is killed twice everywhere.
 const SECONDS: usize = 7;

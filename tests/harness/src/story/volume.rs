@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Story;
 use crate::fixtures::target;
-use crate::world_template::Ground;
+use crate::ground::Ground;
 
 pub(super) fn attach() -> Vec<Story> {
     vec![

@@ -5,9 +5,9 @@ use agentd::model::request::Ask;
 
 use super::Story;
 use crate::fixtures::guest;
+use crate::ground::Ground;
 use crate::whole::Goals;
 use crate::windows::Windows;
-use crate::world_template::Ground;
 
 pub(super) fn stories() -> Vec<Story> {
     vec![

@@ -1,5 +1,4 @@
 //! What the cluster says of itself: resources, free VMIDs, status.
-use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use serde_json::{Map, Value, json};
@@ -8,6 +7,7 @@ use super::{Call, Handler, Reply, data};
 use crate::fail::Refusal;
 use crate::guest::options::{Mount, Origin, mounts};
 use crate::node::{Figures, Node, World};
+use crate::round::Round;
 
 /// The code of a call of this group.
 #[must_use]
@@ -184,13 +184,6 @@ fn pool_row(node: &Node, world: &World, pool: &str) -> Value {
         map.insert("cpu".to_owned(), json!(0));
     }
     row
-}
-
-/// What the status daemon found in its last round: rows of guests, and when.
-#[derive(Debug, Default)]
-pub struct Round {
-    at_s: Option<i64>,
-    rows: BTreeMap<u32, Value>,
 }
 
 impl Round {

@@ -7,9 +7,9 @@ use crate::fail::{Fallible, Refusal, host};
 use crate::guest::rights::volume_access;
 use crate::node::World;
 use crate::storage::backup_client::{self, Act};
-use crate::storage::backup_server;
 use crate::storage::content::{Row, copy_of, file_bytes, files, images, is_protected, note};
 use crate::storage::volume::{Located, Store, VolumeName, missing};
+use crate::storage::{backup_server, server_names};
 
 /// The code of a call of this group.
 #[must_use]
@@ -41,7 +41,7 @@ pub fn rows(world: &World, storage: &str, content: Option<&str>, vmid: Option<u3
     let store = world.store();
     store.activate(storage)?;
     let wanted = |kind: &str| content.is_none_or(|held| held == kind) && definition.holds(kind);
-    if backup_server::is_one(definition) {
+    if server_names::is_one(definition) {
         return if wanted("backup") { store.snapshots_of(storage, definition, vmid) } else { Ok(Vec::new()) };
     }
     let mut found = Vec::new();
@@ -146,7 +146,7 @@ fn show(call: &Call<'_>) -> Reply {
     let image = matches!(at.name, VolumeName::Image { .. });
     let size = if image { store.size(&volid)? } else { file_bytes(&place) };
     let format = if volid.ends_with(".subvol") { "subvol" } else { "raw" };
-    let snapshot = backup_server::is_one(at.definition);
+    let snapshot = server_names::is_one(at.definition);
     let format = if snapshot { "pbs-ct" } else { format };
     let used = match (image, snapshot) {
         (true, _) => size / 32,
@@ -185,7 +185,7 @@ fn mark(call: &Call<'_>) -> Reply {
             if call.text("notes").is_some() { "notes" } else { "protected" }
         );
     }
-    if attributes && backup_server::is_one(at.definition) {
+    if attributes && server_names::is_one(at.definition) {
         may_mark(call, &store, &at)?;
     }
     if attributes && !place.exists() {
@@ -284,7 +284,7 @@ pub fn free_volume(world: &World, volid: &str) -> Fallible<Option<String>> {
     let VolumeName::File { kind, name } = &at.name else { return store.free(volid) };
     store.activate(at.storage)?;
     let place = store.place(&at);
-    if backup_server::is_one(at.definition) {
+    if server_names::is_one(at.definition) {
         return store.forget(&at).map(|()| None);
     }
     if kind == "backup" && is_protected(&place) {

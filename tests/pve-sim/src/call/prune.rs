@@ -11,8 +11,8 @@ use super::{Call, Reply, data};
 use crate::fail::{Fallible, Refusal};
 use crate::node::World;
 use crate::schema::property::{self, Properties};
-use crate::storage::backup_server;
 use crate::storage::content::{Row, is_protected};
+use crate::storage::server_names;
 
 /// Names the period that a time lies in.
 type Period = fn(i64) -> String;
@@ -145,7 +145,7 @@ pub fn preview(call: &Call<'_>) -> Reply {
     let (storage, kind) = (call.need("storage")?, call.text("type"));
     let world = call.node.world();
     let keep = retention(call, &world, &storage)?;
-    let found = if backup_server::is_one(world.storage.get(&storage)?) {
+    let found = if server_names::is_one(world.storage.get(&storage)?) {
         let ask =
             prune_server::Ask { storage: &storage, keep: &keep, vmid: vmid(call), kind: kind.as_deref() };
         prune_server::marks(&world, &ask, Effect::Reported, |_| {})?
@@ -177,7 +177,7 @@ pub fn prune(call: &Call<'_>) -> Reply {
     };
     let id = vmid.map_or_else(|| storage.clone(), |vmid| format!("{vmid}@{storage}"));
     call.spawn("prunebackups", &id, move |task| {
-        let on_server = backup_server::is_one(task.node.world().storage.get(&storage)?);
+        let on_server = server_names::is_one(task.node.world().storage.get(&storage)?);
         if on_server {
             let ask = prune_server::Ask { storage: &storage, keep: &keep, vmid, kind: kind.as_deref() };
             prune_server::marks(&task.node.world(), &ask, Effect::Done, |line| task.log(line))?;

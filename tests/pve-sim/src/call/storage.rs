@@ -199,7 +199,7 @@ pub fn space(world: &World, name: &str) -> Option<Space> {
     store.activate(name).ok()?;
     let definition = world.storage.find(name)?;
     let root = store.real("/");
-    let real = if crate::storage::backup_server::is_one(definition) {
+    let real = if crate::storage::server_names::is_one(definition) {
         space_of(&root, &store.server(definition))
     } else {
         space_of(&root, &store.real(definition.path()?))

@@ -11,9 +11,9 @@ use super::names::Names;
 use super::precondition::{Premises, SECRET};
 use super::recording::{Call, Task};
 use crate::clock::parse_wordy;
-use crate::storage::backup_server::{parse_snapshot, snapshot_stamp};
 use crate::storage::config::StorageConfig;
 use crate::storage::content::copy_of;
+use crate::storage::server_names::{parse_snapshot, snapshot_stamp};
 
 /// The snapshot that a volume's name names.
 fn snapshot_in(text: &str) -> Option<(String, String)> {

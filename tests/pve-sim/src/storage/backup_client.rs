@@ -5,9 +5,10 @@
 use std::path::Path;
 
 use super::backup_key::short;
-use super::backup_server::{Bar, USUAL_PORT, parse_snapshot, sealed};
+use super::backup_server::{Bar, sealed};
 use super::config::Definition;
 use super::content::{copy_of, is_protected};
+use super::server_names::parse_snapshot;
 use super::volume::{Located, Store};
 use crate::fail::{Fallible, Refusal, host};
 
@@ -51,15 +52,6 @@ impl Act {
             Self::Mark => "Datastore.Modify|Datastore.Backup",
         }
     }
-}
-
-/// The datastore and the namespace of an entry.
-#[must_use]
-pub fn repository(definition: &Definition) -> String {
-    let of = |name: &str| definition.get(name).unwrap_or_default();
-    let port = definition.get("port").filter(|port| *port != USUAL_PORT);
-    let host = port.map_or_else(|| of("server").to_owned(), |port| format!("{}:{port}", of("server")));
-    format!("{}@{host}:{}", definition.get("username").unwrap_or("root@pam"), of("datastore"))
 }
 
 impl Store<'_> {

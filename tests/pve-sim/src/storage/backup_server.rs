@@ -19,39 +19,9 @@ use serde_json::Value;
 use super::backup_key;
 use super::config::Definition;
 use super::content::{Row, copy_of};
+use super::server_names::{USUAL_PORT, parse_snapshot};
 use super::volume::Store;
-use crate::clock::{parse_archive_stamp, stamp};
 use crate::fail::{Fallible, Refusal};
-
-/// Where a backup server listens when nothing else is said.
-pub const USUAL_PORT: &str = "8007";
-
-/// `2026-11-21T04:36:17Z`
-#[must_use]
-pub fn snapshot_stamp(seconds: i64) -> String {
-    format!("{}Z", stamp(seconds).replace(' ', "T"))
-}
-
-/// The reverse of it.
-#[must_use]
-pub fn parse_snapshot_stamp(text: &str) -> Option<i64> {
-    let seconds = parse_archive_stamp(&text.strip_suffix('Z')?.replace('T', "-").replace(':', "_"))?;
-    (snapshot_stamp(seconds) == text).then_some(seconds)
-}
-
-/// The guest and the time of `ct/300/2026-11-21T04:36:17Z`.
-#[must_use]
-pub fn parse_snapshot(name: &str) -> Option<(u32, i64)> {
-    let (vmid, at) = name.strip_prefix("ct/")?.split_once('/')?;
-    let number = vmid.parse().ok().filter(|number: &u32| number.to_string() == vmid)?;
-    Some((number, parse_snapshot_stamp(at)?))
-}
-
-/// Whether a definition is of a backup server.
-#[must_use]
-pub fn is_one(definition: &Definition) -> bool {
-    definition.kind == "pbs"
-}
 
 /// The fingerprint of the key that a snapshot is encrypted with.
 #[must_use]
@@ -245,6 +215,7 @@ impl Store<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::server_names::snapshot_stamp;
     use super::*;
 
     #[test]

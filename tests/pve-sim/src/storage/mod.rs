@@ -5,4 +5,5 @@ pub mod backup_server;
 pub mod config;
 pub mod content;
 pub mod copy;
+pub mod server_names;
 pub mod volume;

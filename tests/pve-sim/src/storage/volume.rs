@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::config::{Definition, StorageConfig};
 use super::copy::copy_tree;
-use super::{backup_client, backup_server};
+use super::server_names;
 use crate::fail::{Fallible, Refusal, host};
 
 /// A volume name behind the storage's colon.
@@ -59,7 +59,7 @@ impl VolumeName {
     #[must_use]
     pub fn snapshot(text: &str) -> Option<Self> {
         let name =
-            text.strip_prefix("backup/").filter(|name| backup_server::parse_snapshot(name).is_some())?;
+            text.strip_prefix("backup/").filter(|name| server_names::parse_snapshot(name).is_some())?;
         Some(Self::File { kind: "backup".to_owned(), name: name.to_owned() })
     }
 
@@ -94,7 +94,7 @@ impl VolumeName {
 /// `vzdump-lxc-140-2026_…` belongs to 140.
 #[must_use]
 pub fn backup_owner(name: &str) -> Option<u32> {
-    if let Some((vmid, _)) = backup_server::parse_snapshot(name) {
+    if let Some((vmid, _)) = server_names::parse_snapshot(name) {
         return Some(vmid);
     }
     name.strip_prefix("vzdump-lxc-")
@@ -146,7 +146,7 @@ impl<'a> Store<'a> {
             "pbs" => "PBS",
             _ => "directory",
         };
-        let parsed = if backup_server::is_one(definition) {
+        let parsed = if server_names::is_one(definition) {
             VolumeName::snapshot(name)
         } else {
             VolumeName::parse(name)
@@ -162,7 +162,7 @@ impl<'a> Store<'a> {
     /// The real sentence when it is not mounted or cannot be reached.
     pub fn activate(&self, storage: &str) -> Fallible<()> {
         let definition = self.config.enabled(storage)?;
-        if backup_server::is_one(definition) {
+        if server_names::is_one(definition) {
             return self.reach(storage, definition);
         }
         let Some(path) = definition.path() else { return Ok(()) };
@@ -199,10 +199,10 @@ impl<'a> Store<'a> {
     pub fn shown_path(&self, at: &Located<'_>) -> String {
         let base = at.definition.path().unwrap_or_default();
         match &at.name {
-            VolumeName::File { name, .. } if backup_server::is_one(at.definition) => {
+            VolumeName::File { name, .. } if server_names::is_one(at.definition) => {
                 let namespace = at.definition.get("namespace").map(|ns| ns.replace('/', "%2f"));
                 let namespace = namespace.map(|ns| format!("?ns={ns}")).unwrap_or_default();
-                format!("pbs://{}/{name}{namespace}", backup_client::repository(at.definition))
+                format!("pbs://{}/{name}{namespace}", server_names::repository(at.definition))
             }
             VolumeName::Image { vmid, name } if at.definition.kind == "btrfs" => {
                 match name.strip_suffix(".raw") {
@@ -223,7 +223,7 @@ impl<'a> Store<'a> {
             VolumeName::Image { vmid, name } => {
                 base.join("images").join(vmid.to_string()).join(folder_name(at.definition, name))
             }
-            VolumeName::File { name, .. } if backup_server::is_one(at.definition) => {
+            VolumeName::File { name, .. } if server_names::is_one(at.definition) => {
                 self.namespace(at.definition).join(format!("{name}.tar"))
             }
             VolumeName::File { kind, name } => base.join(folder_of(kind)).join(name),

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use super::restore::{Plan, userns};
 use crate::fail::{Fallible, Refusal};
 use crate::storage::volume::Located;
-use crate::storage::{backup_client, backup_server};
+use crate::storage::{backup_server, server_names};
 use crate::task::Task;
 
 /// Whether a backup lies on a backup server.
 pub(super) fn is_on_server(task: &Task, volid: &str) -> Fallible<bool> {
     let world = task.node.world();
-    Ok(backup_server::is_one(world.store().locate(volid)?.definition))
+    Ok(server_names::is_one(world.store().locate(volid)?.definition))
 }
 
 /// What is fetched of a backup server's snapshot.
@@ -89,7 +89,7 @@ fn client_command(plan: &Plan, part: Part, at: &Located<'_>, has_key: bool) -> S
             (userns(plan), format!("root.pxar /var/lib/lxc/{}/rootfs --allow-existing-dirs", plan.vmid))
         }
     };
-    let (snapshot, repository) = (at.name.text(), backup_client::repository(at.definition));
+    let (snapshot, repository) = (at.name.text(), server_names::repository(at.definition));
     let namespace = at.definition.get("namespace").map(|ns| format!(" --ns {ns}")).unwrap_or_default();
     format!(
         "{mapped}/usr/bin/proxmox-backup-client restore {crypt} {snapshot} {what} --repository {repository}{namespace}"

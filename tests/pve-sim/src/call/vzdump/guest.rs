@@ -18,8 +18,8 @@ use crate::clock::{archive_stamp, stamp};
 use crate::fail::{Fallible, host};
 use crate::guest::change::unlocked;
 use crate::guest::config::GuestConfig;
-use crate::storage::backup_server::snapshot_stamp;
 use crate::storage::content::copy_of;
+use crate::storage::server_names::snapshot_stamp;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
 

@@ -14,7 +14,7 @@ use crate::access::credential::Caller;
 use crate::clock::stamp;
 use crate::die;
 use crate::fail::{Fallible, Refusal};
-use crate::storage::backup_server;
+use crate::storage::server_names;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
 
@@ -74,7 +74,7 @@ const UNSET_PASSWORD: &str = "Use of uninitialized value $password in concatenat
 /// Whether a storage is an entry of a backup server whose password is not there.
 fn without_password(task: &Task, storage: &str) -> bool {
     let world = task.node.world();
-    let is_server = world.storage.find(storage).is_some_and(backup_server::is_one);
+    let is_server = world.storage.find(storage).is_some_and(server_names::is_one);
     is_server && !world.store().secrets().join(format!("{storage}.pw")).is_file()
 }
 

@@ -25,7 +25,7 @@ use crate::fail::{Fallible, Refusal};
 use crate::guest::rights::volume_access;
 use crate::schema::property;
 use crate::storage::backup_client::failed;
-use crate::storage::backup_server;
+use crate::storage::server_names;
 use crate::storage::volume::missing;
 
 /// The code of a call of this group.
@@ -198,7 +198,7 @@ fn extract_config(call: &Call<'_>) -> Reply {
         // Whatever the storage allows: who reads what was a guest's has the right over that guest.
         judge.need(&format!("/vms/{}", at.name.owner().unwrap_or_default()), &["VM.Backup"])?;
         let place = store.place(&at);
-        if backup_server::is_one(at.definition) {
+        if server_names::is_one(at.definition) {
             // The storage is not readied for it: the client says what is in its way.
             world.storage.enabled(at.storage)?;
             store.open(&at)?.map_err(|complaint| failed(&complaint))?;

@@ -10,8 +10,8 @@ use crate::node::World;
 use crate::schema::format::split_list;
 use crate::schema::property::Properties;
 use crate::storage::config::Definition;
+use crate::storage::server_names;
 use crate::storage::volume::Store;
-use crate::storage::{backup_client, backup_server};
 
 /// Where backups go when nothing is said.
 pub(super) const DEFAULT_STORAGE: &str = "local";
@@ -195,7 +195,7 @@ pub(super) fn dump_dir(world: &World, storage: &str) -> Fallible<DumpDir> {
             "could not get storage information for '{storage}': can't use storage '{storage}' for backups - wrong content type"
         );
     }
-    let (shown, server) = if backup_server::is_one(definition) {
+    let (shown, server) = if server_names::is_one(definition) {
         ("/var/tmp".to_owned(), Some(repository(&store, storage, definition)))
     } else {
         (format!("{}/dump", definition.path().unwrap_or_default()), None)
@@ -207,8 +207,8 @@ pub(super) fn dump_dir(world: &World, storage: &str) -> Fallible<DumpDir> {
 
 fn repository(store: &Store<'_>, storage: &str, definition: &Definition) -> Repository {
     let of = |name: &str| definition.get(name).unwrap_or_default();
-    let named = backup_client::repository(definition);
-    let port = definition.get("port").unwrap_or(backup_server::USUAL_PORT);
+    let named = server_names::repository(definition);
+    let port = definition.get("port").unwrap_or(server_names::USUAL_PORT);
     let account = definition.get("username").unwrap_or("root@pam");
     let forgets = store.server(definition).join("plain").exists();
     let key = store.key_of(storage, definition).map_err(|refusal| refusal.in_task());

@@ -13,8 +13,9 @@ use crate::clock::wordy;
 use crate::fail::{Fallible, Refusal};
 use crate::storage::backup_client::READS_KEY;
 use crate::storage::backup_key::short;
-use crate::storage::backup_server::{parse_snapshot_stamp, sealed, snapshot_stamp};
+use crate::storage::backup_server::sealed;
 use crate::storage::content::copy_of;
+use crate::storage::server_names::{parse_snapshot_stamp, snapshot_stamp};
 
 /// How many entries of a folder the client keeps in memory: the node's default.
 const ENTRIES_MAX: u32 = 1_048_576;

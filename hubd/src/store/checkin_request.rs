@@ -1,0 +1,74 @@
+//! A check-in as the store takes it.
+
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{CorrelationId, HostName};
+use holdfast_protocol::job::JobReport;
+use holdfast_protocol::size::PollSeconds;
+use jiff::Timestamp;
+
+use crate::domain::identity::Presented;
+use crate::domain::merge::{self, IncomingReport};
+use crate::domain::summary::Summary;
+
+#[derive(Clone, Debug)]
+pub struct Checkin {
+    /// The certificate it came with.
+    pub presented: Presented,
+    /// Coverage, run and sequence of the report.
+    pub arriving: IncomingReport,
+    /// What the host holds.
+    pub held: Generation,
+    pub sections: SectionTexts,
+    /// What of it the list shows.
+    pub summary: Summary,
+    /// What the host says of signed jobs, where that changed.
+    pub jobs: Vec<JobReport>,
+    pub at: Timestamp,
+    /// The correlation id of the request.
+    pub correlation: CorrelationId,
+}
+
+/// A host whose certificate is served.
+pub(super) struct AuthenticatedHost {
+    pub number: i64,
+    pub name: HostName,
+    pub issued: u32,
+    pub liveness: String,
+    pub kept: Option<merge::StoredReport>,
+    pub poll: PollSeconds,
+    pub wanted: Generation,
+    pub refused: Option<Generation>,
+    pub audit_seen: u64,
+    pub seen_at: Option<Timestamp>,
+}
+
+/// The sections of a report, each as JSON text. `None` is unchanged.
+#[derive(Clone, Debug, Default)]
+pub struct SectionTexts {
+    /// The agent itself.
+    pub agent: Option<String>,
+    pub host: Option<String>,
+    /// What the agent holds.
+    pub desired: Option<String>,
+    pub guests: Option<String>,
+    pub operations: Option<String>,
+    pub waiting: Option<String>,
+    /// The roster that it follows.
+    pub trust: Option<String>,
+    pub jobs: Option<String>,
+    pub storage: Option<String>,
+}
+
+impl SectionTexts {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.agent.is_none()
+            && self.host.is_none()
+            && self.desired.is_none()
+            && self.guests.is_none()
+            && self.operations.is_none()
+            && self.waiting.is_none()
+            && self.trust.is_none()
+            && self.jobs.is_none()
+            && self.storage.is_none()
+    }
+}

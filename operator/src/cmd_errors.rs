@@ -1,0 +1,120 @@
+//! Errors of the commands that have their own.
+//!
+//! They stand apart from the commands, since every command answers with the error that holds all of them.
+
+use std::path::PathBuf;
+
+use holdfast_protocol::audit::ChainError;
+use holdfast_protocol::enrol::InviteError;
+use holdfast_protocol::id::{HostName, TargetName};
+use holdfast_protocol::storage::HostRecipient;
+use holdfast_seal::{OpenError, SealError};
+
+/// Why a file does not prove anything.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// It cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    /// It does not hold.
+    #[error("the hash chain of {} is broken", path.display())]
+    Chain {
+        path: PathBuf,
+        #[source]
+        source: ChainError,
+    },
+    /// Nothing to compare with.
+    #[error("{host} has not reported the head of its audit: update its agent, or verify without --host")]
+    NoHead { host: String },
+}
+
+/// Why no file is written, or no page made.
+#[derive(Debug, thiserror::Error)]
+pub enum EscrowCommandError {
+    /// Nothing goes off-site.
+    #[error("{host} has no off-site target in its document, so there are no backups that a sheet could open")]
+    NoOffSite { host: HostName },
+    /// The guests are several customers' and no code says whose the key is.
+    #[error(
+        "no recovery code was made for {host}, and its guests are not one customer's: make one first, with `agentd escrow create` \
+         there"
+    )]
+    NoCustomer { host: HostName },
+    /// There is no folder for them.
+    #[error("{} is not a folder, so nothing was fetched: give one with --to", path.display())]
+    NoFolder { path: PathBuf },
+    /// A file is in the way, or cannot be made.
+    #[error(
+        "{} cannot be written; it must not be there yet. The hub gave the files out and tells the customer: what is written so far \
+         is whole",
+        path.display()
+    )]
+    Unwritten {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Why the hub's invite is not handed on.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// It is none.
+    #[error("the hub's answer has no valid invite")]
+    Invite(#[from] InviteError),
+    /// For something else.
+    #[error(
+        "the hub's invite names another order than the one that was signed: do not use it, and check the hub"
+    )]
+    Exchanged,
+}
+
+/// Why nothing is sealed.
+#[derive(Debug, thiserror::Error)]
+pub enum SealCommandError {
+    #[error("{} cannot be read", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    /// No document, or none that names the target as it should.
+    #[error("{} has no storage target {target} with a backend: add it first, without `creds`", path.display())]
+    NoTarget {
+        path: PathBuf,
+        target: TargetName,
+        /// What is wrong with it, where it is there.
+        #[source]
+        source: Option<serde_json::Error>,
+    },
+    /// The hub has no public key of that host.
+    #[error(
+        "{host} has not reported its key: give --recipient with the output of `agentd storage key` there"
+    )]
+    NoRecipient { host: HostName },
+    /// The hub shows another key than the person has.
+    #[error(
+        "the hub shows {shown} for {host}, and you gave {given}: nothing was sealed. Compare both with \
+         `agentd storage key` on the host"
+    )]
+    OtherRecipient { host: HostName, shown: HostRecipient, given: HostRecipient },
+    /// What is to be sealed.
+    #[error(transparent)]
+    Content(#[from] OpenError),
+    #[error(transparent)]
+    Seal(#[from] SealError),
+}
+
+/// Why nothing is taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum WithdrawError {
+    /// None, or several.
+    #[error(
+        "{host} has {count} open restore orders: give --order with the hash that `holdfast host restore` printed"
+    )]
+    Which { host: String, count: usize },
+}
