@@ -137,7 +137,7 @@ fn shipped() -> Result<Shipped> {
     let golden = demo::build::golden(&built, Runtime::Process)?;
     // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
     let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir()?;
-    let programs = demo::user::share(&built, folder.path())?;
+    let programs = crate::test_programs::share(&built, folder.path())?;
     Ok(Shipped { _folder: folder, programs, golden })
 }
 

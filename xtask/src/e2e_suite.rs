@@ -6,7 +6,7 @@ use anyhow::Result;
 use e2e::stage::Runtime;
 
 use crate::ci;
-use crate::demo::{build, user};
+use crate::demo::build;
 
 /// Builds and runs. `words` are handed to nextest, such as the name of one test.
 pub fn run(words: &[String]) -> Result<()> {
@@ -14,7 +14,7 @@ pub fn run(words: &[String]) -> Result<()> {
     let golden = build::golden(&programs, Runtime::Process)?;
     // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
     let folder = tempfile::Builder::new().prefix("holdfast-e2e-programs-").tempdir()?;
-    let shared = user::share(&programs, folder.path())?;
+    let shared = crate::test_programs::share(&programs, folder.path())?;
     // Tests that pass print their figures too.
     let words = [&["--success-output".to_owned(), "immediate".to_owned()], words].concat();
     let memory = ci::in_memory()?;

@@ -12,6 +12,7 @@ use holdfast_golden::{BaseCache, Build, Built, OnConflict, Packing, VersionChoic
 use holdfast_protocol::golden::GoldenContents;
 use holdfast_protocol::id::GoldenVersion;
 
+use crate::workspace::{root, target};
 use crate::{ci, packages, workspace};
 
 /// What can be done with goldens.
@@ -97,7 +98,7 @@ impl Image {
 pub fn fetch(image: Image) -> Result<()> {
     let (recipe, contents) = match image {
         Image::Small => (shipped(), GoldenContents::Small),
-        Image::Stacks => (crate::stacks::recipe()?, GoldenContents::Complete),
+        Image::Stacks => (recipe()?, GoldenContents::Complete),
     };
     println!("fetching Debian for {image:?} …");
     holdfast_golden::fetch(&recipe, contents, &image.work()?)
@@ -144,3 +145,28 @@ pub fn prove() -> Result<()> {
     let words = ["--success-output", "immediate"].map(str::to_owned);
     ci::run_tests("package(holdfast-golden) and test(/^debian::/)", &words, env)
 }
+
+/// The shipped recipe with more packages, in a folder of its own.
+pub fn recipe() -> Result<PathBuf> {
+    let folder = target().join("stacks/recipe");
+    let shipped = root().join("golden");
+    let text = std::fs::read_to_string(shipped.join("recipe.toml")).context("cannot read the recipe")?;
+    let mut recipe: toml::Table = text.parse().context("the recipe is no TOML")?;
+    let packages = recipe.get_mut("stacks").and_then(|stacks| stacks.get_mut("packages"));
+    let packages = packages.and_then(toml::Value::as_array_mut).context("the recipe names no packages")?;
+    packages.extend(MORE.map(toml::Value::from));
+    for part in ["units", "files"] {
+        let (from, to) = (shipped.join(part), folder.join(part));
+        std::fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+        for file in std::fs::read_dir(&from).with_context(|| format!("cannot read {}", from.display()))? {
+            let file = file?;
+            let copied = std::fs::copy(file.path(), to.join(file.file_name()));
+            copied.with_context(|| format!("cannot copy {}", file.path().display()))?;
+        }
+    }
+    std::fs::write(folder.join("recipe.toml"), recipe.to_string()).context("cannot write the recipe")?;
+    Ok(folder)
+}
+
+/// What the guest has beyond what every golden has: the database, and a program for containers that no registry is needed for.
+const MORE: [&str; 2] = ["busybox-static", "postgresql"];

@@ -8,18 +8,14 @@
 //! measured.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use e2e::stage::Golden;
 
-use crate::demo::user;
-use crate::golden::{BuildOptions, Image, made_of};
-use crate::workspace::{root, target};
+use crate::golden::{BuildOptions, Image, made_of, recipe};
+use crate::workspace::target;
 use crate::{ci, packages};
-
-/// What the guest has beyond what every golden has: the database, and a program for containers that no registry is needed for.
-const MORE: [&str; 2] = ["busybox-static", "postgresql"];
 
 /// In bytes: the disk of the suite (`tests/e2e/tests/it/stacks/disk.rs`), and the golden image with what it is made of.
 const ROOM: u64 = 20 << 30;
@@ -47,7 +43,7 @@ pub fn run() -> Result<()> {
     )?;
     // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
     let shared = tempfile::Builder::new().prefix("holdfast-programs-").tempdir()?;
-    let programs = user::share(&programs, shared.path())?;
+    let programs = crate::test_programs::share(&programs, shared.path())?;
     let (disk, golden) =
         (std::path::absolute(folder.join("disk.img"))?, std::path::absolute(&golden.manifest)?);
     let env: [(&str, &OsStr); 3] = [
@@ -77,28 +73,6 @@ fn check_room(folder: &Path, free: u64) -> Result<()> {
         gib(ROOM)
     );
     Ok(())
-}
-
-/// The shipped recipe with more packages, in a folder of its own.
-pub fn recipe() -> Result<PathBuf> {
-    let folder = target().join("stacks/recipe");
-    let shipped = root().join("golden");
-    let text = std::fs::read_to_string(shipped.join("recipe.toml")).context("cannot read the recipe")?;
-    let mut recipe: toml::Table = text.parse().context("the recipe is no TOML")?;
-    let packages = recipe.get_mut("stacks").and_then(|stacks| stacks.get_mut("packages"));
-    let packages = packages.and_then(toml::Value::as_array_mut).context("the recipe names no packages")?;
-    packages.extend(MORE.map(toml::Value::from));
-    for part in ["units", "files"] {
-        let (from, to) = (shipped.join(part), folder.join(part));
-        std::fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
-        for file in std::fs::read_dir(&from).with_context(|| format!("cannot read {}", from.display()))? {
-            let file = file?;
-            let copied = std::fs::copy(file.path(), to.join(file.file_name()));
-            copied.with_context(|| format!("cannot copy {}", file.path().display()))?;
-        }
-    }
-    std::fs::write(folder.join("recipe.toml"), recipe.to_string()).context("cannot write the recipe")?;
-    Ok(folder)
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub mod audit;
 pub mod auth;
 pub mod backups;
 pub mod body;
+mod calls;
 pub mod claim;
 pub mod desired;
 pub mod desired_cache;

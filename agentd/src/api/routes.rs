@@ -1,24 +1,20 @@
 //! The routes and their guards.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post, put};
-use holdfast_protocol::local::{Healthy, Serving, openapi};
-use serde_json::Value;
+use axum::routing::{delete, get, post, put};
 
-use super::envelope::{Data, described, frame};
+use super::calls::{Call, healthz, openapi};
+use super::envelope::frame;
 use super::error::ApiError;
 use super::request_guard::listener;
 use super::{
     Local, audit, auth, backups, claim, desired, due_backups, guest, operations, restore_tests, scratch_api,
     windows, work,
 };
-
-/// One path and what its methods do.
-pub type Call = (&'static str, MethodRouter<Arc<Local>>);
 
 /// Every call there is.
 #[must_use]
@@ -71,16 +67,6 @@ pub fn guarded(local: Arc<Local>, calls: Vec<Call>) -> Router {
         .layer(from_fn(listener))
         .layer(throttle)
         .layer(from_fn_with_state(clock, frame))
-}
-
-pub(super) async fn healthz() -> Data<Healthy> {
-    Data(Healthy { ok: Serving::Serving })
-}
-
-/// The description of all the others, made once.
-pub(super) async fn openapi() -> Response {
-    static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
-    described(&DOCUMENT)
 }
 
 async fn other_method() -> Response {

@@ -19,11 +19,11 @@ use holdfast_protocol::local::window::CANARIES_MAX;
 use holdfast_protocol::local::{ClaimRequest, HelloAnswer, StorageView};
 
 use super::auth::bearer;
+use super::calls::{Call, healthz, openapi};
 use super::claim::fresh_token;
 use super::envelope::Data;
 use super::error::ApiError;
 use super::guest::{mounts, read_hello};
-use super::routes::{Call, healthz, openapi};
 use super::{Local, Peer, body};
 use crate::port::store::access::Redemption;
 use crate::port::store::test_access::TestHolder;

@@ -1,4 +1,4 @@
-//! Times as people say them.
+//! Ages in words.
 
 use jiff::Timestamp;
 

@@ -30,7 +30,8 @@ use self::state::{AptState, Moment, Run};
 use crate::args::{AptHookArgs, EXIT_DONE, EXIT_FAILED, Output, PathArgs};
 use crate::clock;
 use crate::commands::health::{self, HealthyStackRecord};
-use crate::commands::{try_lock, upgrade};
+use crate::commands::try_lock;
+use crate::commands::upgrade::record;
 use crate::paths::Paths;
 use crate::quiesce::marker::Marker;
 use crate::stacks::{self, Apt, AptAfter, AptSnapshot, Stacks};
@@ -168,7 +169,7 @@ async fn snapshot_as_configured(
     };
     if run == Run::Upgrade {
         // The snapshot does not hold this: who lacks it went back.
-        upgrade::reconcile(paths, &name);
+        record::reconcile(paths, &name);
     }
     note_line!("guestd: snapshot {name} was taken; `guestd rollback {name}` goes back");
     Ok(Some(name))
@@ -178,7 +179,7 @@ async fn snapshot(args: &PathArgs, run: Run, apt: Apt) -> Result<SnapshotName, S
     let session = Session::open(args).map_err(|error| chain(&error))?;
     let prefix = match run {
         Run::ByHand => "apt-",
-        Run::Upgrade => upgrade::PREFIX,
+        Run::Upgrade => record::PREFIX,
     };
     let name = format!("{prefix}{}", clock::now().strftime("%Y%m%d-%H%M%S"));
     let name: Option<SnapshotName> = name.parse().ok();

@@ -11,7 +11,7 @@
 //! absent: any other upgrade, and a second try of an upgrade that was rolled back, for a week.
 
 mod apt_get;
-mod record;
+pub mod record;
 mod window;
 
 use std::time::Duration;
@@ -37,8 +37,9 @@ use crate::stacks::{self, Security};
 use crate::work::{Session, key};
 
 pub use apt_get::VARIABLE;
-pub use record::{PREFIX, checked, load, reconcile};
+use record::PREFIX;
 use record::{Record, UNDER_WAY, write_status};
+pub use record::{checked, load};
 use window::{DueWork, Restart};
 
 /// Whoever stops stacks, or tries something, is waited for so long.
@@ -292,7 +293,7 @@ pub async fn recover_state(paths: &Paths, args: &PathArgs) {
     for name in gone_back {
         let why = format!("the guest went back to snapshot {name}; the upgrade is tried again in a week");
         write_status(paths, UpgradeOutcome::RolledBack, &why, Some(&name));
-        reconcile(paths, &name);
+        record::reconcile(paths, &name);
     }
 }
 

@@ -6,11 +6,10 @@
 use std::time::Duration;
 
 use super::lock::{self, LockResult};
-use super::marker::{Marker, MarkerError, Stopped};
+use super::marker::{Marker, MarkerError};
 use super::stack::{self, StackError};
-use crate::driver::{self, Engine, Part, PartState};
+use crate::driver::PartState;
 use crate::paths::Paths;
-use crate::program::run_well;
 
 /// Why it is missed on.
 #[derive(Debug, thiserror::Error)]
@@ -26,30 +25,6 @@ pub enum MissingUnitsError {
     /// The turn cannot be told.
     #[error("{why}")]
     Lock { why: String },
-}
-
-/// An error when one of these parts is gone, and nothing has taken its place.
-pub async fn require_all_present(stack: &Stopped, parts: &[Part]) -> Result<(), StackError> {
-    let is_gone = |part: &Part| part.state == PartState::Gone;
-    if !parts.iter().any(is_gone) {
-        return Ok(());
-    }
-    let replaced = match &stack.home {
-        Some(home) => run_well(&driver::services(home)).await?.out,
-        None => String::new(),
-    };
-    let names = stack::names(parts, |part| is_gone(part) && !replaced.lines().any(|name| name == part.name));
-    if names.is_empty() { Ok(()) } else { Err(StackError::Removed { names, way: way(stack) }) }
-}
-
-/// How to have it again, or not.
-fn way(stack: &Stopped) -> String {
-    let again = match (&stack.home, stack.engine) {
-        (Some(home), _) => format!("`{}` makes them again", home.up.join(" ")),
-        (None, Engine::Docker) => "make them again".to_owned(),
-        (None, Engine::Systemd) => "install them again".to_owned(),
-    };
-    format!("{again}; if they were removed on purpose, `guestd resume --without-removed`")
 }
 
 /// Takes what is gone out of the marker: what is left of it is all that should run. What it was called.

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use holdfast_protocol::json::chain;
 
 use super::marker::Stopped;
-use super::missing_units;
 use super::mounts::{Mounts, Volumes};
 use crate::driver::{self, Baseline, Engine, Group, Home, Part, PartHealth, PartState, ReadError};
 use crate::paths::Paths;
@@ -162,7 +161,7 @@ pub async fn start(paths: &Paths, stack: &Stopped, starts: &mut StartHistory) ->
 /// An error when one of these parts fell over since the last look, or cannot be started. A part that does so all the time, and
 /// did before it was stopped, is as it was.
 async fn settled(stack: &Stopped, parts: &[Part], starts: &mut StartHistory) -> Result<(), StackError> {
-    missing_units::require_all_present(stack, parts).await?;
+    require_all_present(stack, parts).await?;
     let waited_for = |part: &Part| !stack.flapping.contains(&part.id);
     let restarting = names(parts, |part| part.state == PartState::Restarting && waited_for(part));
     let other = |part: &Part| starts.runs.get(&part.id).is_some_and(|run| *run != part.run);
@@ -279,4 +278,28 @@ pub async fn until_well(
             Health::Starting(_) | Health::Unwell(_) => tokio::time::sleep(pause).await,
         }
     }
+}
+
+/// An error when one of these parts is gone, and nothing has taken its place.
+async fn require_all_present(stack: &Stopped, parts: &[Part]) -> Result<(), StackError> {
+    let is_gone = |part: &Part| part.state == PartState::Gone;
+    if !parts.iter().any(is_gone) {
+        return Ok(());
+    }
+    let replaced = match &stack.home {
+        Some(home) => run_well(&driver::services(home)).await?.out,
+        None => String::new(),
+    };
+    let names = names(parts, |part| is_gone(part) && !replaced.lines().any(|name| name == part.name));
+    if names.is_empty() { Ok(()) } else { Err(StackError::Removed { names, way: way(stack) }) }
+}
+
+/// How to have it again, or not.
+fn way(stack: &Stopped) -> String {
+    let again = match (&stack.home, stack.engine) {
+        (Some(home), _) => format!("`{}` makes them again", home.up.join(" ")),
+        (None, Engine::Docker) => "make them again".to_owned(),
+        (None, Engine::Systemd) => "install them again".to_owned(),
+    };
+    format!("{again}; if they were removed on purpose, `guestd resume --without-removed`")
 }

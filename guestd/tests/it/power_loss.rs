@@ -1,4 +1,4 @@
-//! A guest that loses its power at each change of a file in a window.
+//! Tests of a guest that loses its power in a window.
 //!
 //! The folder in which guestd keeps what lasts is on a disk that loses what was not synced. After each loss the guest
 //! boots: what is stopped must have its marker, and all of it must run again by what is found. Needs the right to mount
@@ -85,7 +85,7 @@ async fn lose(cut_at: u64, fate: Fate) -> u64 {
 fn found(disk: &Disk, fate: Fate, folder: &Path) {
     fs::remove_dir_all(folder).unwrap();
     fs::create_dir(folder).unwrap();
-    disk.found(fate, folder);
+    fate.found(disk, folder);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

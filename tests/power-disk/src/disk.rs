@@ -12,8 +12,6 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::fate::Fate;
-
 /// A file or folder by its number.
 pub type Ino = u64;
 
@@ -167,10 +165,9 @@ impl Disk {
         self.state.lock().unwrap().changes
     }
 
-    /// Writes what is found after the power came back into an empty folder.
-    pub fn found(&self, fate: Fate, into: &Path) {
-        let state = self.state.lock().unwrap();
-        fate.lay_out(&state.nodes, into);
+    /// What there is, for whoever says what of it is found.
+    pub(crate) fn look_at<T>(&self, look: impl FnOnce(&BTreeMap<Ino, Node>) -> T) -> T {
+        look(&self.state.lock().unwrap().nodes)
     }
 
     fn change<T>(&self, work: impl FnOnce(&mut State) -> Result<T, Fault>) -> Result<T, Fault> {

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::dice::Dice;
-use crate::disk::{Change, Ino, Kind, Node, ROOT, Twice};
+use crate::disk::{Change, Disk, Ino, Kind, Node, ROOT, Twice};
 
 /// A disk writes sectors of so many bytes whole or not at all.
 const SECTOR: usize = 512;
@@ -34,8 +34,12 @@ impl Fate {
         }
     }
 
-    /// Writes a disk's files, as they are found, into an empty folder.
-    pub(crate) fn lay_out(self, nodes: &BTreeMap<Ino, Node>, into: &Path) {
+    /// Writes what is found on a disk after the power came back into an empty folder.
+    pub fn found(self, disk: &Disk, into: &Path) {
+        disk.look_at(|nodes| self.lay_out(nodes, into));
+    }
+
+    fn lay_out(self, nodes: &BTreeMap<Ino, Node>, into: &Path) {
         let mut dice = match self {
             Self::Torn(seed) => Dice::of(seed),
             Self::Lost | Self::Kept => Dice::of(0),

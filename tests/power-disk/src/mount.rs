@@ -31,21 +31,21 @@ const BLOCKS: u64 = 1 << 24;
 ///
 /// # Errors
 /// What the kernel says of the mount.
-pub fn mount(path: &Path, disk: Arc<Disk>) -> std::io::Result<Shown> {
+pub fn mount(path: &Path, disk: Arc<Disk>) -> std::io::Result<MountedDisk> {
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("holdfast-power".to_owned()), MountOption::NoAtime];
     let session = fuser::spawn_mount(Front(disk), path, &config)?;
-    Ok(Shown { path: path.to_owned(), _session: session })
+    Ok(MountedDisk { path: path.to_owned(), _session: session })
 }
 
 /// A disk that is shown in a folder.
 #[derive(Debug)]
-pub struct Shown {
+pub struct MountedDisk {
     path: PathBuf,
     _session: BackgroundSession,
 }
 
-impl Drop for Shown {
+impl Drop for MountedDisk {
     fn drop(&mut self) {
         // Whoever still uses it does not keep it in its folder. Without the right to unmount, the session's end does it.
         let _ = unmount(&self.path, UnmountFlags::DETACH);

@@ -28,7 +28,8 @@ use crate::node::{Figures, HotMounts, Node, OpenError, Settings};
 use crate::power::Power;
 use crate::runtime::{Inert, Runtime};
 use crate::state::Paths;
-use crate::state::seed::{SeedError, seed};
+use crate::state::seed::seed;
+use crate::state::seed_error::SeedError;
 
 /// Entry to the builder.
 #[derive(Debug, Clone, Copy)]

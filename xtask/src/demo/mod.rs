@@ -85,7 +85,7 @@ fn report(options: &Options, programs: Programs, golden: Golden, runtime: Runtim
         .context("cannot make a folder for the stage")?;
     let root = packages::is_root();
     // The agent's user must be able to pass through, and to run the programs, wherever the checkout lies.
-    let programs = if root { user::share(&programs, folder.path())? } else { programs };
+    let programs = if root { crate::test_programs::share(&programs, folder.path())? } else { programs };
     let stage = StageOptions {
         programs,
         folder: folder.path().to_owned(),

@@ -4,7 +4,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use e2e::programs::{NAMES, Programs};
 
 use e2e::stage::Runtime;
 
@@ -14,27 +13,12 @@ use crate::workspace::{must, program};
 /// `no_one` owns no file, and is there on every Debian.
 const NO_ONE: &str = "65534";
 
-/// Copies the programs to where every user can run them: the checkout may lie in a folder of root's alone.
-pub fn share(programs: &Programs, folder: &Path) -> Result<Programs> {
-    let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(folder, open.clone()).context("cannot open the stage's folder")?;
-    let shared = folder.join("bin");
-    std::fs::create_dir(&shared).context("cannot make the programs' folder")?;
-    std::fs::set_permissions(&shared, open.clone())?;
-    for name in NAMES {
-        let to = shared.join(name);
-        std::fs::copy(programs.path(name), &to).with_context(|| format!("cannot copy {name}"))?;
-        std::fs::set_permissions(&to, open.clone())?;
-    }
-    Programs::in_folder(&shared)
-}
-
 /// Tells the plain story as `no_one`: this very program again, with programs and golden that were built before.
 pub fn report_as_someone() -> Result<()> {
     let programs = crate::test_programs::for_tests()?;
     let golden = build::golden(&programs, Runtime::Process)?;
     let folder = tempfile::Builder::new().prefix("holdfast-nobody-").tempdir()?;
-    let shared = share(&programs, folder.path())?;
+    let shared = crate::test_programs::share(&programs, folder.path())?;
     let me = folder.path().join("bin/xtask");
     std::fs::copy(std::env::current_exe()?, &me).context("cannot copy xtask")?;
     let to_all = |file: &Path| -> Result<std::path::PathBuf> {

@@ -44,7 +44,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("guestd", &["holdfast-manual", "holdfast-protocol", "holdfast-tls"], &["axum", "rusqlite"]),
     (
         "harness",
-        &["agentd", "held-files", "holdfast-protocol", "holdfast-trust", "hubd", "pve-sim"],
+        &["agentd", "held-files", "holdfast-protocol", "holdfast-trust", "hubd", "power-disk", "pve-sim"],
         &["reqwest", "rustls"],
     ),
     (
@@ -75,6 +75,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["agent-core", "holdfast-protocol", "holdfast-seal", "holdfast-tls"],
         &["axum", "rusqlite"],
     ),
+    ("power-disk", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("pve-sim", &[], &["reqwest"]),
     ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol"], &[]),
 ];

@@ -3,6 +3,7 @@
 //! In: the tracked files, `ARCHITECTURE.md`, `cargo metadata`. Out: one line per breach, and failure if there is one.
 //! Each file beside this one is one rule family; each has a unit test with something it must refuse.
 
+mod circles;
 mod crates;
 mod files;
 mod helper;
@@ -50,6 +51,7 @@ pub fn run(root: &Path) -> Result<()> {
     let table = layers::Table::parse(&architecture)?;
     let mut breaches = files::check(&sources);
     breaches.extend(layers::check(&table, &sources));
+    breaches.extend(circles::check(&sources));
     breaches.extend(words::check(&sources));
     breaches.extend(runbook::check(&sources));
     breaches.extend(links::check(&sources, |path| root.join(path).exists()));

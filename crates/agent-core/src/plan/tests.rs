@@ -6,7 +6,7 @@ mod boundaries;
 mod bulk;
 mod detached;
 mod disks;
-mod due;
+mod due_points;
 mod filter;
 mod fixed;
 mod goldens;

@@ -115,7 +115,7 @@ pub fn serve(path: &Path, cut_at: u64) -> std::io::Result<()> {
         match line.split_once(' ').unwrap_or((&line, "")) {
             ("found", rest) => {
                 let (fate, into) = rest.split_once(' ').unwrap();
-                disk.found(Fate::parse(fate).unwrap(), Path::new(into));
+                Fate::parse(fate).unwrap().found(&disk, Path::new(into));
                 writeln!(out, "done")?;
             }
             _ => writeln!(out, "{} {}", if disk.is_cut() { "cut" } else { "on" }, disk.changes())?,

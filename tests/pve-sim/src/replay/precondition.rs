@@ -294,7 +294,7 @@ impl<'a> Premises<'a> {
             node.tokens.remove(&id);
         }
         for (n, (path, privs)) in granted.as_object().into_iter().flatten().enumerate() {
-            let role = format!("{}Granted{n}", super::rights::OWN);
+            let role = format!("{}Granted{n}", OWN);
             let privs =
                 privs.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
             world.access.roles.insert(role.clone(), privs);
@@ -513,3 +513,6 @@ pub(super) fn makes_token<'a>(mut calls: impl Iterator<Item = &'a Call>, id: &st
     let path = format!("/access/users/{user}/token/{name}");
     calls.any(|call| call.method == "POST" && call.answer.status == 200 && call.path.ends_with(&path))
 }
+
+/// How roles begin that a replay made for itself.
+pub const OWN: &str = "Replay";

@@ -7,15 +7,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::claims::{self, Claim, Exchange};
-use super::precondition::makes_token;
+use super::precondition::{OWN, makes_token};
 use super::recording::{Call, Content, Line, Task};
 use crate::access::config::AccessConfig;
 use crate::access::evaluate::Judge;
 use crate::node::Node;
 use crate::task::upid::Upid;
-
-/// How roles begin that a replay made for itself.
-pub const OWN: &str = "Replay";
 
 /// Gives and takes rights by what a recording proves.
 #[derive(Debug)]

@@ -8,6 +8,7 @@
 //! STATE/run/      marks that do not survive a "reboot": running guests, mounted and broken storages, the control socket
 //! ```
 pub mod seed;
+pub mod seed_error;
 pub mod volumes;
 
 use std::path::{Path, PathBuf};

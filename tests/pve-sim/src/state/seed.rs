@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Paths;
+use super::seed_error::SeedError;
 use crate::access::config::AccessConfig;
 use crate::access::credential::{Secrets, hex};
 use crate::clock::Clock;
@@ -24,22 +25,6 @@ const LAB: &[(&str, &str)] = &[
     ("100.conf", include_str!("../../lab/100.conf")),
     ("200.conf", include_str!("../../lab/200.conf")),
 ];
-
-/// Why a state folder cannot be seeded.
-#[derive(Debug, thiserror::Error)]
-pub enum SeedError {
-    /// A file of the seed or the state.
-    #[error("seeding failed at {what}")]
-    File {
-        what: String,
-        /// The system's reason.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A volume or archive.
-    #[error("seeding failed at volume {what}: {why}")]
-    Volume { what: String, why: String },
-}
 
 fn file(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> SeedError {
     let what = what.into();

@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::seed::SeedError;
+use super::seed_error::SeedError;
 use crate::storage::volume::{Store, backup_owner};
 
 /// Genuine archives that are built in.

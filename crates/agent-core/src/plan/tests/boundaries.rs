@@ -1,4 +1,4 @@
-//! Tests of schedules at the exact moments and amounts where a judgement changes.
+//! Tests of schedules at the exact moments where a judgement changes.
 
 use holdfast_protocol::protection::Tier;
 use holdfast_protocol::storage::{Approval, TargetState};

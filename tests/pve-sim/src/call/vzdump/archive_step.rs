@@ -1,5 +1,5 @@
 //! The archive step of a backup.
-use super::guest::Backup;
+use super::backup::Backup;
 use super::mode::{HeldGuest, included};
 use super::options::Mode;
 use super::texts::{TarCommand, file_size};

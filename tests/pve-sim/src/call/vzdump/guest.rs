@@ -5,11 +5,11 @@
 //!   --> snapshot dropped, lock off, guest up again --> told
 //! ```
 //! Whatever fails, the lock, the snapshot and the guest's sleep are undone. A killed worker undoes nothing.
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use super::backup::{Backup, snapshot_place};
 use super::mode::{HeldGuest, hold, release};
-use super::options::{DumpDir, Mode, Options, Repository, Retention};
+use super::options::{DumpDir, Mode, Options, Retention};
 use super::{archive_step, texts};
 use crate::call::content::free_volume;
 use crate::call::prune::marks;
@@ -19,79 +19,8 @@ use crate::fail::{Fallible, host};
 use crate::guest::change::unlocked;
 use crate::guest::config::GuestConfig;
 use crate::storage::content::copy_of;
-use crate::storage::server_names::snapshot_stamp;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
-
-/// A guest's backup under way.
-pub(super) struct Backup<'a> {
-    pub task: &'a Task,
-    pub options: &'a Options,
-    pub dump: &'a DumpDir,
-    pub vmid: u32,
-    /// As it was when it was locked.
-    pub config: GuestConfig,
-    /// `vzdump-lxc-140-2026_11_21-04_00_56`
-    pub name: String,
-    /// The second in its name.
-    pub named_s: i64,
-    pub started_s: i64,
-    lines: Mutex<Vec<String>>,
-}
-
-impl Backup<'_> {
-    /// A line in the task's log and in the file beside the archive.
-    pub(super) fn log(&self, text: &str) {
-        self.task.log(format!("INFO: {text}"));
-        self.note(text);
-    }
-
-    /// A line in the file beside the archive alone.
-    fn note(&self, text: &str) {
-        let line = format!("{} INFO: {text}\n", stamp(self.task.node.clock.now_s()));
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-    }
-
-    /// The archive's file name.
-    pub(super) fn file_name(&self) -> String {
-        format!("{}{}", self.name, self.options.compression.suffix())
-    }
-
-    /// Where the archive will be.
-    pub(super) fn place(&self) -> PathBuf {
-        match &self.dump.server {
-            Some(server) => snapshot_place(server, self.vmid, self.named_s),
-            None => self.dump.real.join(self.file_name()),
-        }
-    }
-
-    /// The folder of a copy in suspend mode.
-    pub(super) fn temporary(&self) -> PathBuf {
-        self.dump.real.join(self.temporary_name())
-    }
-
-    /// The same as messages show it.
-    pub(super) fn temporary_shown(&self) -> String {
-        format!("{}/{}", self.dump.shown, self.temporary_name())
-    }
-
-    fn temporary_name(&self) -> String {
-        match &self.dump.server {
-            Some(_) => format!("vzdumptmp{}_{}", self.task.upid.pid, self.vmid),
-            None => format!("{}.tmp", self.name),
-        }
-    }
-
-    fn write_log(&self) -> Fallible<()> {
-        if self.dump.server.is_some() {
-            // It goes to the server too, where nobody here reads it.
-            return Ok(());
-        }
-        let text = self.lines.lock().unwrap_or_else(PoisonError::into_inner).concat();
-        std::fs::write(self.dump.real.join(format!("{}.log", self.name)), text)
-            .map_err(|error| host("write of backup log", &error))
-    }
-}
 
 /// Backs one guest up.
 ///
@@ -145,10 +74,6 @@ fn lock(task: &Task, vmid: u32) -> Fallible<GuestConfig> {
 
 fn name_of(vmid: u32, seconds: i64) -> String {
     format!("vzdump-lxc-{vmid}-{}", archive_stamp(seconds))
-}
-
-fn snapshot_place(server: &Repository, vmid: u32, seconds: i64) -> PathBuf {
-    server.folder.join(format!("ct/{vmid}/{}.tar", snapshot_stamp(seconds)))
 }
 
 /// Two backups of one guest in one second must not meet.

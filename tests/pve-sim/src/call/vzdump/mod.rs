@@ -3,6 +3,7 @@
 //! In: a call. Out: a task that works through the guests ([`job`]), each in its mode ([`guest`]); or the configuration
 //! that an archive carries. Deliberately absent: fleecing, bandwidth limits (only told), mail, hook scripts.
 mod archive_step;
+mod backup;
 mod guest;
 mod job;
 mod mode;

@@ -7,7 +7,7 @@
 //! | snapshot | frozen while the snapshots are made | thawed at once; snapshots dropped at the end |
 use std::time::Duration;
 
-use super::guest::Backup;
+use super::backup::Backup;
 use super::options::Mode;
 use super::texts;
 use crate::call::lxc::list::can_snapshot;

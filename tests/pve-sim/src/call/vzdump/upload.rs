@@ -4,7 +4,7 @@
 //! Every upload is whole: which chunks the server has already is nobody's business here, and nothing is said of it.
 use std::path::Path;
 
-use super::guest::Backup;
+use super::backup::Backup;
 use super::mode::{HeldGuest, included};
 use super::options::{Mode, Repository};
 use super::texts::{quoted, reported_bytes};

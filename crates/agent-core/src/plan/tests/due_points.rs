@@ -1,4 +1,4 @@
-//! Tests of single judgements about what is due and what is reported of it.
+//! Tests of what is due, and what is reported of it.
 
 use std::sync::Arc;
 
