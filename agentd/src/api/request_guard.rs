@@ -25,7 +25,7 @@ fn judge(request: &Request) -> Result<(), ApiError> {
     let peer = request.extensions().get::<Peer>().ok_or(ApiError::Unauthenticated)?;
     let uri = request.uri();
     // An absolute form is what a client says to a proxy, and its host would have to be believed over the header's.
-    if uri.scheme().is_some() || uri.authority().is_some() || !is_called(request.headers(), &peer.to) {
+    if uri.authority().is_some() || !is_called(request.headers(), &peer.to) {
         return Err(ApiError::Misdirected);
     }
     if !is_plain(uri.path()) {

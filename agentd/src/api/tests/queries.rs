@@ -1,4 +1,4 @@
-//! Tests of calls with a query.
+//! Tests of calls with a query, and of methods that no call has.
 
 use super::*;
 
@@ -23,4 +23,18 @@ async fn only_calls_that_describe_a_query_take_one() {
 fn refused_message(answer: &Answer) -> serde_json::Value {
     let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
     body["error"]["message"].clone()
+}
+
+#[tokio::test]
+async fn head_is_refused_and_says_whether_there_is_such_a_call() {
+    let world = World::new().await;
+    let token = world.token(0, WEB_AT).await;
+    for (path, status) in
+        [("/v1/self", StatusCode::METHOD_NOT_ALLOWED), ("/v1/nothing", StatusCode::NOT_FOUND)]
+    {
+        let request = Request::head(path).header("authorization", format!("Bearer {token}"));
+        let answer = world.send(WEB_AT, request.body(Body::empty()).unwrap()).await;
+        // An answer to HEAD has no body.
+        assert_eq!(answer.status, status, "{path}");
+    }
 }

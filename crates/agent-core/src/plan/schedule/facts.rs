@@ -159,3 +159,16 @@ pub(in crate::plan) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -
         time: inputs.time,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_guest_has_its_own_part_of_a_list() {
+        let uid = |n: u128| GuestUid::new(uuid::Uuid::from_u128(n));
+        let all = [(uid(1), 'a'), (uid(2), 'b'), (uid(2), 'c'), (uid(4), 'd')];
+        let of = |n| part(&all, uid(n), |one| one.0).iter().map(|one| one.1).collect::<String>();
+        assert_eq!([0, 1, 2, 3, 4, 5].map(of), ["", "a", "bc", "", "d", ""]);
+    }
+}

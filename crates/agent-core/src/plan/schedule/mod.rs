@@ -227,10 +227,14 @@ fn operation(
 fn again(context: &Context<'_>, outstanding: &OutstandingPoint) {
     let inputs = context.inputs;
     let of_state = outstanding.last.and_then(|due| match due.state {
-        State::Later(at) | State::Waits(at) | State::Again(at) => Some(at.min(due.ends.max(inputs.time.at))),
+        // At the end of the window it is missed, which is reported.
+        State::Later(at) | State::Waits(at) | State::Again(at) if due.ends > inputs.time.at => {
+            Some(at.min(due.ends))
+        }
+        State::Later(at) | State::Waits(at) | State::Again(at) => Some(at),
         State::Settled | State::Now | State::GivenUp => None,
     });
-    for at in of_state.into_iter().chain(outstanding.next).filter(|at| *at > inputs.time.at) {
+    for at in of_state.into_iter().chain(outstanding.next) {
         let wait = at.duration_since(inputs.time.at);
         context.again(inputs.now.checked_add(wait).unwrap_or(Timestamp::MAX));
     }

@@ -44,6 +44,21 @@ fn an_outage_that_ends_with_the_window_leaves_the_guest_agent_its_time() {
     assert_eq!(at("2026-06-02T02:30:00Z", "2026-06-02T02:40:00Z"), 1);
 }
 
+/// A wait that outlasts the window is waited for to its end, and not only until the plan happens to be made again.
+#[test]
+fn the_plan_is_made_again_at_the_end_of_the_window_or_of_the_wait() {
+    let again = |since: &str, now: &str| {
+        let mut life = life(daily(), "application", "2026-06-01T12:00:00Z");
+        (life.since, life.now) = (time(since), time(now));
+        life.world.records.guests[0].hello = Some(hello(life.now));
+        life.plan().again_at
+    };
+    let late = again("2026-06-02T02:31:00Z", "2026-06-02T02:32:00Z");
+    assert_eq!(late, Some(time("2026-06-02T02:41:00Z")));
+    let ends = again("2026-06-02T02:25:00Z", "2026-06-02T02:26:00Z");
+    assert_eq!(ends, Some(time("2026-06-02T02:30:00Z")));
+}
+
 #[test]
 fn points_of_which_nothing_came_are_overdue_after_three_of_them() {
     let schedule = json!({ "at": ["0/4:00"], "zone": "UTC", "jitter_min": 0, "window_min": 1440 });

@@ -146,3 +146,18 @@ fn a_retention_that_keeps_too_many_is_reported_and_a_tier_that_was_signed_away_k
     }
     assert!(life.world.records.snapshots.is_empty() && life.plan().actions.is_empty());
 }
+
+#[test]
+fn a_scheduled_snapshot_under_another_number_stays() {
+    let mut life = hourly(json!({ "keep": { "last": 1 } }));
+    for (n, hour) in [(10, 9), (11, 10), (12, 11)] {
+        stand(&mut life, n, time(&format!("2026-06-01T{hour:02}:00:00Z")));
+    }
+    let goes = |life: &Life| match life.plan().actions.first().map(|action| action.operation.clone()) {
+        Some(Operation::ExpireSnapshot(gone)) => Some(gone.made_by),
+        _ => None,
+    };
+    assert_eq!(goes(&life), Some(op(10)));
+    life.world.records.snapshots[0].vmid = vmid(398);
+    assert_eq!(goes(&life), None);
+}
