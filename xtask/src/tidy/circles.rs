@@ -77,7 +77,9 @@ fn graph(files: &BTreeMap<String, &str>) -> Graph {
 
 /// The paths that a file names, from the crate's root.
 fn imports(name: &str, text: &str) -> BTreeSet<String> {
+    #[expect(clippy::unwrap_used, reason = "a pattern of ours")]
     static COMMENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"//[^\n]*").unwrap());
+    #[expect(clippy::unwrap_used, reason = "a pattern of ours")]
     static PATH: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"\b(crate|super)::((?:[a-z_0-9]+::)*)(?:\{([^}]*)\}|([a-z_0-9]+))").unwrap()
     });
@@ -120,7 +122,11 @@ fn circles(graph: &Graph) -> Vec<BTreeSet<String>> {
         if done.contains(one) || !to.contains(one) {
             continue;
         }
-        let circle: BTreeSet<&str> = to.iter().copied().filter(|other| reach[other].contains(one)).collect();
+        let circle: BTreeSet<&str> = to
+            .iter()
+            .copied()
+            .filter(|other| reach.get(other).is_some_and(|back| back.contains(one)))
+            .collect();
         done.extend(&circle);
         if circle.len() > 1 {
             found.push(circle.into_iter().map(str::to_owned).collect());

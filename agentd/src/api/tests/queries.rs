@@ -1,4 +1,4 @@
-//! Tests of calls with a query, and of methods that no call has.
+//! Tests of calls with a query, and of HEAD.
 
 use super::*;
 

@@ -207,6 +207,9 @@ const fn get<'a>(by: By<'a>, path: &'a str) -> Ask<'a> {
     Ask { method: "GET", path, by, headers: &[], body: &Value::Null }
 }
 
+/// So many requests must have been answered for it, what is asked, and how the answer must be.
+type Fact<'a> = (usize, Ask<'a>, &'a dyn Fn(&Value) -> bool);
+
 /// Everything that was answered is known. Gives what is not.
 pub(super) async fn check(client: &Client<'_>, session: &Session) -> Vec<String> {
     let admin = By::Operator(&session.admin);
@@ -215,8 +218,7 @@ pub(super) async fn check(client: &Client<'_>, session: &Session) -> Vec<String>
     let host = format!("/v1/hosts/{}", host_id(session));
     let (desired, jobs) = (format!("{host}/desired"), format!("{host}/jobs"));
     let versions = "/v1/agent/escrow/versions";
-    // The request's place in the list, what is asked, and how the answer must be.
-    let facts: [(usize, Ask<'_>, &dyn Fn(&Value) -> bool); 8] = [
+    let facts: [Fact<'_>; 8] = [
         (0, get(admin, "/v1/whoami"), &|who| who["name"] == "admin"),
         (2, get(admin, &host), &|host| host["host"]["id"] == host_id(session)),
         (3, get(admin, &host), &|host| host["sections"]["agent"]["version"] == "1.2.3"),

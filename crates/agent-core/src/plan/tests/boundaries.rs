@@ -5,7 +5,7 @@ use holdfast_protocol::storage::{Approval, TargetState};
 use jiff::SignedDuration;
 
 use super::raised::hello;
-use super::schedule::{Life, daily, life, time};
+use super::schedule::{Life, Luck, daily, life, time};
 use super::*;
 use crate::model::policy::QuiesceBound;
 use crate::model::records::BackupWhy;
@@ -57,6 +57,12 @@ fn the_plan_is_made_again_at_the_end_of_the_window_or_of_the_wait() {
     assert_eq!(late, Some(time("2026-06-02T02:41:00Z")));
     let ends = again("2026-06-02T02:25:00Z", "2026-06-02T02:26:00Z");
     assert_eq!(ends, Some(time("2026-06-02T02:30:00Z")));
+    // A try that failed shortly before the end: then it is missed, and the next try comes later.
+    let mut failed = life(daily(), "crash", "2026-06-01T12:00:00Z");
+    failed.now = time("2026-06-02T02:29:30Z");
+    assert!(failed.cycle(Luck::Bad).is_some());
+    failed.now = time("2026-06-02T02:29:40Z");
+    assert_eq!(failed.plan().again_at, Some(time("2026-06-02T02:30:00Z")));
 }
 
 #[test]
