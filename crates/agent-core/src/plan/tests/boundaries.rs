@@ -63,6 +63,8 @@ fn the_plan_is_made_again_at_the_end_of_the_window_or_of_the_wait() {
     assert!(failed.cycle(Luck::Bad).is_some());
     failed.now = time("2026-06-02T02:29:40Z");
     assert_eq!(failed.plan().again_at, Some(time("2026-06-02T02:30:00Z")));
+    failed.now = time("2026-06-02T02:30:00Z");
+    assert_eq!(failed.plan().again_at, Some(time("2026-06-02T02:30:30Z")));
 }
 
 #[test]
