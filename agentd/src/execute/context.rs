@@ -41,6 +41,12 @@ pub(super) enum Checked {
     Not,
 }
 
+impl From<Option<StepOutput>> for Checked {
+    fn from(happened: Option<StepOutput>) -> Self {
+        happened.map_or(Self::Not, Self::Happened)
+    }
+}
+
 /// What an effect began.
 #[derive(Debug)]
 pub(super) enum Started {

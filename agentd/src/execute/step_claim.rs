@@ -16,7 +16,6 @@ use super::step_config::change;
 use super::trouble::StepError;
 use crate::model::planted::{Bug, planted};
 use crate::operation::Operation;
-use crate::operation::step::Step;
 use crate::port::pve::restore::BootstrapEnv;
 use crate::port::pve::{ConfigChange, GuestConfig};
 use crate::port::store::test_access::TestHolder;
@@ -28,15 +27,19 @@ const LIFE_LEFT: SignedDuration = SignedDuration::from_secs(240);
 /// Of a running container Proxmox only notes what goes with its next stop.
 const SPENT: &str = "the used claim opens nothing; it stays in the configuration, and in backups, until the guest's next restart";
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
+pub(super) async fn is_set(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
-    let happened = match context.step {
-        Step::DropClaim => config.env.is_none() || planted(Bug::LeaveBootstrapToken),
-        _ => is_fresh(context, &config).await?,
+    Ok(is_fresh(context, &config).await?.then(StepOutput::nothing).into())
+}
+
+pub(super) async fn is_dropped(context: &Context<'_>) -> Result<Checked, StepError> {
+    let config = own_config(context).await?;
+    let happened = config.env.is_none() || planted(Bug::LeaveBootstrapToken);
+    let learnt = || match was_started(&context.progress.operation) {
+        true => StepOutput::note(SPENT.to_owned()),
+        false => StepOutput::nothing(),
     };
-    let stays = happened && context.step == Step::DropClaim && was_started(&context.progress.operation);
-    let learnt = if stays { StepOutput::note(SPENT.to_owned()) } else { StepOutput::nothing() };
-    Ok(if happened { Checked::Happened(learnt) } else { Checked::Not })
+    Ok(happened.then(learnt).into())
 }
 
 /// Whether the guest runs when the claim is taken out. Of one that came back with its own token it is before its first start.
@@ -44,12 +47,14 @@ fn was_started(operation: &Operation) -> bool {
     matches!(operation, Operation::Provision(provision) if provision.starts_with_a_claim())
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
+pub(super) async fn set(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_config(context).await?;
-    match context.step {
-        Step::DropClaim => change(context, config, vec![ConfigChange::ClearEnv]).await,
-        _ => hand_over(context, config).await,
-    }
+    hand_over(context, config).await
+}
+
+pub(super) async fn drop_claim(context: &Context<'_>) -> Result<Started, StepError> {
+    let config = own_config(context).await?;
+    change(context, config, vec![ConfigChange::ClearEnv]).await
 }
 
 /// Mints anew when the agent was away so long that the guest would find a dead claim.

@@ -8,50 +8,63 @@ use super::trouble::StepError;
 use super::{archive_check, step_filter};
 use crate::model::mark::{self, Mark};
 use crate::model::net::{NetLine, ResolverText};
-use crate::operation::step::Step;
 use crate::operation::{KeepProtection, Operation, Reconfigure};
 use crate::port::pve::change::{Description, NameKey, NetSlot, Tag};
 use crate::port::pve::config::Switch;
 use crate::port::pve::{ConfigChange, ConfigUpdate, GuestConfig};
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
+pub(super) async fn is_marked(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
-    let happened = match context.step {
-        Step::Mark => {
-            // Also when the mark came with a backup: nothing is marked, kept or started before it.
-            if let Operation::Provision(provision) = &context.progress.operation {
-                archive_check::provisioned(&config, provision)?;
-            }
-            mark::read(&config.tags, &config.description) == Mark::Of(context.progress.operation.uid())
-        }
-        Step::Protect => config.protection == Switch::On,
-        _ => {
-            let wanted = sizes(context)?;
-            let filtered = match &wanted.filter {
-                Some(goal) => step_filter::missing(context, goal).await?.is_empty(),
-                None => true,
-            };
-            filtered && differing_fields(wanted, &config).is_empty()
-        }
-    };
-    Ok(if happened { Checked::Happened(StepOutput::nothing()) } else { Checked::Not })
+    // Also when the mark came with a backup: nothing is marked, kept or started before it.
+    if let Operation::Provision(provision) = &context.progress.operation {
+        archive_check::provisioned(&config, provision)?;
+    }
+    let mark = mark::read(&config.tags, &config.description);
+    Ok((mark == Mark::Of(context.progress.operation.uid())).then(StepOutput::nothing).into())
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
+pub(super) async fn set_mark(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_config(context).await?;
-    let (config, changes) = match context.step {
-        Step::Mark => (config, mark_changes(context)?),
-        Step::Protect => (config, vec![ConfigChange::Protect]),
-        _ => {
-            let wanted = sizes(context)?;
-            if let Some(goal) = &wanted.filter {
-                step_filter::act(context, goal).await?;
-            }
-            let config = without_waiting_names(context, wanted, config).await?;
-            let changes = differing_fields(wanted, &config);
-            (config, changes)
-        }
+    send(context, config, mark_changes(context)?).await
+}
+
+pub(super) async fn is_protected(context: &Context<'_>) -> Result<Checked, StepError> {
+    let config = own_config(context).await?;
+    Ok((config.protection == Switch::On).then(StepOutput::nothing).into())
+}
+
+pub(super) async fn protect(context: &Context<'_>) -> Result<Started, StepError> {
+    let config = own_config(context).await?;
+    change(context, config, vec![ConfigChange::Protect]).await
+}
+
+pub(super) async fn is_configured(context: &Context<'_>) -> Result<Checked, StepError> {
+    let config = own_config(context).await?;
+    let wanted = sizes(context)?;
+    let filtered = match &wanted.filter {
+        Some(goal) => step_filter::missing(context, goal).await?.is_empty(),
+        None => true,
     };
+    let happened = filtered && differing_fields(wanted, &config).is_empty();
+    Ok(happened.then(StepOutput::nothing).into())
+}
+
+pub(super) async fn configure(context: &Context<'_>) -> Result<Started, StepError> {
+    let config = own_config(context).await?;
+    let wanted = sizes(context)?;
+    if let Some(goal) = &wanted.filter {
+        step_filter::act(context, goal).await?;
+    }
+    let config = without_waiting_names(context, wanted, config).await?;
+    let changes = differing_fields(wanted, &config);
+    send(context, config, changes).await
+}
+
+async fn send(
+    context: &Context<'_>,
+    config: GuestConfig,
+    changes: Vec<ConfigChange>,
+) -> Result<Started, StepError> {
     if changes.is_empty() {
         return Ok(Started::Done);
     }

@@ -18,11 +18,14 @@ use crate::port::pve::read::Power;
 use crate::port::pve::volume::{Backing, Disk, InBackup};
 use crate::port::pve::{ConfigChange, DiskSlot, GuestConfig};
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
+pub(super) async fn is_attached(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
-    if let Step::AttachVolume(index) = context.step {
-        return mounted(&config, index, volume(context, index)?.1);
-    }
+    let (index, _, volume) = volume(context)?;
+    mounted(&config, index, volume)
+}
+
+pub(super) async fn is_grown(context: &Context<'_>) -> Result<Checked, StepError> {
+    let config = own_config(context).await?;
     let (slot, wanted) = target(context)?;
     let wanted_bytes = u64::from(wanted.get()) << 30;
     if disk(&config, slot).and_then(|disk| disk.size).is_none_or(|size| size < wanted_bytes) {
@@ -51,13 +54,15 @@ async fn file_system(
     Ok(StepOutput::fact(Finding::Condition(ErrorBody::new(ErrorCode::Unavailable, text))))
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
+pub(super) async fn attach(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_config(context).await?;
-    if let Step::AttachVolume(index) = context.step {
-        let (provision, volume) = volume(context, index)?;
-        let new = new_volume(provision, index, volume)?;
-        return change(context, config, vec![ConfigChange::AddVolume(new)]).await;
-    }
+    let (index, provision, volume) = volume(context)?;
+    let new = new_volume(provision, index, volume)?;
+    change(context, config, vec![ConfigChange::AddVolume(new)]).await
+}
+
+pub(super) async fn grow(context: &Context<'_>) -> Result<Started, StepError> {
+    let config = own_config(context).await?;
     let (slot, wanted) = target(context)?;
     Ok(Started::Task(context.ports.pve.resize(vmid(context)?, slot, wanted, &config.digest).await?))
 }
@@ -83,13 +88,16 @@ fn disk(config: &GuestConfig, slot: DiskSlot) -> Option<&Disk> {
     }
 }
 
-fn volume<'a>(context: &'a Context<'_>, index: u8) -> Result<(&'a Provision, &'a DesiredVolume), StepError> {
-    let Operation::Provision(provision) = &context.progress.operation else {
+/// The volume that the step is about, with its index in the document.
+fn volume<'a>(context: &'a Context<'_>) -> Result<(u8, &'a Provision, &'a DesiredVolume), StepError> {
+    let (Operation::Provision(provision), Step::AttachVolume(index)) =
+        (&context.progress.operation, context.step)
+    else {
         return Err(StepError::fault("only a provision attaches volumes"));
     };
     let volume = provision.guest.volumes.get(usize::from(index));
     volume
-        .map(|volume| (provision.as_ref(), volume))
+        .map(|volume| (index, provision.as_ref(), volume))
         .ok_or_else(|| StepError::fault("there is no such volume"))
 }
 

@@ -10,7 +10,6 @@ use super::trouble::StepError;
 use super::{recheck_missing, step_claim};
 use crate::model::limits;
 use crate::operation::log::PowerFound;
-use crate::operation::step::Step;
 use crate::operation::{Operation, Whence};
 use crate::port::pve::read::Power;
 
@@ -34,52 +33,61 @@ pub(super) async fn runs(context: &Context<'_>) -> Result<bool, StepError> {
     }
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
-    if let Some(stood) = stood_before(context) {
-        return Ok(Checked::Happened(stood));
+pub(super) async fn is_up(context: &Context<'_>) -> Result<Checked, StepError> {
+    Ok(runs(context).await?.then(StepOutput::nothing).into())
+}
+
+pub(super) async fn is_up_again(context: &Context<'_>) -> Result<Checked, StepError> {
+    match stood_before(context) {
+        Some(stood) => Ok(Checked::Happened(stood)),
+        None => is_up(context).await,
     }
-    let wanted = !matches!(context.step, Step::ShutDown | Step::StopOriginal);
-    let happened = runs(context).await? == wanted;
-    Ok(if happened { Checked::Happened(StepOutput::nothing()) } else { Checked::Not })
+}
+
+pub(super) async fn is_down(context: &Context<'_>) -> Result<Checked, StepError> {
+    Ok((!runs(context).await?).then(StepOutput::nothing).into())
 }
 
 /// A guest that stood still when the operation came is left so.
 fn stood_before(context: &Context<'_>) -> Option<StepOutput> {
-    let again = matches!(context.step, Step::StartAgain | Step::ConfirmAgain);
     let stood = context.progress.found() == Some(PowerFound::Stopped);
-    (again && stood).then(|| StepOutput::note("it stood still before"))
+    stood.then(|| StepOutput::note("it stood still before"))
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
+pub(super) async fn start(context: &Context<'_>) -> Result<Started, StepError> {
+    own_config(context).await?;
+    Ok(Started::Task(context.ports.pve.start(vmid(context)?).await?))
+}
+
+/// The first start of a guest that was made. One that is made again from its backup has its token still, if that was ours.
+pub(super) async fn first_start(context: &Context<'_>) -> Result<Started, StepError> {
+    own_config(context).await?;
+    let claims = match &context.progress.operation {
+        Operation::Provision(made) => match made.lost() {
+            Some(lost) => {
+                recheck_missing::still_gone(context, made.guest.uid, lost).await?;
+                lost.whence == Whence::LostBox
+            }
+            None => true,
+        },
+        Operation::RestoreTest(test) => test.place.speech.is_some(),
+        other => return Err(StepError::fault(format!("a {} starts no new guest", other.kind().as_str()))),
+    };
+    if claims {
+        step_claim::renew_when_old(context).await?;
+    }
+    Ok(Started::Task(context.ports.pve.start(vmid(context)?).await?))
+}
+
+/// Asks it to go down; in a further try it is stopped.
+pub(super) async fn shut_down(context: &Context<'_>) -> Result<Started, StepError> {
     own_config(context).await?;
     let (pve, vmid) = (&context.ports.pve, vmid(context)?);
-    let upid = match context.step {
-        Step::ShutDown | Step::StopOriginal if context.progress.tries(context.place) > 1 => {
-            context.say("it did not go down when asked: stopping it");
-            pve.stop(vmid).await?
-        }
-        Step::ShutDown | Step::StopOriginal => pve.shutdown(vmid, limits::SHUTDOWN_S).await?,
-        Step::FirstStart => {
-            // A guest that is made again from its backup has its token still, if that was ours.
-            let claims = match &context.progress.operation {
-                Operation::Provision(made) => match made.lost() {
-                    Some(lost) => {
-                        recheck_missing::still_gone(context, made.guest.uid, lost).await?;
-                        lost.whence == Whence::LostBox
-                    }
-                    None => true,
-                },
-                Operation::RestoreTest(test) => test.place.speech.is_some(),
-                _ => false,
-            };
-            if claims {
-                step_claim::renew_when_old(context).await?;
-            }
-            pve.start(vmid).await?
-        }
-        _ => pve.start(vmid).await?,
-    };
-    Ok(Started::Task(upid))
+    if context.progress.tries(context.place) > 1 {
+        context.say("it did not go down when asked: stopping it");
+        return Ok(Started::Task(pve.stop(vmid).await?));
+    }
+    Ok(Started::Task(pve.shutdown(vmid, limits::SHUTDOWN_S).await?))
 }
 
 /// Whether it still runs a moment later, where nobody in it will say so.
@@ -91,19 +99,28 @@ pub(super) async fn stays_up(context: &Context<'_>, note: &'static str) -> Resul
     Err(StepError::give_up(ErrorCode::Unavailable, FELL_OVER))
 }
 
-/// Whether it is still so a moment later.
-pub(super) async fn confirm(context: &Context<'_>) -> Result<Started, StepError> {
-    if let Some(stood) = stood_before(context) {
-        return Ok(Started::Learnt(stood));
-    }
-    let wanted = context.step != Step::ConfirmStopped;
-    if wanted {
-        context.ports.clock.sleep(STAYS_UP).await;
-    }
-    if runs(context).await? == wanted {
+/// Whether it still runs a moment later.
+pub(super) async fn confirm_up(context: &Context<'_>) -> Result<Started, StepError> {
+    context.ports.clock.sleep(STAYS_UP).await;
+    if runs(context).await? {
         return Ok(Started::Learnt(StepOutput::nothing()));
     }
-    let text =
-        if wanted { FELL_OVER } else { "the guest was stopped and runs again: somebody else starts it" };
+    Err(StepError::give_up(ErrorCode::Unavailable, FELL_OVER))
+}
+
+/// The same of a guest that ran before.
+pub(super) async fn confirm_up_again(context: &Context<'_>) -> Result<Started, StepError> {
+    match stood_before(context) {
+        Some(stood) => Ok(Started::Learnt(stood)),
+        None => confirm_up(context).await,
+    }
+}
+
+/// Whether it stands still.
+pub(super) async fn confirm_down(context: &Context<'_>) -> Result<Started, StepError> {
+    if !runs(context).await? {
+        return Ok(Started::Learnt(StepOutput::nothing()));
+    }
+    let text = "the guest was stopped and runs again: somebody else starts it";
     Err(StepError::give_up(ErrorCode::Unavailable, text))
 }

@@ -12,28 +12,30 @@ use super::{step_destroy, step_volume};
 use crate::model::mark;
 use crate::model::planted::{Bug, planted};
 use crate::operation::Operation;
-use crate::operation::step::Step;
 use crate::port::pve::config::Switch;
 use crate::port::pve::{ConfigChange, GuestConfig, KnownGuest, LiftProof};
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
+pub(super) async fn is_off(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
-    let wanted = if context.step == Step::LiftProtection { Switch::Off } else { Switch::On };
-    Ok(if config.protection == wanted || (wanted == Switch::On && planted(Bug::ForgetProtection)) {
-        Checked::Happened(StepOutput::nothing())
-    } else {
-        Checked::Not
-    })
+    Ok((config.protection == Switch::Off).then(StepOutput::nothing).into())
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
+pub(super) async fn lift(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_config(context).await?;
-    if context.step == Step::ProtectAgain {
-        return change(context, config, vec![ConfigChange::Protect]).await;
-    }
     let proof = prove(context, &config).await?;
     context.ports.pve.unprotect(&proof, &config.digest).await?;
     Ok(Started::Done)
+}
+
+pub(super) async fn is_on_again(context: &Context<'_>) -> Result<Checked, StepError> {
+    let config = own_config(context).await?;
+    let happened = config.protection == Switch::On || planted(Bug::ForgetProtection);
+    Ok(happened.then(StepOutput::nothing).into())
+}
+
+pub(super) async fn protect_again(context: &Context<'_>) -> Result<Started, StepError> {
+    let config = own_config(context).await?;
+    change(context, config, vec![ConfigChange::Protect]).await
 }
 
 async fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<LiftProof, StepError> {

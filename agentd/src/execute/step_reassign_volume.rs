@@ -17,7 +17,6 @@ use crate::gate::{Approved, Effect, Verdict, gate};
 use crate::model::mark::{self, Mark};
 use crate::model::records::{GuestRecord, Place, VolumeId};
 use crate::operation::log::Finding;
-use crate::operation::step::Step;
 use crate::operation::{HandOver, Operation};
 use crate::port::pve::change::MountSlot;
 use crate::port::pve::config::Switch;
@@ -167,14 +166,18 @@ async fn still(context: &Context<'_>, hand: &HandOver) -> Result<(), StepError> 
     Ok(())
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
-    let pair = pair(context).await?;
-    let happened = match context.step {
-        Step::LiftOther => pair.to.protection == Switch::Off,
-        Step::ProtectOther => pair.to.protection == Switch::On,
-        _ => return handed(context, &pair).await,
-    };
-    Ok(if happened { Checked::Happened(StepOutput::nothing()) } else { Checked::Not })
+pub(super) async fn other_is_off(context: &Context<'_>) -> Result<Checked, StepError> {
+    let off = pair(context).await?.to.protection == Switch::Off;
+    Ok(off.then(StepOutput::nothing).into())
+}
+
+pub(super) async fn other_is_on(context: &Context<'_>) -> Result<Checked, StepError> {
+    let on = pair(context).await?.to.protection == Switch::On;
+    Ok(on.then(StepOutput::nothing).into())
+}
+
+pub(super) async fn is_reassigned(context: &Context<'_>) -> Result<Checked, StepError> {
+    handed(context, &pair(context).await?).await
 }
 
 async fn handed(context: &Context<'_>, pair: &Pair<'_>) -> Result<Checked, StepError> {
@@ -204,25 +207,29 @@ fn nowhere(hand: &HandOver) -> StepError {
     StepError::park(ErrorCode::Unavailable, text, format!("pct rescan --vmid {to}; pct rescan --vmid {from}"))
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
+pub(super) async fn lift_other(context: &Context<'_>) -> Result<Started, StepError> {
+    let pair = pair(context).await?;
+    lift(context, pair.hand.to(), &pair.to).await
+}
+
+pub(super) async fn protect_other(context: &Context<'_>) -> Result<Started, StepError> {
+    let pair = pair(context).await?;
+    protect(context, pair.hand.to().vmid, pair.to).await
+}
+
+pub(super) async fn reassign(context: &Context<'_>) -> Result<Started, StepError> {
     let pair = pair(context).await?;
     let hand = pair.hand;
-    match context.step {
-        Step::LiftOther => lift(context, hand.to(), &pair.to).await,
-        Step::ProtectOther => protect(context, hand.to().vmid, pair.to).await,
-        _ => {
-            still(context, hand).await?;
-            let request = ReassignRequest {
-                from: hand.from().vmid,
-                slot: MountSlot(hand.mounts().from),
-                digest: pair.from.digest,
-                to: hand.to().vmid,
-                to_slot: MountSlot(hand.mounts().to),
-                to_digest: pair.to.digest,
-            };
-            Ok(Started::Task(context.ports.pve.reassign(&request).await?))
-        }
-    }
+    still(context, hand).await?;
+    let request = ReassignRequest {
+        from: hand.from().vmid,
+        slot: MountSlot(hand.mounts().from),
+        digest: pair.from.digest,
+        to: hand.to().vmid,
+        to_slot: MountSlot(hand.mounts().to),
+        to_digest: pair.to.digest,
+    };
+    Ok(Started::Task(context.ports.pve.reassign(&request).await?))
 }
 
 async fn lift(

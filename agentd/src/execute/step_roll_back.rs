@@ -14,7 +14,6 @@ use super::step_snapshot::{find, half};
 use super::trouble::StepError;
 use crate::model::mark;
 use crate::operation::log::{Finding, PowerFound};
-use crate::operation::step::Step;
 use crate::operation::{BulkRule, Operation, RollBack};
 use crate::port::pve::change::{ConfigChange, ConfigUpdate, Tag};
 use crate::port::pve::snapshot::SnapshotListing;
@@ -82,12 +81,20 @@ fn same_volumes(now: &GuestConfig, then: &GuestConfig) -> Result<(), StepError> 
     Err(StepError::give_up(ErrorCode::Unsupported, format!("{why}: nothing is rolled back")))
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
+pub(super) async fn is_armed(context: &Context<'_>) -> Result<Checked, StepError> {
+    let armed = own_config(context).await?.tags.contains(&mark::rolling_tag(context.progress.id));
+    Ok(armed.then(StepOutput::nothing).into())
+}
+
+pub(super) async fn arm(context: &Context<'_>) -> Result<Started, StepError> {
+    let config = free_config(context).await?;
+    let mut tags = tags(&config)?;
+    tags.push(tag(&mark::rolling_tag(context.progress.id))?);
+    change(context, config, vec![ConfigChange::Tags(tags)]).await
+}
+
+pub(super) async fn is_rolled_back(context: &Context<'_>) -> Result<Checked, StepError> {
     let tag = mark::rolling_tag(context.progress.id);
-    if context.step == Step::ArmRollBack {
-        let armed = own_config(context).await?.tags.contains(&tag);
-        return Ok(if armed { Checked::Happened(StepOutput::nothing()) } else { Checked::Not });
-    }
     let (vmid, name) = (vmid(context)?, &spec(context)?.snapshot);
     let config = context.ports.pve.guest_config(vmid).await?;
     let locked = config.lock.as_deref() == Some("rollback");
@@ -112,13 +119,8 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     Err(StepError::park(ErrorCode::ForeignGuest, text, look_at(vmid)))
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
-    let config = free_config(context).await?;
-    if context.step == Step::ArmRollBack {
-        let mut tags = tags(&config)?;
-        tags.push(tag(&mark::rolling_tag(context.progress.id))?);
-        return change(context, config, vec![ConfigChange::Tags(tags)]).await;
-    }
+pub(super) async fn roll_back(context: &Context<'_>) -> Result<Started, StepError> {
+    free_config(context).await?;
     if runs(context).await? {
         let text = "the guest was shut down and runs again: somebody else starts it; nothing was rolled back";
         return Err(StepError::give_up(ErrorCode::Unavailable, text));

@@ -14,7 +14,6 @@ use crate::gate::retention;
 use crate::model::mark;
 use crate::model::records::{SnapshotRecord, TakenBy};
 use crate::operation::log::Finding;
-use crate::operation::step::Step;
 use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation};
 use crate::port::pve::change::Description;
 use crate::port::pve::snapshot::SnapshotListing;
@@ -61,25 +60,32 @@ pub(super) async fn half(context: &Context<'_>, state: &str) -> Result<StepError
     Ok(StepError::park(ErrorCode::Locked, text, remedy))
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
+pub(super) async fn is_taken(context: &Context<'_>) -> Result<Checked, StepError> {
     let (name, _) = named(context)?;
-    let gone = || StepOutput::fact(Finding::SnapshotGone);
-    match (context.step, find(context).await?) {
-        (_, SnapshotListing::Half(state)) => Err(half(context, &state).await?),
-        (Step::TakeSnapshot, SnapshotListing::Whole(own)) => {
+    match find(context).await? {
+        SnapshotListing::Half(state) => Err(half(context, &state).await?),
+        SnapshotListing::Whole(own) => {
             let made = own.made_epoch_s().and_then(|second| i64::try_from(second).ok());
             let at = made.and_then(|second| Timestamp::from_second(second).ok());
             let at = at.unwrap_or_else(|| context.ports.clock.now());
             Ok(Checked::Happened(StepOutput::fact(Finding::SnapshotTaken { at })))
         }
-        (Step::TakeSnapshot, SnapshotListing::Others) => {
+        SnapshotListing::Others => {
             let text =
                 format!("a snapshot {name} is there already, made by somebody else: choose another name");
             Err(StepError::give_up(ErrorCode::NameTaken, text))
         }
-        (Step::TakeSnapshot, SnapshotListing::Nothing) | (_, SnapshotListing::Whole(_)) => Ok(Checked::Not),
-        (_, SnapshotListing::Nothing) => Ok(Checked::Happened(gone())),
-        (_, SnapshotListing::Others) => {
+        SnapshotListing::Nothing => Ok(Checked::Not),
+    }
+}
+
+pub(super) async fn is_removed(context: &Context<'_>) -> Result<Checked, StepError> {
+    let (name, _) = named(context)?;
+    match find(context).await? {
+        SnapshotListing::Half(state) => Err(half(context, &state).await?),
+        SnapshotListing::Whole(_) => Ok(Checked::Not),
+        SnapshotListing::Nothing => Ok(Checked::Happened(StepOutput::fact(Finding::SnapshotGone))),
+        SnapshotListing::Others => {
             let text =
                 format!("snapshot {name} does not carry the line of its maker any more: it is left as it is");
             let problem = ErrorBody::new(ErrorCode::NotYours, text.clone());
@@ -89,13 +95,19 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     }
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
+pub(super) async fn remove(context: &Context<'_>) -> Result<Started, StepError> {
+    free_config(context).await?;
+    let Operation::ExpireSnapshot(expiry) = &context.progress.operation else {
+        let kind = context.progress.operation.kind();
+        return Err(StepError::fault(format!("a {} removes no snapshot", kind.as_str())));
+    };
+    may_go(context, expiry).await?;
+    removal(context).await.map(|task| task.map_or(Started::Done, Started::Task))
+}
+
+pub(super) async fn take(context: &Context<'_>) -> Result<Started, StepError> {
     free_config(context).await?;
     let (vmid, (name, made_by)) = (vmid(context)?, named(context)?);
-    if let Operation::ExpireSnapshot(expiry) = &context.progress.operation {
-        may_go(context, expiry).await?;
-        return removal(context).await.map(|task| task.map_or(Started::Done, Started::Task));
-    }
     let line = Description::try_from(mark::snapshot_line(made_by));
     let line = line.map_err(|error| StepError::fault(error.to_string()))?;
     let new = NewSnapshot { name: name.clone(), line };

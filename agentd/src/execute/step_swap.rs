@@ -18,7 +18,6 @@ use crate::gate::{Approved, Effect, Verdict, gate};
 use crate::model::mark::{self, Mark};
 use crate::model::records::{CopyStage, Place, VolumeId};
 use crate::operation::log::{Finding, PowerFound};
-use crate::operation::step::Step;
 use crate::operation::swap_guest::identity::{GuestIdentities, GuestIdentity};
 use crate::operation::{Operation, SwapGuest};
 use crate::port::pve::config::Switch;
@@ -214,42 +213,44 @@ async fn is_placed(context: &Context<'_>) -> Result<Vec<ConfigChange>, StepError
     unset(&copy(context).await?, &placed(context)?, spec(context)?.copy().vmid)
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
-    let copy = spec(context)?.copy().vmid;
-    let happened = match context.step {
-        Step::DemoteOriginal => is_demoted(context).await?.is_empty().then(StepOutput::nothing),
-        Step::PromoteCopy => {
-            is_placed(context).await?.is_empty().then(|| StepOutput::fact(Finding::Vmid(copy)))
-        }
-        _ => (power(context, copy).await? == Power::Running).then(StepOutput::nothing),
-    };
-    Ok(happened.map_or(Checked::Not, Checked::Happened))
+pub(super) async fn original_is_demoted(context: &Context<'_>) -> Result<Checked, StepError> {
+    Ok(is_demoted(context).await?.is_empty().then(StepOutput::nothing).into())
 }
 
-pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
-    let swap = spec(context)?;
-    match context.step {
-        Step::DemoteOriginal => {
-            let config = unlocked(former(context).await?)?;
-            let changes = unset(&config, &demoted(context)?, swap.guest().vmid)?;
-            stands_still(context, swap.guest().vmid).await?;
-            send(context, swap.guest().vmid, config, changes).await
-        }
-        Step::PromoteCopy => {
-            out_of_the_way(context).await?;
-            let config = unlocked(copy(context).await?)?;
-            let changes = unset(&config, &placed(context)?, swap.copy().vmid)?;
-            stands_still(context, swap.copy().vmid).await?;
-            send(context, swap.copy().vmid, config, changes).await
-        }
-        _ => {
-            out_of_the_way(context).await?;
-            if !is_placed(context).await?.is_empty() {
-                return Err(changed(swap.copy().vmid, "somebody changed what it is known by"));
-            }
-            Ok(Started::Task(context.ports.pve.start(swap.copy().vmid).await?))
-        }
+pub(super) async fn demote_original(context: &Context<'_>) -> Result<Started, StepError> {
+    let guest = spec(context)?.guest().vmid;
+    let config = unlocked(former(context).await?)?;
+    let changes = unset(&config, &demoted(context)?, guest)?;
+    stands_still(context, guest).await?;
+    send(context, guest, config, changes).await
+}
+
+pub(super) async fn copy_is_promoted(context: &Context<'_>) -> Result<Checked, StepError> {
+    let copy = spec(context)?.copy().vmid;
+    Ok(is_placed(context).await?.is_empty().then(|| StepOutput::fact(Finding::Vmid(copy))).into())
+}
+
+pub(super) async fn promote_copy(context: &Context<'_>) -> Result<Started, StepError> {
+    out_of_the_way(context).await?;
+    let vmid = spec(context)?.copy().vmid;
+    let config = unlocked(copy(context).await?)?;
+    let changes = unset(&config, &placed(context)?, vmid)?;
+    stands_still(context, vmid).await?;
+    send(context, vmid, config, changes).await
+}
+
+pub(super) async fn copy_runs(context: &Context<'_>) -> Result<Checked, StepError> {
+    let power = power(context, spec(context)?.copy().vmid).await?;
+    Ok((power == Power::Running).then(StepOutput::nothing).into())
+}
+
+pub(super) async fn start_copy(context: &Context<'_>) -> Result<Started, StepError> {
+    out_of_the_way(context).await?;
+    let copy = spec(context)?.copy().vmid;
+    if !is_placed(context).await?.is_empty() {
+        return Err(changed(copy, "somebody changed what it is known by"));
     }
+    Ok(Started::Task(context.ports.pve.start(copy).await?))
 }
 
 /// The guest is unplugged and stands still. It may have been put back, or started, by hand.

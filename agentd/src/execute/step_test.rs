@@ -255,23 +255,27 @@ pub(super) async fn observe(context: &Context<'_>) -> Result<Started, StepError>
     Ok(Started::Learnt(StepOutput { facts: vec![tested], note: Some(why) }))
 }
 
-pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
-    let vmid = vmid(context)?;
-    let happened = match context.step {
-        Step::StopScratch => !step_power::runs(context).await?,
-        _ => context.ports.pve.vmid_use(vmid).await? == VmidUse::Free,
-    };
-    Ok(if happened { Checked::Happened(StepOutput::nothing()) } else { Checked::Not })
+pub(super) async fn is_stopped(context: &Context<'_>) -> Result<Checked, StepError> {
+    Ok((!step_power::runs(context).await?).then(StepOutput::nothing).into())
 }
 
-/// Stops or destroys it: by our own record of it, and by what is seen of it now.
-pub(super) async fn reap(context: &Context<'_>) -> Result<Started, StepError> {
+pub(super) async fn is_destroyed(context: &Context<'_>) -> Result<Checked, StepError> {
+    let used = context.ports.pve.vmid_use(vmid(context)?).await?;
+    Ok((used == VmidUse::Free).then(StepOutput::nothing).into())
+}
+
+/// Stops it: by our own record of it, and by what is seen of it now.
+pub(super) async fn stop(context: &Context<'_>) -> Result<Started, StepError> {
+    permitted(&Effect::DestroyScratch, Provenance::ScratchRecord)?;
+    own_copy(context).await?;
+    Ok(Started::Task(context.ports.pve.stop(vmid(context)?).await?))
+}
+
+/// Destroys it, by the same.
+pub(super) async fn destroy(context: &Context<'_>) -> Result<Started, StepError> {
     permitted(&Effect::DestroyScratch, Provenance::ScratchRecord)?;
     let config = own_copy(context).await?;
-    let (pve, vmid) = (&context.ports.pve, vmid(context)?);
-    if context.step == Step::StopScratch {
-        return Ok(Started::Task(pve.stop(vmid).await?));
-    }
+    let pve = &context.ports.pve;
     let mut proof = undo_proof::prove(context, &config)?;
     // The archive brought its guest's protection along.
     if config.protection == Switch::On {
