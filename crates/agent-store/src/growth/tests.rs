@@ -92,9 +92,8 @@ async fn rows_are_forgotten_and_a_signature_is_used_up_by_its_part() {
     assert_eq!(later.permits.len(), 1);
     assert_eq!(later.permits[0].used.iter().collect::<Vec<_>>(), [&growth::Part::Guest]);
     assert!(store.growth(at(100_000)).await.unwrap().permits.is_empty(), "the job is over");
-    let mut late = new_operation(2, provision(2));
-    late.at = at(3 * 24 * 3_600);
-    store.open_growing(late, growth(1, Passed::Recovery)).await.unwrap();
+    let late = Growth { at: at(3 * 24 * 3_600), ..growth(1, Passed::Recovery) };
+    store.open_growing(new_operation(2, provision(2)), late).await.unwrap();
     let rows: i64 = store
         .read(|connection| {
             let count = connection.query_row("SELECT count(*) FROM growth", [], |row| row.get(0));
