@@ -23,7 +23,7 @@ pub const HOSTILE: Seeds = Seeds { a_run: 1, of: 10 };
 pub const PLANTED_PARTS: u64 = 6;
 
 /// The losses of power are split into so many parts.
-pub const POWER_PARTS: u64 = 60;
+pub const POWER_PARTS: u64 = 80;
 
 /// A guest's losses of power are split into so many parts.
 pub const GUEST_POWER_PARTS: u64 = 12;

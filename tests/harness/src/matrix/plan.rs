@@ -20,6 +20,9 @@ use crate::story::{Does, KillFrom, Story};
 /// An agent that stays dead so long finds its tickets expired and its tasks ended.
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
+/// In a sample the agent stays dead at one point in so many.
+const HOUR_ONE_IN: usize = 4;
+
 /// How it gets on is told once in so many points.
 const REPORTED_EVERY: usize = 50;
 
@@ -33,6 +36,17 @@ pub enum Depth {
         /// Which of them: runs with 0, 1 and so on up to `one_in` take every point between them.
         from: usize,
     },
+}
+
+impl Depth {
+    /// Whether the kill at this point is also one after which the agent stays dead: where second kills are a sample, these
+    /// are one in four, and each run has others.
+    const fn has_hour(self, first: usize) -> bool {
+        match self {
+            Self::Single | Self::Double { one_in: 1, .. } => true,
+            Self::Double { from, .. } => (first + from).is_multiple_of(HOUR_ONE_IN),
+        }
+    }
 }
 
 /// One share of so many: a part of the work, for runs that are split.
@@ -208,7 +222,7 @@ fn work(reported: &[Reported], unit: Unit, depth: Depth, report: &Mutex<Report>)
         Unit::Point { story, first } => {
             let place = Some(reported[story].places[first]);
             let single = one(story, place, &Case::killed(&[first]));
-            if !reported[story].is_whole() {
+            if !reported[story].is_whole() && depth.has_hour(first) {
                 one(story, place, &Case::Killed { at: vec![first], dead_for: AN_HOUR });
             }
             if let Depth::Double { one_in, from } = depth {
