@@ -8,7 +8,7 @@
 //! | 5 | [`cli`], [`run`] (composition root), [`settings`] |
 //! | 4 | [`task`]: what happens by the clock |
 //! | 3 | [`api`] (what is asked over HTTP), [`serve`] (TLS and connections) |
-//! | 2 | [`store`] (SQLite), [`authority`] (keys and certificates), [`clock`], [`files`] |
+//! | 2 | [`store`] (SQLite), [`authority`] (keys and certificates), [`clock`] |
 //! | 1 | [`domain`]: pure decisions |
 //!
 //! Imports go downward, and within a layer to the right. A test reads this table and holds the code to it.
@@ -19,7 +19,6 @@ pub mod authority;
 pub mod cli;
 pub mod clock;
 pub mod domain;
-pub mod files;
 pub mod run;
 pub mod serve;
 pub mod settings;

@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use held_files::atomic_file::{self, FileError};
+use held_files::held_folder::{HeldError, HeldFolder};
 use jiff::SignedDuration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -15,7 +17,6 @@ use tokio::task::JoinSet;
 use crate::api::{self, ConcurrencyLimits, LongPolls, RateLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
-use crate::files;
 use crate::serve::{self, Serving, TlsError};
 use crate::settings::{PublicUrl, Settings, certificate_names};
 use crate::store::{OpenError, Store, StoreError, WriterThread};
@@ -44,13 +45,17 @@ pub struct OpenHub {
 /// Why the hub does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The folder cannot be made.
-    #[error("{path} cannot be made or opened: the hub's user must be able to")]
+    #[error("{path} cannot be opened: the hub's user must be able to")]
     Folder {
         path: PathBuf,
         #[source]
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Make(#[from] FileError),
+    /// A folder above it.
+    #[error(transparent)]
+    Above(#[from] HeldError),
     /// Another hub runs here.
     #[error("another hub runs in {path}: stop it first, or choose another folder")]
     Locked { path: PathBuf },
@@ -92,7 +97,15 @@ pub enum RunError {
 /// [`RunError`].
 pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<OpenHub, RunError> {
     let failed = |source| RunError::Folder { path: folder.to_owned(), source };
-    files::make_folder(folder).map_err(failed)?;
+    if !folder.is_dir() {
+        // Both are synced into the folder above: without its name everything in it would be gone with the power.
+        folder
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .map(HeldFolder::make_all)
+            .transpose()?;
+        atomic_file::private_folder(folder)?;
+    }
     let lock =
         File::options().create(true).truncate(false).write(true).open(folder.join("lock")).map_err(failed)?;
     if lock.try_lock().is_err() {

@@ -16,6 +16,7 @@ mod server;
 
 use std::path::{Path, PathBuf};
 
+use held_files::atomic_file::{self, FileError, Readers};
 use holdfast_protocol::id::InviteId;
 use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
@@ -25,8 +26,6 @@ use ring::hmac;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use uuid::Uuid;
 use zeroize::Zeroizing;
-
-use crate::files::{self, Readers};
 
 pub use csr::{AgentKey, CsrError};
 pub use issue::{HOST_CERTIFICATE_LIFE, IssueError, Issued};
@@ -49,15 +48,14 @@ pub struct Authority {
 /// Why the authority cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
-    /// A file cannot be read or written.
-    #[error("{path} cannot be {action}: the hub's user must be able to")]
-    File {
+    #[error("{path} cannot be read: the hub's user must be able to")]
+    Read {
         path: PathBuf,
-        /// What was tried.
-        action: &'static str,
         #[source]
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Write(#[from] FileError),
     /// Some files of the authority are there, others are not.
     #[error(
         "{missing} is missing while the rest of the hub's data is there: restore it from the backup; a new one would lock every enrolled box out"
@@ -91,10 +89,10 @@ impl Authority {
     pub fn open_or_make(folder: &Path, fresh: Fresh, now: Timestamp) -> Result<Self, AuthorityError> {
         let paths = ["seed.key", "ca.key", "ca.pem"].map(|name| folder.join(name));
         let [seed, key, ca] = paths.each_ref().map(|path| path.exists());
-        let first_start_went_on = fresh == Fresh::Yes && !ca && (seed || !key);
+        let is_first_start = fresh == Fresh::Yes && !ca && (seed || !key);
         match paths.iter().find(|path| !path.exists()) {
             None => {}
-            Some(_) if first_start_went_on => make(&paths, now)?,
+            Some(_) if is_first_start => make(&paths, now)?,
             Some(missing) => return Err(AuthorityError::Incomplete { missing: missing.clone() }),
         }
         open(&paths)
@@ -145,13 +143,8 @@ pub enum Fresh {
 }
 
 fn read(path: &Path) -> Result<String, AuthorityError> {
-    let failed = |source| AuthorityError::File { path: path.to_owned(), action: "read", source };
+    let failed = |source| AuthorityError::Read { path: path.to_owned(), source };
     std::fs::read_to_string(path).map_err(failed)
-}
-
-fn write(path: &Path, text: &str, readers: Readers) -> Result<(), AuthorityError> {
-    let failed = |source| AuthorityError::File { path: path.to_owned(), action: "written", source };
-    files::write(path, text.as_bytes(), readers).map_err(failed)
 }
 
 fn open(paths: &[PathBuf; 3]) -> Result<Authority, AuthorityError> {
@@ -177,11 +170,13 @@ fn make(paths: &[PathBuf; 3], now: Timestamp) -> Result<(), AuthorityError> {
     if !seed_path.exists() {
         let mut seed = Zeroizing::new([0_u8; 32]);
         getrandom::fill(seed.as_mut_slice()).map_err(AuthorityError::Random)?;
-        write(seed_path, &Zeroizing::new(hex::encode(seed.as_slice())), Readers::Owner)?;
+        let text = Zeroizing::new(hex::encode(seed.as_slice()));
+        atomic_file::write(seed_path, text.as_bytes(), Readers::Owner)?;
     }
     if !key_path.exists() {
         let key = KeyPair::generate().map_err(unusable)?;
-        write(key_path, &Zeroizing::new(key.serialize_pem()), Readers::Owner)?;
+        let pem = Zeroizing::new(key.serialize_pem());
+        atomic_file::write(key_path, pem.as_bytes(), Readers::Owner)?;
     }
     let key = KeyPair::from_pem(&Zeroizing::new(read(key_path)?))
         .map_err(|source| AuthorityError::Unusable { path: key_path.clone(), source })?;
@@ -193,7 +188,7 @@ fn make(paths: &[PathBuf; 3], now: Timestamp) -> Result<(), AuthorityError> {
     params.serial_number = Some(issue::random_serial().map_err(AuthorityError::Random)?);
     let certificate = params.self_signed(&key).map_err(unusable)?;
     // Last: it is what others read, so it is there only when the rest is.
-    write(ca_path, &certificate.pem(), Readers::All)
+    Ok(atomic_file::write(ca_path, certificate.pem().as_bytes(), Readers::All)?)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use held_files::atomic_file::{self, FileError, Readers};
 use holdfast_protocol::id::{CorrelationId, IdError, OperatorName};
 use holdfast_protocol::operator::Role;
 use holdfast_protocol::secret::Secret;
@@ -12,7 +13,6 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::authority::OPERATOR_TOKEN_PREFIX;
-use crate::files::{self, Readers};
 use crate::store::{NewOperator, OperatorError, Store, StoreError, WriteError};
 
 /// The file with the first admin's token.
@@ -25,12 +25,10 @@ pub const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(90 * 24);
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// The token's file cannot be written.
-    #[error("{path} cannot be written: the hub's user must be able to; start again after that")]
-    File {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
+    #[error(
+        "the file with the first admin's token is not written: put right what stands below, and start the hub again"
+    )]
+    File(#[source] FileError),
     /// The system has no randomness.
     #[error("the system gives no random bytes for a token")]
     Random(#[source] getrandom::Error),
@@ -70,7 +68,8 @@ pub(super) async fn first_admin(
     }
     let token = new_token().map_err(AdminError::Random)?;
     let path = folder.join(ADMIN_TOKEN_FILE);
-    write(&path, &token).map_err(|source| AdminError::File { path: path.clone(), source })?;
+    let line = Zeroizing::new(format!("{}\n", token.expose()));
+    atomic_file::write(&path, line.as_bytes(), Readers::Owner).map_err(AdminError::File)?;
     let admin = NewOperator {
         name: "admin".parse::<OperatorName>().map_err(AdminError::Name)?,
         role: Role::Admin,
@@ -85,9 +84,4 @@ pub(super) async fn first_admin(
         Err(WriteError::KeyReused) => Err(AdminError::Store(StoreError::Busy)),
         Err(WriteError::Store(error)) => Err(AdminError::Store(error)),
     }
-}
-
-fn write(path: &Path, token: &Secret) -> std::io::Result<()> {
-    let line = Zeroizing::new(format!("{}\n", token.expose()));
-    files::write(path, line.as_bytes(), Readers::Owner)
 }

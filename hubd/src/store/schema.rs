@@ -136,6 +136,15 @@ mod tests {
     }
 
     #[test]
+    fn a_first_start_that_ended_before_its_first_commit_is_gone_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hub.db");
+        Connection::open(&path).unwrap().query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+        assert!(std::fs::metadata(&path).unwrap().len() > 0, "it has a page");
+        open_writer(&path).unwrap();
+    }
+
+    #[test]
     fn writes_are_synced_and_the_file_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hub.db");

@@ -14,17 +14,17 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`clock`], [`turns`] | virtual time for both sides, and turns for the simulator's tasks |
-//! | [`world`], [`world_template`], [`fixtures`] | a node with an agent, and how it stands before a story |
+//! | [`world`], [`world_template`], [`ground`], [`fixtures`] | a node with an agent, and how it stands before a story |
 //! | [`points`], [`transport`] | where the agent can be killed, and how its requests fail |
 //! | [`agent_run`], [`controllers`] | the agent from start to end or death, and who speaks meanwhile |
 //! | [`whole`] | the same of the whole agent: a document, and guests that ask |
-//! | [`windows`] | controllers in quiesce windows, and when their programs stood still |
+//! | [`windows`], [`window_memory`] | controllers in quiesce windows, and when their programs stood still |
 //! | [`daemon`], [`hub`] | the agent's loops, and a hub, from a document to the report |
 //! | [`story`] | the register of operations |
 //! | [`scene`], [`db_reader`], [`log`] | what there is, what is written, and what happened |
 //! | [`invariant`] | what must hold |
 //! | [`matrix`] | all cases, and the table |
-//! | [`power`] | a disk that forgets what was not synced, and stories that lose their power |
+//! | [`power`] | agents and hubs that lose their power, with what was not synced |
 //! | [`planted`], [`outside`] | bugs that must be found: within the agent, and around it |
 //! | [`schedule`] | a whole agent, and a seed that chooses what goes wrong |
 //! | [`signer`], [`mailbox`] | operators who sign, and what the hub passes on in a story |

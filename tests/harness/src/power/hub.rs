@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::hub_client::{Client, Unanswered};
+use super::hub_client::{Client, NoAnswer};
 use super::hub_requests::{REQUESTS, Session, check};
 use super::server::Served;
 use crate::hub::open_routes;
@@ -46,7 +46,11 @@ enum Life {
 }
 
 /// Starts the hub in a folder, holds what it knows to what it answered, and asks for the rest.
-async fn live(folder: &Path, session: &mut Session, wrong: &mut Vec<String>) -> Life {
+async fn live(
+    (folder, disk): (&Path, Option<&Served>),
+    session: &mut Session,
+    wrong: &mut Vec<String>,
+) -> Life {
     let opened = match open_routes(&folder.join("hub"), Arc::new(hubd::clock::SystemClock)).await {
         Ok(opened) => opened,
         Err(error) => return Life::Failed(format!("the hub does not start: {error}: {error:?}")),
@@ -55,29 +59,43 @@ async fn live(folder: &Path, session: &mut Session, wrong: &mut Vec<String>) -> 
     let found = session.read_admin_token(folder, opened.admin_token.as_deref());
     wrong.extend(found);
     wrong.extend(check(&client, session).await);
+    let now = || disk.map(|disk| disk.power().changes);
+    session.answered_at.extend(now());
     let life = loop {
         let Some((name, request)) = REQUESTS.get(session.answered) else { break Life::Ended };
         match request(&client, session).await {
             Ok(()) => session.answered += 1,
-            Err(Unanswered) => break Life::Failed(format!("{name} was not answered")),
+            Err(NoAnswer::Failed) => break Life::Failed(format!("{name} was not answered")),
+            Err(NoAnswer::Refused(why)) => {
+                wrong.push(format!("{name} was refused: {why}"));
+                break Life::Ended;
+            }
         }
-        if let Some(refused) = session.refused.take() {
-            wrong.push(format!("{name} was refused: {refused}"));
-            break Life::Ended;
-        }
+        session.answered_at.extend(now());
     };
     opened.close().await;
     life
 }
 
-/// A hub that loses its power so, once after the other. Gives the changes of each life on the disk, and what does not hold.
-fn lose(losses: &[PowerLoss]) -> (Vec<u64>, Vec<String>) {
+/// What came of one case.
+#[derive(Default)]
+struct LossOutcome {
+    /// The changes of each life on the disk.
+    changes: Vec<u64>,
+    /// How many there were at the end of the start, and after each answer.
+    answered_at: Vec<u64>,
+    /// What does not hold.
+    wrong: Vec<String>,
+}
+
+/// A hub that loses its power so, once after the other.
+fn lose(losses: &[PowerLoss]) -> LossOutcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (mut session, mut wrong, mut changes) = (Session::default(), Vec::new(), Vec::new());
     let mut held = folder();
     for loss in losses {
         let disk = Served::at(held.path(), loss.at);
-        let life = runtime.block_on(live(held.path(), &mut session, &mut wrong));
+        let life = runtime.block_on(live((held.path(), Some(&disk)), &mut session, &mut wrong));
         let power = disk.power();
         changes.push(power.changes);
         match life {
@@ -85,17 +103,17 @@ fn lose(losses: &[PowerLoss]) -> (Vec<u64>, Vec<String>) {
             Life::Failed(_) | Life::Ended => {}
         }
         if !power.cut {
-            return (changes, wrong);
+            return LossOutcome { changes, answered_at: session.answered_at, wrong };
         }
         let found = folder();
         disk.found(loss.fate, found.path());
         drop(disk);
         held = found;
     }
-    if let Life::Failed(what) = runtime.block_on(live(held.path(), &mut session, &mut wrong)) {
+    if let Life::Failed(what) = runtime.block_on(live((held.path(), None), &mut session, &mut wrong)) {
         wrong.push(what);
     }
-    (changes, wrong)
+    LossOutcome { changes, answered_at: session.answered_at, wrong }
 }
 
 /// Three single losses before each change, and one that is followed by another in the next start.
@@ -109,19 +127,20 @@ fn cases(changes: u64) -> impl Iterator<Item = Vec<PowerLoss>> {
     })
 }
 
-/// Tries a share of all losses.
+/// Tries a share of all losses; and in each share the power goes right after each answer, with all that was not synced.
 #[must_use]
 pub fn run(share: Share, threads: usize) -> HubReport {
-    let (changes, wrong) = lose(&[PowerLoss { at: u64::MAX, fate: Fate::Kept }]);
-    let mut report =
-        HubReport { changes: changes.first().copied().unwrap_or(0), wrong, ..HubReport::default() };
+    let whole = lose(&[PowerLoss { at: u64::MAX, fate: Fate::Kept }]);
+    let changes = whole.changes.first().copied().unwrap_or(0);
+    let mut report = HubReport { changes, wrong: whole.wrong, ..HubReport::default() };
     if report.changes == 0 || !report.wrong.is_empty() {
         report.wrong.push(format!("undisturbed, {} changes", report.changes));
         return report;
     }
     let in_share = |nth: usize| Dice::of(nth as u64).below(share.of as u64) == share.number as u64;
-    let chosen: Vec<_> =
-        cases(report.changes).enumerate().filter(|(nth, _)| in_share(*nth)).map(|(_, case)| case).collect();
+    let after_answers = whole.answered_at.iter().map(|at| vec![PowerLoss { at: *at, fate: Fate::Lost }]);
+    let sampled = cases(report.changes).enumerate().filter(|(nth, _)| in_share(*nth)).map(|(_, case)| case);
+    let chosen: Vec<_> = after_answers.chain(sampled).collect();
     report.tried = chosen.len();
     let (next, twice, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -129,13 +148,18 @@ pub fn run(share: Share, threads: usize) -> HubReport {
             scope.spawn(|| {
                 while let Some(case) = chosen.get(next.fetch_add(1, Ordering::SeqCst)) {
                     let ran = std::panic::catch_unwind(|| lose(case));
-                    let (changes, found) = ran
-                        .unwrap_or_else(|panic| (Vec::new(), vec![Violation::of_panic(panic.as_ref()).what]));
-                    let again = case.get(1).is_some_and(|loss| changes.get(1) == Some(&loss.at));
+                    let lost = ran.unwrap_or_else(|panic| LossOutcome {
+                        wrong: vec![Violation::of_panic(panic.as_ref()).what],
+                        ..LossOutcome::default()
+                    });
+                    let again = case.get(1).is_some_and(|loss| lost.changes.get(1) == Some(&loss.at));
                     twice.fetch_add(usize::from(again), Ordering::SeqCst);
                     let named: Vec<String> = case.iter().map(ToString::to_string).collect();
                     let named = named.join(",");
-                    wrong.lock().unwrap().extend(found.iter().map(|what| format!("hub, {named}: {what}")));
+                    wrong
+                        .lock()
+                        .unwrap()
+                        .extend(lost.wrong.iter().map(|what| format!("hub, {named}: {what}")));
                 }
             });
         }

@@ -3,14 +3,19 @@
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use hubd::domain::identity::Presented;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tower::ServiceExt as _;
 
 use crate::hub::Opened;
 
-/// Why a request has no answer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unanswered;
+/// Why a request has no good answer.
+#[derive(Clone, Debug)]
+pub(super) enum NoAnswer {
+    /// The hub could not, as without power.
+    Failed,
+    /// The hub would not: status and error.
+    Refused(String),
+}
 
 /// A running hub, for as long as it is asked.
 pub(super) struct Client<'a> {
@@ -19,7 +24,7 @@ pub(super) struct Client<'a> {
 
 impl Client<'_> {
     /// Sends a request as an operator with this token, or as an agent.
-    pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Value, Unanswered> {
+    pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Value, NoAnswer> {
         let mut request = Request::builder().method(ask.method).uri(ask.path);
         request = request.header(header::CONTENT_TYPE, "application/json");
         request = ask.headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
@@ -38,9 +43,8 @@ impl Client<'_> {
         let mut answer: Value = serde_json::from_slice(&body).unwrap();
         match status {
             StatusCode::OK | StatusCode::CREATED => Ok(answer["data"].take()),
-            status if status.is_server_error() => Err(Unanswered),
-            // Told to the judge: neither a loss of power nor the answer that the list wants.
-            status => Ok(json!({ "refused": status.as_u16(), "error": answer["error"] })),
+            status if status.is_server_error() => Err(NoAnswer::Failed),
+            status => Err(NoAnswer::Refused(format!("{status}: {}", answer["error"]))),
         }
     }
 }

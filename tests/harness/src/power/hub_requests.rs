@@ -13,7 +13,7 @@ use holdfast_protocol::secret::Secret;
 use hubd::domain::identity::Presented;
 use serde_json::{Value, json};
 
-use super::hub_client::{Ask, By, Client, Unanswered};
+use super::hub_client::{Ask, By, Client, NoAnswer};
 use crate::world::folder;
 
 /// What was answered, as whoever asked remembers it.
@@ -21,8 +21,8 @@ use crate::world::folder;
 pub(super) struct Session {
     /// So many requests of the list.
     pub(super) answered: usize,
-    /// Why the last one was refused.
-    pub(super) refused: Option<String>,
+    /// How many changes of files there were at the start's end, and after each answer.
+    pub(super) answered_at: Vec<u64>,
     admin: String,
     csr_pem: String,
     invite: String,
@@ -30,7 +30,7 @@ pub(super) struct Session {
     eve: String,
 }
 
-type Sent<'a> = Pin<Box<dyn Future<Output = Result<(), Unanswered>> + 'a>>;
+type Sent<'a> = Pin<Box<dyn Future<Output = Result<(), NoAnswer>> + 'a>>;
 
 type Step = for<'a> fn(&'a Client<'a>, &'a mut Session) -> Sent<'a>;
 
@@ -68,17 +68,6 @@ impl Session {
     fn agent(&self) -> By<'static> {
         self.host.map_or(By::Stranger, By::Agent)
     }
-
-    /// Takes an answer in, or remembers that it is none that is wanted.
-    fn take(&mut self, answer: Value) -> Option<Value> {
-        match answer.get("refused") {
-            None => Some(answer),
-            Some(_) => {
-                self.refused = Some(answer.to_string());
-                None
-            }
-        }
-    }
 }
 
 fn text(answer: &Value, field: &str) -> String {
@@ -107,19 +96,17 @@ fn wrapped_keys() -> Value {
     })
 }
 
-async fn invite(client: &Client<'_>, session: &mut Session) -> Result<(), Unanswered> {
+async fn invite(client: &Client<'_>, session: &mut Session) -> Result<(), NoAnswer> {
     let body = json!({ "host_name": "box1" });
     let headers = [("idempotency-key", "invite-1")];
     let by = By::Operator(&session.admin);
     let ask = Ask { method: "POST", path: "/v1/invites", by, headers: &headers, body: &body };
     let answer = client.send(ask).await?;
-    if let Some(answer) = session.take(answer) {
-        session.invite = text(&answer, "code");
-    }
+    session.invite = text(&answer, "code");
     Ok(())
 }
 
-async fn enroll(client: &Client<'_>, session: &mut Session) -> Result<(), Unanswered> {
+async fn enroll(client: &Client<'_>, session: &mut Session) -> Result<(), NoAnswer> {
     if session.csr_pem.is_empty() {
         let key = IdentityFolder::open(folder().path()).unwrap().pending(Purpose::Enrol).unwrap();
         session.csr_pem = key.csr_pem().unwrap();
@@ -128,15 +115,13 @@ async fn enroll(client: &Client<'_>, session: &mut Session) -> Result<(), Unansw
     let body = json!(InviteRedemption { secret, csr_pem: session.csr_pem.clone() });
     let ask = Ask { method: "POST", path: "/v1/enroll", by: By::Stranger, headers: &[], body: &body };
     let answer = client.send(ask).await?;
-    if let Some(answer) = session.take(answer) {
-        let host = text(&answer, "host_id").parse().unwrap();
-        let generation = answer["certificate_generation"].as_u64().unwrap().try_into().unwrap();
-        session.host = Some(Presented { host, generation });
-    }
+    let host = text(&answer, "host_id").parse().unwrap();
+    let generation = answer["certificate_generation"].as_u64().unwrap().try_into().unwrap();
+    session.host = Some(Presented { host, generation });
     Ok(())
 }
 
-async fn check_in(client: &Client<'_>, session: &mut Session, sequence: u64) -> Result<(), Unanswered> {
+async fn check_in(client: &Client<'_>, session: &mut Session, sequence: u64) -> Result<(), NoAnswer> {
     let agent = json!({ "version": "1.2.3", "started_at": "2026-11-22T12:00:00Z", "problems": [] });
     let body = json!({
         "schema": "holdfast.report/v1",
@@ -146,61 +131,49 @@ async fn check_in(client: &Client<'_>, session: &mut Session, sequence: u64) -> 
         "sections": { "agent": agent, "guests": [] },
     });
     let path = "/v1/agent/checkin?wait=0s";
-    let answer = client.send(Ask { method: "POST", path, by: session.agent(), headers: &[], body: &body });
-    let answer = answer.await?;
-    drop(session.take(answer));
-    Ok(())
+    let ask = Ask { method: "POST", path, by: session.agent(), headers: &[], body: &body };
+    client.send(ask).await.map(drop)
 }
 
-async fn put_desired(client: &Client<'_>, session: &mut Session, generation: u64) -> Result<(), Unanswered> {
+async fn put_desired(client: &Client<'_>, session: &mut Session, generation: u64) -> Result<(), NoAnswer> {
     let body = json!({ "reason": "a walk", "document": document(generation) });
     let held = format!("\"{}\"", generation - 1);
     let key = format!("desired-{generation}");
     let headers = [("if-match", held.as_str()), ("idempotency-key", key.as_str())];
     let by = By::Operator(&session.admin);
     let ask = Ask { method: "PUT", path: "/v1/hosts/box1/desired", by, headers: &headers, body: &body };
-    let answer = client.send(ask).await?;
-    drop(session.take(answer));
-    Ok(())
+    client.send(ask).await.map(drop)
 }
 
-async fn add_operator(client: &Client<'_>, session: &mut Session) -> Result<(), Unanswered> {
+async fn add_operator(client: &Client<'_>, session: &mut Session) -> Result<(), NoAnswer> {
     let body = json!({ "name": "eve", "role": "viewer", "days": 30 });
     let headers = [("idempotency-key", "operator-1")];
     let by = By::Operator(&session.admin);
     let ask = Ask { method: "POST", path: "/v1/operators", by, headers: &headers, body: &body };
     let answer = client.send(ask).await?;
-    if let Some(answer) = session.take(answer) {
-        session.eve = text(&answer, "token");
-    }
+    session.eve = text(&answer, "token");
     Ok(())
 }
 
-async fn leave_job(client: &Client<'_>, session: &mut Session) -> Result<(), Unanswered> {
+async fn leave_job(client: &Client<'_>, session: &mut Session) -> Result<(), NoAnswer> {
     let body = json!({ "job": JOB, "blob": "what the hub does not open" });
     let by = By::Operator(&session.admin);
     let ask = Ask { method: "POST", path: "/v1/hosts/box1/jobs", by, headers: &[], body: &body };
-    let answer = client.send(ask).await?;
-    drop(session.take(answer));
-    Ok(())
+    client.send(ask).await.map(drop)
 }
 
-async fn put_escrow(client: &Client<'_>, session: &mut Session) -> Result<(), Unanswered> {
+async fn put_escrow(client: &Client<'_>, session: &mut Session) -> Result<(), NoAnswer> {
     let body = wrapped_keys();
     let by = session.agent();
     let ask = Ask { method: "PUT", path: "/v1/agent/escrow", by, headers: &[], body: &body };
-    let answer = client.send(ask).await?;
-    drop(session.take(answer));
-    Ok(())
+    client.send(ask).await.map(drop)
 }
 
-async fn revoke(client: &Client<'_>, session: &mut Session) -> Result<(), Unanswered> {
+async fn revoke(client: &Client<'_>, session: &mut Session) -> Result<(), NoAnswer> {
     let headers = [("idempotency-key", "revoke-1")];
     let by = By::Operator(&session.admin);
     let ask = Ask { method: "POST", path: "/v1/hosts/box1/revoke", by, headers: &headers, body: &json!({}) };
-    let answer = client.send(ask).await?;
-    drop(session.take(answer));
-    Ok(())
+    client.send(ask).await.map(drop)
 }
 
 const fn get<'a>(by: By<'a>, path: &'a str) -> Ask<'a> {
@@ -236,22 +209,20 @@ pub(super) async fn check(client: &Client<'_>, session: &Session) -> Vec<String>
         if session.answered < answered || revoked {
             continue;
         }
-        match client.send(ask).await {
-            Ok(answer) if holds(&answer) => {}
+        let says = match client.send(ask).await {
+            Ok(answer) if holds(&answer) => continue,
             // A loss of power while it is asked says nothing of what is known.
-            Err(Unanswered) => {}
-            Ok(answer) => {
-                let done = answered.checked_sub(1).and_then(|nth| REQUESTS.get(nth));
-                let done = done.map_or("the first start", |(name, _)| *name);
-                wrong.push(format!("{done} was answered, and then {} says {answer}", ask.path));
-            }
-        }
+            Err(NoAnswer::Failed) => continue,
+            Ok(answer) => answer.to_string(),
+            Err(NoAnswer::Refused(why)) => why,
+        };
+        let done = answered.checked_sub(1).and_then(|nth| REQUESTS.get(nth));
+        let done = done.map_or("the first start", |(name, _)| *name);
+        wrong.push(format!("{done} was answered, and then {} says {says}", ask.path));
     }
     if session.answered == REQUESTS.len() {
         let ask = get(session.agent(), versions);
-        if let Ok(answer) = client.send(ask).await
-            && answer.get("refused").is_none()
-        {
+        if client.send(ask).await.is_ok() {
             wrong.push("a revoked host is let in".to_owned());
         }
     }

@@ -57,197 +57,197 @@ macro_rules! steps {
 // before each try, how it is taken back, and what follows when no try is left.
 steps! {
     /// Picks a free VMID and reserves it for this guest.
-    ChooseVmid = "choose_vmid", Light, MINUTE, "reservation",
+    ChooseVmid = "choose_vmid", Light, MINUTE, "the VMID is reserved in our records",
         Undo::Nothing(STAYS_RESERVED), Undo;
     /// Holds the golden archive to its digest and its configuration to the law of archives.
-    CheckArchive = "judge_archive", Heavy, Bound::within(limits::JUDGE_MAX_S, 1), "look again",
+    CheckArchive = "judge_archive", Heavy, Bound::within(limits::JUDGE_MAX_S, 1), "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Restores the archive to the fresh VMID.
     // A second restore after a failed one only hides why the first failed.
-    Restore = "restore", Heavy, Bound::to_its_end(limits::LONG_S, 1), "own restore",
+    Restore = "restore", Heavy, Bound::to_its_end(limits::LONG_S, 1), "the guest is there, and our task made it",
         Undo::DestroyGuest, Undo;
     /// Sets the identity mark.
-    Mark = "mark", Light, MINUTE, "mark set",
+    Mark = "mark", Light, MINUTE, "the mark is set",
         Undo::Nothing(GOES_WITH_GUEST), Undo;
     /// Grows the root disk to its size.
-    GrowRootfs = "grow_rootfs", Light, SHORT_TASK, "disk size",
+    GrowRootfs = "grow_rootfs", Light, SHORT_TASK, "the disk has its size",
         Undo::Nothing(GOES_WITH_GUEST), Undo;
     /// Makes and mounts a volume of the document, by its index there.
-    AttachVolume(u8) = "attach_volume", Light, MINUTE, "volume mounted",
+    AttachVolume(u8) = "attach_volume", Light, MINUTE, "something is mounted there",
         Undo::Nothing(GOES_WITH_GUEST), Undo;
     /// Switches protection on.
-    Protect = "protect", Light, MINUTE, "protection on",
+    Protect = "protect", Light, MINUTE, "protection is on",
         Undo::Unprotect, Undo;
-    /// Mints the claim, keeps its hash, and puts the ticket into the guest's environment.
-    SetBootstrapToken = "set_bootstrap_token", Light, MINUTE, "claim set",
+    /// Mints the claim, keeps its hash, and puts the bootstrap token into the guest's environment.
+    SetBootstrapToken = "set_bootstrap_token", Light, MINUTE, "the claim is kept, and the guest has its bootstrap token",
         Undo::ForgetClaim, Undo;
     /// Starts the guest for the first time.
-    FirstStart = "first_start", Light, SHORT_TASK, "guest runs",
+    FirstStart = "first_start", Light, SHORT_TASK, "the guest runs",
         Undo::StopGuest, Undo;
     /// Waits for the controller's hello.
-    AwaitHello = "await_hello", Light, Bound::within(limits::HELLO_WAIT_S, 1), "hello heard",
+    AwaitHello = "await_hello", Light, Bound::within(limits::HELLO_WAIT_S, 1), "a hello was heard",
         Undo::Nothing(LOOKS), Undo;
     /// Waits until a guest has exchanged its controller, or shows that it did not.
     // The turn has a bound of its own, by the pace of the guest's hellos; this is the longest.
-    AwaitController = "await_controller", Light, Bound::within(limits::UPDATE_TURN_MAX_S, 1), "hello heard",
+    AwaitController = "await_controller", Light, Bound::within(limits::UPDATE_TURN_MAX_S, 1), "a hello was heard",
         Undo::Nothing(LOOKS), Undo;
-    /// Takes the ticket out of the environment.
-    DropClaim = "drop_claim", Light, MINUTE, "bootstrap token gone",
-        Undo::Nothing("a used ticket is worth nothing"), Park;
+    /// Takes the bootstrap token out of the environment.
+    DropClaim = "drop_claim", Light, MINUTE, "the bootstrap token is gone",
+        Undo::Nothing("a used bootstrap token is worth nothing"), Park;
     /// Takes the first backup.
-    FirstBackup = "first_backup", Backup, Bound::to_its_end(limits::LONG_S, 1), "archive listed",
+    FirstBackup = "first_backup", Backup, Bound::to_its_end(limits::LONG_S, 1), "the archive is listed",
         Undo::Nothing(HARMLESS), Continue;
     /// Reads the whole guest again and holds it to the document.
-    ReadBack = "read_back", Light, MINUTE, "look again",
+    ReadBack = "read_back", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Park;
     /// Starts a guest that was made.
-    Start = "start", Light, SHORT_TASK, "guest runs",
+    Start = "start", Light, SHORT_TASK, "the guest runs",
         Undo::Nothing(STAYS_STOPPED), Undo;
     /// Sees that the guest stays up.
-    ConfirmRunning = "confirm_running", Light, GLANCE, "guest runs",
+    ConfirmRunning = "confirm_running", Light, GLANCE, "the guest runs",
         Undo::Nothing(LOOKS), Undo;
     /// Asks the guest to go down, and pulls the plug when it does not.
-    ShutDown = "shut_down", Light, SHORT_TASK, "guest stands",
+    ShutDown = "shut_down", Light, SHORT_TASK, "the guest stands still",
         Undo::Nothing("the plan starts it again if it should run"), Undo;
     /// Sees that the guest stands still.
-    ConfirmStopped = "confirm_stopped", Light, GLANCE, "guest stands",
+    ConfirmStopped = "confirm_stopped", Light, GLANCE, "the guest stands still",
         Undo::Nothing(LOOKS), Undo;
     /// Sets cores, memory and swap, or what else is configured.
-    Configure = "configure", Light, MINUTE, "sizes set",
+    Configure = "configure", Light, MINUTE, "the configuration is as wanted",
         Undo::Nothing("one call: it happened whole or not at all"), Undo;
     /// Grows one disk.
-    GrowDisk = "grow_disk", Light, SHORT_TASK, "disk size",
+    GrowDisk = "grow_disk", Light, SHORT_TASK, "the disk has its size",
         Undo::Nothing("a disk cannot shrink, and a larger one serves"), Undo;
     /// Takes protection off, for a volume that is attached or a destroy that was signed.
-    LiftProtection = "lift_protection", Light, MINUTE, "protection off",
+    LiftProtection = "lift_protection", Light, MINUTE, "protection is off",
         Undo::ProtectAgain, Undo;
     /// Makes a volume and mounts it in a guest that was made.
     // What kept it once keeps it again: the plan comes back to it later.
-    AddVolume = "add_volume", Light, Bound::within(60, 2), "volume mounted",
+    AddVolume = "add_volume", Light, Bound::within(60, 2), "something is mounted there",
         Undo::WithdrawRequest, Undo;
     /// Puts back the protection that was taken off.
-    ProtectAgain = "protect_again", Light, MINUTE, "protection on",
+    ProtectAgain = "protect_again", Light, MINUTE, "protection is on",
         Undo::Nothing(BELONGS_ON), Park;
     /// Sees that the guest runs and nobody holds it, and grants the quiesce window.
     // The slot is taken before anything is stopped, and kept for the backup.
-    GrantWindow = "grant_window", Backup, MINUTE, "window granted",
+    GrantWindow = "grant_window", Backup, MINUTE, "the window is in our records",
         Undo::Nothing("the end of its operation closes it"), Undo;
     /// Waits until the controller says that everything stands still, not longer than the window's bound.
     // The window has a bound of its own, which is no longer than this.
-    AwaitQuiesced = "await_quiesced", Backup, Bound::within(QuiesceBound::MAX_S as u64, 1), "quiesced said",
+    AwaitQuiesced = "await_quiesced", Backup, Bound::within(QuiesceBound::MAX_S as u64, 1), "programs are reported as stopped",
         Undo::Nothing(LOOKS), Undo;
     /// Waits until the controller says that everything runs again, not longer than the window's bound.
-    AwaitReleased = "await_released", Light, Bound::within(QuiesceBound::MAX_S as u64, 1), "released said",
+    AwaitReleased = "await_released", Light, Bound::within(QuiesceBound::MAX_S as u64, 1), "programs are reported as running",
         Undo::Nothing(LOOKS), Continue;
     /// Sees that a snapshot is possible, allowed and safe.
-    CheckRoom = "check_room", Light, MINUTE, "look again",
+    CheckRoom = "check_room", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Takes a snapshot.
-    TakeSnapshot = "take_snapshot", Light, SHORT_TASK, "snapshot listed",
+    TakeSnapshot = "take_snapshot", Light, SHORT_TASK, "the snapshot is listed",
         Undo::RemoveSnapshot, Undo;
     /// Removes a snapshot of ours.
-    RemoveSnapshot = "remove_snapshot", Light, SHORT_TASK, "snapshot gone",
+    RemoveSnapshot = "remove_snapshot", Light, SHORT_TASK, "the snapshot is listed no more",
         Undo::Nothing("its time was over, and what it held is gone"), Undo;
     /// Sees that the snapshot is ours, whole, and holds the guest as it is made up now; and whether the guest runs.
-    VerifySnapshot = "verify_snapshot", Light, MINUTE, "look again",
+    VerifySnapshot = "verify_snapshot", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Sets the tag that the rollback will take away.
-    ArmRollBack = "arm_roll_back", Light, MINUTE, "armed",
+    ArmRollBack = "arm_roll_back", Light, MINUTE, "the tag of the rollback is on",
         Undo::Disarm, Undo;
     /// Rolls the guest back.
     // On a storage that copies, a rollback writes the whole disk. The tag proves that a lost one never began.
-    RollBack = "roll_back", Light, Bound::to_its_end(limits::LONG_S, 2), "rolled back",
+    RollBack = "roll_back", Light, Bound::to_its_end(limits::LONG_S, 2), "the tag of the rollback is off",
         Undo::Nothing("what was written since the snapshot is gone"), Undo;
-    /// Takes out an old ticket, and sets mark and protection again.
+    /// Takes out an old bootstrap token, and sets mark and protection again.
     // The rollback has happened and cannot be taken back.
-    Renew = "renew", Light, MINUTE, "fresh",
-        Undo::Nothing("an old ticket must not come back"), Park;
+    Renew = "renew", Light, MINUTE, "no bootstrap token is left, mark and protection are set",
+        Undo::Nothing("an old bootstrap token must not come back"), Park;
     /// Starts a guest that ran before.
-    StartAgain = "start_again", Light, SHORT_TASK, "guest runs",
+    StartAgain = "start_again", Light, SHORT_TASK, "the guest runs",
         Undo::Nothing(STAYS_STOPPED), Park;
     /// Sees that a guest that ran before stays up.
-    ConfirmAgain = "confirm_again", Light, GLANCE, "guest runs",
+    ConfirmAgain = "confirm_again", Light, GLANCE, "the guest runs",
         Undo::Nothing(LOOKS), Park;
     /// Takes a backup.
-    TakeBackup = "take_backup", Backup, Bound::to_its_end(limits::LONG_S, 1), "archive listed",
+    TakeBackup = "take_backup", Backup, Bound::to_its_end(limits::LONG_S, 1), "the archive is listed",
         Undo::Nothing(HARMLESS), Undo;
     /// Removes a backup that is not kept any longer.
-    RemoveBackup = "remove_backup", Light, SHORT_TASK, "archive gone",
+    RemoveBackup = "remove_backup", Light, SHORT_TASK, "the archive is listed no more",
         Undo::Nothing("it was not kept any longer, and what it held is gone"), Undo;
     /// Compares the guest with what an operator signed for.
-    VerifyTarget = "verify_target", Light, MINUTE, "look again",
+    VerifyTarget = "verify_target", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Destroys the guest that an operator signed for.
     // Taken back only when nothing was destroyed; half a destroy is left for a person.
-    DestroyGuest = "destroy_guest", Light, Bound::to_its_end(limits::DESTROY_MAX_S, 2), "guest gone",
+    DestroyGuest = "destroy_guest", Light, Bound::to_its_end(limits::DESTROY_MAX_S, 2), "nobody has the VMID",
         Undo::Nothing("what was destroyed is in no hand of ours; a backup can be restored"), Undo;
     /// Sees that the guest is gone, and every one of its volumes.
-    ConfirmGone = "confirm_gone", Light, MINUTE, "look again",
+    ConfirmGone = "confirm_gone", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Park;
-    /// Gives a copy its own mark, takes the ticket out, and switches protection on.
-    TagCopy = "tag_copy", Light, MINUTE, "copy tagged",
+    /// Gives a copy its own mark, takes the bootstrap token out, and switches protection on.
+    TagCopy = "tag_copy", Light, MINUTE, "the copy has its mark and protection",
         Undo::Nothing(GOES_WITH_GUEST), Undo;
     /// Compares both guests with what an operator signed for, and sees that they stand still.
-    VerifyBoth = "verify_both", Light, MINUTE, "look again",
+    VerifyBoth = "verify_both", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Takes protection off the guest that takes a volume.
-    LiftOther = "lift_other", Light, MINUTE, "protection off",
+    LiftOther = "lift_other", Light, MINUTE, "protection is off",
         Undo::ProtectOther, Undo;
     /// Hands the volume over.
     // A rename; a second one may find the storage in a better mood.
-    ReassignVolumeTo = "reassign_volume_to", Light, SHORT_TASK, "mount handed over",
+    ReassignVolumeTo = "reassign_volume_to", Light, SHORT_TASK, "the other guest has the volume",
         Undo::ReassignBack, Undo;
     /// Puts protection back on the guest that took it.
-    ProtectOther = "protect_other", Light, MINUTE, "protection on",
+    ProtectOther = "protect_other", Light, MINUTE, "protection is on",
         Undo::Nothing(BELONGS_ON), Park;
     /// Reads both guests again.
-    ConfirmReassigned = "confirm_reassigned", Light, MINUTE, "look again",
+    ConfirmReassigned = "confirm_reassigned", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Compares a guest that is not ours yet with what an operator signed for, and looks for what no signature allows.
-    VerifyUnmanaged = "verify_unmanaged", Light, MINUTE, "look again",
+    VerifyUnmanaged = "verify_unmanaged", Light, MINUTE, "it is looked at again",
         Undo::Nothing(STAYS_RESERVED), Undo;
     /// Sets our mark on it.
-    TagGuest = "tag_guest", Light, MINUTE, "mark set",
+    TagGuest = "tag_guest", Light, MINUTE, "the mark is set",
         Undo::RestoreTags, Undo;
     /// Reads it again.
-    ConfirmTagged = "confirm_tagged", Light, MINUTE, "look again",
+    ConfirmTagged = "confirm_tagged", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Sees that a scratch guest has no way out, before it is started.
-    ConfirmIsolated = "confirm_isolated", Light, MINUTE, "look again",
+    ConfirmIsolated = "confirm_isolated", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Sees how a scratch guest comes up.
-    ObserveBoot = "observe_boot", Light, Bound::within(limits::TEST_BOOT_S, 1), "guest runs",
+    ObserveBoot = "observe_boot", Light, Bound::within(limits::TEST_BOOT_S, 1), "the guest runs",
         Undo::Nothing(LOOKS), Undo;
     /// Waits for what a scratch guest's own controller reports.
-    AwaitReport = "await_report", Light, Bound::within(limits::TEST_REPORT_S, 1), "report heard",
+    AwaitReport = "await_report", Light, Bound::within(limits::TEST_REPORT_S, 1), "a report was heard",
         Undo::Nothing(LOOKS), Undo;
     /// Stops the scratch guest.
     // What the test showed stands; what is left of it is a person's.
-    StopScratch = "stop_scratch", Light, Bound::within(limits::SHORT_TASK_MAX_S, limits::STEP_TRIES), "guest stands",
+    StopScratch = "stop_scratch", Light, Bound::within(limits::SHORT_TASK_MAX_S, limits::STEP_TRIES), "the guest stands still",
         Undo::Nothing(NOT_NEEDED), Park;
     /// Destroys the scratch guest that this operation made.
     // A second one frees what the first, cut short, did not.
-    DestroyScratch = "destroy_scratch", Light, Bound::to_its_end(limits::DESTROY_MAX_S, 2), "guest gone",
+    DestroyScratch = "destroy_scratch", Light, Bound::to_its_end(limits::DESTROY_MAX_S, 2), "nobody has the VMID",
         Undo::Nothing(NOT_NEEDED), Park;
     /// Sees that it is gone, and every one of its volumes.
-    ConfirmScratchGone = "confirm_scratch_gone", Light, MINUTE, "look again",
+    ConfirmScratchGone = "confirm_scratch_gone", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Park;
     /// Compares a guest and its copy with what an operator signed for, and sees that the one can take the place of the other.
-    VerifySwap = "verify_swap", Light, MINUTE, "look again",
+    VerifySwap = "verify_swap", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Asks the guest to go down that a copy takes the place of, and pulls the plug when it does not.
-    StopOriginal = "stop_original", Light, SHORT_TASK, "guest stands",
+    StopOriginal = "stop_original", Light, SHORT_TASK, "the guest stands still",
         Undo::StartOriginal, Undo;
     /// Gives the guest the mark of what stands beside it, and unplugs it.
-    DemoteOriginal = "demote_original", Light, MINUTE, "demoted",
+    DemoteOriginal = "demote_original", Light, MINUTE, "the original is marked as set aside and unplugged",
         Undo::RestoreOriginal, Undo;
     /// Gives the copy the mark of its guest, its name and its networks.
-    PromoteCopy = "promote_copy", Light, MINUTE, "in place",
+    PromoteCopy = "promote_copy", Light, MINUTE, "the copy has its guest's mark, name and networks",
         Undo::DemoteCopy, Undo;
     /// Starts the copy in the place of its guest.
-    StartPlaced = "start_placed", Light, SHORT_TASK, "guest runs",
+    StartPlaced = "start_placed", Light, SHORT_TASK, "the guest runs",
         Undo::StopPlaced, Undo;
     /// Reads both again.
-    ConfirmPlaced = "confirm_placed", Light, MINUTE, "look again",
+    ConfirmPlaced = "confirm_placed", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
 }

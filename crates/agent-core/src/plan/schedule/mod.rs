@@ -2,14 +2,15 @@
 //!
 //! What comes in: the promises in force, what was taken and tried, and the time that schedules go by. What goes out: at most
 //! one operation for each guest that nothing else is done to, conditions where something is missed or cannot be done, and
-//! when to look again. Whoever is told what is due, a guest's controller, is told by the same judgement ([`storage_entry_actions`]). A guest
+//! when to look again. Whoever is told what is due, a guest's controller, is told by the same judgement ([`outstanding`]). A guest
 //! whose other wishes are held is backed up all the same. Deliberately absent: who begins first on a full host
 //! (`operation::lane`).
 //!
 //! | module | decides |
 //! | --- | --- |
-//! | `asked` | which backup a window is for that a guest asked for |
+//! | `early_backups` | which backup a window is for that a guest asked for |
 //! | `distance` | how close two backups may be |
+//! | [`facts`] | what is known of one guest |
 //! | [`points`] | which points there are around now, and by how much each guest is put off |
 //! | [`tier`] | what is owed of one tier |
 //! | [`prune`] | which backup or snapshot goes next |
