@@ -67,8 +67,8 @@ pub const NEEDS: &[Need] = &[
     Need {
         program: "ip",
         package: "iproute2",
-        without: "guests on a bridge of their own",
-        demo: Demo::With(Runtime::Nspawn),
+        without: "guests on a bridge of their own, and restore tests",
+        demo: Demo::Every,
     },
     Need {
         program: "nft",
@@ -85,8 +85,8 @@ pub const NEEDS: &[Need] = &[
     Need {
         program: "ssh-keygen",
         package: "openssh-client",
-        without: "holding signatures to what stock OpenSSH makes and takes",
-        demo: Demo::No,
+        without: "signatures of an operator, and holding them to what stock OpenSSH makes and takes",
+        demo: Demo::Every,
     },
     Need {
         program: "openssl",
@@ -201,8 +201,11 @@ mod tests {
         let of = |purpose| -> Vec<&str> {
             NEEDS.iter().filter(|need| need.serves(purpose)).map(|need| need.program).collect()
         };
-        assert_eq!(of(Purpose::Demo(Runtime::Process)), ["busybox", "setpriv"]);
-        assert_eq!(of(Purpose::Demo(Runtime::Nspawn)), ["systemd-nspawn", "mmdebstrap", "ip", "setpriv"]);
+        assert_eq!(of(Purpose::Demo(Runtime::Process)), ["busybox", "ip", "ssh-keygen", "setpriv"]);
+        assert_eq!(
+            of(Purpose::Demo(Runtime::Nspawn)),
+            ["systemd-nspawn", "mmdebstrap", "ip", "ssh-keygen", "setpriv"]
+        );
         assert_eq!(of(Purpose::Ci).len(), NEEDS.len());
     }
 }

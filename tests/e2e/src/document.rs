@@ -30,6 +30,42 @@ pub fn guest(ground: &Ground, number: u8, name: &str, customer: &str) -> Value {
     })
 }
 
+/// A nightly backup of each guest that is tried every week, `hour` being the hour of the night in UTC.
+#[must_use]
+pub fn protected(mut document: Value, hour: u64) -> Value {
+    let schedule =
+        json!({ "at": [format!("{hour:02}:30")], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
+    let local = json!({
+        "target": "backup2", "schedule": schedule, "retention": { "keep": { "last": 9 } },
+        "consistency": "application", "restore_test_days": 7
+    });
+    let policies = json!([{ "name": "nightly", "tiers": { "local": local } }]);
+    put(&mut document, "policies", policies);
+    for guest in guests(&mut document).into_iter().flatten() {
+        put(guest, "policy", json!("nightly"));
+    }
+    document
+}
+
+/// The document without one guest.
+#[must_use]
+pub fn without(mut document: Value, name: &str) -> Value {
+    if let Some(guests) = guests(&mut document) {
+        guests.retain(|guest| guest.get("name").is_none_or(|is| is != name));
+    }
+    document
+}
+
+fn guests(document: &mut Value) -> Option<&mut Vec<Value>> {
+    document.get_mut("guests").and_then(Value::as_array_mut)
+}
+
+fn put(object: &mut Value, key: &str, value: Value) {
+    if let Value::Object(map) = object {
+        map.insert(key.to_owned(), value);
+    }
+}
+
 /// The document; the command fills in schema and generation.
 #[must_use]
 pub fn story(ground: &Ground) -> Value {

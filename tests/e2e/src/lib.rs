@@ -11,8 +11,10 @@
 //! | [`wait`] | waiting for a state, with a bound |
 //! | [`stage`] | the whole, step by step |
 //! | [`document`] | the desired document of the story |
+//! | [`booted_guest`] | programs run in a guest that was booted |
 #![forbid(unsafe_code)]
 
+pub mod booted_guest;
 pub mod child;
 pub mod document;
 pub mod place;

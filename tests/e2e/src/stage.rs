@@ -7,8 +7,10 @@
 mod agent;
 mod boxes;
 mod golden;
+mod guest_program;
 mod hub;
 mod operator;
+mod signer;
 mod simulator;
 mod turn;
 
@@ -19,6 +21,7 @@ use anyhow::{Context, Result};
 
 pub use agent::Failpoint;
 pub use golden::Golden;
+pub use guest_program::Orders;
 pub use simulator::Runtime;
 
 use crate::child::Running;

@@ -5,12 +5,13 @@ use std::sync::mpsc;
 use anyhow::{Context, Result};
 use e2e::stage::{HOST, Stage};
 
-use super::Options;
+use super::{Options, own_network};
 
 /// Ends at once, or stays up until Ctrl-C.
 pub fn end(mut stage: Stage, options: &Options) -> Result<()> {
     if !options.once {
-        let holdfast = stage.write_wrapper()?;
+        let enter = if options.in_own_network { own_network::enter() } else { Vec::new() };
+        let holdfast = stage.write_wrapper(&enter)?;
         let holdfast = holdfast.display();
         println!("\n── It stays up. Look around from another terminal:");
         for words in [

@@ -5,7 +5,12 @@
 //! checked, so a demo that ends well is a test.
 
 pub mod build;
+mod chapter;
 mod ending;
+mod loss;
+mod own_network;
+mod protection;
+mod signature;
 mod story;
 pub mod user;
 
@@ -17,7 +22,9 @@ use e2e::programs::Programs;
 use e2e::stage::{Golden, Options as StageOptions, Runtime};
 
 use crate::packages::Purpose;
+use crate::workspace::has;
 use crate::{ci, packages, workspace};
+use story::Length;
 
 /// How the story is told.
 #[derive(Clone, Debug, clap::Args)]
@@ -25,12 +32,18 @@ pub struct Options {
     /// End after the story instead of staying up until Ctrl-C.
     #[arg(long)]
     pub once: bool,
+    /// End before the backups: less than a minute.
+    #[arg(long)]
+    pub quick: bool,
     /// Guests as folders with a process, even when root could boot them.
     #[arg(long)]
     pub plain: bool,
     /// Keep the stage's folder with all logs.
     #[arg(long)]
     pub keep: bool,
+    /// Only the demo listens in this network, and it has a bridge for restore tests.
+    #[arg(long, hide = true)]
+    pub in_own_network: bool,
     /// Use the programs in this folder instead of building them.
     #[arg(long, value_name = "DIR", hide = true, requires = "golden")]
     pub programs: Option<PathBuf>,
@@ -45,7 +58,16 @@ pub struct Options {
 impl Options {
     fn once(runtime: Runtime) -> Self {
         let plain = runtime == Runtime::Process;
-        Self { once: true, plain, keep: false, programs: None, golden: None, seed: None }
+        Self {
+            once: true,
+            quick: false,
+            in_own_network: false,
+            plain,
+            keep: false,
+            programs: None,
+            golden: None,
+            seed: None,
+        }
     }
 }
 
@@ -61,7 +83,27 @@ pub fn run(options: &Options) -> Result<()> {
         Some(manifest) => Golden::read(manifest)?,
         None => build::golden(&programs, runtime)?,
     };
-    report(options, programs, golden, runtime)
+    let length = match (options.quick, runtime) {
+        (true, _) => Length::Quick,
+        (false, _) if !has("ssh-keygen") => {
+            println!(
+                "Left out: backups and what follows them. `ssh-keygen`, which signs, is not installed.\n"
+            );
+            Length::Quick
+        }
+        (false, Runtime::Nspawn) => Length::Whole,
+        (false, _) if options.in_own_network => Length::Whole,
+        (false, _) => match own_network::permitted() {
+            Ok(()) => return own_network::go_on(options, &programs, &golden),
+            Err(why) => {
+                println!(
+                    "Left out: backups and what follows them. Restore tests need a network namespace:\n{why}\n"
+                );
+                Length::Quick
+            }
+        },
+    };
+    report(options, (programs, golden), runtime, length)
 }
 
 /// Root boots real systems; everybody else runs processes. What is left out, and why, is said.
@@ -78,7 +120,12 @@ fn runtime(options: &Options) -> Result<Runtime> {
     Ok(Runtime::Process)
 }
 
-fn report(options: &Options, programs: Programs, golden: Golden, runtime: Runtime) -> Result<()> {
+fn report(
+    options: &Options,
+    (programs, golden): (Programs, Golden),
+    runtime: Runtime,
+    length: Length,
+) -> Result<()> {
     let folder = tempfile::Builder::new()
         .prefix("holdfast-demo-")
         .tempdir()
@@ -94,7 +141,7 @@ fn report(options: &Options, programs: Programs, golden: Golden, runtime: Runtim
         seed: options.seed.clone().unwrap_or_else(|| workspace::root().join("tests/pve-sim/demo-seed")),
         agent_user: if root { User::Unprivileged } else { User::Same },
     };
-    let reported = story::report(stage).and_then(|stage| ending::end(stage, options));
+    let reported = story::report(stage, length).and_then(|stage| ending::end(stage, options));
     if options.keep || reported.is_err() {
         println!("kept: {}", folder.keep().display());
     }

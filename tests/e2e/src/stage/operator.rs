@@ -1,5 +1,6 @@
 //! The operator of a stage.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -111,16 +112,16 @@ impl Stage {
         seen.with_context(|| serde_json::to_string_pretty(&last).unwrap_or_default())
     }
 
-    /// A script that enters the stage and runs `holdfast` there, for people.
+    /// A script that enters the stage, by these words where it takes some, and runs `holdfast` there, for people.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write_wrapper(&self) -> Result<PathBuf> {
+    pub fn write_wrapper(&self, enter: &[String]) -> Result<PathBuf> {
         let command = self.holdfast_command(&[]);
-        let words: Vec<String> = std::iter::once(command.get_program())
-            .chain(command.get_args())
-            .map(|word| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''")))
-            .collect();
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words = enter.iter().map(OsStr::new).chain(words);
+        let words: Vec<String> =
+            words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', "'\\''"))).collect();
         let folder = self.part("operator");
         let script =
             format!("#!/bin/sh\nHOLDFAST_CONFIG='{}' exec {} \"$@\"\n", folder.display(), words.join(" "));

@@ -48,6 +48,19 @@ impl Runtime {
         }
     }
 
+    /// Where the demo tries backups of guests that are folders. Their bridge is said to be there; its addresses are this
+    /// machine's own.
+    #[must_use]
+    pub const fn restore_tests(self) -> &'static [&'static str] {
+        match self {
+            Self::Process => {
+                &["--scratch-pool", "--scratch-range", "6000-6009", "--test-network", "127.254.254.1/30"]
+            }
+            // What they are set up with anyway.
+            Self::Inert | Self::Nspawn => &[],
+        }
+    }
+
     /// Where backups are tried: in guests that boot, on the seed's bridge without ports.
     pub(super) const fn trials(self) -> &'static [&'static str] {
         match self {

@@ -176,6 +176,15 @@ struct Controller {
     record: PathBuf,
 }
 
+impl Controller {
+    /// Where it finds programs: in its guest, and never on this machine, whose services are not the guest's.
+    fn program_folders(&self) -> std::ffi::OsString {
+        let folders =
+            ["usr/sbin", "usr/bin", "sbin", "bin"].map(|folder| self.rootfs.join(folder).into_os_string());
+        folders.join(std::ffi::OsStr::new(":"))
+    }
+}
+
 impl Supervised for Controller {
     #[expect(
         clippy::disallowed_methods,
@@ -189,6 +198,7 @@ impl Supervised for Controller {
             .arg(&self.rootfs)
             .args(["--source-address", &self.address])
             .env_clear()
+            .env("PATH", self.program_folders())
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.rootfs)
             .process_group(0)
