@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use agentd::operation::log::{AfterFailure, Event, Finding};
-use agentd::operation::{Operation, Target};
+use agentd::operation::{Operation, Start, Target};
 use agentd::port::store::Store;
 use agentd::port::store::journal::NewOperation;
 use holdfast_protocol::code::ErrorCode;
@@ -68,7 +68,7 @@ async fn start_of(store: &Store, n: u32) -> agentd::operation::progress::Operati
     let target = Target { uid: uid(n), name: "web".parse().unwrap(), vmid: vmid(1_000) };
     let new = NewOperation {
         id: OperationId::new(uuid::Uuid::from_u128(u128::from(n))),
-        operation: Operation::Start(target),
+        operation: Operation::Start(Start(target)),
         generation: Generation::new(1),
         reason: "a benchmark".to_owned(),
         at: at(0),

@@ -15,7 +15,6 @@ use jiff::SignedDuration;
 use super::context::{Checked, Context, Started, StepOutput};
 use super::trouble::StepError;
 use crate::gate::deletion::{losses, words};
-use crate::gate::effects::effects;
 use crate::gate::retention::judge;
 use crate::gate::warrant::road;
 use crate::gate::{Approved, Effect, Provenance, Prune, Verdict, gate};
@@ -177,7 +176,7 @@ async fn may_go(
         judge(backups, &kept, &records.proofs, protected, ports.clock.now()).into_iter().nth(place)?
     });
     // The road is the schedule's, the effect is as it is now: a retention that was raised meanwhile keeps it.
-    let own = effects(&context.progress.operation);
+    let own = context.progress.operation.effects();
     let now = effect.map(Effect::PruneBackup);
     let free = |effect: &Effect| gate(effect, Provenance::Schedule, &Approved::default()) == Verdict::Free;
     if now.as_ref().is_some_and(free) && own.iter().all(free) {

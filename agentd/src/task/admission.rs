@@ -13,7 +13,7 @@ use holdfast_protocol::operation::OperationKind;
 use crate::model::records::{OpenOperation, Records};
 use crate::model::request::QueuedRequest;
 use crate::operation::lane::turn::{Arrival, Claim, Waiting, turns};
-use crate::operation::lane::{Admission, Entry, Incoming, Lane, Subject, Work, admit};
+use crate::operation::lane::{Admission, Entry, Incoming, Lane, Subject, admit};
 use crate::plan::Action;
 use crate::plan::guest_requests::{Answer, RequestDecision};
 
@@ -55,11 +55,7 @@ impl Arrivals {
         for action in wanted {
             let (uid, kind) = (action.operation.lane(), action.operation.kind());
             let arrival = *self.0.entry((uid, kind)).or_insert(Arrival::after_request(records.last_request));
-            match admit(
-                &lane(records, uid),
-                Incoming::Work(Work::from(kind)),
-                &Subject::of(&action.operation),
-            ) {
+            match admit(&lane(records, uid), Incoming::Work(kind), &action.operation.subject()) {
                 // A request that waits does the same, or the wish may not come after what waits: it is planned anew.
                 Admission::Joins(_) | Admission::Refused(_) => continue,
                 Admission::Preempts { ended, .. } => {
@@ -97,7 +93,7 @@ fn serial(records: &Records, id: OperationId) -> Option<u64> {
 fn lane(records: &Records, uid: GuestUid) -> Lane {
     let entry = |request: &QueuedRequest| Entry {
         id: request.id,
-        work: Work::from(request.ask.kind()),
+        work: request.ask.kind(),
         subject: Subject::of_ask(&request.ask),
     };
     let waits = records.requests.iter().filter(|request| request.guest == uid).map(entry).collect();
@@ -108,7 +104,7 @@ fn take_turns(candidates: Vec<(Begin, Arrival)>, records: &Records) -> Vec<Begin
     let goal = |(begin, arrival): &(Begin, Arrival)| {
         let operation = &begin.action.operation;
         let guests = std::iter::once(operation.lane()).chain(operation.other()).collect();
-        Waiting { claim: Claim { guests, work: Work::from(operation.kind()) }, arrival: *arrival }
+        Waiting { claim: Claim { guests, work: operation.kind() }, arrival: *arrival }
     };
     let goals: Vec<Waiting> = candidates.iter().map(goal).collect();
     let mut candidates: Vec<Option<Begin>> = candidates.into_iter().map(|(begin, _)| Some(begin)).collect();
@@ -119,7 +115,7 @@ fn take_turns(candidates: Vec<(Begin, Arrival)>, records: &Records) -> Vec<Begin
 /// An operation that holds two guests is listed with each, one after the other, and is one piece of work.
 fn under_way(records: &Records) -> Vec<Claim> {
     let claim = |rows: &[OpenOperation]| {
-        let work = Work::from(rows.first()?.kind);
+        let work = rows.first()?.kind;
         Some(Claim { guests: rows.iter().map(|row| row.guest).collect(), work })
     };
     records.open.chunk_by(|one, next| one.id == next.id).filter_map(claim).collect()

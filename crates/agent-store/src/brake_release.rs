@@ -20,6 +20,7 @@ use super::{Part, Store, StoreError, audit, guest};
 use agent_core::gate::change_limit;
 use agent_core::gate::job_validation::TurnedAway;
 use agent_core::model::policy::BrakeRule;
+use agent_core::operation::ChangeLimit;
 
 /// Holds the guests that a release names to our records: the names are what its signers read.
 pub(super) fn names(connection: &Connection, release: &ReleaseBrake) -> Result<(), TakeError> {
@@ -114,7 +115,7 @@ fn unused(
 
 /// Uses up what lets this operation pass, if anything does. The oldest release first.
 pub(super) fn spend(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), StoreError> {
-    if !change_limit::counts(&new.operation) {
+    if new.operation.change_limit() == ChangeLimit::Exempt {
         return Ok(());
     }
     let failed = || StoreError::sqlite("use up what was let pass");

@@ -14,13 +14,12 @@ use super::{
     Store, StoreError, controller, copies, escrow, growth, guest, inherited, protection, quota, release,
     request, restore_test, roster, snapshot, storage, tier, window,
 };
-use agent_core::gate::change_limit;
 use agent_core::model::policy::BrakeRule;
 use agent_core::model::records::{
     Attempts, GuestRecord, OpenOperation, ParkedOperation, PassedBy, Records, Renumbered, RenumberedBy,
     Touched,
 };
-use agent_core::operation::Operation;
+use agent_core::operation::{ChangeLimit, Operation};
 
 fn guests(connection: &Connection) -> Result<Vec<GuestRecord>, StoreError> {
     // Uids are written in one form, so their text sorts as they do.
@@ -133,7 +132,7 @@ fn touched(connection: &Connection, now: Timestamp) -> Result<Vec<Touched>, Stor
     let mut touched = Vec::new();
     for (spec, opened_at, job) in rows {
         let operation: Operation = from_json("an operation", &spec)?;
-        if change_limit::counts(&operation) {
+        if operation.change_limit() == ChangeLimit::Counts {
             let by = if job.is_some() { PassedBy::Release } else { PassedBy::Brake };
             touched.push(Touched { guest: operation.uid(), at: time(opened_at)?, by });
         }

@@ -20,7 +20,7 @@ use super::{Part, Store, StoreError, audit, compact, guest_view, quota};
 use agent_core::model::limits;
 use agent_core::model::request::{Ask, BackupsSpent, Ended, QueuedRequest, RequestRecord};
 use agent_core::operation::lane::table::Why;
-use agent_core::operation::lane::{Admission, Entry, Incoming, Lane, Subject, Work, admit};
+use agent_core::operation::lane::{Admission, Entry, Incoming, Lane, Subject, admit};
 use agent_core::operation::progress::OperationState;
 
 /// A request as it comes in.
@@ -174,15 +174,15 @@ fn find(connection: &Connection, id: OperationId) -> Result<Option<RequestRecord
 }
 
 fn entry(request: &QueuedRequest) -> Entry {
-    Entry { id: request.id, work: Work::from(request.ask.kind()), subject: Subject::of_ask(&request.ask) }
+    Entry { id: request.id, work: request.ask.kind(), subject: Subject::of_ask(&request.ask) }
 }
 
 fn lane(connection: &Connection, guest: GuestUid) -> Result<Lane, StoreError> {
     let all = queued(connection)?;
     let holds = journal::open_on(connection, guest)?.map(|progress| Entry {
         id: progress.id,
-        work: Work::from(progress.operation.kind()),
-        subject: Subject::of(&progress.operation),
+        work: progress.operation.kind(),
+        subject: progress.operation.subject(),
     });
     let waits = all.iter().filter(|request| request.guest == guest).map(entry).collect();
     Ok(Lane { holds, waits, host_waits: all.len() })
@@ -193,7 +193,7 @@ fn judge_snapshots(connection: &Connection, new: &NewRequest, lane: &Lane) -> Re
     let Some(name) = new.ask.snapshot() else { return Ok(()) };
     let snapshots = guest_view::snapshots(connection, new.guest)?;
     let stands = snapshots.iter().any(|own| own.name == *name);
-    let coming = |entry: &&Entry| entry.work == Work::Snapshot;
+    let coming = |entry: &&Entry| entry.work == OperationKind::Snapshot;
     let on_its_way = lane.holds.iter().chain(&lane.waits).filter(coming);
     let subject = Subject::of_ask(&new.ask);
     match &new.ask {
@@ -293,7 +293,7 @@ fn ask(transaction: &Transaction<'_>, new: &NewRequest) -> Result<Accepted, AskE
     }
     let lane = lane(transaction, new.guest)?;
     judge_snapshots(transaction, new, &lane)?;
-    let incoming = Incoming::Work(Work::from(new.ask.kind()));
+    let incoming = Incoming::Work(new.ask.kind());
     let snapshot = match &new.ask {
         Ask::Snapshot { name, .. } => Some(name.clone()),
         Ask::ExpireSnapshot { .. }

@@ -69,7 +69,7 @@ mod tests {
     use crate::journal::NewOperation;
     use crate::tests::{at, open, uid, vmid};
     use agent_core::operation::log::Event;
-    use agent_core::operation::{Operation, Target};
+    use agent_core::operation::{Operation, Start, Stop, Target};
 
     /// One start or stop that went well, under a document of its own.
     async fn went_well(store: &Store, n: u64, operation: fn(Target) -> Operation) {
@@ -101,7 +101,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path()).await;
         for n in 1..=3 {
-            went_well(&store, n, Operation::Start).await;
+            went_well(&store, n, |target| Operation::Start(Start(target))).await;
         }
         drop(store);
         let store = open(folder.path()).await;
@@ -109,7 +109,7 @@ mod tests {
         store.forgive_starts(vec![uid(1)], Forgiven::Healthy, at(10)).await.unwrap();
         assert_eq!(count(&store).await, 0);
         for n in 11..=15 {
-            went_well(&store, n, Operation::Start).await;
+            went_well(&store, n, |target| Operation::Start(Start(target))).await;
         }
         assert_eq!(count(&store).await, 5);
         let changes = store.changes();
@@ -117,10 +117,10 @@ mod tests {
         // The clock went back meanwhile.
         store.forgive_starts(vec![uid(1)], Forgiven::By("uid 0".to_owned()), at(5)).await.unwrap();
         assert_eq!((count(&store).await, changes.borrow().answers), (0, before + 1), "and the loop is woken");
-        went_well(&store, 21, Operation::Start).await;
-        went_well(&store, 22, Operation::Stop).await;
+        went_well(&store, 21, |target| Operation::Start(Start(target))).await;
+        went_well(&store, 22, |target| Operation::Stop(Stop(target))).await;
         assert_eq!(count(&store).await, 0, "what we stopped did not fall");
-        went_well(&store, 23, Operation::Start).await;
+        went_well(&store, 23, |target| Operation::Start(Start(target))).await;
         assert_eq!(count(&store).await, 1);
         store.verify_audit().await.unwrap();
     }

@@ -3,16 +3,18 @@
 //! In: a name. Out: a folder in memory with the simulator's state and the agent's database, the moment at which it goes on,
 //! and what there is in it. Each is made by an agent that nothing disturbs, out of the one before it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use agentd::model::records::BackupWhy;
-use agentd::operation::Operation;
+use agentd::gate::warrant::{Allows, SignedState, Warrant};
+use agentd::model::records::{BackupWhy, VolumeId};
 use agentd::operation::log::Status;
+use agentd::operation::{Operation, RestoreCopy, Stop};
 use agentd::plan::protect::Raise;
 use agentd::port::clock::Clock;
 use agentd::port::store::protection::Changed;
+use holdfast_protocol::id::JobId;
 use jiff::Timestamp;
 use pve_sim::fault::admin::{Edit, apply};
 use serde_json::json;
@@ -27,7 +29,6 @@ use crate::mailbox::one_guest_a_day;
 use crate::points::Conductor;
 use crate::scene::Scene;
 use crate::story::backup::backup;
-use crate::story::restore_copy::copy_of;
 use crate::story::snapshot::{scheduled, taking};
 use crate::virtual_time;
 use crate::windows::Windows;
@@ -51,7 +52,7 @@ fn recipe(ground: Ground) -> (Option<Ground>, Making) {
         Ground::GuestRuns => {
             (Some(Ground::Empty), |kit| Some(Operation::Provision(Box::new(kit.provision(1)))))
         }
-        Ground::GuestStands => (Some(Ground::GuestRuns), |_| Some(Operation::Stop(target(1)))),
+        Ground::GuestStands => (Some(Ground::GuestRuns), |_| Some(Operation::Stop(Stop(target(1))))),
         Ground::Snapshotted => (Some(Ground::GuestRuns), |_| Some(taking())),
         Ground::TwoGuests => {
             (Some(Ground::GuestRuns), |kit| Some(Operation::Provision(Box::new(kit.provision(2)))))
@@ -61,7 +62,7 @@ fn recipe(ground: Ground) -> (Option<Ground>, Making) {
             taker.guest.volumes.truncate(1);
             Some(Operation::Provision(Box::new(taker)))
         }),
-        Ground::TwoStand => (Some(Ground::Taker), |_| Some(Operation::Stop(target(2)))),
+        Ground::TwoStand => (Some(Ground::Taker), |_| Some(Operation::Stop(Stop(target(2))))),
         Ground::BackedUp => (Some(Ground::GuestRuns), |_| Some(backup("backup2", BackupWhy::Schedule))),
         Ground::Promised => (Some(Ground::BackedUp), |_| None),
         Ground::Scheduled => (Some(Ground::GuestRuns), |_| Some(scheduled())),
@@ -199,4 +200,27 @@ fn keep(world: World) -> Template {
     assert!(FOREIGN.iter().all(|number| scene.guests.contains_key(number)), "{scene:#?}");
     let book = Book::of(&dir.path().join("agent"));
     Template { dir, beginning, kit, scene, book }
+}
+
+/// The ground's first backup.
+pub fn archive() -> VolumeId {
+    let template = Template::of(Ground::GuestRuns);
+    let held = template.scene.archives.keys().find(|held| Scene::owner(held) == Some(300));
+    let (storage, file) =
+        held.and_then(|held| held.split_once(':')).expect("a guest that was made has a backup");
+    VolumeId::new(format!("{storage}:backup/{file}"))
+}
+
+/// The ground's guest's volumes.
+pub fn volumes() -> BTreeSet<VolumeId> {
+    (0..3).map(|disk| VolumeId::new(format!("tank:300/vm-300-disk-{disk}.raw"))).collect()
+}
+
+/// The copy of the ground's guest.
+pub fn copy_of(kit: &Kit) -> Operation {
+    let target = target(1);
+    let seen = SignedState { uid: target.uid, vmid: target.vmid, name: target.name, volumes: volumes() };
+    let allows = Allows::RestoreCopy { archive: archive() };
+    let warrant = Warrant::for_tests(JobId::new(uuid::Uuid::from_u128(8)), allows, seen);
+    Operation::RestoreCopy(Box::new(RestoreCopy::new(warrant, &kit.policy(), Vec::new()).unwrap()))
 }

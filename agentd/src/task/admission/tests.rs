@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::*;
 use crate::model::records::{BackupWhy, OpenOperation};
 use crate::model::request::Ask;
-use crate::operation::{Backup, Operation, Target};
+use crate::operation::{Backup, Operation, Start, Stop, Target};
 
 fn uid(n: u32) -> GuestUid {
     GuestUid::new(Uuid::from_u128(u128::from(n)))
@@ -57,7 +57,7 @@ fn origins(turns: &Turns) -> Vec<Origin> {
 #[test]
 fn a_goal_of_the_document_waits_for_the_requests_before_it_and_no_others() {
     let mut arrivals = Arrivals::default();
-    let start = || vec![action(Operation::Start(target(1)))];
+    let start = || vec![action(Operation::Start(Start(target(1))))];
     // Two requests are there when the wish is first seen.
     let before =
         records(vec![queued(1, 1, Ask::Backup { tier: None }), queued(2, 1, Ask::Backup { tier: None })]);
@@ -88,7 +88,7 @@ fn a_stop_ends_queued_snapshots_and_nothing_else() {
         queued(3, 1, snapshot("a2")),
         queued(4, 2, snapshot("a1")),
     ]);
-    let stop = vec![action(Operation::Stop(target(1)))];
+    let stop = vec![action(Operation::Stop(Stop(target(1))))];
     let turns = Arrivals::default().choose(stop, &[asked(1, 1), asked(4, 2)], &records);
     assert_eq!(turns.preempted, [(id(1), "stop"), (id(3), "stop")]);
     assert_eq!(origins(&turns), [Origin::Request(id(4)), Origin::Document], "the ended one does not begin");
@@ -104,14 +104,14 @@ fn a_goal_that_someone_asked_for_is_asked_once() {
 #[test]
 fn other_guests_go_on() {
     let records = records((1..=4).map(|n| queued(u64::from(n), n, Ask::Backup { tier: None })).collect());
-    let start = |n: u32| Answer::Begin(Box::new(action(Operation::Start(target(n)))));
+    let start = |n: u32| Answer::Begin(Box::new(action(Operation::Start(Start(target(n))))));
     let all: Vec<RequestDecision> =
         (1..=4).map(|n| RequestDecision { request: id(n.into()), answer: start(n) }).collect();
     let turns = Arrivals::default().choose(Vec::new(), &all, &records);
     assert_eq!(origins(&turns), [1, 2, 3, 4].map(|n| Origin::Request(id(n))));
     // Backups are taken one after another, and what the document wants of a guest whose backup waits goes on.
     let backups: Vec<RequestDecision> = (1..=4).map(|n| asked(u64::from(n), n)).collect();
-    let start = vec![action(Operation::Start(target(3)))];
+    let start = vec![action(Operation::Start(Start(target(3))))];
     let turns = Arrivals::default().choose(start, &backups, &records);
     assert_eq!(origins(&turns), [Origin::Request(id(1)), Origin::Document]);
 }

@@ -8,7 +8,7 @@ use agentd::execute::Ports;
 use agentd::model::policy::Policy;
 use agentd::model::view::HostSnapshot;
 use agentd::operation::log::Event;
-use agentd::operation::{Operation, Target};
+use agentd::operation::{Operation, Start, Target};
 use agentd::port::pve::{ConfigChange, ConfigUpdate};
 use agentd::port::store::journal::NewOperation;
 use agentd::task::observe::Observer;
@@ -305,7 +305,7 @@ async fn started_once(ports: &Ports, number: Vmid, at: Timestamp) {
     let target = Target { uid: uid(1), name: guest(1).name, vmid: number };
     let new = NewOperation {
         id: OperationId::new(uuid::Uuid::now_v7()),
-        operation: Operation::Start(target),
+        operation: Operation::Start(Start(target)),
         generation: Generation::new(1),
         reason: "a test".to_owned(),
         at,

@@ -8,7 +8,7 @@ use agentd::execute::recover;
 use agentd::execute::run::{Stopped, run};
 use agentd::model::records::Place;
 use agentd::operation::log::Status;
-use agentd::operation::{Operation, Target};
+use agentd::operation::{Operation, Stop, Target};
 use agentd::plan::Questions;
 use agentd::plan::recovery::{Recover, StartObservation, TaskNameSource, recovery};
 use agentd::port::store::parked::Answer;
@@ -127,7 +127,7 @@ async fn work_on_a_number_that_changed_hands_is_parked_by_the_plan() {
         let made = run(&ports, open(&ports, 1, world.provision(1)).await).await.unwrap();
         assert_eq!(made.status(), Status::Done, "{}", reported(&made));
         let target = Target { uid: guest(1).uid, name: guest(1).name, vmid: vmid(300) };
-        open(&ports, 2, Operation::Stop(target)).await;
+        open(&ports, 2, Operation::Stop(Stop(target))).await;
     }
     for key in ["tags", "description"] {
         apply(&world.sim.node, &Edit::Unset { vmid: 300, key: key.to_owned() }).unwrap();

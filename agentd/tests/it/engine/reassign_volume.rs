@@ -9,7 +9,7 @@ use agentd::model::records::{Place, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::progress::OperationState;
 use agentd::operation::reassign_volume::{HandOver, Mounts};
-use agentd::operation::{Operation, Target};
+use agentd::operation::{Operation, Stop, Target};
 use agentd::port::pve::config::Switch;
 use agentd::port::store::journal::{NewOperation, OpenOperationError};
 use holdfast_protocol::code::ErrorCode;
@@ -37,7 +37,7 @@ fn signed() -> Operation {
 }
 
 fn stop(n: u8, number: u32) -> Operation {
-    Operation::Stop(Target { uid: guest(n).uid, name: guest(n).name, vmid: vmid(number) })
+    Operation::Stop(Stop(Target { uid: guest(n).uid, name: guest(n).name, vmid: vmid(number) }))
 }
 
 async fn done(ports: &Ports, n: u8, operation: Operation) {

@@ -11,7 +11,7 @@ use agentd::model::mark::{self, Mark};
 use agentd::model::records::{CopyStage, Place, VolumeId};
 use agentd::operation::log::Status;
 use agentd::operation::progress::OperationState;
-use agentd::operation::{MissingGuest, Operation, RestoreCopy, Source, Whence};
+use agentd::operation::{MissingGuest, Operation, RestoreCopy, Source, Stop, Whence};
 use agentd::port::pve::config::Switch;
 use agentd::port::pve::read::Power;
 use agentd::port::store::parked::Answer;
@@ -269,7 +269,7 @@ async fn a_dead_restore_is_a_persons_and_its_guest_is_not_kept_from_its_work() {
     assert_eq!(parked.status(), Status::Parked, "{}", reported(&parked));
     assert_eq!(parked.remedy(), Some("pct unlock 301; pct destroy 301"), "{}", reported(&parked));
     assert_eq!(ports.store.copies().await.unwrap()[0].stage, CopyStage::Making);
-    let stop = end(&ports, 2, Operation::Stop(target())).await;
+    let stop = end(&ports, 2, Operation::Stop(Stop(target()))).await;
     assert_eq!(stop.status(), Status::Done, "{}", reported(&stop));
 
     let world = World::start().await;

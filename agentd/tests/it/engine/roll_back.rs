@@ -3,7 +3,7 @@
 use agentd::execute::Ports;
 use agentd::operation::log::Status;
 use agentd::operation::progress::OperationState;
-use agentd::operation::{BulkRule, KeepProtection, Operation, Reconfigure, RollBack};
+use agentd::operation::{BulkRule, KeepProtection, Operation, Reconfigure, RollBack, Stop};
 use agentd::port::pve::TaskKind;
 use agentd::port::pve::read::Power;
 use holdfast_protocol::code::ErrorCode;
@@ -79,7 +79,7 @@ async fn a_guest_goes_back_once_whatever_reply_is_lost() {
 async fn a_guest_that_stood_goes_back_and_stands() {
     let world = World::start().await;
     let (ports, taken) = ground(&world).await;
-    let stopped = end(&ports, 3, Operation::Stop(target())).await;
+    let stopped = end(&ports, 3, Operation::Stop(Stop(target()))).await;
     assert_eq!(stopped.status(), Status::Done, "{}", reported(&stopped));
     let root = find(&world.dir.path().join("pve"), "vm-300-disk-0");
     std::fs::write(root.join("written-since"), "lost").unwrap();

@@ -8,7 +8,7 @@ use agentd::model::mark::{self, Mark};
 use agentd::model::records::{BackupWhy, CopyStage, HelloRecord, Origin, Place, VolumeId};
 use agentd::model::view::HostSnapshot;
 use agentd::operation::log::Status;
-use agentd::operation::{self, Backup, Operation, SwapGuest};
+use agentd::operation::{self, Backup, Operation, Stop, SwapGuest};
 use agentd::port::pve::GuestConfig;
 use agentd::port::pve::config::Switch;
 use agentd::port::pve::read::Power;
@@ -269,7 +269,7 @@ async fn a_copy_that_says_nothing_gives_the_place_back() {
 async fn a_guest_that_stood_still_is_not_started_on_the_way_back() {
     let world = World::start().await;
     let ports = quick(pair(&world).await);
-    let stopped = end(&ports, 2, Operation::Stop(target())).await;
+    let stopped = end(&ports, 2, Operation::Stop(Stop(target()))).await;
     assert_eq!(stopped.status(), Status::Done, "{}", reported(&stopped));
     let undone = end(&ports, 3, swap(&world, &ports, PAIR(), &[BULK]).await).await;
     assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));

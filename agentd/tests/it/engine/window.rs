@@ -9,7 +9,7 @@ use agentd::model::policy::QuiesceBound;
 use agentd::operation::log::Status;
 use agentd::operation::progress::OperationState;
 use agentd::operation::window::{QuiescedStacks, Restarted, WindowEvent};
-use agentd::operation::{Backup, Operation, QuiescedBackup, Target};
+use agentd::operation::{Backup, Operation, QuiescedBackup, Stop, Target};
 use agentd::port::pve::Role;
 use agentd::port::pve::task::{TaskKind, TaskQuery};
 use agentd::port::store::window::Moment;
@@ -394,7 +394,7 @@ async fn an_agent_that_is_killed_in_the_copy_still_sees_the_moment() {
 async fn a_guest_that_stands_still_is_granted_no_window() {
     let world = World::start().await;
     let ports = made(&world).await;
-    assert_eq!(end(&ports, 1, Operation::Stop(target())).await.status(), Status::Done);
+    assert_eq!(end(&ports, 1, Operation::Stop(Stop(target()))).await.status(), Status::Done);
     let undone = end(&ports, 2, quiesced()).await;
     assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
     assert_eq!(undone.cause().unwrap().code, ErrorCode::Unsupported);

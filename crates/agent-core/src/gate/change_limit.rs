@@ -2,8 +2,8 @@
 //!
 //! What comes in: the rule from the settings, how many guests run, and which were touched within the window by the
 //! agent's own journal. What goes out, for one guest after the other: go on, or held. It counts guests over time and not
-//! changes of one document, so many small documents get no further than one large one. Starts, growth, new guests and
-//! putting protection back are not counted: they take nothing away. Pure. Deliberately absent: who signed; a checked
+//! changes of one document, so many small documents get no further than one large one. Which operations count is theirs to
+//! say. Pure. Deliberately absent: who signed; a checked
 //! release is an input.
 
 use std::collections::BTreeSet;
@@ -21,7 +21,6 @@ use super::pending_approval::text;
 use crate::model::planted::{Bug, planted};
 use crate::model::policy::BrakeRule;
 use crate::model::records::{PassedBy, Touched};
-use crate::operation::Operation;
 
 /// What an operator signed for and was not used up: of each guest one operation, under exactly this document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,44 +109,6 @@ impl Brake {
 #[must_use]
 pub const fn unbound() -> NotHere {
     NotHere::Unbound("what the content of the document hashes to")
-}
-
-/// Whether an operation is of the kind that the brake counts.
-#[must_use]
-pub const fn counts(operation: &Operation) -> bool {
-    match operation {
-        Operation::Stop(_) => true,
-        // Putting protection back alone takes nothing away.
-        Operation::Reconfigure(change) => {
-            change.cores.is_some()
-                || change.memory.is_some()
-                || change.swap.is_some()
-                || change.network.is_some()
-                // Without the right one its programs find nobody after its next start.
-                || change.resolver.is_some()
-        }
-        Operation::Provision(_)
-        | Operation::Start(_)
-        | Operation::Grow(_)
-        | Operation::AttachVolume(_)
-        | Operation::Snapshot(_)
-        | Operation::ExpireSnapshot(_)
-        | Operation::PruneBackup(_)
-        // A guest stops for it, but by its own wish.
-        | Operation::RollBack(_)
-        | Operation::Backup(_)
-        | Operation::QuiescedBackup(_)
-        // One at a time on a box, and it stops its guest only to mend what it did itself.
-        | Operation::UpdateController(_)
-        // What it stops is its own.
-        | Operation::RestoreTest(_) => false,
-        // A signature for one guest is no bulk change.
-        Operation::RestoreCopy(_)
-        | Operation::Destroy(_)
-        | Operation::ReassignVolume(_)
-        | Operation::SwapGuest(_)
-        | Operation::AdoptGuest(_) => false,
-    }
 }
 
 /// A bulk change that is held, with the text an operator would sign for it.

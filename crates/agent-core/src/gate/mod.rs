@@ -10,7 +10,6 @@
 //! | [`archive`] | may this archive be restored |
 //! | [`layout`] | which networks and disks a copy of its guest gets |
 //! | [`change_limit`] | how many guests may be touched at once without a signature |
-//! | [`effects`] | which effects an operation has |
 //! | [`deletion`] | what is lost with a backup |
 //! | [`entry`] | what a signature allows to be done to a target's entry in Proxmox |
 //! | [`offsite`] | what an approval allows to be asked of a backup server |
@@ -29,7 +28,6 @@ pub mod adoption;
 pub mod archive;
 pub mod change_limit;
 pub mod deletion;
-pub mod effects;
 pub mod entry;
 pub mod growth;
 pub mod job_validation;

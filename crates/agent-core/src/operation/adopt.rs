@@ -4,10 +4,13 @@
 //! nothing else of it is touched. Until the protection all of it can be taken back: the marks that were found are kept in
 //! the journal and put back. What no signature allows is looked for before anything is done, and again afterwards.
 
-use holdfast_protocol::id::{BridgeName, CustomerId, GoldenVersion, GuestName, GuestUid, Vmid};
+use holdfast_protocol::id::{BridgeName, CustomerId, GoldenVersion};
 use serde::{Deserialize, Serialize};
 
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
+use crate::gate::Effect;
 use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
 
 /// A guest to be taken over.
@@ -56,14 +59,40 @@ impl Adopt {
     pub const fn golden(&self) -> &GoldenVersion {
         &self.golden
     }
+}
 
-    pub(super) fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+impl Spec for Adopt {
+    fn about(&self) -> Guest<'_> {
         let guest = self.guest();
-        (guest.uid, &guest.name, Some(guest.vmid))
+        Guest { uid: guest.uid, name: &guest.name, vmid: Some(guest.vmid) }
     }
 
-    /// Its steps, in order. Protection comes last: what is wrong before it leaves the guest as it was found.
-    pub(super) fn steps() -> Vec<Step> {
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
         vec![Step::VerifyUnmanaged, Step::TagGuest, Step::ConfirmTagged, Step::ProtectAgain]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Adopt, Effect::Protect]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        // A signature for one guest is no bulk change.
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
     }
 }

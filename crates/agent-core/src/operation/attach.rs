@@ -7,8 +7,10 @@ use holdfast_protocol::desired::{DesiredVolume, VolumeKind};
 use holdfast_protocol::id::StorageName;
 use serde::{Deserialize, Serialize};
 
-use super::Target;
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
+use crate::gate::Effect;
 
 /// A volume to be made and mounted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,11 +26,6 @@ pub struct AttachVolume {
 }
 
 impl AttachVolume {
-    /// Its steps, in order.
-    pub(super) fn steps() -> Vec<Step> {
-        vec![Step::LiftProtection, Step::AddVolume, Step::ProtectAgain, Step::ReadBack]
-    }
-
     /// Where a volume of this kind goes: bulk ones where there is room for them, if this box has such a storage.
     #[must_use]
     pub fn storage<'a>(
@@ -40,5 +37,39 @@ impl AttachVolume {
             VolumeKind::Hot => Some(hot),
             VolumeKind::Bulk(_) => bulk,
         }
+    }
+}
+
+impl Spec for AttachVolume {
+    fn about(&self) -> Guest<'_> {
+        self.target.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::LiftProtection, Step::AddVolume, Step::ProtectAgain, Step::ReadBack]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::LiftToAttach, Effect::AttachNewVolume, Effect::Protect]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
     }
 }

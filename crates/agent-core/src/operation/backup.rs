@@ -5,7 +5,10 @@ use holdfast_protocol::protection::Tier;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Target;
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::step::Step;
+use crate::gate::Effect;
 use crate::model::records::BackupWhy;
 
 /// A backup to be taken.
@@ -48,4 +51,38 @@ pub enum Begun {
     /// Within its window.
     InTime,
     Late,
+}
+
+impl Spec for Backup {
+    fn about(&self) -> Guest<'_> {
+        self.target.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        if self.key.is_some() { Subject::OffSite } else { Subject::Guest }
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Backup(self)
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::TakeBackup]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Backup]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
+    }
 }

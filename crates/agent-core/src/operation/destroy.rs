@@ -3,10 +3,12 @@
 //! Until the destroy itself everything can be taken back; after it nothing can. What the operator saw is compared before
 //! anything is done, and again right before each effect.
 
-use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
 use serde::{Deserialize, Serialize};
 
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
+use crate::gate::Effect;
 use crate::model::warrant::{Warrant, WrongWarrant};
 
 /// A guest to be destroyed.
@@ -32,14 +34,27 @@ impl Destroy {
     pub const fn warrant(&self) -> &Warrant {
         &self.warrant
     }
+}
 
-    pub(super) fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+impl Spec for Destroy {
+    fn about(&self) -> Guest<'_> {
         let target = self.warrant.target();
-        (target.uid, &target.name, Some(target.vmid))
+        Guest { uid: target.uid, name: &target.name, vmid: Some(target.vmid) }
     }
 
-    /// Its steps, in order.
-    pub(super) fn steps() -> Vec<Step> {
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
         vec![
             Step::VerifyTarget,
             Step::ShutDown,
@@ -48,5 +63,18 @@ impl Destroy {
             Step::DestroyGuest,
             Step::ConfirmGone,
         ]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::StopOrRestart, Effect::DestroyGuest]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        // A signature for one guest is no bulk change.
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
     }
 }

@@ -3,11 +3,17 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::id::{OperationId, PoolName, StorageName, Vmid};
+use holdfast_protocol::report::Running;
 use serde::{Deserialize, Serialize};
 
-use super::step::Step;
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
+use super::step::{Exhausted, Step};
+use crate::gate::Effect;
 use crate::model::disks::Disks;
+use crate::model::field;
 use crate::model::hardware::HardwareAddress;
 use crate::model::policy::{Sha256Hex, VmidRange};
 use crate::model::records::VolumeId;
@@ -133,30 +139,6 @@ impl Provision {
         }
     }
 
-    /// The order of `4-guests.md`: the mark before anything lasting, volumes before the protection that forbids them, the
-    /// claim at the last moment because it lives ten minutes.
-    pub(super) fn steps(&self) -> Vec<Step> {
-        if let Some(lost) = self.lost() {
-            return Self::again(lost.whence);
-        }
-        let mut steps =
-            vec![Step::ChooseVmid, Step::CheckArchive, Step::Restore, Step::Mark, Step::GrowRootfs];
-        let volumes = self.guest.volumes.len().min(holdfast_protocol::desired::VOLUMES_MAX);
-        steps.extend((0..volumes).filter_map(|index| u8::try_from(index).ok()).map(Step::AttachVolume));
-        steps.extend([
-            Step::Protect,
-            Step::SetBootstrapToken,
-            Step::FirstStart,
-            Step::AwaitHello,
-            Step::DropClaim,
-        ]);
-        if self.backup_storage.is_some() {
-            steps.push(Step::FirstBackup);
-        }
-        steps.push(Step::ReadBack);
-        steps
-    }
-
     /// Its disks come with the backup, and so do its token and its identity: no claim is handed over, but to one whose token
     /// is another box's. Volumes that no backup holds are attached afterwards, as those of any guest.
     fn again(whence: Whence) -> Vec<Step> {
@@ -185,6 +167,83 @@ pub enum VmidRequest {
         /// Numbers of the range that the document asks for by name, for other guests.
         except: Vec<Vmid>,
     },
+}
+
+impl Spec for Provision {
+    fn about(&self) -> Guest<'_> {
+        Guest { uid: self.guest.uid, name: &self.guest.name, vmid: None }
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        if let Some(lost) = self.lost() {
+            return Self::again(lost.whence);
+        }
+        let mut steps =
+            vec![Step::ChooseVmid, Step::CheckArchive, Step::Restore, Step::Mark, Step::GrowRootfs];
+        let volumes = self.guest.volumes.len().min(holdfast_protocol::desired::VOLUMES_MAX);
+        steps.extend((0..volumes).filter_map(|index| u8::try_from(index).ok()).map(Step::AttachVolume));
+        steps.extend([
+            Step::Protect,
+            Step::SetBootstrapToken,
+            Step::FirstStart,
+            Step::AwaitHello,
+            Step::DropClaim,
+        ]);
+        if self.backup_storage.is_some() {
+            steps.push(Step::FirstBackup);
+        }
+        steps.push(Step::ReadBack);
+        steps
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        match &self.source {
+            Source::Backup(_) => vec![Effect::RestoreOwnBackup, Effect::Protect, Effect::Start],
+            Source::Image(image) => vec![
+                Effect::RestoreFresh { golden: self.guest.golden.clone(), sha256: image.sha256.clone() },
+                Effect::AttachNewVolume,
+                Effect::GrowDisk,
+                Effect::Protect,
+                Effect::Start,
+                Effect::Backup,
+            ],
+        }
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        let mut texts = field::wanted(&self.guest);
+        texts.insert(GuestField::Run, field::running(Running::Running).to_owned());
+        // Its disk is as large as its backup was.
+        if self.lost().is_some() {
+            texts.remove(&GuestField::Rootfs);
+        }
+        Some(AppliedBy::Anew(texts))
+    }
+
+    /// A lost guest that was started again has run, so it holds newer data than its backup: whether its controller speaks or
+    /// not, it stays.
+    fn exhausted(&self, step: Step) -> Exhausted {
+        match step {
+            Step::AwaitHello | Step::ReadBack if self.lost().is_some() => Exhausted::Continue,
+            other => other.facts().exhausted,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,10 @@ use holdfast_protocol::protection::Tier;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Target;
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::step::Step;
+use crate::gate::{Effect, Prune};
 use crate::model::records::VolumeId;
 use crate::model::warrant::{Warrant, WrongWarrant};
 
@@ -69,5 +72,43 @@ impl Deletion {
     #[must_use]
     pub const fn warrant(&self) -> &Warrant {
         &self.warrant
+    }
+}
+
+impl Spec for PruneBackup {
+    fn about(&self) -> Guest<'_> {
+        self.target.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::RemoveBackup]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![match self.by {
+            // That it is so was judged with what is in force, and is judged again before it goes.
+            PruneBy::Retention => Effect::PruneBackup(Prune::OutsidePolicy),
+            PruneBy::Signature(_) => Effect::DeleteBackup,
+        }]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
     }
 }

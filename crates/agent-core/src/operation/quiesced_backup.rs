@@ -6,7 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::Backup;
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
+use crate::gate::Effect;
 use crate::model::policy::QuiesceBound;
 
 /// A backup to be taken within a quiesce window. The window's id is the operation's.
@@ -18,8 +21,38 @@ pub struct QuiescedBackup {
     pub bound: QuiesceBound,
 }
 
-impl QuiescedBackup {
-    pub(super) fn steps() -> Vec<Step> {
+impl QuiescedBackup {}
+
+impl Spec for QuiescedBackup {
+    fn about(&self) -> Guest<'_> {
+        self.backup.target.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Backup(&self.backup)
+    }
+
+    fn steps(&self) -> Vec<Step> {
         vec![Step::GrantWindow, Step::AwaitQuiesced, Step::TakeBackup, Step::AwaitReleased]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Backup]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
     }
 }

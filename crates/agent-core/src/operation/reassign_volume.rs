@@ -3,10 +3,13 @@
 //! Proxmox moves the volume by renaming it. It lets it leave a protected guest; to let it into one, protection comes off
 //! there first: with it on, the worker would take the volume out of the one guest and then fail at the other.
 
-use holdfast_protocol::id::{GuestName, GuestUid, MountPath, Vmid};
+use holdfast_protocol::id::MountPath;
 use serde::{Deserialize, Serialize};
 
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
+use crate::gate::Effect;
 use crate::model::records::VolumeId;
 use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
 
@@ -73,14 +76,27 @@ impl HandOver {
     pub const fn mounts(&self) -> &Mounts {
         &self.mounts
     }
+}
 
-    pub(super) fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+impl Spec for HandOver {
+    fn about(&self) -> Guest<'_> {
         let target = self.from();
-        (target.uid, &target.name, Some(target.vmid))
+        Guest { uid: target.uid, name: &target.name, vmid: Some(target.vmid) }
     }
 
-    /// Its steps, in order.
-    pub(super) fn steps() -> Vec<Step> {
+    fn holds(&self) -> Holds {
+        Holds::Also(self.to().uid)
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
         vec![
             Step::VerifyBoth,
             Step::LiftOther,
@@ -88,5 +104,18 @@ impl HandOver {
             Step::ProtectOther,
             Step::ConfirmReassigned,
         ]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::ReassignVolume, Effect::LiftToAttach, Effect::Protect]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        // A signature is no bulk change.
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
     }
 }

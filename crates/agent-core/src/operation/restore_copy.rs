@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_protocol::id::{
-    BridgeName, GuestName, GuestUid, MountPath, OperationId, PoolName, StorageName, Vmid,
-};
+use holdfast_protocol::id::{BridgeName, GuestName, MountPath, OperationId, PoolName, StorageName, Vmid};
 use serde::{Deserialize, Serialize};
 
 use super::VmidRequest;
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
+use crate::gate::Effect;
 use crate::model::mark;
 use crate::model::policy::Policy;
 use crate::model::records::VolumeId;
@@ -103,16 +104,41 @@ impl RestoreCopy {
     pub fn first_line(&self, by: OperationId) -> String {
         mark::copy_line(self.guest().uid, by)
     }
+}
 
-    /// The number is the copy's, and not chosen yet: nothing here may ever act on the guest's own.
-    pub(super) fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+impl Spec for RestoreCopy {
+    fn about(&self) -> Guest<'_> {
         let guest = self.warrant.target();
-        (guest.uid, &guest.name, None)
+        Guest { uid: guest.uid, name: &guest.name, vmid: None }
     }
 
-    /// Its steps, in order.
-    pub(super) fn steps() -> Vec<Step> {
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
         vec![Step::ChooseVmid, Step::CheckArchive, Step::Restore, Step::TagCopy, Step::ReadBack]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::RestoreCopy, Effect::Protect]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        // A signature for one guest is no bulk change.
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
     }
 }
 
@@ -156,6 +182,6 @@ mod tests {
 
     #[test]
     fn the_guests_own_number_is_not_the_copys() {
-        assert_eq!(of("web-1").about().2, None);
+        assert_eq!(of("web-1").about().vmid, None);
     }
 }

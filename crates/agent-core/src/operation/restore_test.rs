@@ -9,12 +9,15 @@ pub mod blame;
 pub mod took;
 pub mod verdict;
 
-use holdfast_protocol::id::{GuestName, GuestUid, OperationId, Vmid};
+use holdfast_protocol::id::{GuestName, GuestUid, OperationId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
+use crate::gate::Effect;
 use crate::model::mark;
 use crate::model::policy::TestPlace;
 use crate::model::records::VolumeId;
@@ -62,14 +65,26 @@ impl RestoreTest {
     pub fn first_line(&self, by: OperationId) -> String {
         mark::copy_line(self.guest, by)
     }
+}
 
-    /// The number is the scratch guest's, and not chosen yet.
-    pub(super) fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
-        (self.guest, &self.name, None)
+impl Spec for RestoreTest {
+    fn about(&self) -> Guest<'_> {
+        Guest { uid: self.guest, name: &self.name, vmid: None }
     }
 
-    /// Its steps, in order. Where its controller may speak it is heard; else it is only looked at from outside.
-    pub(super) fn steps(&self) -> Vec<Step> {
+    fn holds(&self) -> Holds {
+        Holds::Tests
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
         let mut steps = vec![Step::ChooseVmid, Step::CheckArchive, Step::Restore, Step::ConfirmIsolated];
         steps.extend(match self.place.speech {
             Some(_) => &[Step::SetBootstrapToken, Step::FirstStart, Step::AwaitReport][..],
@@ -77,6 +92,19 @@ impl RestoreTest {
         });
         steps.extend([Step::StopScratch, Step::DestroyScratch, Step::ConfirmScratchGone]);
         steps
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::TryBackup, Effect::DestroyScratch]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        // What it stops is its own.
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
     }
 }
 
@@ -88,6 +116,7 @@ mod tests {
 
     use super::*;
     use crate::model::policy::VmidRange;
+    use holdfast_protocol::id::Vmid;
 
     fn of(name: &str) -> RestoreTest {
         let [first, last] = [900, 909].map(|number| Vmid::try_from(number).unwrap());

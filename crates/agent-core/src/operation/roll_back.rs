@@ -6,8 +6,10 @@
 use holdfast_protocol::id::{OperationId, SnapshotName};
 use serde::{Deserialize, Serialize};
 
-use super::Target;
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
+use crate::gate::{self, Effect};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,5 +45,44 @@ impl RollBack {
             Step::StartAgain,
             Step::ConfirmAgain,
         ]
+    }
+}
+
+impl Spec for RollBack {
+    fn about(&self) -> Guest<'_> {
+        self.target.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Snapshot(self.snapshot.clone())
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        Self::steps()
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        let which = match self.bulk {
+            BulkRule::NoneThere => gate::RollBack::Itself(self.target.uid),
+            BulkRule::Signed => gate::RollBack::ItselfWithBulk,
+        };
+        vec![Effect::RollBack(which), Effect::Protect]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        // A guest stops for it, but because it asked.
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
     }
 }

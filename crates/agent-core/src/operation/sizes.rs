@@ -1,11 +1,16 @@
 //! *reconfigure* and *grow*: a guest's sizes, name, network and protection.
 
 use holdfast_protocol::desired::Resolver;
+use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::id::GuestName;
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use serde::{Deserialize, Serialize};
 
-use super::Target;
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::step::Step;
+use crate::gate::Effect;
+use crate::model::field::{self, Texts};
 use crate::model::filter::FilterRequest;
 use crate::model::net::NetPlace;
 
@@ -64,4 +69,101 @@ pub enum DiskRef {
     Rootfs,
     /// A mount, by its slot.
     Mount(u8),
+}
+
+impl Reconfigure {
+    /// The fields that it changes.
+    fn changed(&self) -> Texts {
+        let Self { target: _, cores, memory, swap, name, network, filter: _, resolver, protection: _ } = self;
+        let named = [
+            (GuestField::Cores, cores.map(|cores| cores.get().to_string())),
+            (GuestField::Memory, memory.map(|size| size.to_string())),
+            (GuestField::Swap, swap.map(|size| size.to_string())),
+            (GuestField::Name, name.as_ref().map(ToString::to_string)),
+            (GuestField::Resolver, resolver.as_ref().map(field::resolver)),
+        ];
+        let named = named.into_iter().filter_map(|(field, text)| Some((field, text?)));
+        network.iter().flat_map(field::of_place).chain(named).collect()
+    }
+}
+
+impl Spec for Reconfigure {
+    fn about(&self) -> Guest<'_> {
+        self.target.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::Configure]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        match self.protection {
+            KeepProtection::AsItIs => vec![Effect::Reconfigure],
+            KeepProtection::PutBack => vec![Effect::Reconfigure, Effect::Protect],
+        }
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        let sizes = self.cores.is_some() || self.memory.is_some() || self.swap.is_some();
+        // Without the right resolver its programs find nobody after its next start. Putting protection back alone takes nothing
+        // away.
+        if sizes || self.network.is_some() || self.resolver.is_some() {
+            ChangeLimit::Counts
+        } else {
+            ChangeLimit::Exempt
+        }
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        Some(AppliedBy::Changed(self.changed()))
+    }
+}
+
+impl Spec for Grow {
+    fn about(&self) -> Guest<'_> {
+        self.target.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::GrowDisk]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::GrowDisk]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        match self.disk {
+            DiskRef::Rootfs => AppliedBy::one(GuestField::Rootfs, self.size.to_string()),
+            DiskRef::Mount(_) => None,
+        }
+    }
 }

@@ -4,7 +4,11 @@ use holdfast_protocol::id::{OperationId, SnapshotName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{DuePoint, Target};
+use super::DuePoint;
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::step::Step;
+use crate::gate::{Effect, Expiry};
 use crate::model::records::TakenBy;
 
 /// A snapshot to be taken.
@@ -47,4 +51,77 @@ pub enum ExpiryWhy {
     Asked,
     /// The schedule took it, and the retention in force keeps it no longer.
     OutsidePolicy,
+}
+
+impl Spec for Snapshot {
+    fn about(&self) -> Guest<'_> {
+        self.target.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Snapshot(self.name.clone())
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Snapshot(self.due.as_ref())
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::CheckRoom, Step::TakeSnapshot]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Snapshot]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
+    }
+}
+
+impl Spec for ExpireSnapshot {
+    fn about(&self) -> Guest<'_> {
+        self.target.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Snapshot(self.name.clone())
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::RemoveSnapshot]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::ExpireSnapshot(match self.why {
+            ExpiryWhy::PastItsTime => Expiry::OwnPastItsTime,
+            ExpiryWhy::Asked => Expiry::OwnAsked(self.target.uid),
+            // That it is so was judged with what is in force, and is judged again before it goes.
+            ExpiryWhy::OutsidePolicy => Expiry::OwnOutsidePolicy,
+        })]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
+    }
 }

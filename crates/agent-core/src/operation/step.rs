@@ -34,6 +34,20 @@ pub enum Weight {
     Backup,
 }
 
+impl Weight {
+    /// Whether it counts against the host's cap on heavy work.
+    #[must_use]
+    pub const fn is_heavy(self) -> bool {
+        matches!(self, Self::Heavy | Self::Backup)
+    }
+
+    /// Whether it takes the place for backups, of which Proxmox runs one on a node.
+    #[must_use]
+    pub const fn is_backup(self) -> bool {
+        matches!(self, Self::Backup)
+    }
+}
+
 /// What follows when a step has no tries left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {

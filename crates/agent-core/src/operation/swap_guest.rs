@@ -12,11 +12,14 @@ pub mod identity;
 
 use std::collections::BTreeSet;
 
-use holdfast_protocol::id::{BridgeName, GuestName, GuestUid, OperationId, Vmid};
+use holdfast_protocol::id::{BridgeName, GuestName, OperationId};
 use serde::{Deserialize, Serialize};
 
 use super::Backup;
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
+use crate::gate::Effect;
 use crate::model::mark::{self, Mark};
 use crate::model::records::VolumeId;
 use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
@@ -142,17 +145,27 @@ impl SwapGuest {
     pub fn former_description(&self, by: OperationId) -> String {
         mark::former_description(self.guest().uid, by, self.copy.vmid)
     }
+}
 
-    /// Held under the guest's number until the copy has its mark. The copy's number needs no lane of its own: only operations
-    /// of its guest ever touch a copy, and they are all in this lane.
-    pub(super) const fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
+impl Spec for SwapGuest {
+    fn about(&self) -> Guest<'_> {
         let guest = self.warrant.target();
-        (guest.uid, &guest.name, Some(guest.vmid))
+        Guest { uid: guest.uid, name: &guest.name, vmid: Some(guest.vmid) }
     }
 
-    /// Its steps, in order. The guest is out of the way before the copy is anything, and the copy was heard before our records
-    /// say so.
-    pub(super) fn steps(&self) -> Vec<Step> {
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        self.backup.as_ref().map_or(Takes::Nothing, Takes::Backup)
+    }
+
+    fn steps(&self) -> Vec<Step> {
         let swap = [
             Step::VerifySwap,
             Step::StopOriginal,
@@ -164,6 +177,20 @@ impl SwapGuest {
         ];
         swap.into_iter().chain(self.backup.iter().map(|_| Step::FirstBackup)).collect()
     }
+
+    fn effects(&self) -> Vec<Effect> {
+        let signed = [Effect::SwapGuest, Effect::StopOrRestart, Effect::Start, Effect::Protect];
+        signed.into_iter().chain(self.backup.iter().map(|_| Effect::Backup)).collect()
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        // A signature for one guest is no bulk change.
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -173,6 +200,7 @@ mod tests {
     use super::*;
     use crate::model::warrant::Allows;
     use crate::operation::step::Undo;
+    use holdfast_protocol::id::Vmid;
 
     fn by(n: u128) -> OperationId {
         OperationId::new(uuid::Uuid::from_u128(n))

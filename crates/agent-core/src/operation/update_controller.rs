@@ -8,13 +8,15 @@
 //! guest that fell silent stays as it is, for a person. What was heard is judged here, purely; deliberately absent: waiting
 //! for it.
 
-use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
 use holdfast_protocol::job::act::ReleaseVersion;
 use holdfast_protocol::report::Health;
 use serde::{Deserialize, Serialize};
 
-use super::step::Step;
-use super::{BulkRule, RollBack, Snapshot, Target};
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::step::{Exhausted, Step};
+use super::{BulkRule, RollBack, Snapshot};
+use crate::gate::{self, Effect};
 use crate::model::policy::Sha256Hex;
 use crate::model::records::HelloRecord;
 
@@ -96,20 +98,10 @@ pub enum Judged {
 }
 
 impl UpdateController {
-    /// The snapshot before the turn, the turn, and the way back.
-    pub(super) fn steps() -> Vec<Step> {
-        let turn = vec![Step::CheckRoom, Step::TakeSnapshot, Step::AwaitController];
-        turn.into_iter().chain(RollBack::steps()).collect()
-    }
-
     /// Whether a step is one of the way back, which is skipped unless the guest must go back.
     #[must_use]
     pub fn is_way_back(step: Step) -> bool {
         RollBack::steps().contains(&step)
-    }
-
-    pub(super) const fn about(&self) -> (GuestUid, &GuestName, Option<Vmid>) {
-        self.snapshot.target.about()
     }
 
     #[must_use]
@@ -168,12 +160,59 @@ impl UpdateController {
     }
 }
 
+impl Spec for UpdateController {
+    fn about(&self) -> Guest<'_> {
+        self.snapshot.target.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Snapshot(self.snapshot.name.clone())
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let turn = vec![Step::CheckRoom, Step::TakeSnapshot, Step::AwaitController];
+        turn.into_iter().chain(RollBack::steps()).collect()
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![
+            Effect::Snapshot,
+            Effect::ReplaceController { version: self.version.clone(), sha256: self.sha256.clone() },
+            Effect::RollBack(gate::RollBack::FailedUpdate),
+            Effect::Protect,
+        ]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        // One at a time on a host, and it stops its guest only to mend what it did itself.
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        None
+    }
+
+    /// A way back that fails is a person's: what it would take back first is the snapshot, which is all there is to come back to.
+    fn exhausted(&self, step: Step) -> Exhausted {
+        if Self::is_way_back(step) { Exhausted::Park } else { step.facts().exhausted }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
 
     use super::*;
     use crate::model::records::TakenBy;
+    use holdfast_protocol::id::{GuestUid, Vmid};
 
     fn update() -> UpdateController {
         let uid = GuestUid::new(uuid::Uuid::nil());

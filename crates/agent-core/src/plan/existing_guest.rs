@@ -15,7 +15,6 @@ use super::{
     Action, Context, Inputs, Judged, address, controller, detached, expiry, fields, filter, fixed, growth,
     maintenance, missing_guest, network, passes, placement, silence,
 };
-use crate::gate::effects::effects;
 use crate::gate::pending_approval::{PendingApproval, Remedy, upon};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::growth::Growth;
@@ -24,7 +23,9 @@ use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, Template, VmidFact};
 use crate::model::planted::{Bug, planted};
 use crate::model::records::Access;
-use crate::operation::{AttachVolume, DiskRef, Grow, KeepProtection, Operation, Reconfigure, Target};
+use crate::operation::{
+    AttachVolume, DiskRef, Grow, KeepProtection, Operation, Reconfigure, Start, Stop, Target,
+};
 
 pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     let vmid = made.vmid;
@@ -313,15 +314,15 @@ fn powered(
     let is_whole = detached::own(guest, made, facts).is_empty();
     match (guest.run, seen.run) {
         (RunState::Running, Running::Stopped) if is_whole && facts.template == Template::No => {
-            Some((Operation::Start(target()), "it should run and stands still".to_owned()))
+            Some((Operation::Start(Start(target())), "it should run and stands still".to_owned()))
         }
         (RunState::Stopped, Running::Running) => {
-            Some((Operation::Stop(target()), "it should stand still and runs".to_owned()))
+            Some((Operation::Stop(Stop(target())), "it should stand still and runs".to_owned()))
         }
         // What was stopped is started again by the rule above.
         (RunState::Running, Running::Running) => {
             let why = maintenance::restart(inputs, guest, made.record, (seen, facts))?;
-            Some((Operation::Stop(target()), why))
+            Some((Operation::Stop(Stop(target())), why))
         }
         (RunState::Running, Running::Stopped | Running::Unknown)
         | (RunState::Stopped, Running::Stopped | Running::Unknown) => None,
@@ -400,7 +401,7 @@ fn reconfigure(
 }
 
 fn act(context: &Context<'_>, judged: Judged, made: &Made<'_>, (operation, reason, growth): Next) -> Judged {
-    match passes(context, &effects(&operation)) {
+    match passes(context, &operation.effects()) {
         Verdict::Free => {}
         Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => {
             return judged.with(ErrorCode::Forbidden, why);

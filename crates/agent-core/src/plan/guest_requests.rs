@@ -15,13 +15,12 @@ use jiff::SignedDuration;
 use super::existing_guest::foreign;
 use super::made::Made;
 use super::{Action, Context, schedule};
-use crate::gate::effects::effects;
 use crate::gate::{Effect, Provenance, RollBack as Back, Verdict, gate};
 use crate::model::limits;
 use crate::model::observed::Detail;
 use crate::model::records::{Access, GuestRecord, Place, SnapshotRecord, TakenBy};
 use crate::model::request::{Ask, BackupsSpent, QueuedRequest};
-use crate::operation::lane::Work;
+use crate::operation::registry::rules;
 use crate::operation::{
     BulkRule, ExpireSnapshot, ExpiryWhy, Operation, QuiescedBackup, RollBack, Snapshot, Target,
 };
@@ -62,7 +61,7 @@ pub(super) fn judge(context: &Context<'_>) -> Vec<RequestDecision> {
         if others.contains(&request.guest) {
             return false;
         }
-        let is_backup = Work::from(request.ask.kind()).is_backup();
+        let is_backup = rules(request.ask.kind()).weight.is_backup();
         if is_backup { &mut backups } else { &mut others }.insert(request.guest)
     };
     let requests = context.inputs.records.requests.iter();
@@ -102,7 +101,7 @@ fn begin(context: &Context<'_>, request: &QueuedRequest) -> Result<Action, Stays
     }
     let target = provably_ours(context, uid)?;
     let operation = build(context, request, target)?;
-    let mut effects = effects(&operation);
+    let mut effects = operation.effects();
     if matches!(operation, Operation::RollBack(_)) && has_bulk(context, uid) {
         effects.push(Effect::RollBack(Back::ItselfWithBulk));
     }

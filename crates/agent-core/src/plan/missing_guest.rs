@@ -19,7 +19,6 @@ use super::recovery_source::{self, Nothing};
 use super::schedule::conditions::times;
 use super::{Action, Context, Judged, address, disks, growth, lost_host, network, passes, placement, vmid};
 use crate::gate::Verdict;
-use crate::gate::effects::effects;
 use crate::model::hardware::HardwareAddress;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, LossProof, Observed, ObservedGuest, Sight};
@@ -153,7 +152,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
     }));
-    if let Verdict::NeedsSignature(why) | Verdict::Forbidden(why) = passes(context, &effects(&operation)) {
+    if let Verdict::NeedsSignature(why) | Verdict::Forbidden(why) = passes(context, &operation.effects()) {
         return judged.with(ErrorCode::Forbidden, why);
     }
     if let Operation::Provision(provision) = &operation {

@@ -9,7 +9,6 @@ use super::placement::Placement;
 use super::schedule::conditions::times;
 use super::{Action, Context, Judged, address, adopt, golden, growth, network, passes, placement, vmid};
 use crate::gate::Verdict;
-use crate::gate::effects::effects;
 use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::model::observed::VmidFact;
 use crate::operation::{Image, Operation, Provision, Source, VmidRequest};
@@ -64,7 +63,7 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
         bulk_storage: policy.bulk_storage.clone(),
         backup_storage: policy.backup_storage.clone(),
     }));
-    match passes(context, &effects(&operation)) {
+    match passes(context, &operation.effects()) {
         Verdict::Free => {}
         Verdict::NeedsSignature(reason) => {
             let text =

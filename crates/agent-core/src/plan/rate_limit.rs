@@ -10,12 +10,17 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::report::{Condition, Running};
 
 use super::{Action, GuestVerdict, Inputs, Plan};
-use crate::gate::change_limit::{Brake, BulkHeld, Pull, counts};
+use crate::gate::change_limit::{Brake, BulkHeld, Pull};
+use crate::operation::{ChangeLimit, Operation};
+
+fn is_counted(operation: &Operation) -> bool {
+    operation.change_limit() == ChangeLimit::Counts
+}
 
 /// Goes through the operations in the order of the plan.
 pub(super) fn bulk(inputs: &Inputs<'_>, plan: &mut Plan) {
     // With nothing to stop or resize nobody counts the guests.
-    if !plan.actions.iter().any(|action| counts(&action.operation)) {
+    if !plan.actions.iter().any(|action| is_counted(&action.operation)) {
         return;
     }
     let rule = inputs.policy.brake;
@@ -27,7 +32,7 @@ pub(super) fn bulk(inputs: &Inputs<'_>, plan: &mut Plan) {
         std::mem::take(&mut plan.actions).into_iter().partition(|action| {
             // What stands still already is not taken from anybody.
             let (uid, kind) = (action.operation.uid(), action.operation.kind());
-            !counts(&action.operation) || !running.contains(&uid) || brake.pull(uid, kind) == Pull::Go
+            !is_counted(&action.operation) || !running.contains(&uid) || brake.pull(uid, kind) == Pull::Go
         });
     plan.actions = go_on;
     if held.is_empty() {

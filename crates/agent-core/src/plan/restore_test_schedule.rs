@@ -28,7 +28,6 @@ use super::restore_test_status::Tested;
 use super::schedule::facts::{Promised, ScheduleFacts, known, promised};
 use super::signed_state::reason;
 use super::{Action, Context, Inputs, Plan, lost_host};
-use crate::gate::effects::effects;
 use crate::gate::job_validation::same_guest;
 use crate::gate::retention::taken_at;
 use crate::gate::{Effect, Provenance, Verdict, gate};
@@ -100,7 +99,7 @@ fn is_here(context: &Context<'_>, guest: &GuestRecord) -> bool {
 }
 
 fn passes(context: &Context<'_>, operation: &Operation, road: &Provenance) -> bool {
-    effects(operation).into_iter().all(|effect| {
+    operation.effects().into_iter().all(|effect| {
         // What is thrown away is our own by our own record alone.
         let scratch = Provenance::ScratchRecord;
         let road = if effect == Effect::DestroyScratch { &scratch } else { road };

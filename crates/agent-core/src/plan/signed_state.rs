@@ -7,7 +7,6 @@ use holdfast_trust::Accepted;
 
 use super::guest_requests::{Stays, provably_ours, refused};
 use super::{Action, Context};
-use crate::gate::effects::effects;
 use crate::gate::job_validation::same_guest;
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest};
@@ -15,7 +14,7 @@ use crate::operation::{Operation, Target};
 
 /// Passes an operation's effects through the gate, by the road of a signed job.
 pub(super) fn action(context: &Context<'_>, job: &Accepted, operation: Operation) -> Result<Action, Stays> {
-    for effect in &effects(&operation) {
+    for effect in &operation.effects() {
         match gate(effect, Provenance::SignedJob, &context.approved) {
             Verdict::Free => {}
             Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => {

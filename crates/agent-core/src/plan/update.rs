@@ -19,7 +19,6 @@ use jiff::SignedDuration;
 use super::rollout::{self, BuildState};
 use super::schedule::is_quiet;
 use super::{Action, Context, GuestVerdict, Plan, passes};
-use crate::gate::effects::effects;
 use crate::gate::pending_approval::{PendingApproval, Remedy};
 use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::limits;
@@ -123,7 +122,7 @@ fn judge(
         sha256,
         pace_s: limits::hello_again_s(inputs.desired.len()),
     }));
-    if passes(context, &effects(&operation)) != Verdict::Free {
+    if passes(context, &operation.effects()) != Verdict::Free {
         return Err(KeptBuild::Silently);
     }
     Ok(operation)

@@ -14,7 +14,7 @@ use crate::request::RequestOrOperation;
 use crate::tests::{at, open, uid, vmid};
 use agent_core::model::limits;
 use agent_core::operation::log::Event;
-use agent_core::operation::{Operation, Target};
+use agent_core::operation::{Operation, Start, Target};
 
 fn id(n: u32) -> OperationId {
     OperationId::new(Uuid::from_u128(1_000 + u128::from(n)))
@@ -24,7 +24,7 @@ fn start(n: u32) -> NewOperation {
     let target = Target { uid: uid(1), name: "web-1".parse().unwrap(), vmid: vmid(300) };
     NewOperation {
         id: id(n),
-        operation: Operation::Start(target),
+        operation: Operation::Start(Start(target)),
         generation: Generation::new(1),
         reason: "test".to_owned(),
         at: at(i64::from(n)),

@@ -7,10 +7,10 @@ use holdfast_protocol::id::OperationId;
 use serde_json::json;
 
 use super::Story;
-use super::restore_copy::{archive, volumes};
 use crate::controllers::Speech;
 use crate::fixtures::{Kit, vmid};
 use crate::ground::Ground;
+use crate::world_template::{archive, volumes};
 
 /// But for the judgement afterwards the steps of a guest that was lost are those of a new one, which is killed twice
 /// everywhere.

@@ -6,9 +6,9 @@ use agentd::operation::{Operation, RestoreTest};
 use holdfast_protocol::id::OperationId;
 
 use super::Story;
-use super::restore_copy::archive;
 use crate::fixtures::{Kit, target};
 use crate::ground::Ground;
+use crate::world_template::archive;
 
 /// Up to the restore its steps are those of a copy beside its guest, which is killed twice everywhere.
 const SECONDS: usize = 5;

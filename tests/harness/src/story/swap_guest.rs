@@ -6,10 +6,10 @@ use agentd::operation::{Backup, Operation, SwapGuest, Target};
 use holdfast_protocol::id::{JobId, OperationId};
 
 use super::Story;
-use super::restore_copy::volumes;
 use crate::controllers::Speech;
 use crate::fixtures::{Kit, target, vmid};
 use crate::ground::Ground;
+use crate::world_template::volumes;
 
 /// The guest and its copy.
 const PAIR: [u32; 2] = [300, 301];

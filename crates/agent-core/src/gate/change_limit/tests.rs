@@ -1,7 +1,6 @@
 //! Tests of the change limit, by examples and random days.
 
 use super::*;
-use crate::operation::{DiskRef, Grow, KeepProtection, Reconfigure, Target};
 
 const STOP: OperationKind = OperationKind::Stop;
 
@@ -93,44 +92,6 @@ fn what_a_release_let_pass_lets_nothing_else_pass() {
     assert_eq!(brake.touched(), 3);
     assert_eq!(brake.pull(uid(3), OperationKind::Reconfigure), Pull::Held, "it was signed for to be stopped");
     assert_eq!(brake.pull(uid(1), OperationKind::Reconfigure), Pull::Go, "it was within the limit");
-}
-
-#[test]
-fn what_stops_or_resizes_a_guest_is_counted_and_nothing_else() {
-    let target = || Target { uid: uid(1), name: "web-1".parse().unwrap(), vmid: 300.try_into().unwrap() };
-    let change = |cores: bool, memory: bool, swap: bool| {
-        Operation::Reconfigure(Reconfigure {
-            name: None,
-            network: None,
-            filter: None,
-            resolver: None,
-            target: target(),
-            cores: cores.then(|| 2.try_into().unwrap()),
-            memory: memory.then(|| 512.try_into().unwrap()),
-            swap: swap.then(|| 256.try_into().unwrap()),
-            protection: KeepProtection::PutBack,
-        })
-    };
-    for counted in [
-        Operation::Stop(target()),
-        change(true, false, false),
-        change(false, true, false),
-        change(false, false, true),
-        change(true, true, true),
-    ] {
-        assert!(counts(&counted), "{counted:?}");
-    }
-    let Operation::Reconfigure(mut names) = change(false, false, false) else { panic!("it is one") };
-    names.resolver = Some(holdfast_protocol::desired::Resolver::Host);
-    assert!(counts(&Operation::Reconfigure(names)), "name servers");
-    let size = 9.try_into().unwrap();
-    for free in [
-        Operation::Start(target()),
-        change(false, false, false),
-        Operation::Grow(Grow { target: target(), disk: DiskRef::Rootfs, size }),
-    ] {
-        assert!(!counts(&free), "{free:?}");
-    }
 }
 
 /// A small generator, so that a failure names its seed.

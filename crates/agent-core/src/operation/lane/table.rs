@@ -1,13 +1,14 @@
 //! The pre-emption table of a guest's lane.
 //!
 //! What comes in: two kinds of work, where the one that is there stands, and whether both are about the same thing. What
-//! goes out: one [`Meeting`]. The `match` is exhaustive over what comes; what is there is named wherever it matters, and
-//! everything else waits. [`page`] prints all of it; `docs/lanes.md` holds that print. Deliberately absent: counting
+//! goes out: one [`Meeting`]. The pairs that do not simply wait are rows of a table; everything else waits. [`page`] prints all of it; `docs/lanes.md` holds that print. Deliberately absent: counting
 //! (that is [`super::admit`]).
 
 use std::fmt::Write as _;
 
-use super::{Incoming, Work};
+use holdfast_protocol::operation::OperationKind;
+
+use super::Incoming;
 
 /// Where the work stands that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,52 +89,64 @@ impl Why {
     }
 }
 
+/// What becomes of work that comes, where that is not to wait.
+struct Rule {
+    comes: OperationKind,
+    there: OperationKind,
+    meeting: Special,
+}
+
+/// Other than waiting.
+#[derive(Clone, Copy)]
+enum Special {
+    /// It ends what is there, if that waits.
+    PreemptsWaiting,
+    /// It is not taken.
+    Refused(Why),
+    /// It is not taken when both are about the same thing.
+    RefusedForSame(Why),
+}
+
+const fn rule(comes: OperationKind, there: OperationKind, meeting: Special) -> Rule {
+    Rule { comes, there, meeting }
+}
+
+/// All pairs that do not wait for each other, but for those of [`meet`] itself.
+const RULES: [Rule; 7] = [
+    rule(OperationKind::Stop, OperationKind::Snapshot, Special::PreemptsWaiting),
+    rule(OperationKind::Stop, OperationKind::Start, Special::PreemptsWaiting),
+    rule(OperationKind::Start, OperationKind::Stop, Special::PreemptsWaiting),
+    rule(OperationKind::RollBack, OperationKind::Backup, Special::Refused(Why::BackupFirst)),
+    rule(OperationKind::RollBack, OperationKind::QuiescedBackup, Special::Refused(Why::BackupFirst)),
+    rule(OperationKind::RollBack, OperationKind::ExpireSnapshot, Special::RefusedForSame(Why::SnapshotGoes)),
+    rule(
+        OperationKind::ExpireSnapshot,
+        OperationKind::RollBack,
+        Special::RefusedForSame(Why::RollBackNeedsIt),
+    ),
+];
+
 #[must_use]
-pub fn meet(incoming: Incoming, there: Work, at: At, likeness: Likeness) -> Meeting {
-    let Incoming::Work(work) = incoming else {
-        return match incoming {
-            Incoming::Release | Incoming::Cancel | Incoming::Work(_) => Meeting::First,
-        };
+pub fn meet(incoming: Incoming, there: OperationKind, at: At, likeness: Likeness) -> Meeting {
+    let work = match incoming {
+        Incoming::Release | Incoming::Cancel => return Meeting::First,
+        Incoming::Work(work) => work,
     };
     if work == there && likeness == Likeness::Same {
         return Meeting::Joins;
     }
-    if there == Work::Destroy {
+    if there == OperationKind::Destroy {
         return Meeting::Refused(Why::GuestGoes);
     }
-    match work {
-        Work::Destroy => queued(at, Meeting::Preempts),
-        Work::Stop => match there {
-            Work::Snapshot | Work::Start => queued(at, Meeting::Preempts),
-            _ => Meeting::Waits,
-        },
-        Work::Start => match there {
-            Work::Stop => queued(at, Meeting::Preempts),
-            _ => Meeting::Waits,
-        },
-        Work::RollBack => match there {
-            Work::Backup | Work::QuiescedBackup => Meeting::Refused(Why::BackupFirst),
-            Work::ExpireSnapshot => same(likeness, Why::SnapshotGoes),
-            _ => Meeting::Waits,
-        },
-        Work::ExpireSnapshot => match there {
-            Work::RollBack => same(likeness, Why::RollBackNeedsIt),
-            _ => Meeting::Waits,
-        },
-        Work::AttachVolume
-        | Work::Backup
-        | Work::Grow
-        | Work::ReassignVolume
-        | Work::AdoptGuest
-        | Work::Provision
-        | Work::QuiescedBackup
-        | Work::PruneBackup
-        | Work::Reconfigure
-        | Work::RestoreCopy
-        | Work::RestoreTest
-        | Work::Snapshot
-        | Work::SwapGuest
-        | Work::UpdateController => Meeting::Waits,
+    if work == OperationKind::Destroy {
+        return queued(at, Meeting::Preempts);
+    }
+    let special = RULES.iter().find(|rule| rule.comes == work && rule.there == there);
+    match special.map(|rule| rule.meeting) {
+        Some(Special::PreemptsWaiting) => queued(at, Meeting::Preempts),
+        Some(Special::Refused(why)) => Meeting::Refused(why),
+        Some(Special::RefusedForSame(why)) => same(likeness, why),
+        None => Meeting::Waits,
     }
 }
 
@@ -156,16 +169,16 @@ const fn same(likeness: Likeness, why: Why) -> Meeting {
 #[must_use]
 pub fn page() -> String {
     let mut text = "| comes \\ is there |".to_owned();
-    for there in Work::ALL {
+    for there in OperationKind::ALL {
         // Writing into a String cannot fail.
-        let _infallible = write!(text, " {} |", there.name());
+        let _infallible = write!(text, " {} |", there.as_str());
     }
     text.push_str("\n| --- |");
-    text.push_str(&" --- |".repeat(Work::ALL.len()));
+    text.push_str(&" --- |".repeat(OperationKind::ALL.len()));
     text.push('\n');
     for incoming in Incoming::all() {
         let _infallible = write!(text, "| {} |", incoming.name());
-        for there in Work::ALL {
+        for there in OperationKind::ALL {
             let _infallible = write!(text, " {} |", cell(incoming, *there));
         }
         text.push('\n');
@@ -174,7 +187,7 @@ pub fn page() -> String {
 }
 
 /// One cell: the plain case first, then where it differs.
-fn cell(incoming: Incoming, there: Work) -> String {
+fn cell(incoming: Incoming, there: OperationKind) -> String {
     let plain = meet(incoming, there, At::Holds, Likeness::Other);
     let mut text = word(plain);
     let queued = meet(incoming, there, At::Waits, Likeness::Other);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdfast_protocol::id::GuestUid;
 use uuid::Uuid;
 
+use super::super::spec::Reach;
 use super::turn::{Arrival, Claim, Waiting, turns};
 use super::*;
 
@@ -16,7 +17,7 @@ fn uid(n: u64) -> GuestUid {
     GuestUid::new(Uuid::from_u128(u128::from(n)))
 }
 
-fn entry(n: u64, work: Work, subject: Subject) -> Entry {
+fn entry(n: u64, work: OperationKind, subject: Subject) -> Entry {
     Entry { id: id(n), work, subject }
 }
 
@@ -54,21 +55,12 @@ fn the_page_is_the_table() {
 }
 
 #[test]
-fn every_kind_has_its_work() {
-    let all: BTreeSet<&str> = Work::ALL.iter().map(|work| work.name()).collect();
-    assert_eq!(all.len(), Work::ALL.len());
-    for kind in OperationKind::ALL {
-        assert_eq!(Work::from(*kind).name(), kind.as_str());
-    }
-}
-
-#[test]
 fn what_is_under_way_is_never_cut_off() {
     for incoming in Incoming::all() {
-        for there in Work::ALL {
+        for there in OperationKind::ALL {
             for likeness in [Likeness::Same, Likeness::Other] {
                 let met = meet(incoming, *there, At::Holds, likeness);
-                assert_ne!(met, Meeting::Preempts, "{} cuts off {}", incoming.name(), there.name());
+                assert_ne!(met, Meeting::Preempts, "{} cuts off {}", incoming.name(), there.as_str());
             }
         }
     }
@@ -76,22 +68,24 @@ fn what_is_under_way_is_never_cut_off() {
 
 #[test]
 fn a_second_backup_joins_the_first() {
-    let incoming = Incoming::Work(Work::Backup);
-    let running = lane(Some(entry(1, Work::Backup, Subject::Guest)), Vec::new());
+    let incoming = Incoming::Work(OperationKind::Backup);
+    let running = lane(Some(entry(1, OperationKind::Backup, Subject::Guest)), Vec::new());
     assert_eq!(admit(&running, incoming, &Subject::Guest), Admission::Joins(id(1)));
-    let queued =
-        lane(Some(entry(1, Work::Start, Subject::Guest)), vec![entry(2, Work::Backup, Subject::Guest)]);
+    let queued = lane(
+        Some(entry(1, OperationKind::Start, Subject::Guest)),
+        vec![entry(2, OperationKind::Backup, Subject::Guest)],
+    );
     assert_eq!(admit(&queued, incoming, &Subject::Guest), Admission::Joins(id(2)));
 }
 
 /// Nobody who asked for a backup elsewhere is answered with one that stays here.
 #[test]
 fn an_off_site_backup_joins_no_local_one() {
-    let incoming = Incoming::Work(Work::Backup);
+    let incoming = Incoming::Work(OperationKind::Backup);
     let asked = Subject::of_ask(&Ask::Backup { tier: Some(Tier::OffSite) });
-    let local = lane(Some(entry(1, Work::Backup, Subject::Guest)), Vec::new());
+    let local = lane(Some(entry(1, OperationKind::Backup, Subject::Guest)), Vec::new());
     assert_eq!(admit(&local, incoming, &asked), Admission::Admitted { place: 1 });
-    let off_site = lane(Some(entry(1, Work::Backup, asked.clone())), Vec::new());
+    let off_site = lane(Some(entry(1, OperationKind::Backup, asked.clone())), Vec::new());
     assert_eq!(admit(&off_site, incoming, &asked), Admission::Joins(id(1)));
     let local = Subject::of_ask(&Ask::Backup { tier: Some(Tier::Local) });
     assert_eq!(admit(&off_site, incoming, &local), Admission::Admitted { place: 1 });
@@ -99,40 +93,40 @@ fn an_off_site_backup_joins_no_local_one() {
 
 #[test]
 fn a_rollback_never_stands_behind_a_backup() {
-    let back = Incoming::Work(Work::RollBack);
-    let running = lane(Some(entry(1, Work::Backup, Subject::Guest)), Vec::new());
+    let back = Incoming::Work(OperationKind::RollBack);
+    let running = lane(Some(entry(1, OperationKind::Backup, Subject::Guest)), Vec::new());
     assert_eq!(admit(&running, back, &snapshot("a")), Admission::Refused(Why::BackupFirst));
     let free = lane(None, Vec::new());
     assert_eq!(admit(&free, back, &snapshot("a")), Admission::Admitted { place: 0 });
-    let deleting = lane(None, vec![entry(1, Work::ExpireSnapshot, snapshot("a"))]);
+    let deleting = lane(None, vec![entry(1, OperationKind::ExpireSnapshot, snapshot("a"))]);
     assert_eq!(admit(&deleting, back, &snapshot("a")), Admission::Refused(Why::SnapshotGoes));
     assert_eq!(admit(&deleting, back, &snapshot("b")), Admission::Admitted { place: 1 });
-    let rolling = lane(Some(entry(1, Work::RollBack, snapshot("a"))), Vec::new());
-    let delete = Incoming::Work(Work::ExpireSnapshot);
+    let rolling = lane(Some(entry(1, OperationKind::RollBack, snapshot("a"))), Vec::new());
+    let delete = Incoming::Work(OperationKind::ExpireSnapshot);
     assert_eq!(admit(&rolling, delete, &snapshot("a")), Admission::Refused(Why::RollBackNeedsIt));
 }
 
 #[test]
 fn a_stop_ends_queued_snapshots_and_waits_for_the_backup() {
     let lane = lane(
-        Some(entry(1, Work::Backup, Subject::Guest)),
+        Some(entry(1, OperationKind::Backup, Subject::Guest)),
         vec![
-            entry(2, Work::Snapshot, snapshot("a")),
-            entry(3, Work::ExpireSnapshot, snapshot("b")),
-            entry(4, Work::Snapshot, snapshot("c")),
+            entry(2, OperationKind::Snapshot, snapshot("a")),
+            entry(3, OperationKind::ExpireSnapshot, snapshot("b")),
+            entry(4, OperationKind::Snapshot, snapshot("c")),
         ],
     );
-    let admission = admit(&lane, Incoming::Work(Work::Stop), &Subject::Guest);
+    let admission = admit(&lane, Incoming::Work(OperationKind::Stop), &Subject::Guest);
     assert_eq!(admission, Admission::Preempts { ended: vec![id(2), id(4)], place: 2 });
 }
 
 #[test]
 fn a_full_lane_says_when_to_ask_again_and_what_goes_first_needs_no_place() {
-    let waits =
-        (0..limits::LANE_WAITING_MAX as u64).map(|n| entry(n, Work::Snapshot, snapshot(&n.to_string())));
+    let waits = (0..limits::LANE_WAITING_MAX as u64)
+        .map(|n| entry(n, OperationKind::Snapshot, snapshot(&n.to_string())));
     let waits: Vec<Entry> = waits.collect();
-    let full = lane(Some(entry(90, Work::Backup, Subject::Guest)), waits);
-    let more = Incoming::Work(Work::Snapshot);
+    let full = lane(Some(entry(90, OperationKind::Backup, Subject::Guest)), waits);
+    let more = Incoming::Work(OperationKind::Snapshot);
     assert_eq!(admit(&full, more, &snapshot("x")), Admission::Busy { retry_after_s: limits::BUSY_HEAVY_S });
     assert_eq!(admit(&full, more, &snapshot("3")), Admission::Joins(id(3)), "joining needs no place");
     let first = Admission::Admitted { place: 0 };
@@ -185,17 +179,19 @@ impl Host {
     }
 
     fn arrive(&mut self, dice: &mut Dice) {
-        let work = Work::ALL[usize::try_from(dice.roll(Work::ALL.len() as u64)).unwrap()];
-        if work == Work::Destroy && dice.roll(8) > 0 {
+        let work = OperationKind::ALL[usize::try_from(dice.roll(OperationKind::ALL.len() as u64)).unwrap()];
+        if work == OperationKind::Destroy && dice.roll(8) > 0 {
             return;
         }
         let subject = match work {
-            Work::Snapshot | Work::ExpireSnapshot | Work::RollBack => snapshot(&dice.roll(6).to_string()),
+            OperationKind::Snapshot | OperationKind::ExpireSnapshot | OperationKind::RollBack => {
+                snapshot(&dice.roll(6).to_string())
+            }
             _ => Subject::Guest,
         };
         let first = dice.roll(GUESTS);
         let mut guests = vec![uid(first)];
-        if work == Work::ReassignVolume {
+        if work == OperationKind::ReassignVolume {
             guests.push(uid((first + 1 + dice.roll(GUESTS - 1)) % GUESTS));
         }
         self.serial += 1;
@@ -226,7 +222,7 @@ impl Host {
                 let shares = other.claim.guests.iter().any(|guest| goal.claim.guests.contains(guest));
                 let stays = !begun.iter().any(|place| self.waits[*place].0 == *n);
                 // A backup that waits for the others' backups holds nobody up.
-                let for_backups = other.claim.work.is_backup() && self.backups(&begun) > 0;
+                let for_backups = rules(other.claim.work).weight.is_backup() && self.backups(&begun) > 0;
                 shares && stays && !for_backups && other.arrival < goal.arrival
             });
             assert!(!overtaken, "{goal:?} overtook in its lane");
@@ -243,7 +239,7 @@ impl Host {
     fn backups(&self, begun: &[usize]) -> usize {
         let open = self.open.values().map(|(claim, _)| claim);
         let begin = begun.iter().map(|place| &self.waits[*place].1.claim);
-        open.chain(begin).filter(|claim| claim.work.is_backup()).count()
+        open.chain(begin).filter(|claim| rules(claim.work).weight.is_backup()).count()
     }
 
     fn end_one(&mut self, dice: &mut Dice) {
@@ -260,11 +256,12 @@ impl Host {
         for guest in self.open.values().flat_map(|(claim, _)| &claim.guests) {
             assert!(held.insert(*guest), "two mutating operations on {guest}");
         }
-        let of = |is: fn(Work) -> bool| self.open.values().filter(|(claim, _)| is(claim.work)).count();
+        let of =
+            |is: fn(OperationKind) -> bool| self.open.values().filter(|(claim, _)| is(claim.work)).count();
         assert!(self.open.len() <= limits::OPERATIONS_AT_ONCE);
-        assert!(of(|work| work.weight() == Weight::Heavy) <= limits::HEAVY_OPEN_MAX);
-        assert!(of(Work::is_backup) <= limits::BACKUPS_AT_ONCE);
-        assert!(of(|work| work.reach() == Reach::HostStorage) <= limits::STORAGE_AT_ONCE);
+        assert!(of(|work| rules(work).weight.is_heavy()) <= limits::HEAVY_OPEN_MAX);
+        assert!(of(|work| rules(work).weight.is_backup()) <= limits::BACKUPS_AT_ONCE);
+        assert!(of(|work| rules(work).reach == Reach::HostStorage) <= limits::STORAGE_AT_ONCE);
         assert!(self.waits.len() <= limits::HOST_WAITING_MAX);
         for guest in 0..GUESTS {
             let first = |goal: &Waiting| goal.claim.guests.first() == Some(&uid(guest));
@@ -309,9 +306,10 @@ fn a_long_walk_keeps_every_lane_in_order_and_everybody_gets_their_turn() {
 #[test]
 fn heavy_work_leaves_places_for_light_work() {
     let claim = |n: u64, work| Claim { guests: vec![uid(n)], work };
-    let restore = |n: u64| Waiting { claim: claim(n, Work::Provision), arrival: Arrival::of_request(n) };
+    let restore =
+        |n: u64| Waiting { claim: claim(n, OperationKind::Provision), arrival: Arrival::of_request(n) };
     let mut goals: Vec<Waiting> = (1..=40).map(restore).collect();
-    goals.push(Waiting { claim: claim(99, Work::Start), arrival: Arrival::of_request(99) });
+    goals.push(Waiting { claim: claim(99, OperationKind::Start), arrival: Arrival::of_request(99) });
     let begun = turns(&[], &goals);
     assert_eq!(begun.len(), limits::HEAVY_OPEN_MAX + 1);
     assert_eq!(begun.last(), Some(&40), "the start, last to come, begins");
@@ -325,23 +323,28 @@ fn heavy_work_leaves_places_for_light_work() {
 fn one_backup_is_open_and_those_that_wait_hold_no_one_up() {
     let claim = |n: u64, work| Claim { guests: vec![uid(n)], work };
     let goal = |n: u64, work, at| Waiting { claim: claim(n, work), arrival: Arrival::of_request(at) };
-    let mut goals: Vec<Waiting> = (1..=40).map(|n| goal(n, Work::QuiescedBackup, n)).collect();
-    goals.push(goal(50, Work::Provision, 50));
-    goals.push(goal(7, Work::Stop, 51));
-    goals.push(goal(1, Work::Stop, 52));
+    let mut goals: Vec<Waiting> = (1..=40).map(|n| goal(n, OperationKind::QuiescedBackup, n)).collect();
+    goals.push(goal(50, OperationKind::Provision, 50));
+    goals.push(goal(7, OperationKind::Stop, 51));
+    goals.push(goal(1, OperationKind::Stop, 52));
     assert_eq!(turns(&[], &goals), [0, 40, 41], "the first backup, the restore, the stop of another guest");
-    let hangs = claim(1, Work::Backup);
+    let hangs = claim(1, OperationKind::Backup);
     assert_eq!(turns(std::slice::from_ref(&hangs), &goals), [40, 41], "whatever the one at work does");
     // Its place is free, its guest is not: what came later to that guest stays behind it.
-    let busy = claim(2, Work::Snapshot);
-    let waits = [goal(2, Work::Backup, 1), goal(2, Work::Stop, 2), goal(3, Work::Backup, 3)];
+    let busy = claim(2, OperationKind::Snapshot);
+    let waits = [
+        goal(2, OperationKind::Backup, 1),
+        goal(2, OperationKind::Stop, 2),
+        goal(3, OperationKind::Backup, 3),
+    ];
     assert_eq!(turns(&[busy], &waits), [2]);
 }
 
 /// A wish of the document stands behind the requests that were there when it was first seen, and before all later ones.
 #[test]
 fn a_goal_of_the_document_has_its_place() {
-    let goal = |arrival| Waiting { claim: Claim { guests: vec![uid(1)], work: Work::Start }, arrival };
+    let goal =
+        |arrival| Waiting { claim: Claim { guests: vec![uid(1)], work: OperationKind::Start }, arrival };
     let goals = [goal(Arrival::of_request(8)), goal(Arrival::after_request(7)), goal(Arrival::of_request(7))];
     assert_eq!(turns(&[], &goals), [2]);
     assert_eq!(turns(&[], &goals[..2]), [1]);

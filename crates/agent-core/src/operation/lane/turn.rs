@@ -10,10 +10,11 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::operation::OperationKind;
 
-use super::{Reach, Work};
+use super::super::registry::rules;
+use super::super::spec::Reach;
 use crate::model::limits;
-use crate::operation::step::Weight;
 
 /// When something arrived, as a number that only grows. Requests count by their row; a wish of the document arrived when
 /// the agent first saw that it waits.
@@ -34,13 +35,13 @@ impl Arrival {
     }
 }
 
-/// Work on its guests: one, or two for what moves between them.
+/// OperationKind on its guests: one, or two for what moves between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Which guests' lanes it needs.
     pub guests: Vec<GuestUid>,
     /// What it does.
-    pub work: Work,
+    pub work: OperationKind,
 }
 
 /// One that waits.
@@ -74,22 +75,23 @@ enum Waits {
 impl Occupied {
     fn take(&mut self, claim: &Claim) {
         self.guests.extend(claim.guests.iter().copied());
-        self.storage += usize::from(claim.work.reach() == Reach::HostStorage);
-        self.backups += usize::from(claim.work.is_backup());
-        self.heavy += usize::from(claim.work.weight() == Weight::Heavy);
+        self.storage += usize::from(rules(claim.work).reach == Reach::HostStorage);
+        self.backups += usize::from(rules(claim.work).weight.is_backup());
+        self.heavy += usize::from(rules(claim.work).weight.is_heavy());
         self.all += 1;
     }
 
     fn waits(&self, claim: &Claim) -> Option<Waits> {
-        let heavy_full = claim.work.weight() == Weight::Heavy && self.heavy >= limits::HEAVY_OPEN_MAX;
+        let heavy_full = rules(claim.work).weight.is_heavy() && self.heavy >= limits::HEAVY_OPEN_MAX;
         let storage_full =
-            claim.work.reach() == Reach::HostStorage && self.storage >= limits::STORAGE_AT_ONCE;
+            rules(claim.work).reach == Reach::HostStorage && self.storage >= limits::STORAGE_AT_ONCE;
         let guest_taken = claim.guests.iter().any(|guest| self.guests.contains(guest));
         let host_full = self.all >= limits::OPERATIONS_AT_ONCE;
         if host_full || heavy_full || storage_full || guest_taken {
             return Some(Waits::InItsLanes);
         }
-        (claim.work.is_backup() && self.backups >= limits::BACKUPS_AT_ONCE).then_some(Waits::ForABackup)
+        (rules(claim.work).weight.is_backup() && self.backups >= limits::BACKUPS_AT_ONCE)
+            .then_some(Waits::ForABackup)
     }
 }
 
@@ -107,7 +109,7 @@ pub fn turns(open: &[Claim], goals: &[Waiting]) -> Vec<usize> {
     let mut storage_waits = false;
     for place in order {
         let Some(Waiting { claim, .. }) = goals.get(place) else { continue };
-        let storage = claim.work.reach() == Reach::HostStorage;
+        let storage = rules(claim.work).reach == Reach::HostStorage;
         match taken.waits(claim) {
             None if !(storage && storage_waits) => {
                 taken.take(claim);

@@ -11,7 +11,7 @@ use crate::model::net::ResolverText;
 use crate::model::observed::{GuestFacts, ObservedGuest, Protection, Sight, Template};
 use crate::operation::log::{AfterFailure, Entry, Event};
 use crate::operation::progress::ReplayError;
-use crate::operation::{Operation, Target};
+use crate::operation::{Operation, Start, Target};
 
 const UPID: &str = "UPID:pve1:0004EDC4:001D4BFD:6A60F2EB:vzstart:300:hf@pve!operate:";
 
@@ -32,7 +32,7 @@ fn left_open(n: u128, events: Vec<Event>) -> Result<OperationState, ReplayError>
     let numbered = (1..).zip(events).map(|(number, event)| Entry { number, at: at(), event });
     let id = OperationId::new(uuid::Uuid::from_u128(n));
     OperationState::replay(
-        OperationState::new(id, Operation::Start(target), at()),
+        OperationState::new(id, Operation::Start(Start(target)), at()),
         &numbered.collect::<Vec<_>>(),
     )
 }

@@ -42,7 +42,6 @@ use jiff::Timestamp;
 
 use super::restore_test_status::Tested;
 use super::{Action, Context, Inputs, Plan, bulk, posture};
-use crate::gate::effects::effects;
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::limits;
 use crate::model::records::{BackupRecord, BackupWhy, GuestRecord, Place, SnapshotRecord, TakenBy};
@@ -171,7 +170,7 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
         let free = is_quiet(context, verdict.status, record) && !busy.contains(&record.uid);
         let passes = |action: &Action| {
             let allowed = |effect| gate(effect, Provenance::Schedule, &context.approved) == Verdict::Free;
-            effects(&action.operation).iter().all(allowed)
+            action.operation.effects().iter().all(allowed)
         };
         plan.actions.extend(begins.or(goes).filter(|action| free && passes(action)));
     }

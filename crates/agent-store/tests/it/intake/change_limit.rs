@@ -1,6 +1,6 @@
 //! Tests of `release_brake`: scope, end and single use.
 
-use agent_core::operation::{KeepProtection, Operation, Reconfigure, Target};
+use agent_core::operation::{KeepProtection, Operation, Reconfigure, Stop, Target};
 use agent_store::job_intake::Outcome;
 use agent_store::journal::NewOperation;
 use holdfast_protocol::code::ErrorCode;
@@ -108,7 +108,7 @@ async fn a_release_is_used_up_by_its_own_operation_and_by_no_other() {
     let other = opened(&listener, 1, document.generation, resize()).await;
     assert_eq!(passes(&listener, document).await, stop, "another operation uses nothing up");
     end_by_hand(&listener, other);
-    opened(&listener, 2, document.generation, Operation::Stop(target())).await;
+    opened(&listener, 2, document.generation, Operation::Stop(Stop(target()))).await;
     assert_eq!(passes(&listener, document).await, [], "it is used up while its operation is under way");
     let audit = listener.audit();
     let reported = audit

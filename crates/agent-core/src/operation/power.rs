@@ -1,0 +1,89 @@
+//! *start* and *stop*: a guest's power.
+
+use holdfast_protocol::desired::field::GuestField;
+use holdfast_protocol::report::Running;
+use serde::{Deserialize, Serialize};
+
+use super::applied::AppliedBy;
+use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::step::Step;
+use crate::gate::Effect;
+use crate::model::field;
+
+/// A guest to be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Start(pub Target);
+
+/// A guest to be stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Stop(pub Target);
+
+impl Spec for Start {
+    fn about(&self) -> Guest<'_> {
+        self.0.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::Start, Step::ConfirmRunning]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::Start]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        ChangeLimit::Exempt
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        AppliedBy::one(GuestField::Run, field::running(Running::Running).to_owned())
+    }
+}
+
+impl Spec for Stop {
+    fn about(&self) -> Guest<'_> {
+        self.0.guest()
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::Guest
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::Guest
+    }
+
+    fn takes(&self) -> Takes<'_> {
+        Takes::Nothing
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        vec![Step::ShutDown, Step::ConfirmStopped]
+    }
+
+    fn effects(&self) -> Vec<Effect> {
+        vec![Effect::StopOrRestart]
+    }
+
+    fn change_limit(&self) -> ChangeLimit {
+        ChangeLimit::Counts
+    }
+
+    fn applied(&self) -> Option<AppliedBy> {
+        AppliedBy::one(GuestField::Run, field::running(Running::Stopped).to_owned())
+    }
+}

@@ -1,0 +1,200 @@
+//! Every kind of operation, one row each.
+
+use holdfast_protocol::id::{GuestName, GuestUid, Vmid};
+use holdfast_protocol::operation::OperationKind;
+use serde::{Deserialize, Serialize};
+
+use super::adopt::Adopt;
+use super::applied::AppliedBy;
+use super::attach::AttachVolume;
+use super::backup::{Backup, DuePoint};
+use super::destroy::Destroy;
+use super::power::{Start, Stop};
+use super::provision::Provision;
+use super::prune::PruneBackup;
+use super::quiesced_backup::QuiescedBackup;
+use super::reassign_volume::HandOver;
+use super::restore_copy::RestoreCopy;
+use super::restore_test::{self, RestoreTest};
+use super::roll_back::RollBack;
+use super::sizes::{Grow, Reconfigure};
+use super::snapshot::{ExpireSnapshot, Snapshot};
+use super::spec::{ChangeLimit, Holds, Reach, Rules, Spec, Subject, Takes};
+use super::step::{Exhausted, Step, Weight};
+use super::swap_guest::SwapGuest;
+use super::update_controller::UpdateController;
+use crate::gate::Effect;
+
+/// Makes the enum of all operations, and what is known by the kind alone.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $kind:ident($spec:ty): $weight:ident, $reach:ident;)+) => {
+        /// One operation, with everything it needs to know. Nothing is looked up in the document again once it is open.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Operation {
+            $($(#[$doc])* $kind($spec),)+
+        }
+
+        impl Operation {
+            /// What it does.
+            #[must_use]
+            pub const fn kind(&self) -> OperationKind {
+                match self {
+                    $(Self::$kind(_) => OperationKind::$kind,)+
+                }
+            }
+
+            fn spec(&self) -> &dyn Spec {
+                match self {
+                    $(Self::$kind(spec) => spec,)+
+                }
+            }
+        }
+
+        /// What holds of every operation of a kind.
+        #[must_use]
+        pub const fn rules(kind: OperationKind) -> Rules {
+            match kind {
+                $(OperationKind::$kind => Rules { weight: Weight::$weight, reach: Reach::$reach },)+
+            }
+        }
+    };
+}
+
+operations! {
+    /// Makes a guest by restoring the golden archive.
+    Provision(Box<Provision>): Heavy, Guest;
+    /// Starts a guest.
+    Start(Start): Light, Guest;
+    /// Stops a guest.
+    Stop(Stop): Light, Guest;
+    /// Changes CPU, memory, swap, or puts protection back.
+    Reconfigure(Reconfigure): Light, Guest;
+    /// Makes one disk larger.
+    Grow(Grow): Light, Guest;
+    /// Makes a volume and mounts it in a guest that was made.
+    AttachVolume(Box<AttachVolume>): Light, Guest;
+    /// Takes a snapshot.
+    Snapshot(Snapshot): Light, Guest;
+    /// Removes a snapshot of ours.
+    ExpireSnapshot(ExpireSnapshot): Light, Guest;
+    /// Rolls a guest back to a snapshot of ours.
+    RollBack(RollBack): Light, Guest;
+    /// Takes a backup.
+    Backup(Backup): Backup, Guest;
+    /// Takes a backup within a quiesce window.
+    QuiescedBackup(QuiescedBackup): Backup, Guest;
+    /// Removes a backup that the retention in force no longer keeps.
+    PruneBackup(PruneBackup): Light, Guest;
+    /// Destroys a guest, by a signature.
+    Destroy(Box<Destroy>): Light, Guest;
+    /// Restores a backup of a guest beside it.
+    RestoreCopy(Box<RestoreCopy>): Heavy, Guest;
+    /// Tries a backup.
+    RestoreTest(Box<RestoreTest>): Heavy, Guest;
+    /// Hands a volume to another guest, by a signature. Two with exchanged ends would each hold what the other waits for.
+    ReassignVolume(Box<HandOver>): Light, HostStorage;
+    /// Takes over a guest that our records do not know, by a signature.
+    AdoptGuest(Box<Adopt>): Light, Guest;
+    /// Puts a copy of a guest in its place, by a signature.
+    SwapGuest(Box<SwapGuest>): Light, Guest;
+    /// Exchanges the controller in a guest.
+    UpdateController(Box<UpdateController>): Light, Guest;
+}
+
+impl Operation {
+    /// To which guest.
+    #[must_use]
+    pub fn uid(&self) -> GuestUid {
+        self.spec().about().uid
+    }
+
+    /// That guest's name.
+    #[must_use]
+    pub fn name(&self) -> &GuestName {
+        self.spec().about().name
+    }
+
+    /// The guest's number, where it has one before the operation begins.
+    #[must_use]
+    pub fn vmid(&self) -> Option<Vmid> {
+        self.spec().about().vmid
+    }
+
+    /// Whose lane it holds: its guest's, but tests have one of their own.
+    #[must_use]
+    pub fn lane(&self) -> GuestUid {
+        match self.spec().holds() {
+            Holds::Guest | Holds::Also(_) => self.uid(),
+            Holds::Tests => restore_test::LANE,
+        }
+    }
+
+    /// The other guest that it holds, when there are two. No other operation may touch that one either (I6).
+    #[must_use]
+    pub fn other(&self) -> Option<GuestUid> {
+        match self.spec().holds() {
+            Holds::Also(other) => Some(other),
+            Holds::Guest | Holds::Tests => None,
+        }
+    }
+
+    /// What it is about, beside its guest.
+    #[must_use]
+    pub fn subject(&self) -> Subject {
+        self.spec().subject()
+    }
+
+    /// The backup that it takes, where that is what it is for, or what it ends with.
+    #[must_use]
+    pub fn backup(&self) -> Option<&Backup> {
+        match self.spec().takes() {
+            Takes::Backup(backup) => Some(backup),
+            Takes::Nothing | Takes::Snapshot(_) => None,
+        }
+    }
+
+    /// The point of a schedule that it is begun for.
+    #[must_use]
+    pub fn due(&self) -> Option<&DuePoint> {
+        match self.spec().takes() {
+            Takes::Backup(backup) => backup.due.as_ref(),
+            Takes::Snapshot(due) => due,
+            Takes::Nothing => None,
+        }
+    }
+
+    /// Its steps, in order. The same operation always has the same steps.
+    #[must_use]
+    pub fn steps(&self) -> Vec<Step> {
+        self.spec().steps()
+    }
+
+    /// Every effect that it has, for the gate.
+    #[must_use]
+    pub fn effects(&self) -> Vec<Effect> {
+        self.spec().effects()
+    }
+
+    /// Whether it counts against the change limit of documents.
+    #[must_use]
+    pub fn change_limit(&self) -> ChangeLimit {
+        self.spec().change_limit()
+    }
+
+    /// The fields that it carries out; none, where it changes none that is held to the document.
+    #[must_use]
+    pub fn applied(&self) -> Option<AppliedBy> {
+        self.spec().applied()
+    }
+
+    /// What follows when no try of one of its steps is left.
+    #[must_use]
+    pub fn exhausted(&self, step: Step) -> Exhausted {
+        self.spec().exhausted(step)
+    }
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;
