@@ -7,99 +7,69 @@ use serde::{Deserialize, Serialize};
 use crate::envelope::ErrorBody;
 use crate::id::{GuestName, GuestUid, OperationId, Vmid};
 
-/// What an operation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OperationKind {
-    /// Takes over a guest that the records do not know, by an operator's signature.
-    AdoptGuest,
-    /// Makes a volume and mounts it in a guest that was made.
-    AttachVolume,
-    /// Takes a backup.
-    Backup,
-    /// Removes a snapshot that the agent made.
-    ExpireSnapshot,
-    /// Destroys a guest, by an operator's signature.
-    Destroy,
-    /// Makes the root disk or a volume larger.
-    Grow,
-    /// Hands a volume to another guest of the same customer, by an operator's signature.
-    ReassignVolume,
-    /// Makes a guest by restoring the golden archive.
-    Provision,
-    /// Takes a backup while the guest's programs stand still.
-    QuiescedBackup,
-    /// Removes a backup that the retention in force no longer keeps.
-    PruneBackup,
-    /// Changes CPU, memory, swap or marks.
-    Reconfigure,
-    /// Restores a backup of a guest beside it, under another number.
-    RestoreCopy,
-    /// Restores a backup into a scratch guest to see whether it comes back.
-    RestoreTest,
-    /// Rolls a guest back to a snapshot that the agent made.
-    RollBack,
-    /// Takes a snapshot.
-    Snapshot,
-    /// Starts a guest.
-    Start,
-    /// Stops a guest.
-    Stop,
-    /// Puts a copy that was restored beside a guest in its place, by an operator's signature.
-    SwapGuest,
-    /// Exchanges the controller in a guest, with a snapshot to come back to.
-    UpdateController,
+/// Makes the enum of all kinds, its list and its names.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal,)+) => {
+        /// What an operation does.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        pub enum OperationKind {
+            $($(#[$doc])* #[serde(rename = $name)] $kind,)+
+        }
+
+        impl OperationKind {
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)+];
+
+            /// The kind as it stands on the wire and in the journal.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+        }
+    };
 }
 
-impl OperationKind {
-    /// Every kind.
-    pub const ALL: &'static [Self] = &[
-        Self::AdoptGuest,
-        Self::AttachVolume,
-        Self::Backup,
-        Self::Destroy,
-        Self::ExpireSnapshot,
-        Self::Grow,
-        Self::ReassignVolume,
-        Self::Provision,
-        Self::QuiescedBackup,
-        Self::PruneBackup,
-        Self::Reconfigure,
-        Self::RestoreCopy,
-        Self::RestoreTest,
-        Self::RollBack,
-        Self::Snapshot,
-        Self::Start,
-        Self::Stop,
-        Self::SwapGuest,
-        Self::UpdateController,
-    ];
-
-    /// The kind as it stands on the wire and in the journal.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AdoptGuest => "adopt_guest",
-            Self::AttachVolume => "attach_volume",
-            Self::Backup => "backup",
-            Self::ExpireSnapshot => "expire_snapshot",
-            Self::Destroy => "destroy",
-            Self::Grow => "grow",
-            Self::ReassignVolume => "reassign_volume",
-            Self::Provision => "provision",
-            Self::QuiescedBackup => "quiesced_backup",
-            Self::PruneBackup => "prune_backup",
-            Self::Reconfigure => "reconfigure",
-            Self::RestoreCopy => "restore_copy",
-            Self::RestoreTest => "restore_test",
-            Self::RollBack => "roll_back",
-            Self::Snapshot => "snapshot",
-            Self::Start => "start",
-            Self::Stop => "stop",
-            Self::SwapGuest => "swap_guest",
-            Self::UpdateController => "update_controller",
-        }
-    }
+kinds! {
+    /// Takes over a guest that the records do not know, by an operator's signature.
+    AdoptGuest = "adopt_guest",
+    /// Makes a volume and mounts it in a guest that was made.
+    AttachVolume = "attach_volume",
+    /// Takes a backup.
+    Backup = "backup",
+    /// Destroys a guest, by an operator's signature.
+    Destroy = "destroy",
+    /// Removes a snapshot that the agent made.
+    ExpireSnapshot = "expire_snapshot",
+    /// Makes the root disk or a volume larger.
+    Grow = "grow",
+    /// Hands a volume to another guest of the same customer, by an operator's signature.
+    ReassignVolume = "reassign_volume",
+    /// Makes a guest by restoring the golden archive.
+    Provision = "provision",
+    /// Takes a backup while the guest's programs stand still.
+    QuiescedBackup = "quiesced_backup",
+    /// Removes a backup that the retention in force no longer keeps.
+    PruneBackup = "prune_backup",
+    /// Changes CPU, memory, swap or marks.
+    Reconfigure = "reconfigure",
+    /// Restores a backup of a guest beside it, under another number.
+    RestoreCopy = "restore_copy",
+    /// Restores a backup into a scratch guest to see whether it comes back.
+    RestoreTest = "restore_test",
+    /// Rolls a guest back to a snapshot that the agent made.
+    RollBack = "roll_back",
+    /// Takes a snapshot.
+    Snapshot = "snapshot",
+    /// Starts a guest.
+    Start = "start",
+    /// Stops a guest.
+    Stop = "stop",
+    /// Puts a copy that was restored beside a guest in its place, by an operator's signature.
+    SwapGuest = "swap_guest",
+    /// Exchanges the controller in a guest, with a snapshot to come back to.
+    UpdateController = "update_controller",
 }
 
 /// Where an operation stands. `Done`, `Undone`, `Parked` and `Forgotten` are ends; a person may reopen what is parked.
