@@ -11,7 +11,7 @@ use super::step_read_only_entry::without_key;
 use super::step_room::too_full;
 use super::trouble::StepError;
 use crate::operation::step::Step;
-use crate::operation::{Operation, RestoreTest};
+use crate::operation::{Makes, RestoreTest};
 use crate::port::pve::restore_errors::{Culprit, RestoreLog, shortened};
 
 /// How a task of `pct start` ends when the container itself does not come up.
@@ -25,34 +25,32 @@ pub(super) fn no_backup(code: ErrorCode, why: &str) -> StepError {
 pub(super) async fn trouble(context: &Context<'_>, text: &str, reported: &RestoreLog) -> StepError {
     let mut message = format!("Proxmox could not {}: {}", context.step.name(), shortened(text));
     let mut code = ErrorCode::Unavailable;
-    match (context.step, &context.progress.operation) {
-        (Step::Restore, operation) => {
-            if let Some(why) = reported.why() {
-                message.push_str(&format!(" ({why})"));
-            }
-            if reported.culprit(text) == Culprit::Archive {
-                code = ErrorCode::ArchiveUnusable;
-            }
-            if let (ErrorCode::ArchiveUnusable, Operation::RestoreTest(test)) = (code, operation)
-                && let Some(why) = without_key(test, &message)
-            {
-                code = ErrorCode::Unavailable;
-                message.push_str(&format!("; {why}"));
-            }
-            if let (ErrorCode::ArchiveUnusable, Operation::RestoreTest(test)) = (code, operation)
-                && let Some(why) = unwell(context, test).await
-            {
-                code = ErrorCode::StorageFull;
-                message.push_str(&format!(
-                    "; {} {why}, so this says nothing of the archive",
-                    test.place.storage
-                ));
-            }
+    let scratch = match context.progress.operation.makes() {
+        Makes::Scratch(test) => Some(test),
+        Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Nothing => None,
+    };
+    if context.step == Step::Restore {
+        if let Some(why) = reported.why() {
+            message.push_str(&format!(" ({why})"));
         }
-        (Step::FirstStart, Operation::RestoreTest(_)) if text.starts_with(NO_START) => {
-            code = ErrorCode::Broken
+        if reported.culprit(text) == Culprit::Archive {
+            code = ErrorCode::ArchiveUnusable;
         }
-        _ => {}
+        if let (ErrorCode::ArchiveUnusable, Some(test)) = (code, scratch)
+            && let Some(why) = without_key(test, &message)
+        {
+            code = ErrorCode::Unavailable;
+            message.push_str(&format!("; {why}"));
+        }
+        if let (ErrorCode::ArchiveUnusable, Some(test)) = (code, scratch)
+            && let Some(why) = unwell(context, test).await
+        {
+            code = ErrorCode::StorageFull;
+            message.push_str(&format!("; {} {why}, so this says nothing of the archive", test.place.storage));
+        }
+    }
+    if context.step == Step::FirstStart && scratch.is_some() && text.starts_with(NO_START) {
+        code = ErrorCode::Broken;
     }
     StepError::again(code, message)
 }

@@ -10,8 +10,8 @@ use super::trouble::StepError;
 use crate::model::mark::{self, Mark};
 use crate::model::planted::{Bug, planted};
 use crate::model::records::{Place, VolumeId};
-use crate::operation::Operation;
 use crate::operation::step::Step;
+use crate::operation::{Makes, Operation};
 use crate::port::pve::{GuestConfig, PveError};
 
 /// The number this operation works on.
@@ -21,13 +21,13 @@ pub(super) fn vmid(context: &Context<'_>) -> Result<Vmid, StepError> {
 
 /// The guest's configuration, when number, mark and volumes all say that it is the one this operation is about.
 pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, StepError> {
-    if matches!(context.progress.operation, Operation::RestoreTest(_)) {
+    if matches!(context.progress.operation.makes(), Makes::Scratch(_)) {
         return own_copy(context).await;
     }
     let vmid = vmid(context)?;
     let config = context.ports.pve.guest_config(vmid).await?;
     let uid = context.progress.operation.uid();
-    let making = matches!(context.progress.operation, Operation::Provision(_));
+    let making = matches!(context.progress.operation.makes(), Makes::Guest(_));
     let unmarked = making && !context.progress.did(Step::Mark);
     let seen = mark::read(&config.tags, &config.description);
     if planted(Bug::TrustNumberAlone) || (planted(Bug::TrustTagAlone) && seen != Mark::None) {
@@ -61,14 +61,12 @@ pub(super) async fn with_volumes(
     config: GuestConfig,
 ) -> Result<GuestConfig, StepError> {
     let vmid = vmid(context)?;
-    let making = matches!(
-        context.progress.operation,
-        Operation::Provision(_)
-            | Operation::RestoreCopy(_)
-            | Operation::RestoreTest(_)
-            | Operation::AdoptGuest(_)
-    );
-    let ours = if making { context.progress.volumes() } else { recorded_volumes(context).await? };
+    let ours = match context.progress.operation.makes() {
+        Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Scratch(_) => {
+            context.progress.volumes()
+        }
+        Makes::Nothing => recorded_volumes(context).await?,
+    };
     let present: BTreeSet<VolumeId> = config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect();
     match ours.iter().find(|volume| !present.contains(*volume)) {
         Some(missing) => {

@@ -89,7 +89,7 @@ use tokio::sync::watch;
 use crate::model::limits;
 use crate::model::offsite::Pruners;
 use crate::model::view::ProgressLines;
-use crate::operation::Operation;
+use crate::operation::{Makes, Operation};
 use crate::port::artifacts::Artifacts;
 use crate::port::bridge::Bridges;
 use crate::port::clock::Clock;
@@ -141,11 +141,11 @@ pub struct GuestEndpoint {
 impl Ports {
     /// The same with the token that an operation of this kind works with.
     pub(crate) fn of(&self, operation: &Operation) -> Option<Self> {
-        match operation {
-            Operation::RestoreTest(_) => {
+        match operation.makes() {
+            Makes::Scratch(_) => {
                 self.scratch.as_ref().map(|scratch| Self { pve: Arc::clone(scratch), ..self.clone() })
             }
-            _ => Some(self.clone()),
+            Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Nothing => Some(self.clone()),
         }
     }
 

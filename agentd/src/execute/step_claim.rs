@@ -15,7 +15,7 @@ use super::identity::own_config;
 use super::step_config::change;
 use super::trouble::StepError;
 use crate::model::planted::{Bug, planted};
-use crate::operation::Operation;
+use crate::operation::{Makes, Operation};
 use crate::port::pve::restore::BootstrapEnv;
 use crate::port::pve::{ConfigChange, GuestConfig};
 use crate::port::store::test_access::TestHolder;
@@ -74,9 +74,11 @@ async fn is_fresh(context: &Context<'_>, config: &GuestConfig) -> Result<bool, S
     };
     let needed_until = context.ports.clock.now().checked_add(LIFE_LEFT).unwrap_or(jiff::Timestamp::MAX);
     let (store, claim) = (&context.ports.store, token.claim.hash());
-    Ok(match &context.progress.operation {
-        Operation::RestoreTest(_) => store.test_claim_lives(context.progress.id, claim, needed_until).await?,
-        other => store.claim_lives(other.uid(), claim, needed_until).await?,
+    Ok(match context.progress.operation.makes() {
+        Makes::Scratch(_) => store.test_claim_lives(context.progress.id, claim, needed_until).await?,
+        Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Nothing => {
+            store.claim_lives(context.progress.operation.uid(), claim, needed_until).await?
+        }
     })
 }
 
@@ -90,16 +92,16 @@ async fn hand_over(context: &Context<'_>, config: GuestConfig) -> Result<Started
     let life = SignedDuration::from_secs(i64::from(CLAIM_SECONDS));
     let expires_at = now.checked_add(life).unwrap_or(jiff::Timestamp::MAX);
     let store = &context.ports.store;
-    let (endpoint, mode) = match &context.progress.operation {
-        Operation::RestoreTest(test) => {
+    let (endpoint, mode) = match context.progress.operation.makes() {
+        Makes::Scratch(test) => {
             let speech = test.place.speech.as_ref();
             let speech = speech.ok_or_else(|| StepError::fault("this scratch guest may not speak"))?;
             let test = TestHolder { operation: context.progress.id, guest: test.guest };
             store.mint_test_claim(test, claim.hash(), expires_at).await?;
             (format!("https://{}", speech.listener), Mode::RestoreTest)
         }
-        other => {
-            store.mint_claim(other.uid(), claim.hash(), expires_at, now).await?;
+        Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Nothing => {
+            store.mint_claim(context.progress.operation.uid(), claim.hash(), expires_at, now).await?;
             (context.ports.listener.endpoint.clone(), Mode::Serve)
         }
     };

@@ -10,7 +10,7 @@ use super::step_power;
 use super::trouble::StepError;
 use crate::model::records::Access;
 use crate::operation::step::Step;
-use crate::operation::{Operation, Whence};
+use crate::operation::{Makes, Operation, Whence};
 use crate::port::pve::read::Power;
 
 /// How often it is looked whether the guest still runs.
@@ -87,9 +87,9 @@ fn brings_its_token(operation: &Operation) -> bool {
 
 /// What a person reads of it. A lost guest that came back is kept, and this is told of it until it is heard.
 fn silent(context: &Context<'_>, why: &str) -> Result<StepError, StepError> {
-    let lost = match &context.progress.operation {
-        Operation::Provision(provision) => provision.lost(),
-        _ => None,
+    let lost = match context.progress.operation.makes() {
+        Makes::Guest(provision) => provision.lost(),
+        Makes::Adopted(_) | Makes::Copy(_) | Makes::Scratch(_) | Makes::Nothing => None,
     };
     let Some(lost) = lost else {
         let text = format!("{why}: look at its console, and at the controller of its image");

@@ -8,16 +8,18 @@ use super::context::{Context, Started, StepOutput};
 use super::identity::{look_at, own_config, vmid};
 use super::step_restore_copy;
 use super::trouble::StepError;
-use crate::operation::{AttachVolume, MissingGuest, Operation, Provision};
+use crate::operation::{AttachVolume, Makes, MissingGuest, Operation, Provision};
 use crate::port::pve::GuestConfig;
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
 use crate::port::pve::volume::{Disk, InBackup};
 
 pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
-    let (wrong, empty) = match &context.progress.operation {
-        Operation::RestoreCopy(_) => (step_restore_copy::check(context).await?, None),
-        _ => by_document(context).await?,
+    let (wrong, empty) = match context.progress.operation.makes() {
+        Makes::Copy(_) => (step_restore_copy::check(context).await?, None),
+        Makes::Guest(_) | Makes::Adopted(_) | Makes::Scratch(_) | Makes::Nothing => {
+            by_document(context).await?
+        }
     };
     if wrong.is_empty() {
         let note = format!("as wanted{}", empty.map(|empty| format!("; {empty}")).unwrap_or_default());

@@ -13,7 +13,7 @@ use super::identity::look_at;
 use super::trouble::StepError;
 use super::{step_restore, undo_proof, volume_check};
 use crate::model::planted::{Bug, planted};
-use crate::operation::Operation;
+use crate::operation::Makes;
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
 use crate::port::pve::{ContentKind, GuestConfig, LiftProof, PveError, Role, UndoProof, VmidUse};
@@ -21,9 +21,11 @@ use crate::port::pve::{ContentKind, GuestConfig, LiftProof, PveError, Role, Undo
 /// Forgets the claim of a guest, or the access of a restore test.
 pub(super) async fn forget_claim(context: &Context<'_>) -> Result<UndoState, StepError> {
     let store = &context.ports.store;
-    match &context.progress.operation {
-        Operation::RestoreTest(_) => store.forget_test_access(context.progress.id).await?,
-        other => store.forget_claim(other.uid()).await?,
+    match context.progress.operation.makes() {
+        Makes::Scratch(_) => store.forget_test_access(context.progress.id).await?,
+        Makes::Guest(_) | Makes::Adopted(_) | Makes::Copy(_) | Makes::Nothing => {
+            store.forget_claim(context.progress.operation.uid()).await?;
+        }
     }
     Ok(UndoState::Nothing(None))
 }
@@ -45,11 +47,13 @@ struct There {
 }
 
 async fn making<'a>(context: &Context<'a>) -> Result<Making<'a>, StepError> {
-    let storages = match &context.progress.operation {
-        Operation::Provision(provision) => provision.restored_to(),
-        Operation::RestoreCopy(copy_of) => BTreeSet::from([&copy_of.storage]),
-        Operation::RestoreTest(test) => BTreeSet::from([&test.place.storage]),
-        _ => return Err(StepError::fault("this operation made no guest that could be taken back")),
+    let storages = match context.progress.operation.makes() {
+        Makes::Guest(provision) => provision.restored_to(),
+        Makes::Copy(copy_of) => BTreeSet::from([&copy_of.storage]),
+        Makes::Scratch(test) => BTreeSet::from([&test.place.storage]),
+        Makes::Adopted(_) | Makes::Nothing => {
+            return Err(StepError::fault("this operation made no guest that could be taken back"));
+        }
     };
     let Some(vmid) = context.progress.vmid() else {
         return Ok(Making::None("no VMID was chosen".to_owned()));

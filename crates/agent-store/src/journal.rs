@@ -12,17 +12,14 @@ pub use super::journal_read::NewOperation;
 use super::journal_read::{PARKED, load, serial, serials};
 pub(super) use super::journal_read::{one, open_on};
 use super::{
-    Part, Store, StoreError, alike, applied, audit, backup, brake_release, compact, controller, copies,
-    growth, guest, release, restore_test, snapshot, tier, window,
+    Part, Store, StoreError, alike, applied, audit, brake_release, compact, growth, guest, record,
+    restore_test, snapshot, tier, window,
 };
 use agent_core::model::growth::Growth;
 use agent_core::model::planted::{Bug, planted};
-use agent_core::model::records::ControllerOutcome;
-use agent_core::operation::log::{Entry, Event, Finding, Status};
+use agent_core::operation::log::{Entry, Event, Status};
 use agent_core::operation::progress::{OperationState, ReplayError};
 use agent_core::operation::step::{Step, StepList};
-use agent_core::operation::update_controller::Came;
-use agent_core::operation::window::Window;
 use agent_core::operation::{JOURNAL_VERSION, Operation};
 
 /// Why an operation was not opened.
@@ -135,7 +132,7 @@ pub(super) fn append(
             guest::set_gone(transaction, after.operation.uid(), after.id)?;
         }
         for fact in facts {
-            learn(transaction, after, fact, entry.at)?;
+            record::learn(transaction, after, fact, entry.at)?;
         }
     }
     if let Event::UndoSucceeded { step, facts, .. } = &entry.event {
@@ -143,7 +140,7 @@ pub(super) fn append(
             snapshot::gone(transaction, after.id)?;
         }
         for fact in facts {
-            unlearn(transaction, after, fact)?;
+            record::unlearn(transaction, after, fact)?;
         }
     }
     match (&entry.event, after.status().is_end()) {
@@ -156,86 +153,6 @@ pub(super) fn append(
         super::job_end::follow(transaction, after, entry.at)?;
     }
     Ok(())
-}
-
-/// What a fact changes in our records.
-fn learn(
-    transaction: &Transaction<'_>,
-    after: &OperationState,
-    fact: &Finding,
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    match (fact, &after.operation) {
-        (Finding::Vmid(vmid), Operation::Provision(provision)) => {
-            guest::set_vmid(transaction, provision.guest.uid, *vmid)
-        }
-        (Finding::Vmid(vmid), Operation::RestoreCopy(spec)) => {
-            let archive = spec.archive().map_err(StoreError::unreadable("what a copy is restored from"))?;
-            let guest = spec.guest();
-            copies::begin(transaction, (guest.uid, &guest.name, archive), after.id, *vmid)
-        }
-        (Finding::Vmid(vmid), Operation::RestoreTest(spec)) => {
-            copies::begin(transaction, (spec.guest, &spec.name, &spec.backup.archive), after.id, *vmid)
-        }
-        (Finding::Tested { verdict, why }, Operation::RestoreTest(spec)) => {
-            restore_test::seen(transaction, spec, after, (*verdict, why), at)
-        }
-        // From its making on it is ours to know, whatever becomes of the steps that follow.
-        (Finding::Volume(volume), Operation::AttachVolume(attach)) => {
-            guest::add_volume(transaction, attach.target.uid, volume)
-        }
-        // Both guests' records change with the outcome of the step, or neither.
-        (Finding::Volume(volume), Operation::ReassignVolume(hand)) => {
-            guest::take_volume(transaction, hand.from().uid, hand.volume())?;
-            guest::add_volume(transaction, hand.to().uid, volume)
-        }
-        // Guest and copy change places with the outcome of the step, or neither does.
-        (Finding::TookPlace, Operation::SwapGuest(swap)) => copies::swapped(transaction, swap, after.id),
-        (Finding::WindowGranted(granted), Operation::QuiescedBackup(spec)) => {
-            window::granted(transaction, after, &Window::granted(spec.bound, granted.clone()), at)
-        }
-        (Finding::SnapshotTaken { at }, Operation::Snapshot(spec)) => {
-            snapshot::taken(transaction, spec, after.id, *at)
-        }
-        (Finding::SnapshotTaken { at }, Operation::UpdateController(update)) => {
-            snapshot::taken(transaction, &update.snapshot, after.id, *at)
-        }
-        (Finding::Controller { came, why }, Operation::UpdateController(update)) => match came {
-            Came::Up => Ok(()),
-            Came::Bad => {
-                controller::did_not_come_up(transaction, update, after.id, (ControllerOutcome::Bad, why), at)
-            }
-            Came::Silent => controller::did_not_come_up(
-                transaction,
-                update,
-                after.id,
-                (ControllerOutcome::Silent, why),
-                at,
-            ),
-        },
-        (Finding::SnapshotGone, Operation::ExpireSnapshot(spec)) => snapshot::gone(transaction, spec.made_by),
-        (Finding::BackupGone, Operation::PruneBackup(spec)) => backup::gone(transaction, spec),
-        (Finding::BackupFound { archive, bytes, at, sealed, mounts, hardware, disks }, _) => {
-            let (sealed, mounts, hardware) = (sealed.as_ref(), mounts.as_ref(), *hardware);
-            let disks = disks.as_deref();
-            let found =
-                backup::ListedBackup { archive, bytes: *bytes, at: *at, sealed, mounts, hardware, disks };
-            backup::found(transaction, after, &found)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// What a fact of an undo changes in our records.
-fn unlearn(transaction: &Transaction<'_>, after: &OperationState, fact: &Finding) -> Result<(), StoreError> {
-    let (Finding::Volume(back), Operation::ReassignVolume(hand)) = (fact, &after.operation) else {
-        return Ok(());
-    };
-    for handed in after.volumes() {
-        guest::take_volume(transaction, hand.to().uid, &handed)?;
-    }
-    guest::take_volume(transaction, hand.from().uid, hand.volume())?;
-    guest::add_volume(transaction, hand.from().uid, back)
 }
 
 /// It is under way again. The index of open operations refuses it when another one is under way on its guest.
@@ -281,16 +198,9 @@ fn end(
     if after.status() == Status::Done {
         applied::done(transaction, after, entry.at)?;
     }
-    match (&after.operation, after.status()) {
-        (Operation::Provision(provision), Status::Done) => {
-            guest::set_made(transaction, uid, &after.volumes())?;
-            release::came_with(transaction, provision, entry.at)
-        }
-        (Operation::AdoptGuest(_), Status::Done) => guest::set_made(transaction, uid, &after.volumes()),
-        (Operation::AdoptGuest(_), Status::Undone) => guest::set_nowhere(transaction, uid),
-        (Operation::Provision(provision), Status::Undone) => guest::set_back(transaction, provision),
-        (Operation::RestoreCopy(_), Status::Done) => copies::made(transaction, after.id, &after.volumes()),
-        (Operation::RestoreCopy(_), Status::Undone) => copies::gone(transaction, after.id),
+    match after.status() {
+        Status::Done => record::made(transaction, after, entry.at),
+        Status::Undone => record::taken_back(transaction, after),
         _ => Ok(()),
     }
 }
@@ -337,12 +247,7 @@ fn set_forgotten(
     transaction
         .execute("INSERT INTO forgotten (operation, at) VALUES (?1, ?2)", (serial, micros(entry.at)))
         .map_err(StoreError::sqlite("end a parked operation"))?;
-    match &after.operation {
-        Operation::Provision(provision) => guest::set_back(transaction, provision),
-        Operation::AdoptGuest(adopt) => guest::set_nowhere(transaction, adopt.guest().uid),
-        Operation::RestoreCopy(_) => copies::gone(transaction, after.id),
-        _ => Ok(()),
-    }
+    record::taken_back(transaction, after)
 }
 
 impl Store {

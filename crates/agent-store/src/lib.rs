@@ -86,6 +86,7 @@ pub mod own_audit;
 pub mod parked;
 pub mod protection;
 mod quota;
+mod record;
 pub mod records;
 pub mod recovery;
 pub mod refusal;

@@ -64,7 +64,7 @@ pub use provision::{Image, MissingGuest, Provision, Source, VmidRequest, Whence}
 pub use prune::{Deletion, PruneBackup, PruneBy};
 pub use quiesced_backup::QuiescedBackup;
 pub use reassign_volume::HandOver;
-pub use registry::Operation;
+pub use registry::{Makes, Operation};
 pub use restore_copy::RestoreCopy;
 pub use restore_test::RestoreTest;
 pub use roll_back::{BulkRule, RollBack};

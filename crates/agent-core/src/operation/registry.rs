@@ -25,9 +25,34 @@ use super::swap_guest::SwapGuest;
 use super::update_controller::UpdateController;
 use crate::gate::Effect;
 
+/// The guest that an operation makes or takes over.
+#[derive(Clone, Copy, Debug)]
+pub enum Makes<'a> {
+    /// It works on a guest that was made.
+    Nothing,
+    /// A guest of the document.
+    Guest(&'a Provision),
+    /// A guest that is there, and that our records do not know.
+    Adopted(&'a Adopt),
+    /// A copy that stays beside its guest.
+    Copy(&'a RestoreCopy),
+    /// A copy that goes with its test.
+    Scratch(&'a RestoreTest),
+}
+
+macro_rules! makes {
+    (Nothing, $spec:ident) => {{
+        let _ = $spec;
+        Makes::Nothing
+    }};
+    ($what:ident, $spec:ident) => {
+        Makes::$what($spec)
+    };
+}
+
 /// Makes the enum of all operations, and what is known by the kind alone.
 macro_rules! operations {
-    ($($(#[$doc:meta])* $kind:ident($spec:ty): $weight:ident, $reach:ident;)+) => {
+    ($($(#[$doc:meta])* $kind:ident($spec:ty): $weight:ident, $reach:ident, makes $makes:ident;)+) => {
         /// One operation, with everything it needs to know. Nothing is looked up in the document again once it is open.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -41,6 +66,14 @@ macro_rules! operations {
             pub const fn kind(&self) -> OperationKind {
                 match self {
                     $(Self::$kind(_) => OperationKind::$kind,)+
+                }
+            }
+
+            /// The guest that it makes or takes over.
+            #[must_use]
+            pub fn makes(&self) -> Makes<'_> {
+                match self {
+                    $(Self::$kind(spec) => makes!($makes, spec),)+
                 }
             }
 
@@ -63,43 +96,43 @@ macro_rules! operations {
 
 operations! {
     /// Makes a guest by restoring the golden archive.
-    Provision(Box<Provision>): Heavy, Guest;
+    Provision(Box<Provision>): Heavy, Guest, makes Guest;
     /// Starts a guest.
-    Start(Start): Light, Guest;
+    Start(Start): Light, Guest, makes Nothing;
     /// Stops a guest.
-    Stop(Stop): Light, Guest;
+    Stop(Stop): Light, Guest, makes Nothing;
     /// Changes CPU, memory, swap, or puts protection back.
-    Reconfigure(Reconfigure): Light, Guest;
+    Reconfigure(Reconfigure): Light, Guest, makes Nothing;
     /// Makes one disk larger.
-    Grow(Grow): Light, Guest;
+    Grow(Grow): Light, Guest, makes Nothing;
     /// Makes a volume and mounts it in a guest that was made.
-    AttachVolume(Box<AttachVolume>): Light, Guest;
+    AttachVolume(Box<AttachVolume>): Light, Guest, makes Nothing;
     /// Takes a snapshot.
-    Snapshot(Snapshot): Light, Guest;
+    Snapshot(Snapshot): Light, Guest, makes Nothing;
     /// Removes a snapshot of ours.
-    ExpireSnapshot(ExpireSnapshot): Light, Guest;
+    ExpireSnapshot(ExpireSnapshot): Light, Guest, makes Nothing;
     /// Rolls a guest back to a snapshot of ours.
-    RollBack(RollBack): Light, Guest;
+    RollBack(RollBack): Light, Guest, makes Nothing;
     /// Takes a backup.
-    Backup(Backup): Backup, Guest;
+    Backup(Backup): Backup, Guest, makes Nothing;
     /// Takes a backup within a quiesce window.
-    QuiescedBackup(QuiescedBackup): Backup, Guest;
+    QuiescedBackup(QuiescedBackup): Backup, Guest, makes Nothing;
     /// Removes a backup that the retention in force no longer keeps.
-    PruneBackup(PruneBackup): Light, Guest;
+    PruneBackup(PruneBackup): Light, Guest, makes Nothing;
     /// Destroys a guest, by a signature.
-    Destroy(Box<Destroy>): Light, Guest;
+    Destroy(Box<Destroy>): Light, Guest, makes Nothing;
     /// Restores a backup of a guest beside it.
-    RestoreCopy(Box<RestoreCopy>): Heavy, Guest;
+    RestoreCopy(Box<RestoreCopy>): Heavy, Guest, makes Copy;
     /// Tries a backup.
-    RestoreTest(Box<RestoreTest>): Heavy, Guest;
+    RestoreTest(Box<RestoreTest>): Heavy, Guest, makes Scratch;
     /// Hands a volume to another guest, by a signature. Two with exchanged ends would each hold what the other waits for.
-    ReassignVolume(Box<HandOver>): Light, HostStorage;
+    ReassignVolume(Box<HandOver>): Light, HostStorage, makes Nothing;
     /// Takes over a guest that our records do not know, by a signature.
-    AdoptGuest(Box<Adopt>): Light, Guest;
+    AdoptGuest(Box<Adopt>): Light, Guest, makes Adopted;
     /// Puts a copy of a guest in its place, by a signature.
-    SwapGuest(Box<SwapGuest>): Light, Guest;
+    SwapGuest(Box<SwapGuest>): Light, Guest, makes Nothing;
     /// Exchanges the controller in a guest.
-    UpdateController(Box<UpdateController>): Light, Guest;
+    UpdateController(Box<UpdateController>): Light, Guest, makes Nothing;
 }
 
 impl Operation {
