@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use holdfast_protocol::golden::GoldenPackage;
+use object::Endianness;
+use object::elf::FileHeader64;
+use object::read::elf::FileHeader as _;
 
 use super::program::program;
 
@@ -14,29 +17,32 @@ type Version = (u32, u32);
 /// Refuses a program that wants a newer C library than the image has.
 pub fn require_glibc(program: &Path, packages: &[GoldenPackage]) -> Result<()> {
     let bytes = std::fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
-    ensure!(bytes.starts_with(b"\x7fELF"), "{} is no program of Linux", program.display());
+    let wants =
+        glibc_wanted(&bytes).with_context(|| format!("{} is no program of Linux", program.display()))?;
     let libc = packages.iter().find(|package| package.name == "libc6").context("the image has no libc6")?;
     let has = leading_version(&libc.version).context("the version of libc6 is not understood")?;
-    if let Some(wants) = glibc_wanted(&bytes) {
+    if let Some(wants) = wants {
         let ((major, minor), suite) = (wants, &libc.version);
         ensure!(wants <= has, "{} needs glibc {major}.{minor}; the image has {suite}", program.display());
     }
     Ok(())
 }
 
-/// The newest `GLIBC_x.y` that is named among a program's symbol versions.
-fn glibc_wanted(bytes: &[u8]) -> Option<Version> {
-    const MARK: &[u8] = b"GLIBC_";
-    bytes
-        .windows(MARK.len())
-        .enumerate()
-        .filter(|(_, window)| *window == MARK)
-        .filter_map(|(at, _)| {
-            let rest = bytes.get(at + MARK.len()..)?;
-            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
-            leading_version(std::str::from_utf8(rest.get(..digits.min(10))?).ok()?)
-        })
-        .max()
+/// The newest `GLIBC_x.y` among the symbol versions that a program needs; none for a static one.
+fn glibc_wanted(bytes: &[u8]) -> object::Result<Option<Version>> {
+    let header = FileHeader64::<Endianness>::parse(bytes)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, bytes)?;
+    let Some((mut needs, strings)) = sections.gnu_verneed(endian, bytes)? else { return Ok(None) };
+    let strings = sections.strings(endian, bytes, strings)?;
+    let mut newest = None;
+    while let Some((_, mut versions)) = needs.next()? {
+        while let Some(version) = versions.next()? {
+            let name = std::str::from_utf8(version.name(endian, strings)?).unwrap_or_default();
+            newest = newest.max(name.strip_prefix("GLIBC_").and_then(leading_version));
+        }
+    }
+    Ok(newest)
 }
 
 fn leading_version(text: &str) -> Option<Version> {
@@ -71,17 +77,11 @@ pub fn libraries(of: &Path) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_newest_required_version_counts() {
-        assert_eq!(glibc_wanted(b"..GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0"), Some((2, 34)));
-        assert_eq!(glibc_wanted(b"static"), None);
-    }
-
+    /// This very test is a program of the machine's own C library.
     #[test]
     fn a_program_with_a_newer_glibc_is_refused() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let program = folder.path().join("guestd");
-        std::fs::write(&program, b"\x7fELF GLIBC_2.38\0").expect("written");
+        let program = std::env::current_exe().unwrap();
+        let (major, minor) = glibc_wanted(&std::fs::read(&program).unwrap()).unwrap().unwrap();
         let image = |version: &str| {
             [GoldenPackage {
                 name: "libc6".to_owned(),
@@ -89,8 +89,19 @@ mod tests {
                 architecture: "amd64".to_owned(),
             }]
         };
-        assert!(require_glibc(&program, &image("2.41-12")).is_ok());
-        let error = require_glibc(&program, &image("2.36-9+deb12u10")).expect_err("too old");
-        assert!(error.to_string().contains("needs glibc 2.38; the image has 2.36-9"), "{error}");
+        assert!(require_glibc(&program, &image(&format!("{major}.{minor}-12"))).is_ok());
+        let error = require_glibc(&program, &image("2.1-9+deb12u10")).expect_err("too old");
+        let text = format!("needs glibc {major}.{minor}; the image has 2.1-9");
+        assert!(error.to_string().contains(&text), "{error}");
+    }
+
+    /// What a program says in its texts is no need of it.
+    #[test]
+    fn what_is_no_program_is_refused() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let program = folder.path().join("guestd");
+        std::fs::write(&program, b"#!/bin/sh\necho GLIBC_2.99\n").unwrap();
+        let error = require_glibc(&program, &[]).expect_err("a script");
+        assert!(error.to_string().contains("is no program of Linux"), "{error}");
     }
 }
