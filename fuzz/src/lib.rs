@@ -23,7 +23,7 @@
 //! | [`operator_api`] | what operators ask of the hub |
 //! | [`operators`] | who holds which key |
 //! | [`policy`] | no policy lets anything happen unsigned, or out of reach |
-//! | [`protection`] | no wish weakens a promise; no retention lets the newest backup go |
+//! | [`protection`] | no request weakens a promise; no retention lets the newest backup go |
 //! | [`pve`] | task names, volumes and configurations as Proxmox sends them |
 //! | [`report`] | check-ins; changed sections laid over the old give the new |
 //! | [`signature`] | no bytes but the signer's own carry a signature |

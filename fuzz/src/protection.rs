@@ -46,7 +46,7 @@ fn rules(in_force: &Protection, goal: &Protection) {
     let again: Protection = serde_json::from_str(&text).expect("what is in force can be read");
     assert_eq!(again, reported.next, "it reads back as another");
     assert!(reported.next.protects() || !in_force.protects(), "it protects no more");
-    // Nothing that came of it is weaker than what was, and the same wish adds nothing.
+    // Nothing that came of it is weaker than what was, and the same request adds nothing.
     let once_more = compare(in_force, &reported.next);
     assert!(once_more.loosened.is_empty(), "weaker: {:?}", once_more.loosened);
     assert_eq!(once_more.next, reported.next);

@@ -1,6 +1,6 @@
 //! Image versions, `YYYY.MM.N`, and archive timestamps.
 //!
-//! In: a wish, or the month and the versions that lie there already. Out: a version that no other golden in that folder
+//! In: a request, or the month and the versions that lie there already. Out: a version that no other golden in that folder
 //! has, and one second of its month that is its own, so that each has a file name of its own.
 
 use std::path::Path;

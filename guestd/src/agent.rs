@@ -39,7 +39,7 @@ const ANSWER_BYTES_MAX: usize = 512 * 1024;
 /// Why the agent could not be asked, or would not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// A ticket or a file that names no usable endpoint.
+    /// A bootstrap token or a file that names no usable endpoint.
     #[error(
         "{endpoint:?} is not an https endpoint without a path: the agent must issue a new bootstrap token"
     )]
@@ -209,10 +209,10 @@ impl Agent {
         token: &Secret,
         path: &str,
         key: &str,
-        wish: &impl Serialize,
+        body: &impl Serialize,
     ) -> Result<Accepted, AgentError> {
         let request = self.request(Method::POST, path).header(AUTHORIZATION, bearer(token)?);
-        self.ask(with_json(request.header(IDEMPOTENCY_KEY_HEADER, key), wish)?).await
+        self.ask(with_json(request.header(IDEMPOTENCY_KEY_HEADER, key), body)?).await
     }
 
     /// Tells something that is answered with something else than work.

@@ -75,7 +75,7 @@ fn path(paths: &Paths) -> PathBuf {
 }
 
 impl Attempt {
-    /// A new one for this ticket.
+    /// A new one for this bootstrap token.
     pub fn begin(bootstrap_token: &BootstrapToken) -> Result<Self, AttemptError> {
         let mut proof = Zeroizing::new([0; 32]);
         getrandom::fill(proof.as_mut_slice()).map_err(AttemptError::Random)?;
@@ -87,7 +87,7 @@ impl Attempt {
         })
     }
 
-    /// Whether it is about this ticket.
+    /// Whether it is about this bootstrap token.
     pub fn is_of(&self, bootstrap_token: &BootstrapToken) -> bool {
         self.claim_sha256 == name(bootstrap_token)
     }

@@ -10,7 +10,7 @@ use holdfast_protocol::secret::Secret;
 use crate::file::{self, Eyes, FileError};
 use crate::paths::Paths;
 
-/// What a restore sets in place of a ticket until the real one is minted, so that nothing from the archive survives.
+/// What a restore sets in place of a bootstrap token until the real one is minted, so that nothing from the archive survives.
 pub const PENDING: &str = "pending";
 
 /// The kernel keeps far less for PID 1; more than this is not an environment we set.
@@ -25,7 +25,7 @@ pub enum BootstrapEnv {
     Absent,
 }
 
-/// Why the environment's ticket cannot be used.
+/// Why the environment's bootstrap token cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BootstrapEnvError {
     /// The environment cannot be read.
@@ -36,7 +36,7 @@ pub enum BootstrapEnvError {
     Twice,
     #[error("{VARIABLE} is not text: the agent that made this guest must set it again")]
     NotText,
-    /// Text, but no ticket.
+    /// Text, but no bootstrap token.
     #[error(transparent)]
     Content(#[from] BootstrapTokenError),
 }
@@ -50,7 +50,7 @@ pub fn is_own_guest(paths: &Paths) -> bool {
     }
 }
 
-/// Looks for a ticket: PID 1 first, then our own environment.
+/// Looks for a bootstrap token: PID 1 first, then our own environment.
 pub fn find(paths: &Paths) -> Result<BootstrapEnv, BootstrapEnvError> {
     let own = std::env::var_os(VARIABLE).map(|value| value.into_encoded_bytes());
     let read = file::read(&paths.environ(), ENVIRON_BYTES_MAX, Eyes::All);

@@ -35,7 +35,7 @@ const RECHECK: Duration = Duration::from_secs(15);
 /// An agent may ask for a hello this often at most, and this seldom.
 const HELLO_SECONDS: std::ops::RangeInclusive<u32> = 1..=3600;
 
-/// Why a ticket was not traded.
+/// Why a bootstrap token was not traded.
 #[derive(Debug, thiserror::Error)]
 enum ClaimError {
     #[error(transparent)]
@@ -189,7 +189,7 @@ impl Control {
                 let news = doubt != self.doubt;
                 self.doubt = doubt;
                 self.publish(Mode::Serving, Some(chain(&error)));
-                // With a fresh ticket at hand, the next look decides for it; that look need not wait.
+                // With a fresh bootstrap token at hand, the next look decides for it; that look need not wait.
                 if news { Duration::from_millis(100) } else { self.wait() }
             }
         }

@@ -1,8 +1,8 @@
 //! Decision between set-up, claim and serve. Pure.
 //!
-//! A kept bootstrap is used even when a ticket is there, since a ticket in a running guest's environment is mostly the
-//! old one. A fresh ticket wins only when the agent will not have the kept token, when the kept agent is silent and the
-//! ticket names another, or when the guest was started as a restore test, which must never speak with the token that
+//! A kept bootstrap is used even when a bootstrap token is there, since a bootstrap token in a running guest's environment is mostly the
+//! old one. A fresh bootstrap token wins only when the agent will not have the kept token, when the kept agent is silent and the
+//! bootstrap token names another, or when the guest was started as a restore test, which must never speak with the token that
 //! came out of the backup.
 
 use holdfast_protocol::bootstrap::{Bootstrap, BootstrapToken, Mode};
@@ -15,7 +15,7 @@ use crate::bootstrap_file::{BootstrapFileError, Earlier};
 /// What lies there.
 pub struct Situation {
     pub bootstrap: Result<Option<Bootstrap>, BootstrapFileError>,
-    /// The environment's ticket.
+    /// The environment's bootstrap token.
     pub bootstrap_token: Result<BootstrapEnv, BootstrapEnvError>,
     /// The record of the last claim.
     pub attempt: Result<Option<Attempt>, AttemptError>,
@@ -26,13 +26,13 @@ pub struct Situation {
 pub enum Next {
     /// Wait for a person or a new start.
     SetUp(SetUp),
-    /// Trade the ticket.
+    /// Trade the bootstrap token.
     Claim(Claim),
     /// Say hello, and do what the guest was started for.
     Serve(Box<Bootstrap>, Mode),
 }
 
-/// A ticket to trade.
+/// A bootstrap token to trade.
 #[derive(Debug)]
 pub struct Claim {
     pub bootstrap_token: Box<BootstrapToken>,
@@ -45,7 +45,7 @@ pub struct Claim {
 /// Why the guest is in set-up mode.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUp {
-    /// No ticket was ever given.
+    /// No bootstrap token was ever given.
     #[error(
         "no bootstrap token in the environment of PID 1: this guest was not made by an agent, or was started without one"
     )]
@@ -55,7 +55,7 @@ pub enum SetUp {
         "this guest was restored and is not ready yet: its agent sets the bootstrap token before it starts the guest; do not start it by hand"
     )]
     Pending,
-    /// The ticket cannot be read.
+    /// The bootstrap token cannot be read.
     #[error("the bootstrap token cannot be used")]
     BadToken(#[source] BootstrapEnvError),
     /// `bootstrap.json` cannot be used.
@@ -72,7 +72,7 @@ pub enum SetUp {
         /// In its words.
         message: String,
     },
-    /// The ticket was traded, and what it was traded for is gone.
+    /// The bootstrap token was traded, and what it was traded for is gone.
     #[error(
         "the bootstrap token was used and bootstrap.json is gone: have the agent issue a new token and start the guest again"
     )]
@@ -98,8 +98,8 @@ pub enum Cause {
 }
 
 impl Doubt {
-    /// A restored guest's old agent may be silent for good: a ticket that names another endpoint says where the new
-    /// one is. A ticket for the same endpoint would be answered by the same silence.
+    /// A restored guest's old agent may be silent for good: a bootstrap token that names another endpoint says where the new
+    /// one is. A bootstrap token for the same endpoint would be answered by the same silence.
     fn speaks_for(self, bootstrap: &Bootstrap, bootstrap_token: &BootstrapToken) -> bool {
         self.token == bootstrap.token.hash()
             && match self.cause {

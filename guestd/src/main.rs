@@ -1,15 +1,15 @@
 //! `guestd`: the guest agent.
 //!
-//! What comes in: a one-time ticket in the environment of PID 1, then the agent's answers on the bridge. What goes out:
+//! What comes in: a one-time bootstrap token in the environment of PID 1, then the agent's answers on the bridge. What goes out:
 //! `bootstrap.json`, a hello at the pace the agent asks for, and for people `guestd status`, `snapshot`, `rollback`, `backup`, `audit`. Deliberately absent: root
 //! on the host, a listening port, any secret on the command line or in the log.
 //!
 //! ```text
-//!        no ticket, a bad one, a bad bootstrap.json
+//!        no bootstrap token, a bad one, a bad bootstrap.json
 //!   ┌──────────────────────────────────────────────┐
-//!   │ set-up (says why) ──ticket──► claim ──token──► serving ──hello──┐
+//!   │ set-up (says why) ─bootstrap► claim ──token──► serving ──hello──┐
 //!   └───────────▲──────────────────────│               │  ▲───────────┘
-//!               └─────claim refused────┘               └─token refused, and a fresh ticket is there─► claim
+//!               └─────claim refused────┘               └─token refused, and a fresh bootstrap token is there─► claim
 //! ```
 #![forbid(unsafe_code)]
 

@@ -14,7 +14,7 @@ impl Paths {
         Self { root: root.to_owned() }
     }
 
-    /// The environment of PID 1, which carries the ticket.
+    /// The environment of PID 1, which carries the bootstrap token.
     pub fn environ(&self) -> PathBuf {
         self.root.join("proc/1/environ")
     }

@@ -2,7 +2,7 @@
 //!
 //! What comes in: an argument list (never a shell's line), a folder, a few variables and a bound of time. What goes out: how
 //! it ended and the beginning of what it said. Each program gets a process group of its own, which is killed as a whole
-//! when its time is over. Deliberately absent: our own environment, where the ticket may stand.
+//! when its time is over. Deliberately absent: our own environment, where the bootstrap token may stand.
 
 use std::io;
 use std::path::PathBuf;

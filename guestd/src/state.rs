@@ -55,7 +55,7 @@ pub struct State {
 pub enum Mode {
     /// It has no agent to speak to.
     SetUp,
-    /// It trades its ticket.
+    /// It trades its bootstrap token.
     Claiming,
     /// It has its token and says hello.
     Serving,

@@ -40,10 +40,10 @@ pub enum UpdateError {
     /// A backup goes on, or stacks did not come back from one.
     #[error("stacks are stopped for a backup: the controller is replaced when they run again")]
     WindowOpen,
-    /// The wish is for an older one.
+    /// The request is for an older one.
     #[error("controller {target} is not newer than {runs}, which runs: it was not replaced")]
     Older {
-        /// What is wished.
+        /// What is asked for.
         target: String,
         runs: &'static str,
     },

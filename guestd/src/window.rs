@@ -3,7 +3,7 @@
 //! ```text
 //! agent's answers ──┐
 //! own clock ────────┼──▶ decide (pure) ──▶ wait │ quiesce │ say quiesced │ resume │ give up ──▶ run (does it)
-//! marker, wish ─────┘
+//! marker, request ─────┘
 //! ```
 //!
 //! Nothing that the agent says, or does not say, keeps a stack stopped: the bound is counted here, and the marker and its

@@ -1,6 +1,6 @@
 //! `guestd snapshot` and `rollback`: requests to the agent, followed to their end.
 //!
-//! The wish goes out under one key, so a lost answer is asked for again and is still one wish. Work goes on when nobody
+//! The request goes out under one key, so a lost answer is asked for again and is still one request. Work goes on when nobody
 //! follows it any more; `--no-wait` says so at once. Exit code 75: the agent has as much waiting as it takes, try later.
 
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ use crate::args::{
 use crate::bootstrap_file::{self, BootstrapFileError};
 use crate::paths::Paths;
 
-/// Tries of one wish under one key, when no answer came.
+/// Tries of one request under one key, when no answer came.
 const TRIES: u32 = 3;
 
 /// Between two tries; the agent restarts within a second.
@@ -88,11 +88,11 @@ impl Session {
     }
 
     /// Asks for work; a lost answer is asked for again under the same key.
-    pub async fn ask(&self, path: &str, wish: &impl Serialize) -> Result<Accepted, WorkError> {
+    pub async fn ask(&self, path: &str, body: &impl Serialize) -> Result<Accepted, WorkError> {
         let key = key()?;
         let mut tries = 1;
         loop {
-            match self.agent.work(&self.token, path, &key, wish).await {
+            match self.agent.work(&self.token, path, &key, body).await {
                 Err(AgentError::Unreachable { .. }) if tries < TRIES => {
                     tries += 1;
                     tokio::time::sleep(PAUSE).await;
@@ -125,8 +125,8 @@ impl Session {
         }
     }
 
-    async fn do_work(&self, path: &str, wish: &impl Serialize, how: &WorkArgs) -> Result<u8, WorkError> {
-        let accepted = self.ask(path, wish).await?;
+    async fn do_work(&self, path: &str, body: &impl Serialize, how: &WorkArgs) -> Result<u8, WorkError> {
+        let accepted = self.ask(path, body).await?;
         if how.no_wait {
             print(how.output, &accepted, || accepted_text(&accepted))?;
             return Ok(EXIT_DONE);
@@ -137,7 +137,7 @@ impl Session {
     }
 }
 
-/// A key for a new wish.
+/// A key for a new request.
 pub fn key() -> Result<String, WorkError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(WorkError::Randomness)?;
@@ -152,14 +152,14 @@ pub async fn snapshot(args: &SnapshotArgs) -> Result<u8, WorkError> {
         return Ok(EXIT_DONE);
     }
     let keep_s = args.keep_hours.map(|hours| hours.saturating_mul(3_600));
-    let wish = SnapshotRequest { guest: None, name: args.name.clone(), keep_s };
-    session.do_work("/v1/snapshots", &wish, &args.work).await
+    let body = SnapshotRequest { guest: None, name: args.name.clone(), keep_s };
+    session.do_work("/v1/snapshots", &body, &args.work).await
 }
 
 pub async fn roll_back(args: &RollBackArgs) -> Result<u8, WorkError> {
     let session = Session::open(&args.work.paths)?;
-    let wish = RollBackRequest { guest: None, snapshot: args.snapshot.clone() };
-    session.do_work("/v1/rollback", &wish, &args.work).await
+    let body = RollBackRequest { guest: None, snapshot: args.snapshot.clone() };
+    session.do_work("/v1/rollback", &body, &args.work).await
 }
 
 pub async fn backup(args: &BackupArgs) -> Result<u8, WorkError> {
@@ -169,8 +169,8 @@ pub async fn backup(args: &BackupArgs) -> Result<u8, WorkError> {
         print(args.work.output, &view, || backups(&view))?;
         return Ok(EXIT_DONE);
     }
-    let wish = BackupRequest { guest: None, tier: args.tier.map(BackupTier::tier) };
-    session.do_work("/v1/backups", &wish, &args.work).await
+    let body = BackupRequest { guest: None, tier: args.tier.map(BackupTier::tier) };
+    session.do_work("/v1/backups", &body, &args.work).await
 }
 
 pub fn print<T: Serialize>(

@@ -15,7 +15,7 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        #[expect(clippy::disallowed_methods, reason = "the clock port: the one lawful site")]
+        #[expect(clippy::disallowed_methods, reason = "the clock port: the one allowed place")]
         let now = Timestamp::now();
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }

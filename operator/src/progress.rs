@@ -10,7 +10,7 @@ use holdfast_protocol::report::{FieldState, GuestReport, GuestStatus, Running, S
 pub enum Convergence {
     /// Under way; what is missing, in words.
     Underway(Vec<String>),
-    /// All guests are as wished.
+    /// All guests are as asked for.
     Reached,
     /// The agent would not take the document.
     Refused(String),

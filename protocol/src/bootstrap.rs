@@ -1,7 +1,7 @@
 //! The bootstrap token, by which a guest finds its agent.
 //!
-//! The agent sets the container's `env` to [`VARIABLE`]`=<ticket>`; PID 1 hands it on; `guestd` reads it, pins the leaf,
-//! trades the claim for its token and keeps [`Bootstrap`] in a file of its own. The ticket is readable to whoever may
+//! The agent sets the container's `env` to [`VARIABLE`]`=<bootstrap token>`; PID 1 hands it on; `guestd` reads it, pins the leaf,
+//! trades the claim for its token and keeps [`Bootstrap`] in a file of its own. The bootstrap token is readable to whoever may
 //! audit the guest and travels with backups, so it is worth nothing once it is used or ten minutes old.
 
 use base64::Engine as _;
@@ -17,7 +17,7 @@ use crate::secret::Secret;
 /// The variable in the container's environment.
 pub const VARIABLE: &str = "HOLDFAST_BOOTSTRAP";
 
-/// A ticket is at most 4 KiB before encoding.
+/// A bootstrap token is at most 4 KiB before encoding.
 pub const BOOTSTRAP_TOKEN_BYTES_MAX: usize = 4 * 1024;
 
 /// `bootstrap.json` is at most 16 KiB.
@@ -26,7 +26,7 @@ pub const BOOTSTRAP_BYTES_MAX: usize = 16 * 1024;
 /// How long a claim lives, in seconds.
 pub const CLAIM_SECONDS: u32 = 600;
 
-/// The version of a ticket.
+/// The version of a bootstrap token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum BootstrapTokenSchema {
     /// The only one so far.
@@ -49,7 +49,7 @@ pub enum Mode {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BootstrapToken {
-    /// The version of the ticket.
+    /// The version of the bootstrap token.
     pub schema: BootstrapTokenSchema,
     /// The agent's local API, `https://address:8443`.
     pub endpoint: String,
@@ -61,15 +61,15 @@ pub struct BootstrapToken {
     pub mode: Mode,
 }
 
-/// Why the environment's value is not a ticket.
+/// Why the environment's value is not a bootstrap token.
 #[derive(Debug, thiserror::Error)]
 pub enum BootstrapTokenError {
     /// Not base64url.
     #[error("{VARIABLE} is not base64url: the agent that made this guest must set it anew")]
     Encoding(#[source] base64::DecodeError),
-    /// Not a ticket.
+    /// Not a bootstrap token.
     #[error(
-        "{VARIABLE} does not hold a ticket of this version: agent and controller must be of one release line"
+        "{VARIABLE} does not hold a bootstrap token of this version: agent and controller must be of one release line"
     )]
     Content(#[source] JsonError),
 }
@@ -91,7 +91,8 @@ impl BootstrapToken {
     pub fn open(value: &Secret) -> Result<Self, BootstrapTokenError> {
         let bytes = URL_SAFE_NO_PAD.decode(value.expose().trim()).map_err(BootstrapTokenError::Encoding)?;
         let bytes = zeroize::Zeroizing::new(bytes);
-        json::parse("the ticket", &bytes, BOOTSTRAP_TOKEN_BYTES_MAX).map_err(BootstrapTokenError::Content)
+        json::parse("the bootstrap token", &bytes, BOOTSTRAP_TOKEN_BYTES_MAX)
+            .map_err(BootstrapTokenError::Content)
     }
 }
 
@@ -133,16 +134,16 @@ mod tests {
 
     #[test]
     fn a_bootstrap_token_reads_back_and_fits_an_environment() {
-        let ticket = BootstrapToken {
+        let token = BootstrapToken {
             schema: BootstrapTokenSchema::V1,
             endpoint: "https://10.66.0.1:8443".to_owned(),
             pin: Pin::of(PinKind::Leaf, b"leaf"),
             claim: Secret::new("c".repeat(43)),
             mode: Mode::Serve,
         };
-        let value = ticket.seal().unwrap();
+        let value = token.seal().unwrap();
         assert!(value.expose().chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'));
-        assert_eq!(BootstrapToken::open(&value).unwrap().claim.expose(), ticket.claim.expose());
+        assert_eq!(BootstrapToken::open(&value).unwrap().claim.expose(), token.claim.expose());
         assert!(BootstrapToken::open(&Secret::new("{{claim}}".to_owned())).is_err());
     }
 }

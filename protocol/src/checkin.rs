@@ -1,7 +1,7 @@
 //! The exchange between agent and hub: `POST /v1/agent/checkin?wait=25s`.
 //!
 //! Up go the changed sections of the report and the generation held; down comes a newer document when there is one. The
-//! hub holds the request open until something is new, so a wish reaches the box at once and a lost connection costs one
+//! hub holds the request open until something is new, so a request reaches the box at once and a lost connection costs one
 //! poll. Who is asking is told by the client certificate alone; there is no host id in the body.
 
 use schemars::JsonSchema;

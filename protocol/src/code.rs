@@ -71,7 +71,7 @@ codes! {
     ControllerSilent = "CONTROLLER_SILENT", 409
     /// No operator approved the controller that runs in a guest.
     ControllerUnapproved = "CONTROLLER_UNAPPROVED", 409
-    /// A controller that is wished for a guest is not put in, and why.
+    /// A controller that is asked for a guest is not put in, and why.
     ControllerWaits = "CONTROLLER_WAITS", 409
     /// The CSR cannot be read, or its key is not of a kind we take.
     Csr = "CSR", 400

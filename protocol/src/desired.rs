@@ -1,7 +1,7 @@
 //! The desired document of a host, `holdfast.desired/v1`.
 //!
 //! The schema is closed: what is not in it is refused, with the JSON path. There is no field here for `features`,
-//! devices, hook scripts, raw `lxc.` lines or bind mounts, so no document can wish for them. What a document leaves out
+//! devices, hook scripts, raw `lxc.` lines or bind mounts, so no document can ask for them. What a document leaves out
 //! is never destroyed; a guest that it no longer names becomes *unmanaged*.
 
 pub mod field;
@@ -454,7 +454,7 @@ pub enum DesiredError {
     #[error(transparent)]
     Form(#[from] JsonError),
     /// Two of what must be unique.
-    #[error("{value} stands twice, the second time at {path}: whoever wrote the document must change one")]
+    #[error("{value} is there twice, the second time at {path}: change one of them in the document")]
     Twice {
         /// The JSON path of the second.
         path: String,

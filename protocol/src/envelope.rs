@@ -11,7 +11,7 @@ use crate::id::{CorrelationId, RequestId};
 
 /// The header that names a request.
 pub const REQUEST_ID_HEADER: &str = "x-request-id";
-/// The header that names the wish a request belongs to.
+/// The header that all requests of one piece of work share.
 pub const CORRELATION_ID_HEADER: &str = "x-correlation-id";
 /// The header that makes a mutation repeatable.
 pub const IDEMPOTENCY_KEY_HEADER: &str = "idempotency-key";
@@ -33,7 +33,7 @@ pub struct Envelope<T> {
     pub schema_version: EnvelopeSchema,
     /// Names this request.
     pub request_id: RequestId,
-    /// Names the wish it belongs to.
+    /// Names the piece of work it belongs to.
     pub correlation_id: CorrelationId,
     /// The answer.
     pub data: Option<T>,

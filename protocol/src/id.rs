@@ -133,7 +133,7 @@ macro_rules! names {
 }
 
 uuid_ids! {
-    /// Follows one wish through hub, agent and audit line.
+    /// Follows one piece of work through hub, agent and audit line.
     CorrelationId
     /// Our identity of a guest. It outlives the guest's VMID.
     GuestUid

@@ -24,7 +24,7 @@
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may ask of it |
 //! | [`maintenance`] | when a guest may be upgraded and restarted |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
-//! | [`storage`] | disks, shares and backup servers: wished, approved, reported |
+//! | [`storage`] | disks, shares and backup servers: wanted, approved, reported |
 //! | [`restore`] | a new box in the place of a lost one |
 //! | [`operator`] | what the operator's command asks of the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |

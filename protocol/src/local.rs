@@ -80,7 +80,7 @@ pub enum Serving {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimRequest {
-    /// The claim of the ticket.
+    /// The claim of the bootstrap token.
     pub claim: Secret,
     /// 32 random bytes that the controller made and wrote to its disk before it first asked. When the answer was lost, the
     /// same claim with the same proof is the same redeemer, and gets a fresh token in place of the unseen one. Any other

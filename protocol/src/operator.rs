@@ -180,7 +180,7 @@ pub struct HostView {
     pub guests_running: u32,
     /// Guests that are ours.
     pub guests: u32,
-    /// What needs a person: guests with conditions, wishes that wait for a signature, a refused document, and every problem of
+    /// What needs a person: guests with conditions, requests that wait for a signature, a refused document, and every problem of
     /// the agent itself.
     pub attention: u32,
     /// When its certificate ends.

@@ -290,7 +290,7 @@ pub struct GuestReport {
     /// Its controller, once that said hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerReport>,
-    /// How its data is protected, where anything of that is in force or wished.
+    /// How its data is protected, where anything of that is in force or asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protection: Option<Box<ProtectionReport>>,
     /// What a person should know, each with its code.
@@ -392,7 +392,7 @@ pub struct Condition {
     pub message: String,
 }
 
-/// A wish that is held until an operator signs for it.
+/// A request that is held until an operator signs for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitingForSignature {

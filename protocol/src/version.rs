@@ -2,7 +2,7 @@
 //!
 //! What comes in: two versions as programs tell them. What goes out: their order, as far as their numbers tell it: dotted
 //! numbers, and what follows a `+` says nothing. Anything else (`1.0-rc1`, a branch's name) has no order, so nobody is moved
-//! from or to it by a wish alone.
+//! from or to it by a request alone.
 
 use std::cmp::Ordering;
 

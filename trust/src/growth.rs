@@ -46,7 +46,7 @@ impl Default for GrowthLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GrowthLimitsError {
     /// Nothing could ever be made on any storage, whoever signs.
-    #[error("growth.{0} is 0: no guest could be made or grow, whoever signs; at least 1 is needed")]
+    #[error("growth.{0} is 0: no guest could be made or grow, even with a signature; at least 1 is needed")]
     Zero(&'static str),
     /// More than anybody means.
     #[error("growth.{name} is {percent} %, and at most {max} % are possible", max = GrowthLimits::PERCENT_MAX)]

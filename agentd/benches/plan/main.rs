@@ -101,7 +101,7 @@ fn measure(guests: u32, order: Order, kept: KeptPlan, pairs: u32) -> Result<Figu
         unit: "ms",
         pairs,
         note: format!(
-            "wall time of one plan ({:.0} ns a guest), one thread; baseline: merge-join of the same wishes and sights, \
+            "wall time of one plan ({:.0} ns a guest), one thread; baseline: merge-join of the same requests and sights, \
              both sorted before, comparing the same fields and keeping only what differs",
             ours * 1e6 / f64::from(guests)
         ),

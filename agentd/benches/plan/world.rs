@@ -132,7 +132,7 @@ impl World {
         }
         // They are all made up alike, so what is promised is the same.
         let promise = self.desired.first().and_then(|guest| Promise::of_document(guest, &self.policies));
-        let promise = Arc::new(promise.ok_or_else(|| anyhow!("nobody wishes a backup"))?);
+        let promise = Arc::new(promise.ok_or_else(|| anyhow!("nobody asks for a backup"))?);
         let mut backups = Vec::new();
         for record in &self.records.guests {
             let Place::Made { vmid, .. } = record.place else { continue };

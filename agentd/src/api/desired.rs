@@ -1,6 +1,6 @@
 //! `GET /v1/desired` and `GET /v1/artifacts/{sha256}`.
 //!
-//! Only what the document in use wishes for this guest, an operator's signature approved by exactly these bytes, and lies on
+//! Only what the document in use says for this guest, an operator's signature approved by exactly these bytes, and lies on
 //! the box. Any other digest is one that there is not, whatever it is to somebody else.
 
 use std::pin::Pin;

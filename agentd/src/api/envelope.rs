@@ -36,7 +36,7 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(200);
 pub struct Ids {
     /// Names the request.
     pub request: RequestId,
-    /// Names the wish it belongs to.
+    /// Names the request it belongs to.
     pub correlation: CorrelationId,
 }
 

@@ -101,7 +101,7 @@ pub(super) async fn storage(
     Ok(Data(mounts(guest, seen.as_ref())))
 }
 
-/// The mounts of a guest as it is wished, each with whether it is there; `attached` are the paths that were seen.
+/// The mounts of a guest as it is asked for, each with whether it is there; `attached` are the paths that were seen.
 pub(super) fn mounts(guest: DesiredGuest, attached: Option<&BTreeSet<String>>) -> StorageView {
     let state = |mount: &MountPath| match attached {
         None => MountState::Unknown,

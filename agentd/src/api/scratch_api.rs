@@ -123,7 +123,7 @@ async fn hello(
 /// The mounts of the guest it is a copy of.
 async fn storage(State(local): State<Arc<Local>>, scope: TestScope) -> Result<Data<StorageView>, ApiError> {
     let guest = local.wanted.guest(scope.0.guest).await?.ok_or(ApiError::Unmanaged)?;
-    // What is attached to the copy is nobody's wish, and is not looked at.
+    // What is attached to the copy is nobody's request, and is not looked at.
     Ok(Data(mounts(guest, None)))
 }
 

@@ -29,7 +29,7 @@ use crate::port::store::window::{Moment, SayError, WindowLook};
 /// A reason of a stack, in the words of what should have started it.
 const WHY_CHARS_MAX: usize = 512;
 
-/// Asks for one. A second wish is the first.
+/// Asks for one. A second request is the first.
 pub(super) async fn ask(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
@@ -127,7 +127,7 @@ fn window_id(text: &str) -> Result<OperationId, ApiError> {
     text.parse().map_err(|_| ApiError::NotFound(WINDOW))
 }
 
-/// One of the guest's own windows, or the wish for one.
+/// One of the guest's own windows, or the request for one.
 async fn own_window(local: &Local, scope: &GuestScope, id: OperationId) -> Result<WindowLook, ApiError> {
     let look = local.store.look_at_window(id).await?.ok_or(ApiError::NotFound(WINDOW))?;
     if look.guest() != scope.uid() {

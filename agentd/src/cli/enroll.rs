@@ -132,7 +132,7 @@ pub enum EnrollError {
     #[error(transparent)]
     HostKey(#[from] HostKeyError),
     /// Its public half.
-    #[error("the public half of this host's own key cannot be told: this is a fault of this program")]
+    #[error("the public half of this host's own key cannot be computed: this is a fault of this program")]
     Recipient(#[source] holdfast_seal::NoKey),
     /// The hub.
     #[error(transparent)]

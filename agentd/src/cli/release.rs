@@ -1,7 +1,7 @@
 //! `agentd release import|list`: builds of the guest agent.
 //!
 //! Exit code 0: done. 65: the file is no controller, or there are too many. 74: the disk. Taking bytes in gives nobody a
-//! right: a guest gets them when the document wishes for them and an operator signed for exactly these. What would be signed
+//! right: a guest gets them when the document asks for them and an operator signed for exactly these. What would be signed
 //! is all that `import` writes to its standard output, so that it can go straight into a file.
 
 use std::path::PathBuf;

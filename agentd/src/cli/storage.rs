@@ -89,7 +89,7 @@ impl StorageCommandError {
 /// What is asked about storage.
 #[derive(Debug, clap::Subcommand)]
 pub enum StorageCommand {
-    /// Every target that is wished for or was ever approved.
+    /// Every target that is asked for or was ever approved.
     #[command(after_long_help = "\
 A target is mounted, by-proxmox (a share that Proxmox reaches by itself), held (it waits for an operator's signature), absent \
 (not seen since the agent started), dropped (it went away; it is mounted again by itself when it comes back), wrong (something \
@@ -192,7 +192,7 @@ fn list(arguments: &StorageArguments) -> Result<(), StorageCommandError> {
 fn page(status: &AgentStatus) -> String {
     let targets = status.sections.storage.as_deref().unwrap_or_default();
     if targets.is_empty() {
-        return "no storage target is wished for, and none was ever approved\n".to_owned();
+        return "no storage target is asked for, and none was ever approved\n".to_owned();
     }
     let mut page = format!("{}\n", table(targets, status.at));
     for target in targets.iter().filter(|target| !target.reason.is_empty()) {

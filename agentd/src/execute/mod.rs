@@ -129,7 +129,7 @@ pub struct Ports {
     pub targets: TargetProbe,
 }
 
-/// Where guests find us: it goes into their ticket.
+/// Where guests find us: it goes into their bootstrap token.
 #[derive(Clone, Debug)]
 pub struct GuestEndpoint {
     /// `https://address:8443`.

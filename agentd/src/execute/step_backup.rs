@@ -277,7 +277,7 @@ async fn disk_works(context: &Context<'_>, archive: &str) -> Result<(), StepErro
 async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Result<Checked, StepError> {
     disk_works(context, &entry.volid).await?;
     step_window::found(context).await?;
-    // It is no older than the wish for it, whatever its name says.
+    // It is no older than the request for it, whatever its name says.
     let made = entry.made_epoch_s.map(|second| second.max(intended_s(context)));
     let made = made.and_then(|second| i64::try_from(second).ok());
     let at = made.and_then(|second| Timestamp::from_second(second).ok());

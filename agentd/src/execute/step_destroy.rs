@@ -114,7 +114,7 @@ async fn whole(context: &Context<'_>, target: &SignedState) -> Result<(), StepEr
     );
     if let Err(blind) = prove_sight(context.ports.pve.as_ref(), Role::Operate, &wanted).await? {
         let text = format!(
-            "the destroy of guest {vmid} did not come to its end, and what it freed cannot be told: {blind}"
+            "the destroy of guest {vmid} did not come to its end, and what it freed is not known: {blind}"
         );
         return Err(StepError::park(ErrorCode::Unavailable, text, look_at(vmid)));
     }

@@ -110,7 +110,7 @@ fn again(config: &GuestConfig) -> Vec<String> {
         wrong.push("it is privileged".to_owned());
     }
     if config.env.is_some() {
-        wrong.push("a ticket is left in its environment".to_owned());
+        wrong.push("a bootstrap token is left in its environment".to_owned());
     }
     wrong
 }
@@ -131,7 +131,7 @@ fn differences(provision: &Provision, config: &GuestConfig) -> Vec<String> {
     hold(config.cores == Some(u64::from(size.cores.get())), format!("cores are {:?}", config.cores));
     hold(config.protection == Switch::On, "protection is off".to_owned());
     hold(config.unprivileged == Switch::On, "it is privileged".to_owned());
-    hold(config.env.is_none(), "a ticket is left in its environment".to_owned());
+    hold(config.env.is_none(), "a bootstrap token is left in its environment".to_owned());
     hold(config.lock.is_none(), format!("it is locked ({:?})", config.lock));
     hold(
         config.hostname.as_deref() == Some(provision.guest.name.as_str()),

@@ -67,7 +67,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         return Err(PveError::Locked { kind }.into());
     }
     if config.env.is_some() {
-        // Whoever reads the old ticket finds its claim worthless.
+        // Whoever reads the old bootstrap token finds its claim worthless.
         context.ports.store.forget_claim(context.progress.operation.uid()).await?;
     }
     let changes = stale(context, &config)?;

@@ -196,7 +196,7 @@ pub(super) async fn check(context: &Context<'_>) -> Result<Vec<String>, StepErro
     let config = own_copy(context).await?;
     let mut wrong = isolated(copy_of, &config);
     if !unset(context, &config)?.is_empty() {
-        wrong.push("its mark, its ticket or its protection is not as it was set".to_owned());
+        wrong.push("its mark, its bootstrap token or its protection is not as it was set".to_owned());
     }
     if context.ports.pve.guest_status(vmid).await?.power != Power::Stopped {
         wrong.push("it runs: somebody started it".to_owned());

@@ -114,7 +114,7 @@ pub(super) async fn take(context: &Context<'_>) -> Result<Started, StepError> {
     Ok(Started::Task(context.ports.pve.snapshot(vmid, &new).await?))
 }
 
-/// Our own record must know the snapshot, and say that its time is over, that its guest had wished for it, or that the
+/// Our own record must know the snapshot, and say that its time is over, that its guest had asked for it, or that the
 /// schedule took it and the retention in force lets it go.
 async fn may_go(context: &Context<'_>, expiry: &ExpireSnapshot) -> Result<(), StepError> {
     let record = context.ports.store.snapshot(expiry.target.uid, expiry.name.clone()).await?;

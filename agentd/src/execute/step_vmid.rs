@@ -1,6 +1,6 @@
 //! The step that chooses a VMID.
 //!
-//! What comes in: the wish of the operation. What goes out: a number, reserved for its guest. The lists of backups are asked
+//! What comes in: the request of the operation. What goes out: a number, reserved for its guest. The lists of backups are asked
 //! for a number that the document names, too. While a backup server cannot be
 //! read a new guest waits; one that comes back, and a copy that operators signed for, do not (`docs/adr/0053`).
 

@@ -94,7 +94,7 @@ pub(super) async fn leftover(context: &Context<'_>) -> Result<Option<String>, St
         match pve.storage_content(Role::Operate, &attach.storage, ContentKind::Rootdir, Some(vmid)).await {
             Ok(list) => list,
             // The guest is whole and protected; a storage that is away must not keep it from its other work.
-            Err(error) => return Ok(Some(format!("whether a volume is left could not be told: {error}"))),
+            Err(error) => return Ok(Some(format!("whether a volume is left is not known: {error}"))),
         };
     let named = config.volumes();
     let unnamed = |volid: &str| !named.iter().any(|volume| volume.as_str() == volid);

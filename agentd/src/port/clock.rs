@@ -58,7 +58,7 @@ fn this_boot() -> BootId {
 }
 
 impl Clock for RealClock {
-    #[expect(clippy::disallowed_methods, reason = "the clock port is the one lawful site")]
+    #[expect(clippy::disallowed_methods, reason = "the clock port is the one allowed place")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

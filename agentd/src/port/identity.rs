@@ -49,10 +49,10 @@ pub enum IdentityError {
     #[error("no key or request could be made: this is a fault of this program or of the box's randomness")]
     Make(#[source] rcgen::Error),
     /// What the hub sent is not a certificate for our key.
-    #[error("the hub's certificate is not for this agent's key: it was not taken; tell whoever runs the hub")]
+    #[error("the hub's certificate is not for this agent's key: it was not taken; tell the hub's operator")]
     NotOurs,
     /// What the hub sent cannot be read.
-    #[error("the hub's certificate cannot be read: it was not taken; tell whoever runs the hub")]
+    #[error("the hub's certificate cannot be read: it was not taken; tell the hub's operator")]
     Certificate,
     /// Cannot be written as JSON; does not happen for what was read.
     #[error("the identity cannot be written")]

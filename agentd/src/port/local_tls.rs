@@ -1,6 +1,6 @@
 //! The certificate that guests pin: self-signed, made once, kept for ever.
 //!
-//! What comes in: the state folder. What goes out: a server configuration and the pin that goes into every ticket. Key
+//! What comes in: the state folder. What goes out: a server configuration and the pin that goes into every bootstrap token. Key
 //! and certificate are one file, written whole, so the two always fit. Deliberately absent: renewal. A guest trusts this
 //! very certificate; names and validity are not looked at.
 

@@ -1,8 +1,8 @@
 //! The operations that a cycle opens.
 //!
 //! What comes in: a plan, and the records it was made from. What goes out: the operations whose turn it is, in order, and
-//! the requests that end for something that goes before them. It remembers when each wish of the document was first
-//! seen, so that requests that keep coming never push one back; after a restart a wish counts as seen anew, behind at
+//! the requests that end for something that goes before them. It remembers when each request of the document was first
+//! seen, so that requests that keep coming never push one back; after a restart a request counts as seen anew, behind at
 //! most one full lane. Deliberately absent: the law (`operation::lane`), and opening anything.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use crate::operation::lane::{Admission, Entry, Incoming, Lane, Subject, admit};
 use crate::plan::Action;
 use crate::plan::guest_requests::{Answer, RequestDecision};
 
-/// When each wish of the document was first seen.
+/// When each request of the document was first seen.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals(BTreeMap<(GuestUid, OperationKind), Arrival>);
 
@@ -28,7 +28,7 @@ pub(super) struct Begin {
     pub origin: Origin,
 }
 
-/// Who wishes for it.
+/// Who asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Document,
@@ -56,12 +56,12 @@ impl Arrivals {
             let (uid, kind) = (action.operation.lane(), action.operation.kind());
             let arrival = *self.0.entry((uid, kind)).or_insert(Arrival::after_request(records.last_request));
             match admit(&lane(records, uid), Incoming::Work(kind), &action.operation.subject()) {
-                // A request that waits does the same, or the wish may not come after what waits: it is planned anew.
+                // A request that waits does the same, or the request may not come after what waits: it is planned anew.
                 Admission::Joins(_) | Admission::Refused(_) => continue,
                 Admission::Preempts { ended, .. } => {
                     preempted.extend(ended.into_iter().map(|id| (id, kind.as_str())));
                 }
-                // A full queue of requests keeps no operator out: a wish is not kept in it.
+                // A full queue of requests keeps no operator out: a request is not kept in it.
                 Admission::Admitted { .. } | Admission::Busy { .. } => {}
             }
             candidates.push((Begin { action, origin: Origin::Document }, arrival));
@@ -76,7 +76,7 @@ impl Arrivals {
         Turns { begin: take_turns(candidates, records), preempted }
     }
 
-    /// A wish that is not wanted any more has lost its place. While its guest is busy nobody can tell, and it keeps it.
+    /// A request that is not wanted any more has lost its place. While its guest is busy nobody can tell, and it keeps it.
     fn forget(&mut self, wanted: &[Action], records: &Records) {
         let busy: BTreeSet<GuestUid> = records.open.iter().map(|open| open.guest).collect();
         let wanted: BTreeSet<_> =
@@ -89,7 +89,7 @@ fn serial(records: &Records, id: OperationId) -> Option<u64> {
     records.requests.iter().find(|request| request.id == id).map(|request| request.serial)
 }
 
-/// The requests that wait on a guest. A wish of the document is only there when no operation holds the lane.
+/// The requests that wait on a guest. A request of the document is only there when no operation holds the lane.
 fn lane(records: &Records, uid: GuestUid) -> Lane {
     let entry = |request: &QueuedRequest| Entry {
         id: request.id,

@@ -356,8 +356,8 @@ impl HubSync {
             Ok::<(), RoundError>(())
         };
         match tokio::time::timeout(FAREWELL_MAX, said).await {
-            Ok(Ok(())) => tracing::info!("the hub was told goodbye"),
-            Ok(Err(error)) => tracing::info!(error = chain(&error), "the hub could not be told goodbye"),
+            Ok(Ok(())) => tracing::info!("goodbye sent to the hub"),
+            Ok(Err(error)) => tracing::info!(error = chain(&error), "goodbye not sent to the hub"),
             Err(_) => tracing::info!("the hub did not take the goodbye in time"),
         }
     }

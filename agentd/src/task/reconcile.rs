@@ -301,7 +301,7 @@ impl Reconcile {
             self.end_requests(&plan.asked, &turns.preempted, now).await?;
         }
         if store.refusal().is_none() {
-            // What operators signed goes before what a document or a guest wishes for the same guest.
+            // What operators signed goes before what a document or a guest asks for on the same guest.
             for begin in signed_jobs::begin(&self.ports, &inputs).await? {
                 self.open(state, begin, generation).await?;
             }

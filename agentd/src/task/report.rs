@@ -95,7 +95,7 @@ impl ReportTask {
         });
     }
 
-    /// What is shown beside a wish that needs a signature: how old the guest's newest backup and newest proof are.
+    /// What is shown beside a request that needs a signature: how old the guest's newest backup and newest proof are.
     async fn with_backups(
         &self,
         mut waiting: Vec<WaitingForSignature>,

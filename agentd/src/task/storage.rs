@@ -302,7 +302,7 @@ impl StorageTask {
     ) {
         let (name, outcome) = match ended {
             Some(Ok(ended)) => ended,
-            Some(Err(error)) => return tracing::error!(%error, "a deed about storage broke"),
+            Some(Err(error)) => return tracing::error!(%error, "an action on storage panicked"),
             None => return,
         };
         if let Outcome::Mounted { marked: Some(marked), .. } = &outcome
@@ -335,7 +335,7 @@ fn concerns(now: Changes, before: Changes) -> bool {
     (now.desired, now.jobs, now.health) != (before.desired, before.jobs, before.health)
 }
 
-/// Every target that is wished for or was ever approved, by name.
+/// Every target that is asked for or was ever approved, by name.
 fn look(state: &State, mounts: &BTreeMap<String, MountSeen>, host: &HostSnapshot) -> Vec<OneLook> {
     let approved = state.records.iter().map(|record| &record.approval.name);
     let names: BTreeSet<&TargetName> =

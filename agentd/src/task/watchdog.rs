@@ -71,7 +71,7 @@ fn line(sections: &Sections, hub: &str) -> String {
 
 fn report(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::debug!(%error, "systemd was not told");
+        tracing::debug!(%error, "systemd was not notified");
     }
 }
 

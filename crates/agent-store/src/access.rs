@@ -263,7 +263,7 @@ impl Store {
         }
         let health = word("a health", &hello.health)?;
         let reported = (hello.reported != ReportedConditions::default())
-            .then(|| json("what a guest told", &hello.reported))
+            .then(|| json("what a guest reported", &hello.reported))
             .transpose()?;
         let heard = Arc::clone(&self.heard);
         let written = self

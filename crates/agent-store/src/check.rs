@@ -81,7 +81,7 @@ impl Store {
             Ok(Err(error)) if is_damage(&error) => {
                 let words = error.to_string();
                 if let Err(error) = std::fs::write(note(&path), &words) {
-                    tracing::error!(%error, "the next start cannot be told that the records are damaged");
+                    tracing::error!(%error, "the next start will not know that the records are damaged");
                 }
                 if self.health.take(Fault::Broken(words)) == News::Yes {
                     self.report(Part::Health);

@@ -81,7 +81,7 @@ pub struct Goal {
     pub target: TargetName,
     /// The first for its key, or another.
     pub purpose: Purpose,
-    /// Who wished it.
+    /// Who wanted it.
     pub by: String,
 }
 

@@ -77,7 +77,7 @@ impl RawGuest {
                 build: self.build()?,
                 reported: self.reported.as_deref().map_or_else(
                     || Ok(ReportedConditions::default()),
-                    |reported| from_json("what a guest told", reported),
+                    |reported| from_json("what a guest reported", reported),
                 )?,
                 at: time(*at)?,
             })

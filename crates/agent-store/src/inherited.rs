@@ -16,7 +16,7 @@ use agent_core::model::inherited::{Away, InheritedGuests, Return, WayBack};
 use agent_core::model::records::{BackupRecord, Place};
 use agent_core::plan::inherited::{LostGuest, Taking};
 
-/// What became of the wish.
+/// What became of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TakenUp {
     /// It is written down.

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 pub enum Refusal {
     /// The disk is full. It ends by itself.
     #[error(
-        "the disk under {} is full: nothing new is begun and no wish is taken; free some space (`df -h {}`), and the \
+        "the disk under {} is full: nothing new is begun and no request is taken; free some space (`df -h {}`), and the \
          agent goes on by itself", folder.display(), folder.display()
     )]
     Full {

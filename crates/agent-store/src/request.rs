@@ -77,7 +77,7 @@ pub enum AskError {
     Store(#[from] StoreError),
 }
 
-/// What became of a wish to cancel.
+/// What became of a request to cancel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cancelled {
     /// It had not begun, and never will.
@@ -228,7 +228,7 @@ fn insert(transaction: &Transaction<'_>, new: &NewRequest) -> Result<(), StoreEr
             (
                 &guest,
                 limits::ENDED_REQUESTS_PER_GUEST,
-                // What a quota counts is not forgotten for other wishes.
+                // What a quota counts is not forgotten for other requests.
                 micros(new.at).saturating_sub(limits::ASKED_BACKUPS_S.saturating_mul(1_000_000)),
             ),
         )

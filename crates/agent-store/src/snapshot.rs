@@ -36,7 +36,7 @@ impl Raw {
             name: parsed("a snapshot's name", &name)?,
             vmid: vmid(number)?,
             made_by: parsed("an operation", &operation)?,
-            taken_by: from_json("who wished for a snapshot", &format!("\"{taken_by}\""))?,
+            taken_by: from_json("who asked for a snapshot", &format!("\"{taken_by}\""))?,
             taken_at: time(taken_at)?,
             expires_at: expires_at.map(time).transpose()?,
             point: point.map(time).transpose()?,
@@ -77,7 +77,7 @@ pub(super) fn taken(
     by: OperationId,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let taken_by = word("who wished for a snapshot", &spec.taken_by)?;
+    let taken_by = word("who asked for a snapshot", &spec.taken_by)?;
     transaction
         .execute(
             &format!("INSERT OR REPLACE INTO snapshot ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"),

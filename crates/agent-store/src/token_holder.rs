@@ -30,7 +30,7 @@ pub struct Holder {
     pub holding: Holding,
 }
 
-/// What became of a wish to let a frozen guest in again.
+/// What became of a request to let a frozen guest in again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thawed {

@@ -233,7 +233,7 @@ pub trait Pve: Send + Sync {
     /// Starts removing a backup that is listed beside a newer one. `OK` of the task does not prove that it is gone.
     fn remove_backup(&self, own: &OwnBackup) -> Reply<'_, Upid>;
 
-    /// The text of the configuration inside an archive, to be judged before it is restored. An old ticket may stand in it.
+    /// The text of the configuration inside an archive, to be judged before it is restored. An old bootstrap token may stand in it.
     fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, Secret>;
 
     /// The entries of all storages by their names, as far as `observe` may see: what they are said to be.

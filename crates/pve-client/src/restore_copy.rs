@@ -34,7 +34,7 @@ pub struct RestoreCopyRequest {
     pub bridge: BridgeName,
     /// The address under which the first of them is plugged in; a copy that stands still, or nobody may hear, has none.
     pub plugged: Option<Ipv4Cidr>,
-    /// What stands in its environment in place of an old ticket.
+    /// What stands in its environment in place of an old bootstrap token.
     pub env: BootstrapEnv,
     pub hostname: GuestName,
     /// The description, with the line by which the copy is known.

@@ -102,9 +102,7 @@ pub async fn hook(args: &AptHookArgs) -> u8 {
     match now {
         Some(now) => begin(&paths, &args.paths, apt, AptState::new(now, run, snapshot, well)).await,
         None => {
-            note_line!(
-                "guestd: which boot this is cannot be told: nobody judges how the stacks are afterwards"
-            )
+            note_line!("guestd: the boot id is not known: nobody judges how the stacks are afterwards")
         }
     }
     EXIT_DONE
@@ -146,7 +144,9 @@ async fn what_is_well(paths: &Paths, args: &PathArgs, stacks: &Stacks) -> Vec<He
     };
     let Ok(well) = tokio::time::timeout(LOOK_LIMIT, look).await else {
         let limit = LOOK_LIMIT.as_secs();
-        note_line!("guestd: what is well was not told within {limit} s, so no stack is asked for afterwards");
+        note_line!(
+            "guestd: what is well was not known within {limit} s, so no stack is asked for afterwards"
+        );
         return Vec::new();
     };
     well.into_iter().map(HealthyStackRecord::from).collect()
@@ -183,12 +183,12 @@ async fn snapshot(args: &PathArgs, run: Run, apt: Apt) -> Result<SnapshotName, S
     };
     let name = format!("{prefix}{}", clock::now().strftime("%Y%m%d-%H%M%S"));
     let name: Option<SnapshotName> = name.parse().ok();
-    let wish = SnapshotRequest {
+    let body = SnapshotRequest {
         guest: None,
         name: name.clone(),
         keep_s: Some(apt.keep_hours.saturating_mul(3_600)),
     };
-    let accepted = session.ask("/v1/snapshots", &wish).await.map_err(|error| chain(&error))?;
+    let accepted = session.ask("/v1/snapshots", &body).await.map_err(|error| chain(&error))?;
     // Its steps are nobody's business in apt's output.
     let view = session.follow(accepted.operation, Output::Json).await.map_err(|error| chain(&error))?;
     let name = accepted.snapshot.or(name);

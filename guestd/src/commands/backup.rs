@@ -75,8 +75,8 @@ pub async fn backup(args: &BackupArgs) -> Result<u8, BackupError> {
     let boot_id = boot::id(&paths)?.ok_or(BackupError::NoBootId)?;
     let windows = Windows { agent: &session.agent, token: &session.token };
     let runner = Runner { paths: &paths, windows, stacks: &stacks, boot_id: &boot_id, tries: TRIES };
-    let wish = WindowRequest { guest: None, tier: args.tier.map(BackupTier::tier) };
-    let mut ended = with_signals(&paths, &runner, &wish).await?;
+    let body = WindowRequest { guest: None, tier: args.tier.map(BackupTier::tier) };
+    let mut ended = with_signals(&paths, &runner, &body).await?;
     print_end(&ended);
     if args.work.no_wait {
         return Ok(if ended.down.is_empty() { EXIT_DONE } else { EXIT_FAILED });
@@ -105,11 +105,11 @@ fn is_application(ended: &WindowEnd) -> bool {
 async fn with_signals(
     paths: &Paths,
     runner: &Runner<'_>,
-    wish: &WindowRequest,
+    body: &WindowRequest,
 ) -> Result<WindowEnd, BackupError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(BackupError::Signal)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(BackupError::Signal)?;
-    let mut run = Box::pin(runner.run(wish));
+    let mut run = Box::pin(runner.run(body));
     tokio::select! {
         ended = &mut run => return Ok(ended?),
         () = either(&mut terminate, &mut interrupt) => {}

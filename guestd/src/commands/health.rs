@@ -133,8 +133,8 @@ pub enum Back {
 
 /// Has this guest go back to a snapshot.
 pub async fn go_back(session: &Session, snapshot: &SnapshotName, when: When, output: Output) -> Back {
-    let wish = RollBackRequest { guest: None, snapshot: snapshot.clone() };
-    let accepted = match session.ask("/v1/rollback", &wish).await {
+    let body = RollBackRequest { guest: None, snapshot: snapshot.clone() };
+    let accepted = match session.ask("/v1/rollback", &body).await {
         Ok(accepted) => accepted,
         Err(error) => return Back::Not(format!("it was not rolled back: {}", chain(&error))),
     };

@@ -15,7 +15,7 @@ use crate::quiesce::missing_units::{self, MissingUnitsError};
 use crate::quiesce::resume::{Cleared, Recovery, ResumeCaller, ResumeReport, Tries, recover};
 use crate::quiesce::{lock, start_enabled, timer};
 
-/// Whoever has the turn sees the wish within a second, and then starts the stacks itself.
+/// Whoever has the turn sees the request within a second, and then starts the stacks itself.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whoever has it past its bound is dead or asleep.

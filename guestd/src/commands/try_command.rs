@@ -93,9 +93,9 @@ pub async fn try_command(args: &TryArgs) -> Result<u8, TryError> {
     );
     let mut ends = Ends::new().map_err(TryError::Signal)?;
     let keep_s = args.keep_hours.map(|hours| hours.saturating_mul(3_600));
-    let wish = SnapshotRequest { guest: None, name, keep_s };
+    let body = SnapshotRequest { guest: None, name, keep_s };
     let snapshot = tokio::select! {
-        snapshot = snapshot(&session, &wish) => snapshot?,
+        snapshot = snapshot(&session, &body) => snapshot?,
         () = ends.terminated() => return Err(TryError::Interrupted),
     };
     if ends.is_wanted().await {
@@ -117,10 +117,10 @@ pub async fn try_command(args: &TryArgs) -> Result<u8, TryError> {
 }
 
 /// Has one taken.
-async fn snapshot(session: &Session, wish: &SnapshotRequest) -> Result<SnapshotName, TryError> {
-    let accepted = session.ask("/v1/snapshots", wish).await?;
+async fn snapshot(session: &Session, body: &SnapshotRequest) -> Result<SnapshotName, TryError> {
+    let accepted = session.ask("/v1/snapshots", body).await?;
     let view = session.follow(accepted.operation, Output::Table).await?;
-    let done = accepted.snapshot.or(wish.name.clone()).filter(|_| view.status == OperationStatus::Done);
+    let done = accepted.snapshot.or(body.name.clone()).filter(|_| view.status == OperationStatus::Done);
     done.ok_or_else(|| TryError::NoSnapshot { said: end_text(&view, None).trim().to_owned() })
 }
 

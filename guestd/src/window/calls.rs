@@ -78,12 +78,12 @@ impl Windows<'_> {
     }
 }
 
-/// A key for a new wish.
+/// A key for a new request.
 pub fn fresh_key() -> Result<String, WorkError> {
     key()
 }
 
-/// The same word about the same window is one wish, however often it is sent.
+/// The same word about the same window is one request, however often it is sent.
 fn keyed(id: OperationId, agent: &str) -> String {
     format!("{agent}-{}", id.uuid().simple())
 }

@@ -7,7 +7,7 @@ use holdfast_protocol::local::window::WindowPhase;
 /// An agent that restarts is back in seconds. One that is silent for longer does not keep stacks stopped.
 pub const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// How long a window is waited for: longer than the agent keeps a wish, whose night of backups may be hours long. Nothing
+/// How long a window is waited for: longer than the agent keeps a request, whose night of backups may be hours long. Nothing
 /// stands still meanwhile.
 pub const GRANT_WAIT_MAX: Duration = Duration::from_secs(25 * 3_600);
 

@@ -33,7 +33,7 @@ use crate::work::WorkError;
 /// Tries of one call that was not answered.
 const TRIES: u32 = 3;
 
-/// How often own bound and wishes are looked at, while the agent is waited for.
+/// How often its own bound and requests are looked at, while the agent is waited for.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Between two questions, when the first was answered at once.
@@ -56,7 +56,7 @@ pub enum WindowError {
     /// The agent would not have it.
     #[error("the agent refused the window")]
     Agent(#[from] AgentError),
-    /// No key for the wish.
+    /// No key for the request.
     #[error(transparent)]
     Key(#[from] WorkError),
 }
@@ -178,7 +178,7 @@ impl Runner<'_> {
         }
     }
 
-    /// From the wish to the last word: why it ended, and what is down.
+    /// From the request to the last word: why it ended, and what is down.
     async fn through(&self, state: &mut WindowState, lock: &Lock) -> (String, Vec<DownStack>) {
         loop {
             self.listen(state).await;

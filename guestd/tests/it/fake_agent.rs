@@ -40,7 +40,7 @@ pub enum OnClaim {
     Refuse(ErrorCode),
 }
 
-/// What the agent does with a wish for work.
+/// What the agent does with a request for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnRequest {
     /// Takes it, and the connection breaks before the answer.
@@ -61,9 +61,9 @@ pub struct AgentScript {
     pub hellos: Vec<Hello>,
     /// The hellos with a token that is not known.
     pub strangers: u32,
-    /// The wishes for work: path, key and body.
+    /// The requests for work: path, key and body.
     pub requests: Vec<(String, String, serde_json::Value)>,
-    /// Answers to the next wishes; after that they are taken.
+    /// Answers to the next requests; after that they are taken.
     pub on_request: VecDeque<OnRequest>,
     /// How much work goes before a rollback.
     pub before_rollback: u32,
@@ -71,7 +71,7 @@ pub struct AgentScript {
     pub rolls_back: bool,
     /// Whether a rollback is under way for as long as this is so.
     pub rolls_back_slowly: bool,
-    /// Snapshots of the guest's own, beside those that were wished.
+    /// Snapshots of the guest's own, beside those that were asked for.
     pub other_snapshots: Vec<String>,
     /// How often work was taken back.
     pub cancelled: u32,
@@ -330,7 +330,7 @@ async fn cancel(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     }))
 }
 
-/// Those that were wished, then the others.
+/// Those that were asked for, then the others.
 async fn snapshots(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     let script = shared.script.lock().unwrap();
     if !knows(&script, &headers) {

@@ -33,7 +33,7 @@ pub struct Windows {
     /// Calls whose answers are held back, and those that wait so.
     pub held: BTreeSet<&'static str>,
     pub waiting: BTreeSet<&'static str>,
-    /// Keys of the wishes for windows.
+    /// Keys of the requests for windows.
     pub asked: Vec<String>,
     /// The tiers that they named.
     pub tiers: Vec<Option<Tier>>,
@@ -139,7 +139,7 @@ pub async fn ask(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) 
 }
 
 pub async fn look(State(shared): State<Shared>, request: Request) -> Response {
-    // Without the wish to wait it is a look for the label, after all is over.
+    // Without the request to wait it is a look for the label, after all is over.
     assert!(request.uri().query().is_none_or(|query| query.starts_with("wait=")));
     let view = heard(&shared, "look", request.headers(), |windows| {
         windows.looks += 1;

@@ -16,7 +16,7 @@ async fn without_a_token_it_stays_in_set_up_mode_with_a_reason() {
         (Some(""), "no bootstrap token"),
         (Some("pending"), "restored and is not ready yet"),
         (Some("{{claim}}"), "not base64url"),
-        (Some("e30"), "does not hold a ticket"),
+        (Some("e30"), "does not hold a bootstrap token"),
     ] {
         let guest = Guest::new();
         if let Some(value) = value {

@@ -182,7 +182,7 @@ async fn an_answer_that_is_lost_or_never_given_ends_in_running_stacks() {
         assert_eq!(world.states(), before, "{call}");
         assert!(world.was_guarded() && !world.marker(), "{call}");
         windows(&agent, |windows| {
-            assert!(windows.asked.iter().all(|key| *key == windows.asked[0]), "one wish");
+            assert!(windows.asked.iter().all(|key| *key == windows.asked[0]), "one request");
             assert!(windows.quiesced.iter().all(|said| *said == windows.quiesced[0]));
         });
     }

@@ -32,7 +32,7 @@ async fn a_lost_answer_is_retried_under_the_same_key() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 before it"));
     agent.read(|script| {
         assert_eq!(script.requests.len(), 2);
-        assert_eq!(script.requests[0], script.requests[1], "one wish");
+        assert_eq!(script.requests[0], script.requests[1], "one request");
         let asked = serde_json::json!({ "name": "before-update", "keep_s": 7200 });
         assert_eq!((script.requests[0].0.as_str(), &script.requests[0].2), ("/v1/snapshots", &asked));
         assert_eq!(script.looks, 0);

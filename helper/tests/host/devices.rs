@@ -61,8 +61,8 @@ fn a_superblock_with_an_external_device_is_not_mounted() {
         host.refused("E_DEVICE_CLASS", "mount options of its own", || host.mount("usb1", &disk.uuid));
         run("tune2fs", &["-E", "mount_opts=", &disk.device]);
         run("tune2fs", &["-e", "panic", &disk.device]);
-        host.done("a wish to panic is overruled", host.mount("usb1", &disk.uuid));
-        // The kernel names what differs from the superblock's wish.
+        host.done("a request to panic is overruled", host.mount("usb1", &disk.uuid));
+        // The kernel names what differs from the superblock's request.
         assert!(
             mounted_at("/mnt/holdfast/usb1")[0].contains("errors=remount-ro"),
             "{:?}",

@@ -304,7 +304,7 @@ fn first(
         host: Some(host),
         actor: None,
         correlation: redemption.correlation,
-        message: format!("another machine replaced {name}; the old one is told to stop"),
+        message: format!("another machine replaced {name}; the old one is ordered to stop"),
     };
     emit(tx, &event)?;
     Ok(generation)

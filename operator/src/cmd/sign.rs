@@ -174,7 +174,7 @@ fn require_host(payload: &Payload, detail: &HostDetail, asked: &str) -> Result<(
     Err(CliError::OtherHost { host: asked.to_owned(), found, wanted })
 }
 
-/// What the host says of the same wish, for whoever signs second.
+/// What the host says of the same request, for whoever signs second.
 fn waiting_entry(payload: &Payload, detail: &HostDetail) -> Option<WaitingForSignature> {
     let same = |draft: &Draft| draft.act == payload.act && draft.target == payload.target;
     let mut waiting = detail.sections.waiting.iter().flatten();

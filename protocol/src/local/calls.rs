@@ -244,7 +244,12 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         refusals: &[NotFound],
-        ..get("/v1/self", "self", "Which guest this is, as it is wished.", Answer::Done(framed::<SelfView>))
+        ..get(
+            "/v1/self",
+            "self",
+            "Which guest this is, as it is asked for.",
+            Answer::Done(framed::<SelfView>),
+        )
     },
     Call {
         refusals: &[NotFound],

@@ -2,7 +2,7 @@
 //!
 //! The document names a build, an operator's signature approved exactly these bytes, and they lie on the box: only then is
 //! it told. What the guest does with it stands in [`Turn`]: before its turn, nothing. Deliberately absent: stacks. They are the
-//! guest's own matter (`/etc/holdfast/stacks.toml`), and no document wishes for them.
+//! guest's own matter (`/etc/holdfast/stacks.toml`), and no document asks for them.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ pub const CONTROLLER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DesiredView {
-    /// The controller; none, where nothing is wished for, or what is wished for may not run, or is not on the box.
+    /// The controller; none, where nothing is asked for, or what is asked for may not run, or is not on the box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<WantedController>,
     /// When it may be upgraded and restarted.

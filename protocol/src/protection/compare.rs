@@ -1,8 +1,8 @@
 //! A comparison of two promises, facet by facet.
 //!
 //! The law of `docs/adr/0015`. Each facet is judged by itself: one that is provably no weaker is taken, any other stays
-//! as it is in force and is named. So a wish that raises one thing and lowers another raises the one at once. A volume
-//! that a wish does not name keeps its promise. Deliberately absent: who may weaken a promise, and how that is asked for.
+//! as it is in force and is named. So a request that raises one thing and lowers another raises the one at once. A volume
+//! that a request does not name keeps its promise. Deliberately absent: who may weaken a promise, and how that is asked for.
 
 mod coverage;
 
@@ -93,7 +93,7 @@ pub struct Change {
     pub facet: Facet,
     /// As it is in force, in words.
     pub from: String,
-    /// As it is wished, in words.
+    /// As it is asked for, in words.
     pub to: String,
 }
 
@@ -106,18 +106,18 @@ impl fmt::Display for Change {
 /// A facet that would be weaker, or of which that cannot be told.
 pub type Loosening = Change;
 
-/// What a wish means for what is in force.
+/// What a request means for what is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
     /// What may be in force from now on: never weaker than what is.
     pub next: Protection,
     /// What is raised thereby.
     pub raised: Vec<Change>,
-    /// What stays, although the wish is another.
+    /// What stays, although the request is another.
     pub loosened: Vec<Loosening>,
 }
 
-/// Holds a wish against what is in force.
+/// Holds a request against what is in force.
 #[must_use]
 pub fn compare(in_force: &Protection, requested: &Protection) -> Comparison {
     let mut judge = Judge::default();
@@ -258,7 +258,7 @@ impl Judge {
     fn volumes(&mut self, old: &[KeptVolume], new: &[KeptVolume]) -> Vec<KeptVolume> {
         let mut next: Vec<KeptVolume> = Vec::with_capacity(old.len().max(new.len()));
         for volume in old {
-            // One that the wish does not name is still there: nothing follows from its absence.
+            // One that the request does not name is still there: nothing follows from its absence.
             let wished = new.iter().find(|wished| wished.name == volume.name).unwrap_or(volume);
             let kind = self.weigh_part(
                 Part::Volume(volume.name.clone()),

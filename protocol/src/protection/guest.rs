@@ -142,10 +142,10 @@ pub struct ProtectionReport {
     /// What is in force; none, where nothing of the guest was ever promised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_force: Option<Protection>,
-    /// What the document wishes, where that is something else.
+    /// What the document asks for, where that is something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<Protection>,
-    /// What of the wish is held, in words.
+    /// What of the request is held, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<String>,
     /// How well it is protected.

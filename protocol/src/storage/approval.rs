@@ -25,7 +25,7 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// What approving this wish means.
+    /// What approving this request means.
     #[must_use]
     pub fn of(target: &StorageTarget) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! Storage targets of the desired document.
 //!
-//! A part of the desired document. A target is only a wish: no operator's signature is in it, so the agent uses none that
+//! A part of the desired document. A target is only a request: no operator's signature is in it, so the agent uses none that
 //! was not approved on the box ([`approval`]). Deliberately absent: schedules and retention, which stand in
 //! [`crate::protection`] and name a target by its name; mount options; paths, since a target's name is its folder.
 //!
@@ -36,7 +36,7 @@ use crate::id::TargetName;
 /// Targets per host.
 pub const TARGETS_MAX: usize = 32;
 
-/// One target as it is wished for.
+/// One target as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StorageTarget {

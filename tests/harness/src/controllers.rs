@@ -53,7 +53,7 @@ pub async fn speak_while(world: &World, store: &Store, speech: &Cell<Speech>) {
 
 /// The same, as often as this.
 pub async fn speak_every(every: Duration, world: &World, store: &Store, speech: &Cell<Speech>) {
-    // A running guest keeps its environment until it stops: a ticket that was traded is not traded again and again.
+    // A running guest keeps its environment until it stops: a bootstrap token that was traded is not traded again and again.
     let mut traded = BTreeMap::new();
     let mut greeted = BTreeSet::new();
     loop {
@@ -121,7 +121,7 @@ fn environment(world: &World, vmid: u32) -> Option<String> {
     Some(world.node.world().guests.get(vmid).ok()?.main.get("env")?.to_owned())
 }
 
-/// The ticket in it.
+/// The bootstrap token in it.
 fn token(line: &str) -> Option<BootstrapToken> {
     let text = line.strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned();
     BootstrapToken::open(&Secret::new(text)).ok()
@@ -156,7 +156,7 @@ fn hello(at: Timestamp) -> HelloRecord {
     }
 }
 
-/// Whether there was an answer: a ticket that is refused once is refused for ever.
+/// Whether there was an answer: a bootstrap token that is refused once is refused for ever.
 async fn trade(world: &World, store: &Store, vmid: u32, token: &BootstrapToken) -> bool {
     let now = world.timeline.now();
     let attempt = Redemption {

@@ -196,7 +196,7 @@ fn feed(path: &Path, hash: &mut DefaultHasher) {
 /// MAC addresses, claims and ids are random, and the times of snapshots are the story's own.
 fn plain(line: &str) -> String {
     if let Some((before, _)) = line.split_once("HOLDFAST_BOOTSTRAP=ey") {
-        return format!("{before}HOLDFAST_BOOTSTRAP=(a ticket)");
+        return format!("{before}HOLDFAST_BOOTSTRAP=(a bootstrap token)");
     }
     if line.starts_with("snaptime: ") {
         return "snaptime: (a time)".to_owned();

@@ -1,9 +1,9 @@
 //! One run of the whole agent.
 //!
-//! In: a world, who decides about death, and what is wished for. Out: as of the engine's life, whether all came to its end
+//! In: a world, who decides about death, and what is asked for. Out: as of the engine's life, whether all came to its end
 //! or where the agent died. Each life begins as the outside would: the hub sends the document again, and a guest that has
 //! no answer yet asks again under the same key, with another id. Deliberately absent: the hub itself ([`crate::daemon`]), and
-//! wishes that fail, which are taken back and wished for again ([`crate::schedule`]).
+//! requests that fail, which are taken back and asked for again ([`crate::schedule`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ const QUIET_LOOKS: u32 = 4;
 /// A host whose faults are over has settled after this much virtual time.
 const SETTLED_WITHIN: Duration = Duration::from_secs(12 * 3600);
 
-/// What is wished for.
+/// What is asked for.
 pub struct Goals {
     /// The document's guests.
     pub guests: Vec<DesiredGuest>,
@@ -54,7 +54,7 @@ pub struct Life<'a> {
     pub speech: Speech,
     /// What they do in quiesce windows.
     pub windows: Windows,
-    /// What is wished for.
+    /// What is asked for.
     pub goals: &'a Goals,
     /// Which life it is.
     pub number: usize,
@@ -86,7 +86,7 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, life: &Life<'_>) ->
     }
 }
 
-/// Wishes, and waits until all of it is over.
+/// Asks for it, and waits until all of it is over.
 async fn report(world: &World, ports: &Ports, conductor: &Conductor, life: &Life<'_>) -> End {
     let store = &ports.store;
     pass(conductor, "document", Side::Before).await;
@@ -165,7 +165,7 @@ fn document(goals: &Goals) -> Desired {
         storage: Vec::new(),
         guests: goals.guests.clone(),
     };
-    Desired::check(document).expect("a document that can be wished for")
+    Desired::check(document).expect("a document that can be asked for")
 }
 
 /// The same key in every life, and an id of that life's own: the first that is written counts.

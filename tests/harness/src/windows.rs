@@ -70,7 +70,7 @@ pub async fn is_settled(
     world.windows.is_done(window) || (over && world.windows.of(window).is_none())
 }
 
-/// The windows that are wished for, open, or stood still for.
+/// The windows that are asked for, open, or stood still for.
 async fn known(world: &World, store: &Store) -> BTreeSet<OperationId> {
     let open = store.open_operations().await.unwrap().into_iter();
     let open = open.filter(|progress| progress.operation.kind() == OperationKind::QuiescedBackup);

@@ -9,13 +9,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use e2e::stage::Runtime;
 use serde::{Deserialize, Serialize};
 
 use super::{rotation, work};
 use crate::matrix::Build;
 use crate::mutants::{self, Part as Mutated};
 use crate::workspace::{self, root, target};
-use crate::{fuzz, matrix, package, page, schedules};
+use crate::{demo, fuzz, matrix, package, page, schedules};
 
 /// The table's heading in `docs/ci.md`.
 const HEADING: &str = "\n## Runs at full depth\n";
@@ -90,6 +91,7 @@ enum Work {
     Hostile {
         shard: u64,
     },
+    Demo,
     Planted,
     Power,
     Fuzz,
@@ -115,6 +117,7 @@ fn units() -> Vec<Unit> {
     all.extend([
         unit("schedules", "all seeds that CI rotates through", Work::Schedules),
         unit("power", "the power goes before every change of a file", Work::Power),
+        unit("demo", "the whole story of the demo with booted guests", Work::Demo),
         unit("planted", "every planted bug is found", Work::Planted),
         unit("fuzz", "every fuzz target under libFuzzer, which looks at what an input reaches", Work::Fuzz),
         unit("packages", "the packages as they are shipped, judged by lintian", Work::Packages),
@@ -157,6 +160,7 @@ impl Work {
                 schedules::hostile(&words(&[&seeds[..], &["--fresh", "--days", "30"]].concat()), Build::Deep)
             }
             Self::Power => schedules::power(&[], Build::Deep).and_then(|()| work::guest_power("1/1")),
+            Self::Demo => demo::once(Runtime::Nspawn, demo::Length::Whole),
             Self::Planted => schedules::planted(&[], Build::Deep),
             Self::Fuzz => fuzz::each(FUZZ_RUNS),
             Self::Mutants(part) => mutants::run(&mutants::Options::all_of(*part)),

@@ -226,7 +226,7 @@ pub const ALL: &[Part] = &[
     Part {
         name: "demo-root",
         suite: Suite::System,
-        shows: "the whole story with booted guests",
+        shows: "the quick story with booted guests",
         root: Root::Needed,
         uses: Some(Shared::BootedGuests),
         after: &["programs", "images"],

@@ -95,8 +95,9 @@ pub fn process() -> Result<()> {
     e2e_suite::run(&[])
 }
 
+/// The beginning of the story; all of it is a unit of `--deep`.
 pub fn demo_root() -> Result<()> {
-    demo::once(Runtime::Nspawn)
+    demo::once(Runtime::Nspawn, demo::Length::Quick)
 }
 
 pub fn demo_user() -> Result<()> {

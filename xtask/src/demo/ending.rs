@@ -34,7 +34,7 @@ pub fn end(mut stage: Stage, options: &Options) -> Result<()> {
     stage.stop_hub()?;
     stage.nothing_forbidden_was_sent()?;
     drop(stage);
-    println!("\n── Everything is stopped. The story went as told.");
+    println!("\n── Everything is stopped. All went as expected.");
     Ok(())
 }
 

@@ -24,7 +24,7 @@ use e2e::stage::{Golden, Options as StageOptions, Runtime};
 use crate::packages::Purpose;
 use crate::workspace::has;
 use crate::{ci, packages, workspace};
-use story::Length;
+pub use story::Length;
 
 /// How the story is told.
 #[derive(Clone, Debug, clap::Args)]
@@ -56,11 +56,11 @@ pub struct Options {
 }
 
 impl Options {
-    fn once(runtime: Runtime) -> Self {
+    fn once(runtime: Runtime, length: Length) -> Self {
         let plain = runtime == Runtime::Process;
         Self {
             once: true,
-            quick: false,
+            quick: length == Length::Quick,
             in_own_network: false,
             plain,
             keep: false,
@@ -150,10 +150,10 @@ fn report(
 
 /// For CI: the story with processes, as an ordinary user even when CI is root.
 pub fn once_as_user() -> Result<()> {
-    if packages::is_root() { user::report_as_someone() } else { once(Runtime::Process) }
+    if packages::is_root() { user::report_as_someone() } else { once(Runtime::Process, Length::Whole) }
 }
 
-/// For CI: the story with guests of that kind.
-pub fn once(runtime: Runtime) -> Result<()> {
-    run(&Options::once(runtime))
+/// For CI: so much of the story with guests of that kind.
+pub fn once(runtime: Runtime, length: Length) -> Result<()> {
+    run(&Options::once(runtime, length))
 }

@@ -17,7 +17,7 @@ pub(super) fn digest() -> String {
     Sha256::digest(PROGRAM).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A document that wishes this controller for the first guest.
+/// A document that requests this controller for the first guest.
 async fn intended(world: &World, generation: u64, version: &str, sha256: &str) {
     let mut document = document(generation, "10.66.0.91/24").document().clone();
     document.guests[0].controller =
@@ -38,7 +38,7 @@ fn lay(world: &World) {
     Artifacts::of(world._dir.path()).take_in(&from).unwrap();
 }
 
-/// The first guest is wished a controller that may run and lies here.
+/// The first guest is to have a controller that may run and lies here.
 pub(super) async fn all_is_there(world: &World) {
     intended(world, 2, "0.2.0", &digest()).await;
     approve(world, "0.2.0", &digest());
@@ -56,7 +56,7 @@ async fn reported(world: &World, token: &str) -> DesiredView {
 async fn a_controller_is_reported_when_it_is_intended_approved_and_here() {
     let world = World::new().await;
     let token = world.token(0, WEB_AT).await;
-    assert_eq!(reported(&world, &token).await.controller, None, "nothing is wished for");
+    assert_eq!(reported(&world, &token).await.controller, None, "nothing is asked for");
     let path = format!("/v1/artifacts/{}", digest());
     intended(&world, 2, "0.2.0", &digest()).await;
     lay(&world);

@@ -56,7 +56,7 @@ impl World {
         bootstrap.token.expose().to_owned()
     }
 
-    /// What the loop and the first step do with a wish for a window.
+    /// What the loop and the first step do with a request for a window.
     async fn grant(&self, id: OperationId) -> OperationState {
         let Some(RequestOrOperation::Request(record)) = self.store.asked(id).await.unwrap() else {
             panic!("no request")

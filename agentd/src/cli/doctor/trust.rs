@@ -34,7 +34,7 @@ pub fn files(settings: &Settings) -> Check {
                 Check::new(
                     State::Unknown,
                     NAME,
-                    format!("{what}; whether they are in use cannot be told: {why}"),
+                    format!("{what}; whether they are in use is not known: {why}"),
                 )
             }
         },

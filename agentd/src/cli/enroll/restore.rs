@@ -65,12 +65,12 @@ pub(super) fn next_steps(handover: &HandOver) -> String {
     let mut text = format!(
         "This box takes the place of the lost one, which stands still should it come back.\n\
          Its guests were: {}. No document is taken until they are taken up, so that none is made anew, empty.\n",
-        if guests.is_empty() { "none that it told of".to_owned() } else { guests.join(", ") }
+        if guests.is_empty() { "none that it reported".to_owned() } else { guests.join(", ") }
     );
     for found in &handover.escrows {
         let (code, key) = (found.version.code, &found.version.fingerprint);
         text.push_str(&format!(
-            "The wrapped key {key} was handed over, which sheet {code} opens; the customer was told that it was read.\n"
+            "The wrapped key {key} was handed over, which sheet {code} opens; the customer was notified that it was read.\n"
         ));
     }
     if let Some(why) = &handover.withheld {
@@ -106,7 +106,7 @@ mod tests {
         let uid = |n: u32| format!("018f3c1e-6b1f-7c1d-9d0a-{n:012}");
         let guests = json!([
             { "uid": uid(1), "name": "web-1", "vmid": 301, "status": "managed", "run": "running" },
-            { "uid": uid(2), "name": "wished", "status": "absent", "run": "stopped" },
+            { "uid": uid(2), "name": "wanted", "status": "absent", "run": "stopped" },
             { "uid": uid(1), "name": "copy", "vmid": 309, "status": "restored_copy", "run": "stopped" },
             { "name": "strangers", "vmid": 900, "status": "foreign", "run": "running" }
         ]);
@@ -114,7 +114,7 @@ mod tests {
         let said = next_steps(&handover);
         assert!(said.contains("Its guests were: web-1. "), "{said}");
         let list = handover.sections.guests.as_deref();
-        for name in ["wished", "copy", "strangers"] {
+        for name in ["wanted", "copy", "strangers"] {
             let without = [name.to_owned()];
             assert_eq!(taking(list, None, &without), Err(NotTaken::NoOne(name.to_owned())));
         }

@@ -149,7 +149,7 @@ pub const NEEDS: &[Need] = &[
         &["VM.Config.Options", "VM.Config.Memory", "VM.Config.CPU", "VM.Config.Network", "VM.Config.Disk"],
     ),
     need(
-        "read archives; Proxmox lets whoever may do that prune every backup there as well",
+        "read archives; Proxmox lets who may do that prune every backup there as well",
         Role::Scratch,
         Place::TriedStorage,
         &["Datastore.Allocate", "Datastore.Audit"],

@@ -109,7 +109,7 @@ pub enum Answer {
     Forgiven,
     /// They are on record; how many come back.
     TakenUp { guests: usize },
-    /// What became of the wish to let a guest in again.
+    /// What became of the request to let a guest in again.
     Thawed(Thawed),
     /// It was not done.
     Refused(ErrorBody),

@@ -1,6 +1,6 @@
 //! Requests for an image build.
 //!
-//! What comes in: nothing but the wish. What goes out: each stage as it begins, then what was built or why nothing was.
+//! What comes in: nothing but the request. What goes out: each stage as it begins, then what was built or why nothing was.
 //! The answer is lines of closed forms, bounded in number, length and time.
 
 use std::time::Duration;

@@ -26,7 +26,7 @@ pub enum HubError {
     },
     /// A certificate that is expired, for another name, or of another CA.
     #[error(
-        "the certificate of the hub at {hub} is not valid: whoever runs the hub must look at it; is this box's clock right?"
+        "the certificate of the hub at {hub} is not valid: the hub's operator must look at it; is this box's clock right?"
     )]
     Certificate {
         hub: String,

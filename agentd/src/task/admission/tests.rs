@@ -58,11 +58,11 @@ fn origins(turns: &Turns) -> Vec<Origin> {
 fn a_goal_of_the_document_waits_for_the_requests_before_it_and_no_others() {
     let mut arrivals = Arrivals::default();
     let start = || vec![action(Operation::Start(Start(target(1))))];
-    // Two requests are there when the wish is first seen.
+    // Two requests are there when the document's is first seen.
     let before =
         records(vec![queued(1, 1, Ask::Backup { tier: None }), queued(2, 1, Ask::Backup { tier: None })]);
     assert_eq!(origins(&arrivals.choose(start(), &[asked(1, 1)], &before)), [Origin::Request(id(1))]);
-    // The first is under way; the plan has no wish for a busy guest. More is asked for.
+    // The first is under way; the plan has no request for a busy guest. More is asked for.
     let open = OpenOperation { id: id(1), kind: OperationKind::Backup, guest: uid(1) };
     let mut busy =
         records(vec![queued(2, 1, Ask::Backup { tier: None }), queued(3, 1, Ask::Backup { tier: None })]);

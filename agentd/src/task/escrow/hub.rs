@@ -54,10 +54,10 @@ enum Failed {
     HandOver(#[from] HandOverError),
     #[error(transparent)]
     Hub(#[from] HubError),
-    #[error("it was put there, and the hub cannot prove that it holds it: tell whoever runs the hub")]
+    #[error("it was put there, and the hub cannot prove that it holds it: tell the hub's operator")]
     Unproved,
     #[error(
-        "the hub lists version {0}, far ahead of any that this box put, so nothing is put behind it: tell whoever runs the hub"
+        "the hub lists version {0}, far ahead of any that this box put, so nothing is put behind it: tell the hub's operator"
     )]
     Far(EscrowNumber),
     #[error("the file cannot be sent: this is a fault of this program")]
@@ -154,7 +154,7 @@ impl EscrowTask {
                 Ok(()) => match listing.list.notice {
                     Notice::Webhook => None,
                     Notice::Unset => Some(
-                        "it is there, and the hub would hand it to nobody: whoever runs the hub sets whom it tells of reads"
+                        "it is there, and the hub would hand it to nobody: the hub's operator sets whom it notifies of reads"
                             .to_owned(),
                     ),
                 },

@@ -1,6 +1,6 @@
 //! Storage entries of Proxmox: compared and changed.
 //!
-//! What comes in: the records, the document's wishes, and how each target stands. What goes out: words for the report, and
+//! What comes in: the records, the document's requests, and how each target stands. What goes out: words for the report, and
 //! one call at a time, beside all else: a Proxmox that hangs delays no news of a disk. Like mounts they have no journal:
 //! each try begins from what Proxmox shows since the last one, and what is settled is written down with its line in the
 //! audit. Deliberately absent: decisions (`plan/owed`), leave (`gate/entry`).

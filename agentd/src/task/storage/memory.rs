@@ -89,7 +89,7 @@ pub fn line(before: Option<TargetStatus>, status: TargetStatus) -> Option<&'stat
     }
 }
 
-/// What is in force is told before what is wished. None, where there is neither.
+/// What is in force is told before what is asked for. None, where there is neither.
 pub fn report(
     name: &TargetName,
     judged: &Judged,

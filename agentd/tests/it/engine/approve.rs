@@ -27,7 +27,7 @@ fn approval(sha256: &str, version: &str, kind: ReleaseKind) -> Draft {
     Draft { target: Target::Host {}, act }
 }
 
-/// What is signed for a controller that is wished.
+/// What is signed for a controller that is asked for.
 pub fn controller(goal: &holdfast_protocol::desired::DesiredController) -> Draft {
     approval(goal.sha256.as_str(), goal.version.as_str(), ReleaseKind::Controller)
 }

@@ -86,7 +86,7 @@ async fn an_ok_without_an_archive_is_no_backup() {
 }
 
 /// The hour that autumn repeats: Proxmox takes the time of an archive from its name in local time, and so an hour too early.
-/// What the task's own log named is its archive all the same, and no older than the wish for it.
+/// What the task's own log named is its archive all the same, and no older than the request for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_owner_name_says_an_hour_too_early_is_found() {
     let world = World::start().await;

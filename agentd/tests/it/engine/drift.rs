@@ -188,7 +188,7 @@ async fn an_agent_that_is_dropped_at_work_goes_on_where_it_stood() {
     agent.stop().await;
 }
 
-/// Every wish that changes a guest that is there: larger disks, other sizes, standing still, running again.
+/// Every request that changes a guest that is there: larger disks, other sizes, standing still, running again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_follows_its_document() {
     let world = World::start().await;

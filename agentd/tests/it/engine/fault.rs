@@ -235,7 +235,7 @@ async fn a_second_redeemer_freezes_the_guest_and_parks_its_making() {
     assert_eq!(world.guests().len(), 1, "kept for the person who looks");
 }
 
-/// Somebody reads the ticket from the configuration and is first; the guest comes second.
+/// Somebody reads the bootstrap token from the configuration and is first; the guest comes second.
 async fn redeem_twice(ports: &Ports) {
     let token = loop {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -106,7 +106,7 @@ async fn a_disk_grows_within_the_day_and_beyond_it_by_a_signature_for_exactly_th
     agent.until("four more are within the day", is(68, 256)).await;
     assert_eq!(root(&world, &vmid), "68G");
 
-    // Neither a restart nor a shrunk wish gives anything back.
+    // Neither a restart nor a shrunk request gives anything back.
     agent.stop().await;
     let mut agent = start(&world).await;
     let mut more = with(1, 68);

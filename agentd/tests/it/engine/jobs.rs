@@ -317,7 +317,7 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
         (JobState::Failed, None, ErrorCode::Locked)
     );
 
-    // The wish first: what is stopped by hand while it should run is started again. The brake lets the agent stop two of
+    // The request first: what is stopped by hand while it should run is started again. The brake lets the agent stop two of
     // them itself.
     agent.goal(2, goal(RunState::Stopped)).await;
     for n in 1..=3 {

@@ -484,7 +484,10 @@ async fn one_that_comes_back_silent_is_kept_and_reported() {
         kept(&ports, &ended).await;
         let status = ports.pve.guest_status(vmid(301)).await.unwrap();
         assert_eq!(status.power, Power::Running, "{}", reported(&ended));
-        assert!(ports.pve.guest_config(vmid(301)).await.unwrap().env.is_none(), "no ticket is left in it");
+        assert!(
+            ports.pve.guest_config(vmid(301)).await.unwrap().env.is_none(),
+            "no bootstrap token is left in it"
+        );
         let condition = ended.conditions().next().unwrap();
         assert_eq!(condition.code, ErrorCode::ControllerSilent, "{condition}");
         assert!(condition.message.contains("guest 301, and no hello came"), "{condition}");

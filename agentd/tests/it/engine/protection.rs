@@ -72,7 +72,7 @@ async fn a_promise_is_raised_by_documents_and_lowered_once_by_a_signature() {
     let condition = &report(&view, 1).unwrap().conditions[0];
     assert_eq!(condition.code, ErrorCode::NeedsSignature, "{condition:?}");
 
-    // Signed for the wish before: in force is what was seen, but the document says something else now.
+    // Signed for the request before: in force is what was seen, but the document says something else now.
     assert!(matches!(leave(&agent, &early).await, Outcome::Taken));
     let end = ended(&agent, early.id).await;
     assert_eq!((end.state, end.problem.unwrap().code), (JobState::Failed, ErrorCode::TargetChanged));

@@ -93,7 +93,7 @@ async fn a_copy_stands_isolated_next_to_its_guest() {
     assert_eq!(copy.tags, mark::copy_tags(done.id).into());
     assert_eq!(copy.hostname.as_deref(), Some("web-1-copy"));
     assert_eq!((copy.protection, copy.onboot, copy.unprivileged), (Switch::On, Switch::Off, Switch::On));
-    assert!(copy.env.is_none(), "its guest's ticket does not live again");
+    assert!(copy.env.is_none(), "its guest's bootstrap token does not live again");
     assert_eq!(copy.nets.len(), 2);
     for net in copy.nets.values() {
         assert!(

@@ -39,7 +39,7 @@ async fn ground(world: &World) -> (Ports, OperationState) {
     (ports, taken)
 }
 
-/// What a rollback must leave: the snapshot's sizes, no ticket, no tag of ours but the mark, protection.
+/// What a rollback must leave: the snapshot's sizes, no bootstrap token, no tag of ours but the mark, protection.
 fn check(world: &World) {
     let text = world.guests().remove("300.conf").unwrap();
     let main = text.split("\n[").next().unwrap();
@@ -49,7 +49,7 @@ fn check(world: &World) {
     assert_eq!(text.matches("protection: 1").count(), 1, "the snapshot itself should be without: {text}");
     assert!(
         text.contains("HOLDFAST_BOOTSTRAP"),
-        "the snapshot should hold an old ticket, or the test shows nothing: {text}"
+        "the snapshot should hold an old bootstrap token, or the test shows nothing: {text}"
     );
 }
 

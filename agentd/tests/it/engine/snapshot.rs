@@ -192,7 +192,7 @@ async fn only_our_own_snapshots_past_their_time_are_removed() {
     assert_eq!(listed(&world).await.len(), 2);
 }
 
-/// The guest that wished for it may wish it gone before its time.
+/// The guest that asked for it may ask for its removal before its time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn its_own_guest_may_have_it_removed_early() {
     let world = World::start().await;

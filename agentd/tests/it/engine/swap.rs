@@ -154,7 +154,7 @@ impl Before {
     fn of(world: &World) -> Self {
         let lines = |text: String| {
             let (own, _pending) = text.split_once("\n[").unwrap_or((&text, ""));
-            // A used ticket that was taken away goes when the guest goes down.
+            // A used bootstrap token that was taken away goes when the guest goes down.
             let plain = |line: &&str| *line != "onboot: 0" && !line.starts_with("lxc.environment");
             own.lines().filter(plain).map(str::to_owned).collect()
         };

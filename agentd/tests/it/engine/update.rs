@@ -38,7 +38,7 @@ async fn in_its_turn(world: &World) -> (Agent, DesiredController, OperationId) {
         sha256: sha256.as_str().to_owned().try_into().unwrap(),
     };
     agent.goal(2, vec![DesiredGuest { controller: Some(goal.clone()), ..hot() }]).await;
-    // It lies here and is wished; that is not enough.
+    // It lies here and is asked for; that is not enough.
     let view = agent.until("it waits for a signature", waits(Verb::ApproveRelease)).await;
     assert_eq!(tasks(world, TaskKind::Snapshot).await, 0);
     let mail = signed(&agent, found(&view, Verb::ApproveRelease).unwrap()).await;
@@ -84,7 +84,7 @@ async fn a_controller_that_comes_up_stays() {
     };
     agent.ports.store.record_hello(hot().uid, hello).await.unwrap();
     assert_eq!(ended(&agent, update).await, OperationStatus::Done);
-    // Nobody is told anything, and nothing more is to be signed: it is as wished.
+    // Nobody is told anything, and nothing more is to be signed: it is as asked for.
     agent.until("it serves", |view| serves(view, 1) && view.waiting.is_empty()).await;
     assert_eq!(tasks(&world, TaskKind::RollBack).await, 0);
     let stands = agent.ports.store.snapshots(hot().uid).await.unwrap();

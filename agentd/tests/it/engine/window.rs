@@ -36,7 +36,7 @@ async fn look(ports: &Ports, id: OperationId) -> WindowView {
     ports.store.look_at_window(id).await.unwrap().unwrap().view(&ports.clock.boot_moment())
 }
 
-/// Waits until the window is as wished.
+/// Waits until the window is as asked for.
 async fn until(ports: &Ports, id: OperationId, intended: impl Fn(&WindowView) -> bool) -> WindowView {
     let mut changes = ports.store.changes();
     let waits = async {

@@ -383,7 +383,7 @@ impl World {
 /// MAC addresses and claims are random.
 fn plain(line: &str) -> String {
     if let Some((before, _)) = line.split_once("HOLDFAST_BOOTSTRAP=ey") {
-        return format!("{before}HOLDFAST_BOOTSTRAP=(a ticket)");
+        return format!("{before}HOLDFAST_BOOTSTRAP=(a bootstrap token)");
     }
     if line.starts_with("snaptime: ") {
         return "snaptime: …".to_owned();
@@ -469,7 +469,7 @@ pub async fn tasks(world: &World, kind: TaskKind) -> usize {
     world.pve().find_tasks(query).await.unwrap().len()
 }
 
-/// The guests' controllers: whoever runs and holds a ticket trades it and says hello. Ends when dropped.
+/// The guests' controllers: whoever runs and holds a bootstrap token trades it and says hello. Ends when dropped.
 pub struct Controllers(tokio::task::JoinHandle<()>);
 
 impl Drop for Controllers {

@@ -316,7 +316,7 @@ fn sign_for(state: &Path, target: &StorageTarget, generation: u32) {
     runtime.block_on(store.offer_desired(desired, now)).unwrap();
 }
 
-/// As an operator wishes and signs for it.
+/// As an operator asks for and signs for it.
 fn target(state: &Path, key: &BackupKey) -> StorageTarget {
     let host_key = host_key::open(state).unwrap();
     let backend: Backend =

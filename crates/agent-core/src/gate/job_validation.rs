@@ -105,7 +105,7 @@ pub enum TurnedAway {
     OnlyCopy { target: TargetName, what: String },
     /// A change of a promise that needs no signature.
     #[error(
-        "nothing is loosened by it: the document alone may wish for what is no weaker, within the limits of the policy"
+        "nothing is loosened by it: the document alone may ask for what is no weaker, within the limits of the policy"
     )]
     NothingLoosened,
     /// Its id or nonce was used by another job.

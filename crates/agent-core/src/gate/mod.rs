@@ -1,6 +1,6 @@
 //! The reversibility gate.
 //!
-//! What comes in: an [`Effect`] on the world, the [`Provenance`] by which the wish came, and what was approved. What goes
+//! What comes in: an [`Effect`] on the world, the [`Provenance`] by which the request came, and what was approved. What goes
 //! out: [`Verdict`]. It judges the effect, not the verb and not the road. The `match` is exhaustive and names every
 //! effect; what is not in the table cannot be said. Deliberately absent: any effect of
 //! its own, and a way to be switched off.
@@ -18,7 +18,7 @@
 //! | [`adoption`] | may this guest be taken over |
 //! | [`job_validation`] | may this signed job be taken |
 //! | [`only_copy`] | may a storage target be let go |
-//! | [`protection`] | what of a wish about backups is raised, and what is held |
+//! | [`protection`] | what of a request about backups is raised, and what is held |
 //! | [`restore`] | may a box take a lost one's place, and does this one stand still |
 //! | [`retention`] | which backups may go by the retention in force |
 //! | [`restore_capacity`] | whether a storage has room for what is restored |
@@ -136,7 +136,7 @@ pub enum Effect {
 pub enum Expiry {
     /// One that the agent made, past its time.
     OwnPastItsTime,
-    /// One that the agent made because this guest had wished for it, which now wishes it gone.
+    /// One that the agent made because this guest had asked for it, which asks for its removal now.
     OwnAsked(GuestUid),
     /// One that the agent took by a schedule, and that the retention in force no longer keeps.
     OwnOutsidePolicy,
@@ -171,7 +171,7 @@ pub enum RollBack {
     Other,
 }
 
-/// The road by which a wish came.
+/// The road by which a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provenance {
     /// The desired document.

@@ -1,13 +1,13 @@
 //! A held change, with the job draft that would allow it.
 //!
 //! The draft names verb, target and arguments. Who signs adds the host, the job's id, its times and its nonce; those are
-//! not the agent's to choose. Some wishes no job can grant yet: then the reason says who must do what.
+//! not the agent's to choose. Some requests no job can grant yet: then the reason says who must do what.
 
 use holdfast_protocol::id::{CustomerId, GuestName, GuestUid, Vmid};
 use holdfast_protocol::job::{Act, Draft, Fingerprint, Target};
 use holdfast_protocol::report::WaitingForSignature;
 
-/// What would let a wish pass.
+/// What would let a request pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// A signature for exactly this.
@@ -16,7 +16,7 @@ pub enum Remedy {
     ByHand(&'static str),
 }
 
-/// One held wish.
+/// One held request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingApproval {
     /// To whom it would be done.

@@ -1,7 +1,7 @@
 //! The guard of backup promises.
 //!
-//! What comes in: what is in force for a guest, what the document wishes, where backups may go, and what documents may ask
-//! for. What goes out: what is in force from now on, which of the wish is held with the effect that it would have, and what
+//! What comes in: what is in force for a guest, what the document asks for, where backups may go, and what documents may ask
+//! for. What goes out: what is in force from now on, which of the request is held with the effect that it would have, and what
 //! an operator would sign. What is weaker and what cannot be told is the law of `protocol::protection::compare`; what is more
 //! than a document may ask for is that of [`beyond`]. Pure. Deliberately absent:
 //! the signature, and putting anything into force.
@@ -16,7 +16,7 @@ use holdfast_trust::limits::BackupLimits;
 
 use super::{Approved, Effect, Provenance, Verdict, gate};
 
-/// What becomes of a wish.
+/// What becomes of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guarded {
     /// What is in force from now on: as strong as before, or stronger.
@@ -71,7 +71,7 @@ const fn effect(facet: Facet) -> Effect {
 /// Whether backups of a tier may go to a storage.
 pub type MayGo<'a> = &'a dyn Fn(Tier, &StorageName) -> bool;
 
-/// Judges a wish about one guest. Backups may go where `may` says so, and to where they go already.
+/// Judges a request about one guest. Backups may go where `may` says so, and to where they go already.
 #[must_use]
 pub fn guard(
     in_force: Option<&Protection>,
@@ -104,14 +104,14 @@ pub fn guard(
             Verdict::NeedsSignature(reason) | Verdict::Forbidden(reason) => {
                 loosened.push(Loosened { change, reason });
             }
-            // The table says that nothing here is free; were it to say so one day, the wish is the law.
+            // The table says that nothing here is free; were it to say so one day, the request is the law.
             Verdict::Free => next = asked.clone(),
         }
     }
     Guarded { intended: whole(in_force, goal), next, raised: found.raised, loosened, beyond, unapproved }
 }
 
-/// A wish with the promises of volumes that it does not name.
+/// A request with the promises of volumes that it does not name.
 fn whole(in_force: &Protection, mut goal: Protection) -> Protection {
     let named = |name: &VolumeName| goal.volumes.iter().any(|volume| volume.name == *name);
     let kept: Vec<_> = in_force.volumes.iter().filter(|volume| !named(&volume.name)).cloned().collect();
@@ -127,7 +127,7 @@ struct Targets<'a> {
 }
 
 impl Targets<'_> {
-    /// The wish without targets that nobody approved: what is in force keeps its own, what is new is not begun.
+    /// The request without targets that nobody approved: what is in force keeps its own, what is new is not begun.
     fn approved(mut self, in_force: &Protection, goal: &Protection) -> (Protection, Vec<Unapproved>) {
         let old = &in_force.tiers;
         let local = goal.tiers.local.as_ref();

@@ -48,7 +48,7 @@ bugs! {
     DestroyUnknownVolumes = "destroy_unknown_volumes", "an undo destroys volumes that it did not make";
     HiddenIsGone = "hidden_is_gone", "a guest that we may not see counts as gone";
     ForgetProtection = "forget_protection", "protection is not put back";
-    LeaveBootstrapToken = "leave_bootstrap_token", "the ticket stays in the guest's environment";
+    LeaveBootstrapToken = "leave_bootstrap_token", "the bootstrap token stays in the guest's environment";
     ReuseNumber = "reuse_number", "a number that was another guest's is taken again";
     StaleDocument = "stale_document", "an older document replaces a newer one";
     NoLock = "no_lock", "a second agent may open the folder";
@@ -59,7 +59,7 @@ bugs! {
     CountMissing = "count_missing", "a backup that its storage does not list counts";
     LooseBrake = "loose_brake", "what documents touched lately does not count";
     LateCapture = "late_capture", "a capture that came after the bound of its window counts";
-    EarlyGrant = "early_grant", "a window is told as granted while something else holds the lane";
+    EarlyGrant = "early_grant", "a window is reported as granted while something else holds the lane";
     StoreNotSynced = "store_not_synced", "the database does not wait for the disk";
     FileNotSynced = "file_not_synced", "a small file takes its place before its bytes are on disk";
     FolderNotSynced = "folder_not_synced", "a small file's name is not brought onto the disk";

@@ -136,7 +136,7 @@ pub struct SnapshotRecord {
     pub vmid: Vmid,
     /// The operation that made it.
     pub made_by: OperationId,
-    /// Who wished for it.
+    /// Who asked for it.
     pub taken_by: TakenBy,
     /// When, by Proxmox's clock.
     pub taken_at: Timestamp,
@@ -146,7 +146,7 @@ pub struct SnapshotRecord {
     pub point: Option<Timestamp>,
 }
 
-/// Who wished for a snapshot.
+/// Who asked for a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TakenBy {

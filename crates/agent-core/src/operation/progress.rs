@@ -30,7 +30,7 @@ pub enum ReplayError {
         found: u32,
     },
     /// An entry that may not follow.
-    #[error("entry {number} is not lawful")]
+    #[error("entry {number} is not allowed here")]
     Illegal {
         number: u32,
         #[source]

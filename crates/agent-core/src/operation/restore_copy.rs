@@ -1,6 +1,6 @@
 //! *restore_copy*: a backup restored under a new VMID.
 //!
-//! The guest itself is only looked at. Its copy never gets its mark, its addresses or its ticket, and is never started:
+//! The guest itself is only looked at. Its copy never gets its mark, its addresses or its bootstrap token, and is never started:
 //! the archive brings all of that along, so the restore call itself says what the copy is and which networks and disks it
 //! has. What is between the two, a swap, is work of its own.
 

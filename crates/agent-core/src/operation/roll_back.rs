@@ -1,6 +1,6 @@
 //! *roll_back*: a guest returns to one of our snapshots.
 //!
-//! Proxmox puts the configuration back together with the disks: an old ticket in the environment, tags, protection,
+//! Proxmox puts the configuration back together with the disks: an old bootstrap token in the environment, tags, protection,
 //! sizes. So what is ours is set again before the guest runs; what the document wants otherwise, the plan corrects.
 
 use holdfast_protocol::id::{OperationId, SnapshotName};

@@ -18,7 +18,7 @@ pub struct Snapshot {
     pub target: Target,
     /// What it is called.
     pub name: SnapshotName,
-    /// Who wishes for it.
+    /// Who asks for it.
     pub taken_by: TakenBy,
     /// When it may go; none for what a schedule took, which goes by the retention of its tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct ExpireSnapshot {
 pub enum ExpiryWhy {
     /// Its time is over.
     PastItsTime,
-    /// The guest that had wished for it does not need it any more.
+    /// The guest that had asked for it does not need it any more.
     Asked,
     /// The schedule took it, and the retention in force keeps it no longer.
     OutsidePolicy,

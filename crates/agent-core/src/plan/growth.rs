@@ -1,6 +1,6 @@
 //! Growth of guests: allowed, held for a signature, or without room.
 //!
-//! What comes in: a part of a guest that the document wishes larger, or a guest that is to be made. Room is asked first: what
+//! What comes in: a part of a guest that the document asks to be larger, or a guest that is to be made. Room is asked first: what
 //! has none is not signed for. Then what is left of the day, then what operators signed for. What is refused holds up nothing
 //! else of its guest. Deliberately absent: sizes that become smaller, which give nothing back.
 
@@ -202,7 +202,7 @@ pub(super) fn take(context: &Context<'_>, guest: &DesiredGuest, growth: &Growth)
     }
 }
 
-/// The job that lets a part grow to what the document wishes, if operators signed for that.
+/// The job that lets a part grow to what the document asks for, if operators signed for that.
 fn permitted(
     inputs: &Inputs<'_>,
     (guest, facts): (&DesiredGuest, Option<&GuestFacts>),
@@ -265,7 +265,7 @@ fn seen(guest: &DesiredGuest, facts: &GuestFacts) -> GuestMeasure {
     }
 }
 
-/// As the document wishes it. A disk that is larger stays so.
+/// As the document asks for it. A disk that is larger stays so.
 fn intended(guest: &DesiredGuest, facts: Option<&GuestFacts>) -> GuestMeasure {
     let now = facts.map(|facts| seen(guest, facts));
     let (size, now) = (&guest.size, now.as_ref());
@@ -317,7 +317,7 @@ pub(super) fn reported(
     judged.with(ErrorCode::GrowthHeld, text)
 }
 
-/// From what is there to what is wished.
+/// From what is there to what is asked for.
 fn draft(guest: &DesiredGuest, facts: Option<&GuestFacts>) -> Draft {
     let act = Act::AllowGrowth(args::AllowGrowth {
         guest: guest.uid,

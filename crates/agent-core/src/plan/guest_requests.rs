@@ -188,7 +188,7 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
         Ask::QuiescedBackup { tier, bound } => {
             let backup = schedule::early_backups::backup(context, request.guest, target, *tier)
                 .map_err(Stays::Refused)?;
-            // It counts itself. What is due is the schedule's wish, and is bounded by it.
+            // It counts itself. What is due is the schedule's request, and is bounded by it.
             let asked = inputs.records.asked_backups.get(&request.guest).copied().unwrap_or_default();
             if backup.due.is_none() && asked > limits::ASKED_BACKUPS_PER_DAY {
                 return Err(refused(ErrorCode::Quota, BackupsSpent.to_string()));

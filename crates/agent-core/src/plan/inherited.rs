@@ -56,7 +56,7 @@ pub struct Taking {
 pub enum NotTaken {
     /// Nobody knows who was there.
     #[error(
-        "the lost box never told the hub of its guests, so nobody knows which would be made anew, empty: ask the hub's operator"
+        "the lost host never reported its guests to the hub, so nobody knows which would be made anew, empty: ask the hub's operator"
     )]
     NoList,
     /// Not one of them.

@@ -3,7 +3,7 @@
 //! `plan(inputs) -> Plan` is synchronous, touches nothing, asks no clock and prints well; its printout has golden files.
 //! What is missing from the document is kept; what is not provably ours is not touched; what cannot be seen is not gone.
 //! One operation at a time per guest, sizes before power, and nothing at all on a guest that is parked, locked or frozen
-//! in doubt. The cost is linear: wishes and records are both walked once, in the order of their uids.
+//! in doubt. The cost is linear: requests and records are both walked once, in the order of their uids.
 //!
 //! | module | decides |
 //! | --- | --- |
@@ -21,7 +21,7 @@
 //! | [`missing_guest`] | who may be gone, and what is done about it |
 //! | [`vmid`] | whether the range has a number left |
 //! | [`signed_jobs`] | what becomes of what operators signed |
-//! | [`protect`] | what becomes of wishes about backups |
+//! | [`protect`] | what becomes of requests about backups |
 //! | [`existing_guest`] | what to do for a guest that was made |
 //! | `capacity` | whether storage and memory have room for growth |
 //! | `growth` | which growth goes on, and which waits for a signature |
@@ -142,7 +142,7 @@ pub struct Inputs<'a> {
     pub desired: &'a [DesiredGuest],
     /// The backup policies that they can be under.
     pub policies: &'a [BackupPolicy],
-    /// Its storage targets, as they are wished for.
+    /// Its storage targets, as they are asked for.
     pub manifest: &'a [StorageTarget],
     /// What is seen.
     pub observed: &'a Observed,
@@ -166,7 +166,7 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// What becomes of what guests asked for.
     pub asked: Vec<RequestDecision>,
-    /// Wishes that wait for a signature.
+    /// Requests that wait for a signature.
     pub held: Vec<PendingApproval>,
     /// A bulk change that the brake holds.
     pub braked: Option<BulkHeld>,
@@ -204,7 +204,7 @@ pub struct GuestVerdict {
     pub status: GuestStatus,
     /// What a person should know.
     pub conditions: Vec<Condition>,
-    /// How it is protected, where anything of that is in force or wished.
+    /// How it is protected, where anything of that is in force or asked for.
     pub protection: Option<Box<ProtectionReport>>,
 }
 

@@ -133,7 +133,7 @@ fn intended(context: &Context<'_>, guest: &DesiredGuest) -> Result<VmidRequest, 
         Some(VmidFact::Free) => Ok(VmidRequest::Exactly(vmid)),
         Some(VmidFact::Taken) => foreign("taken by a guest that we may not see".to_owned()),
         Some(VmidFact::Unknown) | None => {
-            let text = format!("whether VMID {vmid} is free could not be told: it is asked again");
+            let text = format!("whether VMID {vmid} is free is not known: it is asked again");
             Err((ErrorCode::Unavailable, text))
         }
     }

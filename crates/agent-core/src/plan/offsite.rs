@@ -19,7 +19,7 @@ use crate::model::records::Records;
 /// Names of single backups that are told; of more there is only a number.
 const NAMED_MAX: usize = 8;
 
-/// How often our guests' backups on a target should be looked through, by their number; none where nobody wishes it.
+/// How often our guests' backups on a target should be looked through, by their number; none where nobody asks for it.
 #[must_use]
 pub fn intended(records: &Records, approval: &Approval) -> BTreeMap<Vmid, Option<u32>> {
     let days = |promise: &Protection| {
@@ -195,7 +195,7 @@ mod tests {
         let list = looked(vec![snapshot(300, 2, Some((3, true))), snapshot(301, 2, Some((3, true)))]);
         assert_eq!(due(&list, &goals, at(9)), None);
         assert_eq!(due(&list, &goals, at(10)), Some((vmid(300), 7)));
-        assert_eq!(due(&list, &ours(&[(300, None)]), at(28)), None, "nobody wishes it");
+        assert_eq!(due(&list, &ours(&[(300, None)]), at(28)), None, "nobody asks for it");
         // By a clock that was ahead: not again and again.
         let ahead = looked(vec![snapshot(300, 2, Some((29, true)))]);
         assert_eq!(due(&ahead, &goals, at(10)), None);

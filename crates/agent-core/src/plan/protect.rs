@@ -1,6 +1,6 @@
 //! Promises of the document: raised at once, or held.
 //!
-//! For each guest that was made: what is in force, by our records, is held against what the document wishes. A guest
+//! For each guest that was made: what is in force, by our records, is held against what the document asks for. A guest
 //! that the document does not name, or that is not there yet, changes nothing. Deliberately absent: the law
 //! (`gate/protection`), and taking backups.
 
@@ -38,7 +38,7 @@ pub struct Raise {
     pub what: String,
 }
 
-/// Whether anything was ever promised or is wished. Most of a plan's time would go into finding nothing, guest by guest.
+/// Whether anything was ever promised or is asked for. Most of a plan's time would go into finding nothing, guest by guest.
 fn is_any(inputs: &Inputs<'_>) -> bool {
     let goals = |guest: &DesiredGuest| {
         let backed_up = |kind: &VolumeKind| matches!(kind, VolumeKind::Bulk(BulkBackup::BackupTo(_)));
@@ -78,7 +78,7 @@ pub(super) fn all(inputs: &Inputs<'_>, plan: &mut Plan) {
     }
 }
 
-/// What becomes of a document's wish about a guest that was made; nothing, where it neither has nor gets a promise.
+/// What becomes of a document's request about a guest that was made; nothing, where it neither has nor gets a promise.
 pub(super) fn judge(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGuest) -> Option<Guarded> {
     if !matches!(record.place, Place::Made { .. }) {
         return None;
@@ -94,7 +94,7 @@ pub(super) fn judge(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGu
     Some(guard(in_force, &goal, (&may, &inputs.records.backup_limits)))
 }
 
-/// Whether a promise may be lowered now: what is in force and what is wished are both what the signers saw.
+/// Whether a promise may be lowered now: what is in force and what is asked for are both what the signers saw.
 pub(super) fn loosens(inputs: &Inputs<'_>, job: &Accepted, signed: &LoosenPolicy) -> Result<(), Stays> {
     let (target, _) = proved(&Context::new(inputs), &job.payload().target)?;
     let changed = |why: &str| refused(ErrorCode::TargetChanged, format!("{why}: look again and sign anew"));
@@ -107,7 +107,7 @@ pub(super) fn loosens(inputs: &Inputs<'_>, job: &Accepted, signed: &LoosenPolicy
     let record = place.ok().and_then(|place| inputs.records.guests.get(place));
     let intended = guest.zip(record).and_then(|(guest, record)| judge(inputs, record, guest));
     if intended.map(|guarded| guarded.intended).as_ref() != Some(signed.to.as_ref()) {
-        return Err(changed("the document no longer wishes what the operator saw"));
+        return Err(changed("the document no longer requests what the operator saw"));
     }
     keys_in_order(inputs, &signed.from, &signed.to)
         .map_err(|error| refused(ErrorCode::EscrowMissing, error.to_string()))
@@ -121,7 +121,7 @@ fn keys_in_order(inputs: &Inputs<'_>, from: &Protection, to: &Protection) -> Res
     }
 }
 
-/// What is in force, what is wished beside it, and what of that is held.
+/// What is in force, what is asked for beside it, and what of that is held.
 fn report(in_force: Option<&Arc<Protection>>, guarded: Option<&Guarded>) -> Box<ProtectionReport> {
     let now = in_force.map(|promise| Protection::clone(promise));
     let mut report = ProtectionReport { in_force: now, ..ProtectionReport::default() };
@@ -150,7 +150,7 @@ fn add_conditions(verdict: &mut GuestVerdict, guarded: &Guarded) {
     }
     if !guarded.beyond.is_empty() {
         let message = format!(
-            "more is wished of its backups than the operators' policy lets a document ask for ({}): what is in force stays until \
+            "more is asked of its backups than the operators' policy lets a document ask for ({}): what is in force stays until \
              an operator signs",
             words(&guarded.beyond)
         );
@@ -202,7 +202,7 @@ fn held(
     held
 }
 
-/// From what will be in force to what is wished, on the guest as it is seen.
+/// From what will be in force to what is asked for, on the guest as it is seen.
 fn draft(inputs: &Inputs<'_>, record: &GuestRecord, guarded: &Guarded) -> Option<Draft> {
     let vmid = record.place.vmid()?;
     let Detail::Known(facts) = &inputs.observed.guests.get(&vmid)?.detail else { return None };

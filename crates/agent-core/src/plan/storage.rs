@@ -1,8 +1,8 @@
 //! The plan for each storage target.
 //!
-//! What comes in: the document's wish, what was approved on this box, what the kernel lists, what is remembered since
+//! What comes in: the document's request, what was approved on this box, what the kernel lists, what is remembered since
 //! the agent started, what disks and servers did when they were tried, and Proxmox's word of the storage. What goes out: how the target stands, in words, and at most one deed. What is in force is the
-//! approval; a wish that differs from it waits for a signature and changes nothing meanwhile. Nothing is let go because a
+//! approval; a request that differs from it waits for a signature and changes nothing meanwhile. Nothing is let go because a
 //! document leaves it out. Pure. Deliberately absent: when a deed that was refused is tried again (`task/storage`), and what
 //! the helper's policy says about devices.
 
@@ -27,7 +27,7 @@ pub const FAST_IOPS_MIN: u32 = 400;
 /// What is known of one target.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetFacts<'a> {
-    /// What the document wishes, where it names it.
+    /// What the document asks for, where it names it.
     pub wanted: Option<&'a StorageTarget>,
     /// What was approved, where anything was.
     pub record: Option<&'a TargetRecord>,
@@ -72,7 +72,7 @@ pub fn judge(known: &TargetFacts<'_>) -> Judged {
     Judged { status, reason, action, held }
 }
 
-/// What would have to be signed for the wish to be in force.
+/// What would have to be signed for the request to be in force.
 fn held(wanted: Option<&StorageTarget>, record: Option<&TargetRecord>) -> Option<Draft> {
     let wanted = wanted?;
     let let_go = |record: Option<&TargetRecord>, to| {

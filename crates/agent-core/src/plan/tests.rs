@@ -358,7 +358,7 @@ fn a_report_has_a_line_for_everybody() {
     );
 }
 
-/// Wishes, records and sights in any order give the same plan; 10,000 settled guests give an empty one.
+/// Requests, records and sights in any order give the same plan; 10,000 settled guests give an empty one.
 #[test]
 fn ten_thousand_settled_guests_are_no_work() {
     let mut world = world(10_000);

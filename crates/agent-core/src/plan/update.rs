@@ -1,6 +1,6 @@
 //! The next guest to update its guest agent.
 //!
-//! What comes in: the wishes of the document, what controllers said of themselves, what was approved, what lies on the box,
+//! What comes in: the requests of the document, what controllers said of themselves, what was approved, what lies on the box,
 //! what did not come up ([`rollout`]). What goes out: at most one operation on the whole box, in the order of the guests'
 //! uids. A build that is bad in one guest, or that silenced one, is tried in the next; two say something about all. A guest
 //! that nothing could bring back is told, and left as it is. Deliberately absent: what a guest does in its turn.
@@ -26,7 +26,7 @@ use crate::model::policy::Sha256Hex;
 use crate::model::records::{ControllerVerdict, GuestRecord, HelloRecord, TakenBy};
 use crate::operation::{Operation, Snapshot, Target, UpdateController};
 
-/// What keeps a guest from the controller that it is wished.
+/// What keeps a guest from the controller that is asked for it.
 enum KeptBuild {
     /// Nothing worth a word: it has it, or its time comes.
     Silently,
@@ -36,7 +36,7 @@ enum KeptBuild {
     Held(Box<PendingApproval>, String),
 }
 
-/// Judges every wish, and plans the next update.
+/// Judges every request, and plans the next update.
 pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     let inputs = context.inputs;
     let is_update = |kind: OperationKind| kind == OperationKind::UpdateController;
@@ -54,7 +54,7 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
                 let free = plan.actions.iter().all(|action| action.operation.uid() != guest.uid);
                 if !busy && free {
                     busy = true;
-                    let reason = format!("the document wishes controller {}", goal.version.as_str());
+                    let reason = format!("the document asks for controller {}", goal.version.as_str());
                     plan.actions.push(Action { operation, reason, growth: None });
                 }
             }
@@ -160,7 +160,7 @@ fn tried(
         BuildState::BadForAll(one, other) => (
             ErrorCode::ControllerBad,
             format!(
-                "controller {named} did not come up in guests {}: nobody on this box gets it; wish another, or sign \
+                "controller {named} did not come up in guests {}: nobody on this box gets it; ask for another, or sign \
                      for it once more",
                 both(one, other)
             ),
@@ -176,7 +176,7 @@ fn tried(
         BuildState::Paused(one, other) => (
             ErrorCode::ControllerWaits,
             format!(
-                "controller {named} waits: guests {} are in trouble with it; look at them first, then wish another or \
+                "controller {named} waits: guests {} are in trouble with it; look at them first, then ask for another or \
                      sign for it once more",
                 both(one, other)
             ),
@@ -217,7 +217,7 @@ fn approved(
     };
     Err(KeptBuild::Held(
         Box::new(held),
-        format!("it is wished {what}, which nobody approved: an operator signs for it"),
+        format!("it should have {what}, which nobody approved: an operator signs for it"),
     ))
 }
 
@@ -230,7 +230,7 @@ fn newer(goal: &DesiredController, hello: &HelloRecord) -> Result<(), KeptBuild>
             "controller {named} is older than {runs}, which runs: no document moves one back; exchange it by hand in the guest"
         ))),
         None => Err(waits(format!(
-            "whether controller {named} is newer than {runs}, which runs, cannot be told: only dotted numbers have an order"
+            "whether controller {named} is newer than {runs}, which runs, is not known: only dotted numbers have an order"
         ))),
     }
 }

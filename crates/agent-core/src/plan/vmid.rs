@@ -2,8 +2,8 @@
 //!
 //! What comes in: every number that was ever given to a guest of ours, those the document asks for by name, those that
 //! are seen taken or were found taken when Proxmox was asked ([`super::questions`]), and how many guests are begun whose
-//! number is not chosen yet. What goes out: the wish that an operation carries; or that the range is full, and then no
-//! operation is begun: each would leave a record of a guest that never was, and a hub may wish for any number of guests.
+//! number is not chosen yet. What goes out: the request that an operation carries; or that the range is full, and then no
+//! operation is begun: each would leave a record of a guest that never was, and a hub may ask for any number of guests.
 //! Deliberately absent: the choice itself, which is made when the operation runs.
 
 use std::cell::Cell;
@@ -79,7 +79,7 @@ pub(super) fn any(
     Ok(VmidRequest::AnyOf { range, except })
 }
 
-/// An operation with this wish is proposed for the guest: who comes after it has one number less.
+/// An operation with this request is proposed for the guest: who comes after it has one number less.
 pub(super) fn promise(context: &Context<'_>, uid: GuestUid, goal: &VmidRequest) {
     let numbers = context.numbers();
     let fresh = match goal {

@@ -64,7 +64,7 @@ async fn a_kind_of_work_is_asked_for_so_often_a_day_whatever_becomes_of_it() {
     assert!(rows <= 4, "{rows}");
 }
 
-/// A whole day of everything that a guest may ask for, each wish given back as soon as it was written: what stays in the
+/// A whole day of everything that a guest may ask for, each request given back as soon as it was written: what stays in the
 /// records of it is bounded, and after a week and two months it is nearly nothing.
 #[tokio::test]
 async fn a_day_of_goals_leaves_little() {

@@ -227,7 +227,7 @@ async fn a_key_and_its_request_are_one_write() {
     assert_eq!(records(&store).await.requests, []);
 }
 
-/// A guest that asks again and again gets so many a day; what it gave back, what was due, and what other wishes were in
+/// A guest that asks again and again gets so many a day; what it gave back, what was due, and what other requests were in
 /// between changes nothing.
 #[tokio::test]
 async fn a_guest_has_so_many_backups_a_day_for_the_asking() {

@@ -1,6 +1,6 @@
 -- agent.db, version 11: snapshots by schedule.
 
--- A snapshot goes at its time, or, where a schedule took it for a point, by the retention of its tier. Who may wish for one
+-- A snapshot goes at its time, or, where a schedule took it for a point, by the retention of its tier. Who may ask for one
 -- is the program's to know: the text is read into its closed list.
 CREATE TABLE snapshot_11 (
     guest      TEXT NOT NULL,

@@ -16,7 +16,7 @@ use agent_core::model::records::BackupRecord;
 use agent_core::model::request::Ask;
 use agent_core::operation::Operation;
 
-/// A window, or the wish for one.
+/// A window, or the request for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowLook {
     id: OperationId,
@@ -118,7 +118,7 @@ impl WindowLook {
 }
 
 impl Store {
-    /// One look at a window, or at the wish for one.
+    /// One look at a window, or at the request for one.
     ///
     /// # Errors
     /// [`StoreError`].

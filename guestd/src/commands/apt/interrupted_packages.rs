@@ -24,7 +24,7 @@ pub async fn done(paths: &Paths) -> Option<String> {
     match run_well(&call).await {
         Ok(said) => found(&said.out),
         Err(error) => {
-            note_line!("guestd: how packages are cannot be told: {}", chain(&error));
+            note_line!("guestd: the state of packages is not known: {}", chain(&error));
             None
         }
     }

@@ -93,8 +93,8 @@ async fn back(paths: &Paths, args: &PathArgs, mut try_command: TryState, why: &s
         return end(paths, &format!("{why}; it is not rolled back: {held}"));
     }
     say(paths, &format!("{why}: rolling back to snapshot {snapshot}; the guest restarts"));
-    let wish = RollBackRequest { guest: None, snapshot: snapshot.clone() };
-    match session.ask("/v1/rollback", &wish).await {
+    let body = RollBackRequest { guest: None, snapshot: snapshot.clone() };
+    match session.ask("/v1/rollback", &body).await {
         Ok(accepted) => {
             let stage = Stage::RollbackRequested { why: why.to_owned(), operation: accepted.operation };
             if let Err(error) = try_command.reach(paths, stage) {

@@ -147,7 +147,7 @@ fn a_request_that_raises_one_thing_and_lowers_another_raises_the_one() {
     assert!(found.next.tiers.local.unwrap().retention.covers(&in_force.tiers.local.unwrap().retention));
 }
 
-/// Whoever owns the hub wishes one thing after another; no order of wishes ever weakens anything.
+/// Whoever owns the hub asks for one thing after another; no order of requests ever weakens anything.
 #[test]
 fn no_sequence_of_requests_weakens_anything() {
     let requests: Vec<Protection> = [

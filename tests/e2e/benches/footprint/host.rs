@@ -54,7 +54,7 @@ fn named(variable: &str) -> Result<PathBuf> {
 }
 
 impl Host {
-    /// Wishes for so many guests, and waits until all run and their controllers were heard.
+    /// Asks for so many guests, and waits until all run and their controllers were heard.
     pub fn goal(&self, count: u8) -> Result<()> {
         let ground = self.stage.ground();
         let guest = |number: u8| document::guest(&ground, number, &format!("g{number}"), "acme");

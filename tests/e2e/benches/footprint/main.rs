@@ -98,7 +98,7 @@ fn figures(arguments: &Arguments, none: &Rest, many: &Rest, made: Duration) -> V
             "voluntary context switches of all threads",
         ),
         Figure {
-            name: format!("{guests} guests made, from the wish to all hellos"),
+            name: format!("{guests} guests made, from the request to all hellos"),
             ours: made.as_secs_f64(),
             baseline: None,
             ratio: None,

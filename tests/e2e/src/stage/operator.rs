@@ -99,7 +99,7 @@ impl Stage {
         items.as_array().cloned().context("`holdfast guest list` prints a list")
     }
 
-    /// Waits until the reported guests are as wished.
+    /// Waits until the reported guests are as asked for.
     ///
     /// # Errors
     /// When they do not become so in time; the error holds how they were.

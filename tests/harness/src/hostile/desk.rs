@@ -132,7 +132,7 @@ impl Desk {
             not_before: UtcSecond::new(moment.at).unwrap(),
             expires_at: UtcSecond::new(moment.at.checked_add(LIFE).unwrap()).unwrap(),
             nonce: format!("{:032x}", (1_u128 << 100) | self.serial).try_into().unwrap(),
-            reason: "an operator wishes it".to_owned().try_into().unwrap(),
+            reason: "an operator asks for it".to_owned().try_into().unwrap(),
         }
     }
 

@@ -28,13 +28,13 @@ pub const BUDGET: Duration = Duration::from_secs(40 * 60);
 /// What the policy says of it.
 pub const POLICY: &str = "still_min_per_day = 40\n";
 
-/// Twelve wishes a day, of a quarter of an hour each.
+/// Twelve requests a day, of a quarter of an hour each.
 const ASK_EVERY: Duration = Duration::from_secs(2 * 3_600);
 
 /// How often a controller looks at its window.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// A wish that waits behind something else is looked after for so long.
+/// A request that waits behind something else is looked after for so long.
 const LOOKS_MAX: usize = 360;
 
 const DAY: Duration = Duration::from_secs(86_400);

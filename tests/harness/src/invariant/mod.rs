@@ -24,7 +24,7 @@ use crate::window_memory::Stood;
 pub enum Condition {
     /// The same end as the undisturbed story's.
     TheSameEnd,
-    /// The same, or taken back whole: so much time passed that a ticket expired.
+    /// The same, or taken back whole: so much time passed that a bootstrap token expired.
     TheSameOrNothing,
     /// Any lawful end: something failed for good.
     AnyLawfulEnd,

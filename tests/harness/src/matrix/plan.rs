@@ -83,7 +83,7 @@ struct Reported {
 }
 
 impl Reported {
-    /// Whether the whole agent tells it. What fails there, or waits too long, is taken back and wished for anew: what that
+    /// Whether the whole agent tells it. What fails there, or waits too long, is taken back and asked for anew: what that
     /// comes to is for the schedules to say.
     const fn is_whole(&self) -> bool {
         matches!(self.story.does, Does::Goals(_))

@@ -95,7 +95,7 @@ fn strangers_are_untouched(ending: &Ending<'_>) -> Violations {
     found
 }
 
-/// I2: two guests with one identity would be two restores of one wish. And a number serves one guest for ever.
+/// I2: two guests with one identity would be two restores of one request. And a number serves one guest for ever.
 fn one_guest_for_each_identity(ending: &Ending<'_>) -> Violations {
     let mut found = Violations::new();
     let mut marks: BTreeMap<&str, u32> = BTreeMap::new();
@@ -145,10 +145,10 @@ fn nothing_half_built(ending: &Ending<'_>) -> Violations {
 /// What a made guest must show, unless a hand changed it.
 fn flaws(ending: &Ending<'_>, vmid: u32, config: &str) -> Violations {
     let mut found = Violations::new();
-    // A running guest keeps its environment until it stops; that it goes then is all that can be wished for.
+    // A running guest keeps its environment until it stops; that it goes then is all that can be asked for.
     let goes = config.lines().any(|line| line.starts_with("delete: ") && line.contains("env"));
     if config.contains("HOLDFAST_BOOTSTRAP") && !goes {
-        found.push(format!("guest {vmid} still carries its ticket"));
+        found.push(format!("guest {vmid} still carries its bootstrap token"));
     }
     let locked = config.contains("\nlock: ");
     if !config.contains("protection: 1") && !ending.witness.unprotected.contains(&vmid) && !locked {
@@ -170,11 +170,11 @@ fn every_goal_is_met_or_answered(ending: &Ending<'_>) -> Violations {
         let waits = ending.view.waiting.iter().any(|waiting| waiting.payload.contains(&goal.uid.to_string()));
         let reported = !report.conditions.is_empty() || waits || report.status != GuestStatus::Managed;
         if !met && !reported {
-            found.push(format!("guest {} is not as wished, and nobody says why: {report:?}", goal.name));
+            found.push(format!("guest {} is not as asked for, and nobody says why: {report:?}", goal.name));
         }
         if !met && ending.gentle && !waits && !ending.forgetful {
             found.push(format!(
-                "guest {} is not as wished although only the wire went wrong: {report:?}",
+                "guest {} is not as asked for although only the wire went wrong: {report:?}",
                 goal.name
             ));
         }

@@ -392,7 +392,7 @@ impl Player<'_> {
             storage: Vec::new(),
             guests,
         };
-        let desired = Desired::check(document).expect("a document that can be wished for");
+        let desired = Desired::check(document).expect("a document that can be asked for");
         self.documents.push(desired.clone());
         match store.offer_desired(desired, self.world.timeline.now()).await {
             Ok(_) => self.accepted = self.accepted.max(generation),

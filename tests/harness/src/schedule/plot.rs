@@ -32,7 +32,7 @@ pub const UNMARK: Plot = Plot { name: "mark removed", script: |seed| hand(seed, 
 pub const ATTACHED: Plot = Plot { name: "volume attached", script: |seed| taken_back(seed, Mishap::Attach) };
 /// A guest that is taken back is taken out of the pool, where no token of ours sees it.
 pub const HIDDEN: Plot = Plot { name: "hidden", script: |seed| taken_back(seed, Mishap::Unpool) };
-/// A guest is destroyed by hand, and another one is wished for.
+/// A guest is destroyed by hand, and another one is asked for.
 pub const ANOTHER: Plot = Plot { name: "another guest", script: another };
 /// A document comes again that was replaced.
 pub const OLDER: Plot = Plot { name: "older document", script: older };

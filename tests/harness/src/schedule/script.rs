@@ -117,7 +117,7 @@ impl Script {
         Self { ground, acts }
     }
 
-    /// Whether nothing happens that may lawfully leave a guest other than wished.
+    /// Whether nothing happens that may lawfully leave a guest other than asked for.
     #[must_use]
     pub fn is_gentle(&self) -> bool {
         use pve_sim::fault::mishap::Origin;

@@ -47,7 +47,7 @@ pub enum KillFrom {
 pub enum Does {
     /// One operation, by the engine.
     Operation(fn(&Kit) -> Operation),
-    /// What a document and guests wish for, by the whole agent.
+    /// What a document and guests ask for, by the whole agent.
     Goals(fn() -> Goals),
 }
 
@@ -76,7 +76,7 @@ pub struct Story {
     pub kills: KillFrom,
     /// One point in so many is a second kill.
     pub second_one_in: usize,
-    /// A step whose requests are refused in every life, where no wish makes it fail.
+    /// A step whose requests are refused in every life, where no request makes it fail.
     pub refused: Option<&'static str>,
     /// What of a customer's it may lawfully take away, by its name in the [`crate::scene::Scene`].
     pub may_take: fn(&str) -> bool,
@@ -89,7 +89,7 @@ pub struct Story {
 }
 
 impl Story {
-    /// A story that ends as wished and takes nothing away.
+    /// A story that ends as asked for and takes nothing away.
     #[must_use]
     pub const fn done(name: &'static str, ground: Ground, operation: fn(&Kit) -> Operation) -> Self {
         Self {

@@ -211,7 +211,7 @@ impl Change<'_> {
         if at.name.owner() == Some(self.vmid) { self.store.free(volid).map(drop) } else { Ok(()) }
     }
 
-    /// A mount point's final value; a wished volume is made, the old one becomes unused.
+    /// A mount point's final value; a wanted volume is made, the old one becomes unused.
     fn mount(&self, config: &mut GuestConfig, option: &str, value: &str) -> Fallible<String> {
         let mut mount = Mount::parse_or_die(&self.node.table, option, value)?;
         if mount.origin() == Origin::Volume {
@@ -239,7 +239,7 @@ impl Change<'_> {
         Ok(mount.print(&self.node.table))
     }
 
-    /// Makes the volume that a mount wishes for.
+    /// Makes the volume that a mount asks for.
     ///
     /// # Errors
     /// When the storage fails.

@@ -8,7 +8,7 @@ use super::precondition::Premises;
 use super::recording::Call;
 use crate::guest::options::numbered;
 
-/// A wish for a new volume, `storage:SIZE`.
+/// A request for a new volume, `storage:SIZE`.
 fn is_goal(value: &str) -> bool {
     let volume = value.split(',').next().unwrap_or_default();
     volume.split_once(':').is_some_and(|(_, size)| size.parse::<f64>().is_ok())
@@ -43,7 +43,7 @@ impl Premises<'_> {
         made.map(|(_, call, _)| call).collect()
     }
 
-    /// Volumes that were wished for, and those that were attached by their name after one was.
+    /// Volumes that were asked for, and those that were attached by their name after one was.
     fn before_goals(&self, mut text: String, vmid: u32, from: usize, to: usize) -> String {
         let mut intended = false;
         for call in self.changes_of(vmid, from, to) {

@@ -45,7 +45,7 @@ fn a_controller_gets_its_arguments_and_only_the_containers_environment() {
     let spec = guest_with(
         &folder,
         100,
-        "echo \"$@\"; echo home=$HOME claim=$HOLDFAST_BOOTSTRAP ready; exec sleep 600",
+        "echo \"$@\"; echo home=$HOME claim=$HOLDFAST_BOOTSTRAP ready; exec /bin/sleep 600",
     );
     runtime.start(&spec).expect("started");
     log_contains(&runtime, 100, "home= claim=claim ready");
@@ -66,7 +66,7 @@ fn a_controller_gets_its_arguments_and_only_the_containers_environment() {
 fn a_controllers_own_children_end_with_it() {
     let folder = TempDir::new().expect("a folder");
     let runtime = Process::new(folder.path());
-    let spec = guest_with(&folder, 100, "sleep 600 & echo child=$!=; wait");
+    let spec = guest_with(&folder, 100, "/bin/sleep 600 & echo child=$!=; wait");
     runtime.start(&spec).expect("started");
     log_contains(&runtime, 100, "=\n");
     let log = fs::read_to_string(runtime.log_path(100)).expect("read");
@@ -92,10 +92,10 @@ fn a_controller_that_ends_is_started_again_and_the_guest_runs_on() {
 fn a_shutdown_is_polite_and_reports_one_who_does_not_listen() {
     let folder = TempDir::new().expect("a folder");
     let runtime = Process::new(folder.path());
-    let polite = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 600 & wait $!; done";
+    let polite = "trap 'echo bye; exit 0' TERM; echo ready; while :; do /bin/sleep 600 & wait $!; done";
     runtime.start(&guest_with(&folder, 100, polite)).expect("started");
     runtime
-        .start(&guest_with(&folder, 101, "trap '' TERM; echo ready; while :; do sleep 600; done"))
+        .start(&guest_with(&folder, 101, "trap '' TERM; echo ready; while :; do /bin/sleep 600; done"))
         .expect("started");
     log_contains(&runtime, 100, "ready");
     log_contains(&runtime, 101, "ready");
@@ -158,7 +158,7 @@ fn an_address_of_the_real_network_is_refused() {
 #[test]
 fn what_a_killed_simulator_left_over_is_ended_and_the_guest_started_again() {
     let folder = TempDir::new().expect("a folder");
-    let spec = guest_with(&folder, 100, "echo ready; exec sleep 600");
+    let spec = guest_with(&folder, 100, "echo ready; exec /bin/sleep 600");
     // As a killed simulator leaves it: a process of its own group, and a record of it.
     #[expect(clippy::disallowed_methods, reason = "stands for a controller that outlived its simulator")]
     let mut orphan = Command::new("sleep").arg("600").process_group(0).spawn().expect("spawned");

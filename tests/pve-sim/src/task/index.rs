@@ -182,7 +182,7 @@ impl Tasks {
         self.save(&held)
     }
 
-    /// The wish of a running task.
+    /// The request of a running task.
     #[must_use]
     pub fn running(&self, upid: &str) -> Option<Arc<Goal>> {
         self.lock().running.get(upid).cloned()

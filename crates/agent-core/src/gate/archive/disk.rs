@@ -48,7 +48,7 @@ fn volume(text: &str) -> Option<&'static str> {
         return Some("it names no volume of a storage");
     }
     if name.is_empty() || name.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
-        return Some("it names a wish for a volume and none that was made");
+        return Some("it names a request for a volume and none that was made");
     }
     let parts = |part: &str| !part.is_empty() && part != "." && part != ".." && part.chars().all(plain);
     (!name.split('/').all(parts)).then_some("the name of its volume leads elsewhere")

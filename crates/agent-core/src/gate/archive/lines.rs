@@ -4,7 +4,7 @@
 //! the first line that is not written so. Two readers of one text must not see two things: Proxmox skips what it cannot
 //! read and goes on, ends a section only at a whole `[name]`, and takes the last of two lines. So nothing is skipped here,
 //! no section is taken (a backup holds none), and no key stands twice. Deliberately absent: what a line means, and the
-//! values of the environment, which may hold an old ticket and which every restore replaces.
+//! values of the environment, which may hold an old bootstrap token and which every restore replaces.
 
 use percent_encoding::percent_decode_str;
 

@@ -72,7 +72,7 @@ const HOSTILE: &[&str] = &[
     // Scripts and inits of others.
     "hookscript: local:snippets/x.pl",
     "entrypoint: /bin/sh",
-    // Bind and device mounts, paths that lead elsewhere, and wishes for what was never made.
+    // Bind and device mounts, paths that lead elsewhere, and requests for what was never made.
     "mp9: /etc,mp=/host",
     "mp9: /dev/sdb1,mp=/host",
     "mp9: volume=/etc,mp=/host",
@@ -292,7 +292,7 @@ fn a_backup_is_its_own_guests() {
     assert_eq!(backup(&OWN.replace("hf-018f3c1e;holdfast", "holdfast,web hf-018f3c1e"), Nets::First), Ok(()));
 }
 
-/// An old ticket is neither kept nor shown.
+/// An old bootstrap token is neither kept nor shown.
 #[test]
 fn the_environment_is_left_out() {
     let lines = Lines::read(OWN).unwrap();

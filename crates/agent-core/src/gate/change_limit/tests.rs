@@ -104,7 +104,7 @@ impl Dice {
     }
 }
 
-/// However a stolen hub cuts its wishes into documents, and whenever it sends them, in no window are more guests touched
+/// However a stolen hub cuts its requests into documents, and whenever it sends them, in no window are more guests touched
 /// than the rule allows of all there are; and what is below goes on.
 #[test]
 fn no_one_drips_a_bulk_change_through() {

@@ -9,7 +9,7 @@ use holdfast_protocol::protection::compare::{Change, Part};
 use holdfast_protocol::protection::{BackupTier, Facet, Protection, Retention, Schedule, Tier};
 use holdfast_trust::limits::BackupLimits;
 
-/// The wish as far as it is within the limits, and what of it is not.
+/// The request as far as it is within the limits, and what of it is not.
 #[must_use]
 pub fn within(in_force: &Protection, goal: &Protection, limits: &BackupLimits) -> (Protection, Vec<Change>) {
     let mut judge = Judge { limits, beyond: Vec::new() };

@@ -164,7 +164,7 @@ fn what_is_signed_for_keeps_the_volumes_that_no_one_named() {
     let found = guard(Some(&in_force), &goal, Some(&here()));
     let names: Vec<&str> = found.intended.volumes.iter().map(|volume| volume.name.as_str()).collect();
     assert_eq!(names, ["aux", "db"]);
-    // Once that is in force, the same wish has nothing left to ask for.
+    // Once that is in force, the same request has nothing left to ask for.
     let after = guard(Some(&found.intended), &goal, Some(&here()));
     assert_eq!((after.loosened.len(), after.raised.len(), &after.next), (0, 0, &found.intended));
 }

@@ -3,7 +3,7 @@
 //! One lane for each guest: its open operation holds it, what was asked for waits in it, in the order of arrival. One
 //! lane for storage work of the whole host, one for its backups, and one for heavy work (whole archives). Every lane is bounded. What comes
 //! in: what is in the lanes, and what arrives. What goes out: an [`Admission`] for one that arrives ([`admit`]), and the
-//! wishes whose turn it is ([`turn::turns`]). Pure. Deliberately absent: keeping the queues (`port::store::request`,
+//! requests whose turn it is ([`turn::turns`]). Pure. Deliberately absent: keeping the queues (`port::store::request`,
 //! `execute::slots`).
 //!
 //! | module | what |

@@ -34,7 +34,7 @@ pub enum Meeting {
     First,
     /// It takes its place behind.
     Waits,
-    /// It is the same wish: it is answered with what is there.
+    /// It is the same request: it is answered with what is there.
     Joins,
     /// What is there ends, and it takes that place.
     Preempts,

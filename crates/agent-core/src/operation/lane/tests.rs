@@ -340,7 +340,7 @@ fn one_backup_is_open_and_those_that_wait_hold_no_one_up() {
     assert_eq!(turns(&[busy], &waits), [2]);
 }
 
-/// A wish of the document stands behind the requests that were there when it was first seen, and before all later ones.
+/// A request of the document stands behind the requests that were there when it was first seen, and before all later ones.
 #[test]
 fn a_goal_of_the_document_has_its_place() {
     let goal =

@@ -5,7 +5,7 @@
 //! it in its own lanes waiting too; so nobody is overtaken in a lane, and nobody waits for ever. But for one: a backup that
 //! waits for nothing but the other guests' backups before it holds up nothing else of its own guest. A night of backups is
 //! hours long, and a copy that hangs is longer: a guest is started, stopped and updated meanwhile. Deliberately absent: what
-//! the wishes are.
+//! the requests are.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::super::registry::rules;
 use super::super::spec::Reach;
 use crate::model::limits;
 
-/// When something arrived, as a number that only grows. Requests count by their row; a wish of the document arrived when
+/// When something arrived, as a number that only grows. Requests count by their row; a request of the document arrived when
 /// the agent first saw that it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Arrival(u64);
@@ -28,7 +28,7 @@ impl Arrival {
         Self(serial.saturating_mul(2))
     }
 
-    /// Of a wish that was first seen when this was the last request.
+    /// Of a request that was first seen when this was the last request.
     #[must_use]
     pub const fn after_request(serial: u64) -> Self {
         Self(serial.saturating_mul(2).saturating_add(1))
@@ -63,7 +63,7 @@ struct Occupied {
     all: usize,
 }
 
-/// What keeps a wish from its turn.
+/// What keeps a request from its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     /// Its guests, the host's storages, or a full host.
@@ -95,7 +95,7 @@ impl Occupied {
     }
 }
 
-/// The places of the wishes that begin now, in the order in which they begin.
+/// The places of the requests that begin now, in the order in which they begin.
 #[must_use]
 pub fn turns(open: &[Claim], goals: &[Waiting]) -> Vec<usize> {
     let mut taken = Occupied::default();

@@ -70,7 +70,7 @@ fn checked(report: &TestReport, reported: &[Canary]) -> (TestVerdict, String) {
         why.push_str(&format!("; that run and have none: {}", unchecked.join(", ")));
     }
     why.push_str(&match reported.len() {
-        0 => "; no canary was told when it was taken".to_owned(),
+        0 => "; no canary was reported when it was taken".to_owned(),
         count => format!("; canaries as they were: {count}"),
     });
     (TestVerdict::Proved, why)
@@ -127,7 +127,7 @@ mod tests {
                 Proved,
                 "their own check: 1; canaries as they were: 2",
             ),
-            (report(&[("shop", Healthy)], &[]), &[], Proved, "no canary was told"),
+            (report(&[("shop", Healthy)], &[]), &[], Proved, "no canary was reported"),
             (report(&[("shop", Healthy), ("blog", Runs)], &[]), &[], Proved, "run and have none: blog"),
             (report(&[], &both), &both, Proved, "canaries as they were: 2"),
             (report(&[("shop", Runs)], &both), &both, Proved, "run and have none: shop"),

@@ -3,7 +3,7 @@
 //! What comes in: the promises in force, what was taken and tried, and the time that schedules go by. What goes out: at most
 //! one operation for each guest that nothing else is done to, conditions where something is missed or cannot be done, and
 //! when to look again. Whoever is told what is due, a guest's controller, is told by the same judgement ([`outstanding`]). A guest
-//! whose other wishes are held is backed up all the same. Deliberately absent: who begins first on a full host
+//! whose other requests are held is backed up all the same. Deliberately absent: who begins first on a full host
 //! (`operation::lane`).
 //!
 //! | module | decides |

@@ -190,7 +190,7 @@ fn only_a_signature_makes_or_ends_a_use() {
     let reported = waiting(judged.held.as_ref().unwrap()).unwrap();
     assert!(reported.effect.contains("in place of disk 0b5f1f3c"), "{}", reported.effect);
     assert_eq!(Draft::parse(reported.payload.as_bytes()).unwrap(), judged.held.unwrap());
-    // Let go by a signature: unmounted, whatever the document wishes or leaves out.
+    // Let go by a signature: unmounted, whatever the document asks for or leaves out.
     for status in [TargetState::Disconnected, TargetState::Decommissioned] {
         let record = record(status);
         for wanted in [None, Some(&other)] {

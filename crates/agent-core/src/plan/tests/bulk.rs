@@ -57,7 +57,7 @@ fn a_guest_is_protected_only_with_what_its_volumes_are_promised() {
     held(&mut life, &["/srv/db", "/srv/media"], &[]);
     assert_eq!(posture(&life).0, Posture::Protected, "{}", posture(&life).1);
     assert!(life.plan().verdicts[0].conditions.is_empty(), "{}", life.plan());
-    // Attached when nobody wished for a backup of it: only a stop of the guest changes that.
+    // Attached when nobody asked for a backup of it: only a stop of the guest changes that.
     life.world.facts(300).mounts.get_mut(&1).unwrap().backup = BackupFlag::Off;
     let (is, why) = posture(&life);
     assert!(is == Posture::Attention && why.contains("set backup=1"), "{why}");
@@ -100,7 +100,7 @@ fn a_backup_leaves_out_what_goes_to_another_target_by_the_promise_that_is_in_for
     let mut promise = Promise::of_volumes(&guest);
     let media = promise.volumes.iter_mut().find(|kept| kept.name.as_str() == "media").unwrap();
     media.kind = serde_json::from_value(json!({ "bulk": { "backup_to": "backup2" } })).unwrap();
-    assert_eq!(out(Some(&promise), "backup2"), Vec::<String>::new(), "what is only wished changes nothing");
+    assert_eq!(out(Some(&promise), "backup2"), Vec::<String>::new(), "what is only wanted changes nothing");
 }
 
 /// No token of ours may look for a volume of a number that is nobody's: a person is told what to look for.

@@ -38,7 +38,7 @@ fn draft(plan: &Plan) -> &Draft {
     }
 }
 
-/// What the draft of the plan's one held wish lets be done, once it is signed.
+/// What the draft of the plan's one held request lets be done, once it is signed.
 fn signed(plan: &Plan) -> Permit {
     let Act::AllowGrowth(args) = &draft(plan).act else { panic!("{:?}", draft(plan)) };
     Permit {
@@ -156,7 +156,7 @@ fn a_signature_lets_exactly_what_it_shows_grow_and_each_part_once() {
     assert!(!passes(&world, &but(|permit| permit.used = BTreeSet::from([Part::Rootfs]))), "used up");
     assert!(passes(&world, &but(|permit| permit.used = BTreeSet::from([Part::Sizes]))), "for another part");
     root(&mut world, 1_025);
-    assert!(!passes(&world, &permit), "the document wishes more by now");
+    assert!(!passes(&world, &permit), "the document asks for more by now");
 }
 
 #[test]

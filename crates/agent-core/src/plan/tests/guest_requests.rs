@@ -114,7 +114,7 @@ const SITUATIONS: &[Situation] = &[
         let ask = Ask::QuiescedBackup { tier: None, bound: QuiesceBound::usual() };
         w.records.requests.push(request(1, 1, ask));
     }),
-    ("beside a wish of the document", |w| {
+    ("beside a request of the document", |w| {
         w.seen(300).run = Running::Stopped;
         w.records.requests.push(request(1, 1, Ask::Backup { tier: None }));
     }),

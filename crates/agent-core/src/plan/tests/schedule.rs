@@ -276,7 +276,7 @@ fn a_controller_is_waited_for_until_a_short_window_ends_and_no_longer() {
     }
 }
 
-/// It says hello every ten minutes: after two that did not come it is not waited for, whatever the programs wish.
+/// It says hello every ten minutes: after two that did not come it is not waited for, whatever the programs request.
 #[test]
 fn a_controller_that_missed_two_hellos_is_not_waited_for() {
     let mut life = life(daily(), "application", "2026-06-01T12:00:00Z");
@@ -371,7 +371,7 @@ fn nothing_is_begun_where_it_may_not_go_or_on_a_guest_that_is_busy() {
         assert!(life.plan().actions.is_empty(), "case {nth}: {}", life.plan());
         assert_eq!(life.codes(), codes, "case {nth}: {}", life.plan());
     }
-    // What a document wishes and the brake holds keeps no backup from a guest, nor does taking it out of the document.
+    // What a document asks for and the brake holds keeps no backup from a guest, nor does taking it out of the document.
     let mut life = due();
     life.world.desired.clear();
     assert_eq!(life.plan().actions.len(), 1, "{}", life.plan());

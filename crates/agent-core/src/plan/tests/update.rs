@@ -20,7 +20,7 @@ fn digest(pair: &str) -> crate::model::policy::Sha256Hex {
     pair.repeat(32).try_into().unwrap()
 }
 
-/// So many guests that speak, wished a controller that may run and lies on the box.
+/// So many guests that speak, and are to have a controller that may run and lies on the box.
 fn world(count: u32) -> World {
     let mut world = super::world(count);
     for (guest, record) in world.desired.iter_mut().zip(&mut world.records.guests) {
@@ -164,7 +164,7 @@ fn who_cannot_come_back_or_cannot_be_reported_newer_is_left_as_it_is() {
     };
     kept(|w| w.observed.controllers.clear(), "agentd release import");
     kept(|w| w.records.guests[0].hello.as_mut().unwrap().version = "0.3.0".to_owned(), "is older than 0.3.0");
-    kept(|w| w.records.guests[0].hello.as_mut().unwrap().version = "main".to_owned(), "cannot be told");
+    kept(|w| w.records.guests[0].hello.as_mut().unwrap().version = "main".to_owned(), "is not known");
     kept(
         |w| {
             let bulk = serde_json::json!({ "name": "media", "mount": "/srv/media", "size_gib": 1,

@@ -10,7 +10,7 @@ use super::story::{SOON, apply};
 
 const MARKER: &str = "/mnt/holdfast/usb1/.holdfast/target.json";
 
-/// The document wishes for it, the operator signs for it, root makes the agent's folder on it; the rest comes by itself.
+/// The document asks for it, the operator signs for it, root makes the agent's folder on it; the rest comes by itself.
 pub fn by_signature(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("holdfast sign box1 usb1: attach_storage");

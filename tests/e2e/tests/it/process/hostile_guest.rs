@@ -47,10 +47,10 @@ const SPEAKING: u8 = 3;
 /// With those that are made to be stolen from.
 const ALL: u8 = theft::SPOOFED;
 
-/// The ticket of the guest with this address, once it runs. Before, the agent may still change it: nobody can have read it.
+/// The bootstrap token of the guest with this address, once it runs. Before, the agent may still change it: nobody can have read it.
 fn token_of(stand: &Stand, number: u8) -> Value {
     let address = format!("ip={}/24", net::address(number));
-    wait::until(&format!("the ticket of guest {number}"), PATIENCE, || {
+    wait::until(&format!("the bootstrap token of guest {number}"), PATIENCE, || {
         let running = std::fs::read(stand.stage.folder().join("sim/run/running.json")).unwrap_or_default();
         let running: Vec<u32> = serde_json::from_slice(&running).unwrap_or_default();
         let all = stand.stage.configurations()?;

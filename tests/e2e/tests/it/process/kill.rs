@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::fire::{Aim, End, Fire, Life};
 use super::stand;
 
-/// One wish after the other for one guest, each of which is an operation.
+/// One request after the other for one guest, each of which is an operation.
 const CHAPTERS: &[Chapter] = &[
     Chapter { kind: "provision", change: |_| {} },
     Chapter { kind: "reconfigure", change: |guest| guest["size"]["memory_mib"] = json!(640) },
@@ -67,7 +67,7 @@ impl Goal {
     }
 
     /// Whether the agent holds this document, has done the chapter's work and nothing else is under way, and sees every
-    /// guest as it is wished.
+    /// guest as it is asked for.
     fn is_fulfilled(&self, reported: &Value) -> bool {
         let sections = &reported["sections"];
         let under_way = |operation: &Value| {

@@ -38,7 +38,7 @@ fn a_guest_the_document_no_longer_names_runs_on_as_unmanaged() {
     );
     assert_eq!(stand.stage.configurations().unwrap(), before, "nothing in Proxmox changed");
 
-    // An empty document is the same wish, only louder.
+    // An empty document is the same request, only louder.
     stand.stage.apply(&json!({ "poll_interval_s": 5, "guests": [] }), "a thief forgets all").unwrap();
     let all = |guests: &[Value]| {
         guests.iter().filter(|guest| guest["status"] == "unmanaged" && guest["run"] == "running").count() == 2
@@ -63,7 +63,7 @@ fn sizes_follow_the_document_and_a_shrink_is_held() {
 
     guest["size"]["rootfs_gib"] = json!(2);
     stand.stage.apply(&goal(&guest), "smaller, which would cost data").unwrap();
-    let held = e2e::wait::until("the held wish", std::time::Duration::from_secs(60), || {
+    let held = e2e::wait::until("the held request", std::time::Duration::from_secs(60), || {
         let host = stand.stage.holdfast(&["host", "show", e2e::stage::HOST])?;
         let waiting = host["sections"]["waiting"].as_array().cloned().unwrap_or_default();
         Ok((!waiting.is_empty()).then_some(waiting))

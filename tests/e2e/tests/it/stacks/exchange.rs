@@ -143,7 +143,7 @@ fn audited(stand: &Stand, good: &Build, bad: &Build) {
     assert!(line(&["approve_release", "signed by ada"]), "{shown}");
 }
 
-/// A person takes the program in at the box, an operator signs for what the box wrote down, and the document wishes it.
+/// A person takes the program in at the box, an operator signs for what the box wrote down, and the document asks for it.
 fn intended(stand: &Stand, build: &Build) {
     let file = build.file.to_str().unwrap();
     let draft = stand.stage.agent_does(&["release", "import", file, "--version", &build.version]).unwrap();

@@ -26,7 +26,7 @@ const JOB_S: &str = "600";
 /// All of it. Dropped in this order: the stage ends before its disk goes.
 pub struct Stand {
     pub stage: Stage,
-    /// What the operator wishes.
+    /// What the operator asks for.
     document: Mutex<Value>,
     key: PathBuf,
     disk: Disk,
@@ -87,7 +87,7 @@ impl Stand {
         guest
     }
 
-    /// Changes what is wished. One hand at a time: the document is wished as a whole.
+    /// Changes what is asked for. One hand at a time: the document is asked for as a whole.
     pub fn goal(&self, reason: &str, change: impl FnOnce(&mut Value)) {
         let mut document = self.document.lock().unwrap();
         change(&mut document);
@@ -197,10 +197,10 @@ fn open(folder: &Path) {
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A guest in what is wished.
+/// A guest in what is asked for.
 pub fn guest_in<'a>(document: &'a mut Value, name: &str) -> &'a mut Value {
     let guests = document["guests"].as_array_mut().expect("a list");
-    guests.iter_mut().find(|guest| guest["name"] == name).expect("it is wished")
+    guests.iter_mut().find(|guest| guest["name"] == name).expect("it is asked for")
 }
 
 /// Managed, running, its controller was heard.

@@ -53,7 +53,7 @@ pub struct Plan {
     pub pool: Option<String>,
     /// Where volumes go that say nothing else.
     pub storage: String,
-    /// Wished volumes by key.
+    /// Wanted volumes by key.
     pub disks: BTreeMap<String, String>,
     /// What is known of the configuration.
     pub config: GuestConfig,
@@ -122,7 +122,7 @@ fn build(task: &Task, plan: &mut Plan, made: &mut Vec<String>, touched: &mut boo
         }
         backed_up = Some(recovered);
     } else if plan.disks.is_empty() {
-        // Without a wish the root filesystem gets four gibibytes.
+        // Without a request the root filesystem gets four gibibytes.
         plan.disks.insert("rootfs".to_owned(), format!("{}:4", plan.storage));
     }
     *touched = true;
@@ -257,7 +257,7 @@ fn disks_of(task: &Task, plan: &Plan, recovered: &Section) -> Fallible<(Disks, D
     Ok((disks, delayed))
 }
 
-/// Makes one wished volume, or takes the given one as it is.
+/// Makes one wanted volume, or takes the given one as it is.
 fn make(task: &Task, vmid: u32, key: &str, value: &str, made: &mut Vec<String>) -> Fallible<Mount> {
     let mut mount = Mount::parse_or_die(&task.node.table, key, value)?;
     let Some((storage, gib)) = mount.goal().map(|(storage, gib)| (storage.to_owned(), gib)) else {

@@ -184,7 +184,7 @@ impl Runtime for Nspawn {
     }
 
     fn shutdown(&self, vmid: u32, patience: Duration) -> Result<ShutdownOutcome, RuntimeError> {
-        // nspawn hands the wish on to the guest's own init.
+        // nspawn hands the request on to the guest's own init.
         self.end(vmid, (Signal::TERM, Target::Child), patience)
     }
 

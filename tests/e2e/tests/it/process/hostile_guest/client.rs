@@ -75,7 +75,7 @@ impl ServerCertVerifier for Pinned {
         if Sha256::digest(leaf).as_slice() == self.leaf {
             return Ok(ServerCertVerified::assertion());
         }
-        Err(rustls::Error::General("another certificate than the ticket's".to_owned()))
+        Err(rustls::Error::General("another certificate than the bootstrap token's".to_owned()))
     }
 
     fn verify_tls12_signature(
