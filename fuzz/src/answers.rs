@@ -14,7 +14,7 @@ use crate::proxmox::visibility::AclPath;
 /// One input: what stands under `data`.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(data) else { return };
     spelled(&value);

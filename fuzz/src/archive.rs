@@ -26,7 +26,7 @@ pub fn target(data: &[u8]) {
     let golden = judge_golden(&lines, DiskGib::MAX).is_ok();
     let own = judge_backup(&lines, uid, Nets::First).is_ok();
     let copied = judge_backup(&lines, uid, Nets::Rewritten).is_ok();
-    assert!(!own || copied, "the narrower law lets more pass");
+    assert!(!own || copied, "the narrower rule lets more pass");
     if !(golden || copied) {
         return;
     }

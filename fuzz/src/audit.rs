@@ -8,7 +8,7 @@ use crate::signer::changed;
 /// One input: taken as an export, and as the lines of one with changes of it.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         whole(text);
@@ -93,7 +93,7 @@ fn export(lines: &[AuditLine]) -> String {
     text
 }
 
-/// The chain's law, written out a second time.
+/// The chain's rules, written out a second time.
 fn hash(before: &[u8], line: &AuditLine) -> Vec<u8> {
     let mut all: Vec<u8> = Vec::new();
     let guest = line.guest.clone().unwrap_or_default();

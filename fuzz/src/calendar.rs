@@ -13,7 +13,7 @@ const MINUTES: i64 = 400;
 /// One input: an expression, a zone and a moment, a line each.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut lines = text.split('\n');

@@ -25,7 +25,7 @@ const ED25519_NAME: [u8; 7] = [SEQUENCE, 5, 6, 3, 0x2b, 0x65, 0x70];
 /// One input: what comes over the wire; and what stands in a request, its subject and its attributes.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         taken(text);

@@ -11,7 +11,7 @@ use crate::round::{self, Unique};
 /// One input.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     generations(data);
     let desired = match Desired::parse(data) {

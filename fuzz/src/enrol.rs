@@ -11,7 +11,7 @@ use crate::round;
 /// One input.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     round::document::<InviteRedemption>(data, BOOTSTRAP_BYTES_MAX);
     round::document::<RenewRequest>(data, BOOTSTRAP_BYTES_MAX);

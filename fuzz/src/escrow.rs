@@ -15,7 +15,7 @@ static HEADER: LazyLock<Regex> = LazyLock::new(|| {
 /// One input: a file, or what lies in one.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     match EscrowFile::parse(data) {
         Ok(file) => {

@@ -13,7 +13,7 @@ use holdfast_protocol::pin::Pin;
 /// One input.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     one::<BridgeName>(text, 15);

@@ -8,7 +8,7 @@ use crate::round::Unique;
 /// One input.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     draft(data);
     let payload = match Payload::parse(data) {

@@ -13,11 +13,11 @@
 //! | [`audit`] | an export that holds is a chain by a second reckoning; a changed one does not hold |
 //! | [`calendar`] | a calendar expression comes when a walk through the minutes says so |
 //! | [`csr`] | a certificate's request is signed by its own key, by another verifier too |
-//! | [`desired`] | an accepted document obeys every law of the host; the law of generations |
+//! | [`desired`] | an accepted document obeys every rule of the host; the rules of generations |
 //! | [`enrol`] | invites, tickets and certificates' requests are read back as written |
 //! | [`escrow`] | what is taken for an escrow file has one reader, a passphrase, and asks for bounded work |
 //! | [`ids`] | each id, name, pin and time has one spelling |
-//! | [`intake`] | a signed job is taken exactly when a second reading of the law says so |
+//! | [`intake`] | a signed job is taken exactly when a second reading of the rules says so |
 //! | [`job`] | a payload is what its JSON says and nothing else |
 //! | [`local`] | what guests ask |
 //! | [`operator_api`] | what operators ask of the hub |

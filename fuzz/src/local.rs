@@ -11,7 +11,7 @@ use crate::round;
 /// One input.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     if let Some(claim) = round::document::<ClaimRequest>(data, BODY_BYTES_MAX) {
         let (secret, shown) = (claim.claim.expose(), format!("{claim:?}"));

@@ -12,7 +12,7 @@ const BYTES_MAX: usize = 2 * 1024 * 1024;
 /// One input.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     round::document::<InviteRequest>(data, BYTES_MAX);
     round::document::<EnrollmentApproval>(data, BYTES_MAX);

@@ -11,7 +11,7 @@ use crate::signer::Signer;
 /// One input.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let file =

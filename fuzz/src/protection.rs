@@ -13,7 +13,7 @@ const BYTES_MAX: usize = 64 * 1024;
 /// One input: documents, a line each. The first two promises are held against each other.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     let lines = || data.split(|byte| *byte == b'\n').take(4);
     for line in lines() {
@@ -39,7 +39,7 @@ pub fn target(data: &[u8]) {
     }
 }
 
-/// The law of `docs/adr/0015`.
+/// The rules of `docs/adr/0015`.
 fn rules(in_force: &Protection, goal: &Protection) {
     let reported = compare(in_force, goal);
     let text = serde_json::to_string(&reported.next).expect("a promise can be written");

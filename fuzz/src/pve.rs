@@ -8,7 +8,7 @@ use crate::proxmox::volume::VolumeId;
 /// One input.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         words(text);

@@ -7,7 +7,7 @@ use holdfast_recovery::parse::{TYPED_BYTES_MAX, TypingError};
 /// One input: what was typed.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     let Ok(typed) = std::str::from_utf8(data) else { return };
     match RecoveryCode::read(typed) {

@@ -9,7 +9,7 @@ use crate::round;
 /// One input.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     round::document::<CheckinAnswer>(data, 2 * REPORT_BYTES_MAX);
     round::document::<Envelope<CheckinAnswer>>(data, 2 * REPORT_BYTES_MAX);

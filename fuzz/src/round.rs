@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Reads bytes as a document; when they are one, holds it to its laws and gives it.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn document<T: DeserializeOwned + Serialize>(bytes: &[u8], max: usize) -> Option<T> {
     let read = json::parse::<T>("a document", bytes, max);
     let value = match read {

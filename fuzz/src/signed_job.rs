@@ -10,7 +10,7 @@ use crate::round::Unique;
 /// One input: read as an envelope, and put into one as a payload.
 ///
 /// # Panics
-/// When a law does not hold.
+/// When a rule does not hold.
 pub fn target(data: &[u8]) {
     let carried = SignedJob { payload: data.to_vec(), signatures: vec!["one".to_owned()] };
     let text = carried.to_json().expect("it can be written");

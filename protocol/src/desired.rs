@@ -260,7 +260,7 @@ impl Desired {
         &self.document
     }
 
-    /// Its number and content, for the law of generations. Two documents are equal when they say the same, however
+    /// Its number and content, for the rules of generations. Two documents are equal when they say the same, however
     /// they were spaced.
     #[must_use]
     pub const fn numbered(&self) -> Numbered {

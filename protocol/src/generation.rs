@@ -94,7 +94,7 @@ pub struct Numbered {
     pub content: ContentHash,
 }
 
-/// What the law says of an offered document that it does not refuse.
+/// What the rules say of an offered document that they do not refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// Newer: store it, then use it.
@@ -103,7 +103,7 @@ pub enum Offer {
     Held,
 }
 
-/// Why the law refuses an offered document.
+/// Why the rules refuse an offered document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenerationError {
     /// Older than what is held.
@@ -148,7 +148,7 @@ impl GenerationError {
     }
 }
 
-/// The law.
+/// The rules.
 ///
 /// # Errors
 /// [`GenerationError`] when the offered document must not be taken.

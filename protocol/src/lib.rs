@@ -10,7 +10,7 @@
 //! | [`size`] | sizes with their ranges |
 //! | [`measure`] | how large a guest is, as it is signed for |
 //! | [`net`] | addresses of guests |
-//! | [`generation`] | the law of numbered documents |
+//! | [`generation`] | the rules of numbered documents |
 //! | [`desired`] | what a host should be |
 //! | [`golden`] | what an image is that guests are made from |
 //! | [`report`] | what a host says of itself |

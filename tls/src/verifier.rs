@@ -1,7 +1,7 @@
 //! Server verifier with a trust rule of ours.
 //!
-//! What comes in: a [`TrustRule`], which judges the certificates. What goes out: the verifier rustls asks. Whatever the law,
-//! possession of the key is proved: the handshake's signature is checked here by the provider, and no law can skip it.
+//! What comes in: a [`TrustRule`], which judges the certificates. What goes out: the verifier rustls asks. Whatever the rule,
+//! possession of the key is proved: the handshake's signature is checked here by the provider, and no rule can skip it.
 
 use std::fmt::Debug;
 

@@ -15,7 +15,7 @@
 //! | [`policy`] | how many of them each verb needs, its delay, its daily cap |
 //! | [`restore_rule`] | when an order to restore a host is over that no box followed |
 //! | [`roster`] | both together: is this job ordered by who may order it |
-//! | [`law`] | is it for this host, in this life of its state, now |
+//! | [`scope`] | is it for this host, in this life of its state, now |
 #![forbid(unsafe_code)]
 
 mod armour;

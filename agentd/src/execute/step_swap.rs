@@ -60,7 +60,7 @@ pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
         return Err(changed(copy.vmid, format!("it does not carry the mark of a copy of {}", guest.name)));
     }
     compare_unmarked(copy, &copys).map_err(|why| changed(copy.vmid, why))?;
-    // By the law for guests, not for archives: what was laid aside and is put back may have snapshots.
+    // By the rules for guests, not for archives: what was laid aside and is put back may have snapshots.
     judge(&copys.lines(), &copys.raw_lxc)
         .and_then(|()| judge_bridges(&copys.bridges(), &swap.bridge))
         .map_err(|why| StepError::give_up(ErrorCode::Forbidden, why.to_string()))?;

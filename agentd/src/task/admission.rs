@@ -3,7 +3,7 @@
 //! What comes in: a plan, and the records it was made from. What goes out: the operations whose turn it is, in order, and
 //! the requests that end for something that goes before them. It remembers when each request of the document was first
 //! seen, so that requests that keep coming never push one back; after a restart a request counts as seen anew, behind at
-//! most one full lane. Deliberately absent: the law (`operation::lane`), and opening anything.
+//! most one full lane. Deliberately absent: the rules (`operation::lane`), and opening anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 

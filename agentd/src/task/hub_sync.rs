@@ -1,7 +1,7 @@
 //! The task that exchanges reports and documents with the hub.
 //!
 //! ```text
-//! sections changed ──▶ check-in (held open by the hub) ──▶ newer document ──▶ parse ──▶ law ──▶ store ──▶ reconcile
+//! sections changed ──▶ check-in (held open by the hub) ──▶ newer document ──▶ parse ──▶ rules ──▶ store ──▶ reconcile
 //!        ▲                    │ no answer: back off, go on by the document that is held
 //!        └────────────────────┘
 //! ```

@@ -1,6 +1,6 @@
 //! What is wanted: documents by generation. Stored and synced first, used second.
 //!
-//! The law of generations is `protocol`'s; here it is asked inside the transaction that stores, so that two offers at
+//! The rules of generations are `protocol`'s; here they are asked inside the transaction that stores, so that two offers at
 //! once cannot both be newer.
 
 use holdfast_protocol::desired::Desired;
@@ -20,7 +20,7 @@ const BAD_STARTS_MAX: i64 = 3;
 /// Why an offered document was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum OfferError {
-    /// The law of generations refuses it.
+    /// The rules of generations refuse it.
     #[error(transparent)]
     Rules(#[from] GenerationError),
     /// It could not be stored, so it is not used.
@@ -63,7 +63,7 @@ fn set_refused(transaction: &Transaction<'_>, refused: Option<&RefusedDocument>)
 }
 
 impl Store {
-    /// Takes a document when the law allows, and keeps it before it is used. A refusal changes nothing.
+    /// Takes a document when the rules allow, and keeps it before it is used. A refusal changes nothing.
     ///
     /// # Errors
     /// [`OfferError`].

@@ -5,7 +5,7 @@
 //! What comes in: typed calls. What goes out: typed answers once the change is on disk, and a change notice that wakes
 //! the reconcile loop and the report. All work runs on one thread of its own behind a bounded queue, so nobody else ever
 //! blocks on the disk; only a test under virtual time has it done by the caller. What belongs together is one transaction: an operation and its audit line, an event and what it
-//! changes about the guest. Deliberately absent: decisions; the law of the journal is `operation::log`, the law of
+//! changes about the guest. Deliberately absent: decisions; the rules of the journal are those of `operation::log`, the rules of
 //! documents `protocol::generation`.
 //!
 //! | module | keeps |

@@ -33,7 +33,7 @@ pub enum AnswerError {
     /// Another operation is under way on its guest.
     #[error("another operation is under way on guest {0}: wait until it has ended, then try again")]
     Busy(GuestUid),
-    /// The law of the journal.
+    /// The rules of the journal.
     #[error(transparent)]
     Rules(#[from] ReplayError),
     /// It could not be written.

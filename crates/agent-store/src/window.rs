@@ -1,7 +1,7 @@
 //! Quiesce windows from their grant on.
 //!
 //! What comes in: what was said of a window, by its controller or by the agent. What goes out: the window as it is then, or
-//! why that may not be said; the law is `operation::window`. A controller that starts its stacks again, or gives its window
+//! why that may not be said; the rules are in `operation::window`. A controller that starts its stacks again, or gives its window
 //! up, is heard even when nothing can be written: what it says is kept in memory, counts at once, and is written with the
 //! next change of that window. Deliberately absent: waiting, and time; every call brings its moment.
 

@@ -1,6 +1,6 @@
 //! A comparison of two promises, facet by facet.
 //!
-//! The law of `docs/adr/0015`. Each facet is judged by itself: one that is provably no weaker is taken, any other stays
+//! The rules of `docs/adr/0015`. Each facet is judged by itself: one that is provably no weaker is taken, any other stays
 //! as it is in force and is named. So a request that raises one thing and lowers another raises the one at once. A volume
 //! that a request does not name keeps its promise. Deliberately absent: who may weaken a promise, and how that is asked for.
 

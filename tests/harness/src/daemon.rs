@@ -2,7 +2,7 @@
 //!
 //! In: a world, perhaps a hub, who decides about death, and what is waited for. Out: whether that came, or where the agent
 //! died. The reconcile loop and the report are the agent's own; the exchange with the hub is the harness's, because the
-//! agent's needs sockets: it takes the document by the same parser and the same law into the same store.
+//! agent's needs sockets: it takes the document by the same parser and the same rules into the same store.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -253,7 +253,7 @@ async fn a_word_is_of_the_form_or_nothing() {
     assert_eq!(world.put(WEB_AT, &token, &unknown, json!({})).await.code(), Some(ErrorCode::NotFound));
 }
 
-/// Only the journal's own law writes the grant: replayed it is the same.
+/// Only the journal's own rules write the grant: replayed it is the same.
 #[test]
 fn a_grant_is_an_event_that_reads_back() {
     let boot = BootMoment { boot: BootId::parse("b").unwrap(), ms: 7 };

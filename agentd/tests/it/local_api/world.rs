@@ -295,7 +295,7 @@ impl World {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Says bytes and holds what comes of them to the law: exactly this, nothing on disk changed, and the right request
+    /// Says bytes and holds what comes of them to the rules: exactly this, nothing on disk changed, and the right request
     /// that follows is served.
     pub async fn refuses(&self, name: &str, from: IpAddr, bytes: &[u8], expect: Expect) -> Option<Answer> {
         let (before, calls) = (self.state(), self.calls());

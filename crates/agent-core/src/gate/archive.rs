@@ -155,7 +155,7 @@ pub fn judge_backup(lines: &Lines, uid: GuestUid, nets: Nets) -> Result<(), Arch
     }
 }
 
-/// The law of both; gives the root disk's line.
+/// The rules of both; gives the root disk's line.
 fn judge(lines: &Lines, volumes: Volumes, nets: Nets) -> Result<&Line, ArchiveRefused> {
     for line in lines.iter() {
         if let Some(why) = refusal(&line.key, &line.value, volumes, nets) {
@@ -168,7 +168,7 @@ fn judge(lines: &Lines, volumes: Volumes, nets: Nets) -> Result<&Line, ArchiveRe
     lines.get("rootfs").ok_or(ArchiveRefused::NoRootfs)
 }
 
-/// Judges the configuration of a guest as it was made from an archive that had passed: the same law, and each network is on
+/// Judges the configuration of a guest as it was made from an archive that had passed: the same rules, and each network is on
 /// the bridge that was given. Without raw lines; the environment and the description are the caller's own.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! What comes in: what is in force for a guest, what the document asks for, where backups may go, and what documents may ask
 //! for. What goes out: what is in force from now on, which of the request is held with the effect that it would have, and what
-//! an operator would sign. What is weaker and what cannot be told is the law of `protocol::protection::compare`; what is more
+//! an operator would sign. What is weaker and what cannot be told is for the rules of `protocol::protection::compare`; what is more
 //! than a document may ask for is that of [`beyond`]. Pure. Deliberately absent:
 //! the signature, and putting anything into force.
 
@@ -104,7 +104,7 @@ pub fn guard(
             Verdict::NeedsSignature(reason) | Verdict::Forbidden(reason) => {
                 loosened.push(Loosened { change, reason });
             }
-            // The table says that nothing here is free; were it to say so one day, the request is the law.
+            // The table says that nothing here is free; were it to say so one day, the request counts.
             Verdict::Free => next = asked.clone(),
         }
     }

@@ -347,7 +347,7 @@ mod tests {
         all
     }
 
-    /// The whole table for an operation of two steps. A change of the law shows here.
+    /// The whole table for an operation of two steps. A change of the rules shows here.
     #[test]
     fn the_table() {
         let mut text = String::new();

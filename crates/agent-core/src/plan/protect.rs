@@ -1,7 +1,7 @@
 //! Promises of the document: raised at once, or held.
 //!
 //! For each guest that was made: what is in force, by our records, is held against what the document asks for. A guest
-//! that the document does not name, or that is not there yet, changes nothing. Deliberately absent: the law
+//! that the document does not name, or that is not there yet, changes nothing. Deliberately absent: the rules
 //! (`gate/protection`), and taking backups.
 
 use std::sync::Arc;

@@ -171,7 +171,7 @@ async fn a_release_and_a_giving_up_are_heard_although_nothing_can_be_written() {
     assert_eq!(view.phase, WindowPhase::Released);
     assert!(
         matches!(say(&store, 1, WindowEvent::Cancelled, 15).await, Err(SayError::Refused(_))),
-        "its law holds in memory too"
+        "its rules hold in memory too"
     );
     store.try_room().await;
     assert_eq!(store.refusal(), None);

@@ -320,7 +320,7 @@ fn made(change: impl FnOnce(&mut BTreeMap<String, String>)) -> Result<(), MadeRe
     judge_made(&keys, &[], &"vmbr0".parse().unwrap())
 }
 
-/// What Proxmox made is held to the same law, whatever the archive had shown.
+/// What Proxmox made is held to the same rules, whatever the archive had shown.
 #[test]
 fn what_was_made_is_judged_again() {
     assert_eq!(made(|_| {}), Ok(()));

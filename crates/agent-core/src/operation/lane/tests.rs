@@ -151,7 +151,7 @@ impl Dice {
     }
 }
 
-/// A host of four guests whose lanes are worked off by the law alone.
+/// A host of four guests whose lanes are worked off by the rules alone.
 #[derive(Default)]
 struct Host {
     serial: u64,

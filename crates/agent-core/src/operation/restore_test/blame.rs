@@ -1,6 +1,6 @@
 //! The cause of an interrupted restore test.
 //!
-//! What comes in: the step that failed, and the code it failed with. What goes out: *failed*, where Proxmox or our own law
+//! What comes in: the step that failed, and the code it failed with. What goes out: *failed*, where Proxmox or our own rules
 //! named the archive, or what was restored of it did not come up or stay up; else *not run*. So the key that is wrong or
 //! gone, rotten bytes and a backup of somebody else are red; a full pool, a number that was taken, a network that somebody
 //! plugged in, a right that is missing and whatever nobody can tell are the host's, and are tried again within the hour.

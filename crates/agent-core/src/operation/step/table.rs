@@ -59,7 +59,7 @@ steps! {
     /// Picks a free VMID and reserves it for this guest.
     ChooseVmid = "choose_vmid", Light, MINUTE, "the VMID is reserved in our records",
         Undo::Nothing(STAYS_RESERVED), Undo;
-    /// Holds the golden archive to its digest and its configuration to the law of archives.
+    /// Holds the golden archive to its digest and its configuration to the rules of archives.
     CheckArchive = "judge_archive", Heavy, Bound::within(limits::JUDGE_MAX_S, 1), "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Restores the archive to the fresh VMID.

@@ -57,7 +57,7 @@ fn fresh() -> Window {
     Window::granted(QuiesceBound::usual(), at(1_000))
 }
 
-/// A change of the law shows here.
+/// A change of the rules shows here.
 #[test]
 fn the_table() {
     let mut text = String::new();

@@ -2,7 +2,7 @@
 //!
 //! Nothing goes by a clock that is not steady, from a storage that did not answer, that Proxmox refuses to delete, or from a
 //! backup server that lets our token remove nothing: such a server prunes by itself, which is told. The
-//! law is `gate/retention`'s, which is asked again before the removal is sent.
+//! rules are `gate/retention`'s, which are asked again before the removal is sent.
 
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::Protection;

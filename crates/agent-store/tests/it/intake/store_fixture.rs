@@ -146,7 +146,7 @@ impl StoreFixture {
         take(&self.store, (host, &own()), &QueuedJob { id, blob: blob.to_owned() }, self.now).await.unwrap()
     }
 
-    /// Leaves a text and holds its refusal to the law: exactly this code, nothing on disk but one line of the audit that
+    /// Leaves a text and holds its refusal to the rules: exactly this code, nothing on disk but one line of the audit that
     /// says so, and a right one passes afterwards.
     pub async fn refuses(&mut self, name: &str, id: JobId, blob: &str, code: ErrorCode) {
         // So many refusals an hour are looked at; the table is longer.

@@ -80,7 +80,7 @@ impl Books {
     }
 }
 
-/// Holds one operation's journal to the law of steps, and gives the tasks it names.
+/// Holds one operation's journal to the rules of steps, and gives the tasks it names.
 fn journal(connection: &Connection, serial: i64) -> Vec<String> {
     let mut rows =
         connection.prepare("SELECT number, body FROM event WHERE operation = ?1 ORDER BY number").unwrap();
