@@ -153,7 +153,7 @@ fn tried(
             ErrorCode::ControllerBad,
             format!(
                 "controller {named} did not come up here ({}), and the guest went back: it is not tried here again, \
-                     and other guests get it; wish another, or sign for it once more",
+                     and other guests get it; ask for another, or sign for it once more",
                 own.why
             ),
         ),
@@ -169,7 +169,7 @@ fn tried(
             ErrorCode::ControllerWaits,
             format!(
                 "controller {named} was not heard here after it was fetched, and the one before is back: it is not \
-                     tried here again; wish another, or sign for it once more"
+                     tried here again; ask for another, or sign for it once more"
             ),
         ),
         BuildState::SilentHere(own) => (ErrorCode::ControllerSilent, silent_text(named, own, record)),
