@@ -22,6 +22,7 @@ use anyhow::{Context, Result};
 pub use agent::Failpoint;
 pub use golden::Golden;
 pub use guest_program::Orders;
+pub use signer::make_key;
 pub use simulator::Runtime;
 
 use crate::child::Running;

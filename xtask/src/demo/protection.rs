@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
-use e2e::stage::{HOST, Stage};
+use e2e::stage::{HOST, Runtime, Stage};
 use e2e::{document, wait};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ const STOPPED_S: f64 = 0.5;
 pub const GUESTS: [&str; 3] = ["mail", "web", "wiki"];
 
 /// A policy for all guests, and a program in each. Gives the document.
-pub fn promise(stage: &Stage, document: &Value) -> Result<Value> {
+pub fn promise(stage: &Stage, document: &Value, runtime: Runtime) -> Result<Value> {
     chapter(7, "A policy: nightly backups of stopped programs, each week one is tried");
     let document = document::protected(document.clone(), half_a_day_away()?);
     stage.apply(&document, "backups that are tried")?;
@@ -29,6 +29,9 @@ pub fn promise(stage: &Stage, document: &Value) -> Result<Value> {
     println!(
         "   in each guest a program `orders` writes a line every 0.2 s; /etc/holdfast/stacks.toml names it"
     );
+    if runtime == Runtime::Process {
+        println!("   a guest that is a folder has no systemd: a small script starts and stops its program");
+    }
     Ok(document)
 }
 

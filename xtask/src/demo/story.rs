@@ -52,7 +52,7 @@ pub fn report(options: Options, length: Length) -> Result<Stage> {
     let number = match length {
         Length::Quick => 7,
         Length::Whole => {
-            let document = protection::promise(&stage, &document)?;
+            let document = protection::promise(&stage, &document, runtime)?;
             protection::back_up(&stage)?;
             protection::restore_tests(&stage)?;
             loss::kill_agent(&mut stage)?;

@@ -1,4 +1,4 @@
-//! The validation of a signed job before the ledger is asked.
+//! Validation of signed jobs: signature, host, time and policy.
 //!
 //! What comes in: the text as the hub passed it on, who may sign here, and what this host knows of itself and of the
 //! time. What goes out: the checked job, or the one exact reason why it is turned away; then nothing of it is used up,

@@ -1,19 +1,33 @@
 //! An operator's key on a stage, and what it signs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::{HOST, Stage};
-use crate::place::User;
+use crate::place::{Place, User};
 use crate::wait;
 
 /// How long a draft may take to reach the hub.
 const DRAFTED: Duration = Duration::from_secs(90);
 /// Few seconds, so that the end of a delay is seen.
 const POLICY: &str = "version = 1\n[verbs.destroy_guest]\ndelay_s = 5\n";
+
+/// Makes the files `key` and `key.pub` in a folder with stock OpenSSH; gives the owner's line of an operators file.
+///
+/// # Errors
+/// When `ssh-keygen` fails.
+pub fn make_key(folder: &Path, name: &str) -> Result<String> {
+    let key = folder.join("key");
+    let mut command = Place::default().command("ssh-keygen", User::Same);
+    command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&key);
+    let output = command.output().context("cannot run ssh-keygen")?;
+    ensure!(output.status.success(), "ssh-keygen: {}", String::from_utf8_lossy(&output.stderr));
+    let public = std::fs::read_to_string(key.with_extension("pub")).context("the key has no public half")?;
+    Ok(format!("{name} {public}"))
+}
 
 impl Stage {
     /// Where the key is.
@@ -28,14 +42,9 @@ impl Stage {
     /// # Errors
     /// When `ssh-keygen` fails or the disk refuses.
     pub fn make_signer(&self, name: &str) -> Result<String> {
-        let mut command = self.place.command("ssh-keygen", User::Same);
-        command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(self.key());
-        self.to_end(&mut command)?;
-        let public =
-            std::fs::read_to_string(self.key().with_extension("pub")).context("the key has no half")?;
+        let line = make_key(&self.part("operator"), name)?;
         let agent = self.part("agent");
-        std::fs::write(agent.join("operators"), format!("{name} {public}"))
-            .context("cannot name the signer")?;
+        std::fs::write(agent.join("operators"), line).context("cannot name the signer")?;
         std::fs::write(agent.join("policy.toml"), POLICY).context("cannot write the policy")?;
         Ok(format!("ssh-keygen -t ed25519 -C {name} -f …/operator/key"))
     }

@@ -10,15 +10,8 @@ use serde_json::{Value, json};
 use super::stand::{self, Stand, well};
 
 /// A key of the operator's, and its line for the operators file.
-#[expect(clippy::disallowed_methods, reason = "stock OpenSSH, as an operator has it")]
 pub(super) fn key(folder: &Path) -> String {
-    let path = folder.join("key");
-    let made = Command::new("ssh-keygen")
-        .args(["-q", "-t", "ed25519", "-N", "", "-C", "ada", "-f"])
-        .arg(&path)
-        .status();
-    assert!(made.unwrap().success());
-    format!("ada {}", std::fs::read_to_string(folder.join("key.pub")).unwrap())
+    e2e::stage::make_key(folder, "ada").unwrap()
 }
 
 /// Root lays down who may sign, where the settings say, before the agent starts.
