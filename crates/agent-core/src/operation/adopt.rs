@@ -8,7 +8,7 @@ use holdfast_protocol::id::{BridgeName, CustomerId, GoldenVersion};
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
@@ -62,21 +62,19 @@ impl Adopt {
 }
 
 impl Spec for Adopt {
-    fn about(&self) -> Guest<'_> {
+    fn facts(&self) -> Facts<'_> {
         let guest = self.guest();
-        Guest { uid: guest.uid, name: &guest.name, vmid: Some(guest.vmid) }
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+        Facts {
+            guest: Guest { uid: guest.uid, name: &guest.name, vmid: Some(guest.vmid) },
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            // A signature for one guest is no bulk change.
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -85,11 +83,6 @@ impl Spec for Adopt {
 
     fn effects(&self) -> Vec<Effect> {
         vec![Effect::Adopt, Effect::Protect]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        // A signature for one guest is no bulk change.
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

@@ -8,7 +8,7 @@ use holdfast_protocol::id::StorageName;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::Effect;
 
@@ -41,20 +41,17 @@ impl AttachVolume {
 }
 
 impl Spec for AttachVolume {
-    fn about(&self) -> Guest<'_> {
-        self.target.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.target.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -63,10 +60,6 @@ impl Spec for AttachVolume {
 
     fn effects(&self) -> Vec<Effect> {
         vec![Effect::LiftToAttach, Effect::AttachNewVolume, Effect::Protect]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

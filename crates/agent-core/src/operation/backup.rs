@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::records::BackupWhy;
@@ -54,20 +54,17 @@ pub enum Begun {
 }
 
 impl Spec for Backup {
-    fn about(&self) -> Guest<'_> {
-        self.target.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.target.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Backup(self),
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         if self.key.is_some() { Subject::OffSite } else { Subject::Guest }
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Backup(self)
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -76,10 +73,6 @@ impl Spec for Backup {
 
     fn effects(&self) -> Vec<Effect> {
         vec![Effect::Backup]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

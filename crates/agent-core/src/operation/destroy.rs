@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::warrant::{Warrant, WrongWarrant};
@@ -37,21 +37,19 @@ impl Destroy {
 }
 
 impl Spec for Destroy {
-    fn about(&self) -> Guest<'_> {
+    fn facts(&self) -> Facts<'_> {
         let target = self.warrant.target();
-        Guest { uid: target.uid, name: &target.name, vmid: Some(target.vmid) }
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+        Facts {
+            guest: Guest { uid: target.uid, name: &target.name, vmid: Some(target.vmid) },
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            // A signature for one guest is no bulk change.
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -67,11 +65,6 @@ impl Spec for Destroy {
 
     fn effects(&self) -> Vec<Effect> {
         vec![Effect::StopOrRestart, Effect::DestroyGuest]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        // A signature for one guest is no bulk change.
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

@@ -5,7 +5,7 @@ use holdfast_protocol::report::Running;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::field;
@@ -21,20 +21,17 @@ pub struct Start(pub Target);
 pub struct Stop(pub Target);
 
 impl Spec for Start {
-    fn about(&self) -> Guest<'_> {
-        self.0.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.0.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -45,30 +42,23 @@ impl Spec for Start {
         vec![Effect::Start]
     }
 
-    fn change_limit(&self) -> ChangeLimit {
-        ChangeLimit::Exempt
-    }
-
     fn applied(&self) -> Option<AppliedBy> {
         AppliedBy::one(GuestField::Run, field::running(Running::Running).to_owned())
     }
 }
 
 impl Spec for Stop {
-    fn about(&self) -> Guest<'_> {
-        self.0.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.0.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            change_limit: ChangeLimit::Counts,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -77,10 +67,6 @@ impl Spec for Stop {
 
     fn effects(&self) -> Vec<Effect> {
         vec![Effect::StopOrRestart]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        ChangeLimit::Counts
     }
 
     fn applied(&self) -> Option<AppliedBy> {

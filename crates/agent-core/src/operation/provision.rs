@@ -9,7 +9,7 @@ use holdfast_protocol::report::Running;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::{Exhausted, Step};
 use crate::gate::Effect;
 use crate::model::disks::Disks;
@@ -170,20 +170,17 @@ pub enum VmidRequest {
 }
 
 impl Spec for Provision {
-    fn about(&self) -> Guest<'_> {
-        Guest { uid: self.guest.uid, name: &self.guest.name, vmid: None }
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: Guest { uid: self.guest.uid, name: &self.guest.name, vmid: None },
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -220,10 +217,6 @@ impl Spec for Provision {
                 Effect::Backup,
             ],
         }
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::{Effect, Prune};
 use crate::model::records::VolumeId;
@@ -76,20 +76,17 @@ impl Deletion {
 }
 
 impl Spec for PruneBackup {
-    fn about(&self) -> Guest<'_> {
-        self.target.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.target.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -102,10 +99,6 @@ impl Spec for PruneBackup {
             PruneBy::Retention => Effect::PruneBackup(Prune::OutsidePolicy),
             PruneBy::Signature(_) => Effect::DeleteBackup,
         }]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Backup;
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::policy::QuiesceBound;
@@ -24,20 +24,17 @@ pub struct QuiescedBackup {
 impl QuiescedBackup {}
 
 impl Spec for QuiescedBackup {
-    fn about(&self) -> Guest<'_> {
-        self.backup.target.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.backup.target.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Backup(&self.backup),
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Backup(&self.backup)
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -46,10 +43,6 @@ impl Spec for QuiescedBackup {
 
     fn effects(&self) -> Vec<Effect> {
         vec![Effect::Backup]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

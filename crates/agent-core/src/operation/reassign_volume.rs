@@ -7,7 +7,7 @@ use holdfast_protocol::id::MountPath;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::records::VolumeId;
@@ -79,21 +79,19 @@ impl HandOver {
 }
 
 impl Spec for HandOver {
-    fn about(&self) -> Guest<'_> {
+    fn facts(&self) -> Facts<'_> {
         let target = self.from();
-        Guest { uid: target.uid, name: &target.name, vmid: Some(target.vmid) }
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Also(self.to().uid)
+        Facts {
+            guest: Guest { uid: target.uid, name: &target.name, vmid: Some(target.vmid) },
+            holds: Holds::Also(self.to().uid),
+            takes: Takes::Nothing,
+            // A signature is no bulk change.
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -108,11 +106,6 @@ impl Spec for HandOver {
 
     fn effects(&self) -> Vec<Effect> {
         vec![Effect::ReassignVolume, Effect::LiftToAttach, Effect::Protect]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        // A signature is no bulk change.
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

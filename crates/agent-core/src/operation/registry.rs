@@ -139,25 +139,25 @@ impl Operation {
     /// To which guest.
     #[must_use]
     pub fn uid(&self) -> GuestUid {
-        self.spec().about().uid
+        self.spec().facts().guest.uid
     }
 
     /// That guest's name.
     #[must_use]
     pub fn name(&self) -> &GuestName {
-        self.spec().about().name
+        self.spec().facts().guest.name
     }
 
     /// The guest's number, where it has one before the operation begins.
     #[must_use]
     pub fn vmid(&self) -> Option<Vmid> {
-        self.spec().about().vmid
+        self.spec().facts().guest.vmid
     }
 
     /// Whose lane it holds: its guest's, but tests have one of their own.
     #[must_use]
     pub fn lane(&self) -> GuestUid {
-        match self.spec().holds() {
+        match self.spec().facts().holds {
             Holds::Guest | Holds::Also(_) => self.uid(),
             Holds::Tests => restore_test::LANE,
         }
@@ -166,7 +166,7 @@ impl Operation {
     /// The other guest that it holds, when there are two. No other operation may touch that one either (I6).
     #[must_use]
     pub fn other(&self) -> Option<GuestUid> {
-        match self.spec().holds() {
+        match self.spec().facts().holds {
             Holds::Also(other) => Some(other),
             Holds::Guest | Holds::Tests => None,
         }
@@ -181,7 +181,7 @@ impl Operation {
     /// The backup that it takes, where that is what it is for, or what it ends with.
     #[must_use]
     pub fn backup(&self) -> Option<&Backup> {
-        match self.spec().takes() {
+        match self.spec().facts().takes {
             Takes::Backup(backup) => Some(backup),
             Takes::Nothing | Takes::Snapshot(_) => None,
         }
@@ -190,7 +190,7 @@ impl Operation {
     /// The point of a schedule that it is begun for.
     #[must_use]
     pub fn due(&self) -> Option<&DuePoint> {
-        match self.spec().takes() {
+        match self.spec().facts().takes {
             Takes::Backup(backup) => backup.due.as_ref(),
             Takes::Snapshot(due) => due,
             Takes::Nothing => None,
@@ -212,7 +212,7 @@ impl Operation {
     /// Whether it counts against the change limit of documents.
     #[must_use]
     pub fn change_limit(&self) -> ChangeLimit {
-        self.spec().change_limit()
+        self.spec().facts().change_limit
     }
 
     /// The fields that it carries out; none, where it changes none that is held to the document.

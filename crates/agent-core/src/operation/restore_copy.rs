@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::VmidRequest;
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::mark;
@@ -107,21 +107,19 @@ impl RestoreCopy {
 }
 
 impl Spec for RestoreCopy {
-    fn about(&self) -> Guest<'_> {
+    fn facts(&self) -> Facts<'_> {
         let guest = self.warrant.target();
-        Guest { uid: guest.uid, name: &guest.name, vmid: None }
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+        Facts {
+            guest: Guest { uid: guest.uid, name: &guest.name, vmid: None },
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            // A signature for one guest is no bulk change.
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -130,11 +128,6 @@ impl Spec for RestoreCopy {
 
     fn effects(&self) -> Vec<Effect> {
         vec![Effect::RestoreCopy, Effect::Protect]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        // A signature for one guest is no bulk change.
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {
@@ -182,6 +175,6 @@ mod tests {
 
     #[test]
     fn the_guests_own_number_is_not_the_copys() {
-        assert_eq!(of("web-1").about().vmid, None);
+        assert_eq!(of("web-1").facts().guest.vmid, None);
     }
 }

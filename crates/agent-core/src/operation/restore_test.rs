@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::mark;
@@ -68,20 +68,18 @@ impl RestoreTest {
 }
 
 impl Spec for RestoreTest {
-    fn about(&self) -> Guest<'_> {
-        Guest { uid: self.guest, name: &self.name, vmid: None }
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Tests
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: Guest { uid: self.guest, name: &self.name, vmid: None },
+            holds: Holds::Tests,
+            takes: Takes::Nothing,
+            // What it stops is its own.
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -96,11 +94,6 @@ impl Spec for RestoreTest {
 
     fn effects(&self) -> Vec<Effect> {
         vec![Effect::TryBackup, Effect::DestroyScratch]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        // What it stops is its own.
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

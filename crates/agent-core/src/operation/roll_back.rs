@@ -7,7 +7,7 @@ use holdfast_protocol::id::{OperationId, SnapshotName};
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::{self, Effect};
 
@@ -49,20 +49,18 @@ impl RollBack {
 }
 
 impl Spec for RollBack {
-    fn about(&self) -> Guest<'_> {
-        self.target.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.target.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            // A guest stops for it, but because it asked.
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Snapshot(self.snapshot.clone())
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -75,11 +73,6 @@ impl Spec for RollBack {
             BulkRule::Signed => gate::RollBack::ItselfWithBulk,
         };
         vec![Effect::RollBack(which), Effect::Protect]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        // A guest stops for it, but because it asked.
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

@@ -7,7 +7,7 @@ use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::field::{self, Texts};
@@ -88,20 +88,20 @@ impl Reconfigure {
 }
 
 impl Spec for Reconfigure {
-    fn about(&self) -> Guest<'_> {
-        self.target.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        let sizes = self.cores.is_some() || self.memory.is_some() || self.swap.is_some();
+        // Without the right resolver its programs find nobody after its next start. Putting protection back alone takes nothing
+        // away.
+        let change_limit = if sizes || self.network.is_some() || self.resolver.is_some() {
+            ChangeLimit::Counts
+        } else {
+            ChangeLimit::Exempt
+        };
+        Facts { guest: self.target.guest(), holds: Holds::Guest, takes: Takes::Nothing, change_limit }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -115,37 +115,23 @@ impl Spec for Reconfigure {
         }
     }
 
-    fn change_limit(&self) -> ChangeLimit {
-        let sizes = self.cores.is_some() || self.memory.is_some() || self.swap.is_some();
-        // Without the right resolver its programs find nobody after its next start. Putting protection back alone takes nothing
-        // away.
-        if sizes || self.network.is_some() || self.resolver.is_some() {
-            ChangeLimit::Counts
-        } else {
-            ChangeLimit::Exempt
-        }
-    }
-
     fn applied(&self) -> Option<AppliedBy> {
         Some(AppliedBy::Changed(self.changed()))
     }
 }
 
 impl Spec for Grow {
-    fn about(&self) -> Guest<'_> {
-        self.target.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.target.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -154,10 +140,6 @@ impl Spec for Grow {
 
     fn effects(&self) -> Vec<Effect> {
         vec![Effect::GrowDisk]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

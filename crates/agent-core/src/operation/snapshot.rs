@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DuePoint;
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::{Effect, Expiry};
 use crate::model::records::TakenBy;
@@ -54,20 +54,17 @@ pub enum ExpiryWhy {
 }
 
 impl Spec for Snapshot {
-    fn about(&self) -> Guest<'_> {
-        self.target.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.target.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Snapshot(self.due.as_ref()),
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Snapshot(self.name.clone())
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Snapshot(self.due.as_ref())
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -78,30 +75,23 @@ impl Spec for Snapshot {
         vec![Effect::Snapshot]
     }
 
-    fn change_limit(&self) -> ChangeLimit {
-        ChangeLimit::Exempt
-    }
-
     fn applied(&self) -> Option<AppliedBy> {
         None
     }
 }
 
 impl Spec for ExpireSnapshot {
-    fn about(&self) -> Guest<'_> {
-        self.target.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.target.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Snapshot(self.name.clone())
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -115,10 +105,6 @@ impl Spec for ExpireSnapshot {
             // That it is so was judged with what is in force, and is judged again before it goes.
             ExpiryWhy::OutsidePolicy => Expiry::OwnOutsidePolicy,
         })]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

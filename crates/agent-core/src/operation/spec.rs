@@ -96,24 +96,26 @@ pub struct Rules {
     pub reach: Reach,
 }
 
+/// Whom an operation is about, and what it does to lanes and limits. A literal of all fields: nothing can be forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts<'a> {
+    pub guest: Guest<'a>,
+    pub holds: Holds,
+    pub takes: Takes<'a>,
+    pub change_limit: ChangeLimit,
+}
+
 /// An operation's own words.
 pub trait Spec {
-    /// The guest that it is about.
-    fn about(&self) -> Guest<'_>;
-
-    fn holds(&self) -> Holds;
+    fn facts(&self) -> Facts<'_>;
 
     fn subject(&self) -> Subject;
-
-    fn takes(&self) -> Takes<'_>;
 
     /// Its steps, in order. The same operation always has the same steps.
     fn steps(&self) -> Vec<Step>;
 
     /// Every effect that it has, for the gate, whoever asked for it.
     fn effects(&self) -> Vec<Effect>;
-
-    fn change_limit(&self) -> ChangeLimit;
 
     /// The fields of the document that it carries out; none, where it changes none that is held to the document.
     fn applied(&self) -> Option<AppliedBy>;
@@ -125,20 +127,12 @@ pub trait Spec {
 }
 
 impl<T: Spec + ?Sized> Spec for Box<T> {
-    fn about(&self) -> Guest<'_> {
-        (**self).about()
-    }
-
-    fn holds(&self) -> Holds {
-        (**self).holds()
+    fn facts(&self) -> Facts<'_> {
+        (**self).facts()
     }
 
     fn subject(&self) -> Subject {
         (**self).subject()
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        (**self).takes()
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -147,10 +141,6 @@ impl<T: Spec + ?Sized> Spec for Box<T> {
 
     fn effects(&self) -> Vec<Effect> {
         (**self).effects()
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        (**self).change_limit()
     }
 
     fn applied(&self) -> Option<AppliedBy> {

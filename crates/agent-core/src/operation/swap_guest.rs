@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Backup;
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::mark::{self, Mark};
@@ -148,21 +148,19 @@ impl SwapGuest {
 }
 
 impl Spec for SwapGuest {
-    fn about(&self) -> Guest<'_> {
+    fn facts(&self) -> Facts<'_> {
         let guest = self.warrant.target();
-        Guest { uid: guest.uid, name: &guest.name, vmid: Some(guest.vmid) }
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+        Facts {
+            guest: Guest { uid: guest.uid, name: &guest.name, vmid: Some(guest.vmid) },
+            holds: Holds::Guest,
+            takes: self.backup.as_ref().map_or(Takes::Nothing, Takes::Backup),
+            // A signature for one guest is no bulk change.
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Guest
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        self.backup.as_ref().map_or(Takes::Nothing, Takes::Backup)
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -181,11 +179,6 @@ impl Spec for SwapGuest {
     fn effects(&self) -> Vec<Effect> {
         let signed = [Effect::SwapGuest, Effect::StopOrRestart, Effect::Start, Effect::Protect];
         signed.into_iter().chain(self.backup.iter().map(|_| Effect::Backup)).collect()
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        // A signature for one guest is no bulk change.
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {

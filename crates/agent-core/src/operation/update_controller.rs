@@ -13,7 +13,7 @@ use holdfast_protocol::report::Health;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Guest, Holds, Spec, Subject, Takes, Target};
+use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::{Exhausted, Step};
 use super::{BulkRule, RollBack, Snapshot};
 use crate::gate::{self, Effect};
@@ -161,20 +161,18 @@ impl UpdateController {
 }
 
 impl Spec for UpdateController {
-    fn about(&self) -> Guest<'_> {
-        self.snapshot.target.guest()
-    }
-
-    fn holds(&self) -> Holds {
-        Holds::Guest
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            guest: self.snapshot.target.guest(),
+            holds: Holds::Guest,
+            takes: Takes::Nothing,
+            // One at a time on a host, and it stops its guest only to mend what it did itself.
+            change_limit: ChangeLimit::Exempt,
+        }
     }
 
     fn subject(&self) -> Subject {
         Subject::Snapshot(self.snapshot.name.clone())
-    }
-
-    fn takes(&self) -> Takes<'_> {
-        Takes::Nothing
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -189,11 +187,6 @@ impl Spec for UpdateController {
             Effect::RollBack(gate::RollBack::FailedUpdate),
             Effect::Protect,
         ]
-    }
-
-    fn change_limit(&self) -> ChangeLimit {
-        // One at a time on a host, and it stops its guest only to mend what it did itself.
-        ChangeLimit::Exempt
     }
 
     fn applied(&self) -> Option<AppliedBy> {
