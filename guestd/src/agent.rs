@@ -5,27 +5,23 @@ use std::time::Duration;
 
 use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::{Envelope, ErrorBody, IDEMPOTENCY_KEY_HEADER};
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::OperationId;
-use holdfast_protocol::json::{self, JsonError};
+use holdfast_protocol::json::JsonError;
 use holdfast_protocol::local::audit::AuditPage;
 use holdfast_protocol::local::desired::DesiredView;
 use holdfast_protocol::local::work::Accepted;
-use holdfast_protocol::local::{BODY_BYTES_MAX, ClaimRequest, Hello, HelloAnswer, SelfView, StorageView};
+use holdfast_protocol::local::{ClaimRequest, Hello, HelloAnswer, SelfView, StorageView};
 use holdfast_protocol::operation::OperationView;
 use holdfast_protocol::pin::{Pin, PinSet};
 use holdfast_protocol::secret::Secret;
-use holdfast_tls::{Refusal, TlsError, Trust};
-use reqwest::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
+use net::client::{Call, CallError, Client, Method, Settings, SetupError, bearer};
+use net::tls::{Refusal, TlsError, Trust};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use zeroize::Zeroizing;
 
 use crate::watchdog;
 
-/// The agent is one bridge away; on a busy host the handshake of TLS may still take seconds.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Ten megabytes over a bridge, from an agent that reads them first.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
@@ -53,7 +49,7 @@ pub enum AgentError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("the HTTP client cannot be set up")]
-    Client(#[source] reqwest::Error),
+    Client(#[source] SetupError),
     /// Somebody else answers at the agent's address. Nothing was sent.
     #[error("the server at {endpoint} is not this guest's agent [{}]", ErrorCode::PinMismatch)]
     OtherServer {
@@ -67,31 +63,34 @@ pub enum AgentError {
     Unreachable {
         endpoint: String,
         #[source]
-        source: reqwest::Error,
+        source: CallError,
     },
     /// The agent says no.
     #[error("the agent refuses: {problem}")]
     Refused { problem: ErrorBody },
     /// The answer is longer than any we expect.
-    #[error("the agent's answer is longer than {ANSWER_BYTES_MAX} bytes")]
-    TooLong,
+    #[error("the agent's answer is longer than {max} bytes")]
+    TooLong { max: usize },
     /// The answer is not in the form agreed on.
     #[error(
         "the agent's answer (status {status}) is not of this version: agent and controller must be of one release line"
     )]
     Answer {
         /// The HTTP status.
-        status: StatusCode,
+        status: u16,
         /// Where and why.
         #[source]
         source: JsonError,
     },
-    /// An envelope with neither data nor error.
-    #[error("the agent's answer (status {status}) is empty")]
-    Empty {
+    /// A redirect, or an envelope with both or neither of data and error.
+    #[error("the agent's answer (status {status}) is neither data nor an error")]
+    Contradiction {
         /// The HTTP status.
-        status: StatusCode,
+        status: u16,
     },
+    /// Cannot happen for what is sent.
+    #[error("the request cannot be written as JSON")]
+    Unwritable(#[source] serde_json::Error),
     /// A token for another pin than the one it came over.
     #[error(
         "the agent at {endpoint} sent a bootstrap for another certificate than its own: it was not stored"
@@ -120,38 +119,35 @@ pub enum Word {
 
 /// One agent, known by its pin.
 pub struct Agent {
-    http: Client,
-    base: Url,
+    client: Client,
     pin: Pin,
 }
 
 impl Agent {
     /// Prepares to speak to the agent at `endpoint`. Nothing is sent yet.
     pub fn new(endpoint: &str, pin: Pin, source_address: Option<IpAddr>) -> Result<Self, AgentError> {
-        let base = Url::parse(endpoint).ok().filter(is_endpoint);
-        let base =
-            base.ok_or_else(|| AgentError::Endpoint { endpoint: endpoint.chars().take(200).collect() })?;
-        let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(pin)))?;
-        let http = Client::builder()
-            .tls_backend_preconfigured(tls)
-            .https_only(true)
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(REQUEST_TIMEOUT)
-            .pool_max_idle_per_host(1)
-            .local_address(source_address)
-            .user_agent(concat!("guestd/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(AgentError::Client)?;
-        Ok(Self { http, base, pin })
+        let unusable = || AgentError::Endpoint { endpoint: endpoint.chars().take(200).collect() };
+        let settings = Settings {
+            user_agent: concat!("guestd/", env!("CARGO_PKG_VERSION")),
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            within: REQUEST_TIMEOUT,
+            source_address,
+        };
+        let tls = net::tls::client(&Trust::Pins(PinSet::from(pin)))?;
+        let client = Client::new(endpoint, tls, settings).map_err(|error| match error {
+            SetupError::Url => unusable(),
+            error @ (SetupError::Tls(_) | SetupError::Client(_)) => AgentError::Client(error),
+        })?;
+        if client.path() != "/" {
+            return Err(unusable());
+        }
+        Ok(Self { client, pin })
     }
 
     /// Trades a claim for the bootstrap. With the same redeemer's proof, a repeat is known as one.
     pub async fn claim(&self, claim: &Secret, redeemer: &Secret) -> Result<Bootstrap, AgentError> {
-        let request = self.request(Method::POST, "/v1/claim");
         let body = ClaimRequest { claim: claim.clone(), redeemer: Some(redeemer.clone()) };
-        let bootstrap: Bootstrap = self.ask(with_json(request, &body)?).await?;
+        let bootstrap: Bootstrap = self.ask(self.client.call(Method::POST, "/v1/claim").json(&body)).await?;
         if bootstrap.pin == self.pin {
             Ok(bootstrap)
         } else {
@@ -161,15 +157,14 @@ impl Agent {
 
     /// Says that the controller is up.
     pub async fn hello(&self, token: &Secret, hello: &Hello, word: Word) -> Result<HelloAnswer, AgentError> {
-        let request = self.request(Method::POST, "/v1/hello").header(AUTHORIZATION, bearer(token)?);
-        let request = if word == Word::Last { last(request) } else { request };
-        self.ask(with_json(request, hello)?).await
+        let call = self.call(Method::POST, "/v1/hello", token)?;
+        let call = if word == Word::Last { call.last() } else { call };
+        self.ask(call.json(hello)).await
     }
 
     /// Asks what should run here. It is the last word for minutes.
     pub async fn desired(&self, token: &Secret) -> Result<DesiredView, AgentError> {
-        let request = last(self.request(Method::GET, "/v1/desired"));
-        self.ask(request.header(AUTHORIZATION, bearer(token)?)).await
+        self.ask(Ok(self.call(Method::GET, "/v1/desired", token)?.last())).await
     }
 
     /// Has bytes, piece by piece, until `take` has no use for more.
@@ -177,30 +172,21 @@ impl Agent {
         &self,
         token: &Secret,
         path: &str,
-        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+        take: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<Result<(), E>, AgentError> {
-        let request = self.request(Method::GET, path).header(AUTHORIZATION, bearer(token)?);
+        let call = self.call(Method::GET, path, token)?;
         watchdog::within(FETCH_TIMEOUT);
-        let mut response = request.timeout(FETCH_TIMEOUT).send().await.map_err(|error| self.away(error))?;
-        if !response.status().is_success() {
-            return Err(self.refusal(response).await);
-        }
-        while let Some(piece) = response.chunk().await.map_err(|error| self.away(error))? {
-            if let Err(enough) = take(&piece) {
-                return Ok(Err(enough));
-            }
-        }
-        Ok(Ok(()))
+        call.within(FETCH_TIMEOUT).stream(take).await.map_err(|error| self.failed(error))
     }
 
     /// Asks who this guest is.
     pub async fn whoami(&self, token: &Secret) -> Result<SelfView, AgentError> {
-        self.ask(self.request(Method::GET, "/v1/self").header(AUTHORIZATION, bearer(token)?)).await
+        self.ask(Ok(self.call(Method::GET, "/v1/self", token)?)).await
     }
 
     /// Asks for this guest's mounts.
     pub async fn storage(&self, token: &Secret) -> Result<StorageView, AgentError> {
-        self.ask(self.request(Method::GET, "/v1/storage").header(AUTHORIZATION, bearer(token)?)).await
+        self.ask(Ok(self.call(Method::GET, "/v1/storage", token)?)).await
     }
 
     /// Asks for work, under a key by which a repeat is known as one.
@@ -211,8 +197,7 @@ impl Agent {
         key: &str,
         body: &impl Serialize,
     ) -> Result<Accepted, AgentError> {
-        let request = self.request(Method::POST, path).header(AUTHORIZATION, bearer(token)?);
-        self.ask(with_json(request.header(IDEMPOTENCY_KEY_HEADER, key), body)?).await
+        self.ask(self.call(Method::POST, path, token)?.idempotency_key(key).json(body)).await
     }
 
     /// Tells something that is answered with something else than work.
@@ -223,8 +208,7 @@ impl Agent {
         key: &str,
         body: &impl Serialize,
     ) -> Result<T, AgentError> {
-        let request = self.request(Method::POST, path).header(AUTHORIZATION, bearer(token)?);
-        self.ask(with_json(request.header(IDEMPOTENCY_KEY_HEADER, key), body)?).await
+        self.ask(self.call(Method::POST, path, token)?.idempotency_key(key).json(body)).await
     }
 
     /// Says how something is now.
@@ -235,8 +219,7 @@ impl Agent {
         key: &str,
         body: &impl Serialize,
     ) -> Result<T, AgentError> {
-        let request = self.request(Method::PUT, path).header(AUTHORIZATION, bearer(token)?);
-        self.ask(with_json(request.header(IDEMPOTENCY_KEY_HEADER, key), body)?).await
+        self.ask(self.call(Method::PUT, path, token)?.idempotency_key(key).json(body)).await
     }
 
     /// Takes something back.
@@ -246,8 +229,7 @@ impl Agent {
         path: &str,
         key: &str,
     ) -> Result<T, AgentError> {
-        let request = self.request(Method::DELETE, path).header(AUTHORIZATION, bearer(token)?);
-        self.ask(request.header(IDEMPOTENCY_KEY_HEADER, key)).await
+        self.ask(Ok(self.call(Method::DELETE, path, token)?.idempotency_key(key))).await
     }
 
     /// Reads something as soon as it changes, or after a while.
@@ -257,110 +239,55 @@ impl Agent {
         path: &str,
         wait: &str,
     ) -> Result<T, AgentError> {
-        let request = self.request(Method::GET, path).query(&[("wait", wait)]);
-        self.ask(request.header(AUTHORIZATION, bearer(token)?)).await
+        self.ask(Ok(self.call(Method::GET, path, token)?.query(&[("wait", wait)]))).await
     }
 
     /// How far work is, as soon as that changes, or after a while.
     pub async fn operation(&self, token: &Secret, id: OperationId) -> Result<OperationView, AgentError> {
-        let request = self.request(Method::GET, &format!("/v1/operations/{id}"));
-        self.ask(request.query(&[("wait", LOOK_WAIT)]).header(AUTHORIZATION, bearer(token)?)).await
+        self.look_waiting(token, &format!("/v1/operations/{id}"), LOOK_WAIT).await
     }
 
     /// A page of the records about this guest.
     pub async fn audit(&self, token: &Secret, after: i64) -> Result<AuditPage, AgentError> {
-        let request = self.request(Method::GET, "/v1/audit").query(&[("after", after)]);
-        self.ask(request.header(AUTHORIZATION, bearer(token)?)).await
+        self.look(token, &format!("/v1/audit?after={after}")).await
     }
 
     /// Reads a list.
     pub async fn look<T: DeserializeOwned>(&self, token: &Secret, path: &str) -> Result<T, AgentError> {
-        self.ask(self.request(Method::GET, path).header(AUTHORIZATION, bearer(token)?)).await
+        self.ask(Ok(self.call(Method::GET, path, token)?)).await
     }
 
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let mut url = self.base.clone();
-        url.set_path(path);
-        self.http.request(method, url)
+    fn call(&self, method: Method, path: &str, token: &Secret) -> Result<Call<'_>, AgentError> {
+        Ok(self.client.call(method, path).bearer(bearer(token).ok_or(AgentError::Token)?))
     }
 
-    async fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, AgentError> {
+    async fn ask<T: DeserializeOwned>(&self, call: Result<Call<'_>, CallError>) -> Result<T, AgentError> {
         watchdog::within(REQUEST_TIMEOUT);
-        let response = request.send().await.map_err(|error| self.away(error))?;
-        let status = response.status();
-        let body = self.body(response).await?;
-        let envelope: Envelope<T> = json::parse("the answer", &body, ANSWER_BYTES_MAX)
-            .map_err(|source| AgentError::Answer { status, source })?;
-        match (envelope.data, envelope.error) {
-            (Some(data), None) if status.is_success() => Ok(data),
-            (_, Some(problem)) => Err(AgentError::Refused { problem }),
-            _ => Err(AgentError::Empty { status }),
-        }
-    }
-
-    /// Why there are no bytes.
-    async fn refusal(&self, response: Response) -> AgentError {
-        let status = response.status();
-        let body = match self.body(response).await {
-            Ok(body) => body,
-            Err(error) => return error,
-        };
-        match json::parse::<Envelope<()>>("the answer", &body, ANSWER_BYTES_MAX) {
-            Ok(Envelope { error: Some(problem), .. }) => AgentError::Refused { problem },
-            Ok(_) => AgentError::Empty { status },
-            Err(source) => AgentError::Answer { status, source },
-        }
-    }
-
-    async fn body(&self, mut response: Response) -> Result<Zeroizing<Vec<u8>>, AgentError> {
-        let mut body = Zeroizing::new(Vec::with_capacity(BODY_BYTES_MAX));
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.away(error))? {
-            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-                return Err(AgentError::TooLong);
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
+        let asked = async { call?.send().await };
+        asked.await.map_err(|error| self.failed(error))
     }
 
     fn endpoint(&self) -> String {
-        self.base.as_str().trim_end_matches('/').to_owned()
+        self.client.url().to_owned()
     }
 
-    fn away(&self, error: reqwest::Error) -> AgentError {
+    fn failed(&self, error: CallError) -> AgentError {
         let endpoint = self.endpoint();
-        match holdfast_tls::refusal(&error) {
-            Some(refusal) => AgentError::OtherServer { endpoint, refusal: refusal.clone() },
-            None => AgentError::Unreachable { endpoint, source: error.without_url() },
+        match error {
+            CallError::NotPinned(refusal) => AgentError::OtherServer { endpoint, refusal },
+            // A pin has no other ways to be refused, and this client shows no certificate.
+            source @ (CallError::Unreachable(_)
+            | CallError::ServerCertificate(_)
+            | CallError::OwnCertificate(_)) => AgentError::Unreachable { endpoint, source },
+            CallError::Refused { problem, .. } => AgentError::Refused { problem },
+            CallError::TooLong { max } => AgentError::TooLong { max },
+            CallError::Answer { status, source } => AgentError::Answer { status, source },
+            CallError::Redirect { status } | CallError::Contradiction { status } => {
+                AgentError::Contradiction { status }
+            }
+            CallError::Unwritable(source) => AgentError::Unwritable(source),
         }
     }
-}
-
-fn is_endpoint(url: &Url) -> bool {
-    url.scheme() == "https"
-        && url.has_host()
-        && url.path() == "/"
-        && url.query().is_none()
-        && url.fragment().is_none()
-        && url.username().is_empty()
-        && url.password().is_none()
-}
-
-/// Marked sensitive, so that no layer prints it.
-fn bearer(token: &Secret) -> Result<HeaderValue, AgentError> {
-    let text = Zeroizing::new(format!("Bearer {}", token.expose()));
-    let mut value = HeaderValue::from_str(&text).map_err(|_| AgentError::Token)?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-fn last(request: RequestBuilder) -> RequestBuilder {
-    request.header(CONNECTION, HeaderValue::from_static("close"))
-}
-
-fn with_json(request: RequestBuilder, body: &impl Serialize) -> Result<RequestBuilder, AgentError> {
-    let bytes = serde_json::to_vec(body).map_err(|_| AgentError::Token)?;
-    Ok(request.header(CONTENT_TYPE, "application/json").body(bytes))
 }
 
 #[cfg(test)]
@@ -384,12 +311,5 @@ mod tests {
         ] {
             assert!(matches!(open(bad), Err(AgentError::Endpoint { .. })), "{bad:?}");
         }
-    }
-
-    #[test]
-    fn a_token_that_would_split_the_header_is_refused() {
-        let token = Secret::new("abc\r\nx-guest: other".to_owned());
-        assert!(matches!(bearer(&token), Err(AgentError::Token)));
-        assert!(format!("{:?}", bearer(&Secret::new("abc".to_owned())).unwrap()).contains("Sensitive"));
     }
 }

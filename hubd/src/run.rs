@@ -180,11 +180,11 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         None if address.ip().is_unspecified() => return Err(RunError::NoPublicUrl),
         None => PublicUrl::of(address),
     };
-    let provider = serve::provider();
+    let provider = net::tls::provider();
     let names = certificate_names(&public_url, address.ip());
     let certificate = Arc::new(ServerCertificate::make(&authority, &provider, names, start.clock.now())?);
     let resolver = Arc::clone(&certificate);
-    let tls = serve::server_config(&provider, authority.ca_der(), resolver)?;
+    let tls = serve::server_config(authority.ca_der(), resolver)?;
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
     match start.webhook {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::secret::Secret;
-use holdfast_tls::Trust;
+use net::tls::Trust;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 

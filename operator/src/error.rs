@@ -198,7 +198,9 @@ impl CliError {
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Hub(HubError::Refused { problem, .. }) => Some(problem.code),
-            Self::Hub(HubError::OtherServer { .. }) => Some(ErrorCode::PinMismatch),
+            Self::Hub(HubError::OtherServer { .. } | HubError::Certificate { .. }) => {
+                Some(ErrorCode::PinMismatch)
+            }
             Self::Pin(PinError::Changed { .. } | PinError::OtherFingerprint { .. }) => {
                 Some(ErrorCode::HostKeyChanged)
             }
@@ -214,7 +216,9 @@ impl CliError {
 
 fn of_hub(error: &HubError) -> u8 {
     match error {
-        HubError::Unreachable { .. } | HubError::OtherServer { .. } => UNAVAILABLE,
+        HubError::Unreachable { .. } | HubError::OtherServer { .. } | HubError::Certificate { .. } => {
+            UNAVAILABLE
+        }
         HubError::Refused { problem, .. } => of_code(problem.code),
         _ => FAILED,
     }

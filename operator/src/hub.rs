@@ -3,21 +3,19 @@
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::{Envelope, ErrorBody, IDEMPOTENCY_KEY_HEADER, REQUEST_ID_HEADER};
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::RequestId;
-use holdfast_protocol::json::{self, JsonError};
+use holdfast_protocol::json::JsonError;
 use holdfast_protocol::operator::{DesiredPut, DesiredVersion, Page};
 use holdfast_protocol::secret::Secret;
-use holdfast_tls::{Refusal, TlsError, Trust};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, IF_MATCH};
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
+use net::client::header::{HeaderValue, IF_MATCH};
+use net::client::{Call, CallError, Client, Method, Settings, SetupError, bearer};
+use net::tls::{Refusal, TlsError, Trust};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
-use zeroize::Zeroizing;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The longest answer is a page of twenty documents of 1 MiB, whose quotes and line ends take two bytes each.
@@ -45,7 +43,7 @@ pub enum HubError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("the HTTP client cannot be set up")]
-    Client(#[source] reqwest::Error),
+    Client(#[source] SetupError),
     /// Somebody else answers. Nothing was sent.
     #[error("the server at {url} is not the hub you logged in to")]
     OtherServer {
@@ -54,12 +52,21 @@ pub enum HubError {
         #[source]
         refusal: Refusal,
     },
+    /// Its certificate is expired, for another name, or of another CA. Nothing was sent.
+    #[error(
+        "the certificate of the hub at {url} is not valid, and nothing was sent: is this computer's clock right? Otherwise the hub's administrator must look at `hubd` there"
+    )]
+    Certificate {
+        url: String,
+        #[source]
+        source: CallError,
+    },
     /// Nobody answers, or too slowly.
     #[error("the hub at {url} does not answer: check the address, and `systemctl status hubd` there")]
     Unreachable {
         url: String,
         #[source]
-        source: reqwest::Error,
+        source: CallError,
     },
     /// The hub says no.
     #[error("{problem}{}{} (request {request_id})", details(problem), next_step(problem.code))]
@@ -69,24 +76,33 @@ pub enum HubError {
         request_id: RequestId,
     },
     /// The answer is longer than any we expect.
-    #[error("the hub's answer is longer than {ANSWER_BYTES_MAX} bytes")]
-    TooLong,
+    #[error("the hub's answer is longer than {max} bytes")]
+    TooLong { max: usize },
     /// The answer is not in the form agreed on.
     #[error(
         "the hub's answer (status {status}) is not of this version: use holdfast of the hub's release line"
     )]
     Answer {
         /// The HTTP status.
-        status: StatusCode,
+        status: u16,
         /// Where and why.
         #[source]
         source: JsonError,
     },
-    /// An envelope with neither data nor error.
-    #[error("the hub's answer (status {status}) is empty")]
-    Empty {
+    /// An envelope with both or neither of data and error.
+    #[error("the hub's answer (status {status}) is neither data nor an error")]
+    Contradiction {
         /// The HTTP status.
-        status: StatusCode,
+        status: u16,
+    },
+    /// A redirect; a hub sends none.
+    #[error(
+        "{url} answers with a redirect ({status}), which is never followed: log in with the hub's own address"
+    )]
+    Redirect {
+        url: String,
+        /// The HTTP status.
+        status: u16,
     },
     /// A list without end.
     #[error("the hub's list has more than {PAGES_MAX} pages: narrow the query")]
@@ -110,35 +126,29 @@ const fn next_step(code: ErrorCode) -> &'static str {
 }
 
 pub struct Hub {
-    http: Client,
-    base: Url,
+    client: Client,
     bearer: HeaderValue,
 }
 
 impl Hub {
     /// Prepares to speak to a hub. Nothing is sent yet.
     pub fn new(url: &str, trust: &Trust, token: &Secret) -> Result<Self, HubError> {
-        let base = Url::parse(url).ok().filter(is_hub);
-        let base = base.ok_or_else(|| HubError::Url { url: url.chars().take(200).collect() })?;
-        let text = Zeroizing::new(format!("Bearer {}", token.expose()));
-        let mut bearer = HeaderValue::from_str(&text).map_err(|_| HubError::Token)?;
-        bearer.set_sensitive(true);
-        let http = Client::builder()
-            .tls_backend_preconfigured(holdfast_tls::client(trust)?)
-            .https_only(true)
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(REQUEST_TIMEOUT)
-            .user_agent(concat!("holdfast/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(HubError::Client)?;
-        Ok(Self { http, base, bearer })
+        let settings = Settings {
+            user_agent: concat!("holdfast/", env!("CARGO_PKG_VERSION")),
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            within: REQUEST_TIMEOUT,
+            source_address: None,
+        };
+        let client = Client::new(url, net::tls::client(trust)?, settings).map_err(|error| match error {
+            SetupError::Url => HubError::Url { url: url.chars().take(200).collect() },
+            error @ (SetupError::Tls(_) | SetupError::Client(_)) => HubError::Client(error),
+        })?;
+        Ok(Self { client, bearer: bearer(token).ok_or(HubError::Token)? })
     }
 
     /// Asks for one thing.
     pub async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, HubError> {
-        self.ask(self.request(Method::GET, self.url(path))).await
+        self.ask(self.call(Method::GET, path, &[])).await
     }
 
     /// Asks for one thing that may not be there.
@@ -160,12 +170,9 @@ impl Hub {
         let mut items = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES_MAX {
-            let mut url = self.url(path);
-            if !query.is_empty() || cursor.is_some() {
-                let cursor = cursor.as_deref().map(|cursor| ("cursor", cursor));
-                url.query_pairs_mut().extend_pairs(query.iter().copied().chain(cursor));
-            }
-            let page: Page<T> = self.ask(self.request(Method::GET, url)).await?;
+            let cursor_now = cursor.as_deref().map(|cursor| ("cursor", cursor));
+            let query: Vec<_> = query.iter().copied().chain(cursor_now).collect();
+            let page: Page<T> = self.ask(self.call(Method::GET, path, &query)).await?;
             items.extend(page.items);
             match page.next {
                 Some(next) if items.len() < most && Some(&next) != cursor.as_ref() => cursor = Some(next),
@@ -184,8 +191,7 @@ impl Hub {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<T, HubError> {
-        let request = self.request(Method::POST, self.url(path));
-        self.ask(with_json(mutation(request)?, body)?).await
+        self.ask(self.write(mutation(self.call(Method::POST, path, &[])), body)?).await
     }
 
     /// Puts a desired document over the one of generation `seen`.
@@ -195,32 +201,25 @@ impl Hub {
         seen: Generation,
         put: &DesiredPut,
     ) -> Result<DesiredVersion, HubError> {
-        let url = self.url(&["v1", "hosts", host, "desired"]);
-        let request = self.request(Method::PUT, url).header(IF_MATCH, format!("\"{seen}\""));
-        self.ask(with_json(mutation(request)?, put)?).await
+        let seen = HeaderValue::from_str(&format!("\"{seen}\"")).map_err(|_| HubError::Token)?;
+        let call = self.call(Method::PUT, &["v1", "hosts", host, "desired"], &[]).header(IF_MATCH, seen);
+        self.ask(self.write(mutation(call), put)?).await
     }
 
-    /// Segments are escaped, so that a name cannot reach another path.
-    fn url(&self, path: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
-        }
-        url
+    fn call(&self, method: Method, path: &[&str], query: &[(&str, &str)]) -> Call<'_> {
+        self.client.call_segments(method, path, query).bearer(self.bearer.clone())
     }
 
-    fn request(&self, method: Method, url: Url) -> RequestBuilder {
-        self.http
-            .request(method, url)
-            .header(AUTHORIZATION, self.bearer.clone())
-            .header(REQUEST_ID_HEADER, Uuid::new_v4().to_string())
+    fn write<'c>(&self, call: Call<'c>, body: &impl Serialize) -> Result<Call<'c>, HubError> {
+        call.json(body).map_err(|error| self.failed(error))
     }
 
     /// Sends, again when nobody answers: what changes something carries a key, so a repeat has no second effect.
-    async fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, HubError> {
+    async fn ask<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, HubError> {
         let mut tries = 1;
         loop {
-            let Some(attempt) = request.try_clone() else { return self.once(request).await };
+            let attempt = call.again();
+            let Some(attempt) = attempt else { return self.once(call).await };
             match self.once(attempt).await {
                 Err(HubError::Unreachable { .. }) if tries < TRIES => tries += 1,
                 other => return other,
@@ -229,54 +228,29 @@ impl Hub {
         }
     }
 
-    async fn once<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, HubError> {
-        let response = request.send().await.map_err(|error| self.away(error))?;
-        let status = response.status();
-        let body = self.body(response).await?;
-        let envelope: Envelope<T> = json::parse("the answer", &body, ANSWER_BYTES_MAX)
-            .map_err(|source| HubError::Answer { status, source })?;
-        match (envelope.data, envelope.error) {
-            (Some(data), None) if status.is_success() => Ok(data),
-            (_, Some(problem)) => Err(HubError::Refused { problem, request_id: envelope.request_id }),
-            _ => Err(HubError::Empty { status }),
-        }
+    async fn once<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, HubError> {
+        call.send().await.map_err(|error| self.failed(error))
     }
 
-    async fn body(&self, mut response: Response) -> Result<Zeroizing<Vec<u8>>, HubError> {
-        let mut body = Zeroizing::new(Vec::with_capacity(16 * 1024));
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.away(error))? {
-            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-                return Err(HubError::TooLong);
+    fn failed(&self, error: CallError) -> HubError {
+        let url = self.client.url().to_owned();
+        match error {
+            CallError::NotPinned(refusal) => HubError::OtherServer { url, refusal },
+            source @ CallError::ServerCertificate(_) => HubError::Certificate { url, source },
+            // This client shows no certificate of its own.
+            source @ (CallError::Unreachable(_) | CallError::OwnCertificate(_)) => {
+                HubError::Unreachable { url, source }
             }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
-    }
-
-    fn away(&self, error: reqwest::Error) -> HubError {
-        let url = self.base.as_str().trim_end_matches('/').to_owned();
-        match holdfast_tls::refusal(&error) {
-            Some(refusal) => HubError::OtherServer { url, refusal: refusal.clone() },
-            None => HubError::Unreachable { url, source: error.without_url() },
+            CallError::Refused { problem, request_id, .. } => HubError::Refused { problem, request_id },
+            CallError::Redirect { status } => HubError::Redirect { url, status },
+            CallError::TooLong { max } => HubError::TooLong { max },
+            CallError::Answer { status, source } => HubError::Answer { status, source },
+            CallError::Contradiction { status } => HubError::Contradiction { status },
+            CallError::Unwritable(source) => HubError::Unwritable(source),
         }
     }
 }
 
-fn is_hub(url: &Url) -> bool {
-    url.scheme() == "https"
-        && url.has_host()
-        && url.query().is_none()
-        && url.fragment().is_none()
-        && url.username().is_empty()
-        && url.password().is_none()
-}
-
-fn mutation(request: RequestBuilder) -> Result<RequestBuilder, HubError> {
-    let key = HeaderValue::from_str(&Uuid::new_v4().to_string()).map_err(|_| HubError::Token)?;
-    Ok(request.header(IDEMPOTENCY_KEY_HEADER, key))
-}
-
-fn with_json(request: RequestBuilder, body: &impl Serialize) -> Result<RequestBuilder, HubError> {
-    let bytes = serde_json::to_vec(body).map_err(HubError::Unwritable)?;
-    Ok(request.header(CONTENT_TYPE, "application/json").body(bytes))
+fn mutation(call: Call<'_>) -> Call<'_> {
+    call.idempotency_key(&Uuid::new_v4().to_string())
 }

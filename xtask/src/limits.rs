@@ -19,7 +19,7 @@ const PROGRAMS: [(&str, &[&str]); 5] = [
     ("Helper and image builder", &["helper/src", "golden/src"]),
     (
         "Documents, signatures and files",
-        &["protocol/src", "trust/src", "seal/src", "recovery/src", "tls/src"],
+        &["protocol/src", "trust/src", "seal/src", "recovery/src", "crates/net/src"],
     ),
 ];
 

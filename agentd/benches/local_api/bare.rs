@@ -9,9 +9,9 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use holdfast_protocol::pin::PinSet;
-use holdfast_tls::Trust;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
+use net::tls::Trust;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -62,7 +62,7 @@ impl Server {
                 });
             }
         });
-        let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(leaf.pin())))?;
+        let tls = net::tls::client(&Trust::Pins(PinSet::from(leaf.pin())))?;
         Ok(Self { listener: Endpoint { address, connector: TlsConnector::from(Arc::new(tls)) }, served })
     }
 }

@@ -23,8 +23,8 @@ use anyhow::{Result, anyhow, ensure};
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
-use holdfast_tls::Trust;
 use jiff::{SignedDuration, Timestamp};
+use net::tls::Trust;
 use rusqlite::Connection;
 use serde_json::json;
 use tokio::sync::watch;
@@ -117,7 +117,7 @@ impl Server {
         let (tls, router) = (leaf.server()?, routes::router(local));
         let serving = Serving { listeners, tls, router, known, store, clock };
         let served = tokio::spawn(local_api::run(serving, stop));
-        let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(leaf.pin())))?;
+        let tls = net::tls::client(&Trust::Pins(PinSet::from(leaf.pin())))?;
         let listener = Endpoint { address, connector: TlsConnector::from(Arc::new(tls)) };
         for (at, token) in [(WEB_AT, &web), (DB_AT, &db)] {
             ensure!(Wire::open(&listener, at, token).await?.ask().await? == 200, "a guest is served");

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use holdfast_protocol::json;
 use holdfast_protocol::local::BODY_BYTES_MAX;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -18,7 +18,7 @@ const ARRIVAL_MAX: Duration = Duration::from_secs(10);
 
 /// Reads one JSON document.
 pub(super) async fn read<T: DeserializeOwned>(what: &'static str, body: Body) -> Result<T, ApiError> {
-    parse(what, &bytes(body).await?)
+    parse(what, &bytes(what, body).await?)
 }
 
 /// One JSON document.
@@ -29,16 +29,8 @@ pub(super) fn parse<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Re
 }
 
 /// Reads the bytes.
-pub(super) async fn bytes(body: Body) -> Result<Bytes, ApiError> {
-    match tokio::time::timeout(ARRIVAL_MAX, to_bytes(body, BODY_BYTES_MAX)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) => {
-            let too_large = std::error::Error::source(&error)
-                .is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
-            Err(if too_large { ApiError::TooLarge } else { ApiError::SlowBody })
-        }
-        Err(_) => Err(ApiError::SlowBody),
-    }
+pub(super) async fn bytes(what: &'static str, body: Body) -> Result<Bytes, ApiError> {
+    Ok(net::server::body::read(what, body, BODY_BYTES_MAX, ARRIVAL_MAX).await?)
 }
 
 /// Any JSON without a `null` in it. Nothing of it is kept: there may be a secret in a body.

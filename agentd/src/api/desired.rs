@@ -9,15 +9,17 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::{Path, State};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use bytes::Bytes;
 use holdfast_protocol::job::act::ReleaseKind;
 use holdfast_protocol::local::desired::{DesiredView, Turn, WantedController};
 use hyper::body::{Frame, SizeHint};
+use net::server::as_it_is;
 
 use super::Local;
 use super::auth::GuestScope;
-use super::envelope::{self, Data};
+use super::envelope::Data;
 use super::error::ApiError;
 use super::wait::Wait;
 use crate::model::policy::Sha256Hex;
@@ -82,7 +84,8 @@ pub(super) async fn artifact(
             if let Turn::Now(update) = goal.turn {
                 local.store.note_fetched(update, local.clock.now()).await?;
             }
-            Ok(envelope::bytes(Body::new(Pieces { left: artifact.bytes(), artifact })))
+            let body = Body::new(Pieces { left: artifact.bytes(), artifact });
+            Ok(as_it_is(([(CONTENT_TYPE, "application/octet-stream")], body)))
         }
         Ok(Ok(None)) => Err(nothing()),
         Ok(Err(error)) => Err(ApiError::Artifact(error)),

@@ -5,11 +5,11 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::IdError;
 use holdfast_protocol::json::{JsonError, chain};
-use holdfast_protocol::local::BODY_BYTES_MAX;
-use holdfast_tls::rate::TooOften;
+use net::rate::TooOften;
+use net::server::Refused;
+use net::server::body::BodyError;
 
-use super::outcome::{Outcome, carry};
-use crate::operation::window::Refused;
+use crate::operation::window;
 use crate::port::artifacts::ArtifactError;
 use crate::port::store::StoreError;
 use crate::port::store::request::AskError;
@@ -53,12 +53,9 @@ pub enum ApiError {
     /// A body that is not of the form.
     #[error("the body is refused")]
     Body(#[source] JsonError),
-    /// A body that is too large.
-    #[error("a body is at most {BODY_BYTES_MAX} bytes")]
-    TooLarge,
-    /// A body that never ended.
-    #[error("the body did not arrive in time")]
-    SlowBody,
+    /// A body that is too large, or never ended.
+    #[error(transparent)]
+    Unread(#[from] BodyError),
     /// A path or query part that is not of the form.
     #[error("{what} is refused: {rule}")]
     Part {
@@ -88,7 +85,7 @@ pub enum ApiError {
     Over,
     /// Something was said of a window that may not be said there.
     #[error(transparent)]
-    Window(Refused),
+    Window(window::Refused),
     /// Something was said of a window that waits for its lane.
     #[error("this window was not granted yet: stop nothing, and wait for `granted`")]
     NotGranted,
@@ -103,9 +100,6 @@ pub enum ApiError {
     /// Bytes that are not on the disk as they were.
     #[error("the agent does not have these bytes as it should")]
     Artifact(#[source] ArtifactError),
-    /// An answer that cannot be written.
-    #[error("the agent's own answer cannot be written")]
-    Unwritable(#[source] serde_json::Error),
 }
 
 impl ApiError {
@@ -122,21 +116,19 @@ impl ApiError {
             Self::OtherMethod => ErrorCode::MethodNotAllowed,
             Self::Misdirected => ErrorCode::Misdirected,
             Self::Body(error) => error.code(),
-            Self::TooLarge => ErrorCode::Size,
-            Self::SlowBody | Self::Part { .. } | Self::NoQuery => ErrorCode::Range,
+            Self::Unread(error) => error.code(),
+            Self::Part { .. } | Self::NoQuery => ErrorCode::Range,
             Self::TooOften(_) => ErrorCode::RateLimited,
             Self::NotTaken(why) => not_taken(why),
             Self::UnderWay | Self::Over => ErrorCode::UnderWay,
-            Self::Window(Refused::Over) => ErrorCode::WindowOver,
-            Self::Window(Refused::Begun) => ErrorCode::UnderWay,
-            Self::Window(Refused::Otherwise) => ErrorCode::IdempotencyMismatch,
+            Self::Window(window::Refused::Over) => ErrorCode::WindowOver,
+            Self::Window(window::Refused::Begun) => ErrorCode::UnderWay,
+            Self::Window(window::Refused::Otherwise) => ErrorCode::IdempotencyMismatch,
             Self::NotGranted => ErrorCode::Locked,
             Self::Store(StoreError::Closed) => ErrorCode::Unavailable,
             Self::Store(StoreError::Refusing(refusal)) => refusal.code(),
             Self::Artifact(_) | Self::NotSeen => ErrorCode::Unavailable,
-            Self::Store(_) | Self::MadeName(_) | Self::Randomness(_) | Self::Unwritable(_) => {
-                ErrorCode::Internal
-            }
+            Self::Store(_) | Self::MadeName(_) | Self::Randomness(_) => ErrorCode::Internal,
         }
     }
 
@@ -181,17 +173,13 @@ impl From<AskError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        if self.code() == ErrorCode::Internal {
-            tracing::error!(error = chain(&self), "a guest's request failed by our own fault");
-        }
-        if matches!(self, Self::Artifact(_)) {
-            tracing::error!(error = chain(&self), "a controller cannot be handed out");
-        }
+        let is_our_fault = self.code() == ErrorCode::Internal || matches!(self, Self::Artifact(_));
         let retry_after_s = match &self {
             Self::TooOften(often) => Some(often.retry_after_s),
             Self::NotTaken(AskError::Busy { retry_after_s }) => Some(*retry_after_s),
             _ => None,
         };
-        carry(Outcome::ErrorBody { problem: self.problem(), retry_after_s })
+        let cause = is_our_fault.then(|| chain(&self));
+        Refused { problem: self.problem(), cause, retry_after_s }.into_response()
     }
 }

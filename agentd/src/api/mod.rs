@@ -38,7 +38,6 @@ pub mod envelope;
 pub mod error;
 pub mod guest;
 pub mod operations;
-mod outcome;
 pub mod request_guard;
 pub mod restore_tests;
 pub mod routes;
@@ -54,7 +53,7 @@ use std::sync::Arc;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::local::{BODY_BYTES_MAX, Limits};
 use holdfast_protocol::pin::Pin;
-use holdfast_tls::rate::Rates;
+use net::rate::Rates;
 use tokio::sync::watch;
 
 use self::error::ApiError;

@@ -6,9 +6,10 @@ use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
+use net::server::frame;
 
 use super::calls::{Call, healthz, openapi};
-use super::envelope::frame;
+use super::envelope::{framing, guests};
 use super::error::ApiError;
 use super::request_guard::listener;
 use super::{
@@ -55,7 +56,7 @@ pub fn test_router(local: Arc<Local>) -> Router {
     guarded(local, scratch_api::table())
 }
 
-/// These calls behind their guards: the frame around all, then how often an address may call, then the door.
+/// These calls behind their guards: the frame around all, then how often an address may call, then the request guard.
 pub fn guarded(local: Arc<Local>, calls: Vec<Call>) -> Router {
     let clock = Arc::clone(&local.clock);
     let throttle = from_fn_with_state(Arc::clone(&local), auth::throttle);
@@ -66,7 +67,8 @@ pub fn guarded(local: Arc<Local>, calls: Vec<Call>) -> Router {
         .with_state(local)
         .layer(from_fn(listener))
         .layer(throttle)
-        .layer(from_fn_with_state(clock, frame))
+        .layer(from_fn_with_state(Arc::clone(&clock), guests))
+        .layer(from_fn_with_state(framing(&clock), frame))
 }
 
 async fn other_method() -> Response {

@@ -36,7 +36,7 @@ pub(super) async fn ask(
     call: Call,
     body: Body,
 ) -> Result<InWork<Accepted>, ApiError> {
-    let bytes = body::bytes(body).await?;
+    let bytes = body::bytes("the window", body).await?;
     let goal: WindowRequest =
         if bytes.is_empty() { WindowRequest::default() } else { body::parse("the window", &bytes)? };
     own(&scope, goal.guest)?;

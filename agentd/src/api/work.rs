@@ -73,7 +73,7 @@ pub(super) async fn take_snapshot(
     call: Call,
     body: Body,
 ) -> Result<InWork<Accepted>, ApiError> {
-    let bytes = body::bytes(body).await?;
+    let bytes = body::bytes("the snapshot", body).await?;
     let goal: SnapshotRequest = body::parse("the snapshot", &bytes)?;
     own(&scope, goal.guest)?;
     if let Some(keep_s) = goal.keep_s
@@ -106,7 +106,7 @@ pub(super) async fn roll_back(
     call: Call,
     body: Body,
 ) -> Result<InWork<Accepted>, ApiError> {
-    let bytes = body::bytes(body).await?;
+    let bytes = body::bytes("the rollback", body).await?;
     let goal: RollBackRequest = body::parse("the rollback", &bytes)?;
     own(&scope, goal.guest)?;
     write_down(&local, &scope, (fresh_id(), Ask::RollBack { snapshot: goal.snapshot }), call.key(&bytes)?)
@@ -119,7 +119,7 @@ pub(super) async fn take_backup(
     call: Call,
     body: Body,
 ) -> Result<InWork<Accepted>, ApiError> {
-    let bytes = body::bytes(body).await?;
+    let bytes = body::bytes("the backup", body).await?;
     // A backup needs nothing to be said about it.
     let goal: BackupRequest =
         if bytes.is_empty() { BackupRequest::default() } else { body::parse("the backup", &bytes)? };

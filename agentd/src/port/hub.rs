@@ -17,14 +17,14 @@ use holdfast_protocol::desired::DOCUMENT_BYTES_MAX;
 use holdfast_protocol::enrol::{
     Enrolled, EnrollmentAnswer, EnrollmentRequest, InviteRedemption, RenewRequest,
 };
-use holdfast_protocol::envelope::{Envelope, ErrorBody};
+use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
-use holdfast_protocol::json;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::report::REPORT_BYTES_MAX;
 use holdfast_protocol::restore::{Replacement, RestoreRedeem, Restored};
-use holdfast_tls::Trust;
 use jiff::Timestamp;
+use net::client::{Answer, Client, Method, Settings};
+use net::tls::Trust;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ mod escrow;
 mod line;
 
 pub use error::{HubError, Remedy};
-pub use line::{Answer, Line, Posted, Verb};
+pub use line::{Line, Posted};
 
 use super::identity::Identity;
 
@@ -42,14 +42,8 @@ use super::identity::Identity;
 const ANSWER_BYTES_MAX: usize =
     2 * DOCUMENT_BYTES_MAX + 2 * (JOBS_PER_ANSWER as usize) * SIGNED_BYTES_MAX + REPORT_BYTES_MAX + 64 * 1024;
 
-/// A hub that does not take a connection in ten seconds is away.
-const CONNECT_SECONDS_MAX: u64 = 10;
-
 /// An answer that was not to be held open comes within this, on a slow line and a busy hub.
 const ANSWER_SECONDS_MAX: u64 = 20;
-
-/// A held-open line that died without a word is found by the kernel within three of these.
-const KEEPALIVE_SECONDS: u64 = 15;
 
 /// How the agent stands with its hub, for `status`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +70,7 @@ impl Hub {
     /// # Errors
     /// [`HubError::Setup`].
     pub fn first_contact(base: &str, ca: Pin) -> Result<Self, HubError> {
-        Self::with(base, holdfast_tls::client(&Trust::CaPin(ca)).map_err(HubError::Tls)?)
+        Self::with(base, net::tls::client(&Trust::CaPin(ca)).map_err(HubError::Tls)?)
     }
 
     /// The hub that this agent is enrolled with.
@@ -85,32 +79,24 @@ impl Hub {
     /// [`HubError::Setup`].
     pub fn enrolled(identity: &Identity) -> Result<Self, HubError> {
         let trust = Trust::CaPem(identity.enrolled.ca_pem.clone());
-        let own = holdfast_tls::Identity {
+        let own = net::tls::Identity {
             chain_pem: identity.enrolled.certificate_pem.clone(),
             key_pem: identity.key_pem.clone(),
         };
-        let tls = holdfast_tls::client_with_identity(&trust, &own).map_err(HubError::Tls)?;
+        let tls = net::tls::client_with_identity(&trust, &own).map_err(HubError::Tls)?;
         Self::with(&identity.hub, tls)
     }
 
     fn with(base: &str, tls: rustls::ClientConfig) -> Result<Self, HubError> {
-        let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .https_only(true)
-            .http1_only()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .retry(reqwest::retry::never())
-            .connect_timeout(Duration::from_secs(CONNECT_SECONDS_MAX))
-            .tcp_keepalive(Duration::from_secs(KEEPALIVE_SECONDS))
-            .tcp_keepalive_interval(Duration::from_secs(KEEPALIVE_SECONDS))
-            .tcp_keepalive_retries(2)
-            .pool_max_idle_per_host(1)
-            .user_agent(concat!("holdfast-agentd/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(HubError::Setup)?;
-        Ok(Self::over(Arc::new(line::Https { http, body_max: ANSWER_BYTES_MAX }), base))
+        let settings = Settings {
+            user_agent: concat!("holdfast-agentd/", env!("CARGO_PKG_VERSION")),
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            within: Duration::from_secs(ANSWER_SECONDS_MAX),
+            source_address: None,
+        };
+        let client = Client::new(base, tls, settings)
+            .map_err(|source| HubError::Setup { hub: base.to_owned(), source })?;
+        Ok(Self::over(Arc::new(client), base))
     }
 
     /// A hub at the other end of a line, which has the trust of its own: for tests that are the hub.
@@ -178,30 +164,19 @@ impl Hub {
         wait_s: u32,
     ) -> Result<T, HubError> {
         let body = serde_json::to_vec(ask).map_err(HubError::Unwritable)?;
-        self.send((Verb::Post, path), body, wait_s).await
+        self.send((Method::POST, path), body, wait_s).await
     }
 
     async fn send<T: DeserializeOwned>(
         &self,
-        (verb, path): (Verb, &str),
+        (method, path): (Method, &str),
         body: Vec<u8>,
         wait_s: u32,
     ) -> Result<T, HubError> {
         let within = Duration::from_secs(ANSWER_SECONDS_MAX + u64::from(wait_s));
-        let Answer { status, body } = self.line.send(verb, (&self.base, path), body, within).await?;
-        if body.len() > ANSWER_BYTES_MAX {
-            return Err(HubError::TooLong { max: ANSWER_BYTES_MAX });
-        }
-        if (300..400).contains(&status) {
-            return Err(HubError::Redirect { hub: self.base.clone(), status });
-        }
-        let frame: Envelope<T> = json::parse("the hub's answer", &body, ANSWER_BYTES_MAX)
-            .map_err(|source| HubError::Answer { status, source })?;
-        match (frame.data, frame.error) {
-            (Some(data), None) if (200..300).contains(&status) => Ok(data),
-            (None, Some(problem)) => Err(HubError::Refused { status, problem }),
-            _ => Err(HubError::Frame { status }),
-        }
+        let answered = self.line.send(method, path, body, within).await;
+        let opened = answered.and_then(|answer: Answer| answer.open(ANSWER_BYTES_MAX));
+        opened.map_err(|error| HubError::of(&self.base, error))
     }
 }
 

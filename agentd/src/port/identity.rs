@@ -177,7 +177,7 @@ impl IdentityFolder {
     pub fn accept(&self, key: &PendingKey, hub: &str, enrolled: Enrolled) -> Result<Identity, IdentityError> {
         let der = CertificateDer::from_pem_slice(enrolled.certificate_pem.as_bytes())
             .map_err(|_| IdentityError::Certificate)?;
-        let theirs = holdfast_tls::pin_of(PinKind::Spki, &der).map_err(|_| IdentityError::Certificate)?;
+        let theirs = net::tls::pin_of(PinKind::Spki, &der).map_err(|_| IdentityError::Certificate)?;
         if theirs != key.fingerprint() {
             return Err(IdentityError::NotOurs);
         }

@@ -12,7 +12,6 @@ use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::NoServerSessionStorage;
 use zeroize::Zeroizing;
 
 use super::atomic_file::{self, FileError, Readers};
@@ -84,16 +83,12 @@ impl LocalLeaf {
     /// # Errors
     /// [`LeafError::Unusable`].
     pub fn server(&self) -> Result<Arc<ServerConfig>, LeafError> {
-        let mut config = ServerConfig::builder_with_provider(holdfast_tls::provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(LeafError::Unusable)?
-            .with_no_client_auth()
-            .with_single_cert(vec![self.certificate.clone()], self.key.clone_key())
-            .map_err(LeafError::Unusable)?;
-        config.send_tls13_tickets = 0;
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
+        net::tls::server(|builder| {
+            builder
+                .with_no_client_auth()
+                .with_single_cert(vec![self.certificate.clone()], self.key.clone_key())
+        })
+        .map_err(LeafError::Unusable)
     }
 }
 

@@ -16,8 +16,8 @@ use holdfast_protocol::secret::Secret;
 use holdfast_protocol::storage::Backend;
 use holdfast_protocol::storage::report::PrunedBy;
 use holdfast_seal::Creds;
-use holdfast_tls::Trust;
 use jiff::Timestamp;
+use net::tls::Trust;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 

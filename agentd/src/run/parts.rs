@@ -11,7 +11,7 @@ use std::sync::Arc;
 use holdfast_protocol::id::BridgeName;
 use holdfast_protocol::job::SeenHost;
 use holdfast_seal::HostKey;
-use holdfast_tls::Trust;
+use net::tls::Trust;
 
 use super::RunError;
 use crate::execute::entry::Keeper;

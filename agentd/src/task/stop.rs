@@ -34,6 +34,12 @@ impl Stop {
         drop(self.0.wait_for(|stop| *stop).await);
     }
 
+    /// The signal itself: true once the agent is to stop.
+    #[must_use]
+    pub fn signal(&self) -> watch::Receiver<bool> {
+        self.0.clone()
+    }
+
     /// Whether the agent is to stop.
     #[must_use]
     pub fn is_requested(&self) -> bool {

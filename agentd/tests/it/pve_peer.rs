@@ -64,8 +64,8 @@ impl Peer {
         let certificate =
             rcgen::CertificateParams::new(vec!["pve1".to_owned()]).unwrap().self_signed(&key).unwrap();
         let leaf: CertificateDer<'static> = certificate.der().clone();
-        let pin = holdfast_tls::pin_of(PinKind::Spki, &leaf).unwrap();
-        let config = ServerConfig::builder_with_provider(holdfast_tls::provider())
+        let pin = net::tls::pin_of(PinKind::Spki, &leaf).unwrap();
+        let config = ServerConfig::builder_with_provider(net::tls::provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .unwrap()
             .with_no_client_auth()

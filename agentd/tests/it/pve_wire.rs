@@ -19,7 +19,7 @@ use agentd::port::pve::{
 use holdfast_protocol::id::{SnapshotName, Vmid};
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::secret::Secret;
-use holdfast_tls::Trust;
+use net::tls::Trust;
 
 /// Time that passes only when somebody sleeps.
 #[derive(Default)]

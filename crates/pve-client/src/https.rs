@@ -9,7 +9,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use holdfast_tls::{Refusal as ServerRefusal, Trust, refusal};
+use net::tls::{Refusal as ServerRefusal, Trust, refusal};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Method, Url};
 use tokio::sync::Semaphore;
@@ -44,7 +44,7 @@ pub(super) struct Https {
 
 impl Https {
     pub(super) fn new(url: &str, trust: &Trust) -> Result<Self, SetUpError> {
-        let config = holdfast_tls::client(trust).map_err(SetUpError::Tls)?;
+        let config = net::tls::client(trust).map_err(SetUpError::Tls)?;
         let client = |idle: usize, total: Duration| {
             Client::builder()
                 .tls_backend_preconfigured(config.clone())

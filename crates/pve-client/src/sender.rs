@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use holdfast_protocol::id::NodeName;
 use holdfast_protocol::secret::Secret;
-use holdfast_tls::{TlsError, Trust};
+use net::tls::{TlsError, Trust};
 use serde_json::Value as Json;
 
 use super::Role;

@@ -11,7 +11,7 @@ use holdfast_protocol::json::chain;
 use holdfast_protocol::secret::Secret;
 use holdfast_seal::token::Token;
 use holdfast_seal::{Creds, OpenError};
-use holdfast_tls::Trust;
+use net::tls::Trust;
 use zeroize::Zeroizing;
 
 use super::error::PveError;

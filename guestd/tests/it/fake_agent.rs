@@ -386,7 +386,7 @@ fn envelope<T>(data: Option<T>, error: Option<ErrorBody>) -> Envelope<T> {
 
 fn acceptor(leaf: &rcgen::CertifiedKey<rcgen::KeyPair>) -> TlsAcceptor {
     let key = rustls::pki_types::PrivateKeyDer::try_from(leaf.signing_key.serialize_der()).unwrap();
-    let config = rustls::ServerConfig::builder_with_provider(holdfast_tls::provider())
+    let config = rustls::ServerConfig::builder_with_provider(net::tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_no_client_auth()

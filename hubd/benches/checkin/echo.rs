@@ -8,9 +8,10 @@ use axum::{Json, Router};
 use holdfast_protocol::checkin::CheckinRequest;
 use hubd::authority::{Authority, Fresh, ServerCertificate};
 use hubd::clock::{Clock as _, SystemClock};
-use hubd::serve::{provider, server_config};
+use hubd::serve::server_config;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
+use net::tls::provider;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -22,7 +23,7 @@ pub async fn serve(folder: &Path) -> anyhow::Result<()> {
     let authority = Authority::open_or_make(folder, Fresh::No, now)?;
     let names = vec!["127.0.0.1".to_owned()];
     let certificate = ServerCertificate::make(&authority, &provider(), names, now)?;
-    let tls = server_config(&provider(), authority.ca_der(), Arc::new(certificate))?;
+    let tls = server_config(authority.ca_der(), Arc::new(certificate))?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
     tokio::select! {

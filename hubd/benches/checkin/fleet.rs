@@ -60,7 +60,7 @@ async fn member(
     roots.add(authority.ca_der().clone())?;
     let chain = vec![CertificateDer::from_pem_slice(given.pem.as_bytes()).context("a certificate")?];
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = rustls::ClientConfig::builder_with_provider(hubd::serve::provider())
+    let config = rustls::ClientConfig::builder_with_provider(net::tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_client_auth_cert(chain, private)?;

@@ -10,10 +10,10 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::OperatorName;
 use holdfast_protocol::operator::{Role, WhoAmI};
 use holdfast_protocol::secret::TokenHash;
-use holdfast_tls::admission::Origin;
+use net::admission::Origin;
+use net::server::Answer;
 
 use super::Hub;
-use super::envelope::Answer;
 use super::problem::ApiError;
 use crate::domain::identity::Presented;
 use crate::serve::AdmittedConnection;

@@ -11,11 +11,11 @@ use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage, Need, 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::report::{REPORT_BYTES_MAX, Sections};
+use net::server::{Answer, Ids};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::auth::Agent;
-use super::envelope::{Answer, Ids};
 use super::long_poll::{LongPoll, WakeReason};
 use super::page::CheckedQuery;
 use super::problem::ApiError;

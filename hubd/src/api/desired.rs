@@ -11,9 +11,9 @@ use holdfast_protocol::desired::{DOCUMENT_BYTES_MAX, Desired};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::json;
 use holdfast_protocol::operator::{DesiredPut, DesiredVersion, Page};
+use net::server::Answer;
 
 use super::auth::Operator;
-use super::envelope::Answer;
 use super::hosts::host_ref;
 use super::mutation::Head;
 use super::page::{CheckedQuery, PageQuery, bad_cursor, page};

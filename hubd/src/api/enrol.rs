@@ -7,10 +7,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use holdfast_protocol::enrol::{CSR_BYTES_MAX, Enrolled, InviteRedemption, RenewRequest};
 use holdfast_protocol::id::HostId;
+use net::server::{Answer, Ids};
 use uuid::Uuid;
 
 use super::auth::Agent;
-use super::envelope::{Answer, Ids};
 use super::problem::ApiError;
 use super::{Hub, body};
 use crate::authority::AgentKey;

@@ -11,11 +11,11 @@ use holdfast_protocol::id::{EnrollmentRequestId, HostId};
 use holdfast_protocol::json;
 use holdfast_protocol::operator::{EnrollmentApproval, EnrollmentRequestView, Page};
 use jiff::Timestamp;
+use net::server::{Answer, Ids};
 use uuid::Uuid;
 
 use super::auth::{From, Operator};
 use super::enrol::{ENROL_BODY_MAX, enrolled};
-use super::envelope::{Answer, Ids};
 use super::hosts::EMPTY_BODY_MAX;
 use super::mutation::Head;
 use super::page::{CheckedQuery, PageQuery, bad_cursor, page};

@@ -13,10 +13,10 @@ use holdfast_protocol::escrow::{
 };
 use holdfast_protocol::job::Nonce;
 use holdfast_protocol::json;
+use net::server::{Answer, Ids};
 use serde::Deserialize;
 
 use super::auth::{Agent, Operator};
-use super::envelope::{Answer, Ids};
 use super::hosts::{EMPTY_BODY_MAX, host_ref};
 use super::mutation::Head;
 use super::page::CheckedQuery;

@@ -6,11 +6,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::operator::{EventView, Page};
+use net::server::Answer;
 use serde::Deserialize;
 
 use super::Hub;
 use super::auth::Operator;
-use super::envelope::Answer;
 use super::page::{CheckedQuery, bad_cursor, limit, open, page};
 use super::problem::ApiError;
 use crate::store::{EventFilter, PAGE_MAX};

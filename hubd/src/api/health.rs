@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use net::server::Answer;
 
 use super::Hub;
-use super::envelope::Answer;
 use super::problem::ApiError;
 
 type Text = BTreeMap<&'static str, &'static str>;

@@ -7,9 +7,9 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::operator::{HostDetail, HostView, Page};
+use net::server::Answer;
 
 use super::auth::Operator;
-use super::envelope::Answer;
 use super::mutation::Head;
 use super::page::{CheckedQuery, PageQuery, bad_cursor, page};
 use super::problem::ApiError;

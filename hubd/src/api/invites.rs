@@ -10,9 +10,9 @@ use holdfast_protocol::enrol::Invite;
 use holdfast_protocol::id::InviteId;
 use holdfast_protocol::json;
 use holdfast_protocol::operator::{InviteCreated, InviteRequest};
+use net::server::Answer;
 use uuid::Uuid;
 
-use super::envelope::Answer;
 use super::mutation::Head;
 use super::problem::ApiError;
 use super::{Hub, body};

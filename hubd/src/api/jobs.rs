@@ -9,9 +9,9 @@ use holdfast_protocol::id::JobId;
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::json;
 use holdfast_protocol::operator::{JobDetail, JobSubmit, JobView, Page};
+use net::server::Answer;
 
 use super::auth::Operator;
-use super::envelope::Answer;
 use super::hosts::{EMPTY_BODY_MAX, host_ref};
 use super::mutation::Head;
 use super::page::{CheckedQuery, PageQuery, bad_cursor, page};

@@ -12,24 +12,22 @@
 mod auth;
 mod body;
 mod checkin;
-mod content;
 mod desired;
 mod enrol;
 mod enrollment_requests;
-mod envelope;
 mod escrow;
 mod events;
 mod health;
 mod hosts;
 mod invites;
 mod jobs;
-mod limits;
 mod long_poll;
 mod mutation;
 mod operators;
 mod page;
 mod problem;
 mod restore;
+mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,9 +36,10 @@ use axum::routing::{get, post};
 use axum::{Router, middleware};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::HostId;
-use holdfast_tls::admission::Origin;
-use holdfast_tls::rate::{Rates, TooOften};
 use jiff::Timestamp;
+use net::admission::Origin;
+use net::rate::{Rates, TooOften};
+use net::server::{Frame, RefusalLog, frame};
 use tokio::sync::{Semaphore, watch};
 
 pub use long_poll::LongPolls;
@@ -138,14 +137,14 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/agent/escrow/versions/{number}", get(escrow::show))
         .route("/v1/agent/escrow/versions/{number}/proof", get(escrow::prove))
         .route("/v1/agent/escrow/versions/{number}/opened", post(escrow::opened))
-        .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::agents));
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::agents));
     let strangers = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/v1/enroll", post(enrol::enrol))
         .route("/v1/enrollment-requests", post(enrollment_requests::submit))
         .route("/v1/restore", post(restore::redeem))
-        .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::strangers));
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::strangers));
     let operators = Router::new()
         .route("/v1/whoami", get(auth::whoami))
         .route("/v1/invites", post(invites::create))
@@ -167,12 +166,17 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/operators", get(operators::list).post(operators::make))
         .route("/v1/operators/{name}/revoke", post(operators::revoke))
         .route("/v1/events", get(events::list))
-        .layer(middleware::from_fn_with_state(Arc::clone(&hub), limits::operators));
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators));
     agents
         .merge(escrow)
         .merge(strangers)
         .merge(operators)
         .fallback(health::no_such_route)
-        .layer(middleware::from_fn_with_state(Arc::clone(&hub), envelope::frame))
+        .layer(middleware::from_fn_with_state(framing(&hub), frame))
         .with_state(hub)
+}
+
+fn framing(hub: &Arc<Hub>) -> Frame {
+    let clock = Arc::clone(&hub.clock);
+    Frame { now: Arc::new(move || clock.now()), refusals: RefusalLog::Info }
 }

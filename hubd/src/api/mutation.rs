@@ -5,11 +5,11 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::IDEMPOTENCY_KEY_HEADER;
 use holdfast_protocol::id::IdempotencyKey;
 use holdfast_protocol::operator::Role;
+use net::server::Ids;
 use sha2::{Digest as _, Sha256};
 
 use super::Hub;
 use super::auth::Operator;
-use super::envelope::Ids;
 use super::problem::ApiError;
 use crate::store::{By, Claim};
 

@@ -10,10 +10,10 @@ use holdfast_protocol::id::OperatorName;
 use holdfast_protocol::json;
 use holdfast_protocol::operator::{OperatorMade, OperatorRequest, OperatorView, Page, Role};
 use jiff::SignedDuration;
+use net::server::Answer;
 use uuid::Uuid;
 
 use super::auth::Operator;
-use super::envelope::Answer;
 use super::hosts::EMPTY_BODY_MAX;
 use super::mutation::Head;
 use super::problem::ApiError;

@@ -1,14 +1,14 @@
 //! The conversion of errors into API errors.
 
-use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::escrow::form::FormError;
 use holdfast_protocol::json::{JsonError, chain};
+use net::server::Refused;
+use net::server::body::BodyError;
 
-use super::content::Content;
 use crate::authority::CsrError;
 use crate::domain::desired::PutError;
 use crate::domain::enrollment::InviteError;
@@ -22,27 +22,19 @@ use crate::store::{
 };
 
 /// Sets `Retry-After` where the code asks for it.
-const RETRY_AFTER: &str = "5";
+const RETRY_AFTER_S: u32 = 5;
 
 /// A bad answer.
 #[derive(Debug)]
-pub(super) struct ApiError {
-    problem: ErrorBody,
-    /// For the log alone.
-    cause: Option<String>,
-}
+pub(super) struct ApiError(Refused);
 
 impl ApiError {
     pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { problem: ErrorBody::new(code, message), cause: None }
+        ErrorBody::new(code, message).into()
     }
 
     pub(super) fn internal(cause: impl Into<String>) -> Self {
-        let problem = ErrorBody::new(
-            ErrorCode::Internal,
-            "the hub made a mistake: its log says more under this request id",
-        );
-        Self { problem, cause: Some(cause.into()) }
+        Self(Refused::internal(cause))
     }
 
     pub(super) fn not_found(what: &str) -> Self {
@@ -51,24 +43,34 @@ impl ApiError {
 
     /// An error whose sources are for the log.
     fn caused(code: ErrorCode, error: &dyn std::error::Error) -> Self {
-        Self { problem: ErrorBody::new(code, error.to_string()), cause: Some(chain(error)) }
+        let problem = ErrorBody::new(code, error.to_string());
+        Self(Refused { cause: Some(chain(error)), ..Refused::new(problem) })
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let code = self.problem.code;
-        let status = StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = status.into_response();
-        let headers = response.headers_mut();
-        if matches!(code, ErrorCode::Busy | ErrorCode::RateLimited | ErrorCode::Unavailable) {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
-        }
-        if code == ErrorCode::Unauthenticated {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        response.extensions_mut().insert(Content::ErrorBody { problem: self.problem, cause: self.cause });
-        response
+        let asks_again =
+            matches!(self.0.problem.code, ErrorCode::Busy | ErrorCode::RateLimited | ErrorCode::Unavailable);
+        Refused { retry_after_s: asks_again.then_some(RETRY_AFTER_S), ..self.0 }.into_response()
+    }
+}
+
+impl From<ErrorBody> for ApiError {
+    fn from(problem: ErrorBody) -> Self {
+        Self(Refused::new(problem))
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        Self(refused)
+    }
+}
+
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
+        Self::new(error.code(), error.to_string())
     }
 }
 
@@ -108,7 +110,7 @@ impl From<JsonError> for ApiError {
         if let Some(path) = error.path() {
             problem = problem.with("path", path);
         }
-        Self { problem, cause: None }
+        problem.into()
     }
 }
 
@@ -118,7 +120,7 @@ impl From<DesiredError> for ApiError {
         if let Some(path) = error.path() {
             problem = problem.with("path", path);
         }
-        Self { problem, cause: None }
+        problem.into()
     }
 }
 
@@ -243,7 +245,7 @@ impl From<PutError> for ApiError {
         if let Some(path) = error.path() {
             problem = problem.with("path", path);
         }
-        Self { problem, cause: None }
+        problem.into()
     }
 }
 

@@ -17,11 +17,11 @@ use holdfast_protocol::operator::InviteCreated;
 use holdfast_protocol::restore::{
     Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest,
 };
+use net::server::{Answer, Ids};
 use uuid::Uuid;
 
 use super::auth::Agent;
 use super::enrol::{ENROL_BODY_MAX, enrolled};
-use super::envelope::{Answer, Ids};
 use super::hosts::host_ref;
 use super::mutation::Head;
 use super::problem::ApiError;

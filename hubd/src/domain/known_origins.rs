@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use holdfast_tls::admission::Origin;
+use net::admission::Origin;
 
 /// A host has one line or two, an operator some more.
 const ORIGINS_EACH: usize = 4;

@@ -1,16 +1,19 @@
 //! Admission of connections: slots for known peers and for strangers.
 //!
 //! In: a place that connects; later the host or operator that it shows itself to be. Out: a slot, or a refusal. The decision is
-//! [`holdfast_tls::admission`]'s; here are the numbers, and which origins are known: those from which hosts and operators were
+//! [`net::admission`]'s; here are the numbers, and which origins are known: those from which hosts and operators were
 //! served since the hub began. They wait apart from strangers until they show who they are.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::http::Extensions;
 use holdfast_protocol::id::{HostId, OperatorName};
-use holdfast_tls::admission::{Arrived, Limits, Origin, Party, Refusal, Slot, Slots};
-use tokio::sync::Notify;
+use net::admission::{Arrived, Limits, Origin, Party, Refusal, Slot, Slots};
+use net::server::{CloseSignal, Conversation, Ends};
+use rustls::pki_types::CertificateDer;
 
+use super::{AGENT_WAIT, STRANGER_WAIT, presented};
 use crate::domain::known_origins::KnownOrigins;
 
 /// Strangers at a time. Each may have sent 64 KiB of a body, so 64 MiB together; and as few handshakes stand before that of
@@ -38,9 +41,6 @@ pub(super) enum KnownPeer {
     Origin(Origin),
 }
 
-/// The signal that ends a displaced connection.
-pub(super) type CloseSignal = Arc<Notify>;
-
 /// What all connections share.
 #[derive(Clone)]
 pub(super) struct Admission {
@@ -62,9 +62,13 @@ impl Admission {
     pub(super) fn new(connections_max: usize) -> Self {
         Self { slots: Slots::new(limits(connections_max)), known_origins: Arc::default() }
     }
+}
 
-    /// Takes a slot, and ends the connection that made room for it.
-    pub(super) fn admit(&self, from: IpAddr) -> Result<(AdmittedConnection, CloseSignal), Refusal> {
+impl net::server::Admission for Admission {
+    type Connection = AdmittedConnection;
+    type Refusal = Refusal;
+
+    fn admit(&self, from: IpAddr) -> Result<(AdmittedConnection, CloseSignal), Refusal> {
         let (from, end) = (Origin::from(from), CloseSignal::default());
         let is_known_origin = self.known_origins.lock().unwrap_or_else(PoisonError::into_inner).knows(from);
         let take = |party| self.slots.arrive(party, Arc::clone(&end));
@@ -80,6 +84,29 @@ impl Admission {
         }
         Ok((AdmittedConnection(Arc::new(ConnectionState { slot, from, admission: self.clone() })), end))
     }
+
+    fn speaks(&self, connection: &AdmittedConnection) {
+        connection.0.slot.speaks();
+    }
+
+    fn known(
+        &self,
+        connection: &AdmittedConnection,
+        _: Ends,
+        certificates: &[CertificateDer<'_>],
+    ) -> Result<Conversation, Refusal> {
+        let mut extensions = Extensions::new();
+        extensions.insert(connection.clone());
+        let Some(peer) = presented(certificates) else {
+            return Ok(Conversation { silence_max: STRANGER_WAIT, extensions });
+        };
+        connection.is_host(peer.host)?;
+        extensions.insert(peer);
+        Ok(Conversation { silence_max: AGENT_WAIT, extensions })
+    }
+
+    /// The hub keeps no record of what it could not accept: an agent asks again.
+    fn accept_failed(&self) {}
 }
 
 impl AdmittedConnection {
@@ -89,15 +116,11 @@ impl AdmittedConnection {
         self.0.from
     }
 
-    pub(super) fn speaks(&self) {
-        self.0.slot.speaks();
-    }
-
     /// Its certificate names this host.
     ///
     /// # Errors
     /// When the host has as many connections as it may.
-    pub(super) fn is_host(&self, host: HostId) -> Result<(), Refusal> {
+    fn is_host(&self, host: HostId) -> Result<(), Refusal> {
         self.0.slot.is_member(KnownPeer::Host(host))
     }
 

@@ -6,11 +6,8 @@
 use std::sync::Arc;
 
 use rustls::RootCertStore;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
-use rustls::server::{
-    NoServerSessionStorage, ResolvesServerCert, VerifierBuilderError, WebPkiClientVerifier,
-};
+use rustls::server::{ResolvesServerCert, VerifierBuilderError, WebPkiClientVerifier};
 
 /// Why there are no TLS settings.
 #[derive(Debug, thiserror::Error)]
@@ -26,34 +23,20 @@ pub enum TlsError {
     Version(#[source] rustls::Error),
 }
 
-/// The one provider of this program.
-#[must_use]
-pub fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
-
 /// Makes the settings.
 ///
 /// # Errors
 /// [`TlsError`].
 pub fn server_config(
-    provider: &Arc<CryptoProvider>,
     ca: &CertificateDer<'static>,
     certificate: Arc<dyn ResolvesServerCert>,
 ) -> Result<Arc<rustls::ServerConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
     roots.add(ca.clone()).map_err(TlsError::Ca)?;
-    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), net::tls::provider())
         .allow_unauthenticated()
         .build()
         .map_err(TlsError::Verifier)?;
-    let mut config = rustls::ServerConfig::builder_with_provider(Arc::clone(provider))
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(TlsError::Version)?
-        .with_client_cert_verifier(clients)
-        .with_cert_resolver(certificate);
-    config.send_tls13_tickets = 0;
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    net::tls::server(|builder| Ok(builder.with_client_cert_verifier(clients).with_cert_resolver(certificate)))
+        .map_err(TlsError::Version)
 }

@@ -7,8 +7,8 @@
 use holdfast_protocol::id::{CorrelationId, EnrollmentRequestId, HostId, HostName};
 use holdfast_protocol::operator::{EnrollmentApproval, EnrollmentRequestState, EnrollmentRequestView};
 use holdfast_protocol::pin::{Pin, PinKind};
-use holdfast_tls::admission::Origin;
 use jiff::Timestamp;
+use net::admission::Origin;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::certificates::{

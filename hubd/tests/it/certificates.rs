@@ -250,10 +250,10 @@ async fn ask(world: &World, shown: &ClientCertificate, request: &str) -> Result<
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(world.ca_pem.as_bytes()).unwrap()).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(shown.key.serialize_der()));
-    let signing = hubd::serve::provider().key_provider.load_private_key(key).unwrap();
+    let signing = net::tls::provider().key_provider.load_private_key(key).unwrap();
     // Not `with_client_auth_cert`, which would hold key and certificate to each other.
     let own = rustls::sign::CertifiedKey::new(shown.chain.clone(), signing);
-    let config = rustls::ClientConfig::builder_with_provider(hubd::serve::provider())
+    let config = rustls::ClientConfig::builder_with_provider(net::tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_root_certificates(roots)

@@ -23,7 +23,7 @@ fn config(world: &World, host: &Host) -> Arc<rustls::ClientConfig> {
     roots.add(CertificateDer::from_pem_slice(world.ca_pem.as_bytes()).unwrap()).unwrap();
     let chain = vec![CertificateDer::from_pem_slice(host.enrolled.certificate_pem.as_bytes()).unwrap()];
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(host.key.serialize_der()));
-    let mut config = rustls::ClientConfig::builder_with_provider(hubd::serve::provider())
+    let mut config = rustls::ClientConfig::builder_with_provider(net::tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_root_certificates(roots)

@@ -84,7 +84,7 @@ async fn slow_bodies_do_not_block_others() {
 async fn handshake(world: &World, from: [u8; 4]) -> tokio_rustls::client::TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(world.ca_pem.as_bytes()).unwrap()).unwrap();
-    let config = rustls::ClientConfig::builder_with_provider(hubd::serve::provider())
+    let config = rustls::ClientConfig::builder_with_provider(net::tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_root_certificates(roots)

@@ -38,7 +38,7 @@ async fn a_certificate_of_another_ca_does_not_get_through_the_handshake() {
 async fn shake(world: &World, version: &'static rustls::SupportedProtocolVersion) -> std::io::Result<usize> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(world.ca_pem.as_bytes()).unwrap()).unwrap();
-    let config = rustls::ClientConfig::builder_with_provider(hubd::serve::provider())
+    let config = rustls::ClientConfig::builder_with_provider(net::tls::provider())
         .with_protocol_versions(&[version])
         .unwrap()
         .with_root_certificates(roots)

@@ -20,7 +20,7 @@ pub mod withdraw;
 
 use std::path::PathBuf;
 
-use holdfast_tls::Trust;
+use net::tls::Trust;
 
 use crate::args::{AuditCommand, Command};
 use crate::config::{self, Login};

@@ -62,7 +62,7 @@ impl FakeHub {
         let key = KeyPair::generate().unwrap();
         let leaf =
             CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &ca).unwrap();
-        let config = rustls::ServerConfig::builder_with_provider(holdfast_tls::provider())
+        let config = rustls::ServerConfig::builder_with_provider(net::tls::provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .unwrap()
             .with_no_client_auth()
@@ -71,7 +71,7 @@ impl FakeHub {
                 PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
             )
             .unwrap();
-        let pin = holdfast_tls::pin_of(holdfast_protocol::pin::PinKind::Leaf, ca.der()).unwrap();
+        let pin = net::tls::pin_of(holdfast_protocol::pin::PinKind::Leaf, ca.der()).unwrap();
         let inner = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", inner.local_addr().unwrap());
         let script = Arc::new(Mutex::new(Script::default()));

@@ -8,9 +8,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentd::port::hub::{Answer, Hub, HubError, Line, Posted, Verb};
+use agentd::port::hub::{Hub, Line, Posted};
 use agentd::port::identity::Identity;
 use agentd::task::hub_sync::Dial;
+use net::client::{Answer, CallError, Method};
 use serde_json::{Value, json};
 
 use crate::clock::Timeline;
@@ -37,7 +38,7 @@ impl Reply {
     /// An answer that comes at once.
     #[must_use]
     pub fn at_once(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { after: Duration::ZERO, answer: Some(Answer { status, body: body.into() }) }
+        Self { after: Duration::ZERO, answer: Some(Answer::new(status, body.into())) }
     }
 
     /// The same, later.
@@ -80,19 +81,10 @@ impl<B> fmt::Debug for InProcess<B> {
 }
 
 impl<B: Brain> Line for InProcess<B> {
-    fn send<'a>(
-        &'a self,
-        _: Verb,
-        (base, path): (&'a str, &'a str),
-        body: Vec<u8>,
-        within: Duration,
-    ) -> Posted<'a> {
+    fn send<'a>(&'a self, _: Method, path: &'a str, body: Vec<u8>, within: Duration) -> Posted<'a> {
         Box::pin(async move {
             tokio::time::sleep(ON_THE_WAY).await;
-            let broken = |why: &'static str| HubError::Unreachable {
-                hub: base.to_owned(),
-                source: std::io::Error::other(why).into(),
-            };
+            let broken = |why: &'static str| CallError::Unreachable(std::io::Error::other(why).into());
             if !self.reached {
                 return Err(broken("nobody of that CA is there"));
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd::port::hub::{Answer, Line, Posted, Verb};
+use agentd::port::hub::{Line, Posted};
 use agentd::port::identity::{IdentityFolder, Purpose};
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode, header};
@@ -21,6 +21,7 @@ use hubd::domain::identity::Presented;
 use hubd::run::RunError;
 use hubd::store::WriterThread;
 use jiff::Timestamp;
+use net::client::Answer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -101,25 +102,14 @@ struct Routes {
 }
 
 impl Line for Routes {
-    fn send<'a>(
-        &'a self,
-        verb: Verb,
-        (_, path): (&'a str, &'a str),
-        body: Vec<u8>,
-        _: Duration,
-    ) -> Posted<'a> {
-        let method = match verb {
-            Verb::Get => Method::GET,
-            Verb::Put => Method::PUT,
-            Verb::Post => Method::POST,
-        };
+    fn send<'a>(&'a self, method: Method, path: &'a str, body: Vec<u8>, _: Duration) -> Posted<'a> {
         let ask = Request::builder().method(method).uri(path).extension(self.host);
         let ask = ask.header(header::CONTENT_TYPE, "application/json").body(Body::from(body)).unwrap();
         Box::pin(standing_still(async move {
             let answer = self.routes.clone().oneshot(ask).await.unwrap();
             let status = answer.status().as_u16();
             let body = to_bytes(answer.into_body(), ANSWER_BYTES).await.unwrap().to_vec();
-            Ok(Answer { status, body })
+            Ok(Answer::new(status, body))
         }))
     }
 }

@@ -22,7 +22,6 @@ const DONE: &[&str] = &[
     "recovery/",
     "seal/",
     "tests/",
-    "tls/",
     "trust/",
     "xtask/",
 ];

@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use holdfast_protocol::secret::Secret;
-use holdfast_tls::{TlsError, Trust, refusal};
+use net::tls::{TlsError, Trust, refusal};
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value as Json;
 use zeroize::Zeroizing;
@@ -53,7 +53,7 @@ pub enum WayError {
     Tls(#[source] TlsError),
     /// The server shows another key.
     #[error("the server is not the one that is pinned")]
-    Pin(#[source] holdfast_tls::Refusal),
+    Pin(#[source] net::tls::Refusal),
     #[error("Proxmox at {url} does not answer: check the address and that pveproxy runs")]
     Unreachable {
         url: String,
@@ -169,7 +169,7 @@ impl Api {
     /// When the credential or the trust cannot be used.
     pub fn new(url: &str, trust: &Trust, credential: &Secret) -> Result<Self, WayError> {
         let base = url.trim_end_matches('/').to_owned();
-        let config = holdfast_tls::client(trust).map_err(WayError::Tls)?;
+        let config = net::tls::client(trust).map_err(WayError::Tls)?;
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(config)
             .http1_only()

@@ -476,7 +476,7 @@ pub(crate) fn file_sha256(path: &Path) -> std::io::Result<String> {
 fn own_pin() -> Option<Pin> {
     ["/etc/pve/local/pveproxy-ssl.pem", "/etc/pve/local/pve-ssl.pem"].iter().find_map(|path| {
         let certificate = CertificateDer::from_pem_file(path).ok()?;
-        holdfast_tls::pin_of(PinKind::Spki, &certificate).ok()
+        net::tls::pin_of(PinKind::Spki, &certificate).ok()
     })
 }
 

@@ -29,7 +29,7 @@ use std::io::{BufRead, Read as _, Write as _};
 use std::path::Path;
 
 use holdfast_protocol::secret::Secret;
-use holdfast_tls::Trust;
+use net::tls::Trust;
 use zeroize::Zeroizing;
 
 use super::Output;

@@ -3,8 +3,8 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::json::JsonError;
-use holdfast_tls::{Refusal, TlsError};
-use rustls::AlertDescription;
+use net::client::{CallError, SetupError};
+use net::tls::{Refusal, TlsError};
 
 /// Why the hub gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum HubError {
     Unreachable {
         hub: String,
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: CallError,
     },
     /// Somebody answers, but not the hub we trust. Nothing was sent to it.
     #[error("who answers at {hub} is not the hub that was pinned, and nothing was sent to it")]
@@ -70,7 +70,7 @@ pub enum HubError {
     },
     /// A frame with both or neither of data and error, or data with the status of a failure.
     #[error("the hub's answer (status {status}) contradicts itself")]
-    Frame {
+    Contradiction {
         /// The HTTP status.
         status: u16,
     },
@@ -84,8 +84,14 @@ pub enum HubError {
     #[error("the request to the hub cannot be written: this is a fault of this program")]
     Unwritable(#[source] serde_json::Error),
     /// The client could not be made.
-    #[error("the client for the hub cannot be made")]
-    Setup(#[source] reqwest::Error),
+    #[error(
+        "{hub:?} is not the URL of a hub, or no client can be made for it: it looks like https://hub.example:8440"
+    )]
+    Setup {
+        hub: String,
+        #[source]
+        source: SetupError,
+    },
 }
 
 /// Who can do something about an error.
@@ -98,19 +104,21 @@ pub enum Remedy {
 }
 
 impl HubError {
-    pub(super) fn of_transport(hub: &str, source: reqwest::Error) -> Self {
+    /// In this program's words.
+    #[must_use]
+    pub fn of(hub: &str, error: CallError) -> Self {
         let hub = hub.to_owned();
-        if let Some(refusal) = holdfast_tls::refusal(&source) {
-            return Self::NotTheHub { hub, source: refusal.clone() };
-        }
-        match tls_error(&source) {
-            Some(tls @ rustls::Error::AlertReceived(alert)) if is_about_our_certificate(*alert) => {
-                Self::OwnCertificate { hub, source: tls.clone() }
-            }
-            Some(tls @ rustls::Error::InvalidCertificate(_)) => {
-                Self::Certificate { hub, source: tls.clone() }
-            }
-            _ => Self::Unreachable { hub, source: source.into() },
+        match error {
+            source @ CallError::Unreachable(_) => Self::Unreachable { hub, source },
+            CallError::NotPinned(source) => Self::NotTheHub { hub, source },
+            CallError::ServerCertificate(source) => Self::Certificate { hub, source },
+            CallError::OwnCertificate(source) => Self::OwnCertificate { hub, source },
+            CallError::Refused { status, problem, .. } => Self::Refused { status, problem },
+            CallError::Redirect { status } => Self::Redirect { hub, status },
+            CallError::Answer { status, source } => Self::Answer { status, source },
+            CallError::Contradiction { status } => Self::Contradiction { status },
+            CallError::TooLong { max } => Self::TooLong { max },
+            CallError::Unwritable(source) => Self::Unwritable(source),
         }
     }
 
@@ -137,42 +145,9 @@ impl HubError {
             Self::NotTheHub { .. } | Self::Certificate { .. } => ErrorCode::PinMismatch,
             Self::OwnCertificate { .. } | Self::Tls(_) => ErrorCode::Certificate,
             Self::Refused { problem, .. } => problem.code,
-            Self::Redirect { .. } | Self::Answer { .. } | Self::Frame { .. } => ErrorCode::Version,
+            Self::Redirect { .. } | Self::Answer { .. } | Self::Contradiction { .. } => ErrorCode::Version,
             Self::TooLong { .. } => ErrorCode::Size,
-            Self::Setup(_) | Self::Unwritable(_) => ErrorCode::Internal,
+            Self::Setup { .. } | Self::Unwritable(_) => ErrorCode::Internal,
         }
     }
-}
-
-const fn is_about_our_certificate(alert: AlertDescription) -> bool {
-    matches!(
-        alert,
-        AlertDescription::AccessDenied
-            | AlertDescription::BadCertificate
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateRequired
-            | AlertDescription::CertificateRevoked
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::DecryptError
-            | AlertDescription::UnknownCA
-            | AlertDescription::UnsupportedCertificate
-    )
-}
-
-/// The TLS error inside, however deep the HTTP library put it.
-fn tls_error<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
-    let mut next = Some(error);
-    // Sixteen layers are four times what is put around it.
-    for _ in 0..16 {
-        let error = next?;
-        if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-            return Some(tls);
-        }
-        let carried = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        next = match carried {
-            Some(inner) => Some(inner as &(dyn std::error::Error + 'static)),
-            None => error.source(),
-        };
-    }
-    None
 }

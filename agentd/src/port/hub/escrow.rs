@@ -2,8 +2,9 @@
 
 use holdfast_protocol::escrow::{EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut};
 use holdfast_protocol::job::Nonce;
+use net::client::Method;
 
-use super::{Hub, HubError, Verb};
+use super::{Hub, HubError};
 
 impl Hub {
     /// Has a version kept. The same version again is the same answer.
@@ -12,7 +13,7 @@ impl Hub {
     /// [`HubError`].
     pub async fn put_escrow(&self, put: &EscrowPut) -> Result<EscrowKept, HubError> {
         let body = serde_json::to_vec(put).map_err(HubError::Unwritable)?;
-        self.send((Verb::Put, "/v1/agent/escrow"), body, 0).await
+        self.send((Method::PUT, "/v1/agent/escrow"), body, 0).await
     }
 
     /// What is kept.
@@ -20,7 +21,7 @@ impl Hub {
     /// # Errors
     /// [`HubError`].
     pub async fn list_escrow(&self) -> Result<EscrowList, HubError> {
-        self.send((Verb::Get, "/v1/agent/escrow/versions"), Vec::new(), 0).await
+        self.send((Method::GET, "/v1/agent/escrow/versions"), Vec::new(), 0).await
     }
 
     /// Has the hub prove that it holds a version as it was put.
@@ -29,7 +30,7 @@ impl Hub {
     /// [`HubError`].
     pub async fn prove_escrow(&self, number: EscrowNumber, nonce: &Nonce) -> Result<EscrowProof, HubError> {
         let path = format!("/v1/agent/escrow/versions/{number}/proof?nonce={}", nonce.as_str());
-        self.send((Verb::Get, &path), Vec::new(), 0).await
+        self.send((Method::GET, &path), Vec::new(), 0).await
     }
 
     /// Tells that its holder opened a version.

@@ -33,7 +33,7 @@ pub(crate) fn ca() -> Ca {
 pub(crate) fn tls(signer: &Ca, shown: &Ca, clients: Option<&Ca>) -> ServerConfig {
     let key = KeyPair::generate().unwrap();
     let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, signer).unwrap();
-    let builder = ServerConfig::builder_with_provider(holdfast_tls::provider())
+    let builder = ServerConfig::builder_with_provider(net::tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap();
     let chain = vec![leaf.der().clone(), shown.der().clone()];
@@ -43,8 +43,7 @@ pub(crate) fn tls(signer: &Ca, shown: &Ca, clients: Option<&Ca>) -> ServerConfig
         Some(ca) => {
             let mut roots = RootCertStore::empty();
             roots.add(ca.der().clone()).unwrap();
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), holdfast_tls::provider());
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), net::tls::provider());
             builder.with_client_cert_verifier(verifier.build().unwrap())
         }
     };
@@ -152,7 +151,7 @@ async fn strange_answers_are_errors_of_their_own() {
             HubError::Redirect { status: 302, .. } => "redirect",
             HubError::TooLong { .. } => "long",
             HubError::Answer { .. } => "answer",
-            HubError::Frame { status: 200 } => "frame",
+            HubError::Contradiction { status: 200 } => "frame",
             other => panic!("{path}: {other:?}"),
         });
     }

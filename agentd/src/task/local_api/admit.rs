@@ -1,18 +1,22 @@
 //! Connection slots of the local API, with reserves per guest.
 //!
-//! In: an address that connects. Out: a slot, or why not. The decision is [`holdfast_tls::admission`]'s; here are the numbers
+//! In: an address that connects. Out: a slot, or why not. The decision is [`net::admission`]'s; here are the numbers
 //! and how often one may connect. A guest that was refused could not be heard meanwhile, and the store is told, so that its
 //! silence is held against nobody.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use holdfast_tls::admission::{Arrived, Limits, Origin, Party, Refusal, Slot, Slots};
-use holdfast_tls::rate::Rates;
-use tokio::sync::{Notify, watch};
+use axum::http::Extensions;
+use net::admission::{Arrived, Limits, Origin, Party, Refusal, Slot, Slots};
+use net::rate::Rates;
+use net::server::{Admission, CloseSignal, Conversation, Ends};
+use rustls::pki_types::CertificateDer;
+use tokio::sync::watch;
 
+use super::SILENCE_MAX;
 use super::guests::{KnownAddresses, Member};
-use crate::api::CONNECTIONS_EACH;
+use crate::api::{CONNECTIONS_EACH, Peer};
 use crate::port::clock::Clock;
 use crate::port::store::Store;
 
@@ -28,11 +32,8 @@ const CONNECTIONS_ORIGIN: u32 = 4;
 /// its connection for ten minutes, and each of a person's commands opens one.
 pub(super) const CONNECTIONS_PER_MINUTE: u32 = 600;
 
-/// Ends a connection that makes room.
-pub(super) type End = Arc<Notify>;
-
 /// A slot of one connection.
-pub(super) type GuestSlot = Slot<Member, End>;
+pub(super) type GuestSlot = Slot<Member, CloseSignal>;
 
 /// Why a connection is not taken.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -45,9 +46,12 @@ pub(super) enum NotAdmitted {
     NoSlot(#[from] Refusal),
 }
 
-/// What is shared by all who accept.
-pub(super) struct Admit {
-    slots: Slots<Member, End>,
+/// Which connections all listeners of the local API keep.
+#[derive(Clone)]
+pub(super) struct Admit(Arc<Shared>);
+
+struct Shared {
+    slots: Slots<Member, CloseSignal>,
     by_member: Rates<Member>,
     by_origin: Rates<Origin>,
     known: watch::Receiver<Arc<KnownAddresses>>,
@@ -61,7 +65,7 @@ impl Admit {
         store: Store,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self {
+        Self(Arc::new(Shared {
             slots: Slots::new(limits(0)),
             // Of two kinds: addresses without end must not keep a guest from having a bucket.
             by_member: Rates::per_minute(CONNECTIONS_PER_MINUTE),
@@ -69,26 +73,31 @@ impl Admit {
             known,
             store,
             clock,
-        }
+        }))
     }
+}
 
-    /// Takes a slot, and ends the connection that made room for it.
-    pub(super) fn admit(&self, from: IpAddr) -> Result<(GuestSlot, End), NotAdmitted> {
+impl Admission for Admit {
+    type Connection = GuestSlot;
+    type Refusal = NotAdmitted;
+
+    fn admit(&self, from: IpAddr) -> Result<(GuestSlot, CloseSignal), NotAdmitted> {
+        let shared = &self.0;
         let (member, members) = {
-            let known = self.known.borrow();
+            let known = shared.known.borrow();
             (known.get(&from.to_canonical()).copied(), known.len())
         };
-        self.slots.set_limits(limits(members));
-        let end = End::default();
+        shared.slots.set_limits(limits(members));
+        let end = CloseSignal::default();
         let admitted = match member {
-            Some(member) => self.take(&self.by_member, member, Party::Member(member), &end),
+            Some(member) => shared.take(&shared.by_member, member, Party::Member(member), &end),
             None => {
                 let origin = Origin::from(from);
-                self.take(&self.by_origin, origin, Party::Stranger(origin), &end)
+                shared.take(&shared.by_origin, origin, Party::Stranger(origin), &end)
             }
         };
         if let (Err(_), Some(Member::Guest(guest))) = (&admitted, member) {
-            self.store.missed_guest(guest, self.clock.now());
+            shared.store.missed_guest(guest, shared.clock.now());
         }
         let Arrived { slot, displaced } = admitted?;
         if let Some(displaced) = displaced {
@@ -97,20 +106,37 @@ impl Admit {
         Ok((slot, end))
     }
 
+    fn speaks(&self, slot: &GuestSlot) {
+        slot.speaks();
+    }
+
+    /// Guests show no certificate: who one is, its token says.
+    fn known(
+        &self,
+        _: &GuestSlot,
+        ends: Ends,
+        _: &[CertificateDer<'_>],
+    ) -> Result<Conversation, NotAdmitted> {
+        let mut extensions = Extensions::new();
+        extensions.insert(Peer { from: ends.from.ip(), to: ends.to });
+        Ok(Conversation { silence_max: SILENCE_MAX, extensions })
+    }
+
+    fn accept_failed(&self) {
+        self.0.store.missed_all(self.0.clock.now());
+    }
+}
+
+impl Shared {
     fn take<K: Eq + std::hash::Hash>(
         &self,
         rates: &Rates<K>,
         who: K,
         party: Party<Member>,
-        end: &End,
-    ) -> Result<Arrived<Member, End>, NotAdmitted> {
+        end: &CloseSignal,
+    ) -> Result<Arrived<Member, CloseSignal>, NotAdmitted> {
         rates.take(who, self.clock.monotonic()).map_err(|_| NotAdmitted::TooOften)?;
         Ok(self.slots.arrive(party, Arc::clone(end))?)
-    }
-
-    /// Nobody could be accepted.
-    pub(super) fn was_away(&self) {
-        self.store.missed_all(self.clock.now());
     }
 }
 

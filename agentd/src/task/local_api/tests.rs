@@ -5,13 +5,14 @@ use std::net::IpAddr;
 use axum::routing::get;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
-use holdfast_tls::Trust;
+use net::tls::Trust;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::admit::{CONNECTIONS_PER_MINUTE, CONNECTIONS_STRANGERS};
 use super::guests::Member;
 use super::*;
-use crate::api::CONNECTIONS_EACH;
+use crate::api::{CONNECTIONS_EACH, Peer};
 use crate::port::clock::RealClock;
 use crate::port::local_tls::LocalLeaf;
 use crate::task::stop;
@@ -63,7 +64,7 @@ async fn start(guests: &[u8]) -> Running {
 }
 
 fn client(pin: Pin, from: [u8; 4]) -> reqwest::Client {
-    let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(pin))).unwrap();
+    let tls = net::tls::client(&Trust::Pins(PinSet::from(pin))).unwrap();
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .local_address(IpAddr::from(from))
@@ -113,7 +114,7 @@ async fn a_pinned_client_is_served_with_its_own_address() {
     assert_eq!(calls(&running, from).await.unwrap(), format!("127.9.0.1 {}", running.address));
     let url = format!("https://{}/whoami", running.address);
     let wrong = client(Pin::of(PinKind::Leaf, b"other"), from).get(&url).send().await.unwrap_err();
-    assert!(holdfast_tls::refusal(&wrong).is_some());
+    assert!(net::tls::refusal(&wrong).is_some());
     running.stopper.stop();
     tokio::time::timeout(PATIENCE, running.served).await.unwrap().unwrap();
     assert!(TcpStream::connect(running.address).await.is_err(), "nobody listens any more");

@@ -77,7 +77,7 @@ impl Ground {
         let opened = Token::new("hf@pve!storage".to_owned(), secret).unwrap();
         sealed_token::write(&token, &opened, &key, agentd::port::atomic_file::Given::Kept).unwrap();
         let spki: Pin = format!("spki/sha256:{}", world.sim.spki_sha256).parse().unwrap();
-        let trust = holdfast_tls::Trust::Pins(PinSet::from(spki));
+        let trust = net::tls::Trust::Pins(PinSet::from(spki));
         let targets: BTreeSet<_> = ["off1", "nas1"].iter().map(|name| name.parse().unwrap()).collect();
         let transport = storage_admin::transport(&world.sim.url, &trust).unwrap();
         let (sender, view) = watch::channel(Arc::new(StorageView::default()));

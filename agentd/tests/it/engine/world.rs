@@ -157,7 +157,7 @@ impl World {
         let settings = PveSettings {
             url: self.sim.url.clone(),
             node: "pve1".parse().unwrap(),
-            trust: holdfast_tls::Trust::Pins(PinSet::from(spki)),
+            trust: net::tls::Trust::Pins(PinSet::from(spki)),
             tokens: BTreeMap::from([
                 (Role::Observe, token("observe")),
                 (Role::Operate, token("operate")),

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use agentd::port::host_replacement::HandOverFolder;
-use agentd::port::hub::{Answer, Hub, Line, Posted, Verb};
+use agentd::port::hub::{Hub, Line, Posted};
 use agentd::port::identity::IdentityFolder;
 use agentd::task::escrow::HubCopies;
 use holdfast_protocol::escrow::{EscrowBytes, EscrowPut, proof};
 use holdfast_protocol::job::Nonce;
+use net::client::{Answer, Method};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 
@@ -76,15 +77,15 @@ impl FakeHub {
         view
     }
 
-    fn answer(&self, verb: Verb, path: &str, body: &[u8]) -> (u16, Value, Value) {
+    fn answer(&self, method: &Method, path: &str, body: &[u8]) -> (u16, Value, Value) {
         let mut held = self.held();
         let refused = |code: &str| (409, Value::Null, json!({ "code": code, "message": "no" }));
         if let Some(code) = held.refuses {
             return refused(code);
         }
         let rest = path.strip_prefix("/v1/agent/escrow").unwrap();
-        match (verb, rest) {
-            (Verb::Put, "") => {
+        match (method.as_str(), rest) {
+            ("PUT", "") => {
                 let put: EscrowPut = serde_json::from_slice(body).unwrap();
                 assert_eq!(put.file.sha256(), put.sha256);
                 let newest = held.puts.keys().max().copied().unwrap_or(0);
@@ -96,11 +97,11 @@ impl FakeHub {
                 }
                 (200, json!({ "version": Self::view(&held, &put), "notice": "webhook" }), Value::Null)
             }
-            (Verb::Get, "/versions") => {
+            ("GET", "/versions") => {
                 let all: Vec<Value> = held.puts.values().rev().map(|put| Self::view(&held, put)).collect();
                 (200, json!({ "versions": all, "notice": "webhook" }), Value::Null)
             }
-            (Verb::Get, rest) => {
+            ("GET", rest) => {
                 let (number, nonce) =
                     rest.strip_prefix("/versions/").unwrap().split_once("/proof?nonce=").unwrap();
                 let number: u32 = number.parse().unwrap();
@@ -111,7 +112,7 @@ impl FakeHub {
                 let said = proof(&Nonce::try_from(nonce.to_owned()).unwrap(), file);
                 (200, json!({ "number": number, "proof": said }), Value::Null)
             }
-            (Verb::Post, rest) => {
+            ("POST", rest) => {
                 let number = rest.strip_prefix("/versions/").unwrap().strip_suffix("/opened").unwrap();
                 let number: u32 = number.parse().unwrap();
                 let opened: Value = serde_json::from_slice(body).unwrap();
@@ -119,7 +120,7 @@ impl FakeHub {
                 let put = held.puts[&number].clone();
                 (200, json!({ "version": Self::view(&held, &put), "notice": "webhook" }), Value::Null)
             }
-            (Verb::Put, _) => refused("NOT_FOUND"),
+            _ => refused("NOT_FOUND"),
         }
     }
 }
@@ -127,16 +128,16 @@ impl FakeHub {
 impl Line for FakeHub {
     fn send<'a>(
         &'a self,
-        verb: Verb,
-        (_, path): (&'a str, &'a str),
+        method: Method,
+        path: &'a str,
         body: Vec<u8>,
         _: std::time::Duration,
     ) -> Posted<'a> {
-        let (status, data, error) = self.answer(verb, path, &body);
+        let (status, data, error) = self.answer(&method, path, &body);
         let id = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01";
         let frame = json!({ "schema_version": "holdfast.envelope/v1", "request_id": id, "correlation_id": id,
             "data": data, "error": error, "metadata": { "timestamp": "2026-11-21T12:00:00Z" } });
-        let answer = Answer { status, body: frame.to_string().into_bytes() };
+        let answer = Answer::new(status, frame.to_string().into_bytes());
         Box::pin(async move { Ok(answer) })
     }
 }

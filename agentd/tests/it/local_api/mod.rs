@@ -61,7 +61,7 @@ async fn no_call_crosses_from_one_guest_to_another() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_resumed_by_a_client_that_tries() {
     let world = World::start().await;
-    let mut tls = holdfast_tls::client(&world.trust()).unwrap();
+    let mut tls = net::tls::client(&world.trust()).unwrap();
     tls.resumption = rustls::client::Resumption::in_memory_sessions(64);
     tls.enable_early_data = true;
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(tls));

@@ -29,8 +29,8 @@ use holdfast_protocol::envelope::Envelope;
 use holdfast_protocol::id::{GuestUid, Vmid};
 use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
-use holdfast_tls::Trust;
 use jiff::{SignedDuration, Timestamp};
+use net::tls::Trust;
 use rusqlite::Connection;
 use rustls::pki_types::ServerName;
 use serde_json::json;
@@ -170,7 +170,7 @@ impl World {
         let tls = leaf.server().unwrap();
         let serving = Serving { listeners, tls, router, known, store: store.clone(), clock };
         let served = tokio::spawn(local_api::run(serving, stop));
-        let tls = holdfast_tls::client(&Trust::Pins(PinSet::from(leaf.pin()))).unwrap();
+        let tls = net::tls::client(&Trust::Pins(PinSet::from(leaf.pin()))).unwrap();
         let connector = TlsConnector::from(Arc::new(tls));
         let (web, db) = (String::new(), String::new());
         let mut world = Self {

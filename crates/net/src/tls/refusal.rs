@@ -58,15 +58,24 @@ impl From<Refusal> for Error {
 /// Finds the refusal inside a client's error, however deep the HTTP library put it.
 #[must_use]
 pub fn refusal<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e Refusal> {
+    match tls_error(error)? {
+        Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) => {
+            inner.downcast_ref::<Refusal>()
+        }
+        _ => None,
+    }
+}
+
+/// Finds the TLS error inside a client's error, however deep the HTTP library put it.
+#[must_use]
+pub fn tls_error<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e Error> {
     let mut next = Some(error);
     // An io::Error hides the error it carries from its own `source`, so it is opened by hand. Sixteen layers are four
     // times what reqwest puts around it; a chain that runs in circles ends there.
     for _ in 0..16 {
         let error = next?;
-        if let Some(Error::InvalidCertificate(CertificateError::Other(OtherError(inner)))) =
-            error.downcast_ref::<Error>()
-        {
-            return inner.downcast_ref::<Refusal>();
+        if let Some(tls) = error.downcast_ref::<Error>() {
+            return Some(tls);
         }
         let carried = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         next = match carried {

@@ -11,9 +11,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::pinned::Pinned;
-use crate::pinned_ca::PinnedCa;
-use crate::verifier::Verifier;
+use super::pinned::Pinned;
+use super::pinned_ca::PinnedCa;
+use super::verifier::Verifier;
 
 /// Whom to trust.
 #[derive(Clone, Debug)]

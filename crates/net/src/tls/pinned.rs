@@ -6,8 +6,8 @@ use holdfast_protocol::pin::PinSet;
 use rustls::Error;
 use rustls::server::ParsedCertificate;
 
-use crate::refusal::Refusal;
-use crate::verifier::{ServerCertificates, TrustRule};
+use super::refusal::Refusal;
+use super::verifier::{ServerCertificates, TrustRule};
 
 /// One of these certificates or keys.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
-//! The envelope of every answer: ids, headers and one log line.
+//! The frame of every answer: ids, envelope, headers and one log line.
 //!
-//! Handlers put what they have to say into the response's extensions; here alone it becomes bytes. What the router says
-//! by itself (a method that a path does not take) is framed, too.
+//! What the router says by itself (a method that a path does not take) is framed, too, so an answer that is not in the
+//! envelope cannot be sent unless its handler says so.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,63 +12,71 @@ use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::{
     CORRELATION_ID_HEADER, Envelope, EnvelopeSchema, ErrorBody, Metadata, REQUEST_ID_HEADER,
 };
 use holdfast_protocol::id::{CorrelationId, RequestId};
-use serde::Serialize;
+use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::Hub;
-use super::content::Content;
-use super::problem::ApiError;
+use super::answer::{Content, Refused};
 
-/// The ids of a request.
+/// The ids of a request, as the caller gave them or made here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ids {
+pub struct Ids {
+    /// Names the request.
     pub request: RequestId,
+    /// Names the piece of work it belongs to.
     pub correlation: CorrelationId,
 }
 
+impl Ids {
+    fn of(headers: &HeaderMap) -> Self {
+        let given = |name: &str| headers.get(name)?.to_str().ok()?.parse::<Uuid>().ok();
+        let request = given(REQUEST_ID_HEADER).unwrap_or_else(Uuid::now_v7);
+        let correlation = given(CORRELATION_ID_HEADER).unwrap_or(request);
+        Self { request: RequestId::new(request), correlation: CorrelationId::new(correlation) }
+    }
+}
+
 impl<S: Sync> FromRequestParts<S> for Ids {
-    type Rejection = ApiError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
         // The frame put them there; a route outside it would be our own mistake.
-        parts.extensions.get::<Self>().copied().ok_or_else(|| ApiError::internal("a request without ids"))
+        parts.extensions.get::<Self>().copied().ok_or_else(|| Refused::internal("a request without ids"))
     }
 }
 
-/// A good answer.
-pub(super) struct Answer<T>(pub StatusCode, pub T);
+/// At which level refusals are logged. Faults of the program are errors everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalLog {
+    /// They are events of interest.
+    Info,
+    /// Callers could fill the log with them.
+    Debug,
+}
 
-impl<T: Serialize> IntoResponse for Answer<T> {
-    fn into_response(self) -> Response {
-        match serde_json::value::to_raw_value(&self.1) {
-            Ok(data) => {
-                let mut response = self.0.into_response();
-                response.extensions_mut().insert(Content::Data(data));
-                response
-            }
-            Err(error) => {
-                ApiError::internal(format!("an answer that cannot be written: {error}")).into_response()
-            }
-        }
+/// What a program gives to its frame.
+#[derive(Clone)]
+pub struct Frame {
+    /// The clock of the answer's time.
+    pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub refusals: RefusalLog,
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frame").field("refusals", &self.refusals).finish_non_exhaustive()
     }
 }
 
-fn taken<T>(headers: &HeaderMap, name: &str, make: fn(Uuid) -> T) -> T {
-    let given = headers.get(name).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
-    make(given.unwrap_or_else(Uuid::new_v4))
-}
-
-pub(super) async fn frame(State(hub): State<Arc<Hub>>, mut request: Request, next: Next) -> Response {
+/// The outermost layer.
+pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let ids = Ids {
-        request: taken(request.headers(), REQUEST_ID_HEADER, RequestId::new),
-        correlation: taken(request.headers(), CORRELATION_ID_HEADER, CorrelationId::new),
-    };
+    let ids = Ids::of(request.headers());
     request.extensions_mut().insert(ids);
     let method = request.method().clone();
     // The route, never the path: what was asked for may hold anything.
@@ -80,18 +89,23 @@ pub(super) async fn frame(State(hub): State<Arc<Hub>>, mut request: Request, nex
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     let (request_id, correlation_id) = (ids.request, ids.correlation);
     match &content {
-        Content::ErrorBody { problem, cause } if problem.code == ErrorCode::Internal || cause.is_some() => {
+        Content::Refused(Refused { problem, cause, .. })
+            if problem.code == ErrorCode::Internal || cause.is_some() =>
+        {
             let cause = cause.as_deref().unwrap_or("none given");
             tracing::error!(action = %method, route, status, ms, result = %problem.code, %request_id, %correlation_id, cause);
         }
-        Content::ErrorBody { problem, .. } => {
+        Content::Refused(Refused { problem, .. }) if frame.refusals == RefusalLog::Info => {
             tracing::info!(action = %method, route, status, ms, result = %problem.code, %request_id, %correlation_id);
         }
-        Content::Data(_) => {
+        Content::Refused(Refused { problem, .. }) => {
+            tracing::debug!(action = %method, route, status, ms, result = %problem.code, %request_id, %correlation_id);
+        }
+        Content::Data(_) | Content::AsItIs => {
             tracing::debug!(action = %method, route, status, ms, result = "ok", %request_id, %correlation_id);
         }
     }
-    write(response, content, ids, &hub)
+    write(response, content, ids, (frame.now)())
 }
 
 /// What the router answers without a handler.
@@ -101,15 +115,16 @@ fn by_status(status: StatusCode) -> Content {
             ErrorCode::MethodNotAllowed,
             "this path does not take this method: see the Allow header",
         ),
-        _ => ErrorBody::new(ErrorCode::Internal, "the hub had nothing to say: look in its log"),
+        _ => ErrorBody::new(ErrorCode::Internal, "the server had nothing to say: look in its log"),
     };
-    Content::ErrorBody { problem, cause: None }
+    Content::Refused(Refused::new(problem))
 }
 
-fn write(mut response: Response, content: Content, ids: Ids, hub: &Hub) -> Response {
+fn write(mut response: Response, content: Content, ids: Ids, now: Timestamp) -> Response {
     let (data, error) = match content {
         Content::Data(data) => (Some(data), None),
-        Content::ErrorBody { problem, .. } => (None, Some(problem)),
+        Content::Refused(refused) => (None, Some(refused.problem)),
+        Content::AsItIs => return named(response, ids),
     };
     let envelope = Envelope {
         schema_version: EnvelopeSchema::V1,
@@ -117,7 +132,7 @@ fn write(mut response: Response, content: Content, ids: Ids, hub: &Hub) -> Respo
         correlation_id: ids.correlation,
         data,
         error,
-        metadata: Metadata { timestamp: hub.clock.now() },
+        metadata: Metadata { timestamp: now },
     };
     match serde_json::to_vec(&envelope) {
         Ok(bytes) => *response.body_mut() = Body::from(bytes),
@@ -126,8 +141,12 @@ fn write(mut response: Response, content: Content, ids: Ids, hub: &Hub) -> Respo
             *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
         }
     }
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    named(response, ids)
+}
+
+fn named(mut response: Response, ids: Ids) -> Response {
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     for (name, id) in
         [(REQUEST_ID_HEADER, ids.request.uuid()), (CORRELATION_ID_HEADER, ids.correlation.uuid())]

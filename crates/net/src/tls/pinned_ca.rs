@@ -10,8 +10,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
 use rustls::{Error, RootCertStore};
 
-use crate::refusal::Refusal;
-use crate::verifier::{ServerCertificates, TrustRule};
+use super::refusal::Refusal;
+use super::verifier::{ServerCertificates, TrustRule};
 
 /// A server of this CA.
 #[derive(Debug)]

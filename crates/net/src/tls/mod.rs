@@ -1,23 +1,21 @@
-//! TLS clients with pinned trust, and admission and rate limits of listeners.
+//! TLS clients with pinned trust, and what all servers share.
 //!
 //! What comes in: a [`Trust`], and the client's own [`Identity`] where it has one. What goes out: a
-//! [`rustls::ClientConfig`] with the ring provider, TLS 1.3 alone and no memory of earlier sessions, for `reqwest`'s `tls_backend_preconfigured` or a
-//! plain connector. A server that is refused is refused with a [`Refusal`], which [`refusal`] finds again inside
-//! whatever the HTTP client wrapped around it. For the two listeners: which connections they keep ([`admission`]), how often
-//! one peer may ask ([`rate`]), and whether it speaks TLS at all ([`begins_tls`]). Deliberately absent: sockets, files, a way
+//! [`rustls::ClientConfig`] with the ring provider, TLS 1.3 alone and no memory of earlier sessions, for `reqwest`'s
+//! `tls_backend_preconfigured` or a plain connector. A server that is refused is refused with a [`Refusal`], which
+//! [`refusal`] finds again inside whatever the HTTP client wrapped around it. Deliberately absent: sockets, files, a way
 //! to switch checking off.
-#![forbid(unsafe_code)]
 
-pub mod admission;
 mod client;
 mod pinned;
 mod pinned_ca;
-pub mod rate;
 mod refusal;
+mod server;
 mod verifier;
 
 pub use client::{Identity, TlsError, Trust, client, client_with_identity, provider};
-pub use refusal::{Refusal, refusal};
+pub use refusal::{Refusal, refusal, tls_error};
+pub use server::{WantsCertificates, server};
 
 use holdfast_protocol::pin::{Pin, PinKind};
 use rustls::pki_types::CertificateDer;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::secret::Secret;
-use holdfast_tls::{Identity, Refusal, Trust, client, client_with_identity, pin_of, provider, refusal};
+use net::tls::{Identity, Refusal, Trust, client, client_with_identity, pin_of, provider, refusal};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, SanType, date_time_ymd,
