@@ -15,6 +15,7 @@
 //! | [`golden`] | what an image is that guests are made from |
 //! | [`report`] | what a host says of itself |
 //! | [`job`] | signed one-shot acts |
+//! | [`api`] | the form of a table of calls, and its OpenAPI document |
 //! | [`audit`] | the chain of what a host did |
 //! | [`operation`] | how far a piece of work is |
 //! | [`checkin`] | the exchange between agent and hub |
@@ -35,6 +36,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod api;
 pub mod audit;
 pub mod bootstrap;
 pub mod checkin;

@@ -153,7 +153,11 @@ impl Part {
                 copied: &["crates/net/src"],
                 written: &[],
                 cut: None,
-                files: &["crates/net/src/admission.rs", "crates/net/src/admission/**", "crates/net/src/rate.rs"],
+                files: &[
+                    "crates/net/src/admission.rs",
+                    "crates/net/src/admission/**",
+                    "crates/net/src/rate.rs",
+                ],
                 left: &["crates/net/src/admission/tests.rs"],
                 targets: &["--lib"],
                 skipped: &[],

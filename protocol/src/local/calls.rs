@@ -1,6 +1,6 @@
 //! A table of all calls of the local API.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{Schema, SchemaGenerator};
 
 use super::audit::AuditPage;
 use super::desired::DesiredView;
@@ -11,41 +11,14 @@ use super::work::{
     Accepted, BackupRequest, BackupView, BackupsView, RollBackRequest, SnapshotRequest, SnapshotsView,
 };
 use super::{ClaimRequest, Healthy, Hello, HelloAnswer, SelfView, StorageView};
+use crate::api::{self, framed, of};
 use crate::bootstrap::Bootstrap;
 use crate::code::ErrorCode::{self, *};
-use crate::envelope::Envelope;
 use crate::id::{IdempotencyKey, OperationId, SnapshotName};
 use crate::job::act::Sha256Text;
 use crate::operation::OperationView;
 
-/// Makes the schema of a type.
-pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
-
-/// A method of HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Method {
-    /// Reads.
-    Get,
-    /// Asks for something.
-    Post,
-    /// Says how something is. Saying it twice is saying it once.
-    Put,
-    /// Takes something back.
-    Delete,
-}
-
-impl Method {
-    /// As it is written in a request.
-    #[must_use]
-    pub const fn verb(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Delete => "DELETE",
-        }
-    }
-}
+pub use crate::api::{Answer, Method, Needed, Param, ParamLocation, SchemaOf};
 
 /// Who may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,94 +29,39 @@ pub enum Caller {
     Guest,
 }
 
-/// Where a part of the request stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParamLocation {
-    /// In the path; it is always there.
-    Path,
-    /// In the query, where the caller likes.
-    Query,
-    /// Among the headers, where the caller likes.
-    Header,
-}
+impl api::Caller for Caller {
+    fn refusals(self) -> &'static [ErrorCode] {
+        match self {
+            Self::Anyone => &[Internal, Misdirected, Range, RateLimited, Unavailable],
+            Self::Guest => &[
+                DiskFull,
+                Frozen,
+                Internal,
+                Misdirected,
+                Range,
+                RateLimited,
+                RecordsBroken,
+                RecordsDamaged,
+                Unauthenticated,
+                Unavailable,
+            ],
+        }
+    }
 
-/// A part of the request beside its body.
-#[derive(Clone, Copy, Debug)]
-pub struct Param {
-    /// Where.
-    pub location: ParamLocation,
-    /// Its name.
-    pub name: &'static str,
-    /// What it means.
-    pub says: &'static str,
-    /// Its form.
-    pub schema: SchemaOf,
-}
+    fn body_refusals(self) -> &'static [ErrorCode] {
+        &[DuplicateKey, Missing, Size, Syntax, UnknownField, Version]
+    }
 
-/// Whether a body must be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needed {
-    /// Always.
-    Always,
-    /// It may be left out.
-    Optional,
-}
-
-/// What comes back when all is well.
-#[derive(Clone, Copy, Debug)]
-pub enum Answer {
-    /// Status 200, in the envelope.
-    Done(SchemaOf),
-    /// Status 202, in the envelope: work that was taken.
-    Taken(SchemaOf),
-    /// Status 200, and no envelope: bytes as they are.
-    Bytes,
-    /// Status 200, and no envelope: this table, as an OpenAPI document.
-    Description,
-}
-
-/// One call.
-#[derive(Clone, Copy, Debug)]
-pub struct Call {
-    /// How.
-    pub method: Method,
-    /// Where.
-    pub path: &'static str,
-    /// Its name in the tools of others.
-    pub name: &'static str,
-    /// What it does.
-    pub does: &'static str,
-    /// For whom.
-    pub caller: Caller,
-    /// What is asked beside the body.
-    pub parts: &'static [Param],
-    /// The body.
-    pub body: Option<(Needed, SchemaOf)>,
-    /// The answer.
-    pub answer: Answer,
-    /// What it refuses beyond [`Call::always`].
-    pub refusals: &'static [ErrorCode],
-}
-
-impl Call {
-    /// What every call of its kind may be refused with.
-    pub fn always(&self) -> impl Iterator<Item = ErrorCode> {
-        const ALL: &[ErrorCode] = &[Internal, Misdirected, Range, RateLimited, Unavailable];
-        const OF_GUESTS: &[ErrorCode] = &[DiskFull, Frozen, RecordsBroken, RecordsDamaged, Unauthenticated];
-        const OF_BODIES: &[ErrorCode] = &[DuplicateKey, Missing, Size, Syntax, UnknownField, Version];
-        let guest = if self.caller == Caller::Guest { OF_GUESTS } else { &[] };
-        let body = if self.body.is_some() { OF_BODIES } else { &[] };
-        ALL.iter().chain(guest).chain(body).copied()
+    fn scheme(self) -> Option<&'static str> {
+        match self {
+            Self::Anyone => None,
+            Self::Guest => Some("token"),
+        }
     }
 }
 
-fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<T>()
-}
-
-fn framed<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<Envelope<T>>()
-}
+/// One call of the local API.
+pub type Call = api::Call<Caller>;
 
 const fn get(path: &'static str, name: &'static str, does: &'static str, answer: Answer) -> Call {
     let (method, caller) = (Method::Get, Caller::Guest);

@@ -44,7 +44,16 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("guestd", &["holdfast-manual", "holdfast-protocol", "net"], &["axum", "reqwest", "rusqlite", "rustls"]),
     (
         "harness",
-        &["agentd", "held-files", "holdfast-protocol", "holdfast-trust", "hubd", "net", "power-disk", "pve-sim"],
+        &[
+            "agentd",
+            "held-files",
+            "holdfast-protocol",
+            "holdfast-trust",
+            "hubd",
+            "net",
+            "power-disk",
+            "pve-sim",
+        ],
         &["reqwest", "rustls"],
     ),
     (
@@ -70,11 +79,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("net", &["holdfast-protocol"], &["rusqlite"]),
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("hubd", &["held-files", "holdfast-manual", "holdfast-protocol", "net"], &["age", "ssh-key"]),
-    (
-        "pve-client",
-        &["agent-core", "holdfast-protocol", "holdfast-seal", "net"],
-        &["axum", "rusqlite"],
-    ),
+    ("pve-client", &["agent-core", "holdfast-protocol", "holdfast-seal", "net"], &["axum", "rusqlite"]),
     ("power-disk", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("pve-sim", &[], &["reqwest"]),
     ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol"], &[]),
