@@ -86,6 +86,10 @@ pub enum Needed {
 pub enum Answer {
     /// Status 200, in the envelope.
     Done(SchemaOf),
+    /// Status 201, in the envelope: a thing that was made.
+    Made(SchemaOf),
+    /// Status 200 or 202, in the envelope: done, or still to be decided.
+    DoneOrTaken(SchemaOf),
     /// Status 202, in the envelope: work that was taken.
     Taken(SchemaOf),
     /// Status 200, and no envelope: bytes as they are.

@@ -27,6 +27,7 @@
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
 //! | [`storage`] | disks, shares and backup servers: wanted, approved, reported |
 //! | [`restore`] | a new box in the place of a lost one |
+//! | [`hub`] | the calls of the hub |
 //! | [`operator`] | what the operator's command asks of the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
@@ -47,6 +48,7 @@ pub mod envelope;
 pub mod escrow;
 pub mod generation;
 pub mod golden;
+pub mod hub;
 pub mod id;
 pub mod job;
 pub mod json;

@@ -1,6 +1,6 @@
 //! `cargo xtask schemas`: generated documents of the wire and of the limits.
 //!
-//! Out: the JSON Schemas of all wire documents in `docs/schema/`, the local API's OpenAPI document, and `docs/limits.md`; or
+//! Out: the JSON Schemas of all wire documents in `docs/schema/`, the OpenAPI documents of hub and local API, and `docs/limits.md`; or
 //! whether they are fresh.
 
 use std::path::Path;
@@ -11,6 +11,7 @@ use crate::limits;
 
 const FOLDER: &str = "docs/schema";
 const LOCAL_API: &str = "docs/local-api.openapi.json";
+const HUB_API: &str = "docs/hub-api.openapi.json";
 
 /// What to do with the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
         stale.extend(keep(root, &format!("{FOLDER}/{file}"), named.schema.as_value(), mode)?);
         names.push(file);
     }
+    stale.extend(keep(root, HUB_API, &holdfast_protocol::hub::openapi::document(), mode)?);
     stale.extend(keep(root, LOCAL_API, &holdfast_protocol::local::openapi::document(), mode)?);
     stale.extend(keep_text(root, limits::PAGE, &limits::page(root)?, mode)?);
     for entry in std::fs::read_dir(&folder)? {
@@ -40,7 +42,11 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
         }
     }
     if stale.is_empty() {
-        println!("schemas: {} documents in {FOLDER}, {LOCAL_API} and {}", names.len(), limits::PAGE);
+        println!(
+            "schemas: {} documents in {FOLDER}, {HUB_API}, {LOCAL_API} and {}",
+            names.len(),
+            limits::PAGE
+        );
         Ok(())
     } else {
         bail!("stale: {}; run `cargo xtask schemas`", stale.join(", "))

@@ -1,11 +1,15 @@
-//! Health and readiness probes, and the answer to unknown paths.
+//! Health and readiness probes, the API's description, the answer to unknown paths.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use net::server::Answer;
+use axum::response::Response;
+use holdfast_protocol::hub::openapi;
+use net::server::{Answer, as_it_is};
+use serde_json::Value;
 
 use super::Hub;
 use super::problem::ApiError;
@@ -23,6 +27,12 @@ pub(super) async fn readyz(State(hub): State<Arc<Hub>>) -> Result<Answer<Text>, 
     }
     hub.store.ready().await?;
     Ok(Answer(StatusCode::OK, BTreeMap::from([("status", "ready")])))
+}
+
+/// The description of all calls, made once.
+pub(super) async fn openapi() -> Response {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
+    as_it_is(Json(&*DOCUMENT))
 }
 
 pub(super) async fn no_such_route() -> ApiError {

@@ -141,6 +141,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
     let strangers = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
+        .route("/v1/openapi.json", get(health::openapi))
         .route("/v1/enroll", post(enrol::enrol))
         .route("/v1/enrollment-requests", post(enrollment_requests::submit))
         .route("/v1/restore", post(restore::redeem))

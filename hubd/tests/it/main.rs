@@ -20,6 +20,7 @@ mod escrow;
 mod idempotency;
 mod jobs;
 mod layers;
+mod openapi;
 mod operators;
 mod process;
 mod readmission;

@@ -9,7 +9,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Call, Caller, Method, Needed, ParamLocation};
+use super::{Answer, Call, Caller, Method, Needed, ParamLocation, SchemaOf};
 use crate::envelope::Envelope;
 
 /// Whether a body may say `null` for a field that is left out.
@@ -131,22 +131,26 @@ fn operation<C: Caller>(call: &Call<C>, generator: &mut SchemaGenerator, refusal
     Value::Object(said.collect())
 }
 
-/// The good answer, and the refusals by their status, each with its codes.
+/// The good answers, and the refusals by their status, each with its codes.
 fn responses<C: Caller>(call: &Call<C>, generator: &mut SchemaGenerator, refusal: &Value) -> Value {
-    let (status, what, schema) = match call.answer {
-        Answer::Bytes => (200, "The bytes.", Value::Null),
-        Answer::Done(schema) => (200, "As asked.", schema(generator).to_value()),
-        Answer::Taken(schema) => {
-            (202, "It was written down; its operation tells how far it is.", schema(generator).to_value())
-        }
-        Answer::Description => (200, "This document.", json!({ "type": "object" })),
-    };
     let content = |schema: Value| json!({ "application/json": { "schema": schema } });
-    let good = match call.answer {
-        Answer::Bytes => json!({ "application/octet-stream": {} }),
-        Answer::Done(_) | Answer::Taken(_) | Answer::Description => content(schema),
+    let mut good = |schema: SchemaOf| content(schema(generator).to_value());
+    const WRITTEN_DOWN: &str = "It was written down; its operation tells how far it is.";
+    let answers = match call.answer {
+        Answer::Bytes => vec![(200, "The bytes.", json!({ "application/octet-stream": {} }))],
+        Answer::Done(schema) => vec![(200, "As asked.", good(schema))],
+        Answer::Made(schema) => vec![(201, "It was made.", good(schema))],
+        Answer::Taken(schema) => vec![(202, WRITTEN_DOWN, good(schema))],
+        Answer::DoneOrTaken(schema) => {
+            vec![
+                (200, "It is decided.", good(schema)),
+                (202, "It is not decided yet: ask again.", good(schema)),
+            ]
+        }
+        Answer::Description => vec![(200, "This document.", content(json!({ "type": "object" })))],
     };
-    let mut all = BTreeMap::from([(status, json!({ "description": what, "content": good }))]);
+    let described = |(status, what, content)| (status, json!({ "description": what, "content": content }));
+    let mut all: BTreeMap<u16, Value> = answers.into_iter().map(described).collect();
     let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for code in call.always().chain(call.refusals.iter().copied()) {
         codes.entry(code.http_status()).or_default().push(code.as_str());

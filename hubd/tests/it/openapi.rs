@@ -1,0 +1,170 @@
+//! Tests that the OpenAPI document and the served calls agree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::http::StatusCode;
+use holdfast_protocol::api::Method as Verb;
+use holdfast_protocol::hub::calls::{CALLS, Call, Caller};
+use holdfast_protocol::hub::openapi;
+use rcgen::KeyPair;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::world::{Client, World, csr, document};
+
+const ID: &str = "018f3c1e-6b1f-7c1d-9d0a-0000000000ff";
+
+const fn method(verb: Verb) -> Method {
+    match verb {
+        Verb::Get => Method::GET,
+        Verb::Post => Method::POST,
+        Verb::Put => Method::PUT,
+        Verb::Delete => Method::DELETE,
+    }
+}
+
+fn path(template: &str, host: &str, other: &str) -> String {
+    let path = template.replace("{host}", host).replace("{id}", other).replace("{job}", other);
+    path.replace("{name}", "ada").replace("{number}", "1")
+}
+
+async fn call(client: &Client, method: Method, path: &str, body: &str) -> (StatusCode, Option<String>) {
+    let request =
+        client.http.request(method, format!("{}{path}", client.url)).headers(client.headers.clone());
+    let response = request.body(body.to_owned()).send().await.unwrap();
+    let status = response.status();
+    let answer: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+    (status, answer["error"]["code"].as_str().map(str::to_owned))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_is_served_as_it_is_committed() {
+    let world = World::start().await;
+    let anyone = world.anyone();
+    let response = anyone.http.get(format!("{}/v1/openapi.json", anyone.url)).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let served: Value = response.json().await.unwrap();
+    assert_eq!(served, openapi::document());
+    let committed = include_str!("../../../docs/hub-api.openapi.json");
+    assert_eq!(served, serde_json::from_str::<Value>(committed).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_names_each_call_and_no_other() {
+    let world = World::start().await;
+    let source = include_str!("../../src/api/mod.rs");
+    let routes: BTreeSet<&str> =
+        source.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let mut served = BTreeSet::new();
+    for route in routes {
+        for verb in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
+            let at = path(route, "box7", ID);
+            let (status, _) = call(&world.anyone(), verb.parse().unwrap(), &at, "").await;
+            assert_ne!(status, StatusCode::NOT_FOUND, "{verb} {route} has a route");
+            if status != StatusCode::METHOD_NOT_ALLOWED {
+                served.insert((route, verb));
+            }
+        }
+    }
+    let described: BTreeSet<_> = CALLS.iter().map(|call| (call.path, call.method.verb())).collect();
+    assert_eq!(served, described);
+}
+
+/// What the document says may come back, by status.
+fn described(document: &Value, call: &Call) -> BTreeMap<u16, String> {
+    let verb = call.method.verb().to_ascii_lowercase();
+    let responses = document["paths"][call.path][&verb]["responses"].as_object().unwrap().iter();
+    responses.map(|(status, said)| (status.parse().unwrap(), said["description"].to_string())).collect()
+}
+
+/// Bodies that are right for some call, and bodies that are right for none.
+fn bodies() -> Vec<String> {
+    let csr_pem = csr(&KeyPair::generate().unwrap());
+    let secret = "0123456789abcdef".repeat(4);
+    let mut all: Vec<String> = [
+        json!({ "secret": secret, "csr_pem": csr_pem }),
+        json!({ "secret": secret, "csr_pem": "no CSR" }),
+        json!({ "claimed_name": "box9", "csr_pem": csr_pem }),
+        json!({ "csr_pem": csr_pem }),
+        json!({ "host_name": "box7" }),
+        json!({ "host_name": "box8" }),
+        json!({ "host_name": "box 8" }),
+        json!({ "reason": "because", "document": document(1) }),
+        json!({ "reason": "because", "document": document(9) }),
+        json!({ "reason": "because", "document": "{}" }),
+        json!({ "id": ID, "blob": "{}" }),
+        json!({ "order": "{}" }),
+        json!({ "withdrawal": "{}" }),
+        json!({ "name": "ada", "role": "viewer", "days": 5 }),
+        json!({ "name": "admin", "role": "viewer", "days": 5 }),
+        json!({ "what": "newest" }),
+        json!({ "at": "2026-11-21T12:00:00Z" }),
+        json!({ "schema": "holdfast.report/v1", "sequence": 1, "held": 0, "coverage": "full", "sections": {} }),
+        json!({ "schema": "holdfast.report/v9", "sequence": 1 }),
+    ]
+    .iter()
+    .map(Value::to_string)
+    .collect();
+    all.extend(["", "{}", "[]", "{", "null", r#"{"host_name":"a","host_name":"b"}"#].map(str::to_owned));
+    all
+}
+
+/// Each call by each caller with everything that a careless or hostile one might say: what comes back is in the document, by
+/// its status and by its code, and is never the hub's own fault.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_is_undocumented() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    let document = openapi::document();
+    let admin = world.admin();
+    let clients = [
+        ("anyone", world.anyone()),
+        ("a made-up token", world.with_token("made-up")),
+        ("an admin with a stale tag", admin.with("if-match", "\"7\"")),
+        ("an admin", admin.with("if-match", "\"0\"")),
+        ("an admin without a tag", admin.with("idempotency-key", "k-1")),
+        ("a host", host.client.clone()),
+    ];
+    let (bodies, mut heard) = (bodies(), BTreeMap::<u16, usize>::new());
+    for one in CALLS {
+        let described = described(&document, one);
+        for (who, client) in &clients {
+            for body in bodies.iter().filter(|body| one.body.is_some() || body.is_empty()) {
+                for (query, named) in
+                    [("", "box7"), ("?limit=0", "box7"), ("", "no such host"), ("?x=1", "%00")]
+                {
+                    // A revoked host would be refused everything that comes after.
+                    let ends_host = one.name == "revokeHost" && named == "box7";
+                    if ends_host || (named != "box7" && !one.path.contains('{')) && query.is_empty() {
+                        continue;
+                    }
+                    let at = path(one.path, named, ID) + query;
+                    let (status, code) = call(client, method(one.method), &at, body).await;
+                    *heard.entry(status.as_u16()).or_default() += 1;
+                    let told = described.get(&status.as_u16()).unwrap_or_else(|| {
+                        panic!(
+                            "{who}: {} {at} ({body:.60}): {status} {code:?} is not described",
+                            one.method.verb()
+                        )
+                    });
+                    let code = code.map(|code| format!("`{code}`"));
+                    assert!(
+                        code.as_ref().is_none_or(|code| told.contains(code)),
+                        "{who}: {} {at} ({body:.60}): {code:?} is not described: {told}",
+                        one.method.verb()
+                    );
+                    assert!(status.as_u16() != 500, "{who}: {at}: {code:?}");
+                    let may = match one.caller {
+                        Caller::Anyone => true,
+                        Caller::Agent => *who == "a host",
+                        Caller::Operator => who.starts_with("an admin"),
+                    };
+                    assert!(may || !status.is_success(), "{who}: {at} was answered");
+                }
+            }
+        }
+    }
+    for status in [200, 201, 202, 400, 401, 403, 404, 409, 412, 428] {
+        assert!(heard.contains_key(&status), "{status} never came: {heard:?}");
+    }
+}

@@ -1,0 +1,496 @@
+//! A table of all calls of the hub.
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use crate::api::{self, Answer, Method, Needed, Param, ParamLocation, SchemaOf, framed, of};
+use crate::checkin::{CheckinAnswer, CheckinRequest, WAIT_SECONDS_MAX};
+use crate::code::ErrorCode::{self, *};
+use crate::enrol::{Enrolled, EnrollmentAnswer, EnrollmentRequest, InviteRedemption, RenewRequest};
+use crate::escrow::{
+    EscrowFiles, EscrowFound, EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut,
+    EscrowRead,
+};
+use crate::id::{EnrollmentRequestId, HostId, IdempotencyKey, JobId, OperatorName};
+use crate::job::Nonce;
+use crate::operator::{
+    DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView, HostDetail, HostView,
+    InviteCreated, InviteRequest, JobDetail, JobSubmit, JobView, OperatorMade, OperatorRequest, OperatorView,
+    Page, WhoAmI,
+};
+use crate::restore::{Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest};
+
+/// Who may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Whoever reaches the address.
+    Anyone,
+    /// An agent, by its client certificate.
+    Agent,
+    /// An operator, by a token.
+    Operator,
+}
+
+impl api::Caller for Caller {
+    fn refusals(self) -> &'static [ErrorCode] {
+        match self {
+            Self::Anyone => &[Busy, Internal, Range, Unavailable],
+            Self::Agent => &[Busy, Certificate, Frozen, Internal, Range, Replaced, Revoked, Unavailable],
+            Self::Operator => &[Busy, Forbidden, Internal, Range, Unauthenticated, Unavailable],
+        }
+    }
+
+    fn body_refusals(self) -> &'static [ErrorCode] {
+        &[DuplicateKey, Missing, Size, Syntax, UnknownField, Version]
+    }
+
+    fn scheme(self) -> Option<&'static str> {
+        match self {
+            Self::Anyone => None,
+            Self::Agent => Some("certificate"),
+            Self::Operator => Some("token"),
+        }
+    }
+}
+
+/// One call of the hub.
+pub type Call = api::Call<Caller>;
+
+type Probe = BTreeMap<String, String>;
+
+const fn param(location: ParamLocation, name: &'static str, says: &'static str, schema: SchemaOf) -> Param {
+    Param { location, name, says, schema }
+}
+
+const KEY: Param = param(
+    ParamLocation::Header,
+    "idempotency-key",
+    "the same key with the same request is answered as the first time, and changes nothing more",
+    of::<IdempotencyKey>,
+);
+const HOST: Param = param(ParamLocation::Path, "host", "id or name of a host", text);
+const REQUEST: Param = param(ParamLocation::Path, "id", "an enrollment request", of::<EnrollmentRequestId>);
+const JOB: Param = param(ParamLocation::Path, "job", "a signed job", of::<JobId>);
+const NAME: Param = param(ParamLocation::Path, "name", "an operator", of::<OperatorName>);
+const NUMBER: Param = param(ParamLocation::Path, "number", "a version", of::<EscrowNumber>);
+const NONCE: Param = param(ParamLocation::Query, "nonce", "what the proof is made with", of::<Nonce>);
+const LIMIT: Param = param(ParamLocation::Query, "limit", "how many items a page has at most", number);
+const CURSOR: Param = param(ParamLocation::Query, "cursor", "`next` of the page before", text);
+const OF_HOST: Param = param(ParamLocation::Query, "host", "only of this host", of::<HostId>);
+const WAIT: Param =
+    param(ParamLocation::Query, "wait", "how long the answer may be held back until there is news", wait);
+const SEEN: Param = param(
+    ParamLocation::Header,
+    "if-match",
+    "the `ETag` of the document that was changed, `\"0\"` for the first",
+    text,
+);
+
+fn text(generator: &mut SchemaGenerator) -> Schema {
+    String::json_schema(generator)
+}
+
+fn number(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "minimum": 1 })
+}
+
+fn wait(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^[0-9]+s$", "description": format!("`0s` to `{WAIT_SECONDS_MAX}s`") })
+}
+
+const fn get(path: &'static str, name: &'static str, does: &'static str, answer: Answer) -> Call {
+    let (method, caller) = (Method::Get, Caller::Operator);
+    Call { method, path, name, does, caller, parts: &[], body: None, answer, refusals: &[] }
+}
+
+/// A call of an agent.
+const fn agent(
+    method: Method,
+    path: &'static str,
+    names: (&'static str, &'static str),
+    body: Option<(Needed, SchemaOf)>,
+    answer: SchemaOf,
+) -> Call {
+    let answer = Answer::Done(answer);
+    Call { method, caller: Caller::Agent, body, ..get(path, names.0, names.1, answer) }
+}
+
+/// A change by an operator.
+const fn change(
+    path: &'static str,
+    names: (&'static str, &'static str),
+    body: Option<SchemaOf>,
+    answer: Answer,
+) -> Call {
+    let body = match body {
+        Some(schema) => Some((Needed::Always, schema)),
+        None => None,
+    };
+    let call = get(path, names.0, names.1, answer);
+    Call {
+        method: Method::Post,
+        parts: &[HOST, KEY],
+        body,
+        refusals: &[IdempotencyMismatch, NotFound, Size],
+        ..call
+    }
+}
+
+/// All of them.
+pub const CALLS: &[Call] = &[
+    Call {
+        caller: Caller::Anyone,
+        ..get("/healthz", "healthz", "Whether the hub runs.", Answer::Done(framed::<Probe>))
+    },
+    Call {
+        caller: Caller::Anyone,
+        ..get("/readyz", "readyz", "Whether the database answers.", Answer::Done(framed::<Probe>))
+    },
+    Call {
+        caller: Caller::Anyone,
+        ..get("/v1/openapi.json", "openapi", "This document.", Answer::Description)
+    },
+    Call {
+        method: Method::Post,
+        caller: Caller::Anyone,
+        body: Some((Needed::Always, of::<InviteRedemption>)),
+        refusals: &[Csr, InviteExpired, InviteUnknown, InviteUsed, NameTaken],
+        ..get("/v1/enroll", "enroll", "Trades an invite for a certificate.", Answer::Done(framed::<Enrolled>))
+    },
+    Call {
+        method: Method::Post,
+        caller: Caller::Anyone,
+        body: Some((Needed::Always, of::<EnrollmentRequest>)),
+        refusals: &[Csr, NameTaken, NotFound, PreconditionFailed, RateLimited, Refused],
+        ..get(
+            "/v1/enrollment-requests",
+            "requestEnrollment",
+            "Asks to be enrolled without an invite; a repeat asks how that stands.",
+            Answer::DoneOrTaken(framed::<EnrollmentAnswer>),
+        )
+    },
+    Call {
+        method: Method::Post,
+        caller: Caller::Anyone,
+        body: Some((Needed::Always, of::<RestoreRedeem>)),
+        refusals: &[Csr, InviteExpired, InviteUnknown, InviteUsed, InviteWithdrawn, NotYours, Revoked],
+        ..get(
+            "/v1/restore",
+            "restore",
+            "Trades a restore invite for the place of a lost host.",
+            Answer::Done(framed::<Restored>),
+        )
+    },
+    Call {
+        refusals: &[Csr],
+        ..agent(
+            Method::Post,
+            "/v1/renew",
+            ("renew", "Trades the present certificate for the next one."),
+            Some((Needed::Always, of::<RenewRequest>)),
+            framed::<Enrolled>,
+        )
+    },
+    Call {
+        parts: &[WAIT],
+        refusals: &[RateLimited],
+        ..agent(
+            Method::Post,
+            "/v1/agent/checkin",
+            ("checkIn", "Reports how the host is, and hears what it should be."),
+            Some((Needed::Always, of::<CheckinRequest>)),
+            framed::<CheckinAnswer>,
+        )
+    },
+    Call {
+        refusals: &[NotFound],
+        ..agent(
+            Method::Post,
+            "/v1/agent/replacement",
+            ("replacement", "By what order another machine took this one's place."),
+            None,
+            framed::<Replacement>,
+        )
+    },
+    Call {
+        refusals: &[
+            EscrowBroken,
+            ErrorCode::EscrowNumber,
+            EscrowOther,
+            EscrowTaken,
+            EscrowWork,
+            Quota,
+            RateLimited,
+        ],
+        ..agent(
+            Method::Put,
+            "/v1/agent/escrow",
+            ("putEscrow", "Leaves a version of the wrapped key."),
+            Some((Needed::Always, of::<EscrowPut>)),
+            framed::<EscrowKept>,
+        )
+    },
+    Call {
+        refusals: &[NotFound, NoticeUnset, RateLimited],
+        ..agent(
+            Method::Get,
+            "/v1/agent/escrow",
+            ("newestEscrow", "Reads the newest version. Its customer is notified."),
+            None,
+            framed::<EscrowFound>,
+        )
+    },
+    Call {
+        refusals: &[RateLimited],
+        ..agent(
+            Method::Get,
+            "/v1/agent/escrow/versions",
+            ("escrowVersions", "Lists the versions, without their bytes."),
+            None,
+            framed::<EscrowList>,
+        )
+    },
+    Call {
+        parts: &[NUMBER],
+        refusals: &[NotFound, NoticeUnset, RateLimited],
+        ..agent(
+            Method::Get,
+            "/v1/agent/escrow/versions/{number}",
+            ("escrowVersion", "Reads one version. Its customer is notified."),
+            None,
+            framed::<EscrowFound>,
+        )
+    },
+    Call {
+        parts: &[NUMBER, NONCE],
+        refusals: &[NotFound, RateLimited],
+        ..agent(
+            Method::Get,
+            "/v1/agent/escrow/versions/{number}/proof",
+            ("proveEscrow", "Has the hub prove that it holds a version, without reading it."),
+            None,
+            framed::<EscrowProof>,
+        )
+    },
+    Call {
+        parts: &[NUMBER],
+        refusals: &[NotFound, RateLimited],
+        ..agent(
+            Method::Post,
+            "/v1/agent/escrow/versions/{number}/opened",
+            ("escrowOpened", "Says that the holder of the code opened a version."),
+            Some((Needed::Always, of::<EscrowOpened>)),
+            framed::<EscrowKept>,
+        )
+    },
+    get("/v1/whoami", "whoami", "Name and role of the token's operator.", Answer::Done(framed::<WhoAmI>)),
+    Call {
+        parts: &[KEY],
+        refusals: &[IdempotencyMismatch, NameTaken],
+        ..change(
+            "/v1/invites",
+            ("createInvite", "Makes an invite for a host."),
+            Some(of::<InviteRequest>),
+            Answer::Made(framed::<InviteCreated>),
+        )
+    },
+    Call {
+        parts: &[LIMIT, CURSOR],
+        ..get("/v1/hosts", "hosts", "Hosts by name.", Answer::Done(framed::<Page<HostView>>))
+    },
+    Call {
+        parts: &[HOST],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}",
+            "host",
+            "One host with its last report.",
+            Answer::Done(framed::<HostDetail>),
+        )
+    },
+    change(
+        "/v1/hosts/{host}/revoke",
+        ("revokeHost", "Takes a host's certificates back."),
+        None,
+        Answer::Done(framed::<HostView>),
+    ),
+    Call {
+        refusals: &[IdempotencyMismatch, JobUnbound, NotFound, NotYours, Revoked],
+        ..change(
+            "/v1/hosts/{host}/restore",
+            (
+                "inviteRestore",
+                "Makes an invite by which another machine takes a host's place, for a signed order.",
+            ),
+            Some(of::<RestoreRequest>),
+            Answer::Made(framed::<InviteCreated>),
+        )
+    },
+    Call {
+        refusals: &[IdempotencyMismatch, NotFound, NotYours],
+        ..change(
+            "/v1/hosts/{host}/restore/withdraw",
+            ("withdrawRestore", "Takes such an order back, by a signed withdrawal."),
+            Some(of::<WithdrawRequest>),
+            Answer::Done(framed::<RestoreOrder>),
+        )
+    },
+    Call {
+        parts: &[HOST],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}/escrow",
+            "hostEscrow",
+            "Lists the versions of a host's wrapped key, without their bytes.",
+            Answer::Done(framed::<EscrowList>),
+        )
+    },
+    Call {
+        refusals: &[IdempotencyMismatch, NotFound, NoticeUnset, RateLimited],
+        ..change(
+            "/v1/hosts/{host}/escrow/read",
+            ("readHostEscrow", "Reads versions of a host's wrapped key. Their customer is notified."),
+            Some(of::<EscrowRead>),
+            Answer::Done(framed::<EscrowFiles>),
+        )
+    },
+    Call {
+        parts: &[HOST],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}/desired",
+            "desired",
+            "The newest desired document of a host, with its `ETag`.",
+            Answer::Done(framed::<DesiredVersion>),
+        )
+    },
+    Call {
+        method: Method::Put,
+        parts: &[HOST, SEEN, KEY],
+        refusals: &[
+            GenerationConflict,
+            GenerationJump,
+            IdempotencyMismatch,
+            NotFound,
+            PreconditionFailed,
+            PreconditionRequired,
+            StaleGeneration,
+            Unsupported,
+        ],
+        ..change(
+            "/v1/hosts/{host}/desired",
+            ("putDesired", "Puts the next desired document of a host."),
+            Some(of::<DesiredPut>),
+            Answer::Done(framed::<DesiredVersion>),
+        )
+    },
+    Call {
+        parts: &[HOST, LIMIT, CURSOR],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}/desired/history",
+            "desiredHistory",
+            "Earlier desired documents of a host, the newest first.",
+            Answer::Done(framed::<Page<DesiredVersion>>),
+        )
+    },
+    Call {
+        parts: &[HOST, LIMIT, CURSOR],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}/jobs",
+            "jobs",
+            "Signed jobs of a host, the newest first.",
+            Answer::Done(framed::<Page<JobView>>),
+        )
+    },
+    Call {
+        refusals: &[IdempotencyMismatch, NameTaken, NotFound, Quota, UnderWay],
+        ..change(
+            "/v1/hosts/{host}/jobs",
+            ("submitJob", "Leaves a signed job for a host."),
+            Some(of::<JobSubmit>),
+            Answer::Made(framed::<JobView>),
+        )
+    },
+    Call {
+        parts: &[HOST, JOB],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}/jobs/{job}",
+            "job",
+            "One signed job with its text.",
+            Answer::Done(framed::<JobDetail>),
+        )
+    },
+    Call {
+        parts: &[HOST, JOB, KEY],
+        refusals: &[IdempotencyMismatch, NotFound, Size, UnderWay],
+        ..change(
+            "/v1/hosts/{host}/jobs/{job}/withdraw",
+            ("withdrawJob", "Takes a signed job back that the host has not seen."),
+            None,
+            Answer::Done(framed::<JobView>),
+        )
+    },
+    Call {
+        parts: &[LIMIT, CURSOR],
+        ..get(
+            "/v1/enrollment-requests",
+            "enrollmentRequests",
+            "Enrollment requests, the oldest first.",
+            Answer::Done(framed::<Page<EnrollmentRequestView>>),
+        )
+    },
+    Call {
+        parts: &[REQUEST, KEY],
+        refusals: &[Csr, IdempotencyMismatch, NameTaken, NotFound, PreconditionFailed, Refused],
+        ..change(
+            "/v1/enrollment-requests/{id}/approve",
+            ("approveEnrollment", "Approves an enrollment request of this fingerprint."),
+            Some(of::<EnrollmentApproval>),
+            Answer::Done(framed::<EnrollmentRequestView>),
+        )
+    },
+    Call {
+        parts: &[REQUEST, KEY],
+        refusals: &[IdempotencyMismatch, NotFound, PreconditionFailed, Size],
+        ..change(
+            "/v1/enrollment-requests/{id}/refuse",
+            ("refuseEnrollment", "Refuses an enrollment request for good."),
+            None,
+            Answer::Done(framed::<EnrollmentRequestView>),
+        )
+    },
+    get(
+        "/v1/operators",
+        "operators",
+        "All operators; for admins.",
+        Answer::Done(framed::<Page<OperatorView>>),
+    ),
+    Call {
+        parts: &[KEY],
+        refusals: &[IdempotencyMismatch, NameTaken],
+        ..change(
+            "/v1/operators",
+            ("makeOperator", "Makes an operator, or another token for one; for admins."),
+            Some(of::<OperatorRequest>),
+            Answer::Made(framed::<OperatorMade>),
+        )
+    },
+    Call {
+        parts: &[NAME, KEY],
+        refusals: &[IdempotencyMismatch, NotFound, PreconditionFailed, Size],
+        ..change(
+            "/v1/operators/{name}/revoke",
+            ("revokeOperator", "Ends all tokens of an operator; for admins."),
+            None,
+            Answer::Done(framed::<OperatorView>),
+        )
+    },
+    Call {
+        parts: &[LIMIT, CURSOR, OF_HOST],
+        ..get("/v1/events", "events", "The log, the newest first.", Answer::Done(framed::<Page<EventView>>))
+    },
+];
