@@ -8,7 +8,7 @@
 //! | 5 | [`cli`], [`run`] (composition root), [`settings`] |
 //! | 4 | [`task`]: what happens by the clock |
 //! | 3 | [`api`] (what is asked over HTTP), [`serve`] (TLS and connections) |
-//! | 2 | [`store`] (SQLite), [`authority`] (keys and certificates), [`clock`] |
+//! | 2 | [`sqlite`] (the engine of the store), [`store`] (its traits and words), [`authority`] (keys and certificates), [`clock`] |
 //! | 1 | [`domain`]: pure decisions |
 //!
 //! Imports go downward, and within a layer to the right. A test reads this table and holds the code to it.
@@ -22,5 +22,6 @@ pub mod domain;
 pub mod run;
 pub mod serve;
 pub mod settings;
+pub mod sqlite;
 pub mod store;
 pub mod task;

@@ -19,7 +19,8 @@ use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, Serv
 use crate::clock::Clock;
 use crate::serve::{self, Serving, TlsError};
 use crate::settings::{PublicUrl, Settings, certificate_names};
-use crate::store::{OpenError, Store, StoreError, WriterThread};
+use crate::sqlite::{OpenError, Sqlite, WriterThread};
+use crate::store::{SharedStore, StoreError};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
 use crate::task::webhook::Forwarder;
@@ -32,7 +33,7 @@ pub use admin::{ADMIN_TOKEN_FILE, AdminError, TOKEN_LIFE, new_token};
 /// Where everything is kept, opened.
 pub struct OpenHub {
     /// What is kept.
-    pub store: Store,
+    pub store: SharedStore,
     /// Its writer's thread.
     pub writer: WriterThread,
     pub authority: Arc<Authority>,
@@ -114,7 +115,7 @@ pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<OpenHub, RunError>
     let database = database(folder);
     let fresh = if database.exists() { Fresh::No } else { Fresh::Yes };
     let authority = Arc::new(Authority::open_or_make(folder, fresh, clock.now())?);
-    let (store, writer) = Store::open(&database)?;
+    let (store, writer) = Sqlite::open(&database)?;
     let admin_token = admin::first_admin(&store, folder, clock.now()).await?;
     Ok(OpenHub { store, writer, authority, admin_token, lock })
 }

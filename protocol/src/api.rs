@@ -1,4 +1,4 @@
-//! The form of a table of calls, from which an OpenAPI document is made.
+//! The form of a table of calls, described as OpenAPI.
 
 pub mod openapi;
 

@@ -1,4 +1,4 @@
-//! Good answers, and the layer below the frame that is the local API's own.
+//! Good answers, and the local API's own layer below the frame.
 //!
 //! The frame is [`net::server::frame()`]. What only guests meet is here: a pause for who asks too often, the methods that
 //! a path takes, and the end of a connection whose next request nobody could find.

@@ -8,7 +8,7 @@ use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
 use hubd::authority::{AgentKey, Authority};
 use hubd::clock::{Clock as _, SystemClock};
 use hubd::run;
-use hubd::store::{By, NewInvite, Redemption, Store};
+use hubd::store::{By, NewInvite, Redemption, SharedStore};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject as _};
 use uuid::Uuid;
@@ -34,7 +34,7 @@ impl Fleet {
 }
 
 async fn member(
-    store: &Store,
+    store: &SharedStore,
     authority: &Arc<Authority>,
     number: usize,
 ) -> anyhow::Result<Arc<rustls::ClientConfig>> {
@@ -54,7 +54,8 @@ async fn member(
         correlation,
     };
     let issuer = Arc::clone(authority);
-    let issue = move |host, generation, key: &AgentKey, now| issuer.issue_host(host, generation, key, now);
+    let issue =
+        Box::new(move |host, generation, key: &AgentKey, now| issuer.issue_host(host, generation, key, now));
     let given = store.redeem(redemption, issue).await.map_err(|error| anyhow!("{error:?}"))?;
     let mut roots = rustls::RootCertStore::empty();
     roots.add(authority.ca_der().clone())?;

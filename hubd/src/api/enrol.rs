@@ -44,13 +44,7 @@ pub(super) async fn enrol(
         at: hub.clock.now(),
         correlation: ids.correlation,
     };
-    let authority = Arc::clone(&hub.authority);
-    let record = hub
-        .store
-        .redeem(redemption, move |host, generation, key, now| {
-            authority.issue_host(host, generation, key, now)
-        })
-        .await?;
+    let record = hub.store.redeem(redemption, hub.issue()).await?;
     Ok(Answer(StatusCode::OK, enrolled(&hub, record)))
 }
 
@@ -67,10 +61,6 @@ pub(super) async fn renew(
         at: hub.clock.now(),
         correlation: ids.correlation,
     };
-    let authority = Arc::clone(&hub.authority);
-    let record = hub
-        .store
-        .renew(renewal, move |host, generation, key, now| authority.issue_host(host, generation, key, now))
-        .await?;
+    let record = hub.store.renew(renewal, hub.issue()).await?;
     Ok(Answer(StatusCode::OK, enrolled(&hub, record)))
 }

@@ -93,8 +93,7 @@ pub(super) async fn approve(
         return Err(ApiError::new(ErrorCode::Range, "this name reads as an id: choose another"));
     }
     let approval = Approval { id: request_id(&id)?, request, host: HostId::new(Uuid::new_v4()) };
-    let authority = Arc::clone(&hub.authority);
-    let issue = move |host, generation, key: &AgentKey, now| authority.issue_host(host, generation, key, now);
+    let issue = hub.issue();
     Ok(Answer(StatusCode::OK, hub.store.approve_enrollment(head.by(&hub, &bytes)?, approval, issue).await?))
 }
 

@@ -49,12 +49,12 @@ use crate::authority::Authority;
 use crate::clock::Clock;
 use crate::domain::escrow_notice::Recipients;
 use crate::serve::STRANGERS_MAX;
-use crate::store::Store;
+use crate::store::{Issue, SharedStore};
 
 /// Everything the handlers need.
 pub struct Hub {
     /// What is kept.
-    pub store: Store,
+    pub store: SharedStore,
     /// What signs certificates.
     pub authority: Arc<Authority>,
     pub clock: Arc<dyn Clock>,
@@ -175,6 +175,14 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .fallback(health::no_such_route)
         .layer(middleware::from_fn_with_state(framing(&hub), frame))
         .with_state(hub)
+}
+
+impl Hub {
+    /// Makes a certificate when the store asks for it.
+    fn issue(&self) -> Issue {
+        let authority = Arc::clone(&self.authority);
+        Box::new(move |host, generation, key, now| authority.issue_host(host, generation, key, now))
+    }
 }
 
 fn framing(hub: &Arc<Hub>) -> Frame {

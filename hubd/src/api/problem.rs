@@ -79,7 +79,7 @@ impl From<StoreError> for ApiError {
         match &error {
             StoreError::Busy => Self::new(ErrorCode::Busy, error.to_string()),
             StoreError::Stopped => Self::new(ErrorCode::Unavailable, error.to_string()),
-            StoreError::Sqlite { .. } => Self::caused(ErrorCode::Unavailable, &error),
+            StoreError::Engine { .. } => Self::caused(ErrorCode::Unavailable, &error),
             StoreError::Damaged { .. } => Self::caused(ErrorCode::Internal, &error),
         }
     }

@@ -116,13 +116,7 @@ pub(super) async fn redeem(
         correlation: ids.correlation,
         reached: hub.reached.clone(),
     };
-    let authority = Arc::clone(&hub.authority);
-    let redeemed = hub
-        .store
-        .redeem_restore(redemption, move |host, generation, key, now| {
-            authority.issue_host(host, generation, key, now)
-        })
-        .await?;
+    let redeemed = hub.store.redeem_restore(redemption, hub.issue()).await?;
     // The old box may be there after all, in a check-in that is held open.
     hub.long_polls.wake(redeemed.certificate.host);
     let enrolled = enrolled(&hub, redeemed.certificate);

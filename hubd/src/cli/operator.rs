@@ -10,14 +10,15 @@ use uuid::Uuid;
 use super::OperatorCommand;
 use crate::clock::{Clock as _, SystemClock};
 use crate::run::{database, days, new_token};
-use crate::store::{NewOperator, OperatorError, Store, WriteError};
+use crate::sqlite::Sqlite;
+use crate::store::{NewOperator, OperatorError, SharedStore, WriteError};
 
 pub(super) async fn run(folder: &Path, command: OperatorCommand) -> anyhow::Result<()> {
     let path = database(folder);
     if !path.exists() {
         bail!("{} is not a hub's folder: give it with --dir; `hubd serve` makes one", folder.display());
     }
-    let (store, writer) = Store::open(&path)?;
+    let (store, writer) = Sqlite::open(&path)?;
     let outcome = command_on(&store, command).await;
     drop(store);
     let joined = tokio::task::spawn_blocking(move || writer.join()).await;
@@ -27,7 +28,7 @@ pub(super) async fn run(folder: &Path, command: OperatorCommand) -> anyhow::Resu
     outcome
 }
 
-async fn command_on(store: &Store, command: OperatorCommand) -> anyhow::Result<()> {
+async fn command_on(store: &SharedStore, command: OperatorCommand) -> anyhow::Result<()> {
     let now = SystemClock.now();
     let correlation = CorrelationId::new(Uuid::new_v4());
     let mut out = std::io::stdout();

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::authority::OPERATOR_TOKEN_PREFIX;
-use crate::store::{NewOperator, OperatorError, Store, StoreError, WriteError};
+use crate::store::{NewOperator, OperatorError, SharedStore, StoreError, WriteError};
 
 /// The file with the first admin's token.
 pub const ADMIN_TOKEN_FILE: &str = "admin-token";
@@ -59,7 +59,7 @@ pub fn new_token() -> Result<Secret, getrandom::Error> {
 /// Makes the first admin when there is no operator at all. The file is written first: a token that is in no file
 /// would lock everyone out; a file with an unknown token is rewritten at the next start.
 pub(super) async fn first_admin(
-    store: &Store,
+    store: &SharedStore,
     folder: &Path,
     now: Timestamp,
 ) -> Result<Option<PathBuf>, AdminError> {

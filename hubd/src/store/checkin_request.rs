@@ -1,13 +1,12 @@
 //! A check-in as the store takes it.
 
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{CorrelationId, HostName};
+use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::job::JobReport;
-use holdfast_protocol::size::PollSeconds;
 use jiff::Timestamp;
 
 use crate::domain::identity::Presented;
-use crate::domain::merge::{self, IncomingReport};
+use crate::domain::merge::IncomingReport;
 use crate::domain::summary::Summary;
 
 #[derive(Clone, Debug)]
@@ -28,20 +27,6 @@ pub struct Checkin {
     pub correlation: CorrelationId,
 }
 
-/// A host whose certificate is served.
-pub(super) struct AuthenticatedHost {
-    pub number: i64,
-    pub name: HostName,
-    pub issued: u32,
-    pub liveness: String,
-    pub kept: Option<merge::StoredReport>,
-    pub poll: PollSeconds,
-    pub wanted: Generation,
-    pub refused: Option<Generation>,
-    pub audit_seen: u64,
-    pub seen_at: Option<Timestamp>,
-}
-
 /// The sections of a report, each as JSON text. `None` is unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct SectionTexts {
@@ -60,7 +45,9 @@ pub struct SectionTexts {
 }
 
 impl SectionTexts {
-    pub(super) const fn is_empty(&self) -> bool {
+    /// Whether nothing changed.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
         self.agent.is_none()
             && self.host.is_none()
             && self.desired.is_none()

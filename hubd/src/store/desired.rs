@@ -1,21 +1,15 @@
 //! Desired documents: history and compare-and-set.
 
+use async_trait::async_trait;
 use holdfast_protocol::desired::{Desired, Reason};
-use holdfast_protocol::generation::{ContentHash, Generation, Numbered, Offer};
-use holdfast_protocol::id::{HostId, OperatorName};
-use holdfast_protocol::operator::{DesiredVersion, HostState};
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::HostId;
+use holdfast_protocol::operator::DesiredVersion;
 use serde::{Deserialize, Serialize};
 
-use super::columns::{Number, Text, Time};
-use super::events::emit;
-use super::hosts::{find, report, sections};
 use super::idempotency::By;
-use super::writer::Tx;
-use super::{Failed, Store, StoreError, WriteError};
-use crate::domain::desired::{IfMatch, PutError, judge_guests, judge_put};
-use crate::domain::event::{EventKind, NewEvent};
+use super::{StoreError, WriteError};
+use crate::domain::desired::{IfMatch, PutError};
 use crate::domain::host::HostRef;
 
 /// A document to be put.
@@ -39,151 +33,29 @@ pub struct PutDone {
     pub version: DesiredVersion,
 }
 
-struct ReasonColumn(Reason);
-
-impl FromSql for ReasonColumn {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let reason = Reason::try_from(value.as_str()?.to_owned());
-        reason.map(Self).map_err(|error| FromSqlError::Other(error.into()))
-    }
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<DesiredVersion> {
-    Ok(DesiredVersion {
-        generation: row.get::<_, Number>("generation")?.0,
-        content: row.get("content")?,
-        author: row.get::<_, Text<OperatorName>>("author")?.0,
-        reason: row.get::<_, ReasonColumn>("reason")?.0,
-        put_at: row.get::<_, Time>("put_at")?.0,
-        document: row.get("document")?,
-    })
-}
-
-const COLUMNS: &str = "generation, content, author, reason, put_at, document";
-
-fn newest(connection: &Connection, host: i64) -> rusqlite::Result<Option<DesiredVersion>> {
-    let sql = format!("SELECT {COLUMNS} FROM desired WHERE host = ?1 ORDER BY generation DESC LIMIT 1");
-    connection.prepare_cached(&sql)?.query_row([host], read).optional()
-}
-
-impl Store {
+/// Desired documents and their history.
+#[async_trait]
+pub trait DesiredDocuments: Send + Sync {
     /// The current document of a host: the outer `None` is no host, the inner no document.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn desired(&self, host: HostRef) -> Result<Option<Option<DesiredVersion>>, StoreError> {
-        self.read("read a desired document", move |connection| {
-            let Some(record) = find(connection, &host)? else { return Ok(None) };
-            Ok(Some(newest(connection, record.number)?))
-        })
-        .await
-    }
+    async fn desired(&self, host: HostRef) -> Result<Option<Option<DesiredVersion>>, StoreError>;
 
     /// A host's documents, newest first, those before `before`.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn desired_history(
+    async fn desired_history(
         &self,
         host: HostRef,
         before: Option<Generation>,
         limit: u32,
-    ) -> Result<Option<Vec<DesiredVersion>>, StoreError> {
-        self.read("read the history of a desired document", move |connection| {
-            let Some(record) = find(connection, &host)? else { return Ok(None) };
-            let sql = format!(
-                "SELECT {COLUMNS} FROM desired WHERE host = ?1 AND generation < ?2
-                 ORDER BY generation DESC LIMIT ?3"
-            );
-            let before = before.map_or(i64::MAX, |before| i64::try_from(before.number()).unwrap_or(i64::MAX));
-            let rows: rusqlite::Result<_> = connection
-                .prepare_cached(&sql)?
-                .query_map(params![record.number, before, limit], read)?
-                .collect();
-            rows.map(Some)
-        })
-        .await
-    }
+    ) -> Result<Option<Vec<DesiredVersion>>, StoreError>;
 
     /// Puts the next document. `None` when there is no such host.
     ///
     /// # Errors
     /// [`PutError`].
-    pub async fn put_desired(&self, by: By, put: Put) -> Result<Option<PutDone>, WriteError<PutError>> {
-        self.mutate("put a desired document", by, move |tx, by| {
-            let Some(record) = find(tx, &put.host)? else { return Ok(None) };
-            if record.view.state == HostState::Revoked {
-                return Ok(None);
-            }
-            let current = newest(tx, record.number)?;
-            let held = record.view.held;
-            match judge_put(current.as_ref().and_then(numbered), held, put.seen, put.desired.numbered()) {
-                Err(error) => return Err(Failed::Refused(error)),
-                Ok(Offer::Held) => {
-                    return Ok(current.map(|version| PutDone { host: record.view.id, version }));
-                }
-                Ok(Offer::Newer) => {}
-            }
-            // One that was taken once is read again; were it damaged, nothing is known of what it said.
-            let was = current.as_ref().and_then(|version| Desired::parse(version.document.as_bytes()).ok());
-            let told = sections(report(tx, record.number)?)?;
-            judge_guests(was.as_ref().map(Desired::document), put.desired.document(), &told)
-                .map_err(Failed::Refused)?;
-            let version = version(by, &put);
-            insert(tx, record.number, &version, &put)?;
-            let event = NewEvent {
-                at: by.at,
-                kind: EventKind::DesiredChanged,
-                host: Some(record.view.id),
-                actor: Some(by.operator.clone()),
-                correlation: by.correlation,
-                message: format!(
-                    "{} is wanted as generation {}: {}",
-                    record.view.name,
-                    version.generation,
-                    put.reason.as_str()
-                ),
-            };
-            emit(tx, &event)?;
-            Ok(Some(PutDone { host: record.view.id, version }))
-        })
-        .await
-    }
-}
-
-/// The content hash is written by us; were it damaged, the comparison would see two different documents, which is the
-/// safe side.
-fn numbered(version: &DesiredVersion) -> Option<Numbered> {
-    let content = version.content.parse().unwrap_or_else(|_| ContentHash::of(version.content.as_bytes()));
-    Some(Numbered { generation: version.generation, content })
-}
-
-fn version(by: &By, put: &Put) -> DesiredVersion {
-    let numbered = put.desired.numbered();
-    DesiredVersion {
-        generation: numbered.generation,
-        content: numbered.content.to_string(),
-        author: by.operator.clone(),
-        reason: put.reason.clone(),
-        put_at: by.at,
-        document: put.text.clone(),
-    }
-}
-
-fn insert(tx: &Tx<'_>, host: i64, version: &DesiredVersion, put: &Put) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO desired (host, generation, content, author, reason, put_at, document)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    tx.prepare_cached(sql)?.execute(params![
-        host,
-        Number(version.generation),
-        version.content,
-        version.author.as_str(),
-        version.reason.as_str(),
-        Time(version.put_at),
-        version.document
-    ])?;
-    let sql = "UPDATE hosts SET wanted = ?2, poll_interval_s = ?3 WHERE number = ?1";
-    let poll = put.desired.document().poll_interval_s.get();
-    tx.prepare_cached(sql)?.execute(params![host, Number(version.generation), poll])?;
-    Ok(())
+    async fn put_desired(&self, by: By, put: Put) -> Result<Option<PutDone>, WriteError<PutError>>;
 }

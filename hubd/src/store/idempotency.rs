@@ -5,13 +5,6 @@
 
 use holdfast_protocol::id::{CorrelationId, IdempotencyKey, OperatorName};
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension as _, params};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use super::columns::Time;
-use super::writer::{Shape, Tx};
-use super::{Failed, Store, WriteError};
 
 /// Who wants a change, and as part of what.
 #[derive(Clone, Debug)]
@@ -30,48 +23,4 @@ pub struct Claim {
     pub key: IdempotencyKey,
     /// SHA-256 of method, path, precondition and body.
     pub request: [u8; 32],
-}
-
-impl Store {
-    /// Does a mutation once per key, and repeats its answer after that.
-    pub(super) async fn mutate<T, E>(
-        &self,
-        action: &'static str,
-        by: By,
-        work: impl FnOnce(&Tx<'_>, &By) -> Result<T, Failed<E>> + Send + 'static,
-    ) -> Result<T, WriteError<E>>
-    where
-        T: Serialize + DeserializeOwned + Send + 'static,
-        E: Send + 'static,
-    {
-        self.write(action, Shape::Several, move |tx| {
-            let Some(claim) = &by.claim else { return work(tx, &by) };
-            if let Some(answer) = answered(tx, &by.operator, claim)? {
-                return Ok(serde_json::from_str(&answer)?);
-            }
-            let value = work(tx, &by)?;
-            let sql =
-                "INSERT INTO idempotency (operator, key, request, answer, at) VALUES (?1, ?2, ?3, ?4, ?5)";
-            let answer = serde_json::to_string(&value)?;
-            let (operator, key) = (by.operator.as_str(), claim.key.as_str());
-            tx.prepare_cached(sql)?.execute(params![operator, key, claim.request, answer, Time(by.at)])?;
-            Ok(value)
-        })
-        .await
-    }
-}
-
-fn answered<E>(tx: &Tx<'_>, operator: &OperatorName, claim: &Claim) -> Result<Option<String>, Failed<E>> {
-    let sql = "SELECT request, answer FROM idempotency WHERE operator = ?1 AND key = ?2";
-    let kept = tx
-        .prepare_cached(sql)?
-        .query_row(params![operator.as_str(), claim.key.as_str()], |row| {
-            Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, String>(1)?))
-        })
-        .optional()?;
-    match kept {
-        Some((request, _)) if request != claim.request => Err(Failed::KeyReused),
-        Some((_, answer)) => Ok(Some(answer)),
-        None => Ok(None),
-    }
 }

@@ -1,24 +1,14 @@
 //! Signed jobs, their delivery and their reports.
 
-use holdfast_protocol::checkin::JOBS_PER_ANSWER;
-use holdfast_protocol::id::{HostId, JobId, OperatorName};
-use holdfast_protocol::job::{JobReport, QueuedJob};
-use holdfast_protocol::operator::{HostState, JobDetail, JobView, QueueState};
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use async_trait::async_trait;
+use holdfast_protocol::id::{HostId, JobId};
+use holdfast_protocol::operator::{JobDetail, JobView};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use super::checkin_request::{AuthenticatedHost, Checkin};
-use super::columns::{Id, Text, Time};
-use super::events::emit;
-use super::hosts::find;
 use super::idempotency::By;
-use super::writer::Tx;
-use super::{Failed, Store, StoreError, WriteError};
-use crate::domain::event::{EventKind, NewEvent};
+use super::{StoreError, WriteError};
 use crate::domain::host::HostRef;
-use crate::domain::job_queue::{self, Acceptance, JobQueueError, KEPT_MAX, StoredJob, TextMatch};
+use crate::domain::job_queue::JobQueueError;
 
 /// A signed job that is left for a host.
 #[derive(Clone, Debug)]
@@ -36,227 +26,44 @@ pub struct JobDone {
     pub job: JobView,
 }
 
-struct QueueStateColumn(QueueState);
-
-impl FromSql for QueueStateColumn {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        Ok(Self(match value.as_str()? {
-            "queued" => QueueState::Queued,
-            "answered" => QueueState::Answered,
-            "withdrawn" => QueueState::Withdrawn,
-            other => return Err(FromSqlError::Other(format!("{other} is no way of a job").into())),
-        }))
-    }
-}
-
-struct ReportColumn(JobReport);
-
-impl FromSql for ReportColumn {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        serde_json::from_str(value.as_str()?).map(Self).map_err(FromSqlError::other)
-    }
-}
-
-const COLUMNS: &str = "number, id, operator, submitted_at, length(blob) AS bytes, queue_state, report";
-
-struct JobRow {
-    number: i64,
-    job: JobView,
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<JobRow> {
-    let job = JobView {
-        id: JobId::new(row.get::<_, Id>("id")?.0),
-        by: row.get::<_, Text<OperatorName>>("operator")?.0,
-        submitted_at: row.get::<_, Time>("submitted_at")?.0,
-        bytes: row.get("bytes")?,
-        queue_state: row.get::<_, QueueStateColumn>("queue_state")?.0,
-        report: row.get::<_, Option<ReportColumn>>("report")?.map(|report| report.0),
-    };
-    Ok(JobRow { number: row.get("number")?, job })
-}
-
-fn one(connection: &Connection, host: i64, id: JobId) -> rusqlite::Result<Option<JobRow>> {
-    let sql = format!("SELECT {COLUMNS} FROM jobs WHERE host = ?1 AND id = ?2");
-    connection.prepare_cached(&sql)?.query_row(params![host, Id(id.uuid())], read).optional()
-}
-
-/// The first that the host has not spoken of.
-pub(super) fn queued(connection: &Connection, host: i64) -> rusqlite::Result<Vec<QueuedJob>> {
-    let sql = "SELECT id, blob FROM jobs WHERE host = ?1 AND queue_state = 'queued' ORDER BY number LIMIT ?2";
-    let read = |row: &Row<'_>| Ok(QueuedJob { id: JobId::new(row.get::<_, Id>(0)?.0), blob: row.get(1)? });
-    connection.prepare_cached(sql)?.query_map(params![host, JOBS_PER_ANSWER], read)?.collect()
-}
-
-/// Takes in what a host says of its jobs. What it says of a text that is not kept is no answer to anything.
-pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) -> rusqlite::Result<()> {
-    for report in &checkin.jobs {
-        let sql = "SELECT hash, report FROM jobs WHERE host = ?1 AND id = ?2";
-        let key = params![host.number, Id(report.id.uuid())];
-        let kept = tx
-            .prepare_cached(sql)?
-            .query_row(key, |row| Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, Option<ReportColumn>>(1)?)))
-            .optional()?;
-        let Some((hash, before)) = kept else { continue };
-        let before = before.map(|before| before.0);
-        if hex::encode(hash) != report.blob || before.as_ref() == Some(report) {
-            continue;
-        }
-        let text = serde_json::to_string(report)
-            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-        let sql = "UPDATE jobs SET queue_state = 'answered', report = ?3 WHERE host = ?1 AND id = ?2";
-        tx.prepare_cached(sql)?.execute(params![host.number, Id(report.id.uuid()), text])?;
-        let Some(kind) = job_queue::event(before.map(|before| before.state), report) else { continue };
-        let verb = report.verb.map_or("a signed job", |verb| verb.as_str());
-        let why = report.problem.as_ref().map_or_else(String::new, |problem| format!(": {problem}"));
-        let event = NewEvent {
-            at: checkin.at,
-            kind,
-            host: Some(checkin.presented.host),
-            actor: None,
-            correlation: checkin.correlation,
-            message: format!(
-                "{} says of job {} ({verb}): {}{why}",
-                host.name,
-                report.id,
-                report.state.as_str()
-            ),
-        };
-        emit(tx, &event)?;
-    }
-    Ok(())
-}
-
-fn insert(tx: &Tx<'_>, host: i64, by: &By, leave: &SubmitJob, hash: &[u8; 32]) -> rusqlite::Result<()> {
-    let id = Id(leave.id.uuid());
-    // A text in place of another one waits anew, behind those that wait.
-    tx.prepare_cached("DELETE FROM jobs WHERE host = ?1 AND id = ?2")?.execute(params![host, id])?;
-    let sql = "INSERT INTO jobs (host, id, blob, hash, operator, submitted_at, queue_state)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'queued')";
-    tx.prepare_cached(sql)?.execute(params![
-        host,
-        id,
-        leave.blob,
-        hash,
-        by.operator.as_str(),
-        Time(by.at)
-    ])?;
-    let sql = "DELETE FROM jobs WHERE host = ?1 AND queue_state <> 'queued' AND number NOT IN
-               (SELECT number FROM jobs WHERE host = ?1 ORDER BY number DESC LIMIT ?2)";
-    tx.prepare_cached(sql)?.execute(params![host, KEPT_MAX])?;
-    Ok(())
-}
-
-fn kept(tx: &Tx<'_>, host: i64, leave: &SubmitJob, hash: &[u8; 32]) -> rusqlite::Result<Option<StoredJob>> {
-    let Some(row) = one(tx, host, leave.id)? else { return Ok(None) };
-    let sql = "SELECT hash FROM jobs WHERE number = ?1";
-    let before: [u8; 32] = tx.prepare_cached(sql)?.query_row([row.number], |row| row.get(0))?;
-    Ok(Some(StoredJob {
-        queue_state: row.job.queue_state,
-        state: row.job.report.map(|report| report.state),
-        text: if before == *hash { TextMatch::Yes } else { TextMatch::No },
-    }))
-}
-
-fn job_event(by: &By, kind: EventKind, host: HostId, message: String) -> NewEvent {
-    let (actor, correlation) = (Some(by.operator.clone()), by.correlation);
-    NewEvent { at: by.at, kind, host: Some(host), actor, correlation, message }
-}
-
-impl Store {
+/// Signed jobs that wait for hosts.
+#[async_trait]
+pub trait SignedJobs: Send + Sync {
     /// A host's jobs, newest first, those before `before`. `None` when there is no such host.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn jobs(
+    async fn jobs(
         &self,
         host: HostRef,
         before: Option<i64>,
         limit: u32,
-    ) -> Result<Option<Vec<(i64, JobView)>>, StoreError> {
-        self.read("list signed jobs", move |connection| {
-            let Some(record) = find(connection, &host)? else { return Ok(None) };
-            let sql = format!(
-                "SELECT {COLUMNS} FROM jobs WHERE host = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3"
-            );
-            let rows: rusqlite::Result<Vec<JobRow>> = connection
-                .prepare_cached(&sql)?
-                .query_map(params![record.number, before.unwrap_or(i64::MAX), limit], read)?
-                .collect();
-            Ok(Some(rows?.into_iter().map(|row| (row.number, row.job)).collect()))
-        })
-        .await
-    }
+    ) -> Result<Option<Vec<(i64, JobView)>>, StoreError>;
 
     /// One job with its text.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn job(&self, host: HostRef, id: JobId) -> Result<Option<JobDetail>, StoreError> {
-        self.read("read a signed job", move |connection| {
-            let Some(record) = find(connection, &host)? else { return Ok(None) };
-            let Some(JobRow { number, job }) = one(connection, record.number, id)? else { return Ok(None) };
-            let sql = "SELECT blob FROM jobs WHERE number = ?1";
-            let blob = connection.prepare_cached(sql)?.query_row([number], |row| row.get(0))?;
-            Ok(Some(JobDetail { job, blob }))
-        })
-        .await
-    }
+    async fn job(&self, host: HostRef, id: JobId) -> Result<Option<JobDetail>, StoreError>;
 
     /// Leaves a job for a host. `None` when there is no such host.
     ///
     /// # Errors
     /// [`JobQueueError`].
-    pub async fn submit_job(
+    async fn submit_job(
         &self,
         by: By,
         leave: SubmitJob,
-    ) -> Result<Option<JobDone>, WriteError<JobQueueError>> {
-        self.mutate("keep a signed job", by, move |tx, by| {
-            let Some(record) = find(tx, &leave.host)? else { return Ok(None) };
-            if record.view.state == HostState::Revoked {
-                return Ok(None);
-            }
-            let hash: [u8; 32] = Sha256::digest(leave.blob.as_bytes()).into();
-            let waits = "SELECT count(*) FROM jobs WHERE host = ?1 AND queue_state = 'queued'";
-            let waits: u32 = tx.prepare_cached(waits)?.query_row([record.number], |row| row.get(0))?;
-            let kept = kept(tx, record.number, &leave, &hash)?;
-            if job_queue::judge(kept, waits, leave.blob.len()).map_err(Failed::Refused)? == Acceptance::Queue
-            {
-                insert(tx, record.number, by, &leave, &hash)?;
-                let text = format!("signed job {} waits for {}", leave.id, record.view.name);
-                emit(tx, &job_event(by, EventKind::JobQueued, record.view.id, text))?;
-            }
-            let row = one(tx, record.number, leave.id)?;
-            Ok(row.map(|row| JobDone { host: record.view.id, job: row.job }))
-        })
-        .await
-    }
+    ) -> Result<Option<JobDone>, WriteError<JobQueueError>>;
 
     /// Takes a job back that the host has not spoken of. Taking it back twice changes nothing.
     ///
     /// # Errors
     /// [`JobQueueError::Answered`].
-    pub async fn withdraw_job(
+    async fn withdraw_job(
         &self,
         by: By,
         host: HostRef,
         id: JobId,
-    ) -> Result<Option<JobView>, WriteError<JobQueueError>> {
-        self.mutate("withdraw a signed job", by, move |tx, by| {
-            let Some(record) = find(tx, &host)? else { return Ok(None) };
-            let Some(row) = one(tx, record.number, id)? else { return Ok(None) };
-            match row.job.queue_state {
-                QueueState::Withdrawn => return Ok(Some(row.job)),
-                QueueState::Answered => return Err(Failed::Refused(JobQueueError::Answered)),
-                QueueState::Queued => {}
-            }
-            tx.prepare_cached("UPDATE jobs SET queue_state = 'withdrawn' WHERE number = ?1")?
-                .execute([row.number])?;
-            let text = format!("signed job {id} for {} was withdrawn", record.view.name);
-            emit(tx, &job_event(by, EventKind::JobWithdrawn, record.view.id, text))?;
-            Ok(Some(JobView { queue_state: QueueState::Withdrawn, ..row.job }))
-        })
-        .await
-    }
+    ) -> Result<Option<JobView>, WriteError<JobQueueError>>;
 }

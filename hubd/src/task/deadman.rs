@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::{Rest, rest};
 use crate::clock::Clock;
 use crate::domain::deadman::{Listening, TICK, evaluate, worsened};
-use crate::store::{Store, StoreError};
+use crate::store::{SharedStore, StoreError};
 
 /// Ticks until `stop`. A tick that fails is logged and repeated at the next.
-pub async fn run(store: Store, clock: Arc<dyn Clock>, mut stop: watch::Receiver<bool>) {
+pub async fn run(store: SharedStore, clock: Arc<dyn Clock>, mut stop: watch::Receiver<bool>) {
     let mut listening = Listening::from(clock.now());
     while rest(&mut stop, TICK).await == Rest::Over {
         let now = clock.now();
@@ -29,7 +29,7 @@ pub async fn run(store: Store, clock: Arc<dyn Clock>, mut stop: watch::Receiver<
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn tick(store: &Store, hub_up_since: Timestamp, now: Timestamp) -> Result<(), StoreError> {
+pub async fn tick(store: &SharedStore, hub_up_since: Timestamp, now: Timestamp) -> Result<(), StoreError> {
     let mut worse = Vec::new();
     for silence in store.listened_to().await? {
         let judged = evaluate(silence.since, silence.poll, hub_up_since, now);

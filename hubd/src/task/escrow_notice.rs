@@ -18,7 +18,7 @@ use super::{Rest, rest};
 use crate::clock::Clock;
 use crate::domain::escrow_notice::Recipients;
 use crate::domain::retry::{AfterFailure, after};
-use crate::store::{NoticeEnd, OutgoingNotice, Store, StoreError};
+use crate::store::{NoticeEnd, OutgoingNotice, SharedStore, StoreError};
 
 /// How long a notice is tried. A read matters for longer than an event does.
 const TRIED_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -54,7 +54,7 @@ impl NoticeSettings {
 pub struct Notifier {
     post: Post,
     settings: NoticeSettings,
-    store: Store,
+    store: SharedStore,
     clock: Arc<dyn Clock>,
     failed: HashMap<CustomerId, Failed>,
 }
@@ -74,7 +74,7 @@ impl Notifier {
     pub fn new(
         settings: NoticeSettings,
         provider: Arc<rustls::crypto::CryptoProvider>,
-        store: Store,
+        store: SharedStore,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, WebhookError> {
         let post = Post::new(settings.customers.values().chain(&settings.others), provider)?;

@@ -10,14 +10,14 @@ use tokio::sync::watch;
 use super::{Rest, rest};
 use crate::authority::{Authority, ServerCertificate};
 use crate::clock::Clock;
-use crate::store::Store;
+use crate::store::SharedStore;
 
 const EVERY: Duration = Duration::from_secs(3600);
 
 /// What is kept up.
 pub struct Upkeep {
     /// What is kept.
-    pub store: Store,
+    pub store: SharedStore,
     pub authority: Arc<Authority>,
     /// The listener's certificate.
     pub certificate: Arc<ServerCertificate>,

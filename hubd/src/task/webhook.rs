@@ -14,7 +14,7 @@ use super::http_post::{Post, WebhookError, WebhookSettings};
 use super::{Rest, rest};
 use crate::clock::Clock;
 use crate::domain::retry::{AfterFailure, after};
-use crate::store::{Outgoing, Store, StoreError};
+use crate::store::{Outgoing, SharedStore, StoreError};
 
 /// Events older than this are dropped, so that newer ones do not wait behind them for ever.
 const TRIED_FOR: SignedDuration = SignedDuration::from_hours(24);
@@ -27,7 +27,7 @@ pub const EVENT_HEADER: &str = "x-holdfast-event";
 pub struct Forwarder {
     post: Post,
     settings: WebhookSettings,
-    store: Store,
+    store: SharedStore,
     clock: Arc<dyn Clock>,
 }
 
@@ -39,7 +39,7 @@ impl Forwarder {
     pub fn new(
         settings: WebhookSettings,
         provider: Arc<rustls::crypto::CryptoProvider>,
-        store: Store,
+        store: SharedStore,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, WebhookError> {
         let post = Post::new([&settings], provider)?;

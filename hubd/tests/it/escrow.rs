@@ -1,5 +1,4 @@
 //! Wrapped keys at the hub: versions, proofs, reads, notices.
-//! send anything.
 
 mod hostile;
 mod notice;

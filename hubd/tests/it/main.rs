@@ -30,7 +30,7 @@ mod root_links;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;
 mod sessions;
-mod store_story;
+mod store;
 mod strangers;
 mod tls;
 mod webhook;

@@ -21,7 +21,7 @@ use crate::escrow::{Customer, version};
 use crate::world::{Answered, Host, World, csr, document, until};
 
 /// As operators would leave it; its signature is for the boxes to check.
-fn ordered(host: HostId, act: Act) -> String {
+pub(super) fn ordered(host: HostId, act: Act) -> String {
     let at = |text: &str| UtcSecond::try_from(text.to_owned()).unwrap();
     let order = Order {
         job_id: JobId::new(uuid::Uuid::new_v4()),

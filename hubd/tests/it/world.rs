@@ -19,7 +19,7 @@ use holdfast_protocol::report::{AgentSection, ReportSchema, Sections};
 use holdfast_protocol::secret::Secret;
 use hubd::clock::{Clock, SystemClock};
 use hubd::run::{self, Start};
-use hubd::store::Store;
+use hubd::store::SharedStore;
 use hubd::task::escrow_notice::NoticeSettings;
 use hubd::task::http_post::WebhookSettings;
 use jiff::{SignedDuration, Timestamp};
@@ -49,7 +49,7 @@ impl Clock for TestClock {
 
 pub struct World {
     pub clock: Arc<TestClock>,
-    pub store: Store,
+    pub store: SharedStore,
     pub url: String,
     pub folder: PathBuf,
     pub ca_pem: String,

@@ -19,7 +19,7 @@ use hubd::api::{ConcurrencyLimits, Hub as Parts, LongPolls, RateLimits, router};
 use hubd::domain::escrow_notice::Recipients;
 use hubd::domain::identity::Presented;
 use hubd::run::RunError;
-use hubd::store::WriterThread;
+use hubd::sqlite::WriterThread;
 use jiff::Timestamp;
 use net::client::Answer;
 use serde_json::{Value, json};

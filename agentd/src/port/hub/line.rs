@@ -1,4 +1,4 @@
-//! The connection to the hub: HTTPS, or a test that is the hub itself.
+//! The connection to the hub: HTTPS, or a test's own hub.
 //!
 //! What comes in: a method, a path and a body. What goes out: a status and the body of the answer, bounded; or why there is
 //! none. Deliberately absent: what the bytes mean.

@@ -1,3 +1,5 @@
+//! Tests of URLs, paths, envelopes and tokens.
+
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 

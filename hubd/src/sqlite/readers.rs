@@ -1,16 +1,13 @@
 //! Four read-only connections on threads that may block.
 
+use rusqlite::Connection;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use super::{OpenError, Store, StoreError, schema};
-
-/// Items on a page at most.
-pub const PAGE_MAX: u32 = 500;
+use super::{OpenError, Sqlite, schema};
+use crate::store::StoreError;
 
 const READERS: usize = 4;
 
@@ -28,20 +25,20 @@ impl Readers {
     }
 }
 
-impl Store {
+impl Sqlite {
     /// Reads what was last committed.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         action: &'static str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let turns = Arc::clone(&self.inner.readers.turns);
+        let turns = Arc::clone(&self.readers.turns);
         let turn = match tokio::time::timeout(TURN_WAIT, turns.acquire_owned()).await {
             Err(_) => return Err(StoreError::Busy),
             Ok(Err(_)) => return Err(StoreError::Stopped),
             Ok(Ok(turn)) => turn,
         };
-        let idle = Arc::clone(&self.inner.readers.idle);
+        let idle = Arc::clone(&self.readers.idle);
         let read = move || {
             // With a turn there is a connection; without one something is very wrong, and busy is the honest answer.
             let connection = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -52,7 +49,7 @@ impl Store {
         };
         match tokio::task::spawn_blocking(read).await {
             Ok(Some(Ok(value))) => Ok(value),
-            Ok(Some(Err(source))) => Err(StoreError::Sqlite { action, source: Arc::new(source) }),
+            Ok(Some(Err(source))) => Err(StoreError::Engine { action, source: Arc::new(source) }),
             Ok(None) => Err(StoreError::Busy),
             Err(_) => Err(StoreError::Stopped),
         }

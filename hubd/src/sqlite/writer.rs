@@ -4,16 +4,16 @@
 //! that its own rules refuse, or that finds something damaged, is undone alone; when SQLite cannot go on, the whole batch
 //! is rolled back and every job in it gets the error.
 
+use rusqlite::{Connection, TransactionBehavior};
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{Failed, Store, StoreError, WriteError};
+use super::{Failed, Sqlite};
+use crate::store::{StoreError, WriteError};
 
 /// Jobs that share a commit at most. More would make the first wait for the last without saving anything.
 const BATCH_MAX: usize = 256;
@@ -96,7 +96,7 @@ where
                 if tx.is_autocommit() || (self.shape == Shape::Single && wrote) {
                     return Err(error);
                 }
-                WriteError::Store(StoreError::Sqlite { action: self.action, source: Arc::new(error) })
+                WriteError::Store(StoreError::Engine { action: self.action, source: Arc::new(error) })
             }
         };
         self.result = Some(Err(failed));
@@ -112,14 +112,14 @@ where
         let answer = match (committed, self.result) {
             (Ok(()), Some(result)) => result,
             (Ok(()), None) => Err(WriteError::Store(StoreError::Stopped)),
-            (Err(source), _) => Err(WriteError::Store(StoreError::Sqlite { action, source })),
+            (Err(source), _) => Err(WriteError::Store(StoreError::Engine { action, source })),
         };
         // Who asked may have gone; what is committed stays committed.
         drop(self.reply.send(answer));
     }
 }
 
-impl Store {
+impl Sqlite {
     /// Hands work to the writer and waits for its commit.
     pub(super) async fn write<T, E>(
         &self,
@@ -133,7 +133,7 @@ impl Store {
     {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Work { action, shape, work: Some(work), result: None, reply });
-        match tokio::time::timeout(PLACE_WAIT, self.inner.writer.reserve()).await {
+        match tokio::time::timeout(PLACE_WAIT, self.writer.reserve()).await {
             Err(_) => return Err(StoreError::Busy.into()),
             Ok(Err(_)) => return Err(StoreError::Stopped.into()),
             Ok(Ok(place)) => place.send(job),
@@ -142,7 +142,7 @@ impl Store {
     }
 }
 
-/// The writer's thread. It ends when the last [`Store`] is dropped and the queue is empty.
+/// The writer's thread. It ends when the last [`Sqlite`] is dropped and the queue is empty.
 pub struct WriterThread {
     handle: JoinHandle<()>,
 }

@@ -1,0 +1,153 @@
+//! The store on SQLite: one group-committing writer and a few readers.
+//!
+//! A write is answered only after its commit reached the disk (`synchronous=FULL`); requests that arrive while one commit
+//! runs share the next.
+//!
+//! ```text
+//! request ─► bounded queue ─► writer thread: BEGIN · job · job · … · COMMIT ─► every answer
+//! request ─► reader (one of four connections, sees the last commit)
+//! ```
+//!
+//! Deliberately absent: policy. Which SQL belongs to which thing is one file each.
+
+mod certificates;
+mod checkin;
+mod checkin_request;
+mod columns;
+mod desired;
+mod enrollment_requests;
+mod epochs;
+mod escrow;
+mod escrow_notices;
+mod events;
+mod hosts;
+mod idempotency;
+mod invites;
+mod jobs;
+mod liveness;
+mod operators;
+mod prune;
+mod readers;
+mod readmission;
+mod renewal;
+mod restore_orders;
+mod restores;
+mod schema;
+mod webhook;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, watch};
+
+pub use writer::WriterThread;
+
+use readers::Readers;
+use writer::Job;
+
+use crate::store::{SharedStore, Store, StoreError};
+
+/// Requests that may wait for the writer. Each holds at most one report (1 MiB), mostly some kilobytes.
+const QUEUE_MAX: usize = 1024;
+
+/// The hub's database in one file.
+pub struct Sqlite {
+    writer: mpsc::Sender<Box<dyn Job>>,
+    readers: Readers,
+    /// Counts commits that wrote an event.
+    events: watch::Receiver<u64>,
+}
+
+/// Why the closure of a write ended without a value.
+enum Failed<E> {
+    Refused(E),
+    KeyReused,
+    Sqlite(rusqlite::Error),
+    Json(serde_json::Error),
+}
+
+impl<E> From<rusqlite::Error> for Failed<E> {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl<E> From<serde_json::Error> for Failed<E> {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(error)
+    }
+}
+
+/// Why the store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file cannot be made.
+    #[error("{path} cannot be opened: the hub's user must be able to write it")]
+    File {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    /// SQLite says no.
+    #[error("{path} cannot be opened as a database")]
+    Sqlite {
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// Written by a newer hub.
+    #[error(
+        "{path} was written by a newer hub (schema {found}, this one knows up to {known}): install that one"
+    )]
+    Newer {
+        path: PathBuf,
+        found: u32,
+        /// The newest schema this hub knows.
+        known: u32,
+    },
+    /// Another program's file.
+    #[error("{path} is a database of another program: choose another folder")]
+    Foreign { path: PathBuf },
+    /// The system gives no thread.
+    #[error("the writer of {path} cannot be started")]
+    Thread {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Sqlite {
+    /// Opens the database, made when it is not there, and brings its schema up to date.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(path: &Path) -> Result<(SharedStore, WriterThread), OpenError> {
+        let connection = schema::open_writer(path)?;
+        let readers = Readers::open(path)?;
+        let (sender, inbox) = mpsc::channel(QUEUE_MAX);
+        let (announce, events) = watch::channel(0);
+        let thread = writer::start(connection, inbox, announce)
+            .map_err(|source| OpenError::Thread { path: path.to_owned(), source })?;
+        Ok((Arc::new(Self { writer: sender, readers, events }), thread))
+    }
+}
+
+#[async_trait]
+impl Store for Sqlite {
+    fn events_written(&self) -> watch::Receiver<u64> {
+        self.events.clone()
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.read("look whether it answers", |connection| connection.query_row("SELECT 1", [], |_| Ok(())))
+            .await?;
+        let answer = self.write("look whether it answers", writer::Shape::Single, |_| {
+            Ok::<_, Failed<std::convert::Infallible>>(())
+        });
+        answer.await.map_err(StoreError::from)
+    }
+}

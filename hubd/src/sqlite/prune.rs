@@ -1,0 +1,51 @@
+//! Retention limits of stored rows.
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::params;
+
+use super::columns::Time;
+use super::writer::Shape;
+use super::{Failed, Sqlite};
+use crate::store::{
+    ANSWERS_KEPT, CERTIFICATES_KEPT, ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT,
+    NOTICES_KEPT, Pruning, RESTORE_ORDERS_SHOWN, StoreError, VERSIONS_KEPT,
+};
+
+#[async_trait]
+impl Pruning for Sqlite {
+    async fn prune(&self, now: Timestamp) -> Result<(), StoreError> {
+        let before = move |kept: SignedDuration| now.checked_sub(kept).map_or(Time(Timestamp::MIN), Time);
+        let pruned = self.write("drop what is past its time", Shape::Single, move |tx| {
+            tx.execute("DELETE FROM idempotency WHERE at < ?1", [before(ANSWERS_KEPT)])?;
+            tx.execute("DELETE FROM invites WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
+            tx.execute(
+                "DELETE FROM restores WHERE used_at IS NULL AND created_at < ?1",
+                [before(RESTORE_ORDERS_SHOWN)],
+            )?;
+            tx.execute("DELETE FROM tokens WHERE expires_at < ?1", [before(INVITES_KEPT)])?;
+            tx.execute(
+                "DELETE FROM enrollment_requests WHERE state = 'pending' AND last_at < ?1",
+                [before(ENROLLMENT_REQUESTS_KEPT)],
+            )?;
+            tx.execute("DELETE FROM jobs WHERE submitted_at < ?1", [before(JOBS_KEPT)])?;
+            tx.execute("DELETE FROM notices WHERE done_at < ?1", [before(NOTICES_KEPT)])?;
+            tx.execute(
+                "DELETE FROM events WHERE number <= (SELECT max(number) FROM events) - ?1",
+                [EVENTS_KEPT],
+            )?;
+            tx.execute(
+                "DELETE FROM desired WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER
+                     (PARTITION BY host ORDER BY generation DESC) AS place FROM desired) WHERE place > ?1)",
+                params![VERSIONS_KEPT],
+            )?;
+            tx.execute(
+                "DELETE FROM certificates WHERE generation + ?1 <=
+                     (SELECT used_generation FROM hosts WHERE number = host)",
+                params![CERTIFICATES_KEPT],
+            )?;
+            Ok::<_, Failed<std::convert::Infallible>>(())
+        });
+        pruned.await.map_err(StoreError::from)
+    }
+}

@@ -1,0 +1,108 @@
+//! A fresh store, with shorthands for what stories begin with.
+
+use std::sync::Arc;
+
+use holdfast_protocol::checkin::Coverage;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
+use holdfast_protocol::secret::Secret;
+use hubd::authority::{AgentKey, Authority, Fresh};
+use hubd::domain::host::HostRef;
+use hubd::domain::identity::Presented;
+use hubd::domain::merge::IncomingReport;
+use hubd::domain::summary::Summary;
+use hubd::sqlite::{Sqlite, WriterThread};
+use hubd::store::{
+    By, CertificateRecord, Checkin, Claim, EventFilter, Issue, NewInvite, Redemption, SectionTexts,
+    SharedStore,
+};
+use jiff::Timestamp;
+use rcgen::KeyPair;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::world::csr;
+
+pub const CORRELATION: CorrelationId = CorrelationId::new(Uuid::nil());
+
+/// So many seconds after the stories begin.
+pub fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second).unwrap()
+}
+
+pub fn by(second: i64) -> By {
+    By { operator: "eve".parse().unwrap(), correlation: CORRELATION, at: at(second), claim: None }
+}
+
+/// The same with an idempotency key, for a request of this content.
+pub fn claiming(second: i64, key: &str, content: u8) -> By {
+    By { claim: Some(Claim { key: key.parse().unwrap(), request: [content; 32] }), ..by(second) }
+}
+
+pub fn host_id(number: u128) -> HostId {
+    HostId::new(Uuid::from_u128(number))
+}
+
+pub fn named(name: &str) -> HostRef {
+    HostRef::Name(name.parse().unwrap())
+}
+
+pub fn fresh_key() -> AgentKey {
+    AgentKey::from_csr(&csr(&KeyPair::generate().unwrap())).unwrap()
+}
+
+pub struct Fixture {
+    pub store: SharedStore,
+    authority: Arc<Authority>,
+    _writer: WriterThread,
+    _folder: TempDir,
+}
+
+impl Fixture {
+    pub fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Arc::new(Authority::open_or_make(folder.path(), Fresh::Yes, at(0)).unwrap());
+        let (store, writer) = Sqlite::open(&folder.path().join("hub.db")).unwrap();
+        Self { store, authority, _writer: writer, _folder: folder }
+    }
+
+    pub fn issue(&self) -> Issue {
+        let authority = Arc::clone(&self.authority);
+        Box::new(move |host, generation, key, now| authority.issue_host(host, generation, key, now))
+    }
+
+    /// Invites a host and redeems the invite.
+    pub async fn enrol(&self, name: &str, host: HostId, key: &AgentKey) -> CertificateRecord {
+        let secret = Secret::new(format!("secret of {name}")).hash();
+        let new = NewInvite { id: InviteId::new(host.uuid()), host_name: name.parse().unwrap(), secret };
+        self.store.create_invite(by(0), new).await.ok().unwrap();
+        let redemption = Redemption { secret, key: key.clone(), host, at: at(1), correlation: CORRELATION };
+        self.store.redeem(redemption, self.issue()).await.ok().unwrap()
+    }
+
+    /// A host called `box7`.
+    pub async fn box7(&self) -> HostId {
+        self.enrol("box7", host_id(7), &fresh_key()).await.host
+    }
+
+    /// Kinds of the events so far, oldest first.
+    pub async fn kinds(&self) -> Vec<String> {
+        let mut events = self.store.events(EventFilter::default(), 500).await.unwrap();
+        events.reverse();
+        events.into_iter().map(|event| event.kind).collect()
+    }
+}
+
+/// A full report without sections.
+pub fn checkin(host: HostId, generation: u32, sequence: u64) -> Checkin {
+    Checkin {
+        presented: Presented { host, generation },
+        arriving: IncomingReport { coverage: Coverage::Full, run: Some(at(0)), sequence },
+        held: Generation::NONE,
+        sections: SectionTexts::default(),
+        summary: Summary::default(),
+        jobs: Vec::new(),
+        at: at(5),
+        correlation: CORRELATION,
+    }
+}

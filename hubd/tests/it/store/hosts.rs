@@ -1,0 +1,267 @@
+//! Hosts: enrolment, certificates, reports, silence, replacement.
+
+use holdfast_protocol::checkin::{Coverage, Need};
+use holdfast_protocol::id::{EnrollmentRequestId, HostId, InviteId};
+use holdfast_protocol::job::act::args;
+use holdfast_protocol::job::{Act, SignedJob};
+use holdfast_protocol::operator::{EnrollmentApproval, EnrollmentRequestState, HostState};
+use holdfast_protocol::restore::RestoreState;
+use holdfast_protocol::secret::Secret;
+use hubd::authority::{AgentKey, IssueError};
+use hubd::domain::deadman::Liveness;
+use hubd::domain::desired::Delivery;
+use hubd::domain::escrow_notice::Recipients;
+use hubd::domain::host::HostRef;
+use hubd::domain::identity::{IdentityError, Presented};
+use hubd::domain::merge::IncomingReport;
+use hubd::store::{
+    Approval, Checkin, EnrollmentReply, EnrollmentRequestError, NewEnrollmentRequest, NewInvite, NewRestore,
+    NewWithdrawal, RedeemError, Redemption, RenewError, Renewal, RestoreError, RestoreRedemption,
+    SectionTexts, WithdrawError, WriteError,
+};
+use uuid::Uuid;
+
+use super::fixture::{CORRELATION, Fixture, at, by, checkin, fresh_key, host_id, named};
+use crate::restore::ordered;
+
+pub async fn a_host_is_invited_enrolled_heard_and_let_go(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    let kept = store.check_in(checkin(host, 1, 1)).await.unwrap().unwrap();
+    assert_eq!((kept.acknowledged, kept.need, kept.delivery), (1, Need::Changed, Delivery::Nothing));
+    let unknown = store.check_in(checkin(host_id(9), 1, 1)).await.unwrap();
+    assert_eq!(unknown, Err(IdentityError::Unknown));
+    assert_eq!(store.check_in(checkin(host, 2, 2)).await.unwrap(), Err(IdentityError::Unknown));
+    assert_eq!(store.host(named("box7"), at(5)).await.unwrap().unwrap().host.seen_at, Some(at(5)));
+    fixture.enrol("box1", host_id(1), &fresh_key()).await;
+    let first = store.hosts(None, 1).await.unwrap();
+    assert_eq!(first[0].view.name.as_str(), "box1");
+    let rest = store.hosts(Some((first[0].view.name.clone(), first[0].number)), 5).await.unwrap();
+    assert_eq!(rest.iter().map(|record| record.view.id).collect::<Vec<_>>(), [host]);
+    for second in [6, 7] {
+        let view = store.revoke_host(by(second), HostRef::Id(host)).await.ok().unwrap().unwrap();
+        assert_eq!(view.state, HostState::Revoked);
+    }
+    assert_eq!(store.check_in(checkin(host, 1, 3)).await.unwrap(), Err(IdentityError::Revoked));
+    assert!(store.host(named("box7"), at(5)).await.unwrap().is_none(), "its name is free");
+    assert!(store.host(HostRef::Id(host), at(5)).await.unwrap().is_some(), "its id stays");
+    assert!(store.revoke_host(by(8), named("box9")).await.ok().unwrap().is_none());
+    assert_eq!(fixture.kinds().await.iter().filter(|kind| *kind == "host_revoked").count(), 1);
+}
+
+pub async fn a_refused_certificate_leaves_nothing(fixture: Fixture) {
+    let store = &fixture.store;
+    let secret = Secret::new("s".repeat(64)).hash();
+    let new = NewInvite { id: InviteId::new(Uuid::from_u128(1)), host_name: "box7".parse().unwrap(), secret };
+    let made = store.create_invite(by(0), new).await.ok().unwrap();
+    assert_eq!(made.expires_at, at(3600));
+    let key = fresh_key();
+    let redemption = |host: u128, key: &AgentKey| Redemption {
+        secret,
+        key: key.clone(),
+        host: host_id(host),
+        at: at(1),
+        correlation: CORRELATION,
+    };
+    let unlucky = store.redeem(redemption(3, &key), Box::new(|_, _, _, _| Err(IssueError::Time))).await;
+    assert!(matches!(unlucky, Err(WriteError::Refused(RedeemError::Issue(_)))), "{unlucky:?}");
+    assert!(store.hosts(None, 10).await.unwrap().is_empty());
+    let given = store.redeem(redemption(7, &key), fixture.issue()).await.ok().unwrap();
+    assert_eq!((given.host, given.generation), (host_id(7), 1));
+    // Its reply was lost: the same key has the same certificate, another key nothing.
+    let again = store.redeem(redemption(8, &key), fixture.issue()).await.ok().unwrap();
+    assert_eq!(again, given);
+    let other = store.redeem(redemption(8, &fresh_key()), fixture.issue()).await;
+    assert!(matches!(other, Err(WriteError::Refused(RedeemError::Invite(_)))), "{other:?}");
+    assert_eq!(store.hosts(None, 10).await.unwrap().len(), 1);
+}
+
+fn renewal(host: HostId, generation: u32, key: &AgentKey) -> Renewal {
+    let presented = Presented { host, generation };
+    Renewal { presented, key: key.clone(), at: at(9), correlation: CORRELATION }
+}
+
+pub async fn a_renewal_is_repeated_for_its_key_and_for_no_other(fixture: Fixture) {
+    let store = &fixture.store;
+    let first = fresh_key();
+    let host = fixture.enrol("box7", host_id(7), &first).await.host;
+    let theirs = fresh_key();
+    fixture.enrol("box8", host_id(8), &theirs).await;
+    let taken = store.renew(renewal(host, 1, &theirs), fixture.issue()).await;
+    assert!(matches!(taken, Err(WriteError::Refused(RenewError::KeyTaken))), "{taken:?}");
+    let next = fresh_key();
+    let given = store.renew(renewal(host, 1, &next), fixture.issue()).await.ok().unwrap();
+    assert_eq!(given.generation, 2);
+    assert_eq!(store.renew(renewal(host, 1, &next), fixture.issue()).await.ok().unwrap(), given);
+    let other = store.renew(renewal(host, 1, &fresh_key()), fixture.issue()).await.ok().unwrap();
+    assert_eq!(other.generation, 3);
+}
+
+pub async fn an_old_certificate_after_a_newer_one_freezes_its_host_for_good(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    store.renew(renewal(host, 1, &fresh_key()), fixture.issue()).await.ok().unwrap();
+    store.check_in(checkin(host, 2, 1)).await.unwrap().unwrap();
+    // The refusal changes something all the same: both holders are refused from now on.
+    let twice = store.check_in(checkin(host, 1, 2)).await.unwrap();
+    assert_eq!(twice, Err(IdentityError::Twice { presented: 1, used: 2 }));
+    assert_eq!(store.check_in(checkin(host, 2, 3)).await.unwrap(), Err(IdentityError::Frozen));
+    let refused = store.renew(renewal(host, 2, &fresh_key()), fixture.issue()).await;
+    assert!(matches!(refused, Err(WriteError::Refused(RenewError::Identity(IdentityError::Frozen)))));
+    assert_eq!(store.host(named("box7"), at(9)).await.unwrap().unwrap().host.state, HostState::Frozen);
+    assert_eq!(fixture.kinds().await.iter().filter(|kind| *kind == "host_frozen").count(), 1);
+}
+
+pub async fn a_report_changes_what_it_names_and_an_old_one_nothing(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    let guests = |text: &str| SectionTexts { guests: Some(text.to_owned()), ..SectionTexts::default() };
+    let report = |coverage, sequence, sections| Checkin {
+        arriving: IncomingReport { coverage, run: Some(at(0)), sequence },
+        sections,
+        ..checkin(host, 1, sequence)
+    };
+    // What is changed says nothing to a hub that has no whole report of this run.
+    let early = store.check_in(report(Coverage::Changed, 4, guests("[]"))).await.unwrap().unwrap();
+    assert_eq!((early.acknowledged, early.need), (0, Need::Full));
+    let waiting = SectionTexts { waiting: Some("[]".to_owned()), ..guests("[]") };
+    let full = store.check_in(report(Coverage::Full, 5, waiting)).await.unwrap().unwrap();
+    assert_eq!((full.acknowledged, full.need), (5, Need::Changed));
+    let jobs = SectionTexts { jobs: Some("[]".to_owned()), ..SectionTexts::default() };
+    assert_eq!(store.check_in(report(Coverage::Changed, 6, jobs)).await.unwrap().unwrap().acknowledged, 6);
+    let sections = store.host(named("box7"), at(9)).await.unwrap().unwrap().sections;
+    assert!(sections.guests.is_some() && sections.waiting.is_some() && sections.jobs.is_some());
+    assert!(sections.storage.is_none());
+    let storage = SectionTexts { storage: Some("no JSON".to_owned()), ..SectionTexts::default() };
+    let late = store.check_in(report(Coverage::Changed, 5, storage)).await.unwrap().unwrap();
+    assert_eq!(late.acknowledged, 6);
+    assert!(store.host(named("box7"), at(9)).await.unwrap().unwrap().sections.storage.is_none());
+}
+
+pub async fn silence_is_written_down_once_and_not_over_a_later_word(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    store.check_in(checkin(host, 1, 1)).await.unwrap().unwrap();
+    let contacts = store.listened_to().await.unwrap();
+    assert_eq!((contacts[0].host, contacts[0].since, contacts[0].written), (host, at(5), Liveness::Online));
+    let gone = || vec![(contacts[0].clone(), Liveness::Offline)];
+    // It spoke between the look and the word about it.
+    store.check_in(Checkin { at: at(600), ..checkin(host, 1, 2) }).await.unwrap().unwrap();
+    store.write_down(gone(), at(601), CORRELATION).await.unwrap();
+    assert_eq!(store.host(named("box7"), at(601)).await.unwrap().unwrap().host.state, HostState::Online);
+    let contacts = store.listened_to().await.unwrap();
+    for second in [1300, 1305] {
+        let worse = vec![(contacts[0].clone(), Liveness::Offline)];
+        store.write_down(worse, at(second), CORRELATION).await.unwrap();
+    }
+    assert_eq!(store.host(named("box7"), at(1305)).await.unwrap().unwrap().host.state, HostState::Offline);
+    assert!(store.listened_to().await.unwrap().is_empty(), "it cannot get worse");
+    store.check_in(Checkin { at: at(1400), ..checkin(host, 1, 3) }).await.unwrap().unwrap();
+    let kinds = fixture.kinds().await;
+    assert_eq!(kinds[kinds.len() - 2..], ["heartbeat_missed", "host_online"]);
+}
+
+fn request(number: u128, key: &AgentKey) -> NewEnrollmentRequest {
+    NewEnrollmentRequest {
+        id: EnrollmentRequestId::new(Uuid::from_u128(number)),
+        key: key.clone(),
+        claimed_name: "box7".parse().unwrap(),
+        origin: std::net::IpAddr::from([192, 0, 2, 1]).into(),
+        at: at(2),
+        correlation: CORRELATION,
+    }
+}
+
+fn approval(number: u128, key: &AgentKey) -> Approval {
+    let fingerprint = key.fingerprint();
+    Approval {
+        id: EnrollmentRequestId::new(Uuid::from_u128(number)),
+        request: EnrollmentApproval { host_name: "box7".parse().unwrap(), fingerprint, returns: None },
+        host: host_id(7),
+    }
+}
+
+pub async fn a_request_waits_for_an_operator_and_gives_one_certificate(fixture: Fixture) {
+    let store = &fixture.store;
+    let (key, other) = (fresh_key(), fresh_key());
+    let id = EnrollmentRequestId::new(Uuid::from_u128(1));
+    for number in [1, 2] {
+        let reply = store.request_enrollment(request(number, &key)).await.ok().unwrap();
+        assert_eq!(reply, EnrollmentReply::Pending(id), "one key is one request");
+    }
+    store.request_enrollment(request(3, &other)).await.ok().unwrap();
+    let wrong = Approval { id, ..approval(1, &other) };
+    let refused = store.approve_enrollment(by(3), wrong, fixture.issue()).await;
+    let mismatch = EnrollmentRequestError::Fingerprint { actual: key.fingerprint() };
+    assert!(matches!(refused, Err(WriteError::Refused(error)) if error.to_string() == mismatch.to_string()));
+    for _ in 0..2 {
+        let view = store.approve_enrollment(by(3), approval(1, &key), fixture.issue()).await.ok().unwrap();
+        assert_eq!((view.state, view.host), (EnrollmentRequestState::Approved, Some(host_id(7))));
+    }
+    let EnrollmentReply::Approved(given) = store.request_enrollment(request(4, &key)).await.ok().unwrap()
+    else {
+        panic!("it is approved");
+    };
+    assert_eq!((given.host, given.generation), (host_id(7), 1));
+    let taken = store.approve_enrollment(by(3), approval(3, &other), fixture.issue()).await;
+    assert!(matches!(taken, Err(WriteError::Refused(EnrollmentRequestError::Taken { .. }))));
+    let third = EnrollmentRequestId::new(Uuid::from_u128(3));
+    let view = store.refuse_enrollment(by(4), third).await.ok().unwrap();
+    assert_eq!(view.state, EnrollmentRequestState::Refused);
+    let asked = store.request_enrollment(request(5, &other)).await;
+    assert!(matches!(asked, Err(WriteError::Refused(EnrollmentRequestError::Refused))));
+    let listed = store.enrollment_requests(None, 1).await.unwrap();
+    let rest = store.enrollment_requests(Some((listed[0].first_at, listed[0].id)), 5).await.unwrap();
+    assert_eq!((listed[0].id, rest.len(), rest[0].id), (id, 1, third));
+}
+
+pub async fn another_machine_takes_a_place_by_an_order_that_names_it(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    store.check_in(checkin(host, 1, 1)).await.unwrap().unwrap();
+    let key = fresh_key();
+    let order = ordered(host, Act::RestoreHost(args::RestoreHost { new_key: Some(key.fingerprint()) }));
+    let secret = Secret::new("restore".to_owned()).hash();
+    let new = |ordered| NewRestore {
+        id: InviteId::new(Uuid::from_u128(5)),
+        secret,
+        host: named("box7"),
+        ordered,
+        order: order.clone(),
+    };
+    assert!(store.create_restore(by(6), new(host_id(9))).await.is_err(), "it is for another host");
+    store.create_restore(by(6), new(host)).await.ok().unwrap().unwrap();
+    let redemption = |key: &AgentKey| RestoreRedemption {
+        secret,
+        key: key.clone(),
+        at: at(7),
+        correlation: CORRELATION,
+        reached: Recipients::default(),
+    };
+    let stranger = store.redeem_restore(redemption(&fresh_key()), fixture.issue()).await;
+    assert!(matches!(stranger, Err(WriteError::Refused(RestoreError::OtherKey))));
+    for _ in 0..2 {
+        let given = store.redeem_restore(redemption(&key), fixture.issue()).await.ok().unwrap();
+        assert_eq!((given.certificate.host, given.certificate.generation), (host, 2));
+    }
+    assert_eq!(store.check_in(checkin(host, 1, 2)).await.unwrap(), Err(IdentityError::Replaced));
+    let told = store.replacement(Presented { host, generation: 1 }).await.unwrap().unwrap();
+    assert_eq!((told.order, told.withdrawal), (order.clone(), None));
+    assert!(store.replacement(Presented { host, generation: 2 }).await.unwrap().is_none());
+    let payload = SignedJob::parse(order.as_bytes()).unwrap().payload;
+    let digest = holdfast_protocol::job::act::Sha256Text::of(&payload);
+    let unknown = holdfast_protocol::job::act::Sha256Text::of(b"another");
+    let withdrawal = |order| NewWithdrawal {
+        host: named("box7"),
+        ordered: host,
+        order,
+        withdrawal: "taken back".to_owned(),
+    };
+    let none = store.withdraw_restore(by(8), withdrawal(unknown)).await;
+    assert!(matches!(none, Err(WriteError::Refused(WithdrawError::Unknown(_)))));
+    let view = store.withdraw_restore(by(8), withdrawal(digest)).await.ok().unwrap().unwrap();
+    assert_eq!(view.state, RestoreState::Withdrawn);
+    let detail = store.host(named("box7"), at(9)).await.unwrap().unwrap();
+    assert_eq!((detail.restores[0].state, detail.epochs.len()), (RestoreState::Withdrawn, 1));
+    assert_eq!(detail.host.state, HostState::New, "what the lost box said says nothing of this one");
+}

@@ -1,0 +1,55 @@
+//! Stories that every engine of the store must pass.
+//!
+//! A story gets a fresh store and knows nothing of its engine: it asks and compares answers. An engine is one line below.
+
+mod documents;
+mod fixture;
+mod hosts;
+mod keys;
+mod log;
+mod operators;
+
+use self::fixture::Fixture;
+
+/// Runs every story on an engine.
+macro_rules! engine {
+    ($engine:ident, $fresh:expr, $($module:ident: $($story:ident)*;)*) => {
+        mod $engine {
+            $($(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $story() {
+                    super::$module::$story($fresh).await;
+                }
+            )*)*
+        }
+    };
+}
+
+engine! {
+    sqlite, super::Fixture::sqlite(),
+    documents:
+        a_document_is_put_over_the_one_that_was_seen
+        the_history_comes_in_pages_and_a_revoked_host_has_none
+        a_signed_job_waits_is_answered_and_is_then_beyond_recall;
+    hosts:
+        a_host_is_invited_enrolled_heard_and_let_go
+        a_refused_certificate_leaves_nothing
+        an_old_certificate_after_a_newer_one_freezes_its_host_for_good
+        a_renewal_is_repeated_for_its_key_and_for_no_other
+        a_report_changes_what_it_names_and_an_old_one_nothing
+        silence_is_written_down_once_and_not_over_a_later_word
+        a_request_waits_for_an_operator_and_gives_one_certificate
+        another_machine_takes_a_place_by_an_order_that_names_it;
+    keys:
+        a_version_is_kept_proved_and_read_with_a_notice
+        a_host_that_asks_too_often_is_refused_and_the_count_stays
+        one_customer_who_cannot_be_reached_delays_no_other;
+    log:
+        events_are_read_by_host_and_page_and_passed_on_in_order
+        a_commit_with_an_event_is_announced
+        what_is_past_its_time_goes_and_the_rest_stays;
+    operators:
+        a_repeat_with_the_same_key_is_the_same_answer
+        a_refusal_in_a_shared_commit_undoes_itself_alone
+        tokens_end_and_the_last_admin_stays;
+}
