@@ -24,6 +24,7 @@ mod mutants;
 mod package;
 mod packages;
 mod page;
+mod planted;
 mod schedules;
 mod schemas;
 mod stacks;
@@ -93,7 +94,7 @@ enum Task {
     Mutants(mutants::Options),
     /// The four Debian packages, made and judged by lintian.
     Package(package::PackageOptions),
-    /// Small bugs, planted in the agent one by one: each must be found. Words are handed on, such as `--bug no_lock`.
+    /// Small bugs, planted one by one in a copy of the agent: each must be found. Words are handed on, such as `--bug no_lock`.
     Planted {
         /// Such as `--bug no_lock`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -119,6 +120,12 @@ enum Task {
     },
     /// PostgreSQL and Docker Compose in a booted guest: backed up under load, restored, booted; needs root.
     Stacks,
+    /// The graph of imports between files, crate by crate, as a table.
+    Imports {
+        /// Another checkout, to compare with.
+        #[arg(long)]
+        of: Option<std::path::PathBuf>,
+    },
     /// The house rules that a program can check.
     Tidy,
 }
@@ -156,13 +163,14 @@ fn main() -> ExitCode {
             schedules::power(&words, Build::AsTests).and_then(|()| ci::guest_power("1/1"))
         }
         Task::Power { words } => schedules::power(&words, Build::AsTests),
-        Task::Planted { words } => schedules::planted(&words, Build::AsTests),
+        Task::Planted { words } => planted::run(&words),
         Task::Schedules { words } => schedules::run(&words, Build::AsTests),
         Task::Schemas { check } => {
             let mode = if check { schemas::Mode::Check } else { schemas::Mode::Write };
             schemas::run(&workspace::root(), mode)
         }
         Task::Stacks => stacks::run(),
+        Task::Imports { of } => tidy::imports(&of.unwrap_or_else(workspace::root)),
         Task::Tidy => tidy::run(&workspace::root()),
     };
     match outcome {

@@ -20,7 +20,7 @@ pub fn power(words: &[String], build: Build) -> Result<()> {
     matrix::harness("power", words, build)
 }
 
-/// Plants each bug and looks for it. `words` are handed on, such as `--bug no_lock`.
+/// Plants each bug around the agent and looks for it. `words` are handed on, such as `--shard 1/5`.
 pub fn planted(words: &[String], build: Build) -> Result<()> {
     matrix::harness("planted", words, build)
 }

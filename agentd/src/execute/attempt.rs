@@ -11,7 +11,6 @@ use super::registry::Check;
 use super::run::{Run, Stopped};
 use super::trouble::{StepError, StepRecovery};
 use super::{failed_task, lost_reply, registry, step_update, step_window};
-use crate::model::planted::{Bug, planted};
 use crate::operation::log::Event;
 use crate::operation::step::{Follows, Step};
 use crate::port::pve::Upid;
@@ -76,7 +75,6 @@ impl Run<'_> {
             let posted = self.progress.upid(place).map(str::to_owned);
             let outcome = match posted.filter(|upid| followed.as_ref() != Some(upid)) {
                 Some(upid) => match self.follow(place, step, &upid).await {
-                    Ok(None) if planted(Bug::TrustTaskOk) => return Ok(Ok(StepOutput::nothing())),
                     Ok(trouble) => {
                         state.acted = true;
                         state.trouble = trouble;
@@ -124,7 +122,7 @@ impl Run<'_> {
                 state.acted = true;
                 self.write(Event::Posted { step: place, upid: upid.as_str().to_owned() }).await?;
             }
-            Err(trouble) if trouble.next == StepRecovery::Look && !planted(Bug::RepostBlindly) => {
+            Err(trouble) if trouble.next == StepRecovery::Look => {
                 state.acted = true;
                 state.settle_until = Some(self.ports.clock.monotonic() + SETTLE);
                 state.trouble = Some(trouble);
@@ -186,7 +184,7 @@ impl Run<'_> {
 
     /// Looks for a task of ours that does this step, when the journal names none.
     async fn adopt(&mut self, place: u16, step: Step) -> Result<Result<(), StepError>, Stopped> {
-        if self.progress.upid(place).is_some() || planted(Bug::RepostBlindly) {
+        if self.progress.upid(place).is_some() {
             return Ok(Ok(()));
         }
         let context = Context { ports: self.ports, progress: &self.progress, place, step };
@@ -224,12 +222,6 @@ impl Run<'_> {
         };
         let outcome = step_window::follow(&context, &named, patience, &mut on_line).await?;
         Ok(match outcome {
-            TaskOutcome::Warnings(_) if planted(Bug::WarningsAreFailed) => {
-                return Err(StepError::give_up(ErrorCode::Unavailable, "planted"));
-            }
-            TaskOutcome::Unknown(_) if planted(Bug::UnknownIsFailed) => {
-                return Err(StepError::give_up(ErrorCode::Unavailable, "planted"));
-            }
             TaskOutcome::Ok | TaskOutcome::Warnings(_) => None,
             TaskOutcome::Failed(text) => {
                 let why = backup.why().filter(|_| text == "job errors");

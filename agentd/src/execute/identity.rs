@@ -8,7 +8,6 @@ use holdfast_protocol::id::Vmid;
 use super::context::Context;
 use super::trouble::StepError;
 use crate::model::mark::{self, Mark};
-use crate::model::planted::{Bug, planted};
 use crate::model::records::{Place, VolumeId};
 use crate::operation::step::Step;
 use crate::operation::{Makes, Operation};
@@ -30,9 +29,6 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Ste
     let making = matches!(context.progress.operation.makes(), Makes::Guest(_));
     let unmarked = making && !context.progress.did(Step::Mark);
     let seen = mark::read(&config.tags, &config.description);
-    if planted(Bug::TrustNumberAlone) || (planted(Bug::TrustTagAlone) && seen != Mark::None) {
-        return Ok(config);
-    }
     match seen {
         Mark::Of(found) if found == uid => {}
         // Before the mark is set, the restore in the journal is the evidence; a half-set mark is our own as well.

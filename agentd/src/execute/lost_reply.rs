@@ -6,7 +6,6 @@ use super::context::Context;
 use super::own_tasks::rows_of;
 use super::registry::{self, TaskLookup, UndoActions};
 use super::trouble::StepError;
-use crate::model::planted::{Bug, planted};
 use crate::operation::Operation;
 use crate::port::pve::task::TaskKind;
 use crate::port::pve::{Role, Upid};
@@ -14,7 +13,6 @@ use crate::port::pve::{Role, Upid};
 /// The task of this step's running try.
 pub(super) async fn find(context: &Context<'_>) -> Result<Option<Upid>, StepError> {
     match registry::actions(context.step).task {
-        Some(_) if planted(Bug::SkipAdoption) => Ok(None),
         Some((kinds, role)) => newest(context, kinds, role).await,
         None => Ok(None),
     }

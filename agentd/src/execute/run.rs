@@ -11,7 +11,6 @@ use super::failpoint::{Killed, Moment, Point, Side};
 use super::slots::HeavyPlace;
 use super::trouble::{StepError, StepRecovery};
 use super::undo;
-use crate::model::planted::{Bug, planted};
 use crate::model::view::{HeavyWork, SlotRequest};
 use crate::operation::log::{AfterFailure, Event, Finding, Status};
 use crate::operation::progress::{OperationState, then};
@@ -117,9 +116,6 @@ async fn to_its_end(ports: &Ports, progress: OperationState) -> Result<Operation
         match run.progress.status() {
             Status::Queued => run.write(Event::Begun).await?,
             Status::Before(place) => {
-                if planted(Bug::EffectBeforeIntent) {
-                    run.act_early(place).await;
-                }
                 run.write(Event::Intended { step: place }).await?;
                 entry = Entry::Fresh;
             }
@@ -135,14 +131,6 @@ async fn to_its_end(ports: &Ports, progress: OperationState) -> Result<Operation
 }
 
 impl<'a> Run<'a> {
-    /// What a planted bug does.
-    async fn act_early(&self, place: u16) {
-        if let Some(step) = self.progress.step(place) {
-            let context = Context { ports: self.ports, progress: &self.progress, place, step };
-            drop(super::attempt::act(&context).await);
-        }
-    }
-
     async fn during(&mut self, place: u16, entry: Entry) -> Result<(), Stopped> {
         let Some(step) = self.progress.step(place) else {
             return self
@@ -175,8 +163,7 @@ impl<'a> Run<'a> {
             StepRecovery::Park(_) => return self.park(trouble).await,
             StepRecovery::GiveUp => AfterFailure::GiveUp,
             StepRecovery::Look | StepRecovery::Again | StepRecovery::Away | StepRecovery::Busy => {
-                let tries = if planted(Bug::EndlessTries) { 0 } else { self.progress.tries(place) };
-                then(tries, step.bound().tries)
+                then(self.progress.tries(place), step.bound().tries)
             }
         };
         match (follows, self.progress.operation.exhausted(step)) {

@@ -14,7 +14,6 @@ use super::context::{Checked, Context, Started, StepOutput};
 use super::identity::own_config;
 use super::step_config::change;
 use super::trouble::StepError;
-use crate::model::planted::{Bug, planted};
 use crate::operation::{Makes, Operation};
 use crate::port::pve::restore::BootstrapEnv;
 use crate::port::pve::{ConfigChange, GuestConfig};
@@ -34,7 +33,7 @@ pub(super) async fn is_set(context: &Context<'_>) -> Result<Checked, StepError> 
 
 pub(super) async fn is_dropped(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
-    let happened = config.env.is_none() || planted(Bug::LeaveBootstrapToken);
+    let happened = config.env.is_none();
     let learnt = || match was_started(&context.progress.operation) {
         true => StepOutput::note(SPENT.to_owned()),
         false => StepOutput::nothing(),

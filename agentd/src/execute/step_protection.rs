@@ -10,7 +10,6 @@ use super::step_config::change;
 use super::trouble::StepError;
 use super::{step_destroy, step_volume};
 use crate::model::mark;
-use crate::model::planted::{Bug, planted};
 use crate::operation::Operation;
 use crate::port::pve::config::Switch;
 use crate::port::pve::{ConfigChange, GuestConfig, KnownGuest, LiftProof};
@@ -29,7 +28,7 @@ pub(super) async fn lift(context: &Context<'_>) -> Result<Started, StepError> {
 
 pub(super) async fn is_on_again(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
-    let happened = config.protection == Switch::On || planted(Bug::ForgetProtection);
+    let happened = config.protection == Switch::On;
     Ok(happened.then(StepOutput::nothing).into())
 }
 

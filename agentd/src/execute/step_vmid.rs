@@ -13,7 +13,6 @@ use super::backup_vmids::{self, BackupVmids};
 use super::context::{Context, Started, StepOutput};
 use super::trouble::StepError;
 use crate::model::limits;
-use crate::model::planted::{Bug, planted};
 use crate::model::policy::VmidRange;
 use crate::operation::log::Finding;
 use crate::operation::{Operation, VmidRequest};
@@ -65,7 +64,7 @@ async fn no_one_elses(
     (uid, vmid): (GuestUid, Vmid),
     backups: &BackupVmids,
 ) -> Result<(), StepError> {
-    let Some(storage) = backups.under.get(&vmid).filter(|_| !planted(Bug::ReuseNumber)) else {
+    let Some(storage) = backups.under.get(&vmid) else {
         return Ok(());
     };
     if context.ports.store.used_vmids().await?.contains(&(vmid, uid)) {
@@ -122,10 +121,8 @@ async fn any(
     let in_range = |vmid: &Vmid| *vmid >= range.first() && *vmid <= range.last();
     let own = used.iter().filter(|(_, of)| *of == uid).map(|(vmid, _)| *vmid);
     let own: Vec<Vmid> = own.filter(in_range).filter(|vmid| !except.contains(vmid)).collect();
-    let others = used.iter().filter(|_| !planted(Bug::ReuseNumber));
-    let closed = others.map(|(vmid, _)| *vmid).chain(except.iter().copied());
-    let backups = backups.under.keys().filter(|_| !planted(Bug::ReuseNumber));
-    let closed: BTreeSet<Vmid> = closed.chain(backups.copied()).collect();
+    let closed = used.iter().map(|(vmid, _)| *vmid).chain(except.iter().copied());
+    let closed: BTreeSet<Vmid> = closed.chain(backups.under.keys().copied()).collect();
     let fresh = range.iter().filter(|vmid| !closed.contains(vmid)).take(limits::VMID_CANDIDATES);
     for vmid in own.into_iter().chain(fresh) {
         if take(context, uid, vmid).await? {

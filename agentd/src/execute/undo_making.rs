@@ -12,7 +12,6 @@ use super::context::{Context, UndoState};
 use super::identity::look_at;
 use super::trouble::StepError;
 use super::{step_restore, undo_proof, volume_check};
-use crate::model::planted::{Bug, planted};
 use crate::operation::Makes;
 use crate::port::pve::config::Switch;
 use crate::port::pve::read::Power;
@@ -63,9 +62,6 @@ async fn making<'a>(context: &Context<'a>) -> Result<Making<'a>, StepError> {
     }
     if context.progress.restored_by().is_none() {
         return Ok(Making::None(format!("nothing was made; guest {vmid} is somebody else's")));
-    }
-    if planted(Bug::HiddenIsGone) && context.ports.pve.guest_config(vmid).await.is_err() {
-        return Ok(Making::None("planted".to_owned()));
     }
     let config = visible(context, vmid).await?;
     let runs = context.ports.pve.guest_status(vmid).await?.power != Power::Stopped;

@@ -11,6 +11,11 @@
 //! Deliberately absent: tokio, files, clocks, SQLite, HTTP. `agentd` observes, stores and performs.
 #![forbid(unsafe_code)]
 
+#[cfg(all(feature = "testing", not(any(debug_assertions, feature = "benchmarks"))))]
+compile_error!(
+    "the feature `testing` is never built for release: name the packages to build, without `harness` (`cargo xtask package`)"
+);
+
 pub mod gate;
 pub mod model;
 pub mod operation;

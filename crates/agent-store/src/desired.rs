@@ -12,7 +12,6 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use super::columns::{from_json, json, micros, parsed};
 use super::{Part, Store, StoreError, audit};
 use agent_core::model::limits;
-use agent_core::model::planted::{Bug, planted};
 
 /// Starts in a row that ended without one good cycle, after which the last good document is used instead.
 const BAD_STARTS_MAX: i64 = 3;
@@ -69,9 +68,6 @@ impl Store {
     /// [`OfferError`].
     pub async fn offer_desired(&self, desired: Desired, now: Timestamp) -> Result<Offer, OfferError> {
         self.write(Part::Desired, "store the desired document", move |transaction| {
-            if planted(Bug::StaleDocument) {
-                drop(transaction.execute("DELETE FROM desired", []));
-            }
             let offered = desired.numbered();
             let offer = judge(held(transaction)?.map(|(numbered, _)| numbered), offered)?;
             if offer == Offer::Newer {

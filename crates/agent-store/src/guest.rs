@@ -6,7 +6,6 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use super::columns::{from_json, json, parsed, time, vmid};
 use super::{Part, Store, StoreError, snapshot};
-use agent_core::model::planted::{Bug, planted};
 use agent_core::model::policy::Sha256Hex;
 use agent_core::model::records::{Access, GuestRecord, HelloRecord, Place, ReportedConditions, VolumeId};
 use agent_core::model::warrant::SignedState;
@@ -328,7 +327,7 @@ impl Store {
                     |row| row.get(0),
                 )
                 .map_err(failed())?;
-            if anothers > 0 && !planted(Bug::ReuseNumber) {
+            if anothers > 0 {
                 return Ok(Reserved::Anothers);
             }
             transaction

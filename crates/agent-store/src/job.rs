@@ -21,7 +21,6 @@ use super::protection::{self, Changed};
 use super::roster::RosterTexts;
 use super::{Part, Store, StoreError, brake_release, copies, growth, guest, roster, storage};
 use agent_core::gate::job_validation::{self, TurnedAway};
-use agent_core::model::planted::{Bug, planted};
 use agent_core::model::records::{GuestRecord, Place};
 use agent_core::operation::progress::OperationState;
 
@@ -154,7 +153,6 @@ fn known(record: &GuestRecord) -> Option<(&GuestName, &CustomerId, Vmid)> {
 /// Old jobs that ended. One that could still be replayed is never among them.
 fn forget(transaction: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
     let before = at.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
-    let before = if planted(Bug::ForgetJobs) { Timestamp::MAX } else { before };
     transaction
         .execute("DELETE FROM job WHERE ended_at IS NOT NULL AND expires_at < ?1", [micros(before)])
         .map_err(StoreError::sqlite("forget old jobs"))?;

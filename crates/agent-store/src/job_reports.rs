@@ -18,7 +18,6 @@ use sha2::{Digest, Sha256};
 
 use super::columns::{from_json, parsed, time};
 use super::{Store, StoreError};
-use agent_core::model::planted::{Bug, planted};
 
 /// Texts that are remembered and told.
 const REPORTED: usize = 32;
@@ -58,7 +57,7 @@ impl Lately {
         // A line ahead of now was written before the clock was set back, and says nothing about this hour.
         let within = SignedDuration::ZERO..=SignedDuration::from_hours(1);
         self.lines.retain(|line| within.contains(&at.duration_since(*line)));
-        self.lines.len() >= LINES_PER_HOUR && !planted(Bug::EndlessRefusals)
+        self.lines.len() >= LINES_PER_HOUR
     }
 }
 

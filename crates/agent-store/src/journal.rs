@@ -16,7 +16,6 @@ use super::{
     restore_test, snapshot, tier, window,
 };
 use agent_core::model::growth::Growth;
-use agent_core::model::planted::{Bug, planted};
 use agent_core::operation::log::{Entry, Event, Status};
 use agent_core::operation::progress::{OperationState, ReplayError};
 use agent_core::operation::step::{Step, StepList};
@@ -213,7 +212,6 @@ fn audit_event(
     let name = |step: u16| after.step(step).map_or("?", Step::name);
     let (action, detail) = match &entry.event {
         Event::Begun | Event::Posted { .. } => return Ok(()),
-        Event::Intended { .. } if planted(Bug::DropAuditLine) => return Ok(()),
         Event::Intended { step } => ("step_intended", name(*step).to_owned()),
         Event::Succeeded { step, .. } => ("step_succeeded", name(*step).to_owned()),
         Event::Failed { step, problem, .. } => ("step_failed", format!("{}: {problem}", name(*step))),

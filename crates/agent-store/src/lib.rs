@@ -111,10 +111,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, DropBehavior, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
-
-use agent_core::model::planted::{Bug, planted};
 
 pub use error::{OpenError, StoreError};
 pub use refusal::Refusal;
@@ -339,17 +337,10 @@ impl Store {
         }
         let done = self
             .run(move |connection| {
-                if planted(Bug::SkipFsync) && !connection.is_autocommit() {
-                    connection.execute_batch("COMMIT").map_err(StoreError::sqlite(what))?;
-                }
-                let mut transaction = connection
+                let transaction = connection
                     .transaction_with_behavior(TransactionBehavior::Immediate)
                     .map_err(StoreError::sqlite(what))?;
                 let done = work(&transaction)?;
-                if planted(Bug::SkipFsync) {
-                    transaction.set_drop_behavior(DropBehavior::Ignore);
-                    return Ok(done);
-                }
                 #[cfg(feature = "testing")]
                 fault::before_commit().map_err(StoreError::sqlite(what))?;
                 transaction.commit().map_err(StoreError::sqlite(what))?;

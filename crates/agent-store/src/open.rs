@@ -11,7 +11,6 @@ use rustix::fs::{FlockOperation, flock};
 use super::error::OpenError;
 use super::refusal::{self, Health, Refusal};
 use super::{Store, Work, check, columns, migration, replaced, roster};
-use agent_core::model::planted::{Bug, planted};
 
 /// Audit, tokens' hashes and signed orders are the agent's own to read.
 const FILE_MODE: u32 = 0o600;
@@ -128,9 +127,6 @@ fn hold(folder: &Path) -> Result<Hold, OpenError> {
         .mode(FILE_MODE)
         .open(&path)
         .map_err(failed)?;
-    if planted(Bug::NoLock) {
-        return Ok(Hold(file));
-    }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Hold(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::Held(folder.to_owned())),
@@ -165,8 +161,7 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
-    let synchronous = if planted(Bug::StoreNotSynced) { "OFF" } else { "FULL" };
-    connection.pragma_update(None, "synchronous", synchronous).map_err(failed)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     // A row of one guest is under 2 KiB; 1 MiB of cache holds the working set of a hundred and keeps the agent small.
     connection.pragma_update(None, "cache_size", -1024).map_err(failed)?;

@@ -9,7 +9,6 @@
 
 mod refusal;
 
-use crate::fault::{Fault, planted};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
@@ -242,8 +241,7 @@ impl HeldFolder {
             rustix::fs::fchown(&fd, uid, gid).map_err(failed)?;
         }
         let mut file = File::from(fd);
-        let synced = |file: &File| if planted(Fault::FileNotSynced) { Ok(()) } else { file.sync_all() };
-        let written = file.write_all(bytes).and_then(|()| synced(&file));
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
         written.map_err(|source| HeldError::of(&path, Refusal::Io(source)))
     }
 
@@ -288,9 +286,6 @@ impl HeldFolder {
     }
 
     fn sync(&self) -> Result<(), HeldError> {
-        if planted(Fault::FolderNotSynced) {
-            return Ok(());
-        }
         let synced = self.readable().and_then(|folder| rustix::fs::fsync(&folder));
         synced.map_err(|error| HeldError::io(&self.path, error))
     }

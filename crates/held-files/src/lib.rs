@@ -4,11 +4,9 @@
 //! | --- | --- |
 //! | [`held_folder`] | a folder held by descriptor; nothing beneath it is reached through a link |
 //! | [`atomic_file`] | small files that are there whole or not at all |
-//! | [`fault`] | careless writes, for tests |
 //!
 //! Deliberately absent: who may own what; the caller says that.
 #![forbid(unsafe_code)]
 
 pub mod atomic_file;
-pub mod fault;
 pub mod held_folder;

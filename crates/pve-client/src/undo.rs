@@ -11,7 +11,6 @@ use holdfast_protocol::id::Vmid;
 use super::config::GuestConfig;
 use super::upid::Upid;
 use super::volume::{Backing, VolumeId};
-use agent_core::model::planted::{Bug, planted};
 
 /// How the journal knows that a guest is this operation's making.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +107,7 @@ impl UndoProof {
         if seen.mounts.values().chain(&seen.rootfs).any(|disk| matches!(disk.backing, Backing::Host(_))) {
             return Err(NotOurs::HostPath { vmid });
         }
-        match seen.volumes().difference(&made.volumes).find(|_| !planted(Bug::DestroyUnknownVolumes)) {
+        match seen.volumes().difference(&made.volumes).next() {
             Some(volume) => Err(NotOurs::Volume { vmid, volume: volume.clone() }),
             None => Ok(Self { vmid, volumes: made.volumes.clone() }),
         }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::columns::{Number, Text, Time};
 use super::events::emit;
-use super::hosts::{find, report, sections};
+use super::host_row::{find, report, sections};
 use super::writer::Tx;
 use super::{Failed, Sqlite};
 use crate::domain::desired::{PutError, judge_guests, judge_put};

@@ -20,7 +20,7 @@ use super::checkin_request::AuthenticatedHost;
 use super::columns::{Text, Time};
 use super::escrow_notices;
 use super::events::emit;
-use super::hosts;
+use super::host_row;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::escrow::{Act, Hour, Put, count, judge_put};
@@ -357,7 +357,7 @@ impl Escrows for Sqlite {
         reached: Recipients,
     ) -> Result<Option<EscrowList>, StoreError> {
         self.read("list a host's escrows", move |connection| {
-            let Some(record) = hosts::find(connection, &host)? else { return Ok(None) };
+            let Some(record) = host_row::find(connection, &host)? else { return Ok(None) };
             listed(connection, record.number, &reached).map(Some)
         })
         .await
@@ -371,7 +371,7 @@ impl Escrows for Sqlite {
         reached: Recipients,
     ) -> Result<Option<EscrowFiles>, WriteError<EscrowError>> {
         self.mutate("read a host's escrow", by, move |tx, by| {
-            let Some(record) = hosts::find(tx, &host)? else { return Ok(None) };
+            let Some(record) = host_row::find(tx, &host)? else { return Ok(None) };
             let view = record.view;
             let reading = EscrowRead {
                 owner: Owner { number: record.number, id: view.id, name: &view.name },

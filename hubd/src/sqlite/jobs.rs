@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::checkin_request::AuthenticatedHost;
 use super::columns::{Id, Text, Time};
 use super::events::emit;
-use super::hosts::find;
+use super::host_row::find;
 use super::writer::Tx;
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};

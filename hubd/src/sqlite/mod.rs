@@ -20,6 +20,7 @@ mod epochs;
 mod escrow;
 mod escrow_notices;
 mod events;
+mod host_row;
 mod hosts;
 mod idempotency;
 mod invites;

@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 
 use super::columns::{Id, Text, Time};
 use super::events::emit;
-use super::hosts;
+use super::host_row;
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::store::{
@@ -72,7 +72,7 @@ impl RestoreOrders for Sqlite {
         new: NewWithdrawal,
     ) -> Result<Option<RestoreOrder>, WriteError<WithdrawError>> {
         self.mutate("take an order to restore a host back", by, move |tx, by| {
-            let Some(record) = hosts::find(tx, &new.host)? else { return Ok(None) };
+            let Some(record) = host_row::find(tx, &new.host)? else { return Ok(None) };
             let refuse = |error| Err(Failed::Refused(error));
             let here = record.view.id;
             if new.ordered != here {

@@ -20,7 +20,7 @@ use super::columns::{Id, Time};
 use super::epochs::close_epoch;
 use super::escrow::{EscrowRead, Owner, give_out};
 use super::events::emit;
-use super::hosts;
+use super::host_row;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::authority::AgentKey;
@@ -84,7 +84,7 @@ impl Restores for Sqlite {
         restore: NewRestore,
     ) -> Result<Option<InviteMade>, WriteError<RestoreRequestError>> {
         self.mutate("make a restore invite", by, move |tx, by| {
-            let Some(record) = hosts::find(tx, &restore.host)? else { return Ok(None) };
+            let Some(record) = host_row::find(tx, &restore.host)? else { return Ok(None) };
             let refuse = |error| Err(Failed::Refused(error));
             let here = record.view.id;
             if restore.ordered != here {
@@ -218,7 +218,7 @@ fn handover(
     let sql =
         "SELECT document FROM desired JOIN hosts ON number = host AND generation = wanted WHERE host = ?1";
     let desired = tx.prepare_cached(sql)?.query_row([number], |row| row.get(0)).optional()?;
-    let all = hosts::sections(hosts::report(tx, number)?)?;
+    let all = host_row::sections(host_row::report(tx, number)?)?;
     let sections =
         Sections { host: all.host, guests: all.guests, storage: all.storage, ..Sections::default() };
     let (escrows, withheld) = match wrapped(tx, redemption, number, certificate)? {

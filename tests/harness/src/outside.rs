@@ -1,7 +1,7 @@
 //! Bugs planted around the agent, by the harness alone.
 //!
 //! In: a bug, chosen by a test on its own thread. Out: changed records of the agent, and changed requests on their way to
-//! Proxmox. The agent's code knows nothing of them. Deliberately absent: bugs within the agent (`agentd::model::planted`).
+//! Proxmox. The agent's code knows nothing of them. Deliberately absent: bugs within the agent (`planted::Bug`).
 
 use std::cell::Cell;
 use std::path::Path;

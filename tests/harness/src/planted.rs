@@ -2,15 +2,16 @@
 //!
 //! In: a bug. Out: where it was found and after how many cases, or that it was not. Each bug is hunted where it would show:
 //! in one family of the matrix's cases, judged against how the story goes without the bug, in a plot or by a stolen hub, seed by seed.
-//! Nothing depends on a clock: a number of cases bounds every hunt. Deliberately absent: a bug that is known not to be
+//! Nothing depends on a clock: a number of cases bounds every hunt. A bug within the agent is there in the copy of the tree
+//! that `cargo xtask planted` makes, and nowhere else. Deliberately absent: a bug that is known not to be
 //! found; there is none.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use agentd::model::planted::{Bug, plant};
-use held_files::fault::Fault;
+mod bug;
 
+pub use self::bug::Bug;
 use crate::backup_weeks;
 use crate::ground::Ground;
 use crate::hostile;
@@ -38,8 +39,9 @@ pub enum Plant {
 }
 
 impl Plant {
+    /// All that this build has.
     pub fn all() -> impl Iterator<Item = Self> {
-        let inside = Bug::ALL.iter().map(|bug| Self::Inside(*bug));
+        let inside = Bug::ALL.iter().filter(|_| planted::IN_COPY).map(|bug| Self::Inside(*bug));
         inside.chain(Outside::ALL.map(Self::Around))
     }
 
@@ -92,10 +94,7 @@ struct Planted;
 impl Planted {
     fn bug(bug: Plant) -> Self {
         match bug {
-            Plant::Inside(bug) => {
-                plant(Some(bug));
-                held_files::fault::plant(disk_fault(bug));
-            }
+            Plant::Inside(bug) => planted::plant(Some(bug.name())),
             Plant::Around(bug) => outside::plant(Some(bug)),
         }
         Self
@@ -104,16 +103,9 @@ impl Planted {
 
 impl Drop for Planted {
     fn drop(&mut self) {
-        plant(None);
-        held_files::fault::plant(None);
+        planted::plant(None);
         outside::plant(None);
     }
-}
-
-/// The bugs that are careless writes of small files.
-fn disk_fault(bug: Bug) -> Option<Fault> {
-    let both = [(Bug::FileNotSynced, Fault::FileNotSynced), (Bug::FolderNotSynced, Fault::FolderNotSynced)];
-    both.into_iter().find_map(|(planted, fault)| (planted == bug).then_some(fault))
 }
 
 /// How a story goes undisturbed and without bugs.

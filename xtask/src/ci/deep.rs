@@ -161,7 +161,7 @@ impl Work {
             }
             Self::Power => schedules::power(&[], Build::Deep).and_then(|()| work::guest_power("1/1")),
             Self::Demo => demo::once(Runtime::Nspawn, demo::Length::Whole),
-            Self::Planted => schedules::planted(&[], Build::Deep),
+            Self::Planted => crate::planted::run(&[]),
             Self::Fuzz => fuzz::each(FUZZ_RUNS),
             Self::Mutants(part) => mutants::run(&mutants::Options::all_of(*part)),
             Self::Packages => package::run(&package::PackageOptions { quick: false }),

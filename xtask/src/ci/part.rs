@@ -266,7 +266,7 @@ pub const ALL: &[Part] = &[
     Part {
         name: "planted",
         suite: Suite::Sim,
-        shows: "this run's part of the planted bugs is found",
+        shows: "this run's part of the bugs planted around the agent is found",
         after: &["programs"],
         root: Root::Needed,
         priority: Priority::Low,

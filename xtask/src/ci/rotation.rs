@@ -19,8 +19,8 @@ pub const HOSTILE_DAYS: u64 = 10;
 /// Stolen hubs that each run takes, and of how many they are.
 pub const HOSTILE: Seeds = Seeds { a_run: 1, of: 10 };
 
-/// The planted bugs are split into so many parts.
-pub const PLANTED_PARTS: u64 = 6;
+/// The bugs planted around the agent are split into so many parts.
+pub const PLANTED_PARTS: u64 = 5;
 
 /// The losses of power are split into so many parts.
 pub const POWER_PARTS: u64 = 80;

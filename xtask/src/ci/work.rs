@@ -136,11 +136,11 @@ pub fn rage() -> Result<()> {
     )
 }
 
-/// This run's part of the planted bugs.
+/// This run's part of the bugs that are planted around the agent; those within it need a build of their own, at full depth.
 pub fn planted() -> Result<()> {
     let (parts, turn) = (rotation::PLANTED_PARTS, rotation::turn()?);
     let part = 1 + turn % parts;
-    println!("turn {turn}: planted bugs, part {part} of {parts}");
+    println!("turn {turn}: bugs around the agent, part {part} of {parts}");
     crate::schedules::planted(&["--shard".to_owned(), format!("{part}/{parts}")], Build::AsTests)
 }
 

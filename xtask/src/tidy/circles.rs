@@ -18,8 +18,8 @@ const PAIRS_MAX: usize = 5;
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Looks at every crate.
-pub fn check(sources: &[Source]) -> Vec<Breach> {
+/// The files of every crate, without its tests.
+fn crates(sources: &[Source]) -> BTreeMap<&str, BTreeMap<String, &str>> {
     let mut crates: BTreeMap<&str, BTreeMap<String, &str>> = BTreeMap::new();
     for source in sources {
         let Some((root, inner)) = source.path.split_once("/src/") else { continue };
@@ -28,9 +28,70 @@ pub fn check(sources: &[Source]) -> Vec<Breach> {
             crates.entry(root).or_default().insert(module(inner), &source.text);
         }
     }
+    crates
+}
+
+/// The graph of imports in figures: a row for each crate, and one for all.
+pub fn table(sources: &[Source]) -> String {
+    let mut rows = String::from(
+        "| crate | files | imports | floors | in circles | largest circle | circles of two |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    let mut all = [0; 6];
+    for (root, files) in crates(sources) {
+        let graph = graph(&files);
+        let circles = circles(&graph);
+        let figures = [
+            files.len(),
+            graph.values().map(BTreeSet::len).sum(),
+            floors(&graph, &circles),
+            circles.iter().map(BTreeSet::len).sum(),
+            circles.iter().map(BTreeSet::len).max().unwrap_or(0),
+            circles.iter().filter(|circle| circle.len() == 2).count(),
+        ];
+        for (place, (sum, figure)) in all.iter_mut().zip(figures).enumerate() {
+            // Of floors and circles the highest and the largest count, not their sum.
+            *sum = if matches!(place, 2 | 4) { figure.max(*sum) } else { *sum + figure };
+        }
+        rows.push_str(&row(root, figures));
+    }
+    rows + &row("all", all)
+}
+
+fn row(name: &str, figures: [usize; 6]) -> String {
+    let cells: Vec<String> = figures.iter().map(usize::to_string).collect();
+    format!("| `{name}` | {} |\n", cells.join(" | "))
+}
+
+/// The longest way down, each circle taken as one file.
+fn floors(graph: &Graph, circles: &[BTreeSet<String>]) -> usize {
+    let name = |file: &str| -> String {
+        let circle = circles.iter().find(|circle| circle.contains(file));
+        circle.and_then(|circle| circle.first()).map_or_else(|| file.to_owned(), Clone::clone)
+    };
+    let mut below: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, to) in graph {
+        let own = name(file);
+        let others = to.iter().map(|to| name(to)).filter(|to| *to != own);
+        below.entry(own.clone()).or_default().extend(others);
+    }
+    fn depth(of: &str, below: &Graph, known: &mut BTreeMap<String, usize>) -> usize {
+        if let Some(depth) = known.get(of) {
+            return *depth;
+        }
+        let under = below.get(of).into_iter().flatten().map(|to| depth(to, below, known)).max();
+        let found = under.unwrap_or(0) + 1;
+        known.insert(of.to_owned(), found);
+        found
+    }
+    let mut known = BTreeMap::new();
+    below.keys().map(|file| depth(file, &below, &mut known)).max().unwrap_or(0)
+}
+
+/// Looks at every crate.
+pub fn check(sources: &[Source]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let mut pairs = Vec::new();
-    for (root, files) in crates {
+    for (root, files) in crates(sources) {
         for circle in circles(&graph(&files)) {
             let named = circle.iter().cloned().collect::<Vec<_>>().join(", ");
             match circle.len() {

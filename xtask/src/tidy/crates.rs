@@ -44,16 +44,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("guestd", &["holdfast-manual", "holdfast-protocol", "net"], &["axum", "reqwest", "rusqlite", "rustls"]),
     (
         "harness",
-        &[
-            "agentd",
-            "held-files",
-            "holdfast-protocol",
-            "holdfast-trust",
-            "hubd",
-            "net",
-            "power-disk",
-            "pve-sim",
-        ],
+        &["agentd", "holdfast-protocol", "holdfast-trust", "hubd", "net", "planted", "power-disk", "pve-sim"],
         &["reqwest", "rustls"],
     ),
     (
@@ -80,6 +71,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("hubd", &["held-files", "holdfast-manual", "holdfast-protocol", "net"], &["age", "ssh-key"]),
     ("pve-client", &["agent-core", "holdfast-protocol", "holdfast-seal", "net"], &["axum", "rusqlite"]),
+    ("planted", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("power-disk", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("pve-sim", &[], &["reqwest"]),
     ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol"], &[]),

@@ -40,6 +40,15 @@ pub struct Source {
     pub text: String,
 }
 
+/// The graph of imports of a checkout, as a table.
+///
+/// # Errors
+/// When its files cannot be read.
+pub fn imports(root: &Path) -> Result<()> {
+    print!("{}", circles::table(&tracked(root)?));
+    Ok(())
+}
+
 /// Checks everything.
 ///
 /// # Errors
@@ -57,6 +66,8 @@ pub fn run(root: &Path) -> Result<()> {
     breaches.extend(links::check(&sources, |path| root.join(path).exists()));
     breaches.extend(crates::check(&crates::workspace(root)?));
     breaches.extend(helper::check(&sources, &helper::tree(root)?));
+    let stale = crate::planted::stale(root)?;
+    breaches.extend(stale.into_iter().map(|says| Breach::new("planted bugs", says)));
     breaches.sort();
     for breach in &breaches {
         println!("{}: {}", breach.place, breach.says);

@@ -7,8 +7,6 @@
 use holdfast_protocol::enrol::Enrolled;
 use holdfast_protocol::id::HostId;
 
-use crate::model::planted::{Bug, planted};
-
 /// Why a renewed certificate is not taken. The one in use stays.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RenewalError {
@@ -34,7 +32,7 @@ pub(super) enum RenewalError {
 
 /// Whether it is the same host under the same CA, with a newer certificate.
 pub(super) fn judge(held: &Enrolled, renewed: &Enrolled) -> Result<(), RenewalError> {
-    if renewed.host_id != held.host_id && !planted(Bug::RenewAsAnother) {
+    if renewed.host_id != held.host_id {
         return Err(RenewalError::Host { ours: held.host_id, theirs: renewed.host_id });
     }
     if renewed.ca_pem != held.ca_pem {

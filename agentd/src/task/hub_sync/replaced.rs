@@ -5,7 +5,6 @@ use holdfast_protocol::json::chain;
 
 use super::{HubSync, RoundError};
 use crate::gate::restore::{NoOrder, OldBox, was_replaced};
-use crate::model::planted::{Bug, planted};
 use crate::port::hub::Hub;
 use crate::port::store::Refusal;
 
@@ -38,7 +37,7 @@ impl HubSync {
         let order = was_replaced(&replacement.order, withdrawal, &roster, old, now)?;
         // A withdrawal that this box heard of once is not passed over.
         let withdrawn = self.store.withdrawn(Sha256Text::from_digest(order.digest())).await?;
-        if withdrawn.is_some() && !planted(Bug::PassOverWithdrawal) {
+        if withdrawn.is_some() {
             return Err(NoOrder::Withdrawn.into());
         }
         self.store.stand_still(order, now).await?;

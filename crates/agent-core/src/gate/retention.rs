@@ -15,7 +15,6 @@ use jiff::Timestamp;
 
 use super::Prune;
 use crate::model::limits;
-use crate::model::planted::{Bug, planted};
 use crate::model::records::{BackupRecord, BackupWhy, HeldMounts, SnapshotRecord, VolumeId};
 
 /// One tier of a promise, as far as its backups' keeping goes.
@@ -36,8 +35,7 @@ impl KeptTier<'_> {
     /// Whether a backup is one of this tier that protects, as far as the records know.
     #[must_use]
     pub fn counts(&self, backup: &BackupRecord) -> bool {
-        let listed = backup.missing_since.is_none() || planted(Bug::CountMissing);
-        listed
+        backup.missing_since.is_none()
             && backup.is_of(self.tier, self.target)
             && self.key.is_none_or(|key| backup.sealed.as_ref() == Some(key))
     }
@@ -64,8 +62,7 @@ pub fn judge<'b>(
         tier.counts(backup) && taken_at(backup) <= latest && !protected.contains(&backup.archive)
     };
     let proof = |backup: &BackupRecord| {
-        let proved = proofs.contains_key(&backup.taken_by) && !planted(Bug::PruneProved);
-        if proved { Proof::Proved } else { Proof::None }
+        if proofs.contains_key(&backup.taken_by) { Proof::Proved } else { Proof::None }
     };
     let fates = |of: &[&'b BackupRecord]| -> BTreeMap<&'b VolumeId, Fate> {
         let taken: Vec<DatedBackup> =

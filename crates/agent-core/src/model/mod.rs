@@ -21,7 +21,6 @@ pub mod net;
 pub mod observed;
 pub mod offsite;
 pub mod parked;
-pub mod planted;
 pub mod policy;
 pub mod records;
 pub mod report_size;

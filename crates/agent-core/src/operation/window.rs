@@ -26,7 +26,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::boot::BootMoment;
 use crate::model::limits;
-use crate::model::planted::{Bug, planted};
 use crate::model::policy::QuiesceBound;
 use crate::model::records::BackupWhy;
 
@@ -280,9 +279,7 @@ impl Window {
     /// # Errors
     /// When it may not be said; nothing of the window is changed then.
     pub fn apply(&self, said: &WindowEvent, now: &BootMoment) -> Result<Self, Refused> {
-        let late = matches!(said, WindowEvent::Captured) && planted(Bug::LateCapture);
-        let before = if late { self.phase } else { self.reported(now) };
-        let phase = next(before, said.sign())?;
+        let phase = next(self.reported(now), said.sign())?;
         let mut after = Self { phase, ..self.clone() };
         let at_ms = now.since(&self.granted).unwrap_or_else(|| self.bound.duration());
         let at_ms = millis(at_ms);

@@ -18,15 +18,11 @@ use crate::model::addresses::Answer;
 use crate::model::mark::Mark;
 use crate::model::net::NetLine;
 use crate::model::observed::{Detail, GuestFacts, Observed};
-use crate::model::planted::{Bug, planted};
 use crate::model::policy::Policy;
 use crate::model::records::Place;
 
 /// Why a guest does not get the document's address; none when it may have it.
 pub(super) fn taken(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Option<String> {
-    if planted(Bug::GiveTakenAddress) {
-        return None;
-    }
     let owner = of_the_host(inputs, guest).or_else(|| of_another(inputs, guest))?;
     Some(format!(
         "address {} is not given to a guest: {owner}; choose another network.address in the document",

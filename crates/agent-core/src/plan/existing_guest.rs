@@ -21,7 +21,6 @@ use crate::model::growth::Growth;
 use crate::model::limits;
 use crate::model::mark::Mark;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, Template, VmidFact};
-use crate::model::planted::{Bug, planted};
 use crate::model::records::Access;
 use crate::operation::{
     AttachVolume, DiskRef, Grow, KeepProtection, Operation, Reconfigure, Start, Stop, Target,
@@ -119,9 +118,6 @@ fn unseen(context: &Context<'_>, vmid: Vmid) -> Judged {
 
 /// Why it is not ours any more, if so: number, mark and volumes must all agree.
 pub(super) fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
-    if planted(Bug::TrustNumberAlone) || (planted(Bug::TrustTagAlone) && facts.mark != Mark::None) {
-        return None;
-    }
     match facts.mark {
         Mark::Of(uid) if uid == made.record.uid => {}
         Mark::Of(other) => return Some(format!("it carries the mark of guest {other}")),

@@ -10,7 +10,6 @@ use super::{Window, find, with};
 use crate::request::{RequestOrOperation, find_asked};
 use crate::{Store, StoreError, backup, guest_view};
 use agent_core::model::boot::BootMoment;
-use agent_core::model::planted::{Bug, planted};
 use agent_core::model::policy::QuiesceBound;
 use agent_core::model::records::BackupRecord;
 use agent_core::model::request::Ask;
@@ -92,7 +91,6 @@ impl WindowLook {
         let phase = match &self.window {
             Some(window) => window.reported(now),
             None if end.is_some() => WindowPhase::Cancelled,
-            None if planted(Bug::EarlyGrant) => WindowPhase::Granted,
             None => WindowPhase::Requested,
         };
         let left = self.window.as_ref().map(|window| window.left(now));

@@ -1,14 +1,7 @@
-//! Small wrong behaviours, planted on purpose, that the harness must find.
+//! Bugs within the agent, which the harness must find.
 //!
-//! In: the name of a bug, chosen at run time by a test on its own thread. Out: whether the code at a hook shall misbehave.
-//! Without the feature `testing` the answer is a constant `false` and every hook is compiled away; with it, an optimised
-//! build is refused, so that none is ever shipped. Each hook is one line where a careless change would go wrong the same way.
+//! `tests/harness/bugs.toml` has the edits: each is one line where a careless change would go wrong the same way.
 //! Deliberately absent: bugs that only a slower disk or another thread would show.
-
-#[cfg(all(feature = "testing", not(any(debug_assertions, feature = "benchmarks"))))]
-compile_error!(
-    "the feature `testing` is never built for release: name the packages to build, without `harness` (`cargo xtask package`)"
-);
 
 macro_rules! bugs {
     ($($name:ident = $word:literal, $text:literal;)*) => {
@@ -66,29 +59,4 @@ bugs! {
     GiveTakenAddress = "give_taken_address", "a document gives a guest an address that another or root has";
     PassOverWithdrawal = "pass_over_withdrawal", "an order that was taken back is followed";
     EndlessRefusals = "endless_refusals", "each refusal is written down, however many there are";
-}
-
-#[cfg(feature = "testing")]
-thread_local! {
-    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
-}
-
-/// Whether this bug is planted on this thread.
-#[cfg(feature = "testing")]
-#[must_use]
-pub fn planted(bug: Bug) -> bool {
-    PLANTED.get() == Some(bug)
-}
-
-/// Nothing is planted in this build.
-#[cfg(not(feature = "testing"))]
-#[must_use]
-pub const fn planted(_: Bug) -> bool {
-    false
-}
-
-/// Plants a bug on this thread, or digs it out.
-#[cfg(feature = "testing")]
-pub fn plant(bug: Option<Bug>) {
-    PLANTED.set(bug);
 }
