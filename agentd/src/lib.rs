@@ -11,21 +11,21 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | 5 | [`run`] (composition root), [`settings`], [`cli`] |
+//! | 5 | [`run`] (composition root), [`cli`]; what a person asks for is crate `agent-admin` |
 //! | 4 | [`task`]: one loop per file, the only place that starts tasks |
 //! | 3 | [`execute`]: performs operations; [`api`]: what guests may ask |
-//! | 2 | [`port`]: the outside world |
+//! | 2 | crate `agent-ports`: [`port`], the outside world, and [`settings`] |
 //! | 1, 0 | crate `agent-core`: [`plan`], [`gate`], [`operation`], [`model`]; pure |
 //!
 //! Deliberately absent: anything that needs root or a capability. The daemon refuses to start with either.
 #![forbid(unsafe_code)]
 
 pub use agent_core::{gate, model, operation, plan};
+pub use agent_ports as port;
+pub use agent_ports::settings;
 
 pub mod api;
 pub mod cli;
 pub mod execute;
-pub mod port;
 pub mod run;
-pub mod settings;
 pub mod task;

@@ -33,7 +33,6 @@ use crate::task::local_api::{ListenError, Listeners};
 use crate::task::stop::{self, Stopper};
 
 use parts::Parts;
-pub use parts::pve_settings;
 use start::start;
 
 /// Loops end within their own farewells (three seconds); more than this means that one hangs.

@@ -13,7 +13,17 @@ pub const PAGE: &str = "docs/limits.md";
 
 /// What is read, by program.
 const PROGRAMS: [(&str, &[&str]); 5] = [
-    ("Agent", &["crates/agent-core/src", "crates/agent-store/src", "crates/pve-client/src", "agentd/src"]),
+    (
+        "Agent",
+        &[
+            "crates/agent-core/src",
+            "crates/agent-store/src",
+            "crates/pve-client/src",
+            "crates/agent-ports/src",
+            "crates/agent-admin/src",
+            "agentd/src",
+        ],
+    ),
     ("Hub", &["hubd/src"]),
     ("Guest agent", &["guestd/src"]),
     ("Helper and image builder", &["helper/src", "golden/src"]),

@@ -25,9 +25,9 @@ use crate::port::host_replacement::HandOverFolder;
 use crate::port::identity::{Identity, IdentityFolder};
 use crate::port::local_tls::LocalLeaf;
 use crate::port::pve::storage_admin;
-use crate::port::pve::{ApiToken, Pve, PveClient, PveSettings, RealPace, Role, SetUpError};
+use crate::port::pve::{Pve, PveClient, RealPace, SetUpError};
 use crate::port::store::Store;
-use crate::settings::{ScratchSettings, SecretFileError, Settings, TokenSettings};
+use crate::settings::{ScratchSettings, Settings, pve_settings};
 
 /// Everything that is opened before the first loop starts.
 pub(super) struct Parts {
@@ -78,29 +78,6 @@ impl Parts {
             policy: policy(settings)?,
         })
     }
-}
-
-/// What the client for Proxmox needs, read from the settings and the files they name.
-///
-/// # Errors
-/// When a secret cannot be read.
-pub fn pve_settings(settings: &Settings) -> Result<PveSettings, SecretFileError> {
-    let proxmox = &settings.proxmox;
-    let token = |token: &TokenSettings| Ok(ApiToken { id: token.id.clone(), secret: token.read_secret()? });
-    let mut tokens = BTreeMap::from([
-        (Role::Observe, token(&proxmox.tokens.observe)?),
-        (Role::Operate, token(&proxmox.tokens.operate)?),
-        (Role::Allocate, token(&proxmox.tokens.allocate)?),
-    ]);
-    if let Some(scratch) = &settings.scratch {
-        tokens.insert(Role::Scratch, token(&scratch.token)?);
-    }
-    Ok(PveSettings {
-        url: proxmox.url.clone(),
-        node: proxmox.node.clone(),
-        trust: Trust::Pins(proxmox.pins.clone()),
-        tokens,
-    })
 }
 
 /// What may change entries of storages. Its token stays sealed until a signed job wants it.

@@ -14,9 +14,36 @@ use super::Breach;
 /// The crates of the workspace: what of ours each may link, and what of others it must not.
 const RULES: &[(&str, &[&str], &[&str])] = &[
     (
+        "agent-admin",
+        &[
+            "agent-core",
+            "agent-ports",
+            "holdfast-protocol",
+            "holdfast-recovery",
+            "holdfast-seal",
+            "holdfast-trust",
+            "net",
+        ],
+        &["axum", "rusqlite"],
+    ),
+    (
         "agent-core",
         &["holdfast-protocol", "holdfast-recovery", "holdfast-trust"],
         &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing", "getrandom"],
+    ),
+    (
+        "agent-ports",
+        &[
+            "agent-core",
+            "agent-store",
+            "held-files",
+            "holdfast-protocol",
+            "holdfast-recovery",
+            "holdfast-seal",
+            "net",
+            "pve-client",
+        ],
+        &["axum", "rusqlite"],
     ),
     (
         "agent-store",
@@ -26,7 +53,9 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     (
         "agentd",
         &[
+            "agent-admin",
             "agent-core",
+            "agent-ports",
             "agent-store",
             "held-files",
             "holdfast-manual",

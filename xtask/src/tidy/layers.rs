@@ -81,7 +81,7 @@ pub fn check(table: &Table, sources: &[Source]) -> Vec<Breach> {
     breaches
 }
 
-/// `agentd/src/port/hub/wire.rs` is of `port`; the crate's contents page is of none.
+/// `agentd/src/task/reconcile/publish.rs` is of `task`; the crate's contents page is of none.
 fn module_of(path: &str) -> Option<&str> {
     let inside = SOURCES.iter().find_map(|folder| path.strip_prefix(folder))?.strip_suffix(".rs")?;
     let top = inside.split('/').next()?;

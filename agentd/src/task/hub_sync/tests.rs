@@ -13,10 +13,19 @@ use rcgen::CertificateSigningRequestParams;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+#[path = "../../../../tests/support/small_hub.rs"]
+mod small_hub;
+
+use self::small_hub::{Ca, ca, identity, serve, tls};
 use super::*;
 use crate::port::clock::RealClock;
-use crate::port::hub::tests::{Ca, ca, identity, serve, tls};
 use crate::task::stop;
+
+/// The same box, as it knows itself.
+fn own(identity: &Identity) -> holdfast_protocol::job::SeenHost {
+    let fingerprint = "4f2a-9c01-77de-b3a8-0c11".parse().unwrap();
+    holdfast_protocol::job::SeenHost { name: identity.enrolled.host_name.clone(), fingerprint }
+}
 
 /// Generous: the machine may be busy. Every wait below ends by what it waits for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -89,7 +98,7 @@ async fn world() -> World {
     let (contact_tx, contact) = watch::channel(start);
     let sync = HubSync {
         folder: IdentityFolder::open(dir.path()).unwrap(),
-        own: crate::port::hub::tests::own(&identity),
+        own: own(&identity),
         identity,
         handed: HandOverFolder::of(dir.path()),
         store: store.clone(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd::cli::setup::{SetupArguments, SetupError};
+use agent_admin::setup::{SetupArguments, SetupError};
 use agentd::model::net::ResolverText;
 use agentd::port::pve::change::{Description, MountSlot, NewVolume};
 use agentd::port::pve::error::PveError;
@@ -17,8 +17,8 @@ use agentd::port::pve::{
     ConfigChange, ConfigUpdate, GuestConfig, Pve, PveClient, RealPace, RestoreRequest, TaskOutcome, Upid,
     follow_task,
 };
-use agentd::run::pve_settings;
 use agentd::settings::Settings;
+use agentd::settings::pve_settings;
 use clap::Parser;
 use holdfast_protocol::id::Vmid;
 use holdfast_protocol::secret::Secret;
@@ -103,7 +103,7 @@ impl Lab {
         ];
         let arguments = Cli::try_parse_from(words.iter().copied().chain(more.iter().copied())).unwrap();
         // The command makes a runtime of its own.
-        tokio::task::spawn_blocking(move || agentd::cli::setup::run(&arguments.setup)).await.unwrap()
+        tokio::task::spawn_blocking(move || agent_admin::setup::run(&arguments.setup)).await.unwrap()
     }
 
     pub fn client(&self) -> (PveClient, Settings) {

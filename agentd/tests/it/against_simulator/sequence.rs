@@ -1,6 +1,6 @@
 //! Tests of the sequence proved on a real node.
 
-use agentd::cli::doctor::{State, examine};
+use agent_admin::doctor::{State, examine};
 use agentd::gate::archive::Lines;
 use agentd::model::disks::{Content, Disks, MountDisk, RootDisk};
 use agentd::model::observed::BackupFlag;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd::cli::setup::plan::Places;
+use agent_admin::setup::plan::Places;
 use agentd::execute::Ports;
 use agentd::model::hardware::HardwareAddress;
 use agentd::model::mark;

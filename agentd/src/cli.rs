@@ -1,0 +1,187 @@
+//! The command line of `agentd`: its commands, and which module does each.
+//!
+//! What comes in: arguments. What goes out: an exit code of sysexits, the outcome on standard output, errors as one
+//! sentence on standard error. `run` is here; everything that a person asks for is in `agent-admin`.
+
+use agent_admin::{
+    audit, doctor, enroll, escrow, golden, parked, recover, recovery, release, restore_tests, setup, status,
+    storage, unfreeze,
+};
+use clap::{Parser, Subcommand};
+use holdfast_manual::Section;
+use holdfast_protocol::json::chain;
+
+pub mod run;
+
+/// The host agent of Holdfast: keeps the guests of this Proxmox box as the operator wants them.
+#[derive(Debug, Parser)]
+#[command(name = "agentd", version, max_term_width = 100)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Enroll this host at a hub, by an invite or by an enrollment request.
+    Enroll(enroll::EnrollArguments),
+    /// Run the daemon in the foreground, as systemd starts it.
+    Run(Box<run::RunArguments>),
+    /// Make in Proxmox, and on this box, what the agent needs: user, roles, tokens, folders, settings.
+    Setup(Box<setup::SetupArguments>),
+    /// Look whether everything in Proxmox is as the agent needs it, and say what mends what is not.
+    Doctor(doctor::DoctorArguments),
+    /// Tell how the running agent, its guests and its work are.
+    Status(status::StatusArguments),
+    /// Tell what became of backups that were tried, and whether a return takes longer than it did.
+    RestoreTests(restore_tests::RestoreTestsArguments),
+    /// Storage targets: how the disks, shares and backup servers of this box stand.
+    #[command(subcommand)]
+    Storage(storage::StorageCommand),
+    /// Show what was left for a person, have it tried again, or end it.
+    Parked(parked::ParkedArguments),
+    /// Tell what the agent found open when it started, and what came of it.
+    Recovery(recovery::RecoveryArguments),
+    /// Open a wrapped backup key with the recovery code from the sheet, by hand and without a hub.
+    Recover(recover::RecoverArguments),
+    /// Recovery codes: make one, try it, replace it, see how all stand.
+    #[command(subcommand)]
+    Escrow(escrow::EscrowCommand),
+    /// Let a guest use the local API again that was frozen because two held its claim or its token.
+    Thaw(unfreeze::ThawArguments),
+    /// The images that guests are made from: have one built, show them, ask for an approval.
+    Golden(golden::GoldenArguments),
+    /// The controllers' programs that guests fetch from here: take one in, show them.
+    Release(release::ReleaseArguments),
+    /// The chain of all that was decided and done here: hold it to its hashes, show it, export it.
+    Audit(audit::AuditArguments),
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// `enroll`.
+    #[error(transparent)]
+    Enroll(#[from] enroll::EnrollError),
+    /// `run`.
+    #[error(transparent)]
+    Run(#[from] run::RunCommandError),
+    /// `setup`.
+    #[error(transparent)]
+    Setup(#[from] setup::SetupError),
+    /// `doctor`.
+    #[error(transparent)]
+    Doctor(#[from] doctor::DoctorError),
+    /// `status`.
+    #[error(transparent)]
+    Status(#[from] status::StatusCommandError),
+    /// `parked`.
+    #[error(transparent)]
+    Parked(#[from] parked::ParkedError),
+    /// `recovery`.
+    #[error(transparent)]
+    Recovery(#[from] recovery::RecoveryError),
+    /// `escrow`.
+    #[error(transparent)]
+    Escrow(#[from] escrow::EscrowCommandError),
+    /// `recover`.
+    #[error(transparent)]
+    Recover(#[from] recover::RecoverError),
+    /// `storage`.
+    #[error(transparent)]
+    Storage(storage::StorageCommandError),
+    /// `thaw`.
+    #[error(transparent)]
+    Thaw(#[from] unfreeze::ThawError),
+    /// `golden`.
+    #[error(transparent)]
+    Golden(#[from] golden::GoldenError),
+    /// `release`.
+    #[error(transparent)]
+    Release(#[from] release::ReleaseError),
+    /// `restore-tests`.
+    #[error(transparent)]
+    RestoreTests(#[from] restore_tests::RestoreTestsError),
+    /// `audit`.
+    #[error(transparent)]
+    Audit(#[from] audit::AuditError),
+}
+
+impl CommandError {
+    /// The exit code, by sysexits.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Enroll(error) => error.exit_code(),
+            Self::Run(error) => error.exit_code(),
+            Self::Setup(error) => error.exit_code(),
+            Self::Doctor(error) => error.exit_code(),
+            Self::Status(error) => error.exit_code(),
+            Self::Parked(error) => error.exit_code(),
+            Self::Escrow(error) => error.exit_code(),
+            Self::Recover(error) => error.exit_code(),
+            Self::Recovery(error) => error.exit_code(),
+            Self::Storage(error) => error.exit_code(),
+            Self::Thaw(error) => error.exit_code(),
+            Self::Golden(error) => error.exit_code(),
+            Self::Release(error) => error.exit_code(),
+            Self::RestoreTests(error) => error.exit_code(),
+            Self::Audit(error) => error.exit_code(),
+        }
+    }
+}
+
+/// Reads the arguments, runs the command, tells the outcome.
+#[must_use]
+pub fn main() -> std::process::ExitCode {
+    let arguments = match holdfast_manual::parse::<Arguments>(Section::Administration) {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
+    match dispatch(arguments.command) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("agentd: {}", chain(&error));
+            std::process::ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<(), CommandError> {
+    match command {
+        Command::Enroll(arguments) => Ok(enroll::run(arguments)?),
+        Command::Escrow(command) => Ok(escrow::run(&command)?),
+        Command::Status(arguments) => Ok(status::run(&arguments)?),
+        Command::Storage(command) => storage::run(&command).map_err(CommandError::Storage),
+        Command::Parked(arguments) => Ok(parked::run(&arguments)?),
+        Command::Recover(arguments) => Ok(recover::run(&arguments)?),
+        Command::Recovery(arguments) => Ok(recovery::run(&arguments)?),
+        Command::Thaw(arguments) => Ok(unfreeze::run(&arguments)?),
+        Command::Golden(arguments) => Ok(golden::run(arguments)?),
+        Command::Release(arguments) => Ok(release::run(&arguments)?),
+        Command::RestoreTests(arguments) => Ok(restore_tests::run(&arguments)?),
+        Command::Audit(arguments) => Ok(audit::run(&arguments)?),
+        Command::Run(arguments) => Ok(run::run(&arguments)?),
+        Command::Setup(arguments) => Ok(setup::run(&arguments)?),
+        Command::Doctor(arguments) => Ok(doctor::run(&arguments)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn an_invite_on_the_command_line_shows_nowhere() {
+        let arguments = Arguments::try_parse_from(["agentd", "enroll", "hf1_abcdefghijklmnop"]).unwrap();
+        assert!(!format!("{arguments:?}").contains("abcdefgh"));
+        assert!(Arguments::try_parse_from(["agentd", "enroll", "--request", "https://hub"]).is_err());
+        assert!(Arguments::try_parse_from(["agentd", "enroll", "x", "--invite-file", "y"]).is_err());
+    }
+}

@@ -1,0 +1,223 @@
+//! Questions and answers of the admin socket.
+
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::id::{GuestUid, HostName, OperationId};
+use holdfast_protocol::job::HostFingerprint;
+use holdfast_protocol::local::restore_test::TestVerdict;
+use holdfast_protocol::operation::OperationView;
+use holdfast_protocol::protection::{Tier, TierTested, Took};
+use holdfast_protocol::report::{FieldState, GuestReport, Sections};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::escrow::{EscrowAnswer, EscrowQuestion};
+use crate::hub::Contact;
+use crate::model::parked::ParkedEntry;
+use crate::model::records::VolumeId;
+use crate::model::view::{GrowthLine, HeavyView, LaneView};
+use crate::plan::recovery::RecoveryReport;
+use crate::store::token_holder::Thawed;
+
+/// The longest question: a reason of two thousand characters, and its frame.
+pub const QUESTION_BYTES_MAX: usize = 8 * 1024;
+
+/// The version of question and answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AdminSchema {
+    /// The only one so far.
+    #[default]
+    #[serde(rename = "holdfast.admin/v1")]
+    V1,
+}
+
+/// A question in its frame.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    pub schema: AdminSchema,
+    pub question: Question,
+}
+
+/// What may be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Question {
+    /// How the agent is.
+    Status,
+    /// What was planned at the last starts, and what came of it.
+    Recovery {
+        /// How many of them.
+        last: u32,
+    },
+    /// About recovery codes.
+    Escrow(EscrowQuestion),
+    /// The fields of a guest, each as the document, Proxmox and the last change have it.
+    Fields {
+        /// Its name, number or uid.
+        guest: String,
+    },
+    /// What restore tests of a guest's backups showed.
+    RestoreTests {
+        /// Its name, number or uid.
+        guest: String,
+    },
+    /// What waits for a person.
+    Parked,
+    /// Take up the guests of the lost box whose place this one took.
+    TakeUp {
+        /// Those that stay away, by name.
+        without: Vec<String>,
+    },
+    /// Have a parked operation tried again.
+    Retry {
+        operation: OperationId,
+        /// How long its journal was when it was shown.
+        entries: u32,
+    },
+    /// Have a guest that would not stay up started again: its starts no longer count against it.
+    Forgive { guest: GuestUid },
+    /// Let a guest use the local API again, which was frozen because two held its claim or its token.
+    Thaw { guest: GuestUid, reason: String },
+    /// End a parked operation.
+    Forget {
+        operation: OperationId,
+        /// How long its journal was when it was shown.
+        entries: u32,
+        reason: String,
+    },
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// How the agent is.
+    Status(Box<AgentStatus>),
+    /// The last starts, newest first.
+    Recovery(Vec<RecoveryReport>),
+    /// About recovery codes.
+    Escrow(EscrowAnswer),
+    /// The fields of a guest.
+    Fields(Box<FieldsView>),
+    /// What restore tests of a guest's backups showed.
+    RestoreTests(Box<GuestTests>),
+    /// What waits for a person.
+    Parked(Waiting),
+    /// It was done, and the operation stands so now.
+    Done(Box<OperationView>),
+    /// It was done, and is seen at the next look.
+    Forgiven,
+    /// They are on record; how many come back.
+    TakenUp { guests: usize },
+    /// What became of the request to let a guest in again.
+    Thawed(Thawed),
+    /// It was not done.
+    Refused(ErrorBody),
+}
+
+/// What waits for a person.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Waiting {
+    /// Operations, oldest first.
+    pub parked: Vec<ParkedEntry>,
+    /// Guests that would not stay up.
+    pub broken: Vec<GuestReport>,
+}
+
+/// The fields of a guest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldsView {
+    pub uid: GuestUid,
+    pub name: String,
+    /// When this was told.
+    pub at: Timestamp,
+    /// When its configuration was read; none, where it could not be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
+    /// The fields; none, where its configuration could not be read.
+    pub fields: Vec<FieldState>,
+    /// What else of its configuration is worth a word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What restore tests of a guest's backups showed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestTests {
+    pub uid: GuestUid,
+    pub name: String,
+    /// Each of its tiers that had one, as the report tells it.
+    pub tested: Vec<TierTested>,
+    /// The last ones, the newest first.
+    pub tests: Vec<TestLine>,
+}
+
+/// One restore test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestLine {
+    pub operation: OperationId,
+    /// When it ended.
+    pub at: Timestamp,
+    /// Of which tier it is by what is promised now; none where that knows its storage no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Tier>,
+    /// The backup, by the operation that took it.
+    pub backup: OperationId,
+    pub archive: VolumeId,
+    /// When the backup was taken.
+    pub taken_at: Timestamp,
+    /// How large it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// What was seen.
+    pub verdict: TestVerdict,
+    /// Why, in words.
+    pub why: String,
+    /// How long its two parts took.
+    #[serde(default, skip_serializing_if = "Took::is_unknown")]
+    pub took: Took,
+}
+
+/// The version of the status document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StatusSchema {
+    /// The only one so far.
+    #[default]
+    #[serde(rename = "holdfast.status/v1")]
+    V1,
+}
+
+/// How the agent is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentStatus {
+    /// The version of the document.
+    pub schema: StatusSchema,
+    /// When this was told.
+    pub at: Timestamp,
+    /// When Proxmox was last seen whole; none when it was not since the agent started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<Timestamp>,
+    /// What operators call this host.
+    pub host_name: HostName,
+    /// Its short fingerprint: what an operator's `holdfast host pin` shows for it, or somebody stands between.
+    pub fingerprint: HostFingerprint,
+    pub hub: String,
+    /// How it stands with the hub.
+    pub contact: Contact,
+    /// The whole report.
+    pub sections: Sections,
+    /// The lanes in which somebody waits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<LaneView>,
+    /// Who is at heavy work, and who waits for a place.
+    #[serde(default)]
+    pub heavy: HeavyView,
+    /// What documents let guests grow by in the last 24 hours, and may.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<GrowthLine>,
+}

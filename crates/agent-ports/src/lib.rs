@@ -1,0 +1,68 @@
+//! Adapters of the host agent to the outside world, and its settings.
+//!
+//! | module | what it reaches |
+//! | --- | --- |
+//! | [`artifacts`] | the controllers' bytes that guests fetch |
+//! | [`atomic_file`] | small files that are there whole or not at all |
+//! | [`backoff`] | how long to wait before asking again |
+//! | [`bridge`] | what is plugged into a bridge of this host |
+//! | [`bridge_net`] | addresses on the guests' bridge |
+//! | [`clock`] | time |
+//! | [`escrow_copy`] | copies of wrapped keys on backup disks |
+//! | [`golden_dump`] | the folder that golden images are built into |
+//! | [`guest_address`] | the address that Proxmox gives a guest |
+//! | [`host_replacement`] | what a lost box left |
+//! | [`held_folder`] | folders held by descriptor, for root's commands |
+//! | [`helper`] | the root helper |
+//! | [`host_key`] | the host's own key, which secrets are sealed to |
+//! | [`hub`] | the hub |
+//! | [`identity`] | who this agent is to the hub |
+//! | [`local_tls`] | the certificate that guests pin |
+//! | [`disk_marker`] | the marker on a disk, by which it is told from another |
+//! | [`mounts`] | the kernel's word about mounts and disks |
+//! | [`pbs`] | a backup server's own API |
+//! | [`privilege`] | what this process may do |
+//! | [`pve`] | Proxmox VE |
+//! | [`sealed_token`] | a token that lies sealed |
+//! | [`admin_socket`] | whoever asks at the box how the agent is |
+//! | [`settings`] | what root wrote down for the agent |
+//! | [`store`] | what must last: one SQLite file |
+//! | [`ntp`] | whether somebody keeps the clock right |
+//! | [`target_probe`] | disks and servers of storage targets, tried |
+//! | [`trust_files`] | who may sign, as root laid it down |
+
+#![forbid(unsafe_code)]
+
+// Tests that are shared with other crates name this one from outside.
+#[cfg(test)]
+extern crate self as agent_ports;
+
+pub use agent_core::{gate, model, operation, plan};
+pub use agent_store as store;
+pub use held_files::{atomic_file, held_folder};
+pub use pve_client as pve;
+
+pub mod admin_socket;
+pub mod artifacts;
+pub mod backoff;
+pub mod bridge;
+pub mod bridge_net;
+pub mod clock;
+pub mod disk_marker;
+pub mod escrow_copy;
+pub mod golden_dump;
+pub mod guest_address;
+pub mod helper;
+pub mod host_key;
+pub mod host_replacement;
+pub mod hub;
+pub mod identity;
+pub mod local_tls;
+pub mod mounts;
+pub mod ntp;
+pub mod pbs;
+pub mod privilege;
+pub mod sealed_token;
+pub mod settings;
+pub mod target_probe;
+pub mod trust_files;

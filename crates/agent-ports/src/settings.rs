@@ -1,0 +1,578 @@
+//! The settings file: parsed and checked.
+//!
+//! Everything a program part needs to know beforehand is in here; parts get their own piece from the composition root
+//! and never look for themselves. Nothing has a silent default but the state folder, the two files
+//! of operators and policy, the age of goldens, and the brake, which is on. Deliberately absent: secrets. A
+//! setting names the file of a secret, and [`TokenSettings::read_secret`] reads it when it is needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, StorageName, TargetName, Vmid};
+use holdfast_protocol::pin::PinSet;
+use holdfast_protocol::secret::Secret;
+use holdfast_protocol::size::{Cores, MemoryMib};
+use serde::Deserialize;
+
+use crate::model::addresses::AddressRange;
+use crate::model::policy::{BrakeRule, GoldenDump, QuiesceBound, TestBridge};
+
+mod pve;
+pub mod secret_file;
+
+pub use pve::pve_settings;
+pub use secret_file::SecretFileError;
+
+/// A configuration is at most 64 KiB; a long one with comments has three.
+pub const CONFIG_BYTES_MAX: u64 = 64 * 1024;
+
+/// Where the configuration is.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ConfigPath {
+    /// The configuration file.
+    #[arg(
+        long,
+        env = "HOLDFAST_AGENT_CONFIG",
+        default_value = "/etc/holdfast/agent.toml",
+        value_name = "FILE"
+    )]
+    pub config: PathBuf,
+}
+
+/// What the agent was told beforehand.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// How Proxmox is reached, and what of it is ours.
+    pub proxmox: ProxmoxSettings,
+    /// The golden images that root named on this box.
+    #[serde(default)]
+    pub golden: Vec<GoldenSettings>,
+    /// Where golden images are built on this box.
+    #[serde(default)]
+    pub golden_dump: Option<GoldenDumpSettings>,
+    /// Where guests reach us.
+    pub local_api: LocalApiSettings,
+    /// Where we keep what must last.
+    #[serde(default)]
+    pub state: StateSettings,
+    /// How long the audit is kept.
+    #[serde(default)]
+    pub audit: AuditSettings,
+    /// How many guests documents may touch at once.
+    #[serde(default)]
+    pub brake: BrakeSettings,
+    /// How long guests' programs may stand still for a backup.
+    #[serde(default)]
+    pub quiesce: QuiesceSettings,
+    /// Who may sign for this box.
+    #[serde(default)]
+    pub trust: TrustSettings,
+    /// Which entries of storages the agent may make in Proxmox. Without it root makes them.
+    #[serde(default)]
+    pub storage_entries: Option<StorageEntrySettings>,
+    /// Where backups are tried. Without it none is.
+    #[serde(default)]
+    pub scratch: Option<ScratchSettings>,
+}
+
+/// Where backups are tried: in scratch guests, with a token that reaches nothing else.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScratchSettings {
+    /// The pool of scratch guests.
+    pub pool: PoolName,
+    /// Numbers for them, both ends included; none of them the guests' own.
+    pub vmid_range: [Vmid; 2],
+    /// Where their disks go: a storage that holds no archives.
+    pub storage: StorageName,
+    /// How much memory one gets.
+    pub memory_mib: MemoryMib,
+    /// How many cores.
+    pub cores: Cores,
+    /// Their own token.
+    pub token: TokenSettings,
+    /// Where their controllers may speak to this agent. Without it they are looked at from outside alone.
+    #[serde(default)]
+    pub speech: Option<TestBridge>,
+    /// For a storage of backups the entry of Proxmox by which they are read for tests: the same namespace of the same server,
+    /// by an account that may only read. Without one they are read by the storage's own.
+    #[serde(default)]
+    pub twins: BTreeMap<StorageName, StorageName>,
+}
+
+/// Which entries of storages the agent may make in Proxmox, once they are signed for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StorageEntrySettings {
+    /// The file of the sealed `storage` token.
+    pub sealed_token: PathBuf,
+    /// The storage targets that root lets it make entries for.
+    pub targets: BTreeSet<TargetName>,
+}
+
+/// How Proxmox is reached, and what of it is ours.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxmoxSettings {
+    /// `https://127.0.0.1:8006`, without a path.
+    pub url: String,
+    /// The node this agent looks after.
+    pub node: NodeName,
+    /// Its certificate, by key or whole.
+    pub pins: PinSet,
+    /// The pool of our guests.
+    pub pool: PoolName,
+    /// Where root disks and hot volumes go.
+    pub storage: StorageName,
+    /// Where bulk volumes go.
+    pub bulk_storage: Option<StorageName>,
+    /// Further storages on which documents may place disks of guests.
+    #[serde(default)]
+    pub guest_storages: BTreeSet<StorageName>,
+    /// Where backups go.
+    pub backup_storage: Option<StorageName>,
+    /// The bridge of our guests.
+    pub bridge: BridgeName,
+    /// Addresses on it that others have, such as a DHCP server's range: no guest of a document gets one.
+    #[serde(default)]
+    pub reserved_addresses: Vec<AddressRange>,
+    /// The VMIDs the agent may pick from, both ends included.
+    pub vmid_range: [Vmid; 2],
+    /// One token for each kind of work.
+    pub tokens: ProxmoxTokens,
+}
+
+/// One token for each kind of work, so that a mistake in one cannot do what another may.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProxmoxTokens {
+    /// Looks.
+    pub observe: TokenSettings,
+    /// Power, configuration, snapshots, backups of what is in the pool.
+    pub operate: TokenSettings,
+    /// Restores into the pool and destroys from it.
+    pub allocate: TokenSettings,
+}
+
+/// One token of Proxmox.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenSettings {
+    /// `user@realm!name`.
+    pub id: String,
+    /// The file that holds its secret and nothing else.
+    pub secret_file: PathBuf,
+}
+
+impl TokenSettings {
+    fn mistake(&self, at: &str) -> Option<(String, &'static str)> {
+        let parts = self.id.split_once('!').map(|(user, token)| (user.split_once('@'), token));
+        let whole = matches!(parts, Some((Some((user, realm)), token)) if !user.is_empty() && !realm.is_empty() && !token.is_empty());
+        if !whole {
+            Some((format!("{at}.id"), "user@realm!name"))
+        } else if !self.secret_file.is_absolute() {
+            Some((format!("{at}.secret_file"), "an absolute path"))
+        } else {
+            None
+        }
+    }
+
+    /// Reads the secret.
+    ///
+    /// # Errors
+    /// [`SecretFileError`] when the file cannot be read, is open to others, or does not hold one line.
+    pub fn read_secret(&self) -> Result<Secret, SecretFileError> {
+        secret_file::read(&self.secret_file)
+    }
+}
+
+/// One golden image.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoldenSettings {
+    /// Its version, by which desired documents name it.
+    pub version: GoldenVersion,
+    /// Its archive as Proxmox names it, `local:backup/vzdump-lxc-….tar.zst`.
+    pub archive: String,
+    /// SHA-256 of that archive, hex: root's approval of these bytes. Without it an operator signs for what they are.
+    pub sha256: Option<String>,
+    /// The same archive as a file this agent can read, for checking the digest.
+    pub file: PathBuf,
+}
+
+/// Where golden images are built on this box: what lies there may be made guests from, once an operator signed for it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GoldenDumpSettings {
+    /// The storage as Proxmox names it, such as `local`.
+    pub storage: StorageName,
+    /// Its dump folder, such as `/var/lib/vz/dump`: `golden_dump` of /etc/holdfast/helper.toml.
+    pub folder: PathBuf,
+    /// When the newest image there is older than so many days, it is told.
+    #[serde(default = "usual_refresh_days")]
+    pub refresh_days: u32,
+}
+
+const fn usual_refresh_days() -> u32 {
+    GoldenDump::REFRESH_DAYS
+}
+
+/// Where guests reach us.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocalApiSettings {
+    /// Addresses of this box on the guests' bridge, with port. Never all addresses at once.
+    pub listen: Vec<SocketAddr>,
+}
+
+/// How long guests' programs may stand still for a backup.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuiesceSettings {
+    /// The bound of a quiesce window, in seconds: 60 to 3600.
+    pub bound_s: QuiesceBound,
+}
+
+impl Default for QuiesceSettings {
+    fn default() -> Self {
+        Self { bound_s: QuiesceBound::usual() }
+    }
+}
+
+/// Where we keep what must last.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateSettings {
+    /// The folder of the database and the identity.
+    pub dir: PathBuf,
+}
+
+impl Default for StateSettings {
+    fn default() -> Self {
+        Self { dir: PathBuf::from("/var/lib/holdfast") }
+    }
+}
+
+/// How long the audit is kept.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AuditSettings {
+    /// Months after which a part of the audit that lies in a file is removed; twelve at least.
+    pub keep_months: u16,
+}
+
+impl Default for AuditSettings {
+    fn default() -> Self {
+        Self { keep_months: 36 }
+    }
+}
+
+impl AuditSettings {
+    fn mistake(self) -> Option<(String, &'static str)> {
+        let possible = (12..=1_200).contains(&self.keep_months);
+        (!possible).then(|| ("audit.keep_months".to_owned(), "12 to 1200 months"))
+    }
+}
+
+/// Who may sign for this box: two files that root lays down. A signed update takes their place.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrustSettings {
+    /// Operators and their keys, in the form of OpenSSH's `allowed_signers`. Without it nobody may sign.
+    pub operators: PathBuf,
+    /// How many of them each verb needs, its delay, its daily cap. Without it the built-in rules hold.
+    pub policy: PathBuf,
+}
+
+impl Default for TrustSettings {
+    fn default() -> Self {
+        Self { operators: "/etc/holdfast/operators".into(), policy: "/etc/holdfast/policy.toml".into() }
+    }
+}
+
+/// How many running guests documents may stop, restart or resize within a window; more waits for a signature.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrakeSettings {
+    /// So many always.
+    pub at_least: u32,
+    /// And this share of those that run, in percent.
+    pub share_percent: u32,
+    /// Within so many hours.
+    pub window_hours: u32,
+}
+
+impl BrakeSettings {
+    /// As the plan takes it.
+    #[must_use]
+    pub const fn rule(self) -> BrakeRule {
+        BrakeRule { at_least: self.at_least, share_percent: self.share_percent, window_h: self.window_hours }
+    }
+
+    fn mistake(self) -> Option<(String, &'static str)> {
+        if self.share_percent > 100 {
+            Some(("brake.share_percent".to_owned(), "0 to 100"))
+        } else if self.window_hours == 0 || self.window_hours > BrakeRule::WINDOW_MAX_H {
+            Some(("brake.window_hours".to_owned(), "1 to 168, which is a week"))
+        } else {
+            None
+        }
+    }
+}
+
+/// A brake that was not named is on.
+impl Default for BrakeSettings {
+    fn default() -> Self {
+        let BrakeRule { at_least, share_percent, window_h } = BrakeRule::usual();
+        Self { at_least, share_percent, window_hours: window_h }
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file cannot be read.
+    #[error(
+        "the configuration {} cannot be read: name the right file with --config, or run `agentd setup`",
+        path.display()
+    )]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Larger than any sane configuration.
+    #[error("the configuration {} is larger than {CONFIG_BYTES_MAX} bytes: is it the right file?", path.display())]
+    Size {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not TOML, or not of our form.
+    #[error("the configuration {} is refused at `{at}`: correct it there", path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        at: String,
+        /// What is wrong there.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// Of our form, but it cannot be right.
+    #[error("the configuration {} is refused at `{at}`: {rule}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        at: String,
+        /// What is expected there.
+        rule: &'static str,
+    },
+}
+
+impl Settings {
+    /// Reads and checks the configuration.
+    ///
+    /// # Errors
+    /// [`SettingsError`], with the key of the first mistake.
+    pub fn load(at: &ConfigPath) -> Result<Self, SettingsError> {
+        let path = &at.config;
+        let read = |source| SettingsError::Read { path: path.clone(), source };
+        if std::fs::metadata(path).map_err(read)?.len() > CONFIG_BYTES_MAX {
+            return Err(SettingsError::Size { path: path.clone() });
+        }
+        Self::parse(&std::fs::read_to_string(path).map_err(read)?, path)
+    }
+
+    /// Checks a configuration's text. `path` is only named in errors.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn parse(text: &str, path: &Path) -> Result<Self, SettingsError> {
+        let form =
+            |at: String, source| SettingsError::Form { path: path.to_owned(), at, source: Box::new(source) };
+        let reader = toml::Deserializer::parse(text).map_err(|source| form(".".to_owned(), source))?;
+        let settings: Self = serde_path_to_error::deserialize(reader)
+            .map_err(|error| form(error.path().to_string(), error.into_inner()))?;
+        match settings.mistake() {
+            None => Ok(settings),
+            Some((at, rule)) => Err(SettingsError::Value { path: path.to_owned(), at, rule }),
+        }
+    }
+
+    /// The first value that its type alone could not refuse.
+    fn mistake(&self) -> Option<(String, &'static str)> {
+        self.proxmox
+            .mistake()
+            .or_else(|| self.golden_mistake())
+            .or_else(|| self.place_mistake())
+            .or_else(|| self.audit.mistake())
+            .or_else(|| self.brake.mistake())
+            .or_else(|| self.scratch_mistake())
+            .or_else(|| self.counterpart_mistake())
+    }
+
+    fn golden_mistake(&self) -> Option<(String, &'static str)> {
+        if self.golden_dump.as_ref().is_some_and(|dump| !dump.folder.is_absolute()) {
+            return Some(("golden_dump.folder".to_owned(), "an absolute path"));
+        }
+        let refresh = self.golden_dump.as_ref().map(|dump| dump.refresh_days);
+        if refresh.is_some_and(|days| !GoldenDump::REFRESH_DAYS_POSSIBLE.contains(&days)) {
+            return Some(("golden_dump.refresh_days".to_owned(), "1 to 3650 days"));
+        }
+        self.golden.iter().enumerate().find_map(|(index, golden)| {
+            let at = |field: &str| format!("golden[{index}].{field}");
+            let twice = self.golden.iter().take(index).any(|earlier| earlier.version == golden.version);
+            let is_hex = |text: &String| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+            let hex = golden.sha256.as_ref().is_none_or(is_hex);
+            if twice {
+                Some((at("version"), "this version stands twice; a version names one archive for ever"))
+            } else if !hex {
+                Some((at("sha256"), "64 hex digits, as `sha256sum` prints them"))
+            } else if !golden.archive.contains(":backup/") {
+                Some((at("archive"), "a volume such as local:backup/vzdump-lxc-9000-….tar.zst"))
+            } else if !golden.file.is_absolute() {
+                Some((at("file"), "an absolute path"))
+            } else {
+                None
+            }
+        })
+    }
+
+    fn scratch_mistake(&self) -> Option<(String, &'static str)> {
+        let scratch = self.scratch.as_ref()?;
+        let at = |field: &str| format!("scratch.{field}");
+        let ([first, last], [from, to]) = (scratch.vmid_range, self.proxmox.vmid_range);
+        if first > last {
+            return Some((at("vmid_range"), "[first, last], the first not above the last"));
+        }
+        if first <= to && from <= last {
+            return Some((
+                at("vmid_range"),
+                "numbers that proxmox.vmid_range does not hold: guests have those",
+            ));
+        }
+        if scratch.pool == self.proxmox.pool {
+            return Some((at("pool"), "a pool of its own, apart from proxmox.pool"));
+        }
+        if self.proxmox.backup_storage.as_ref() == Some(&scratch.storage) {
+            let rule = "a storage without archives: with its token one could delete them there";
+            return Some((at("storage"), rule));
+        }
+        scratch.token.mistake("scratch.token").or_else(|| self.speech_mistake(scratch.speech.as_ref()?))
+    }
+
+    /// A twin is nothing else: what is granted on it is for tests, and what lies there is another storage's.
+    fn counterpart_mistake(&self) -> Option<(String, &'static str)> {
+        let scratch = self.scratch.as_ref()?;
+        let targets = self.storage_entries.iter().flat_map(|entries| &entries.targets);
+        let backups: BTreeSet<&str> = (self.proxmox.backup_storage.iter().map(StorageName::as_str))
+            .chain(targets.map(TargetName::as_str))
+            .collect();
+        let goldens = self.golden.iter().filter_map(|golden| golden.archive.split(':').next());
+        let others: BTreeSet<&str> = [&self.proxmox.storage, &scratch.storage]
+            .into_iter()
+            .chain(&self.proxmox.bulk_storage)
+            .chain(&self.proxmox.guest_storages)
+            .chain(self.golden_dump.iter().map(|dump| &dump.storage))
+            .map(StorageName::as_str)
+            .chain(goldens)
+            .collect();
+        counterpart_mistake(&scratch.twins, &backups, &others)
+            .map(|(of, rule)| (format!("scratch.twins.{of}"), rule))
+    }
+
+    fn speech_mistake(&self, speech: &TestBridge) -> Option<(String, &'static str)> {
+        let at = |field: &str| format!("scratch.speech.{field}");
+        if speech.bridge == self.proxmox.bridge {
+            return Some((
+                at("bridge"),
+                "a bridge of its own, apart from proxmox.bridge: guests are on that",
+            ));
+        }
+        let IpAddr::V4(own) = speech.listener.ip() else {
+            return Some((at("listener"), "an IPv4 address with its port"));
+        };
+        if !speech.guest.reaches(own) || speech.guest.address() == own {
+            return Some((at("guest"), "another address in the network of scratch.speech.listener"));
+        }
+        if self.local_api.listen.contains(&speech.listener) {
+            return Some((
+                at("listener"),
+                "an address of its own, apart from local_api.listen: guests call there",
+            ));
+        }
+        None
+    }
+
+    fn place_mistake(&self) -> Option<(String, &'static str)> {
+        if !self.state.dir.is_absolute() {
+            return Some(("state.dir".to_owned(), "an absolute path"));
+        }
+        if self.storage_entries.as_ref().is_some_and(|entries| !entries.sealed_token.is_absolute()) {
+            return Some(("storage_entries.sealed_token".to_owned(), "an absolute path"));
+        }
+        if self.local_api.listen.is_empty() {
+            return Some((
+                "local_api.listen".to_owned(),
+                "at least one address of the guests' bridge, with port",
+            ));
+        }
+        self.local_api.listen.iter().enumerate().find_map(|(index, address)| {
+            let bad = address.ip().is_unspecified() || address.ip().is_multicast();
+            bad.then(|| {
+                let rule = "one address of the guests' bridge: listening everywhere would show the API to networks \
+                            that have no guests";
+                (format!("local_api.listen[{index}]"), rule)
+            })
+        })
+    }
+}
+
+impl ProxmoxSettings {
+    fn mistake(&self) -> Option<(String, &'static str)> {
+        let at = |field: &str| format!("proxmox.{field}");
+        let host = self.url.strip_prefix("https://");
+        if !host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' '])) {
+            return Some((at("url"), "https://address:8006, without a path"));
+        }
+        let [from, to] = self.vmid_range;
+        if from > to {
+            return Some((at("vmid_range"), "[first, last], the first not above the last"));
+        }
+        let tokens = [
+            ("observe", &self.tokens.observe),
+            ("operate", &self.tokens.operate),
+            ("allocate", &self.tokens.allocate),
+        ];
+        tokens.into_iter().find_map(|(name, token)| token.mistake(&format!("proxmox.tokens.{name}")))
+    }
+}
+
+/// The first storage whose twin cannot be one, by names alone. `setup` asks the same.
+pub fn counterpart_mistake<'a>(
+    twins: &'a BTreeMap<StorageName, StorageName>,
+    backups: &BTreeSet<&str>,
+    others: &BTreeSet<&str>,
+) -> Option<(&'a StorageName, &'static str)> {
+    twins.iter().find_map(|(of, counterpart)| {
+        let shared = twins.iter().any(|(other, its)| other != of && its == counterpart);
+        let rule = if !backups.contains(of.as_str()) {
+            "a storage of backups on the left: proxmox.backup_storage, or one of storage_entries.targets"
+        } else if backups.contains(counterpart.as_str()) || others.contains(counterpart.as_str()) {
+            "an entry on the right that is used for nothing else"
+        } else if shared {
+            "an entry of its own for each storage"
+        } else {
+            return None;
+        };
+        Some((of, rule))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! What the Proxmox client needs of the settings.
+
+use std::collections::BTreeMap;
+
+use net::tls::Trust;
+
+use super::secret_file::SecretFileError;
+use super::{Settings, TokenSettings};
+use crate::pve::{ApiToken, PveSettings, Role};
+
+/// What the client for Proxmox needs, read from the settings and the files they name.
+///
+/// # Errors
+/// When a secret cannot be read.
+pub fn pve_settings(settings: &Settings) -> Result<PveSettings, SecretFileError> {
+    let proxmox = &settings.proxmox;
+    let token = |token: &TokenSettings| Ok(ApiToken { id: token.id.clone(), secret: token.read_secret()? });
+    let mut tokens = BTreeMap::from([
+        (Role::Observe, token(&proxmox.tokens.observe)?),
+        (Role::Operate, token(&proxmox.tokens.operate)?),
+        (Role::Allocate, token(&proxmox.tokens.allocate)?),
+    ]);
+    if let Some(scratch) = &settings.scratch {
+        tokens.insert(Role::Scratch, token(&scratch.token)?);
+    }
+    Ok(PveSettings {
+        url: proxmox.url.clone(),
+        node: proxmox.node.clone(),
+        trust: Trust::Pins(proxmox.pins.clone()),
+        tokens,
+    })
+}
