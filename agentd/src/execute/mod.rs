@@ -12,11 +12,11 @@
 //! | --- | --- |
 //! | [`run`] | one operation to its end |
 //! | `attempt` | one try of one step |
-//! | `lost` | finding a task whose reply was lost |
+//! | `lost_reply` | finding a task whose reply was lost |
 //! | [`offsite`] | one question to a backup server |
 //! | [`recover`] | what the recovery plan adopts or parks |
 //! | `identity` | is this still our guest? |
-//! | `identity` | what a guest is known by, read and compared |
+//! | `guest_identity` | what a guest is known by, read and compared |
 //! | `step_*` | each step's probe and effect |
 //! | `undo` | taking back what this operation made |
 //! | [`slots`] | the places for heavy steps |

@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, Transaction};
 
 use super::columns::{from_json, json, micros};
-use super::{Part, Store, StoreError, journal_read};
+use super::{Part, Store, StoreError, journal_read, kinds};
 use agent_core::model::limits;
 
 /// Operations in one transaction: a few milliseconds.
@@ -90,9 +90,12 @@ fn compact(transaction: &Transaction<'_>, now: Timestamp) -> Result<Upkeep, Stor
         };
         // What the brake counts is read from these specs, for a week, and by a clock that may be set back; and what a guest was
         // made from, for as long as it stands.
-        let set = "UPDATE operation SET kept = ?2, steps = NULL,
-                   spec = CASE WHEN kind IN ('stop', 'reconfigure', 'provision') THEN spec ELSE '{}' END WHERE serial = ?1";
-        transaction.execute(set, (serial, text)).map_err(failed())?;
+        let set = format!(
+            "UPDATE operation SET kept = ?2, steps = NULL,
+                 spec = CASE WHEN kind IN ({}) THEN spec ELSE '{{}}' END WHERE serial = ?1",
+            kinds::read_later()
+        );
+        transaction.execute(&set, (serial, text)).map_err(failed())?;
         transaction.execute("DELETE FROM event WHERE operation = ?1", [serial]).map_err(failed())?;
         done += 1;
     }

@@ -80,6 +80,7 @@ pub mod job_intake;
 mod job_reports;
 pub mod journal;
 mod journal_read;
+mod kinds;
 mod migration;
 mod open;
 pub mod own_audit;

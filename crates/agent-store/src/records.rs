@@ -11,8 +11,8 @@ use rusqlite::Connection;
 
 use super::columns::{from_json, micros, parsed, time};
 use super::{
-    Store, StoreError, controller, copies, escrow, growth, guest, inherited, protection, quota, release,
-    request, restore_test, roster, snapshot, storage, tier, window,
+    Store, StoreError, controller, copies, escrow, growth, guest, inherited, kinds, protection, quota,
+    release, request, restore_test, roster, snapshot, storage, tier, window,
 };
 use agent_core::model::policy::BrakeRule;
 use agent_core::model::records::{
@@ -121,10 +121,11 @@ fn touched(connection: &Connection, now: Timestamp) -> Result<Vec<Touched>, Stor
     let window_micros = i64::from(BrakeRule::WINDOW_MAX_H) * 3_600_000_000;
     let since = micros(now).saturating_sub(window_micros);
     let rows: Vec<(String, i64, Option<String>)> = connection
-        .prepare_cached(
+        .prepare_cached(&format!(
             "SELECT spec, opened_at, job FROM operation LEFT JOIN brake_release_use ON brake_release_use.operation = id
-             WHERE operation.kind IN ('stop', 'reconfigure') AND opened_at > ?1",
-        )
+             WHERE operation.kind IN ({}) AND opened_at > ?1",
+            kinds::counted()
+        ))
         .and_then(|mut select| {
             select.query_map([since], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
         })

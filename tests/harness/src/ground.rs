@@ -42,7 +42,7 @@ impl Ground {
     pub const fn number(self) -> u8 {
         match self {
             Self::Empty => 200,
-            Self::HotRuns => 211,
+            Self::HotRuns => 214,
             Self::GuestRuns => 201,
             Self::GuestStands => 202,
             Self::TwoGuests => 203,

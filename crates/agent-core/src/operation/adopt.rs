@@ -8,7 +8,7 @@ use holdfast_protocol::id::{BridgeName, CustomerId, GoldenVersion};
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
@@ -69,7 +69,6 @@ impl Spec for Adopt {
             holds: Holds::Guest,
             takes: Takes::Nothing,
             // A signature for one guest is no bulk change.
-            change_limit: ChangeLimit::Exempt,
         }
     }
 

@@ -8,7 +8,7 @@ use holdfast_protocol::id::StorageName;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
+use super::spec::{Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::Effect;
 
@@ -42,12 +42,7 @@ impl AttachVolume {
 
 impl Spec for AttachVolume {
     fn facts(&self) -> Facts<'_> {
-        Facts {
-            guest: self.target.guest(),
-            holds: Holds::Guest,
-            takes: Takes::Nothing,
-            change_limit: ChangeLimit::Exempt,
-        }
+        Facts { guest: self.target.guest(), holds: Holds::Guest, takes: Takes::Nothing }
     }
 
     fn subject(&self) -> Subject {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
+use super::spec::{Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::records::BackupWhy;
@@ -55,12 +55,7 @@ pub enum Begun {
 
 impl Spec for Backup {
     fn facts(&self) -> Facts<'_> {
-        Facts {
-            guest: self.target.guest(),
-            holds: Holds::Guest,
-            takes: Takes::Backup(self),
-            change_limit: ChangeLimit::Exempt,
-        }
+        Facts { guest: self.target.guest(), holds: Holds::Guest, takes: Takes::Backup(self) }
     }
 
     fn subject(&self) -> Subject {

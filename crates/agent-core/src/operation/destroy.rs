@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::warrant::{Warrant, WrongWarrant};
@@ -44,7 +44,6 @@ impl Spec for Destroy {
             holds: Holds::Guest,
             takes: Takes::Nothing,
             // A signature for one guest is no bulk change.
-            change_limit: ChangeLimit::Exempt,
         }
     }
 

@@ -70,7 +70,7 @@ pub use restore_test::RestoreTest;
 pub use roll_back::{BulkRule, RollBack};
 pub use sizes::{DiskRef, Grow, KeepProtection, Reconfigure};
 pub use snapshot::{ExpireSnapshot, ExpiryWhy, Snapshot};
-pub use spec::{ChangeLimit, Target};
+pub use spec::{ChangeLimit, Counted, Target};
 pub use swap_guest::SwapGuest;
 pub use update_controller::UpdateController;
 

@@ -5,7 +5,7 @@ use holdfast_protocol::report::Running;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
+use super::spec::{Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::field;
@@ -22,12 +22,7 @@ pub struct Stop(pub Target);
 
 impl Spec for Start {
     fn facts(&self) -> Facts<'_> {
-        Facts {
-            guest: self.0.guest(),
-            holds: Holds::Guest,
-            takes: Takes::Nothing,
-            change_limit: ChangeLimit::Exempt,
-        }
+        Facts { guest: self.0.guest(), holds: Holds::Guest, takes: Takes::Nothing }
     }
 
     fn subject(&self) -> Subject {
@@ -49,12 +44,7 @@ impl Spec for Start {
 
 impl Spec for Stop {
     fn facts(&self) -> Facts<'_> {
-        Facts {
-            guest: self.0.guest(),
-            holds: Holds::Guest,
-            takes: Takes::Nothing,
-            change_limit: ChangeLimit::Counts,
-        }
+        Facts { guest: self.0.guest(), holds: Holds::Guest, takes: Takes::Nothing }
     }
 
     fn subject(&self) -> Subject {

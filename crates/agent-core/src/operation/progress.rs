@@ -279,9 +279,9 @@ impl OperationState {
     /// The guest's number, once it is known.
     #[must_use]
     pub fn vmid(&self) -> Option<Vmid> {
-        let chosen = self.facts.iter().rev().find_map(|fact| match fact {
-            Finding::Vmid(vmid) => Some(*vmid),
-            _ => None,
+        let chosen = self.facts.iter().rev().find_map(|fact| {
+            let Finding::Vmid(vmid) = fact else { return None };
+            Some(*vmid)
         });
         chosen.or_else(|| self.operation.vmid())
     }
@@ -289,18 +289,18 @@ impl OperationState {
     /// The restore that made the guest.
     #[must_use]
     pub fn restored_by(&self) -> Option<&str> {
-        self.facts.iter().find_map(|fact| match fact {
-            Finding::RestoredBy(upid) => Some(upid.as_str()),
-            _ => None,
+        self.facts.iter().find_map(|fact| {
+            let Finding::RestoredBy(upid) = fact else { return None };
+            Some(upid.as_str())
         })
     }
 
     /// The volumes that this operation made.
     #[must_use]
     pub fn volumes(&self) -> BTreeSet<VolumeId> {
-        let volume = |fact: &Finding| match fact {
-            Finding::Volume(volume) => Some(volume.clone()),
-            _ => None,
+        let volume = |fact: &Finding| {
+            let Finding::Volume(volume) = fact else { return None };
+            Some(volume.clone())
         };
         self.facts.iter().filter_map(volume).collect()
     }
@@ -308,27 +308,27 @@ impl OperationState {
     /// Whether the guest ran when this operation came to it.
     #[must_use]
     pub fn found(&self) -> Option<PowerFound> {
-        self.facts.iter().find_map(|fact| match fact {
-            Finding::Found(power) => Some(*power),
-            _ => None,
+        self.facts.iter().find_map(|fact| {
+            let Finding::Found(power) = fact else { return None };
+            Some(*power)
         })
     }
 
     /// The tags and the description that the guest had when this operation came to it.
     #[must_use]
     pub fn found_marked(&self) -> Option<(&BTreeSet<String>, &str)> {
-        self.facts.iter().find_map(|fact| match fact {
-            Finding::FoundMarked { tags, description } => Some((tags, description.as_str())),
-            _ => None,
+        self.facts.iter().find_map(|fact| {
+            let Finding::FoundMarked { tags, description } = fact else { return None };
+            Some((tags, description.as_str()))
         })
     }
 
     /// What a guest and its copy were known by when this operation came to them.
     #[must_use]
     pub fn identities(&self) -> Option<&GuestIdentities> {
-        self.facts.iter().find_map(|fact| match fact {
-            Finding::FoundIdentities(identities) => Some(identities.as_ref()),
-            _ => None,
+        self.facts.iter().find_map(|fact| {
+            let Finding::FoundIdentities(identities) = fact else { return None };
+            Some(identities.as_ref())
         })
     }
 
@@ -348,18 +348,18 @@ impl OperationState {
     /// What the backup showed that it tried.
     #[must_use]
     pub fn tested(&self) -> Option<(TestVerdict, &str)> {
-        self.facts.iter().find_map(|fact| match fact {
-            Finding::Tested { verdict, why } => Some((*verdict, why.as_str())),
-            _ => None,
+        self.facts.iter().find_map(|fact| {
+            let Finding::Tested { verdict, why } = fact else { return None };
+            Some((*verdict, why.as_str()))
         })
     }
 
     /// What became of the guest's turn to exchange its controller.
     #[must_use]
     pub fn controller(&self) -> Option<(Came, &str)> {
-        self.facts.iter().find_map(|fact| match fact {
-            Finding::Controller { came, why } => Some((*came, why.as_str())),
-            _ => None,
+        self.facts.iter().find_map(|fact| {
+            let Finding::Controller { came, why } = fact else { return None };
+            Some((*came, why.as_str()))
         })
     }
 
@@ -373,9 +373,9 @@ impl OperationState {
 
     /// What it did not do as it should, without failing for it.
     pub fn conditions(&self) -> impl Iterator<Item = &ErrorBody> {
-        self.facts.iter().filter_map(|fact| match fact {
-            Finding::Condition(problem) => Some(problem),
-            _ => None,
+        self.facts.iter().filter_map(|fact| {
+            let Finding::Condition(problem) = fact else { return None };
+            Some(problem)
         })
     }
 

@@ -9,7 +9,7 @@ use holdfast_protocol::report::Running;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::{Exhausted, Step};
 use crate::gate::Effect;
 use crate::model::disks::Disks;
@@ -175,7 +175,6 @@ impl Spec for Provision {
             guest: Guest { uid: self.guest.uid, name: &self.guest.name, vmid: None },
             holds: Holds::Guest,
             takes: Takes::Nothing,
-            change_limit: ChangeLimit::Exempt,
         }
     }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
+use super::spec::{Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::{Effect, Prune};
 use crate::model::records::VolumeId;
@@ -77,12 +77,7 @@ impl Deletion {
 
 impl Spec for PruneBackup {
     fn facts(&self) -> Facts<'_> {
-        Facts {
-            guest: self.target.guest(),
-            holds: Holds::Guest,
-            takes: Takes::Nothing,
-            change_limit: ChangeLimit::Exempt,
-        }
+        Facts { guest: self.target.guest(), holds: Holds::Guest, takes: Takes::Nothing }
     }
 
     fn subject(&self) -> Subject {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Backup;
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes};
+use super::spec::{Facts, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::policy::QuiesceBound;
@@ -25,12 +25,7 @@ impl QuiescedBackup {}
 
 impl Spec for QuiescedBackup {
     fn facts(&self) -> Facts<'_> {
-        Facts {
-            guest: self.backup.target.guest(),
-            holds: Holds::Guest,
-            takes: Takes::Backup(&self.backup),
-            change_limit: ChangeLimit::Exempt,
-        }
+        Facts { guest: self.backup.target.guest(), holds: Holds::Guest, takes: Takes::Backup(&self.backup) }
     }
 
     fn subject(&self) -> Subject {

@@ -7,7 +7,7 @@ use holdfast_protocol::id::MountPath;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::records::VolumeId;
@@ -86,7 +86,6 @@ impl Spec for HandOver {
             holds: Holds::Also(self.to().uid),
             takes: Takes::Nothing,
             // A signature is no bulk change.
-            change_limit: ChangeLimit::Exempt,
         }
     }
 

@@ -19,7 +19,7 @@ use super::restore_test::{self, RestoreTest};
 use super::roll_back::RollBack;
 use super::sizes::{Grow, Reconfigure};
 use super::snapshot::{ExpireSnapshot, Snapshot};
-use super::spec::{ChangeLimit, Holds, Reach, Rules, Spec, Subject, Takes};
+use super::spec::{ChangeLimit, Counted, Holds, Reach, Rules, Spec, Subject, Takes};
 use super::step::{Exhausted, Step, Weight};
 use super::swap_guest::SwapGuest;
 use super::update_controller::UpdateController;
@@ -50,9 +50,32 @@ macro_rules! makes {
     };
 }
 
+macro_rules! limit {
+    (never, $spec:ident) => {{
+        let _ = $spec;
+        ChangeLimit::Exempt
+    }};
+    (always, $spec:ident) => {{
+        let _ = $spec;
+        ChangeLimit::Counts
+    }};
+    (sometimes, $spec:ident) => {
+        $spec.change_limit()
+    };
+}
+
+macro_rules! counted {
+    (never) => {
+        Counted::Never
+    };
+    ($how:ident) => {
+        Counted::Possibly
+    };
+}
+
 /// Makes the enum of all operations, and what is known by the kind alone.
 macro_rules! operations {
-    ($($(#[$doc:meta])* $kind:ident($spec:ty): $weight:ident, $reach:ident, makes $makes:ident;)+) => {
+    ($($(#[$doc:meta])* $kind:ident($spec:ty): $weight:ident, $reach:ident, makes $makes:ident, counts $counts:ident;)+) => {
         /// One operation, with everything it needs to know. Nothing is looked up in the document again once it is open.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -77,6 +100,14 @@ macro_rules! operations {
                 }
             }
 
+            /// Whether it counts against the change limit of documents.
+            #[must_use]
+            pub const fn change_limit(&self) -> ChangeLimit {
+                match self {
+                    $(Self::$kind(spec) => limit!($counts, spec),)+
+                }
+            }
+
             fn spec(&self) -> &dyn Spec {
                 match self {
                     $(Self::$kind(spec) => spec,)+
@@ -88,7 +119,11 @@ macro_rules! operations {
         #[must_use]
         pub const fn rules(kind: OperationKind) -> Rules {
             match kind {
-                $(OperationKind::$kind => Rules { weight: Weight::$weight, reach: Reach::$reach },)+
+                $(OperationKind::$kind => Rules {
+                    weight: Weight::$weight,
+                    reach: Reach::$reach,
+                    counted: counted!($counts),
+                },)+
             }
         }
     };
@@ -96,43 +131,43 @@ macro_rules! operations {
 
 operations! {
     /// Makes a guest by restoring the golden archive.
-    Provision(Box<Provision>): Heavy, Guest, makes Guest;
+    Provision(Box<Provision>): Heavy, Guest, makes Guest, counts never;
     /// Starts a guest.
-    Start(Start): Light, Guest, makes Nothing;
+    Start(Start): Light, Guest, makes Nothing, counts never;
     /// Stops a guest.
-    Stop(Stop): Light, Guest, makes Nothing;
+    Stop(Stop): Light, Guest, makes Nothing, counts always;
     /// Changes CPU, memory, swap, or puts protection back.
-    Reconfigure(Reconfigure): Light, Guest, makes Nothing;
+    Reconfigure(Reconfigure): Light, Guest, makes Nothing, counts sometimes;
     /// Makes one disk larger.
-    Grow(Grow): Light, Guest, makes Nothing;
+    Grow(Grow): Light, Guest, makes Nothing, counts never;
     /// Makes a volume and mounts it in a guest that was made.
-    AttachVolume(Box<AttachVolume>): Light, Guest, makes Nothing;
+    AttachVolume(Box<AttachVolume>): Light, Guest, makes Nothing, counts never;
     /// Takes a snapshot.
-    Snapshot(Snapshot): Light, Guest, makes Nothing;
+    Snapshot(Snapshot): Light, Guest, makes Nothing, counts never;
     /// Removes a snapshot of ours.
-    ExpireSnapshot(ExpireSnapshot): Light, Guest, makes Nothing;
+    ExpireSnapshot(ExpireSnapshot): Light, Guest, makes Nothing, counts never;
     /// Rolls a guest back to a snapshot of ours.
-    RollBack(RollBack): Light, Guest, makes Nothing;
+    RollBack(RollBack): Light, Guest, makes Nothing, counts never;
     /// Takes a backup.
-    Backup(Backup): Backup, Guest, makes Nothing;
+    Backup(Backup): Backup, Guest, makes Nothing, counts never;
     /// Takes a backup within a quiesce window.
-    QuiescedBackup(QuiescedBackup): Backup, Guest, makes Nothing;
+    QuiescedBackup(QuiescedBackup): Backup, Guest, makes Nothing, counts never;
     /// Removes a backup that the retention in force no longer keeps.
-    PruneBackup(PruneBackup): Light, Guest, makes Nothing;
+    PruneBackup(PruneBackup): Light, Guest, makes Nothing, counts never;
     /// Destroys a guest, by a signature.
-    Destroy(Box<Destroy>): Light, Guest, makes Nothing;
+    Destroy(Box<Destroy>): Light, Guest, makes Nothing, counts never;
     /// Restores a backup of a guest beside it.
-    RestoreCopy(Box<RestoreCopy>): Heavy, Guest, makes Copy;
+    RestoreCopy(Box<RestoreCopy>): Heavy, Guest, makes Copy, counts never;
     /// Tries a backup.
-    RestoreTest(Box<RestoreTest>): Heavy, Guest, makes Scratch;
+    RestoreTest(Box<RestoreTest>): Heavy, Guest, makes Scratch, counts never;
     /// Hands a volume to another guest, by a signature. Two with exchanged ends would each hold what the other waits for.
-    ReassignVolume(Box<HandOver>): Light, HostStorage, makes Nothing;
+    ReassignVolume(Box<HandOver>): Light, HostStorage, makes Nothing, counts never;
     /// Takes over a guest that our records do not know, by a signature.
-    AdoptGuest(Box<Adopt>): Light, Guest, makes Adopted;
+    AdoptGuest(Box<Adopt>): Light, Guest, makes Adopted, counts never;
     /// Puts a copy of a guest in its place, by a signature.
-    SwapGuest(Box<SwapGuest>): Light, Guest, makes Nothing;
+    SwapGuest(Box<SwapGuest>): Light, Guest, makes Nothing, counts never;
     /// Exchanges the controller in a guest.
-    UpdateController(Box<UpdateController>): Light, Guest, makes Nothing;
+    UpdateController(Box<UpdateController>): Light, Guest, makes Nothing, counts never;
 }
 
 impl Operation {
@@ -207,12 +242,6 @@ impl Operation {
     #[must_use]
     pub fn effects(&self) -> Vec<Effect> {
         self.spec().effects()
-    }
-
-    /// Whether it counts against the change limit of documents.
-    #[must_use]
-    pub fn change_limit(&self) -> ChangeLimit {
-        self.spec().facts().change_limit
     }
 
     /// The fields that it carries out; none, where it changes none that is held to the document.

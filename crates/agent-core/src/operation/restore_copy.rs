@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::VmidRequest;
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::mark;
@@ -114,7 +114,6 @@ impl Spec for RestoreCopy {
             holds: Holds::Guest,
             takes: Takes::Nothing,
             // A signature for one guest is no bulk change.
-            change_limit: ChangeLimit::Exempt,
         }
     }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::mark;
@@ -74,7 +74,6 @@ impl Spec for RestoreTest {
             holds: Holds::Tests,
             takes: Takes::Nothing,
             // What it stops is its own.
-            change_limit: ChangeLimit::Exempt,
         }
     }
 

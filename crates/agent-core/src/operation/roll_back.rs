@@ -7,7 +7,7 @@ use holdfast_protocol::id::{OperationId, SnapshotName};
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
+use super::spec::{Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::{self, Effect};
 
@@ -55,7 +55,6 @@ impl Spec for RollBack {
             holds: Holds::Guest,
             takes: Takes::Nothing,
             // A guest stops for it, but because it asked.
-            change_limit: ChangeLimit::Exempt,
         }
     }
 

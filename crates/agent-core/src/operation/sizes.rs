@@ -87,17 +87,22 @@ impl Reconfigure {
     }
 }
 
-impl Spec for Reconfigure {
-    fn facts(&self) -> Facts<'_> {
+impl Reconfigure {
+    /// A change of sizes, network or resolver counts: without the right resolver its programs find nobody after its next
+    /// start. Putting protection back alone takes nothing away.
+    pub(super) const fn change_limit(&self) -> ChangeLimit {
         let sizes = self.cores.is_some() || self.memory.is_some() || self.swap.is_some();
-        // Without the right resolver its programs find nobody after its next start. Putting protection back alone takes nothing
-        // away.
-        let change_limit = if sizes || self.network.is_some() || self.resolver.is_some() {
+        if sizes || self.network.is_some() || self.resolver.is_some() {
             ChangeLimit::Counts
         } else {
             ChangeLimit::Exempt
-        };
-        Facts { guest: self.target.guest(), holds: Holds::Guest, takes: Takes::Nothing, change_limit }
+        }
+    }
+}
+
+impl Spec for Reconfigure {
+    fn facts(&self) -> Facts<'_> {
+        Facts { guest: self.target.guest(), holds: Holds::Guest, takes: Takes::Nothing }
     }
 
     fn subject(&self) -> Subject {
@@ -122,12 +127,7 @@ impl Spec for Reconfigure {
 
 impl Spec for Grow {
     fn facts(&self) -> Facts<'_> {
-        Facts {
-            guest: self.target.guest(),
-            holds: Holds::Guest,
-            takes: Takes::Nothing,
-            change_limit: ChangeLimit::Exempt,
-        }
+        Facts { guest: self.target.guest(), holds: Holds::Guest, takes: Takes::Nothing }
     }
 
     fn subject(&self) -> Subject {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DuePoint;
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
+use super::spec::{Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::Step;
 use crate::gate::{Effect, Expiry};
 use crate::model::records::TakenBy;
@@ -55,12 +55,7 @@ pub enum ExpiryWhy {
 
 impl Spec for Snapshot {
     fn facts(&self) -> Facts<'_> {
-        Facts {
-            guest: self.target.guest(),
-            holds: Holds::Guest,
-            takes: Takes::Snapshot(self.due.as_ref()),
-            change_limit: ChangeLimit::Exempt,
-        }
+        Facts { guest: self.target.guest(), holds: Holds::Guest, takes: Takes::Snapshot(self.due.as_ref()) }
     }
 
     fn subject(&self) -> Subject {
@@ -82,12 +77,7 @@ impl Spec for Snapshot {
 
 impl Spec for ExpireSnapshot {
     fn facts(&self) -> Facts<'_> {
-        Facts {
-            guest: self.target.guest(),
-            holds: Holds::Guest,
-            takes: Takes::Nothing,
-            change_limit: ChangeLimit::Exempt,
-        }
+        Facts { guest: self.target.guest(), holds: Holds::Guest, takes: Takes::Nothing }
     }
 
     fn subject(&self) -> Subject {

@@ -77,6 +77,14 @@ pub enum ChangeLimit {
     Exempt,
 }
 
+/// Whether operations of a kind count against the change limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    Never,
+    /// Each, or some: [`super::Operation::change_limit`] says which.
+    Possibly,
+}
+
 /// How far work reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -94,15 +102,16 @@ pub struct Rules {
     pub weight: Weight,
     /// Which lane it needs beside its guest's.
     pub reach: Reach,
+    /// Whether one of them may count against the change limit: only of those is it read later what they were.
+    pub counted: Counted,
 }
 
-/// Whom an operation is about, and what it does to lanes and limits. A literal of all fields: nothing can be forgotten.
+/// Whom an operation is about, and what it does to lanes. A literal of all fields: nothing can be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts<'a> {
     pub guest: Guest<'a>,
     pub holds: Holds,
     pub takes: Takes<'a>,
-    pub change_limit: ChangeLimit,
 }
 
 /// An operation's own words.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Backup;
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Guest, Holds, Spec, Subject, Takes};
+use super::spec::{Facts, Guest, Holds, Spec, Subject, Takes};
 use super::step::Step;
 use crate::gate::Effect;
 use crate::model::mark::{self, Mark};
@@ -155,7 +155,6 @@ impl Spec for SwapGuest {
             holds: Holds::Guest,
             takes: self.backup.as_ref().map_or(Takes::Nothing, Takes::Backup),
             // A signature for one guest is no bulk change.
-            change_limit: ChangeLimit::Exempt,
         }
     }
 

@@ -13,7 +13,7 @@ use holdfast_protocol::report::Health;
 use serde::{Deserialize, Serialize};
 
 use super::applied::AppliedBy;
-use super::spec::{ChangeLimit, Facts, Holds, Spec, Subject, Takes, Target};
+use super::spec::{Facts, Holds, Spec, Subject, Takes, Target};
 use super::step::{Exhausted, Step};
 use super::{BulkRule, RollBack, Snapshot};
 use crate::gate::{self, Effect};
@@ -167,7 +167,6 @@ impl Spec for UpdateController {
             holds: Holds::Guest,
             takes: Takes::Nothing,
             // One at a time on a host, and it stops its guest only to mend what it did itself.
-            change_limit: ChangeLimit::Exempt,
         }
     }
 

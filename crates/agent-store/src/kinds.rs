@@ -1,0 +1,35 @@
+//! Kinds of operations as lists for SQL.
+
+use agent_core::operation::{Counted, registry::rules};
+use holdfast_protocol::operation::OperationKind;
+
+/// Those of which one may count against the change limit.
+pub(crate) fn counted() -> String {
+    list(|kind| rules(kind).counted == Counted::Possibly)
+}
+
+/// Those whose data is read after their end: by the change limit, and, of what made a guest, as long as the guest is there.
+pub(crate) fn read_later() -> String {
+    list(|kind| rules(kind).counted == Counted::Possibly || kind == OperationKind::Provision)
+}
+
+/// Names of kinds have letters and underscores alone, so they stand in quotes as they are.
+fn list(is_in: impl Fn(OperationKind) -> bool) -> String {
+    let names = OperationKind::ALL.iter().filter(|kind| is_in(**kind));
+    names.map(|kind| format!("'{}'", kind.as_str())).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_have_what_is_read_later_and_nothing_else() {
+        assert_eq!(counted(), "'reconfigure', 'stop'");
+        assert_eq!(read_later(), "'provision', 'reconfigure', 'stop'");
+        let plain = |kind: &OperationKind| {
+            kind.as_str().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        };
+        assert!(OperationKind::ALL.iter().all(plain));
+    }
+}
