@@ -47,7 +47,24 @@ pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, Ste
 const fn other(context: &Context<'_>) -> ErrorCode {
     match context.progress.operation {
         Operation::Destroy(_) => ErrorCode::TargetChanged,
-        _ => ErrorCode::ForeignGuest,
+        Operation::AdoptGuest(_)
+        | Operation::AttachVolume(_)
+        | Operation::Backup(_)
+        | Operation::ExpireSnapshot(_)
+        | Operation::Grow(_)
+        | Operation::ReassignVolume(_)
+        | Operation::Provision(_)
+        | Operation::QuiescedBackup(_)
+        | Operation::PruneBackup(_)
+        | Operation::Reconfigure(_)
+        | Operation::RestoreCopy(_)
+        | Operation::RestoreTest(_)
+        | Operation::RollBack(_)
+        | Operation::Snapshot(_)
+        | Operation::Start(_)
+        | Operation::Stop(_)
+        | Operation::SwapGuest(_)
+        | Operation::UpdateController(_) => ErrorCode::ForeignGuest,
     }
 }
 

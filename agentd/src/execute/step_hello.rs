@@ -21,11 +21,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let mut changes = context.ports.store.changes();
     let deadline = context.ports.clock.monotonic() + Duration::from_secs(context.step.bound().seconds);
     // The guest that a copy takes the place of spoke until it went down.
-    let since = match &context.progress.operation {
-        Operation::SwapGuest(_) => context.progress.intended_at_of(Step::StartPlaced),
-        _ => None,
-    }
-    .unwrap_or(context.progress.opened_at);
+    let since = context.progress.intended_at_of(Step::StartPlaced).unwrap_or(context.progress.opened_at);
     context.say("waiting for the controller's hello");
     loop {
         changes.mark_unchanged();
@@ -81,7 +77,23 @@ fn brings_its_token(operation: &Operation) -> bool {
         Operation::Provision(provision) => {
             provision.lost().is_some_and(|lost| lost.whence == Whence::ThisBox)
         }
-        _ => false,
+        Operation::AdoptGuest(_)
+        | Operation::AttachVolume(_)
+        | Operation::Backup(_)
+        | Operation::Destroy(_)
+        | Operation::ExpireSnapshot(_)
+        | Operation::Grow(_)
+        | Operation::ReassignVolume(_)
+        | Operation::QuiescedBackup(_)
+        | Operation::PruneBackup(_)
+        | Operation::Reconfigure(_)
+        | Operation::RestoreCopy(_)
+        | Operation::RestoreTest(_)
+        | Operation::RollBack(_)
+        | Operation::Snapshot(_)
+        | Operation::Start(_)
+        | Operation::Stop(_)
+        | Operation::UpdateController(_) => false,
     }
 }
 

@@ -29,7 +29,23 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
             step_update::has_way_back(&config)?;
             &update.snapshot
         }
-        _ => return Err(StepError::fault("only a snapshot asks for room")),
+        Operation::AdoptGuest(_)
+        | Operation::AttachVolume(_)
+        | Operation::Backup(_)
+        | Operation::Destroy(_)
+        | Operation::ExpireSnapshot(_)
+        | Operation::Grow(_)
+        | Operation::ReassignVolume(_)
+        | Operation::Provision(_)
+        | Operation::QuiescedBackup(_)
+        | Operation::PruneBackup(_)
+        | Operation::Reconfigure(_)
+        | Operation::RestoreCopy(_)
+        | Operation::RestoreTest(_)
+        | Operation::RollBack(_)
+        | Operation::Start(_)
+        | Operation::Stop(_)
+        | Operation::SwapGuest(_) => return Err(StepError::fault("only a snapshot asks for room")),
     };
     within_quota(context, new).await?;
     let storages = storages(context, &config).await?;

@@ -248,7 +248,24 @@ fn leaves(entry: &ParkedEntry) -> &'static str {
             "Forgetting it: what stands of it on the node stays there and is yours to clear; the agent makes the guest anew under \
              another number, if the document still wants it.\n"
         }
-        _ => {
+        OperationKind::AdoptGuest
+        | OperationKind::AttachVolume
+        | OperationKind::Backup
+        | OperationKind::Destroy
+        | OperationKind::ExpireSnapshot
+        | OperationKind::Grow
+        | OperationKind::ReassignVolume
+        | OperationKind::QuiescedBackup
+        | OperationKind::PruneBackup
+        | OperationKind::Reconfigure
+        | OperationKind::RestoreCopy
+        | OperationKind::RestoreTest
+        | OperationKind::RollBack
+        | OperationKind::Snapshot
+        | OperationKind::Start
+        | OperationKind::Stop
+        | OperationKind::SwapGuest
+        | OperationKind::UpdateController => {
             "Forgetting it: the guest stays as it is, and the agent again does what the document says, from what it sees.\n"
         }
     }

@@ -96,10 +96,8 @@ pub(super) fn forgiven(transaction: &Transaction<'_>, sha256: &Sha256Hex) -> Res
 fn turn(connection: &Connection, guest: GuestUid, sha256: &Sha256Hex) -> Result<Turn, StoreError> {
     let Some(progress) = journal_read::open_on(connection, guest)? else { return Ok(Turn::Waits) };
     let Operation::UpdateController(update) = &progress.operation else { return Ok(Turn::Waits) };
-    let awaited = match progress.status() {
-        Status::During(at) => progress.step(at) == Some(Step::AwaitController),
-        _ => false,
-    };
+    let is_awaited = |at| progress.step(at) == Some(Step::AwaitController);
+    let awaited = matches!(progress.status(), Status::During(at) if is_awaited(at));
     Ok(if awaited && update.sha256 == *sha256 { Turn::Now(progress.id) } else { Turn::Waits })
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::Extensions;
 use holdfast_protocol::id::{HostId, OperatorName};
 use net::admission::{Arrived, Limits, Origin, Party, Refusal, Slot, Slots};
-use net::server::{CloseSignal, Conversation, Ends};
+use net::server::{CloseSignal, ConnectionSettings, Ends};
 use rustls::pki_types::CertificateDer;
 
 use super::{AGENT_WAIT, STRANGER_WAIT, presented};
@@ -94,15 +94,15 @@ impl net::server::Admission for Admission {
         connection: &AdmittedConnection,
         _: Ends,
         certificates: &[CertificateDer<'_>],
-    ) -> Result<Conversation, Refusal> {
+    ) -> Result<ConnectionSettings, Refusal> {
         let mut extensions = Extensions::new();
         extensions.insert(connection.clone());
         let Some(peer) = presented(certificates) else {
-            return Ok(Conversation { silence_max: STRANGER_WAIT, extensions });
+            return Ok(ConnectionSettings { silence_max: STRANGER_WAIT, extensions });
         };
         connection.is_host(peer.host)?;
         extensions.insert(peer);
-        Ok(Conversation { silence_max: AGENT_WAIT, extensions })
+        Ok(ConnectionSettings { silence_max: AGENT_WAIT, extensions })
     }
 
     /// The hub keeps no record of what it could not accept: an agent asks again.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::http::Extensions;
 use net::admission::{Arrived, Limits, Origin, Party, Refusal, Slot, Slots};
 use net::rate::Rates;
-use net::server::{Admission, CloseSignal, Conversation, Ends};
+use net::server::{Admission, CloseSignal, ConnectionSettings, Ends};
 use rustls::pki_types::CertificateDer;
 use tokio::sync::watch;
 
@@ -116,10 +116,10 @@ impl Admission for Admit {
         _: &GuestSlot,
         ends: Ends,
         _: &[CertificateDer<'_>],
-    ) -> Result<Conversation, NotAdmitted> {
+    ) -> Result<ConnectionSettings, NotAdmitted> {
         let mut extensions = Extensions::new();
         extensions.insert(Peer { from: ends.from.ip(), to: ends.to });
-        Ok(Conversation { silence_max: SILENCE_MAX, extensions })
+        Ok(ConnectionSettings { silence_max: SILENCE_MAX, extensions })
     }
 
     fn accept_failed(&self) {

@@ -62,8 +62,22 @@ pub const fn asked_per_day(kind: OperationKind) -> u32 {
     match kind {
         OperationKind::RollBack => 24,
         OperationKind::Backup | OperationKind::QuiescedBackup => 96,
-        // Snapshots, their ends, and what guests do not ask for.
-        _ => 48,
+        OperationKind::Snapshot | OperationKind::ExpireSnapshot => 48,
+        // No guest asks for these.
+        OperationKind::AdoptGuest
+        | OperationKind::AttachVolume
+        | OperationKind::Destroy
+        | OperationKind::Grow
+        | OperationKind::ReassignVolume
+        | OperationKind::Provision
+        | OperationKind::PruneBackup
+        | OperationKind::Reconfigure
+        | OperationKind::RestoreCopy
+        | OperationKind::RestoreTest
+        | OperationKind::Start
+        | OperationKind::Stop
+        | OperationKind::SwapGuest
+        | OperationKind::UpdateController => 0,
     }
 }
 

@@ -160,7 +160,26 @@ pub(super) fn in_order(inputs: &Inputs<'_>, actions: &mut [Action]) {
         Operation::Provision(made) if made.lost().is_some_and(|lost| lost.whence == Whence::LostBox) => {
             places.get(&made.guest.uid).map_or(usize::MAX, |place| place.saturating_add(1))
         }
-        _ => 0,
+        // All others come before those.
+        Operation::Provision(_)
+        | Operation::AdoptGuest(_)
+        | Operation::AttachVolume(_)
+        | Operation::Backup(_)
+        | Operation::Destroy(_)
+        | Operation::ExpireSnapshot(_)
+        | Operation::Grow(_)
+        | Operation::ReassignVolume(_)
+        | Operation::QuiescedBackup(_)
+        | Operation::PruneBackup(_)
+        | Operation::Reconfigure(_)
+        | Operation::RestoreCopy(_)
+        | Operation::RestoreTest(_)
+        | Operation::RollBack(_)
+        | Operation::Snapshot(_)
+        | Operation::Start(_)
+        | Operation::Stop(_)
+        | Operation::SwapGuest(_)
+        | Operation::UpdateController(_) => 0,
     });
 }
 

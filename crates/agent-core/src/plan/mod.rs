@@ -53,6 +53,7 @@ pub mod address;
 mod adopt;
 pub mod bulk;
 mod capacity;
+mod context;
 mod controller;
 mod deletion;
 mod detach;
@@ -106,8 +107,6 @@ mod update;
 mod vmid;
 mod volume_reassignment;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
 use holdfast_protocol::generation::{ContentHash, Generation};
@@ -116,19 +115,20 @@ use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::{BackupPolicy, ProtectionReport};
 use holdfast_protocol::report::{Condition, GuestStatus, Running};
 use holdfast_protocol::storage::StorageTarget;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::gate::change_limit::{BulkHeld, Release};
 use crate::gate::pending_approval::PendingApproval;
-use crate::gate::{Approved, Effect, Provenance, Verdict, gate};
+use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::clock_trust::TrustedTime;
 use crate::model::growth::Growth;
 use crate::model::limits;
 use crate::model::mark::Mark;
-use crate::model::observed::{Detail, Observed, ObservedGuest};
+use crate::model::observed::{Detail, Observed};
 use crate::model::policy::Policy;
-use crate::model::records::{Attempts, GuestRecord, ParkedOperation, Place, Records};
+use crate::model::records::{GuestRecord, Place, Records};
 use crate::operation::Operation;
+use context::Context;
 use guest_requests::RequestDecision;
 
 /// Everything a plan is made from.
@@ -226,103 +226,6 @@ impl Judged {
         self.conditions.push(Condition { code, message: message.into() });
         self
     }
-}
-
-/// What judges look up about other guests. Made only when the first one asks: with nothing to do nobody does.
-struct Context<'a> {
-    inputs: &'a Inputs<'a>,
-    approved: Approved,
-    open: BTreeSet<GuestUid>,
-    parked: BTreeMap<GuestUid, &'a ParkedOperation>,
-    attempts: BTreeMap<(GuestUid, OperationKind), &'a Attempts>,
-    recorded_vmids: std::cell::OnceCell<BTreeMap<Vmid, GuestUid>>,
-    marked: std::cell::OnceCell<BTreeMap<GuestUid, Vmid>>,
-    pinned: std::cell::OnceCell<Vec<Vmid>>,
-    numbers: std::cell::OnceCell<vmid::Numbers>,
-    again_at: std::cell::Cell<Option<Timestamp>>,
-    growing: std::cell::OnceCell<std::cell::RefCell<growth::Growing>>,
-}
-
-impl<'a> Context<'a> {
-    fn new(inputs: &'a Inputs<'a>) -> Self {
-        let records = inputs.records;
-        Self {
-            inputs,
-            approved: golden::approved(inputs.policy, records),
-            open: records.open.iter().map(|open| open.guest).collect(),
-            parked: records.parked.iter().filter(of_guest).map(|parked| (parked.guest, parked)).collect(),
-            attempts: records.attempts.iter().map(|tried| ((tried.guest, tried.kind), tried)).collect(),
-            recorded_vmids: std::cell::OnceCell::new(),
-            marked: std::cell::OnceCell::new(),
-            pinned: std::cell::OnceCell::new(),
-            numbers: std::cell::OnceCell::new(),
-            again_at: std::cell::Cell::new(None),
-            growing: std::cell::OnceCell::new(),
-        }
-    }
-
-    /// Which guest of ours has a number.
-    fn recorded(&self, vmid: Vmid) -> Option<GuestUid> {
-        let all = self.recorded_vmids.get_or_init(|| {
-            let of = |record: &GuestRecord| Some((record.place.vmid()?, record.uid));
-            self.inputs.records.guests.iter().filter_map(of).collect()
-        });
-        all.get(&vmid).copied()
-    }
-
-    /// Which guest on the node says that it is this one.
-    fn marked(&self, uid: GuestUid) -> Option<Vmid> {
-        let all = self.marked.get_or_init(|| {
-            let of = |guest: &ObservedGuest| match &guest.detail {
-                Detail::Known(facts) => match facts.mark {
-                    Mark::Of(uid) => Some((uid, guest.vmid)),
-                    Mark::None | Mark::Copy { .. } | Mark::Broken => None,
-                },
-                Detail::Unknown(_) => None,
-            };
-            self.inputs.observed.guests.values().filter_map(of).collect()
-        });
-        all.get(&uid).copied()
-    }
-
-    /// Numbers that the document asks for by name.
-    fn pinned(&self) -> &[Vmid] {
-        self.pinned.get_or_init(|| self.inputs.desired.iter().filter_map(|guest| guest.vmid).collect())
-    }
-
-    /// What the range has left.
-    fn numbers(&self) -> &vmid::Numbers {
-        self.numbers.get_or_init(|| vmid::Numbers::new(self.inputs, self.pinned()))
-    }
-
-    /// What is left for guests to grow by.
-    fn growing(&self) -> &std::cell::RefCell<growth::Growing> {
-        self.growing.get_or_init(|| growth::Growing::new(self.inputs).into())
-    }
-
-    /// Asks for another plan at this time, unless one is asked for sooner.
-    fn again(&self, at: Timestamp) {
-        if self.again_at.get().is_none_or(|sooner| at < sooner) {
-            self.again_at.set(Some(at));
-        }
-    }
-
-    /// Until when to wait before an operation of this kind is tried again, and why. A try that lies ahead of now was made
-    /// before the clock was set back: nobody knows how long ago, and waiting for its time could take years.
-    fn waits(&self, uid: GuestUid, kind: OperationKind) -> Option<(&'a Attempts, Timestamp)> {
-        let tried = *self.attempts.get(&(uid, kind))?;
-        let wait = SignedDuration::from_secs(limits::retry_after_s(tried.failed));
-        let until = tried.last.checked_add(wait).unwrap_or(Timestamp::MAX);
-        (tried.last <= self.inputs.now && until > self.inputs.now).then(|| {
-            self.again(until);
-            (tried, until)
-        })
-    }
-}
-
-/// What is parked beside a guest, on a copy of it, does not keep the guest.
-fn of_guest(parked: &&ParkedOperation) -> bool {
-    parked.kind != OperationKind::RestoreCopy
 }
 
 /// Decides what should be done next.

@@ -73,13 +73,33 @@ impl WindowLook {
         match &self.stands {
             RequestOrOperation::Operation(progress) => match &progress.operation {
                 Operation::QuiescedBackup(backup) => backup.bound,
-                _ => QuiesceBound::usual(),
+                Operation::AdoptGuest(_)
+                | Operation::AttachVolume(_)
+                | Operation::Backup(_)
+                | Operation::Destroy(_)
+                | Operation::ExpireSnapshot(_)
+                | Operation::Grow(_)
+                | Operation::ReassignVolume(_)
+                | Operation::Provision(_)
+                | Operation::PruneBackup(_)
+                | Operation::Reconfigure(_)
+                | Operation::RestoreCopy(_)
+                | Operation::RestoreTest(_)
+                | Operation::RollBack(_)
+                | Operation::Snapshot(_)
+                | Operation::Start(_)
+                | Operation::Stop(_)
+                | Operation::SwapGuest(_)
+                | Operation::UpdateController(_) => QuiesceBound::usual(),
             },
             // How long it may have been is no longer kept; it is over.
             RequestOrOperation::Kept(_) => QuiesceBound::usual(),
             RequestOrOperation::Request(record) => match &record.request.ask {
                 Ask::QuiescedBackup { bound, .. } => *bound,
-                _ => QuiesceBound::usual(),
+                Ask::Snapshot { .. }
+                | Ask::ExpireSnapshot { .. }
+                | Ask::RollBack { .. }
+                | Ask::Backup { .. } => QuiesceBound::usual(),
             },
         }
     }

@@ -58,7 +58,7 @@ pub trait Admission: Clone + Send + Sync + 'static {
         connection: &Self::Connection,
         ends: Ends,
         certificates: &[CertificateDer<'_>],
-    ) -> Result<Conversation, Self::Refusal>;
+    ) -> Result<ConnectionSettings, Self::Refusal>;
 
     /// A connection could not be accepted, for want of files, say.
     fn accept_failed(&self);
@@ -74,7 +74,7 @@ pub struct Ends {
 
 /// How a connection is served.
 #[derive(Debug)]
-pub struct Conversation {
+pub struct ConnectionSettings {
     /// How long the peer may be silent between or within request heads.
     pub silence_max: Duration,
     /// What each request carries.
@@ -155,20 +155,20 @@ async fn serve<A: Admission>(
     connection: &A::Connection,
 ) {
     let Ok(to) = stream.local_addr() else { return };
-    let shaken = shake_hands(listening, stream, connection);
-    let Some(stream) = tokio::time::timeout(listening.times.handshake, shaken).await.ok().flatten() else {
+    let accepted = accept_tls(listening, stream, connection);
+    let Some(stream) = tokio::time::timeout(listening.times.handshake, accepted).await.ok().flatten() else {
         tracing::debug!(action = "handshake", result = "none", %from);
         return;
     };
     let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
     match listening.admission.known(connection, Ends { from, to }, certificates) {
-        Ok(conversation) => converse(listening, stream, from, conversation).await,
+        Ok(settings) => serve_connection(listening, stream, from, settings).await,
         Err(refusal) => tracing::debug!(action = "accept", result = "refused", %from, %refusal),
     }
 }
 
 /// The first bytes are looked at where they lie, before anything is spent on the peer.
-async fn shake_hands<A: Admission>(
+async fn accept_tls<A: Admission>(
     listening: &Listening<A>,
     stream: TcpStream,
     connection: &A::Connection,
@@ -188,11 +188,11 @@ async fn shake_hands<A: Admission>(
         .ok()
 }
 
-async fn converse<A>(
+async fn serve_connection<A>(
     listening: &Listening<A>,
     stream: TlsStream<TcpStream>,
     from: SocketAddr,
-    Conversation { silence_max, extensions }: Conversation,
+    ConnectionSettings { silence_max, extensions }: ConnectionSettings,
 ) {
     let router = listening.router.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {

@@ -19,4 +19,4 @@ pub mod turns;
 
 pub use self::answer::{Answer, Refused, as_it_is, refused_code};
 pub use self::frame::{Frame, Ids, RefusalLog, frame};
-pub use self::listener::{Admission, CloseSignal, Conversation, Ends, Listening, Times, listen};
+pub use self::listener::{Admission, CloseSignal, ConnectionSettings, Ends, Listening, Times, listen};

@@ -1,0 +1,152 @@
+//! Arguments of `holdfast sign`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use holdfast_protocol::id::SnapshotName;
+use holdfast_protocol::job::act::{ArchiveText, BackupLoss, VolumeText};
+use holdfast_protocol::job::stamp::Reason as JobReason;
+use holdfast_protocol::protection::Tier;
+
+use super::{archive, job_reason, volume};
+
+/// Of `holdfast sign`.
+#[derive(Debug, ClapArgs)]
+pub struct SignArgs {
+    /// The host's name or id.
+    pub host: String,
+    /// The entry: its number in the host's list, its verb, its storage's name, or its guest's name, uid or VMID. Not needed when one entry waits.
+    #[arg(conflicts_with_all = ["also", "policy", "draft"])]
+    pub what: Option<String>,
+    /// Add your signature to a job that is signed already.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy", "draft", "act"], help_heading = "Instead of what waits")]
+    pub also: Option<PathBuf>,
+    /// Take a backup of the guest now.
+    #[arg(long, groups = ["act", "tiered"], requires = "what", help_heading = "Instead of what waits")]
+    pub backup_now: bool,
+    /// Run a restore test now: restore a backup into a scratch guest and check it.
+    #[arg(long, groups = ["act", "tiered"], requires = "what", help_heading = "Instead of what waits")]
+    pub restore_test: bool,
+    /// Of --backup-now and --restore-test: of which tier of the guest's policy.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "TIER",
+        requires = "tiered",
+        help_heading = "Instead of what waits"
+    )]
+    pub tier: Option<BackupTier>,
+    /// Roll the guest back to this snapshot: what was written since is lost.
+    #[arg(
+        long,
+        group = "act",
+        requires = "what",
+        value_name = "SNAPSHOT",
+        help_heading = "Instead of what waits"
+    )]
+    pub roll_back: Option<SnapshotName>,
+    /// Restore this archive (storage:backup/file) as a copy of the guest.
+    #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive, help_heading = "Instead of what waits")]
+    pub restore: Option<ArchiveText>,
+    /// Delete this backup (storage:backup/file) of the guest for good; another one of it stays on the storage.
+    #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive, help_heading = "Instead of what waits")]
+    pub delete_backup: Option<ArchiveText>,
+    /// Of --delete-backup: what the guest has no second one of and is lost with it; once for each.
+    #[arg(
+        long,
+        value_enum,
+        requires = "delete_backup",
+        conflicts_with_all = ["backup_now", "move_volume", "restore", "restore_test", "roll_back", "swap"],
+        value_name = "WHAT",
+        help_heading = "Instead of what waits"
+    )]
+    pub loses: Vec<LossArg>,
+    /// Move this volume to another guest of the same customer; both are stopped for it.
+    #[arg(long, num_args = 2, value_names = ["VOLUME", "GUEST"], group = "act", requires = "what", help_heading = "Instead of what waits")]
+    pub move_volume: Option<Vec<String>>,
+    /// Swap the guest with this restored copy, by name or VMID; the original is set aside and kept.
+    #[arg(
+        long,
+        group = "act",
+        requires = "what",
+        value_name = "COPY",
+        help_heading = "Instead of what waits"
+    )]
+    pub swap: Option<String>,
+    /// A volume that the copy lacks and that stays with the set-aside guest; once for each.
+    #[arg(long, requires = "swap", value_name = "VOLUME", value_parser = volume, help_heading = "Instead of what waits")]
+    pub leave: Vec<VolumeText>,
+    /// Replace the operators file and the policy of the host by these two files. Signed by one operator where two could sign it waits for a day.
+    #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"], help_heading = "Instead of what waits")]
+    pub policy: Option<Vec<PathBuf>>,
+    /// Sign the job draft in this file, as the host wrote it (`agentd golden approve-request`).
+    #[arg(long, value_name = "FILE", conflicts_with = "policy", help_heading = "Instead of what waits")]
+    pub draft: Option<PathBuf>,
+    #[command(flatten)]
+    pub key: KeyArgs,
+    /// Why; it goes with the job and stays in the host's audit.
+    #[arg(long, value_name = "TEXT", value_parser = job_reason, required_unless_present = "also", help_heading = "The job")]
+    pub reason: Option<JobReason>,
+    /// How long the job may be begun.
+    #[arg(long, value_name = "HOURS", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=24), help_heading = "The job")]
+    pub hours: u32,
+    /// Where the signed job is written; otherwise holdfast-JOB.json here.
+    #[arg(long, value_name = "FILE", help_heading = "The job")]
+    pub out: Option<PathBuf>,
+    /// Submit it to the host at once.
+    #[arg(long, help_heading = "The job")]
+    pub submit: bool,
+}
+
+/// What is lost with a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LossArg {
+    /// The guest's newest backup.
+    Newest,
+    /// Its newest backup that was restored and checked.
+    NewestProved,
+    /// The only backup that holds one of its volumes.
+    OnlyHolder,
+}
+
+impl LossArg {
+    /// As the job says it.
+    #[must_use]
+    pub const fn loss(self) -> BackupLoss {
+        match self {
+            Self::Newest => BackupLoss::Newest,
+            Self::NewestProved => BackupLoss::NewestProved,
+            Self::OnlyHolder => BackupLoss::OnlyHolder,
+        }
+    }
+}
+
+/// A tier that has backups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackupTier {
+    /// On another storage of the host or its site.
+    Local,
+    /// In another place, encrypted.
+    OffSite,
+}
+
+impl BackupTier {
+    /// As a job says it.
+    pub const fn tier(self) -> Tier {
+        match self {
+            Self::Local => Tier::Local,
+            Self::OffSite => Tier::OffSite,
+        }
+    }
+}
+
+/// With what and how to sign.
+#[derive(Debug, ClapArgs)]
+pub struct KeyArgs {
+    /// Your SSH key: a private key's file, or a public key's file whose private half is in ssh-agent or in a token.
+    #[arg(long, short, value_name = "FILE", env = "HOLDFAST_KEY", help_heading = "Your key")]
+    pub key: PathBuf,
+    /// The name to confirm, instead of the prompt.
+    #[arg(long, value_name = "NAME", help_heading = "Your key")]
+    pub confirm: Option<String>,
+}
