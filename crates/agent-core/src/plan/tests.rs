@@ -37,18 +37,21 @@ use holdfast_protocol::id::OperationId;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::size::{DiskGib, MemoryMib};
 use holdfast_protocol::storage::StorageTarget;
+use jiff::SignedDuration;
 use serde_json::json;
 
 use self::adoption::facts;
 use super::*;
 use crate::model::clock_trust::Steady;
 use crate::model::mark;
+use crate::model::observed::ObservedGuest;
 use crate::model::observed::{
     BackupFlag, GuestFacts, Loss, LossProof, MountFacts, NodeFacts, Protection, Sight, StorageFact, Template,
     VmidFact,
 };
 use crate::model::policy::{BrakeRule, Golden, VmidRange};
 use crate::model::records::{Access, CopyStage, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
+use crate::model::records::{Attempts, ParkedOperation};
 
 pub(crate) use placement::remains;
 use restored_copy::{copy, made};

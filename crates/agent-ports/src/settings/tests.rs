@@ -1,5 +1,7 @@
 //! Tests of the settings file and each mistake in it.
 
+use std::path::Path;
+
 use super::*;
 
 pub const GOOD: &str = r#"
