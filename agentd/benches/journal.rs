@@ -157,8 +157,8 @@ fn replay(store: &Store) {
     );
 }
 
-/// All that a starting agent does with its database before it acts: opens it as a killed one left it, looks whether it
-/// is sound, counts the start, and reads what is to be taken up, planned by and told.
+/// Everything that a starting agent does with its database before it acts. It opens the database as a killed agent left
+/// it, checks whether it is sound, counts the start, and reads what is to be taken up, planned by and reported.
 fn begin(folder: &Path, open: usize) {
     let store = Store::open(folder, at(2)).unwrap();
     runtime().block_on(async {
@@ -169,7 +169,7 @@ fn begin(folder: &Path, open: usize) {
     });
 }
 
-/// The files as they lie there while the agent lives, which is how a kill leaves them.
+/// The files as they are on disk while the agent lives, which is how a kill leaves them.
 fn left_by_a_kill(folder: &Path) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in ["agent.db", "agent.db-wal"] {

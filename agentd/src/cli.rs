@@ -1,7 +1,7 @@
 //! The command line of `agentd`: its commands, and which module does each.
 //!
-//! What comes in: arguments. What goes out: an exit code of sysexits, the outcome on standard output, errors as one
-//! sentence on standard error. `run` is here; everything that a person asks for is in `agent-admin`.
+//! In: arguments. Out: an exit code of sysexits, the outcome on standard output, and errors as one sentence on standard
+//! error. `run` is here; every command that a person runs is in `agent-admin`.
 
 use agent_admin::{
     audit, doctor, enroll, escrow, golden, parked, recover, recovery, release, restore_tests, setup, status,
@@ -131,7 +131,7 @@ impl CommandError {
     }
 }
 
-/// Reads the arguments, runs the command, tells the outcome.
+/// Reads the arguments, runs the command and reports the outcome.
 #[must_use]
 pub fn main() -> std::process::ExitCode {
     let arguments = match holdfast_manual::parse::<Arguments>(Section::Administration) {

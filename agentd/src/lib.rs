@@ -11,9 +11,9 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | 5 | [`run`] (composition root), [`cli`]; what a person asks for is crate `agent-admin` |
+//! | 5 | [`run`] (composition root), [`cli`]; what a person can run is in crate `agent-admin` |
 //! | 4 | [`task`]: one loop per file, the only place that starts tasks |
-//! | 3 | [`execute`]: performs operations; [`api`]: what guests may ask |
+//! | 3 | [`execute`]: performs operations; [`api`]: what guests may call |
 //! | 2 | crate `agent-ports`: [`port`], the outside world, and [`settings`] |
 //! | 1, 0 | crate `agent-core`: [`plan`], [`gate`], [`operation`], [`model`]; pure |
 //!

@@ -5,7 +5,7 @@ use std::alloc::System;
 
 use zeroizing_alloc::ZeroAlloc;
 
-/// Memory that is given back is wiped: libraries that encrypt, or carry a request, keep copies of a key that they do not wipe.
+/// Freed memory is wiped: libraries that encrypt, or carry a request, keep copies of a key that they do not wipe.
 #[global_allocator]
 static MEMORY: ZeroAlloc<System> = ZeroAlloc(System);
 

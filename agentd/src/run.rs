@@ -4,9 +4,9 @@
 //! hub_sync ──▶ store ──(change notice)──▶ reconcile ──▶ view ──▶ report ──▶ sections ──▶ hub_sync, admin socket
 //! local_api ──▶ store                        └──▶ watchdog    storage ──▶ report
 //! ```
-//! What comes in: settings, and the proof that this process is nobody in particular. What goes out: the end, by a signal
-//! or because a part broke; a part that ends by itself ends the agent, since half an agent looks alive and is not. The
-//! order of the start is: lock and database, identity, certificate (`parts`), doors, loops (`start`), ready.
+//! In: settings, and the proof that this process runs without special privileges. Out: the end, by a signal or because
+//! a part failed. A part that ends by itself ends the agent, since half an agent looks alive and is not. The order of
+//! the start is: lock and database, identity, certificate (`parts`), listeners, loops (`start`), ready.
 
 mod parts;
 mod start;
@@ -35,7 +35,7 @@ use crate::task::stop::{self, Stopper};
 use parts::Parts;
 use start::start;
 
-/// Loops end within their own farewells (three seconds); more than this means that one hangs.
+/// Loops end within their own final reports (three seconds); more than this means that one hangs.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// Why the agent did not start, or ended.
@@ -79,7 +79,7 @@ pub enum RunError {
     },
     #[error("the kernel refuses what a daemon needs ({what})")]
     Kernel {
-        /// What was asked.
+        /// What the daemon needs from the kernel.
         what: &'static str,
         #[source]
         source: std::io::Error,
@@ -106,7 +106,7 @@ impl RunError {
     }
 }
 
-/// Runs the agent until it is asked to stop.
+/// Runs the agent until a signal stops it.
 ///
 /// # Errors
 /// [`RunError`].
@@ -129,8 +129,8 @@ pub async fn run(settings: Settings, _no_one: Unprivileged) -> Result<(), RunErr
     outcome
 }
 
-/// Puts into use what root laid down. A file that is not taken stops nothing but itself: those in use stay, guests are kept
-/// all the same, and it is told for as long as this agent runs.
+/// Puts into use the files that root installed. A file that is not accepted stops nothing else: the files in use stay,
+/// guests are still managed, and the problem is reported for as long as this agent runs.
 async fn lay_down(trust: &TrustSettings, parts: &Parts) -> Option<ErrorBody> {
     let refused = |error: &dyn std::error::Error| {
         let text = format!("operators and policy are not taken as they lie on this box: {}", chain(error));
@@ -168,7 +168,8 @@ impl BoundListeners {
         let tests = speech.map(|speech| speech.listener);
         Ok(Self {
             guests: Listeners::bind(&settings.local_api.listen).await?,
-            // The bridge of tests may be made later, or anew: without it nothing is tried, and guests are served all the same.
+            // The bridge of tests may be made later, or again: without it nothing is tried, and guests are served all
+            // the same.
             tests: Listeners::bind_ahead(tests.as_slice())?,
         })
     }
@@ -195,7 +196,7 @@ async fn shut_down(stopper: &Stopper, mut tasks: Tasks) {
     }
 }
 
-/// The two signals that ask a daemon to stop.
+/// The two signals that stop a daemon.
 struct Signals {
     term: Signal,
     interrupt: Signal,

@@ -11,7 +11,7 @@ use crate::proxmox::reader;
 use crate::proxmox::task_result::{TaskEnd, TaskStatus};
 use crate::proxmox::visibility::AclPath;
 
-/// One input: what stands under `data`.
+/// One input: the contents of an answer's `data` field.
 ///
 /// # Panics
 /// When a rule does not hold.
@@ -51,7 +51,7 @@ fn spelled(value: &Value) {
 }
 
 fn same<T: Debug, E: Debug>(what: &str, one: &Value, other: &Value, read: impl Fn(&Value) -> Result<T, E>) {
-    // A NaN is not equal to itself, so by what they show.
+    // A NaN is not equal to itself, so the debug texts are compared.
     assert_eq!(format!("{:?}", read(one)), format!("{:?}", read(other)), "{what}");
 }
 
@@ -206,7 +206,7 @@ fn tasks(value: &Value) {
     }
 }
 
-/// A task is done exactly when Proxmox says so, and no word about it is made better.
+/// A task is done exactly when Proxmox reports it as done, and no status is read as better than it is.
 fn ended(end: Option<&TaskEnd>, said: Option<&str>) {
     let warnings = said.and_then(|said| said.strip_prefix("WARNINGS: ")).and_then(|count| count.parse().ok());
     match (end, said) {

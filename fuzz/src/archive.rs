@@ -1,7 +1,7 @@
 //! Fuzzed configurations inside archives.
 //!
-//! The second reading is Proxmox's: line by line, what cannot be read skipped, the last of two taken, sections begun only by
-//! a whole `[name]`. Whatever lies between the two readings is a way in.
+//! The second reader does what Proxmox does. It goes line by line and skips what cannot be read. Of two values it takes
+//! the last. A section begins only at a whole `[name]`. Any difference between the two readings is a way to attack.
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ pub fn target(data: &[u8]) {
     let bytes = changed(text.as_bytes(), changes);
     let Ok(other) = std::str::from_utf8(&bytes) else { return };
     if verify(other, Verifier::with_head(count, head)).is_ok() {
-        // Spaces between words are no part of a line; all else is. Lines after those that were seen may be new.
+        // Spaces between words are not part of a line; everything else is. Lines after the known ones may be new.
         assert_eq!(read(other).get(..lines.len()), Some(&lines[..]), "a changed line holds");
     }
 }

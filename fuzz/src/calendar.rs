@@ -7,7 +7,7 @@ use holdfast_protocol::protection::{Calendar, Zone};
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp};
 
-/// So many minutes are looked through for a point that was passed over.
+/// How many minutes are searched for a skipped point.
 const MINUTES: i64 = 400;
 
 /// One input: an expression, a zone and a moment, a line each.
@@ -37,7 +37,7 @@ pub fn target(data: &[u8]) {
 
 fn next(calendar: &Calendar, zone: &Zone, sets: &Sets, rules: &TimeZone, after: Timestamp) {
     let Some(at) = calendar.next(zone, after) else {
-        // The calendar's own end is the year 9999, and what never comes was refused.
+        // The calendar's own end is the year 9999, and an expression that never comes was refused.
         assert!(after.as_second() > 251_000_000_000, "it never comes after {after}");
         return;
     };
@@ -54,7 +54,7 @@ fn next(calendar: &Calendar, zone: &Zone, sets: &Sets, rules: &TimeZone, after: 
     }
 }
 
-/// Whether a moment is one at which it comes: by its local time, the first time of two.
+/// Whether the expression comes at this moment: by its local time, the first time of two.
 fn is_point(sets: &Sets, rules: &TimeZone, at: Timestamp) -> bool {
     let local = rules.to_datetime(at);
     let first = match rules.to_ambiguous_timestamp(local).offset() {
@@ -73,7 +73,7 @@ fn is_point(sets: &Sets, rules: &TimeZone, at: Timestamp) -> bool {
         && local.subsec_nanosecond() == 0
 }
 
-/// An expression, read word by word from its end, each field as the set of its numbers.
+/// An expression, read token by token from its end. Each field is the set of its numbers.
 struct Sets {
     weekdays: BTreeSet<u8>,
     months: BTreeSet<u8>,
@@ -120,7 +120,7 @@ fn digits(text: &str) -> Option<u8> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// By its first three letters, which tell the days apart.
+/// Reads a weekday by its first three letters, which are enough to distinguish the days.
 fn weekday(text: &str) -> Option<u8> {
     let start = text.get(..3)?.to_ascii_lowercase();
     (0..7)

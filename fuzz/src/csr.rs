@@ -22,7 +22,7 @@ const BITS: u8 = 0x03;
 /// `id-Ed25519`, as an algorithm.
 const ED25519_NAME: [u8; 7] = [SEQUENCE, 5, 6, 3, 0x2b, 0x65, 0x70];
 
-/// One input: what comes over the wire; and what stands in a request, its subject and its attributes.
+/// One input: the text that comes over the wire, and the contents of a request: its subject and its attributes.
 ///
 /// # Panics
 /// When a rule does not hold.
@@ -34,7 +34,7 @@ pub fn target(data: &[u8]) {
     signed(data);
 }
 
-/// What is taken is signed by the key that is taken.
+/// An accepted request is signed by the key that it contains.
 fn taken(text: &str) {
     let key = match AgentKey::from_csr(text) {
         Ok(key) => key,
@@ -58,7 +58,8 @@ fn taken(text: &str) {
     assert!(again.hash() == key.hash() && again.fingerprint() == key.fingerprint());
 }
 
-/// By the last bytes of the names of kinds and algorithms, which tell those that are taken apart.
+/// Chooses the verifier by the last bytes of the kind and algorithm names. They are enough to distinguish the accepted
+/// ones.
 fn verifier(kind: &[u8], algorithm: &[u8]) -> Option<&'static dyn VerificationAlgorithm> {
     let (p256, p384) = (kind.ends_with(&[3, 1, 7]), kind.ends_with(&[0, 0x22]));
     let (sha256, sha384) = (algorithm.ends_with(&[4, 3, 2]), algorithm.ends_with(&[4, 3, 3]));
@@ -113,7 +114,7 @@ fn armoured(der: &[u8]) -> String {
     format!("-----BEGIN {LABEL}-----\n{}\n-----END {LABEL}-----\n", lines.join("\n"))
 }
 
-/// What stands in a part of this kind, and what follows it.
+/// The contents of a part of this kind, and what follows it.
 fn part(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (found, rest) = bytes.split_first()?;
     let (length, rest) = rest.split_first()?;

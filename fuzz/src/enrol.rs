@@ -27,7 +27,7 @@ pub fn target(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         sealed(text);
     }
-    // What was sealed opens as it was, and what is no invite as JSON is none when sealed.
+    // What was sealed opens unchanged, and JSON that is no invite is no invite when sealed either.
     if let Ok(invite) = serde_json::from_slice::<Invite>(data) {
         let line = invite.seal().expect("it can be sealed");
         let fits = line.expose().len() <= INVITE_CHARS_MAX && invite.hub.starts_with("https://");

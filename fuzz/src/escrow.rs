@@ -12,7 +12,7 @@ static HEADER: LazyLock<Regex> = LazyLock::new(|| {
         .expect("it is one")
 });
 
-/// One input: a file, or what lies in one.
+/// One input: a file, or the contents of one.
 ///
 /// # Panics
 /// When a rule does not hold.

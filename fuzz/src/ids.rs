@@ -63,7 +63,7 @@ pub fn target(data: &[u8]) {
     }
 }
 
-/// What is read is written the same, is short, and cannot be taken for anything else where it is put.
+/// An accepted text is written the same, is short, and cannot be taken for anything else in its place.
 fn one<T: FromStr + Display + PartialEq + Debug>(text: &str, max: usize)
 where
     T::Err: Display,

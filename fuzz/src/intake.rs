@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use crate::gate::job_validation;
 use crate::signer::{PAYLOAD, Signer};
 
-/// A byte for each choice; what is left over is the text of a job.
+/// One byte for each choice; the remaining bytes are the text of a job.
 ///
 /// # Panics
-/// When one is taken that must not be, or is not taken that must.
+/// When a job is accepted that must be rejected, or the other way round.
 pub fn target(data: &[u8]) {
     let Some((choices, text)) = data.split_first_chunk::<8>() else { return };
     let &[verb, start, life, now, latest, epoch, left, who] = choices;
@@ -40,7 +40,7 @@ pub fn target(data: &[u8]) {
     let left_as = if left % 4 == 0 { other } else { payload.job_id };
     let here = Here { host: payload.host_id, epoch: HostEpoch::new(1), now: at(now), latest: at(latest) };
     let own = payload.host.clone().expect("it names its host");
-    // Whoever signed was shown this host's id under another host's name.
+    // The signer was shown this host's id under another host's name.
     let renamed = SeenHost { name: "box8".parse().expect("a name"), ..own.clone() };
     assert!(
         job_validation::judge(&blob, left_as, Some(&roster), (&here, &renamed)).is_err(),
@@ -58,7 +58,7 @@ pub fn target(data: &[u8]) {
     let taken = job_validation::judge(&blob, left_as, Some(&roster), (&here, &own));
     assert_eq!(taken.is_ok(), lawful, "{taken:?} for {signed}");
     assert!(job_validation::judge(&blob, left_as, None, (&here, &own)).is_err(), "nobody may sign here");
-    // Text that nobody signed is never taken.
+    // Text without a valid signature is never accepted.
     if let Ok(text) = std::str::from_utf8(text) {
         assert!(job_validation::judge(text, payload.job_id, Some(&roster), (&here, &own)).is_err());
         if text != signed {

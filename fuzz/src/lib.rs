@@ -1,10 +1,10 @@
-//! What must hold of every parser, whatever bytes it is given.
+//! Rules that must hold for every parser and any input bytes.
 //!
-//! What comes in: bytes from the fuzzer. What goes out: nothing, or a panic that names what did not hold. Each target says
-//! more than "it does not panic": what is accepted obeys the laws it is accepted under, is written and read back as the
-//! same, and nothing that differs from what was signed is taken for it. Where a second reading of the same bytes is
-//! possible it is done here by hand, by nobody's code but this. Deliberately absent: files, clocks, randomness, so that
-//! a finding is its bytes alone.
+//! What comes in: bytes from the fuzzer. What goes out: nothing, or a panic that names the rule that did not hold. Each
+//! target checks more than "it does not panic". Accepted input obeys the rules under which it is accepted. It is
+//! written and read back unchanged. Input that differs from what was signed is not accepted as signed. Where a second
+//! reading of the same bytes is possible, this crate does it with its own code only. Deliberately absent: files,
+//! clocks, randomness, so that a finding is its bytes alone.
 //!
 //! | target | what must hold |
 //! | --- | --- |
@@ -15,12 +15,12 @@
 //! | [`csr`] | a certificate's request is signed by its own key, by another verifier too |
 //! | [`desired`] | an accepted document obeys every rule of the host; the rules of generations |
 //! | [`enrol`] | invites, tickets and certificates' requests are read back as written |
-//! | [`escrow`] | what is taken for an escrow file has one reader, a passphrase, and asks for bounded work |
+//! | [`escrow`] | an accepted escrow file has one reader, a passphrase, and needs bounded work |
 //! | [`ids`] | each id, name, pin and time has one spelling |
 //! | [`intake`] | a signed job is taken exactly when a second reading of the rules says so |
 //! | [`job`] | a payload is what its JSON says and nothing else |
-//! | [`local`] | what guests ask |
-//! | [`operator_api`] | what operators ask of the hub |
+//! | [`local`] | requests of guests |
+//! | [`operator_api`] | requests of operators to the hub |
 //! | [`operators`] | who holds which key |
 //! | [`policy`] | no policy lets anything happen unsigned, or out of reach |
 //! | [`protection`] | no request weakens a promise; no retention lets the newest backup go |
@@ -28,7 +28,7 @@
 //! | [`report`] | check-ins; changed sections laid over the old give the new |
 //! | [`signature`] | no bytes but the signer's own carry a signature |
 //! | [`signed_job`] | a job's bytes travel unchanged |
-//! | [`recovery_code`] | what is read as a recovery code is one, and with two words swapped it is none |
+//! | [`recovery_code`] | what is read as a recovery code is one, and with two swapped words it is none |
 //!
 //! The parsers of the agent's ports and of the hub are taken in by path: linking either program would link a database, a
 //! TLS stack and a web server.

@@ -1,4 +1,4 @@
-//! What guests ask of their agent, and what it answers.
+//! Requests of guests to their agent, and its answers.
 
 use holdfast_protocol::local::work::{
     Accepted, BackupRequest, BackupsView, RollBackRequest, SnapshotRequest, SnapshotsView,

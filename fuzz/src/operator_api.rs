@@ -1,4 +1,4 @@
-//! What operators ask of the hub, and what it answers.
+//! Requests of operators to the hub, and its answers.
 
 use holdfast_protocol::operator::{
     DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView, HostDetail,

@@ -42,7 +42,7 @@ pub fn target(data: &[u8]) {
 /// The key of a line is its holder's, within its time and for its purpose.
 fn one(operators: &Operators, line: &str, name: &str, print: &str) {
     let words: Vec<&str> = line.split_whitespace().collect();
-    // What stands within quotes is no key.
+    // Text within quotes is not a key.
     let unquoted: String = line.split('"').step_by(2).collect();
     let key = unquoted.split_whitespace().collect::<Vec<_>>().windows(2).find_map(|pair| match pair {
         [
@@ -61,7 +61,7 @@ fn one(operators: &Operators, line: &str, name: &str, print: &str) {
             SigningRight::Unknown => panic!("a key that is listed is unknown"),
         }
     }
-    // What stands behind the key is a comment, whatever it says.
+    // Text after the key is a comment, whatever it says.
     if words.get(1) == Some(&"namespaces=\"git\"") {
         let status = operators.right(&key, Namespace::Job, Timestamp::UNIX_EPOCH);
         assert!(matches!(status, SigningRight::MayNot(_)), "a key for something else may sign jobs");

@@ -46,7 +46,7 @@ fn rules(in_force: &Protection, goal: &Protection) {
     let again: Protection = serde_json::from_str(&text).expect("what is in force can be read");
     assert_eq!(again, reported.next, "it reads back as another");
     assert!(reported.next.protects() || !in_force.protects(), "it protects no more");
-    // Nothing that came of it is weaker than what was, and the same request adds nothing.
+    // No resulting promise is weaker than before, and repeating the request adds nothing.
     let once_more = compare(in_force, &reported.next);
     assert!(once_more.loosened.is_empty(), "weaker: {:?}", once_more.loosened);
     assert_eq!(once_more.next, reported.next);
@@ -55,7 +55,7 @@ fn rules(in_force: &Protection, goal: &Protection) {
     if reported.loosened.is_empty() {
         assert!(repeated.loosened.is_empty(), "held after all: {:?}", repeated.loosened);
     } else {
-        // What stays is still there to be asked for.
+        // The loosening that was not applied is still reported.
         assert!(!repeated.loosened.is_empty());
     }
     if reported.raised.is_empty() {
@@ -68,7 +68,7 @@ fn rules(in_force: &Protection, goal: &Protection) {
     }
 }
 
-/// Backups at moments that the input says.
+/// Backups at moments that the input sets.
 fn pruned(data: &[u8], retention: &Retention) {
     let mut at = Timestamp::UNIX_EPOCH;
     let mut backups = Vec::new();
@@ -97,7 +97,7 @@ fn pruned(data: &[u8], retention: &Retention) {
             }
         }
     }
-    // The order in which they are told does not matter.
+    // The order in which the backups are listed does not matter.
     backups.reverse();
     let mut turned = prune(&backups, retention, &zone);
     turned.reverse();

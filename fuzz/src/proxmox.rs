@@ -17,7 +17,7 @@ pub mod volume;
 #[path = "../../crates/pve-client/src/wire.rs"]
 mod wire;
 
-/// What `snapshot` names and no reader touches.
+/// A module that `snapshot` names and no reader uses.
 pub mod change {
     /// A line that is written into a snapshot.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ use wire::Unreadable;
 /// A reader, by the answer that it reads.
 type Reader<T> = fn(&Value) -> Result<T, Unreadable>;
 
-/// Each of the agent's readers, where its own module's privacy ends.
+/// The agent's readers, re-exported because their own modules are private.
 pub mod reader {
     use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ pub mod reader {
         StorageStatus::read_one(name, value)
     }
 
-    /// `GET …/tasks/{upid}/log`, without the total that stands beside its rows.
+    /// `GET …/tasks/{upid}/log`, without the total that is next to its rows.
     ///
     /// # Errors
     /// As the reader's.

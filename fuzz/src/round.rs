@@ -7,7 +7,7 @@ use holdfast_protocol::json;
 use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// Reads bytes as a document; when they are one, holds it to its laws and gives it.
+/// Reads bytes as a document. A valid document is checked against its rules and returned.
 ///
 /// # Panics
 /// When a rule does not hold.
@@ -16,7 +16,7 @@ pub fn document<T: DeserializeOwned + Serialize>(bytes: &[u8], max: usize) -> Op
     let value = match read {
         Ok(value) => value,
         Err(error) => {
-            // A refusal can be told to a person and to a program.
+            // A refusal can be shown to a person and to a program.
             assert!(!json::chain(&error).is_empty() && !error.code().as_str().is_empty());
             return None;
         }

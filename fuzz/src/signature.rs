@@ -7,10 +7,11 @@ use jiff::Timestamp;
 
 use crate::signer::{PAYLOAD, Signer, armoured, changed};
 
-/// One input. Its first byte says what the rest is: an armour, a signature, changes of one, or changes of what was signed.
+/// One input. Its first byte says what the rest is: an armour, a signature, changes of a signature, or changes of the
+/// signed text.
 ///
 /// # Panics
-/// When something is accepted that nobody signed.
+/// When something is accepted that no signer signed.
 pub fn target(data: &[u8]) {
     let Some((how, rest)) = data.split_first() else { return };
     let alice = Signer::new(1);

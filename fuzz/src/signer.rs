@@ -73,7 +73,7 @@ pub fn armoured(bytes: &[u8]) -> String {
     out + "-----END SSH SIGNATURE-----\n"
 }
 
-/// Bytes with the changes that a fuzzer asks for: place, what to do, with what.
+/// Bytes with the changes that a fuzzer chooses: position, kind of change, new bytes.
 #[must_use]
 pub fn changed(good: &[u8], changes: &[u8]) -> Vec<u8> {
     let mut bytes = good.to_vec();

@@ -30,7 +30,7 @@ impl Packing {
     }
 }
 
-/// In the user namespace of an unprivileged container the host's root is nobody.
+/// The owner `nobody`: in the user namespace of an unprivileged container, the host's root is shown as this user.
 const NO_OWNER: u64 = 65_534;
 
 /// More than a golden ever has; a full disk is worse than a refused build.

@@ -85,7 +85,7 @@ pub fn debian(recipe: &Recipe, contents: GoldenContents, work: &Path, base_cache
     Ok(Base { path, _scratch: None, _lock: lock })
 }
 
-/// Held for as long as a build goes on.
+/// Held for as long as a build runs.
 fn lock(work: &Path) -> Result<File> {
     let path = work.join("lock");
     let failed = || format!("cannot use {}", path.display());
@@ -99,7 +99,7 @@ fn lock(work: &Path) -> Result<File> {
     }
 }
 
-/// A folder that apt's own user may look into, in place of those that killed builds left.
+/// A folder that apt's own user may read, in place of those that killed builds left.
 fn scratch(work: &Path) -> Result<TempDir> {
     let failed = || format!("cannot use {}", work.display());
     for entry in std::fs::read_dir(work).with_context(failed)? {
@@ -182,7 +182,7 @@ fn sort_hard_links(image: &mut Image) {
         .collect();
     for (early, carrier) in links {
         let Some(Entry { kind: Kind::HardLink(now), .. }) = image.entries.get(&early) else { continue };
-        // An earlier turn may have moved the content already.
+        // An earlier iteration may have moved the content already.
         if *now != carrier {
             continue;
         }
@@ -197,7 +197,8 @@ fn sort_hard_links(image: &mut Image) {
     }
 }
 
-/// A name beneath the root. One that leads out of it would go into the golden as it is, for whoever unpacks that.
+/// A name beneath the root. A name that leads out of it would be copied into the golden unchanged, and would harm a
+/// host that unpacks it.
 fn path_of(name: &[u8]) -> Result<Vec<u8>> {
     let path = name.strip_prefix(b"./").unwrap_or(name);
     let path = path.strip_suffix(b"/").unwrap_or(path);
@@ -248,7 +249,7 @@ fn packages_of(status: &str) -> Vec<GoldenPackage> {
 mod tests {
     use super::*;
 
-    /// One entry beside what a base must have, with its name and target as they are.
+    /// One entry in addition to what a base must have, with its name and target as they are.
     fn base_with(kind: tar::EntryType, name: &str, target: &str) -> Result<Image> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("base.tar");

@@ -33,7 +33,7 @@ pub struct Build<'a> {
     pub contents: GoldenContents,
     /// Which version it gets.
     pub version: VersionChoice,
-    /// What becomes of files that have its names already.
+    /// How existing files with its names are treated.
     pub existing: OnConflict,
     /// Whether a base that was kept will do.
     pub base_cache: BaseCache,
@@ -52,7 +52,7 @@ pub enum Stage {
     Image,
     /// It is packed.
     Pack,
-    /// The archive is looked through for secrets.
+    /// The archive is searched for secrets.
     Scan,
 }
 
@@ -127,7 +127,7 @@ pub fn build(order: &Build<'_>, mut at: impl FnMut(Stage)) -> Result<Built> {
         version: id,
         archive,
     };
-    // The manifest comes last: where it lies, everything that it names lies there.
+    // The manifest is written last: where it exists, everything that it names exists.
     let path = publish::publish(unfinished, &manifest.archive, order.existing)?;
     if let Some(name) = &manifest.sbom {
         publish::text(order.out, name, &sbom::text(&manifest)?, order.existing)?;

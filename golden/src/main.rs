@@ -67,7 +67,7 @@ enum Output {
 }
 
 fn main() -> ExitCode {
-    // Whoever calls may have any mask; what Debian's own scripts make must be readable.
+    // The caller may have any mask; what Debian's own scripts make must be readable.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let outcome = match Arguments::parse().command {
         Command::Build(arguments) => run(&arguments),
@@ -134,7 +134,7 @@ fn report_stage(output: Output, stage: Stage) {
     }
 }
 
-/// Nobody may be listening any more; the build goes on, and its files tell of it.
+/// The output may have no reader any more. The build goes on, and its files show the result.
 fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
     let _closed = writeln!(out, "{line}").and_then(|()| out.flush());

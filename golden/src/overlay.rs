@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use super::image::{Content, Entry, Image, Kind};
 use super::recipe::Recipe;
 
-/// Where the controller lies in a guest.
+/// The path of the controller in a guest.
 const CONTROLLER: &str = "usr/bin/guestd";
 
 pub fn put_controller(image: &mut Image, guestd: &Path) -> Result<()> {
@@ -56,7 +56,7 @@ pub fn put_files(image: &mut Image, folder: &Path, recipe: &Recipe) -> Result<()
     Ok(())
 }
 
-/// Takes off what belongs to one machine, to one moment, or to nobody any more.
+/// Removes files that are specific to one machine or one moment, or that are no longer used.
 pub fn strip(image: &mut Image) {
     const EXACT: [&str; 9] = [
         "etc/hostname",

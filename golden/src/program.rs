@@ -1,12 +1,12 @@
 //! External programs: mmdebstrap, ldd, busybox.
 //!
-//! Each runs to its end; the end of its output goes into the error.
+//! Each runs to its end; the end of its output is put into the error.
 
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// As much of a program's last words as a person reads.
+/// How much of the end of a program's output is kept for people.
 const WORDS_BYTES: usize = 2000;
 
 /// A program by name or path.

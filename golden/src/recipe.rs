@@ -136,7 +136,7 @@ impl Recipe {
         }
     }
 
-    /// One digest over everything of ours that shapes the image.
+    /// One digest over all of our files that determine the image.
     pub fn digest(&self, folder: &Path, text: &str) -> Result<String> {
         let mut digest = Sha256::new();
         digest.update(text.as_bytes());

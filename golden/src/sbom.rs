@@ -1,8 +1,8 @@
 //! Bill of materials of an image: SPDX 2.3 as JSON.
 //!
-//! In: the manifest. Out: one document that other people's tools read; the same bytes for the same image, so it carries
-//! the recipe's date and not the hour of the build. Deliberately absent: licences. Debian tells them in `copyright` files
-//! inside the image, and a guess would be worse than `NOASSERTION`.
+//! In: the manifest. Out: one document that other people's tools read. The same image gives the same bytes, so it
+//! carries the date of the recipe and not the hour of the build. Deliberately absent: licences. Debian states them in
+//! `copyright` files inside the image, and a guess would be worse than `NOASSERTION`.
 
 use anyhow::{Result, anyhow};
 use holdfast_protocol::golden::{GoldenManifest, GoldenPackage};

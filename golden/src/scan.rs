@@ -17,11 +17,11 @@ const FILE_BYTES_MAX: u64 = 512 << 20;
 pub struct Finding {
     /// Where, within the image.
     pub path: String,
-    /// What it is, in words.
+    /// The kind of the finding, as text.
     pub what: &'static str,
 }
 
-/// Looks through an archive.
+/// Searches an archive.
 pub fn scan(archive: &Path) -> Result<Vec<Finding>> {
     let failed = || format!("cannot read {}", archive.display());
     let plain = zstd::Decoder::new(File::open(archive).with_context(failed)?).with_context(failed)?;
@@ -116,7 +116,7 @@ fn is_private_key(rest: &[u8]) -> bool {
     })
 }
 
-/// Words that only tokens begin with, with as much behind them as those have.
+/// Prefixes that only tokens have, each with the length that must follow.
 fn is_token(rest: &[u8]) -> bool {
     const PREFIXES: [(&str, usize); 9] = [
         ("AGE-SECRET-KEY-1", 58),

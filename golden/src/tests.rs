@@ -80,7 +80,7 @@ fn security_upgrades_are_on_in_the_image_by_a_timer_of_ours_with_jitter() {
     assert!(service.lines().any(|line| line == "ExecStart=/usr/bin/guestd upgrade --in-window"), "{service}");
 }
 
-/// The builder on a box reads what the agent's package laid down there.
+/// The builder on a host reads what the agent's package installed there.
 #[test]
 fn the_agents_package_brings_every_unit_and_file_of_the_recipe() {
     let text = std::fs::read_to_string(folder().join("../agentd/Cargo.toml")).expect("read");

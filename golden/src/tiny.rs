@@ -23,7 +23,7 @@ const DIRECTORIES: [&str; 13] = [
     "var/lib",
     "var/log",
 ];
-/// What lies in `/run` is of one boot, as everywhere.
+/// The content of `/run` is of one boot, as everywhere.
 const INITTAB: &str = "::sysinit:/bin/mount -t proc proc /proc\n\
                        ::sysinit:/bin/mount -t tmpfs -o mode=755,nosuid,nodev tmpfs /run\n\
                        ::sysinit:/etc/init.d/network\n\

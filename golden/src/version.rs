@@ -12,7 +12,7 @@ use holdfast_protocol::id::GoldenVersion;
 #[derive(Clone, Debug)]
 pub enum VersionChoice {
     Exact(GoldenVersion),
-    /// The first of the month that lies there with no other; the moment is in seconds since 1970.
+    /// The first free version of the month in that folder; the moment is in seconds since 1970.
     NextOfMonth(u64),
 }
 

@@ -29,10 +29,10 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 /// Well within the timeout of a request.
 const LOOK_WAIT: &str = "15s";
 
-/// Most answers are a few KiB. A page of records is the longest: 48 KiB of words, which escapes may blow up.
+/// Most answers are a few KiB. The longest is a page of records: 48 KiB of text, which JSON escapes can make longer.
 const ANSWER_BYTES_MAX: usize = 512 * 1024;
 
-/// Why the agent could not be asked, or would not answer.
+/// Why the request could not be sent, or was not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// A bootstrap token or a file that names no usable endpoint.
@@ -43,14 +43,14 @@ pub enum AgentError {
         /// What it names.
         endpoint: String,
     },
-    /// A token that cannot stand in a header.
+    /// A token that is invalid in a header.
     #[error("the token has invalid characters: bootstrap.json was changed by hand")]
     Token,
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("the HTTP client cannot be set up")]
     Client(#[source] SetupError),
-    /// Somebody else answers at the agent's address. Nothing was sent.
+    /// Another server answers at the agent's address. Nothing was sent.
     #[error("the server at {endpoint} is not this guest's agent [{}]", ErrorCode::PinMismatch)]
     OtherServer {
         endpoint: String,
@@ -58,7 +58,7 @@ pub enum AgentError {
         #[source]
         refusal: Refusal,
     },
-    /// Nobody answers, or too slowly.
+    /// The agent does not answer, or answers too slowly.
     #[error("the agent at {endpoint} does not answer")]
     Unreachable {
         endpoint: String,
@@ -113,7 +113,7 @@ impl AgentError {
 pub enum Word {
     /// Nothing for minutes: the agent need not keep the connection.
     Last,
-    /// Something is asked next.
+    /// Another request follows.
     MoreFollow,
 }
 
@@ -162,7 +162,7 @@ impl Agent {
         self.ask(call.json(hello)).await
     }
 
-    /// Asks what should run here. It is the last word for minutes.
+    /// Asks what should run here. No other request follows for minutes, so the connection is closed.
     pub async fn desired(&self, token: &Secret) -> Result<DesiredView, AgentError> {
         self.ask(Ok(self.call(Method::GET, "/v1/desired", token)?.last())).await
     }
@@ -189,7 +189,7 @@ impl Agent {
         self.ask(Ok(self.call(Method::GET, "/v1/storage", token)?)).await
     }
 
-    /// Asks for work, under a key by which a repeat is known as one.
+    /// Requests work, with a key by which a repeat is recognised.
     pub async fn work(
         &self,
         token: &Secret,
@@ -200,7 +200,7 @@ impl Agent {
         self.ask(self.call(Method::POST, path, token)?.idempotency_key(key).json(body)).await
     }
 
-    /// Tells something that is answered with something else than work.
+    /// Sends a message whose answer is not an operation.
     pub async fn notify<T: DeserializeOwned>(
         &self,
         token: &Secret,

@@ -18,17 +18,17 @@ pub const EXIT_FAILED: u8 = 1;
 pub const EXIT_SET_UP: u8 = 4;
 /// Another `guestd` runs here.
 pub const EXIT_LOCKED: u8 = 5;
-/// The command of `guestd try` failed, or stacks were not well after it: the guest goes back to its snapshot.
+/// The command of `guestd try` failed, or stacks were not well after it: the guest is rolled back to its snapshot.
 pub const EXIT_ROLLED_BACK: u8 = 10;
 /// The same, and the rollback was refused: the guest is as the command left it.
 pub const EXIT_NOT_ROLLED_BACK: u8 = 11;
-/// `guestd try` was told to end: the controller goes on with it.
+/// `guestd try` was signalled to end; the controller continues its work.
 pub const EXIT_LET_GO: u8 = 12;
 /// The agent does not answer.
 pub const EXIT_UNAVAILABLE: u8 = 69;
 /// The agent has as much waiting as it takes: try later.
 pub const EXIT_BUSY: u8 = 75;
-/// The files belong to somebody else.
+/// The files belong to another user.
 pub const EXIT_NO_PERMISSION: u8 = 77;
 
 const CODES: &str = "Exit codes: 0 done, 1 failed, 2 usage, 4 set-up mode (no agent yet), 5 another guestd runs, \
@@ -124,7 +124,7 @@ pub enum BackupTier {
 }
 
 impl BackupTier {
-    /// As the agent is asked.
+    /// The tier, as it is sent to the agent.
     pub const fn tier(self) -> Tier {
         match self {
             Self::Local => Tier::Local,
@@ -162,7 +162,7 @@ pub struct VolumesArgs {
     pub output: Output,
 }
 
-/// What stands in the man page of `guestd apt-hook`, too.
+/// This text is also in the man page of `guestd apt-hook`.
 const APT: &str = "\
 [apt] of /etc/holdfast/stacks.toml says what is done when packages change; without it nothing is.
   snapshot    before packages change: off, try (they change without one, too) or must
@@ -193,7 +193,7 @@ pub struct AptJudgeArgs {
     pub paths: PathArgs,
 }
 
-/// What stands in the man page of `guestd upgrade`, too.
+/// This text is also in the man page of `guestd upgrade`.
 const UPGRADES: &str = "\
 [upgrades] of /etc/holdfast/stacks.toml:
   security    on (so it is without this key) or off
@@ -220,7 +220,7 @@ pub struct UpgradeArgs {
     pub in_window: bool,
 }
 
-/// What stands in the man page of `guestd quiesce`, too.
+/// This text is also in the man page of `guestd quiesce`.
 const STACKS: &str = "\
 STACKS: /etc/holdfast/stacks.toml names them; without it nothing is stopped. /usr/share/doc/holdfast-guest/examples/stacks.toml \
 shows every key.

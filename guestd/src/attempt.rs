@@ -33,11 +33,11 @@ pub struct Attempt {
     claim_sha256: String,
     /// What makes a repeat known as one.
     redeemer: Secret,
-    /// What became of it.
+    /// The result of the claim.
     pub outcome: Outcome,
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -45,7 +45,7 @@ pub enum Outcome {
     Open,
     /// The token was stored.
     Redeemed,
-    /// The agent refused it, in these words.
+    /// The agent refused it, with this message.
     Refused(String),
 }
 

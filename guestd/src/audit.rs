@@ -1,8 +1,8 @@
 //! `guestd audit`: audit records of this guest, verified by hash.
 //!
-//! What comes in: pages of `GET /v1/audit`. What goes out: the records as a table, or as one JSON document; exit code 1 and
-//! the number of the first record that does not hold. Keep what was printed once, and a later reading shows whether it is
-//! still the same; the head fits what the hub heard from the host.
+//! What comes in: pages of `GET /v1/audit`. What goes out: the records as a table, or as one JSON document; exit code 1
+//! and the number of the first record that fails the check. Compare a kept output with a later one to see whether the
+//! log was changed. The head matches the one that the host reported to the hub.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::args::{AuditArgs, EXIT_DONE, EXIT_FAILED};
 use crate::work::{Session, WorkError, print};
 
-/// Five thousand records, well within what a guest may ask in a minute.
+/// Five thousand records, well within the requests that a guest may send in a minute.
 const PAGES_MAX: usize = 50;
 
 pub async fn audit(args: &AuditArgs) -> Result<u8, WorkError> {
@@ -29,7 +29,7 @@ pub async fn audit(args: &AuditArgs) -> Result<u8, WorkError> {
     Ok(EXIT_DONE)
 }
 
-/// All pages as one, as far as the bound goes.
+/// Joins all pages, up to the bound.
 async fn collect(session: &Session, after: i64) -> Result<AuditPage, WorkError> {
     let mut whole: AuditPage = session.agent.audit(&session.token, after).await?;
     for _ in 1..PAGES_MAX {

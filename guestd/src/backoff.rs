@@ -20,7 +20,8 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Another failure: how long to wait now. `dice` is any random number; the wait lies between half and whole.
+    /// Another failure: how long to wait now. `dice` is any random number; the wait is between half of the full time
+    /// and the full time.
     pub fn next(&mut self, dice: u64) -> Duration {
         let whole = FIRST.saturating_mul(2_u32.saturating_pow(self.failures.min(16))).min(LONGEST);
         self.failures = self.failures.saturating_add(1);

@@ -2,7 +2,8 @@
 //!
 //! In a scratch guest it runs the restore test instead.
 //!
-//! It runs beside the hello and hears from it, with each answer, with which agent this guest stands and what for.
+//! It runs in parallel with the hello loop. That loop passes on, with each answer, the agent that this guest is
+//! connected to and its mode.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -34,26 +35,27 @@ use crate::window::calls::{Answer, Windows};
 use crate::window::decide::StackPhase;
 use crate::window::run::{Runner, Stop};
 
-/// How soon to look whether somebody left a marker, when the agent says nothing.
+/// How soon to check for a marker that a process left, when the agent sends nothing.
 const RECHECK: Duration = Duration::from_secs(15);
 
-/// After a window nothing is asked for so soon again, whatever is due.
+/// The pause after a window before the next request, whatever is due.
 const PAUSE_AFTER: Duration = Duration::from_secs(60);
 
-/// After one that came to nothing: stopping and starting stacks over and over helps nobody.
+/// The pause after a failed window. Stopping and starting stacks again and again has no benefit.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(300);
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
-/// After so many failures the pause is as long as it gets.
+/// After this many failures in a row the pause has its full length.
 const FAILURES_LONG: u32 = 8;
 
-/// Of one go at starting what is down; the next go follows soon, and other work goes on in between.
+/// The number of tries of one attempt at starting what is down. The next attempt follows soon, and other work continues
+/// in between.
 const TRIES: Tries = Tries(3);
 
-/// Whoever has the turn past its bound is waited for so long.
+/// How long to wait for a process that holds the lock past its bound.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// With whom this guest stands, and what for. Told anew with each hello that is answered.
+/// The agent that this guest is connected to, and the mode. Sent anew with each hello that is answered.
 #[derive(Clone)]
 pub struct Serving {
     pub bootstrap: Bootstrap,
@@ -70,29 +72,30 @@ pub struct BackupLoop {
     failures: u32,
     reported: Reported,
     upgrades: Upgrades,
-    /// A window that an earlier process of ours had open: the agent is told that it is over.
+    /// A window that an earlier guestd process had open. The agent must be notified that it is over.
     orphan: Option<OperationId>,
-    /// The last window that the agent knows to be over. Where nothing can be written, the board shows it open for ever.
+    /// The last window that the agent knows to be over. If nothing can be written, the status file shows it as open for
+    /// ever.
     over: Option<OperationId>,
-    /// A window of ours whose backup goes on.
+    /// Our last window, whose backup is still running.
     unlabelled: Option<OperationId>,
 }
 
-/// Whether the restore test's report was heard.
+/// Whether the restore test's report was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reported {
     No,
     Yes,
 }
 
-/// Whether it was seen what became of the last upgrade, since this process was started.
+/// Whether the result of the last upgrade was checked, since this process was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Upgrades {
     Unchecked,
     Seen,
 }
 
-/// Whether the agent heard the end of all windows.
+/// Whether the ends of all windows were delivered to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Delivery {
     All,
@@ -131,7 +134,7 @@ impl BackupLoop {
             if let Some(serving) = serving {
                 self.serve(&serving).await;
             }
-            // A hello is the pace; without one it is only looked for markers, and soon where one lies.
+            // Each hello wakes the loop. Without one it only checks for markers, and soon when a marker exists.
             let wait = if Marker::is_there(&self.paths) {
                 backoff.next(u64::from(std::process::id())).min(RECHECK)
             } else {
@@ -148,7 +151,7 @@ impl BackupLoop {
     /// What an earlier process said of itself says nothing of this one. A window that it left open is over: its marker, if
     /// there is one, is brought back next.
     fn recover_state(&mut self) {
-        // Whoever has the turn has a window of its own.
+        // The process that holds the lock has its own window.
         if matches!(lock::take(&self.paths), LockResult::Taken) {
             return;
         }
@@ -161,14 +164,14 @@ impl BackupLoop {
         status_file::update(&self.paths, |status| (status.open, status.problem) = (None, None));
     }
 
-    /// Another process of ours may die with a window open while this one lives, a person's `guestd backup` for one: nobody
-    /// else tells the agent that it is over.
+    /// Another guestd process, such as a person's `guestd backup`, may die with a window open while this process lives.
+    /// No other process then reports to the agent that the window is over.
     fn find_orphan(&mut self) {
         let is_open = |paths: &Paths| status_file::load(paths).open.map(|open| open.id);
         if Marker::is_there(&self.paths) || is_open(&self.paths).is_none() {
             return;
         }
-        // Whoever has the turn has that window, and closes it before the turn is given back.
+        // The process that holds the lock has that window, and closes it before it releases the lock.
         let LockResult::Acquired(_turn) = lock::take(&self.paths) else { return };
         if let Some(id) = is_open(&self.paths) {
             self.orphan = Some(id).filter(|_| self.over != Some(id));
@@ -179,10 +182,11 @@ impl BackupLoop {
         }
     }
 
-    /// Says of each window that is over that it is, and since when what stood still for it is being started. The agent holds
-    /// this guest's lane until it hears, and may take programs for standing that run. Whatever it answers is well.
+    /// Reports the end of each window, and since when its stopped stacks are being started. The agent holds this
+    /// guest's lane until it receives the report, and until then may take running programs for stopped. Every answer
+    /// counts as delivered.
     async fn deliver_releases(&mut self, windows: &Windows<'_>) -> Delivery {
-        // Whoever has the turn may have a window, of which it will say more than is known here.
+        // The process that holds the lock may have a window, and will report more about it than is known here.
         if matches!(lock::take(&self.paths), LockResult::Taken) {
             return Delivery::Partial;
         }
@@ -209,7 +213,7 @@ impl BackupLoop {
         Delivery::All
     }
 
-    /// What a backup holds is told when its copy has ended, long after the stacks run again.
+    /// What a backup holds is reported when its copy has ended, long after the stacks run again.
     async fn fetch_label(&mut self, windows: &Windows<'_>) {
         let Some(id) = self.unlabelled else { return };
         match windows.peek(id).await {
@@ -226,7 +230,7 @@ impl BackupLoop {
         }
     }
 
-    /// Starts what somebody left stopped.
+    /// Starts the stacks that another process left stopped.
     async fn resume_stopped(&self) {
         if !Marker::is_there(&self.paths) {
             let note_line = Marker::has_bad_copy(&self.paths);
@@ -278,7 +282,7 @@ impl BackupLoop {
     async fn serve(&mut self, serving: &Serving) {
         let (stacks, file_problem) = match stacks::load(&self.paths) {
             Ok(stacks) => (stacks, None),
-            // Without stacks there are no windows, and a scratch guest still tells its canaries.
+            // Without stacks there are no windows, but a scratch guest still reports its canaries.
             Err(error) => (Stacks::default(), Some(chain(&error))),
         };
         status_file::update(&self.paths, |status| status.file_problem = file_problem.clone());
@@ -334,7 +338,7 @@ impl BackupLoop {
                     self.failures = 0;
                     PAUSE_AFTER
                 } else {
-                    // What is killed each time it is told to stop is not told so again soon.
+                    // A part that is killed at each stop is not stopped again soon.
                     let step = if ended.stop == Stop::Killed { FAILURES_LONG } else { 1 };
                     self.failures = self.failures.saturating_add(step);
                     let doubled = 2_u32.saturating_pow(self.failures.min(FAILURES_LONG) - 1);

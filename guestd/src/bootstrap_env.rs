@@ -31,7 +31,7 @@ pub enum BootstrapEnvError {
     /// The environment cannot be read.
     #[error("the environment of PID 1 cannot be read: run guestd as root of the guest")]
     Environ(#[source] FileError),
-    /// Two different tickets: which is right is not ours to guess.
+    /// Two different tokens: which one is right cannot be known here.
     #[error("{VARIABLE} is set twice in the environment, with two values: the agent must set it once")]
     Twice,
     #[error("{VARIABLE} is not text: the agent that made this guest must set it again")]
@@ -50,11 +50,11 @@ pub fn is_own_guest(paths: &Paths) -> bool {
     }
 }
 
-/// Looks for a bootstrap token: PID 1 first, then our own environment.
+/// Reads the bootstrap token: from PID 1 first, then from our own environment.
 pub fn find(paths: &Paths) -> Result<BootstrapEnv, BootstrapEnvError> {
     let own = std::env::var_os(VARIABLE).map(|value| value.into_encoded_bytes());
     let read = file::read(&paths.environ(), ENVIRON_BYTES_MAX, Eyes::All);
-    // Where PID 1 may not be asked, what it passed on to us is the same.
+    // Where the environment of PID 1 cannot be read, our own environment has the same value from it.
     let environ = match read {
         Err(error) if error.is_permission() && own.is_some() => None,
         other => other.map_err(BootstrapEnvError::Environ)?,

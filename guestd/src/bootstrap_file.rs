@@ -15,7 +15,7 @@ pub enum BootstrapFileError {
     /// The file itself.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Its content. It is left as it is, for a person to look at.
+    /// Its content is malformed. It is left unchanged for a person to examine.
     #[error("{} is malformed and was not changed: move it away, then have the agent issue a new bootstrap token", path.display())]
     Malformed {
         path: PathBuf,
@@ -41,7 +41,7 @@ pub fn load(paths: &Paths) -> Result<Option<Bootstrap>, BootstrapFileError> {
         .map_err(|source| BootstrapFileError::Malformed { path, source })
 }
 
-/// What becomes of a file that is there already.
+/// How an existing file is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Earlier {
     /// There must be none.

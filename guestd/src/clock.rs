@@ -11,15 +11,15 @@ use crate::paths::Paths;
 
 const UPTIME_BYTES_MAX: usize = 128;
 
-/// Now, to the second: what is shown to people needs no more.
+/// The current time, to the second: what is shown to people needs no more.
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn now() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
-/// Since the boot, time asleep included. In a container this is the host's boot or the container's start; only spans and
-/// moments of one boot are compared. None when `/proc` does not tell.
+/// The time since boot, including suspend. In a container this is the host's boot or the container's start, so only
+/// spans and moments of one boot are compared. None when `/proc` does not show it.
 pub fn since_boot(paths: &Paths) -> Option<Duration> {
     let bytes = file::read(&paths.uptime(), UPTIME_BYTES_MAX, Eyes::All).ok().flatten()?;
     parse(std::str::from_utf8(&bytes).ok()?)

@@ -29,10 +29,10 @@ use crate::state::{self, Mode, Schema, State};
 use crate::status_file;
 use crate::update::Own;
 
-/// In set-up mode: how soon to look again whether a person mended it.
+/// In set-up mode: how soon to check again whether a person repaired it.
 const RECHECK: Duration = Duration::from_secs(15);
 
-/// An agent may ask for a hello this often at most, and this seldom.
+/// The limits of the hello interval that an agent may request.
 const HELLO_SECONDS: std::ops::RangeInclusive<u32> = 1..=3600;
 
 /// Why a bootstrap token was not traded.
@@ -60,12 +60,12 @@ pub struct Control {
     state: State,
     health: Health,
     restart: restart::Watch,
-    /// Hears of each hello that was answered.
+    /// Receives each hello that was answered.
     serving: watch::Sender<Option<Serving>>,
 }
 
 impl Control {
-    /// A controller that has not looked yet.
+    /// A controller that has not checked anything yet.
     pub fn new(
         paths: Paths,
         source_address: Option<IpAddr>,
@@ -99,7 +99,7 @@ impl Control {
         }
     }
 
-    /// One step. Tells how long to wait before the next.
+    /// One step. Returns how long to wait before the next.
     pub async fn step(&mut self) -> Duration {
         let seen = Situation {
             bootstrap: bootstrap_file::load(&self.paths),
@@ -189,7 +189,7 @@ impl Control {
                 let news = doubt != self.doubt;
                 self.doubt = doubt;
                 self.publish(Mode::Serving, Some(chain(&error)));
-                // With a fresh bootstrap token at hand, the next look decides for it; that look need not wait.
+                // With a new bootstrap token present, the next check decides for it without a pause.
                 if news { Duration::from_millis(100) } else { self.wait() }
             }
         }
@@ -240,7 +240,7 @@ impl Control {
         }
     }
 
-    /// Writes down how it stands, and logs what changed. A folder that cannot be written to is told to the agent too.
+    /// Stores the state, and logs what changed. A folder that cannot be written to is also reported to the agent.
     fn publish(&mut self, mode: Mode, problem: Option<String>) {
         if mode != self.state.mode {
             self.state.since = clock::now();

@@ -12,7 +12,7 @@ use crate::attempt::{Attempt, AttemptError, Outcome};
 use crate::bootstrap_env::{BootstrapEnv, BootstrapEnvError};
 use crate::bootstrap_file::{BootstrapFileError, Earlier};
 
-/// What lies there.
+/// The stored files and the token, as they were read.
 pub struct Situation {
     pub bootstrap: Result<Option<Bootstrap>, BootstrapFileError>,
     /// The environment's bootstrap token.
@@ -38,7 +38,7 @@ pub struct Claim {
     pub bootstrap_token: Box<BootstrapToken>,
     /// The attempt that was begun with it, if one was.
     pub attempt: Option<Attempt>,
-    /// Whether a bootstrap lies there already.
+    /// Whether a bootstrap is stored already.
     pub earlier: Earlier,
 }
 
@@ -69,7 +69,7 @@ pub enum SetUp {
         "the agent refused the bootstrap token ({message}): have it issue a new one and start the guest again"
     )]
     Refused {
-        /// In its words.
+        /// The agent's message.
         message: String,
     },
     /// The bootstrap token was traded, and what it was traded for is gone.
@@ -91,9 +91,9 @@ pub struct Doubt {
 /// What is wrong with a kept bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The agent does not know the token, or somebody else answers at its address.
+    /// The agent does not know the token, or another server answers at its address.
     Rejected,
-    /// Nobody answers there.
+    /// No agent answers at that address.
     Silent,
 }
 
@@ -143,7 +143,8 @@ pub fn decide(seen: Situation, doubt: Option<Doubt>) -> Next {
         {
             Next::Claim(Claim { bootstrap_token, attempt, earlier: Earlier::Present })
         }
-        // Of a scratch guest's tickets only one that was traded comes here: what is kept is what it was traded for.
+        // A scratch guest's token reaches this point only after it was traded: the stored bootstrap is the result of
+        // that trade.
         (Some(bootstrap), _) => Next::Serve(Box::new(bootstrap), bootstrap_token.mode),
     }
 }

@@ -1,8 +1,9 @@
 //! Drivers of stacks: calls to Docker Compose and systemd, and their answers.
 //!
-//! What comes in: a stack as it was written down, or parts that were stopped. What goes out: calls to make, and what was
-//! read from their answers. Everything here is pure; `program` makes the calls. Parts are stopped and started by what
-//! they are (a container's id, a unit's name), so exactly what ran runs again, whatever became of a compose file meanwhile.
+//! What comes in: a stack as it was written down, or parts that were stopped. What goes out: calls to make, and what
+//! was read from their answers. Everything here is pure; `program` makes the calls. Parts are stopped and started by
+//! their identity (a container's id, a unit's name). So exactly what ran runs again, even if a compose file was changed
+//! meanwhile.
 
 mod compose;
 mod docker;
@@ -18,7 +19,7 @@ use crate::paths::Paths;
 use crate::program::{Call, ProgramOutput};
 use crate::stacks::{DriverOf, Stack};
 
-/// A look takes so long at most.
+/// The time limit of one status call.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// Of the time for a stop, this is left for Docker to kill what did not end.
@@ -28,25 +29,26 @@ const LAST_STOP: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub id: String,
-    /// What people call it: a service, a unit.
+    /// The name that people use: a service, a unit.
     pub name: String,
     pub state: PartState,
     pub health: PartHealth,
-    /// How long Docker waits for it to end by itself; systemd's own bound is not asked for, since its jobs wait in line.
+    /// How long Docker waits for it to end by itself. systemd's own bound is not read, since systemd runs its jobs one
+    /// after the other.
     pub grace: Option<Duration>,
-    /// What is another each time it is started; empty where nobody tells.
+    /// An identifier that differs for each start of the part; empty where it is unknown.
     pub run: String,
     pub ending: Ending,
 }
 
-/// Why a part does not run, as far as what runs it tells.
+/// Why a part does not run, as far as its engine shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It runs, or it is told nowhere.
+    /// It runs, or its ending is unknown.
     Unknown,
-    /// Somebody stopped it, or it had done its work.
+    /// It was stopped by hand, or it had done its work.
     Clean,
-    /// It ended by itself and not well, and what runs it does not start it again.
+    /// It failed by itself, and its engine does not start it again.
     Failure,
 }
 
@@ -54,12 +56,12 @@ pub enum Ending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartState {
     Running,
-    /// It fell over, and what runs it starts it again after a while.
+    /// It failed, and its engine starts it again after a while.
     Restarting,
-    /// Somebody stops it, and it still works.
+    /// It is being stopped, and still works.
     Stopping,
     Stopped,
-    /// It was told to end, and something killed it.
+    /// It was signalled to end, and then killed.
     Killed,
     /// It ended by itself, and well: a job.
     Done,
@@ -73,7 +75,7 @@ impl PartState {
         matches!(self, Self::Running | Self::Restarting | Self::Stopping)
     }
 
-    /// Whether somebody wants it running, however it fares.
+    /// Whether it is meant to run, whatever its state.
     pub const fn is_wanted(self) -> bool {
         matches!(self, Self::Running | Self::Restarting)
     }
@@ -146,13 +148,13 @@ pub enum ReadError {
     TooMany { unit: String, max: usize },
 }
 
-/// How a stack is looked at.
+/// How a stack is inspected.
 pub trait Driver {
     /// What its parts are.
     fn engine(&self) -> Engine;
-    /// The calls that tell what there is.
+    /// The calls that show what there is.
     fn look(&self) -> Vec<Call>;
-    /// What the answers so far make it ask besides; their answers come after those.
+    /// Further calls that depend on the answers so far; their answers come after those.
     fn look_on(&self, _said: &[ProgramOutput]) -> Vec<Call> {
         Vec::new()
     }
@@ -164,13 +166,13 @@ pub trait Driver {
     }
 }
 
-/// Asks which services of a project run now, whichever containers those are.
+/// Lists which services of a project run now, in any containers.
 pub fn services(home: &Home) -> Call {
     docker::services(&home.project)
 }
 
-/// Asks which of these containers somebody stopped since one of them was started, by the engine's own record. None where that
-/// is not told.
+/// Asks the engine's own record which of these containers a person stopped since one of them was started. None where
+/// the start is unknown.
 pub fn stops(part: &Part) -> Option<Call> {
     (!part.run.is_empty()).then(|| docker::stops(&part.id, &part.run))
 }
@@ -200,7 +202,7 @@ impl Engine {
         groups.iter().map(start).collect()
     }
 
-    /// Asks how they are. A container that is gone makes the call fail, and yet its answer says so.
+    /// Checks their state. A container that is gone makes the call fail, but the answer still names it.
     pub fn check(self, groups: &[Group]) -> Call {
         let ids = groups.iter().flat_map(|group| &group.ids);
         match self {

@@ -1,6 +1,6 @@
 //! Failpoints at which tests kill or stop this program.
 //!
-//! `GUESTD_DIES_AT` or `GUESTD_STANDS_AT` names one. Programs that are built for use do not look at them.
+//! `GUESTD_DIES_AT` or `GUESTD_STANDS_AT` names one. Release builds do not read them.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
@@ -32,7 +32,7 @@ pub fn reached(point: Point) {
     for (variable, signal) in [("GUESTD_DIES_AT", Signal::KILL), ("GUESTD_STANDS_AT", Signal::STOP)] {
         if std::env::var(variable).is_ok_and(|name| name == format!("{point:?}")) {
             let own = rustix::process::getpid();
-            // Nothing runs after this; or not before somebody says so.
+            // After SIGKILL nothing runs here; after SIGSTOP the process continues on SIGCONT.
             let _ = rustix::process::kill_process(own, signal);
         }
     }

@@ -95,14 +95,14 @@ pub fn create(path: &Path, bytes: &[u8], eyes: Eyes) -> Result<(), FileError> {
     sync_folder(path)
 }
 
-/// Writes a file over the one that is there, or anew.
+/// Writes a file, new or over an existing one.
 pub fn replace(path: &Path, bytes: &[u8], eyes: Eyes) -> Result<(), FileError> {
     let temporary = stage(path, bytes, eyes)?;
     fs::rename(&temporary, path).map_err(failed("put in place", path))?;
     sync_folder(path)
 }
 
-/// Writes a file over the one that is there, which stays beside it as `old`. At no moment is there none.
+/// Writes a file over the existing one, which is kept as `old` in the same folder. `path` names a file at every moment.
 pub fn replace_keeping(path: &Path, old: &Path, bytes: &[u8], eyes: Eyes) -> Result<(), FileError> {
     remove(old)?;
     match fs::hard_link(path, old) {
@@ -131,7 +131,7 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
     sync_folder(to)
 }
 
-/// Makes a second name for a program's file, or a copy where it lies on another file system.
+/// Makes a second name for a program's file, or a copy where `to` is on another file system.
 pub fn lay_by(program: &Path, to: &Path) -> Result<(), FileError> {
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -156,7 +156,7 @@ fn stage(path: &Path, bytes: &[u8], eyes: Eyes) -> Result<PathBuf, FileError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let temporary = path.with_file_name(name);
-    // Left over from a crash; the lock says that nobody else is writing it now.
+    // Left over from a crash; because we hold the lock, no other process is writing it now.
     remove(&temporary)?;
     let mut file = OpenOptions::new()
         .write(true)

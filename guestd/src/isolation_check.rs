@@ -1,8 +1,8 @@
 //! Isolation check of a scratch guest: host ports that must be closed.
 //!
-//! What comes in: the agent's endpoint. What goes out: which other ports of that address let us in. The host's rules are
-//! the host's to keep, and whoever flushes them tells nobody; from in here it shows. Deliberately absent: looking further
-//! than the host, which a guest that is not alone should do least of all.
+//! What comes in: the agent's endpoint. What goes out: which other ports of that address accept a connection. The host
+//! keeps its own firewall rules, and a flush of them is not reported; a connection from in here shows it. Deliberately
+//! absent: looking further than the host, which a guest that is not isolated must not do.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 /// What every Proxmox host listens on at all its addresses: SSH and its own web server.
 const HOST_PORTS: [u16; 2] = [22, 8006];
 
-/// A door that is open answers at once; one that is shut off answers never.
+/// An open port answers at once; a filtered port never answers.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The ports that let us in although none but the agent's should; empty when we are alone.

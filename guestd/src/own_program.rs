@@ -1,6 +1,7 @@
 //! Hash of this program for the hello.
 //!
-//! It is this program's word about itself. Whoever is root in the guest can put another in its place that says the same.
+//! The hash is reported by this program itself. Root in the guest can replace it with another program that reports the
+//! same hash.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -61,7 +61,7 @@ impl Paths {
         &self.root
     }
 
-    /// Where the boot id may stand. A directory guest has no `/proc` of its own unless somebody puts one there.
+    /// Where the boot id may be. A directory guest has no `/proc` of its own unless one is made there.
     pub fn boot_ids(&self) -> [PathBuf; 2] {
         let below = "proc/sys/kernel/random/boot_id";
         [self.root.join(below), Path::new("/").join(below)]

@@ -1,8 +1,8 @@
 //! Execution of other programs with bounded time and output.
 //!
-//! What comes in: an argument list (never a shell's line), a folder, a few variables and a bound of time. What goes out: how
-//! it ended and the beginning of what it said. Each program gets a process group of its own, which is killed as a whole
-//! when its time is over. Deliberately absent: our own environment, where the bootstrap token may stand.
+//! What comes in: an argument list (never a shell's line), a folder, a few variables and a bound of time. What goes
+//! out: how it ended and the beginning of its output. Each program gets its own process group, which is killed as a
+//! whole when its time is over. Deliberately absent: our own environment, which may contain the bootstrap token.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,10 +19,10 @@ use crate::watchdog;
 /// Of each of the two outputs this much is kept. A list of a hundred containers has 60 KiB.
 const OUTPUT_BYTES_MAX: usize = 512 * 1024;
 
-/// In a sentence for people this much of it.
+/// How much of the output is shown in a message for people.
 const WORDS_MAX: usize = 300;
 
-/// What is still in the pipes after the end is read for so long; a grandchild may hold them open for ever.
+/// How long the pipes are read after the end; a grandchild may hold them open for ever.
 const PIPE_WAIT: Duration = Duration::from_secs(1);
 
 /// Variables that are handed on, where they are set.
@@ -34,11 +34,11 @@ const HANDED_ON: [&str; 6] =
 pub struct Call {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Variables beside the few that are handed on.
+    /// Variables in addition to the few that are passed on.
     pub env: Vec<(String, String)>,
     /// Where it runs.
     pub folder: Option<PathBuf>,
-    /// It is killed after so long.
+    /// It is killed after this time.
     pub limit: Duration,
 }
 
@@ -63,7 +63,7 @@ impl Call {
 pub enum ExitState {
     /// With code 0.
     Well,
-    /// With another code, or by a signal, in words.
+    /// It ended with another code, or by a signal; the text says which.
     Badly(String),
 }
 
@@ -109,7 +109,7 @@ pub enum ProgramError {
 const BRIEF_BYTES: usize = 70;
 
 impl ProgramError {
-    /// In few words: calls are long, and what a program says last says most.
+    /// A short message: calls are long, and the end of a program's output matters most.
     pub fn brief(&self) -> String {
         let Self::Failed { line, how, words } = self else { return chain(self) };
         let is_name = |(at, word): &(usize, &str)| *at == 0 || !word.starts_with(['-', '/']);
@@ -179,7 +179,7 @@ pub fn words(text: &str) -> String {
     line.chars().skip(skipped).collect()
 }
 
-/// The beginning of a sentence, in one line that draws nothing on a terminal, within so many bytes.
+/// The beginning of a sentence, in one line without control characters, within this many bytes.
 pub fn beginning(text: &str, bytes_max: usize) -> String {
     let mut line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     line.truncate(line.floor_char_boundary(bytes_max));
@@ -204,7 +204,7 @@ fn start(call: &Call) -> Result<Child, ProgramError> {
     command.spawn().map_err(|source| ProgramError::Start { program: call.program(), source })
 }
 
-/// Keeps the beginning, and reads on, so that nobody waits for a full pipe.
+/// Keeps the beginning, and reads on, so that the program never blocks on a full pipe.
 async fn read(pipe: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let Some(mut pipe) = pipe else { return };
     let mut piece = [0; 4096];
@@ -271,7 +271,7 @@ mod tests {
         assert!(matches!(error, ProgramError::TooSlow { .. }), "{error}");
         let pid = std::fs::read_to_string(&note).unwrap();
         let alive = || {
-            // Gone, or dead and not yet collected by whoever inherits it.
+            // Gone, or dead and not yet reaped by the process that inherited it.
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).ok();
             stat.is_some_and(|stat| !stat.contains(") Z") && !stat.contains(") X"))
         };

@@ -15,13 +15,13 @@ use tokio::time::Instant;
 
 use crate::paths::Paths;
 
-/// Between two looks for the hello.
+/// Between two checks for the hello.
 const EACH: Duration = Duration::from_secs(600);
 
 /// More processes than this are not looked at.
 const PROCESSES_MAX: usize = 4_096;
 
-/// A process with thousands of libraries has a longer list; its beginning tells.
+/// A process with thousands of libraries has a longer list; its beginning is enough.
 const MAPS_BYTES_MAX: u64 = 512 * 1024;
 
 /// A kernel's name of a program has 15.
@@ -30,7 +30,7 @@ const NAME_BYTES_MAX: u64 = 64;
 /// Where packages put what is run.
 const PACKAGED: [&str; 5] = ["/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/"];
 
-/// What was seen last, for who asks often.
+/// The last result, for callers that check often.
 #[derive(Debug, Default)]
 pub struct Watch {
     seen: Option<(Instant, Option<RestartNeeded>)>,
@@ -50,7 +50,7 @@ impl Watch {
     }
 }
 
-/// Looks. None where nothing waits for a restart.
+/// Checks. None where nothing waits for a restart.
 pub fn needed(paths: &Paths) -> Option<RestartNeeded> {
     let programs: Vec<String> = outdated(paths).into_iter().take(PROGRAMS_MAX).collect();
     let asked = paths.inside(Path::new("/run/reboot-required")).exists();
@@ -79,7 +79,7 @@ fn is_process(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
 }
 
-/// Which root directory a process has; none where nobody tells.
+/// Which root directory a process has; none where it cannot be read.
 fn root_of(folder: &Path) -> Option<(u64, u64)> {
     let about = std::fs::metadata(folder.join("root")).ok()?;
     Some((about.dev(), about.ino()))

@@ -2,8 +2,8 @@
 //!
 //! It checks the isolation, starts the stacks, waits for their health, reads the canaries, and reports.
 //!
-//! What comes in: the stacks that the backup brought along. What goes out: one report, by this guest's own new token. What
-//! stood still when the backup was taken was started before this, by its marker, as after any boot.
+//! What comes in: the stacks that the backup contains. What goes out: one report, with this guest's own new token. The
+//! stacks that were stopped when the backup was taken were started before this, by its marker, as after any boot.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -26,10 +26,10 @@ use crate::window::calls::Windows;
 /// Between two questions about health.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the words about a stack may be: those of as many stacks as there may be fit into one body.
+/// The length limit of the text about a stack: the texts of the most stacks allowed fit into one body.
 const WHY_BYTES_MAX: usize = 256;
 
-/// Tests, and reports. True when the report was heard, or will never be.
+/// Tests, and reports. True when the report was delivered, or never will be.
 pub async fn run(
     paths: &Paths,
     windows: &Windows<'_>,

@@ -28,7 +28,7 @@ use crate::watchdog::{self, Heartbeat};
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Whoever has the turn when we are told to stop is waited for so long.
+/// How long to wait for the process that holds the lock when we are signalled to stop.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why the controller cannot run.
@@ -47,7 +47,7 @@ pub enum RunError {
         #[source]
         source: io::Error,
     },
-    /// No kernel tells which boot this is.
+    /// The kernel does not show the boot id.
     #[error("no boot id: mount /proc")]
     NoBootId,
     #[error("cannot install signal handlers")]
@@ -111,7 +111,8 @@ async fn say_hello(control: &mut Control) -> Infallible {
     }
 }
 
-/// Whoever stops us must not keep stacks stopped. What does not come up now is left to the timer and the next start.
+/// A stop of this program must not keep stacks stopped. What does not come up now is left to the timer and the next
+/// start.
 async fn resume_stopped(paths: &Paths) {
     match resume::recover(paths, (ResumeCaller::Now, LAST_PATIENCE, Tries(2)), |_| {}).await {
         Ok(Recovery::Nothing | Recovery::Others(_)) => {}

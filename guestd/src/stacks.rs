@@ -1,7 +1,7 @@
 //! Stacks of this guest, from `/etc/holdfast/stacks.toml`.
 //!
-//! What comes in: the file. What goes out: stacks by name, checked as a whole, with the order in which they start. No file:
-//! no stacks. Deliberately absent: what of it runs; drivers look at that.
+//! What comes in: the file. What goes out: stacks by name, checked as a whole, with the order in which they start. No
+//! file: no stacks. Deliberately absent: which parts run; the drivers check that.
 
 mod file;
 mod order;
@@ -21,11 +21,11 @@ pub use file::{StacksError, load};
 pub struct Stacks {
     /// In the order in which they start.
     pub stacks: Vec<Stack>,
-    /// Longest time that stacks may stand still for a backup, whatever the agent allows.
+    /// The longest time that stacks may stay stopped for a backup, even if the agent allows more.
     pub bound_max: Option<Duration>,
     /// What is done when packages change.
     pub apt: Apt,
-    /// Security upgrades that nobody waits for.
+    /// Unattended security upgrades.
     pub upgrades: Upgrades,
 }
 
@@ -82,7 +82,7 @@ pub struct Hooks {
     pub health: Option<Vec<String>>,
 }
 
-/// Whether a stack runs when nobody said otherwise.
+/// Whether a stack runs when the file does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefaultState {
     #[default]
@@ -94,10 +94,10 @@ pub enum DefaultState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// It is told. A database that fell over may be better looked at before it is started.
+    /// It is reported. A database that failed may be better examined before it is started.
     #[default]
     Report,
-    /// It is told and started, with growing pauses.
+    /// It is reported and started, with growing pauses.
     Restart,
 }
 
@@ -109,7 +109,7 @@ pub enum RestoreTest {
     Leave,
 }
 
-/// Which volume a variable stands for.
+/// The volume that a variable refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeRef {
     pub class: Class,
@@ -150,7 +150,7 @@ impl Default for Apt {
     }
 }
 
-/// Security upgrades that nobody waits for.
+/// Unattended security upgrades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Upgrades {
     pub security: Security,
@@ -194,11 +194,11 @@ pub enum AptSnapshot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AptAfter {
-    /// Nothing: nobody looks.
+    /// No health check is made.
     Off,
     /// It is said.
     Report,
-    /// The guest goes back to the snapshot.
+    /// The guest is rolled back to the snapshot.
     RollBack,
 }
 
@@ -207,8 +207,8 @@ impl Stacks {
         self.stacks.is_empty()
     }
 
-    /// Whether a part of this stack is not another's: a unit that another stack names stops with that one's hooks, and starts
-    /// with its volumes.
+    /// Whether a part belongs to this stack and not to another: a unit that another stack names stops with the hooks of
+    /// that stack, and starts with its volumes.
     pub fn is_of(&self, stack: &Stack, id: &str) -> bool {
         let names = |stack: &Stack| match &stack.driver {
             DriverOf::Systemd(units) => units.iter().any(|unit| unit == id),

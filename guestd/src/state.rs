@@ -23,7 +23,7 @@ pub enum Schema {
     V1,
 }
 
-/// How the controller stands.
+/// The state of the controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {

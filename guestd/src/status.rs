@@ -1,7 +1,7 @@
 //! `guestd status`: this guest, its controller and its agent.
 //!
-//! Whether a controller runs is told by its lock, what it says of itself by its state file, and whether the agent answers
-//! by asking it now.
+//! The controller's lock shows whether a controller runs, and its state file shows what it reports of itself. A request
+//! now shows whether the agent answers.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -31,12 +31,12 @@ pub enum StatusError {
     /// The files of the controller are its owner's.
     #[error("guestd's files belong to another user: run as root of the guest")]
     NotOurs(#[source] BootstrapFileError),
-    /// The controller's own word.
+    /// The controller's own state file.
     #[error(transparent)]
     State(#[from] StateError),
     #[error(transparent)]
     Lock(RunError),
-    /// Nobody reads what we print.
+    /// The output cannot be written.
     #[error("the status cannot be printed")]
     Print(#[source] io::Error),
     /// Cannot happen for plain text and numbers.

@@ -24,7 +24,7 @@ use crate::watch::assessment::State;
 
 const BYTES_MAX: usize = 128 * 1024;
 
-/// So many stopped containers are remembered.
+/// How many stopped containers are remembered.
 const STOPPED_MAX: usize = 64;
 
 /// The version of the file.
@@ -46,7 +46,7 @@ pub struct StatusFile {
     /// Why `stacks.toml` cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_problem: Option<String>,
-    /// What was done about a marker that could not be read, as long as it lies aside.
+    /// What was done about a marker that could not be read, as long as its copy exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marker_problem: Option<String>,
     /// Stopped by us, and not running again.
@@ -60,13 +60,14 @@ pub struct StatusFile {
     /// How the stacks are that should run, as they were seen last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack_status: Vec<StackStatus>,
-    /// Containers that somebody stopped, each with when it was started: Docker forgets it.
+    /// Containers that were stopped by hand, each with when it was started: Docker forgets it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopped: Vec<String>,
-    /// How it was when packages changed last. That is no health of the guest's: nobody looks again when a person mends it.
+    /// How it was when packages changed last. That is not the guest's current health: it is not checked again after a
+    /// repair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packages: Option<PackageCheck>,
-    /// What became of a trial that its own command did not see the end of.
+    /// The result of a `guestd try` that was continued after its command had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_try: Option<Note>,
     /// What the last restore test of this scratch guest reported.
@@ -80,7 +81,7 @@ pub struct StatusFile {
 pub struct StackStatus {
     pub stack: StackName,
     pub state: State,
-    /// In words, where it is not well.
+    /// The reason as text, where it is not well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     pub since: Timestamp,
@@ -124,7 +125,7 @@ pub struct LastWindow {
     pub ended_at: Timestamp,
     /// Why it ended.
     pub why: String,
-    /// What stood still for it.
+    /// The stacks that were stopped for it.
     pub stacks: Vec<StackName>,
     /// How long, in milliseconds.
     pub stopped_ms: u64,
@@ -162,7 +163,7 @@ impl StatusFile {
         self.stack_status.iter().filter_map(unwell).take(STACKS_MAX).collect()
     }
 
-    /// Keeps that somebody stopped a container.
+    /// Records that a container was stopped by hand.
     pub fn keep_stopped(&mut self, run: String) {
         self.stopped.push(run);
         self.stopped.drain(..self.stopped.len().saturating_sub(STOPPED_MAX));
@@ -175,11 +176,12 @@ pub fn load(paths: &Paths) -> StatusFile {
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
-/// Several processes of ours write here: the controller, and a person's.
+/// Several guestd processes write here: the controller, and a person's commands.
 const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits its turn to write, for a moment: what is shown to people holds nobody up, and goes on without a turn.
+/// Waits a moment for the lock to write. The status is only shown to people, so a missing lock delays nothing: the
+/// write goes on without it.
 fn lock(paths: &Paths) -> Option<File> {
     let path = paths.run_dir().join("stacks.lock");
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
@@ -210,7 +212,7 @@ pub fn update(paths: &Paths, change: impl FnOnce(&mut StatusFile)) {
     }
 }
 
-/// A window stands so.
+/// Records the phase of an open window.
 pub fn open(paths: &Paths, id: OperationId, phase: &str) {
     update(paths, |status| match &mut status.open {
         Some(open) if open.id == id => phase.clone_into(&mut open.phase),

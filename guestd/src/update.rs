@@ -1,15 +1,15 @@
 //! Replacement of this program by another version.
 //!
 //! ```text
-//! asked ─ decided ─ turn of stacks taken ─ fetched beside ours, hashed ─ tried ─ ours kept ─ renamed over ours ─ started in our place
+//! asked ─ decided ─ lock of stacks taken ─ fetched beside ours, hashed ─ tried ─ ours kept ─ renamed over ours ─ started in our place
 //!                    (before the rename everything is as it was, whatever dies)           │
 //!                                                            systemd starts the new one ──┘
 //! ```
 //!
-//! What comes in: what the agent says this guest should run. What goes out: nothing, or this process is the new program. The
-//! agent took a snapshot before it said so, waits for the hello of the new one, and rolls the guest back when that does not
-//! come. So nothing here tries to be clever about a program that starts and then fails. Deliberately absent: an exchange
-//! while stacks stand still for a backup, and one to an older version.
+//! What comes in: what the agent says this guest should run. What goes out: nothing, or this process is the new
+//! program. The agent took a snapshot before it said so, waits for the hello of the new program, and rolls the guest
+//! back when no hello comes. So nothing here handles a program that starts and then fails. Deliberately absent: a
+//! replacement while stacks are stopped for a backup, and one by an older version.
 
 mod decide;
 mod download;
@@ -37,13 +37,13 @@ pub enum UpdateError {
     /// It runs from elsewhere than its guest.
     #[error("this program is not inside its guest: it was not replaced")]
     Elsewhere,
-    /// A backup goes on, or stacks did not come back from one.
+    /// A backup is running, or stacks did not come back from one.
     #[error("stacks are stopped for a backup: the controller is replaced when they run again")]
     WindowOpen,
     /// The request is for an older one.
     #[error("controller {target} is not newer than {runs}, which runs: it was not replaced")]
     Older {
-        /// What is asked for.
+        /// The requested version.
         target: String,
         runs: &'static str,
     },
@@ -81,18 +81,19 @@ pub enum UpdateError {
     Start(#[source] std::io::Error),
 }
 
-/// This program, as it stands.
+/// This program: its path, its hash and its tries.
 pub struct Own {
-    /// Where it lies; found at the start, since a file that is exchanged has another name for who runs it.
+    /// Its path. It is looked up at the start, since the kernel shows another name for a running program whose file was
+    /// replaced.
     program: Option<PathBuf>,
-    /// What it hashes to.
+    /// Its hash.
     build: Option<Sha256Text>,
-    /// In which turn it was tried to be exchanged, and how often.
+    /// The operation in which a replacement was tried, and how often.
     tried: Option<(OperationId, u32)>,
 }
 
 impl Own {
-    /// Where this program lies, when that is in its guest.
+    /// The path of this program, when it is inside its guest.
     pub fn new(paths: &Paths, build: Option<Sha256Text>) -> Self {
         let program = std::env::current_exe().ok().filter(|path| path.starts_with(paths.root()));
         Self { program, build, tried: None }
@@ -102,7 +103,7 @@ impl Own {
     pub async fn look(&mut self, paths: &Paths, agent: &Agent, token: &Secret) -> Result<(), UpdateError> {
         let view = match agent.desired(token).await {
             Ok(view) => view,
-            // An agent of before, or one that is busy: the next hello asks again.
+            // An older agent, or one that is busy: the next hello asks again.
             Err(error) => {
                 debug!(error = chain(&error), "desired controller is unknown");
                 return Ok(());
@@ -114,7 +115,8 @@ impl Own {
             Decision::Exchange(turn, wanted) => (turn, wanted),
         };
         let program = self.program.as_deref().ok_or(UpdateError::Elsewhere)?;
-        // Held until the new program runs: whoever would stop stacks waits, and then does it with the new one.
+        // Held until the new program runs: a process that would stop stacks waits, and then does it with the new
+        // program.
         let LockResult::Acquired(_held) = lock::take(paths) else { return Err(UpdateError::WindowOpen) };
         if Marker::is_there(paths) {
             return Err(UpdateError::WindowOpen);
@@ -129,7 +131,7 @@ impl Own {
             Err(error) => Err(error),
         };
         if let Err(error) = tried {
-            // What is left of it is in nobody's way: the next one is written over it.
+            // What is left of the file does no harm: the next download overwrites it.
             let _ = std::fs::remove_file(&new_path);
             return Err(error);
         }

@@ -3,13 +3,14 @@
 //! ```text
 //! pause ─ is it quiet? ─ each stack: parts, its check ─ judge ─ course ─┬─ as before
 //!                                                                       ├─ once more, soon
-//!                                                                       ├─ told
-//!                                                                       └─ turn, look again, start what fell, told
+//!                                                                       ├─ reported
+//!                                                                       └─ lock, check again, start what fell, reported
 //! ```
-//! In: the stacks that should run by `stacks.toml`. Out: how each is, for `guestd status` and the hello; and a start of what
-//! ended by itself, where the file wants it. A look costs what the stacks' own programs cost, so the pause grows with it: at
-//! most a twentieth of the time is spent looking. Deliberately absent: anything while stacks stand still for a backup, while
-//! packages change, while something is tried, and in a scratch guest; there others look.
+//! In: the stacks that should run by `stacks.toml`. Out: the state of each, for `guestd status` and the hello; and a
+//! start of what ended by itself, where the file requests it. A check costs as much as the stacks' own programs cost,
+//! so the pause grows with it: at most a twentieth of the time is spent on checks. Deliberately absent: any check while
+//! stacks are stopped for a backup, while packages change, during `guestd try`, and in a scratch guest; other code
+//! checks there.
 
 pub mod assessment;
 mod history;
@@ -40,24 +41,24 @@ use history::{StackHistory, Step};
 
 pub use assessment::State;
 
-/// Between two rounds of looks.
+/// Between two rounds of checks.
 const EACH: Duration = Duration::from_secs(60);
 
-/// Something was not well for the first time: it is looked at again so soon.
+/// How soon to check again after the first failed check.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The pause is so many times as long as the round before it took.
+/// The pause is this many times as long as the last round.
 const COST: u32 = 20;
 
 /// However long a round takes, the next one comes within this.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// The pause after a round that took so long.
+/// The pause after a round that took this long.
 fn pause(usual: Duration, took: Duration) -> Duration {
     usual.max(took.saturating_mul(COST)).min(LONGEST)
 }
 
-/// A test's own pause. A program that is built for use does not look at the variable.
+/// A test's own pause. Release builds do not read the variable.
 fn shorter() -> Option<Duration> {
     let text = std::env::var("GUESTD_WATCH_MS").ok().filter(|_| cfg!(debug_assertions))?;
     text.parse().ok().map(Duration::from_millis)
@@ -85,10 +86,10 @@ impl Watch {
         }
     }
 
-    /// Looks at each stack. How soon the next round should come.
+    /// Checks each stack. Returns how soon the next round should come.
     async fn round(&mut self) -> Duration {
         let Some(before) = quiet(&self.paths) else { return EACH };
-        // What is wrong with the file is told by the loop that runs windows.
+        // The loop that runs windows reports what is wrong with the file.
         let Ok(stacks) = stacks::load(&self.paths) else { return EACH };
         let volumes = mounts::remembered(&self.paths);
         let wanted: Vec<&Stack> =
@@ -97,7 +98,7 @@ impl Watch {
         let mut soon = EACH;
         for stack in wanted {
             let seen = poll::poll(&self.paths, &stacks, stack, &volumes).await;
-            // What was seen while somebody stopped or started stacks says nothing of how they run.
+            // A state that was seen while another process stopped or started stacks says nothing of how they run.
             if quiet(&self.paths) != Some(before) {
                 return soon;
             }
@@ -118,7 +119,7 @@ impl Watch {
         soon
     }
 
-    /// Starts what fell over, when it is our turn, and it is still so then.
+    /// Starts a failed stack, when the lock is free and the stack is still failed then.
     async fn start(&mut self, stacks: &Stacks, stack: &Stack, volumes: &[MountView]) {
         let LockResult::Acquired(lock) = lock::take(&self.paths) else { return };
         if Marker::is_there(&self.paths) {
@@ -176,7 +177,8 @@ impl Watch {
     }
 }
 
-/// Which window ended last, where nobody does anything to stacks; none where somebody does, or this guest is not its own.
+/// The window that ended last, while no process stops or starts stacks. None where one does, or where this guest is a
+/// scratch copy.
 fn quiet(paths: &Paths) -> Option<Option<OperationId>> {
     let free = bootstrap_env::is_own_guest(paths)
         && !Marker::is_there(paths)

@@ -1,9 +1,9 @@
 //! Heartbeats of the loops for the watchdog of systemd.
 //!
-//! In: each loop says, before it waits for something outside, how long that may take. Out: `WATCHDOG=1` at the pace that
-//! systemd asks for, as long as no loop is late. A loop that waits for ever is late soon; then nothing is sent, and systemd
-//! kills this program and starts it again. A program that is stopped as a whole sends nothing by itself. Deliberately absent: a
-//! thread of its own, which would go on while everything else stands.
+//! In: each loop declares, before it waits for something outside, how long that may take. Out: `WATCHDOG=1` at the
+//! interval that systemd requests, as long as no loop is late. A loop that waits for ever is late soon; then nothing is
+//! sent, and systemd kills this program and starts it again. A program that is stopped as a whole sends nothing by
+//! itself. Deliberately absent: a separate thread, which would go on while everything else is blocked.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -38,7 +38,8 @@ impl Heartbeat {
     }
 }
 
-/// The loop that calls goes on now, and does so again within this time. Elsewhere, in a person's command, it says nothing.
+/// The calling loop runs now, and calls this again within this time. In a person's command, without a watchdog, it does
+/// nothing.
 pub fn within(limit: Duration) {
     let _ = BEAT.try_with(|beat| beat.due.set(Instant::now() + limit + MARGIN));
 }
@@ -49,7 +50,7 @@ fn late(beats: &[Heartbeat]) -> Option<&'static str> {
     beats.iter().find(|beat| beat.due.get() < now).map(|beat| beat.name)
 }
 
-/// How often systemd wants to hear, where it watches.
+/// How often systemd expects a message, where its watchdog is on.
 pub fn pace() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|bound| bound / 3)
 }
@@ -85,7 +86,7 @@ mod tests {
 
     const PACE: Duration = Duration::from_secs(60);
 
-    /// How often systemd heard within an hour.
+    /// How often systemd received a message within an hour.
     async fn heard(work: impl Future<Output = Infallible>) -> u32 {
         let (busy, hangs) = (Heartbeat::new("busy"), Heartbeat::new("one"));
         let count = Cell::new(0_u32);

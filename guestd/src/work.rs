@@ -1,7 +1,8 @@
 //! `guestd snapshot` and `rollback`: requests to the agent, followed to their end.
 //!
-//! The request goes out under one key, so a lost answer is asked for again and is still one request. Work goes on when nobody
-//! follows it any more; `--no-wait` says so at once. Exit code 75: the agent has as much waiting as it takes, try later.
+//! The request is sent with one key, so a repeat after a lost answer is still one request. The work goes on when no
+//! process follows it any more; `--no-wait` ends at once after the request. Exit code 75: the agent's queue is full,
+//! try later.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -30,10 +31,10 @@ const TRIES: u32 = 3;
 /// Between two tries; the agent restarts within a second.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Failed looks in a row after which nobody follows any more; the work goes on without.
+/// After this many failed status requests in a row the work is no longer followed; it goes on without us.
 const LOOKS_MAX: u32 = 30;
 
-/// Why the work was not asked for, or its end not seen.
+/// Why the work was not requested, or its end not seen.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
     /// The files of the controller are its owner's, or malformed.
@@ -47,7 +48,7 @@ pub enum WorkError {
     /// No randomness for a key.
     #[error("the kernel returned no random bytes")]
     Randomness(#[source] getrandom::Error),
-    /// Nobody reads what we print.
+    /// The output cannot be written.
     #[error("the outcome cannot be printed")]
     Print(#[source] io::Error),
     /// Cannot happen for plain text and numbers.
@@ -87,7 +88,7 @@ impl Session {
         Ok(Self { agent, token: bootstrap.token })
     }
 
-    /// Asks for work; a lost answer is asked for again under the same key.
+    /// Requests work; after a lost answer the request is repeated under the same key.
     pub async fn ask(&self, path: &str, body: &impl Serialize) -> Result<Accepted, WorkError> {
         let key = key()?;
         let mut tries = 1;
@@ -102,7 +103,7 @@ impl Session {
         }
     }
 
-    /// Looks until it has ended. An agent that is away for a moment is waited for.
+    /// Polls until it has ended. It waits for an agent that is offline for a moment.
     pub async fn follow(&self, id: OperationId, output: Output) -> Result<OperationView, WorkError> {
         let (mut status, mut away) = (String::new(), 0);
         loop {
@@ -197,7 +198,7 @@ fn accepted_text(accepted: &Accepted) -> String {
     }
 }
 
-/// Where it stands, in a line.
+/// The state of the operation, in one line.
 fn line(view: &OperationView) -> String {
     let kind = view.kind.as_str();
     let step = view.steps.iter().find(|step| step.status != StepStatus::Done);

@@ -1,7 +1,7 @@
 //! Audit line per call, accepted or refused, to the journal.
 //!
-//! In: what was heard so far and how it ended. Out: one datagram. Every value in it was made by us or is of a type that
-//! holds no line end. Nothing is changed when the journal cannot be reached.
+//! In: what was received so far and how it ended. Out: one datagram. Every value in it was made by us or has a type
+//! that holds no line end. Nothing is changed when the journal cannot be reached.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct AuditLine {
 }
 
 impl AuditLine {
-    /// What is asked.
+    /// Records the request.
     pub fn set_request(&mut self, request: &Request) {
         self.request =
             Some((request.verb(), request.target().map_or("-".to_owned(), |target| target.to_string())));
@@ -39,7 +39,7 @@ impl AuditLine {
         Ok(())
     }
 
-    /// Writes the line. Where that fails it goes to standard error, which a service's journal reads too.
+    /// Writes the line. Where that fails it is written to standard error, which a service's journal reads too.
     pub fn write(mut self, outcome: &Outcome) {
         let fields = self.fields(outcome);
         let journal = self.journal.take().or_else(reach);

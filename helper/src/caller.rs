@@ -1,7 +1,7 @@
 //! Caller identification: peer credentials of the socket, or sudo.
 //!
-//! Socket: standard input is the connection, and the kernel says who opened it. Sudo: the process is root's already and
-//! the allow-list of `sudoers/` judged who may start it; the kernel's login uid goes to the journal.
+//! Socket: standard input is the connection, and the kernel reports who opened it. Sudo: the process already runs as
+//! root, and the allow-list of `sudoers/` decided who may start it; the kernel's login uid is written to the journal.
 
 use rustix::fs::FileType;
 use rustix::net::AddressFamily;
@@ -19,7 +19,7 @@ pub enum Caller {
     Root(Option<u32>),
 }
 
-/// Looks at standard input. A connection's other side must be root or the one uid of the policy.
+/// Checks standard input. The peer of a connection must be root or the one uid of the policy.
 pub fn identify(policy: &Policy) -> Result<Caller, Refusal> {
     let input = std::io::stdin();
     let failed = |error| refusal!(Peer, "cannot stat standard input: {error}");
@@ -28,7 +28,7 @@ pub fn identify(policy: &Policy) -> Result<Caller, Refusal> {
         let login_uid = procfs::attribute("/proc/self/loginuid").and_then(|text| text.parse().ok());
         return Ok(Caller::Root(login_uid.filter(|uid| *uid != u32::MAX)));
     }
-    // Asked before the credentials: a socket of another kind, or without another side, has none to tell.
+    // Checked before the credentials: a socket of another kind, or without a peer, has no credentials.
     let connected = rustix::net::getpeername(&input).is_ok();
     if !connected || socket_domain(&input).map_err(failed)? != AddressFamily::UNIX {
         return Err(refusal!(Peer, "standard input is a socket, but not a connected Unix socket"));

@@ -29,7 +29,7 @@ pub enum Transport {
     Scsi,
     Virtio,
     Mmc,
-    /// A file. Never in a policy of a box with guests; its serial number is the file's path.
+    /// A file. It is never in the policy of a host with guests; its serial number is the file's path.
     LoopForTestsOnly,
 }
 
@@ -154,7 +154,7 @@ fn transport(folder: &str) -> Option<Transport> {
     buses.iter().find(|(bus, _)| named(bus)).map(|(_, transport)| *transport)
 }
 
-/// The whole disks that `/` stands on; nothing where its file system does not say, and ZFS is one of that kind.
+/// The whole disks that hold `/`; none where its file system does not report them, as with ZFS.
 pub fn root_disks() -> Result<Option<BTreeSet<String>>, Refusal> {
     let stat = rustix::fs::stat("/").map_err(|error| refusal!(Env, "cannot stat /: {error}"))?;
     let mut number = number_of(stat.st_dev);

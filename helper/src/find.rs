@@ -14,7 +14,7 @@ use crate::reply::{Refusal, refusal};
 
 /// Where udev links UUIDs to devices. It is not trusted, only used to explain why nothing was found.
 const HINTS: &str = "/dev/disk/by-uuid";
-/// So many of what is there are named when a disk is missing.
+/// How many of the present disks are named when a disk is missing.
 const NAMED_MAX: usize = 8;
 
 /// The devices of this machine at one moment.

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     status
 }
 
-/// The whole of it: clean, without power, hear, judge, act.
+/// All steps of a call: sanitize, drop privileges, read the request, authorize, act.
 fn serve(line: &mut audit::AuditLine) -> Outcome {
     let verb = sanitize::process()?;
     let caps = capabilities::Capabilities::keep(verb)?;

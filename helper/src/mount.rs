@@ -83,7 +83,7 @@ fn existing(target: &Target, there: MountId, lock: &Lock) -> Result<Reply, Refus
     }
 }
 
-/// A mount that is nowhere yet, and goes away by itself when it is dropped.
+/// A mount that is attached nowhere yet, and is removed by itself when it is dropped.
 fn create(disk: &Disk, target: &Target, options: &[MountOption]) -> Result<OwnedFd, Refusal> {
     let (kind, device) = (target.filesystem, disk.path());
     let failed = |what: &'static str| {
@@ -93,7 +93,7 @@ fn create(disk: &Disk, target: &Target, options: &[MountOption]) -> Result<Owned
     let fs = rustix::mount::fsopen(kind.as_str(), FsOpenFlags::FSOPEN_CLOEXEC).map_err(failed("fsopen"))?;
     rustix::mount::fsconfig_set_string(&fs, "source", &device).map_err(failed("source"))?;
     if kind == FileSystem::Ext4 {
-        // A superblock may ask for a panic of the whole machine on the first error in it.
+        // A superblock may request a panic of the whole machine on the first error in it.
         rustix::mount::fsconfig_set_string(&fs, "errors", "remount-ro").map_err(failed("errors"))?;
     }
     let mut flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
@@ -113,7 +113,7 @@ fn create(disk: &Disk, target: &Target, options: &[MountOption]) -> Result<Owned
     })?;
     let made =
         rustix::mount::fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, flags).map_err(failed("fsmount"))?;
-    // The kernel took the device by name; this says that it was the one we looked at.
+    // The kernel took the device by name; this checks that it was the one we examined.
     let number = disk::number_of(rustix::fs::fstat(&made).map_err(failed("fstat"))?.st_dev);
     let same = if kind == FileSystem::Btrfs { btrfs_has_device(disk, target) } else { number == disk.number };
     if same {
@@ -129,7 +129,7 @@ fn detach(made: &OwnedFd) -> Result<(), Refusal> {
         .map_err(|error| refusal!(Failed, "a stray mount cannot be detached ({error}): check `findmnt`"))
 }
 
-/// A btrfs has a device number of its own; the kernel lists what it stands on.
+/// A btrfs has its own device number; the kernel lists its devices.
 fn btrfs_has_device(disk: &Disk, target: &Target) -> bool {
     let folder = format!("/sys/fs/btrfs/{}/devices", target.uuid);
     let Ok(entries) = std::fs::read_dir(folder) else { return false };

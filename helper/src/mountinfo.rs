@@ -58,7 +58,7 @@ fn entry(line: &str) -> Option<Entry> {
     Some(Entry { id, device, root, point, options, filesystem, source })
 }
 
-/// Blanks, tabs, line ends and backslashes stand there as three octal digits.
+/// Blanks, tabs, line ends and backslashes are written there as three octal digits.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut parts = text.split('\\');

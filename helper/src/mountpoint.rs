@@ -66,7 +66,7 @@ impl Parent {
         }
     }
 
-    /// Goes there, so that one plain name is enough for the one call that takes no descriptor.
+    /// Changes into the folder, so that a plain name is enough for the one call that takes no descriptor.
     pub fn enter(&self) -> Result<(), Refusal> {
         rustix::process::fchdir(&self.0).map_err(|error| refusal!(Path, "cannot enter {PARENT}: {error}"))
     }
@@ -123,8 +123,8 @@ mod tests {
             .unwrap()
     }
 
-    /// Somebody exchanges the folder for a symlink out of the parent, and for a folder elsewhere, as fast as the kernel
-    /// can, while the name is opened a million times: what is opened is the folder, or nothing.
+    /// Another process swaps the folder for a symlink out of the parent, and for a folder elsewhere, as fast as the
+    /// kernel can. Meanwhile the name is opened a million times: it opens the folder, or nothing.
     #[test]
     fn a_swapped_name_never_escapes_the_parent() {
         let place = std::env::temp_dir().join(format!("holdfast-helper-race-{}", std::process::id()));

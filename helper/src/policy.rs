@@ -26,7 +26,7 @@ const TARGETS_MAX: usize = 64;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// The uid that may use the socket, besides root: the agent's.
+    /// The uid that may use the socket, in addition to root: the agent's.
     pub caller_uid: u32,
     /// How disks may be attached.
     pub transports: BTreeSet<Transport>,
@@ -113,7 +113,7 @@ impl Policy {
 /// Opens the file component by component: each must be owned and writable by root alone.
 fn open() -> Result<OwnedFd, Errno> {
     let folder = openat::root_folder(&["etc", "holdfast"])?;
-    // A pipe in its place would be waited for.
+    // Opening a pipe in its place would block.
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = openat::open(folder, "helper.toml", flags)?;
     openat::require_root(&file, FileType::RegularFile, 0o022)?;

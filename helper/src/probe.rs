@@ -63,7 +63,7 @@ pub fn superblocks(device: &File) -> io::Result<Vec<Superblock>> {
     Ok(superblocks)
 }
 
-/// The superblock stands at 1024.
+/// The superblock is at byte 1024.
 fn ext4(block: &[u8; BLOCK]) -> Option<Superblock> {
     const INCOMPAT_JOURNAL_DEVICE: u32 = 0x8;
     if bytes::<2>(block, 1024 + 0x38)? != [0x53, 0xef] {
@@ -73,7 +73,8 @@ fn ext4(block: &[u8; BLOCK]) -> Option<Superblock> {
     let incompatible = u32::from_le_bytes(bytes(block, 1024 + 0x60)?);
     let journal_elsewhere = u32::from_le_bytes(bytes(block, 1024 + 0xe4)?);
     let options: [u8; 64] = bytes(block, 1024 + 0x200)?;
-    // Whoever wrote the disk would choose, by number, which device the kernel writes a journal to, or mount options.
+    // Otherwise the author of the disk could choose, by number, the device to which the kernel writes a journal, or
+    // mount options.
     let fault = if incompatible & INCOMPAT_JOURNAL_DEVICE != 0 {
         Some("it is the journal of another file system")
     } else if journal_elsewhere != 0 {

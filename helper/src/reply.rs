@@ -100,7 +100,7 @@ pub fn send(outcome: &Outcome) -> ExitCode {
             (serde_json::to_string(&Wire { ok: false, body: refusal }), status)
         }
     };
-    // Nobody may be listening any more; the journal has the line, and the caller asks `status`.
+    // The caller may be gone; the journal has the line, and the caller can run `status`.
     let sent = text.map_err(std::io::Error::from).and_then(|text| writeln!(std::io::stdout(), "{text}"));
     sent.map_or(ExitCode::FAILURE, |()| ExitCode::from(status))
 }

@@ -18,7 +18,7 @@ const BYTES_MAX: usize = 4096;
 /// From the start until the end of the request was read.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What can be asked.
+/// The possible requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Mount,
@@ -150,7 +150,7 @@ fn parse(bytes: &[u8]) -> Result<Request, Refusal> {
     fields.0.is_empty().then_some(request).ok_or_else(unknown)
 }
 
-/// The fields of a JSON object as they stand there, doubled names included; taken out one by one.
+/// The fields of a JSON object as they are written there, including duplicate names; taken out one by one.
 struct Fields(Vec<(String, Value)>);
 
 impl Fields {

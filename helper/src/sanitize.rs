@@ -105,7 +105,7 @@ fn require_standard_descriptors() -> Result<(), Refusal> {
     Err(refusal!(Env, "{inherited} descriptors were inherited: the caller must close all but 0, 1 and 2"))
 }
 
-/// Runs the program anew without any, unless there is none.
+/// Executes the program again without environment variables, unless there are none.
 fn drop_environment(verb: Option<Verb>) -> Result<(), Refusal> {
     if std::env::vars_os().next().is_none() {
         return Ok(());

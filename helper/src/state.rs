@@ -1,8 +1,8 @@
 //! Lock and mount records in `/run/holdfast-helper`.
 //!
-//! A mount is written down before it is put in its place, under the number that the kernel gave it; after a crash in
-//! between the record names a mount that is nowhere, and the next one replaces it. A record is the text of a symbolic
-//! link: one call writes it whole, and no limit on file sizes can tear it.
+//! A mount is recorded before it is attached, under the number that the kernel gave it. After a crash in between, the
+//! record names a mount that is nowhere, and the next one replaces it. A record is the text of a symbolic link: one
+//! call writes it whole, and no limit on file sizes can tear it.
 
 use std::os::fd::OwnedFd;
 
@@ -24,7 +24,7 @@ pub struct Lock {
     _lock: OwnedFd,
 }
 
-/// A mount of ours.
+/// A mount that the helper made.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Record {
     pub id: MountId,
@@ -33,7 +33,7 @@ pub struct Record {
 }
 
 impl Lock {
-    /// Takes the turn, or refuses at once when another call has it.
+    /// Takes the lock, or refuses at once when another call holds it.
     pub fn take() -> Result<Self, Refusal> {
         let failed = |error: Errno| refusal!(Env, "/run/{FOLDER} is not usable by root alone: {error}");
         let run = openat::root_folder(&["run"]).map_err(failed)?;
@@ -70,7 +70,7 @@ impl Lock {
         rustix::fs::renameat(&self.folder, UNFINISHED, &self.folder, name(target)).map_err(record_error)
     }
 
-    /// Nothing of ours is mounted there any more. A record that stays names a number that never comes again.
+    /// The helper has nothing mounted there any more. A record that stays names a number that is never used again.
     pub fn remove(&self, target: &TargetName) {
         let _harmless = rustix::fs::unlinkat(&self.folder, name(target), AtFlags::empty());
     }

@@ -1,10 +1,10 @@
 //! The clock, passed as an argument.
 //!
-//! Times are cut to milliseconds, which is what the store keeps: what is answered and what is read back are equal.
+//! Times are cut to milliseconds, which is what the store keeps: an answer equals what is read back later.
 
 use jiff::Timestamp;
 
-/// Tells the time.
+/// A source of the current time.
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }

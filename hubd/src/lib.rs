@@ -1,16 +1,16 @@
 //! The hub: desired documents, reports, and liveness of hosts.
 //!
 //! In: `hubd serve --dir DIR`; agents over mutual TLS, operators over TLS with a token. Out: certificates, desired
-//! documents, events. It never connects to a box, holds no signing key, no recovery code and no unwrapped key.
+//! documents, events. It never connects to a host, holds no signing key, no recovery code and no unwrapped key.
 //!
 //! | layer | modules |
 //! | --- | --- |
 //! | 5 | [`cli`], [`run`] (composition root), [`settings`] |
 //! | 4 | [`task`]: what happens by the clock |
-//! | 3 | [`api`] (what is asked over HTTP), [`serve`] (TLS and connections) |
-//! | 2 | [`sqlite`] (the engine of the store), [`store`] (its traits and words), [`authority`] (keys and certificates), [`clock`] |
+//! | 3 | [`api`] (the HTTP API), [`serve`] (TLS and connections) |
+//! | 2 | [`sqlite`] (the engine of the store), [`store`] (its traits and types), [`authority`] (keys and certificates), [`clock`] |
 //! | 1 | [`domain`]: pure decisions |
-//!
+//! Imports go downward, and within a layer to the right. A test reads this table and checks the imports against it.
 //! Imports go downward, and within a layer to the right. A test reads this table and holds the code to it.
 #![forbid(unsafe_code)]
 

@@ -32,7 +32,7 @@ pub use admin::{ADMIN_TOKEN_FILE, AdminError, TOKEN_LIFE, new_token};
 
 /// Where everything is kept, opened.
 pub struct OpenHub {
-    /// What is kept.
+    /// The store.
     pub store: SharedStore,
     /// Its writer's thread.
     pub writer: WriterThread,
@@ -99,7 +99,8 @@ pub enum RunError {
 pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<OpenHub, RunError> {
     let failed = |source| RunError::Folder { path: folder.to_owned(), source };
     if !folder.is_dir() {
-        // Both are synced into the folder above: without its name everything in it would be gone with the power.
+        // Both are synced into the parent folder: without the folder's own entry, a loss of power would lose everything
+        // in it.
         folder
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
@@ -194,7 +195,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
             let forwarder = Forwarder::new(webhook, Arc::clone(&provider), store.clone(), clock)?;
             tasks.spawn(forwarder.run(stopped.clone()));
         }
-        // Whoever sets a webhook later does not want to hear of everything before.
+        // A webhook that is set later must not receive all earlier events.
         None => store.pass_over_all().await?,
     }
     let reached = start.escrow_notice.reached();

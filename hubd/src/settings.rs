@@ -141,7 +141,7 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Lays flags over the file over what is usual.
+    /// Combines flags, file and defaults: flags override the file, and the file overrides the defaults.
     ///
     /// # Errors
     /// [`SettingsError`].
@@ -234,7 +234,7 @@ impl PublicUrl {
         Self { text: format!("https://{address}"), host: address.ip().to_string() }
     }
 
-    /// As it stands in invites.
+    /// The URL as written in invites.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text

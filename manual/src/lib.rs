@@ -1,9 +1,8 @@
 //! Man pages and shell completions of a program, by itself.
 //!
-//! What comes in: the command line's own description, and the words a person typed. What goes out: the parsed arguments;
-//! or, when the words were `completions SHELL` or `man DIR`, a script on standard output or pages in a folder, and the
-//! end of the program. So no page can say other things than `--help` does. Deliberately absent: any text of its own
-//! about what a program is for.
+//! What comes in: the command line's own description, and the typed arguments. What goes out: the parsed arguments. For
+//! `completions SHELL` or `man DIR`: a script on standard output or pages in a folder, and the end of the program. So
+//! no page can differ from `--help`. Deliberately absent: any text of its own about what a program is for.
 #![forbid(unsafe_code)]
 
 mod pages;
@@ -23,7 +22,7 @@ const MAN: &str = "man";
 /// Reads the command line, as `Parser::parse` does, with two commands more: `completions` and the hidden `man`.
 ///
 /// # Errors
-/// The code to end with, when the words asked for completions or pages; they are written then.
+/// The exit code, when the arguments requested completions or pages; they are written then.
 pub fn parse<P: CommandFactory + FromArgMatches>(section: Section) -> Result<P, ExitCode> {
     let mut command = with_manual(P::command());
     let matches = command.clone().get_matches();
@@ -61,7 +60,7 @@ fn completions(command: &mut Command, asked: &ArgMatches) -> ExitCode {
         clap_complete::generate(*shell, command, &name, &mut script);
     }
     match std::io::stdout().write_all(&script) {
-        // Whoever reads has seen enough.
+        // The reader closed the pipe.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{name}: the completions cannot be written: {error}");

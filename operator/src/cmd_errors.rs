@@ -1,6 +1,6 @@
 //! Errors of the commands that have their own.
 //!
-//! They stand apart from the commands, since every command answers with the error that holds all of them.
+//! They are separate from the commands, since every command returns the error that contains all of them.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub enum AuditError {
 /// Why no file is written, or no page made.
 #[derive(Debug, thiserror::Error)]
 pub enum EscrowCommandError {
-    /// Nothing goes off-site.
+    /// No backups are copied off-site.
     #[error("{host} has no off-site target in its document, so there are no backups that a sheet could open")]
     NoOffSite { host: HostName },
     /// The guests are several customers' and no code says whose the key is.

@@ -62,10 +62,10 @@ pub enum ConfigError {
     /// No folder to keep it in.
     #[error("no folder for the login: set HOLDFAST_CONFIG or HOME")]
     NoFolder,
-    /// Nobody logged in yet.
+    /// No login is stored yet.
     #[error("not logged in ({} is not there): run `holdfast login URL --ca-pin PIN`", path.display())]
     NotLoggedIn {
-        /// Where it was looked for.
+        /// The path where it was expected.
         path: PathBuf,
     },
     /// The system refused.
@@ -100,7 +100,7 @@ fn failed(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ConfigEr
     move |source| ConfigError::Io { verb, path: path.to_owned(), source }
 }
 
-/// The folder: as told, or the user's own.
+/// The folder: the given one, or the user's own.
 pub fn folder(told: Option<PathBuf>) -> Result<PathBuf, ConfigError> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     told.or_else(|| set("XDG_CONFIG_HOME").map(|base| base.join("holdfast")))
@@ -117,8 +117,8 @@ pub fn load(folder: &Path) -> Result<Login, ConfigError> {
     json::parse("the file", &bytes, BYTES_MAX).map_err(|source| ConfigError::Malformed { path, source })
 }
 
-/// Reads a file of ours that nobody else may read or write; none where there is none. One byte more than is accepted, so that
-/// a longer one is seen to be.
+/// Reads a file that no other user may read or write; none where there is none. One byte more than the limit is read,
+/// so that a longer file is detected.
 pub fn read_private(
     folder: &Path,
     name: &str,
@@ -145,7 +145,7 @@ pub fn store(folder: &Path, login: &Login) -> Result<PathBuf, ConfigError> {
     write_private(folder, NAME, &bytes)
 }
 
-/// Writes a file that nobody else may read: whole or not at all.
+/// Writes a file that no other user may read: whole or not at all.
 pub fn write_private(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, ConfigError> {
     let path = folder.join(name);
     let temporary = folder.join(format!("{name}.new"));

@@ -30,11 +30,11 @@ pub struct Diff {
     pub unchanged: usize,
 }
 
-/// A guest that would be less protected, or of which that cannot be told.
+/// A guest that would be less protected, or for which that is unknown.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct WeakerGuest {
     pub guest: NamedGuest,
-    /// What of it, in words.
+    /// What is weaker, as text.
     pub what: Vec<String>,
 }
 
@@ -58,9 +58,9 @@ pub struct NamedGuest {
 pub struct Change {
     /// Which, such as `size.memory_mib` or `volumes.db.size_gib`.
     pub field: String,
-    /// Before; none where it was not there.
+    /// Before; none where it did not exist.
     pub before: Option<String>,
-    /// After; none where it will not be there.
+    /// After; none where it will not exist.
     pub after: Option<String>,
     /// What a person should know of it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument, in_force:
     }
 }
 
-/// What is said beside the guests, as flat fields; policies and storage targets under their names.
+/// The settings outside the guests, as flat fields; policies and storage targets under their names.
 fn settings(document: &DesiredDocument) -> BTreeMap<String, Value> {
     let mut fields = BTreeMap::from([("poll_interval_s".to_owned(), document.poll_interval_s.get().into())]);
     for policy in &document.policies {
@@ -207,7 +207,7 @@ fn fields(guest: &DesiredGuest) -> BTreeMap<String, Value> {
     fields
 }
 
-/// Volumes are compared under their names, so that their order does not matter; one that comes or goes is one change.
+/// Volumes are compared by name, so that their order does not matter; an added or removed volume is one change.
 fn volume_changes(before: &DesiredGuest, after: &DesiredGuest) -> Vec<Change> {
     let of = |guest: &DesiredGuest| -> BTreeMap<VolumeName, DesiredVolume> {
         guest.volumes.iter().map(|volume| (volume.name.clone(), volume.clone())).collect()
@@ -245,7 +245,7 @@ fn whole_volume(name: &VolumeName, before: Option<&DesiredVolume>, after: Option
     }
 }
 
-/// A volume, for people.
+/// A volume, as text for people.
 pub fn volume_words(volume: &DesiredVolume) -> String {
     format!("{}, {}, {}", volume.mount, volume.size_gib, kind_words(&volume.kind))
 }

@@ -22,7 +22,7 @@ use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::storage::StorageTarget;
 use serde::Deserialize;
 
-/// When neither file nor hub says how often an agent asks.
+/// The poll interval when neither file nor hub has one.
 const POLL_SECONDS: u32 = 30;
 
 /// The file's content.
@@ -111,7 +111,7 @@ impl DocumentFileError {
 /// Reads a file; `-` is standard input.
 pub fn read(path: &Path) -> Result<DocumentFile, DocumentFileError> {
     let unread = |source| DocumentFileError::Read { path: path.to_owned(), source };
-    // One byte more than is accepted, so that a longer one is told apart.
+    // One byte more than the limit is read, so that a longer file is detected.
     let bound = u64::try_from(DOCUMENT_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     if path == Path::new("-") {

@@ -25,7 +25,7 @@ const TIMED_OUT: u8 = 7;
 const UNAVAILABLE: u8 = 69;
 const NO_PERMISSION: u8 = 77;
 
-/// Why the command did not do what it was asked for.
+/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     #[error(transparent)]
@@ -74,7 +74,7 @@ pub enum CliError {
     /// A job for another host.
     #[error("the job is for host {wanted}, but {host} is {found}: it was not submitted")]
     OtherHost {
-        /// As asked for.
+        /// The requested host.
         host: String,
         found: String,
         wanted: String,
@@ -83,7 +83,7 @@ pub enum CliError {
     #[error("{host} has no signed job {job}: see `holdfast job list {host}`")]
     NoJob {
         host: String,
-        /// As asked for.
+        /// The requested job.
         job: String,
     },
     /// The host has it, and nothing to sign a cancel with was given.
@@ -123,13 +123,13 @@ pub enum CliError {
     /// No such guest.
     #[error("no guest {guest}: see `holdfast guest list`")]
     NoGuest {
-        /// As asked for.
+        /// The requested guest.
         guest: String,
     },
     /// Several guests of that name.
     #[error("guest {guest} is on several hosts ({hosts}): choose one with --host, or give the uid")]
     ManyGuests {
-        /// As asked for.
+        /// The requested guest.
         guest: String,
         hosts: String,
     },
@@ -143,7 +143,7 @@ pub enum CliError {
         /// What would happen.
         effects: String,
     },
-    /// Something stands still and will not go on by itself.
+    /// Work has stopped and will not continue by itself.
     #[error("{host} needs attention: {reasons}; see `holdfast host show {host}`")]
     Stuck { host: String, reasons: String },
     /// Not there in time.
@@ -160,7 +160,7 @@ pub enum CliError {
     /// No reason can be made of the file's name.
     #[error("give a reason with --reason: {0}")]
     Reason(&'static str),
-    /// Nobody reads what we print.
+    /// The output cannot be written.
     #[error("the result cannot be printed")]
     Print(#[source] std::io::Error),
     /// Cannot happen for what was read from JSON.

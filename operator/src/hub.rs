@@ -24,27 +24,27 @@ const ANSWER_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// For lists that are wanted whole; [`PAGES_MAX`] bounds them.
 pub const WHOLE: usize = usize::MAX;
 
-/// A list of more pages is asked for by another question.
+/// A list with more pages needs a narrower query.
 const PAGES_MAX: usize = 500;
 
 /// How often a request is sent when the hub does not answer, and the pause between.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// Why the hub could not be asked, or would not answer.
+/// Why the request could not be sent, or was not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
     /// Not a URL of a hub.
     #[error("{url:?} is not the URL of a hub: it looks like https://hub.example:8440")]
     Url { url: String },
-    /// A token that cannot stand in a header.
+    /// A token that is invalid in a header.
     #[error("the token has characters that no hub issues: copy it whole")]
     Token,
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("the HTTP client cannot be set up")]
     Client(#[source] SetupError),
-    /// Somebody else answers. Nothing was sent.
+    /// Another server answers. Nothing was sent.
     #[error("the server at {url} is not the hub you logged in to")]
     OtherServer {
         url: String,
@@ -61,7 +61,7 @@ pub enum HubError {
         #[source]
         source: CallError,
     },
-    /// Nobody answers, or too slowly.
+    /// The hub does not answer, or answers too slowly.
     #[error("the hub at {url} does not answer: check the address, and `systemctl status hubd` there")]
     Unreachable {
         url: String,
@@ -146,12 +146,12 @@ impl Hub {
         Ok(Self { client, bearer: bearer(token).ok_or(HubError::Token)? })
     }
 
-    /// Asks for one thing.
+    /// Reads one resource.
     pub async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, HubError> {
         self.ask(self.call(Method::GET, path, &[])).await
     }
 
-    /// Asks for one thing that may not be there.
+    /// Reads one resource that may not exist.
     pub async fn find<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, HubError> {
         match self.get(path).await {
             Ok(found) => Ok(Some(found)),
@@ -160,7 +160,7 @@ impl Hub {
         }
     }
 
-    /// Asks for a list, page by page, up to `most` items.
+    /// Reads a list, page by page, up to `most` items.
     pub async fn list<T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -214,7 +214,8 @@ impl Hub {
         call.json(body).map_err(|error| self.failed(error))
     }
 
-    /// Sends, again when nobody answers: what changes something carries a key, so a repeat has no second effect.
+    /// Sends, and sends again when there is no answer. A call that changes something carries a key, so a repeat has no
+    /// second effect.
     async fn ask<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, HubError> {
         let mut tries = 1;
         loop {

@@ -1,7 +1,7 @@
 //! Job drafts: chosen from what waits on a host, completed. Pure.
 //!
-//! The words of a report are the hub's to pass on, so nothing is signed by them: what a person is shown is read from the
-//! draft itself, and what is signed is that draft.
+//! The hub passes on the text of a report, so that text is never signed. The person is shown what is read from the
+//! draft itself, and that draft is signed.
 
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{JobId, TargetName};
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::pins::ShownHost;
 
-/// A clock of an operator may stand ahead of a host's by so much.
+/// An operator's clock may be ahead of a host's by this much.
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
 
 /// Why there is nothing to sign.
@@ -34,7 +34,7 @@ pub enum JobDraftError {
     #[error("no waiting entry {asked} on {host}; these wait:\n{list}")]
     NoSuch {
         host: String,
-        /// What was asked for.
+        /// The requested entry.
         asked: String,
         /// All of them.
         list: String,
@@ -43,7 +43,7 @@ pub enum JobDraftError {
     #[error("no job can be made for {asked} on {host}: {why}")]
     Unseen {
         host: String,
-        /// What was asked for.
+        /// The requested entry.
         asked: String,
         why: &'static str,
     },
@@ -117,7 +117,7 @@ pub fn choose(
     }
 }
 
-/// An act that a host does not ask for, upon a guest as the host sees it: found by its name, uid or VMID.
+/// An action that a host does not request, on a guest as the host reports it: found by its name, uid or VMID.
 pub fn for_guest(act: Act, host: &str, guests: &[GuestReport], asked: &str) -> Result<Draft, JobDraftError> {
     Ok(Draft { target: seen(host, guests, asked)?.target(), act })
 }
@@ -200,7 +200,7 @@ fn called(draft: &Draft, asked: &str) -> bool {
     guest || draft.act.verb().as_str() == asked
 }
 
-/// Completes a draft: valid from now for so many hours, under an id and a nonce of its own.
+/// Completes a draft: valid from now for this many hours, with its own id and nonce.
 pub fn complete(
     draft: Draft,
     shown: &ShownHost,

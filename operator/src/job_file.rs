@@ -64,7 +64,7 @@ pub enum JobFileError {
     Unwritable(#[source] serde_json::Error),
 }
 
-/// Reads what a box wrote down to be signed.
+/// Reads a draft that a host wrote to be signed.
 pub fn draft(path: &Path) -> Result<Draft, JobFileError> {
     let failed = |source| JobFileError::Io { verb: "read", path: path.to_owned(), source };
     let mut bytes = Vec::new();
@@ -131,7 +131,7 @@ impl JobFile {
     }
 }
 
-/// Whether a file may stand there already.
+/// Whether the file may exist already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
     /// It may not.

@@ -1,7 +1,7 @@
 //! Signatures by stock `ssh-keygen -Y sign`.
 //!
-//! The bytes go in by standard input and the signature comes out by standard output, so nothing is left in a folder; a
-//! passphrase or a touch is asked for by `ssh-keygen` itself at the terminal. What comes back is checked as a host would
+//! The bytes go in by standard input and the signature comes out by standard output, so no file is left in a folder.
+//! `ssh-keygen` itself prompts for a passphrase or a touch at the terminal. The signature is checked as a host would
 //! check it, before it is written anywhere.
 
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ pub enum KeygenError {
     /// It could not be spoken to.
     #[error("ssh-keygen closed its standard input")]
     Verbosity(#[source] io::Error),
-    /// It says no. Its own words stand above.
+    /// It refused. Its own message is printed above.
     #[error("ssh-keygen did not sign with {}: see its message above", key.display())]
     Refused { key: PathBuf },
     /// What came back is not text.

@@ -1,8 +1,9 @@
 //! Known hosts of an operator: name, id, key and epoch, as pinned.
 //!
-//! A hub can show one host's id under another's name. So who signs holds what it shows to a file of their own, as ssh does
-//! with `known_hosts`: what is new is noted, what changed is told and nothing is signed. One file of mode 0600, replaced
-//! whole. Deliberately absent: a question; and taking a change over, which is `holdfast host pin`.
+//! A hub can show one host's id under another's name. So an operator who signs compares what the hub shows with a file
+//! of their own, as ssh does with `known_hosts`. A new host is recorded; a changed host is reported and nothing is
+//! signed. One file of mode 0600, replaced whole. Deliberately absent: a question; and accepting a change, which is
+//! `holdfast host pin`.
 
 use std::path::{Path, PathBuf};
 
@@ -36,9 +37,9 @@ enum Schema {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PinOrigin {
-    /// The hub showed it first, and nobody compared.
+    /// The hub showed it first, and no person compared it.
     FirstUse,
-    /// A person compared it with what the box itself shows.
+    /// A person compared it with what the host itself shows.
     Compared,
 }
 
@@ -78,7 +79,7 @@ pub struct ShownHost {
 pub enum PinMatch {
     /// It is as it was.
     Same,
-    /// Nothing of it is known. Whoever signs for it notes it.
+    /// The host is not pinned yet. The command that signs for it records it.
     New,
 }
 
@@ -87,7 +88,7 @@ pub enum PinMatch {
 pub enum PinError {
     #[error(transparent)]
     File(#[from] ConfigError),
-    /// The file is none of ours.
+    /// The file does not have our format.
     #[error("{} is not a known-hosts file of this version: nothing was signed; check it, or move it away", path.display())]
     Malformed {
         path: PathBuf,

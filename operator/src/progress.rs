@@ -5,12 +5,12 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
 use holdfast_protocol::report::{FieldState, GuestReport, GuestStatus, Running, Sections};
 
-/// Where a host stands.
+/// The progress of a host towards its document.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Convergence {
-    /// Under way; what is missing, in words.
+    /// Under way; the text names what is missing.
     Underway(Vec<String>),
-    /// All guests are as asked for.
+    /// All guests are as the document requires.
     Reached,
     /// The agent would not take the document.
     Refused(String),
@@ -109,7 +109,7 @@ fn conditions(report: &GuestReport) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// A standing, for people.
+/// A guest's status, as text for people.
 pub const fn status_word(status: GuestStatus) -> &'static str {
     match status {
         GuestStatus::Managed => "managed",
@@ -157,7 +157,7 @@ fn step_changes(was: Option<&OperationView>, now: &OperationView) -> Vec<String>
     lines
 }
 
-/// How an operation ended, for people.
+/// How an operation ended, as text for people.
 pub fn outcome_line(operation: &OperationView) -> String {
     let word = match operation.status {
         OperationStatus::Done => "is done",

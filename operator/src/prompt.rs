@@ -24,7 +24,7 @@ pub enum PromptError {
         /// What was to be typed.
         wanted: String,
     },
-    /// Nobody to ask.
+    /// There is no terminal to ask on.
     #[error("there is no terminal to prompt on: give {instead}")]
     NoTerminal {
         /// What to give instead.
@@ -47,12 +47,12 @@ fn read_error(from: &Path) -> impl FnOnce(io::Error) -> PromptError {
     move |source| PromptError::Read { from: from.to_owned(), source }
 }
 
-/// Asks before something is done; `--yes` answers beforehand.
+/// Prompts for a yes; `--yes` answers beforehand.
 pub fn confirm(question: &str, assume_yes: AssumeYes) -> Result<(), PromptError> {
     if assume_yes.yes { Ok(()) } else { confirm_at_terminal(question, "--yes") }
 }
 
-/// Asks whether something is the same that the person must look up elsewhere. There is no answering beforehand.
+/// Prompts whether a value is the same as one that the person must look up elsewhere. It cannot be answered beforehand.
 pub fn confirm_comparison(question: &str, instead: &'static str) -> Result<(), PromptError> {
     confirm_at_terminal(question, instead)
 }
@@ -71,7 +71,7 @@ fn confirm_at_terminal(question: &str, instead: &'static str) -> Result<(), Prom
     }
 }
 
-/// Asks for the name of what will happen to whom; `given` answers beforehand. Anything but that very name is a no.
+/// Prompts for the name of the affected host or guest; `given` answers beforehand. Any other text is a no.
 pub fn name(wanted: &str, question: &str, given: Option<&str>) -> Result<(), PromptError> {
     let answer = match given {
         Some(given) => given.to_owned(),

@@ -21,16 +21,16 @@ pub enum Colour {
     Off,
 }
 
-/// How a table is laid out.
+/// The layout of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     /// Whether text may be coloured.
     pub colour: Colour,
-    /// How wide a line may be; none where nobody looks at it.
+    /// How wide a line may be; none where the output is not a terminal.
     pub columns: Option<u16>,
 }
 
-/// Whether to speak beside the result.
+/// Whether to print notes in addition to the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verbosity {
     Notes,
@@ -60,7 +60,7 @@ impl Screen {
         }
     }
 
-    /// Shows a result: the data for programs, or what `table` makes of it for people.
+    /// Shows a result: the data as JSON for programs, or the text that `table` makes of it for people.
     pub fn show<T: Serialize>(
         &self,
         data: &T,
@@ -77,10 +77,10 @@ impl Screen {
         }
     }
 
-    /// Says something beside the result, to people only.
+    /// Prints a note in addition to the result, for people only.
     pub fn note(&self, text: &str) {
         if self.verbosity == Verbosity::Notes {
-            // Without standard error nobody can be told that it is missing.
+            // If standard error cannot be written, there is no way to report that.
             let _ = writeln!(io::stderr(), "{text}");
         }
     }
@@ -90,7 +90,7 @@ impl Screen {
         let _ = write!(io::stderr(), "{text}");
     }
 
-    /// Whether notes may move about: a terminal, and nobody asked for quiet.
+    /// Whether notes may be redrawn: standard error is a terminal, and quiet mode is off.
     pub fn is_live(&self) -> bool {
         self.verbosity == Verbosity::Notes && io::stderr().is_terminal()
     }
@@ -102,7 +102,7 @@ impl Screen {
 
     /// Says why it failed.
     pub fn error(&self, error: &CliError) {
-        // What a box or hub said stands in it, and must not move the cursor.
+        // The message contains text from a host or hub, which must not move the cursor.
         let message = clean(&chain(error));
         let code = error.code().map(|code| code.as_str());
         let text = match (self.output, code) {

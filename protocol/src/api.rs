@@ -15,9 +15,9 @@ pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 pub enum Method {
     /// Reads.
     Get,
-    /// Asks for something.
+    /// Requests an action.
     Post,
-    /// Says how something is. Saying it twice is saying it once.
+    /// Sets a value. Repeating the call changes nothing.
     Put,
     /// Takes something back.
     Delete,
@@ -48,7 +48,7 @@ pub trait Caller: Copy + 'static {
     fn scheme(self) -> Option<&'static str>;
 }
 
-/// Where a part of the request stands.
+/// Where a part of the request is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamLocation {
     /// In the path; it is always there.
@@ -59,7 +59,7 @@ pub enum ParamLocation {
     Header,
 }
 
-/// A part of the request beside its body.
+/// A part of the request besides its body.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
     /// Where.
@@ -111,7 +111,7 @@ pub struct Call<C: 'static> {
     pub does: &'static str,
     /// For whom.
     pub caller: C,
-    /// What is asked beside the body.
+    /// The parameters besides the body.
     pub parts: &'static [Param],
     /// The body.
     pub body: Option<(Needed, SchemaOf)>,

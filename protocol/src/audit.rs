@@ -1,9 +1,9 @@
 //! Audit lines of a host, chained by hashes.
 //!
-//! What comes in: lines. What goes out: the hash of each, or the first line that does not hold. Each hash covers the one
-//! before, the line's number, its time and every field with its length in front, so that no line can be cut out, changed
-//! or re-split unseen. A tail that was cut off is seen by who knows a later head: it travels in every report. The same
-//! words are the form of an exported file: one JSON object a line, a header first.
+//! What comes in: lines. What goes out: the hash of each, or the first line that does not hold. Each hash covers the
+//! one before, the line's number, its time and every field with its length in front. So no line can be cut out, changed
+//! or re-split unseen. A reader that knows a later head detects a cut tail: the head is in every report. An exported
+//! file has the same form: one JSON object a line, a header first.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ pub struct Fields<'a> {
     pub detail: &'a str,
 }
 
-/// The hash of a line after the one before it; the first stands after nothing.
+/// The hash of a line after the one before it; nothing precedes the first.
 #[must_use]
 pub fn chain(before: &[u8], line: Fields<'_>) -> [u8; 32] {
     let mut hash = Sha256::new();

@@ -1,8 +1,9 @@
 //! The bootstrap token, by which a guest finds its agent.
 //!
-//! The agent sets the container's `env` to [`VARIABLE`]`=<bootstrap token>`; PID 1 hands it on; `guestd` reads it, pins the leaf,
-//! trades the claim for its token and keeps [`Bootstrap`] in a file of its own. The bootstrap token is readable to whoever may
-//! audit the guest and travels with backups, so it is worth nothing once it is used or ten minutes old.
+//! The agent sets the container's `env` to [`VARIABLE`]`=<bootstrap token>`; PID 1 hands it on; `guestd` reads it, pins
+//! the leaf, trades the claim for its token and keeps [`Bootstrap`] in a file of its own. Anyone who may audit the
+//! guest can read the bootstrap token, and it travels with backups. So it is worth nothing once it is used or ten
+//! minutes old.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -20,7 +20,7 @@ use crate::net::Ipv4Cidr;
 use crate::pin::{Pin, PinKind, PinSet};
 use crate::storage;
 
-/// Other programs were told these numbers: who changes one changes what travels.
+/// These numbers are published to other programs: a change of one changes the wire format.
 #[test]
 fn bounds_are_what_was_published() {
     for (bound, published) in [

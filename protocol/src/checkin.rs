@@ -1,8 +1,9 @@
 //! The exchange between agent and hub: `POST /v1/agent/checkin?wait=25s`.
 //!
-//! Up go the changed sections of the report and the generation held; down comes a newer document when there is one. The
-//! hub holds the request open until something is new, so a request reaches the box at once and a lost connection costs one
-//! poll. Who is asking is told by the client certificate alone; there is no host id in the body.
+//! The agent sends the changed sections of the report and the generation it holds; the hub answers with a newer
+//! document when there is one. The hub holds the request open until something is new, so a change reaches the host at
+//! once and a lost connection costs one poll. The client certificate alone identifies the caller; there is no host id
+//! in the body.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,11 +36,11 @@ pub struct CheckinRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
-    /// All that the agent knows. What it has not looked at yet stays as it was last told.
+    /// All that the agent knows. What it has not checked yet stays as it was last reported.
     Full,
     /// Those that changed since the acknowledged report.
     Changed,
-    /// The last word before the agent stops on purpose.
+    /// The last report before the agent stops on purpose.
     Farewell,
 }
 
@@ -53,11 +54,11 @@ pub struct CheckinAnswer {
     pub need: Need,
     /// When to ask again if nothing is held open.
     pub poll_interval_s: PollSeconds,
-    /// A newer desired document, as text, exactly as the operator put it. It is text so that a document this agent does
-    /// not understand is refused by itself, and the check-in goes on.
+    /// A newer desired document, as text, exactly as the operator put it. As text, a document that this agent does not
+    /// understand is refused by itself, and the check-in continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
-    /// Signed jobs that the host has not spoken of yet.
+    /// Signed jobs that the host has not reported on yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<QueuedJob>,
     /// The highest number of an audit line that the hub ever heard from this host. A host that is behind it was set back

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $status:literal)*) => {
-        /// What went wrong, for programs. The sentence beside it is for people.
+        /// What went wrong, for programs. The sentence next to it is for people.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum ErrorCode {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
@@ -15,7 +15,7 @@ macro_rules! codes {
             /// Every code, in the order of the list.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The code as it stands on the wire.
+            /// The code as written on the wire.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
@@ -35,7 +35,7 @@ codes! {
     AddressTaken = "ADDRESS_TAKEN", 409
     /// Somebody else on the bridge answers for an address that a guest has.
     AddressTwice = "ADDRESS_TWICE", 409
-    /// Not yet approved by an operator; asking again later is right.
+    /// Not yet approved by an operator; the caller may try again later.
     ApprovalPending = "APPROVAL_PENDING", 202
     /// An archive cannot be brought back: it cannot be read, or what it holds is refused.
     ArchiveUnusable = "ARCHIVE_UNUSABLE", 409
@@ -47,7 +47,7 @@ codes! {
     BackupUnsealed = "BACKUP_UNSEALED", 409
     /// It would not stay up and was left for a person.
     Broken = "BROKEN", 409
-    /// More would be stopped, restarted or resized at once than the box's brake allows.
+    /// More would be stopped, restarted or resized at once than the host's change limit allows.
     BulkChangeHeld = "BULK_CHANGE_HELD", 409
     /// The queue is full; come back after `Retry-After`.
     Busy = "BUSY", 503
@@ -57,21 +57,21 @@ codes! {
     Certificate = "CERTIFICATE", 401
     /// The claim is unknown, used or too old.
     ClaimRefused = "CLAIM_REFUSED", 403
-    /// Two holders used one claim: both are frozen until a person looks.
+    /// Two holders used one claim: both are frozen until a person checks.
     ClaimTwice = "CLAIM_TWICE", 403
-    /// The clock stands behind a time that was seen already; what is bound to time waits.
+    /// The clock is behind a time that was seen already; what is bound to time waits.
     ClockBehind = "CLOCK_BEHIND", 503
-    /// Nobody keeps the clock right, so the latest time seen does not move.
+    /// No service keeps the clock right, so the latest time seen does not move.
     ClockUnkept = "CLOCK_UNKEPT", 503
-    /// What was typed is no recovery code: a word is wrong, or two are in each other's place.
+    /// The typed text is no recovery code: a word is wrong, or two are in each other's place.
     CodeMistyped = "CODE_MISTYPED", 400
-    /// A controller did not come up on this host: nobody here gets it any more.
+    /// A controller did not come up on this host: no guest here gets it any more.
     ControllerBad = "CONTROLLER_BAD", 409
     /// A guest came back and runs, and its controller has not been heard since.
     ControllerSilent = "CONTROLLER_SILENT", 409
     /// No operator approved the controller that runs in a guest.
     ControllerUnapproved = "CONTROLLER_UNAPPROVED", 409
-    /// A controller that is asked for a guest is not put in, and why.
+    /// A controller that is requested for a guest is not installed, and why.
     ControllerWaits = "CONTROLLER_WAITS", 409
     /// The CSR cannot be read, or its key is not of a kind we take.
     Csr = "CSR", 400
@@ -97,29 +97,29 @@ codes! {
     EscrowCode = "ESCROW_CODE", 403
     /// A copy of a wrapped key is lost, or not as it should be.
     EscrowCopy = "ESCROW_COPY", 409
-    /// Nobody has typed a recovery code for too long.
+    /// No person has typed a recovery code for too long.
     EscrowDrill = "ESCROW_DRILL", 409
-    /// Off-site backups whose key no recovery code opens: they are lost with the box.
+    /// Off-site backups whose key no recovery code opens: they are lost with the host.
     EscrowMissing = "ESCROW_MISSING", 409
     /// An escrow's number is behind the newest that the hub holds, or far ahead of it.
     EscrowNumber = "ESCROW_NUMBER", 409
-    /// An escrow file of another host, customer, epoch, sheet or key than was asked for.
+    /// An escrow file of another host, customer, epoch, sheet or key than was requested.
     EscrowOther = "ESCROW_OTHER", 403
     /// An escrow's number is another version's already; none is overwritten.
     EscrowTaken = "ESCROW_TAKEN", 409
-    /// An escrow file that asks for far too little or too much work.
+    /// An escrow file that requires far too little or too much work.
     EscrowWork = "ESCROW_WORK", 400
-    /// What may not happen by any road.
+    /// An act that is never allowed.
     Forbidden = "FORBIDDEN", 403
     /// A guest that is not ours; it is not touched.
     ForeignGuest = "FOREIGN_GUEST", 409
-    /// The holder of this identity is frozen until an operator looks.
+    /// The holder of this identity is frozen until an operator checks.
     Frozen = "FROZEN", 403
     /// Same generation number, other content.
     GenerationConflict = "GENERATION_CONFLICT", 409
     /// A jump of the generation that no honest history makes.
     GenerationJump = "GENERATION_JUMP", 409
-    /// The newest golden image of the box is older than it should be.
+    /// The newest golden image of the host is older than it should be.
     GoldenOld = "GOLDEN_OLD", 409
     /// A golden image that no operator approved.
     GoldenUnapproved = "GOLDEN_UNAPPROVED", 409
@@ -171,11 +171,11 @@ codes! {
     NeedsSignature = "NEEDS_SIGNATURE", 409
     /// There is no such thing.
     NotFound = "NOT_FOUND", 404
-    /// An escrow is not read while nobody would be told of it.
+    /// An escrow is not read while the notice of it would reach no recipient.
     NoticeUnset = "NOTICE_UNSET", 409
     /// Another guest's or host's thing.
     NotYours = "NOT_YOURS", 403
-    /// Work stopped on purpose for a person to look at.
+    /// Work stopped on purpose for a person to inspect.
     Parked = "PARKED", 409
     /// The other side showed a certificate that is not the pinned one.
     PinMismatch = "PIN_MISMATCH", 502
@@ -183,7 +183,7 @@ codes! {
     PolicyPending = "POLICY_PENDING", 409
     /// A guest is put under a backup policy that the document does not have.
     PolicyUnknown = "POLICY_UNKNOWN", 422
-    /// It waited, and ended for work that goes before it.
+    /// It waited, and ended for work with a higher priority.
     Preempted = "PREEMPTED", 409
     /// `If-Match` does not name the current version.
     PreconditionFailed = "PRECONDITION_FAILED", 412
@@ -197,19 +197,19 @@ codes! {
     RateLimited = "RATE_LIMITED", 429
     /// The agent's own records cannot be written any more until it is started again.
     RecordsBroken = "RECORDS_BROKEN", 503
-    /// The agent's own records were damaged and set aside: it only looks until a person has decided.
+    /// The agent's own records were damaged and set apart: it only observes until a person has decided.
     RecordsDamaged = "RECORDS_DAMAGED", 503
     /// The agent's own records are larger than they should be.
     RecordsLarge = "RECORDS_LARGE", 503
     /// The enrollment request was refused for good.
     Refused = "REFUSED", 403
-    /// Another box took this one's place, by an operator's order: this one stands still.
+    /// Another machine took this one's place, by an operator's order: this one stays inactive.
     Replaced = "REPLACED", 403
     /// A report was longer than the hub accepts and was shortened.
     ReportShortened = "REPORT_SHORTENED", 503
     /// A backup did not come back when it was tried, and none was proved since.
     RestoreTestFailed = "RESTORE_TEST_FAILED", 409
-    /// This box took the place of a lost one, whose guests are not back yet.
+    /// This machine took the place of a lost one, whose guests are not back yet.
     Restoring = "RESTORING", 409
     /// The certificate was revoked.
     Revoked = "REVOKED", 401
@@ -225,17 +225,17 @@ codes! {
     SignaturesMissing = "SIGNATURES_MISSING", 403
     /// Larger than is accepted.
     Size = "SIZE", 413
-    /// Older than what is held.
+    /// Older than the one that is held.
     StaleGeneration = "STALE_GENERATION", 409
-    /// A storage is fuller than is safe for what was asked.
+    /// A storage is fuller than is safe for the request.
     StorageFull = "STORAGE_FULL", 409
-    /// A storage target is not there; what lies on it is out of reach.
+    /// A storage target is not there; its content is out of reach.
     StorageGone = "STORAGE_GONE", 503
-    /// What is found where a storage target should be is not that target.
+    /// The storage that was found in a storage target's place is not that target.
     StorageWrong = "STORAGE_WRONG", 409
     /// Not JSON, or not one document.
     Syntax = "SYNTAX", 400
-    /// Work is under way for longer than is ordinary; it goes on.
+    /// Work is under way for longer than usual; it continues.
     TakesLong = "TAKES_LONG", 409
     /// What a signature was for is not as the operator saw it any more.
     TargetChanged = "TARGET_CHANGED", 409
@@ -261,7 +261,7 @@ codes! {
     VmidForeign = "VMID_FOREIGN", 409
     /// No free VMID is left in the configured range.
     VmidRangeFull = "VMID_RANGE_FULL", 409
-    /// The quiesce window is over: what is stopped for it can be started again.
+    /// The quiesce window is over: what was stopped for it can be started again.
     WindowOver = "WINDOW_OVER", 409
 }
 

@@ -1,8 +1,8 @@
 //! The desired document of a host, `holdfast.desired/v1`.
 //!
-//! The schema is closed: what is not in it is refused, with the JSON path. There is no field here for `features`,
-//! devices, hook scripts, raw `lxc.` lines or bind mounts, so no document can ask for them. What a document leaves out
-//! is never destroyed; a guest that it no longer names becomes *unmanaged*.
+//! The schema is closed: a field that it does not have is refused, with the JSON path. There is no field for
+//! `features`, devices, hook scripts, raw `lxc.` lines or bind mounts, so no document can request them. A guest or
+//! volume that a document leaves out is never destroyed; a guest that it no longer names becomes *unmanaged*.
 
 mod checks;
 pub mod field;
@@ -33,13 +33,13 @@ use crate::size::{Cores, DiskGib, MemoryMib, PollSeconds, SwapMib};
 use crate::storage::{self, ManifestMistake, StorageRole, StorageTarget, TARGETS_MAX};
 use crate::text::texts;
 
-/// A document is at most 1 MiB: ten thousand guests of about 100 bytes would not fit a box anyway.
+/// A document is at most 1 MiB: ten thousand guests of about 100 bytes would not fit a host anyway.
 pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Guests per host: Proxmox itself advises far fewer; the plan is linear up to here.
 pub const GUESTS_MAX: usize = 10_000;
 
-/// Volumes per guest beside its root disk.
+/// Volumes per guest besides its root disk.
 pub const VOLUMES_MAX: usize = 16;
 
 /// The version of the document.
@@ -59,13 +59,13 @@ pub struct DesiredDocument {
     pub schema: DesiredSchema,
     /// Its number; see [`crate::generation`].
     pub generation: Generation,
-    /// How often the agent asks the hub, and looks at its host, when nothing is new.
+    /// How often the agent polls the hub, and checks its host, when nothing is new.
     pub poll_interval_s: PollSeconds,
     /// Backup policies that guests can be under.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub policies: Vec<BackupPolicy>,
-    /// The disks, shares and backup servers it should use. What is left out is not let go by that.
+    /// The disks, shares and backup servers it should use. Leaving a target out does not detach it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub storage: Vec<StorageTarget>,
@@ -84,7 +84,7 @@ pub struct DesiredGuest {
     pub name: GuestName,
     /// Who it belongs to.
     pub customer: CustomerId,
-    /// A VMID, where one is asked for; otherwise the agent picks a free one of its range.
+    /// A VMID, where one is requested; otherwise the agent picks a free one of its range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmid: Option<Vmid>,
     /// Whether it should run.
@@ -108,7 +108,7 @@ pub struct DesiredGuest {
     /// When it may be upgraded and restarted; without it the defaults of [`Maintenance`] hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<Maintenance>,
-    /// Its volumes beside the root disk.
+    /// Its volumes besides the root disk.
     #[serde(default)]
     #[schemars(length(max = 16))]
     pub volumes: Vec<DesiredVolume>,
@@ -130,7 +130,7 @@ pub struct DesiredController {
 pub enum RunState {
     /// It should run.
     Running,
-    /// It should stand still.
+    /// It should be stopped.
     Stopped,
 }
 
@@ -148,7 +148,7 @@ pub struct GuestSize {
     pub rootfs_gib: DiskGib,
 }
 
-/// A volume beside the root disk.
+/// A volume besides the root disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DesiredVolume {

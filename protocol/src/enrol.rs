@@ -132,7 +132,7 @@ impl Enrolled {
     }
 }
 
-/// Asks for the next certificate, over the present one.
+/// Requests the next certificate, over the present one.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenewRequest {
@@ -140,7 +140,7 @@ pub struct RenewRequest {
     pub csr_pem: String,
 }
 
-/// Asks to be let in without an invite.
+/// Requests enrollment without an invite.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnrollmentRequest {
@@ -158,7 +158,7 @@ pub enum EnrollmentAnswer {
     Pending {
         /// Its id.
         request: EnrollmentRequestId,
-        /// What operator and person at the box compare by eye.
+        /// What the operator and the person at the host compare by eye.
         fingerprint: Pin,
         /// When to ask again.
         retry_after_s: u32,

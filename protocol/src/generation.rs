@@ -106,7 +106,7 @@ pub enum Offer {
 /// Why the rules refuse an offered document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenerationError {
-    /// Older than what is held.
+    /// Older than the one that is held.
     #[error("generation {offered} is older than {held}, which is held: offer a newer one")]
     Stale {
         /// The number offered.

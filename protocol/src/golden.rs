@@ -1,8 +1,8 @@
 //! The manifest of a golden image.
 //!
-//! What comes in: what a build measured. What goes out: one closed document that the box, the operator and the software
-//! bill of materials beside it agree on. Deliberately absent: trust. A manifest is a claim; bytes are hashed again by
-//! whoever lets them near customers' data.
+//! What comes in: the measurements of a build. What goes out: one closed document on which the host, the operator and
+//! the software bill of materials next to it agree. Deliberately absent: trust. A manifest is a claim: a program that
+//! lets the bytes near customers' data hashes them again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub enum GoldenContents {
     Tiny,
 }
 
-/// What is known about one golden.
+/// The facts about one golden.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GoldenManifest {

@@ -50,7 +50,7 @@ macro_rules! uuid_ids {
         impl FromStr for $name {
             type Err = IdError;
             fn from_str(text: &str) -> Result<Self, IdError> {
-                // One spelling each: what is compared as text anywhere, or signed, must not read the same in two ways.
+                // One spelling each: an id that is compared as text or signed must not be written in two ways.
                 let plain = Uuid::from_str(text).ok().filter(|uuid| uuid.hyphenated().to_string() == text);
                 plain.map(Self).ok_or_else(|| IdError {
                     kind: stringify!($name),
@@ -137,13 +137,13 @@ uuid_ids! {
     CorrelationId
     /// Our identity of a guest. It outlives the guest's VMID.
     GuestUid
-    /// One enrolled Proxmox box.
+    /// One enrolled Proxmox host.
     HostId
     /// One open or used invitation to enrol.
     InviteId
     /// One signed act.
     JobId
-    /// One host that asks to be let in without an invite.
+    /// One host that requests enrollment without an invite.
     EnrollmentRequestId
     /// One journaled piece of work on a host.
     OperationId
@@ -188,7 +188,8 @@ names! {
     /// A storage of Proxmox.
     StorageName { max: 63, rule: "letters, digits, '.', '_' and '-' that starts with a letter", pattern: "^[A-Za-z][A-Za-z0-9._-]*$",
         ok: |t| starts_with_letter(t) && t.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) }
-    /// A storage target of the manifest. The same word names its entry in Proxmox and its folder beneath `/mnt/holdfast`.
+    /// A storage target of the manifest. Its entry in Proxmox and its folder beneath `/mnt/holdfast` have the same
+    /// name.
     TargetName { max: 32, rule: "2 to 32 lower-case letters, digits and inner '-' that start with a letter", pattern: "^[a-z][a-z0-9-]*[a-z0-9]$",
         ok: |t| t.len() >= 2 && starts_with_letter(t) && dns_label(t) }
     /// What a volume of a guest is called in the desired document.
@@ -275,7 +276,7 @@ fn key_fingerprint(text: &str) -> bool {
     text.split(':').count() == 32 && text.split(':').all(byte)
 }
 
-/// Proxmox's rule for names in a configuration, less the words that mean something there.
+/// Proxmox's rule for names in a configuration, except the names that have a meaning there.
 fn snapshot_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let reserved = ["current", "pending", "vzdump"].iter().any(|word| text.eq_ignore_ascii_case(word));

@@ -1,7 +1,7 @@
 //! Strict JSON: a typed value, or its first mistake.
 //!
-//! Every wire document goes through here, so a refusal reads the same everywhere. Duplicate and unknown keys are
-//! refused by the types (`deny_unknown_fields`); trailing bytes and a byte-order mark by the parser.
+//! Every wire document is read here, so a refusal reads the same everywhere. Duplicate and unknown keys are refused by
+//! the types (`deny_unknown_fields`); trailing bytes and a byte-order mark by the parser.
 
 use serde::de::DeserializeOwned;
 
@@ -70,7 +70,7 @@ impl JsonError {
     }
 }
 
-/// serde offers no kind for these, so its fixed first words tell; a test holds them to it.
+/// serde offers no kind for these, so the fixed first words of its message decide; a test checks them.
 fn form_code(message: &str) -> ErrorCode {
     if message.starts_with("unknown field") {
         ErrorCode::UnknownField

@@ -4,7 +4,7 @@
 //! who must do what. Deliberately absent: input and output, a clock, randomness, tokio. Ids and times are made by the
 //! callers.
 //!
-//! | module | words |
+//! | module | contents |
 //! | --- | --- |
 //! | [`id`] | one alphabetical list of ids and names |
 //! | [`size`] | sizes with their ranges |
@@ -12,7 +12,7 @@
 //! | [`net`] | addresses of guests |
 //! | [`generation`] | the rules of numbered documents |
 //! | [`desired`] | what a host should be |
-//! | [`golden`] | what an image is that guests are made from |
+//! | [`golden`] | an image that guests are made from |
 //! | [`report`] | what a host says of itself |
 //! | [`job`] | signed one-shot acts |
 //! | [`api`] | the form of a table of calls, and its OpenAPI document |
@@ -22,18 +22,18 @@
 //! | [`enrol`] | invites, enrollment requests, certificates |
 //! | [`escrow`] | wrapped backup keys at the hub, and the outer form of their files |
 //! | [`envelope`], [`code`] | the frame of every answer, and the closed list of error codes |
-//! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may ask of it |
+//! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may request from it |
 //! | [`maintenance`] | when a guest may be upgraded and restarted |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
 //! | [`storage`] | disks, shares and backup servers: wanted, approved, reported |
-//! | [`restore`] | a new box in the place of a lost one |
+//! | [`restore`] | a new machine in the place of a lost one |
 //! | [`hub`] | the calls of the hub |
-//! | [`operator`] | what the operator's command asks of the hub |
+//! | [`operator`] | what the operator's command requests from the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
 //! | [`schema`] | the JSON Schemas of all of these, for export |
 //!
-//! A new wire version is a new module beside the old one, never a changed meaning.
+//! A new wire version is a new module next to the old one, never a changed meaning.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,8 +1,8 @@
 //! The API that an agent offers its guests, over HTTPS.
 //!
-//! The guest is told by the token, never by the request. Answers travel in the common envelope.
+//! The token identifies the guest, never the request. Answers travel in the common envelope.
 //!
-//! | call | asks | answer |
+//! | call | request | answer |
 //! | --- | --- | --- |
 //! | `POST /v1/claim` | [`ClaimRequest`] | [`crate::bootstrap::Bootstrap`] |
 //! | `POST /v1/hello` | [`Hello`] | [`HelloAnswer`] |
@@ -30,8 +30,8 @@
 //! | `GET /v1/openapi.json` | | [`openapi::document`] |
 //! | `GET /healthz` | | [`Healthy`] |
 //!
-//! Every call that asks for work or cancels it takes the header `Idempotency-Key`: the same key with the same request is
-//! answered with the same work, and with another request it is refused. Claim and hello repeat safely by themselves.
+//! Every call that requests work or cancels it takes the header `Idempotency-Key`: the same key with the same request
+//! is answered with the same work, and with another request it is refused. Claim and hello repeat safely by themselves.
 
 pub mod audit;
 pub mod calls;
@@ -82,9 +82,9 @@ pub enum Serving {
 pub struct ClaimRequest {
     /// The claim of the bootstrap token.
     pub claim: Secret,
-    /// 32 random bytes that the controller made and wrote to its disk before it first asked. When the answer was lost, the
-    /// same claim with the same proof is the same redeemer, and gets a fresh token in place of the unseen one. Any other
-    /// repeat is a second redeemer, and freezes both.
+    /// 32 random bytes that the controller made and wrote to its disk before its first request. After a lost answer,
+    /// the same claim with the same proof is the same redeemer, and gets a fresh token in place of the unseen one. Any
+    /// other repeat is a second redeemer, and freezes both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redeemer: Option<Secret>,
 }
@@ -164,7 +164,7 @@ pub struct Limits {
 pub struct StorageView {
     /// The root disk's size.
     pub rootfs_gib: DiskGib,
-    /// The volumes beside it.
+    /// The volumes besides the root disk.
     pub volumes: Vec<MountView>,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::protection::{Schedule, Zone};
 use crate::size::{JitterMinutes, WindowMinutes};
 
-/// What is left of a window after the longest jitter: an upgrade, and a restart after it.
+/// The rest of a window after the longest jitter: time for an upgrade, and a restart after it.
 pub const OPEN_MIN: u32 = 60;
 
 /// What may be done to a guest in its maintenance windows.

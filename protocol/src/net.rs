@@ -35,7 +35,7 @@ impl Ipv4Cidr {
         self.prefix
     }
 
-    /// Whether `other` lies in the same network.
+    /// Whether `other` is in the same network.
     #[must_use]
     pub const fn reaches(self, other: Ipv4Addr) -> bool {
         let mask = u32::MAX << (32 - self.prefix as u32);

@@ -20,7 +20,7 @@ macro_rules! kinds {
             /// Every kind.
             pub const ALL: &'static [Self] = &[$(Self::$kind,)+];
 
-            /// The kind as it stands on the wire and in the journal.
+            /// The kind as written on the wire and in the journal.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -48,13 +48,13 @@ kinds! {
     ReassignVolume = "reassign_volume",
     /// Makes a guest by restoring the golden archive.
     Provision = "provision",
-    /// Takes a backup while the guest's programs stand still.
+    /// Takes a backup while the guest's programs are stopped.
     QuiescedBackup = "quiesced_backup",
     /// Removes a backup that the retention in force no longer keeps.
     PruneBackup = "prune_backup",
     /// Changes CPU, memory, swap or marks.
     Reconfigure = "reconfigure",
-    /// Restores a backup of a guest beside it, under another number.
+    /// Restores a backup of a guest as a copy, under another number.
     RestoreCopy = "restore_copy",
     /// Restores a backup into a scratch guest to see whether it comes back.
     RestoreTest = "restore_test",
@@ -66,13 +66,13 @@ kinds! {
     Start = "start",
     /// Stops a guest.
     Stop = "stop",
-    /// Puts a copy that was restored beside a guest in its place, by an operator's signature.
+    /// Puts a restored copy of a guest in the guest's place, by an operator's signature.
     SwapGuest = "swap_guest",
     /// Exchanges the controller in a guest, with a snapshot to come back to.
     UpdateController = "update_controller",
 }
 
-/// Where an operation stands. `Done`, `Undone`, `Parked` and `Forgotten` are ends; a person may reopen what is parked.
+/// The status of an operation. `Done`, `Undone`, `Parked` and `Forgotten` are ends; a person may reopen a parked one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationStatus {
@@ -86,9 +86,9 @@ pub enum OperationStatus {
     Done,
     /// It failed, and nothing of it is left.
     Undone,
-    /// Stopped on purpose, left untouched, for a person to look at.
+    /// Stopped on purpose, left untouched, for a person to inspect.
     Parked,
-    /// It was parked, and a person ended it: what is left of it is theirs.
+    /// It was parked, and a person ended it and handles what is left of it.
     Forgotten,
 }
 
@@ -100,7 +100,7 @@ impl OperationStatus {
     }
 }
 
-/// Where a step stands.
+/// The status of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
@@ -110,7 +110,7 @@ pub enum StepStatus {
     Intended,
     /// Its effect was seen.
     Done,
-    /// It failed, or it could not be told whether it happened.
+    /// It failed, or it is unknown whether it happened.
     Failed,
     /// Its undo is under way.
     Undoing,
@@ -124,7 +124,7 @@ pub enum StepStatus {
 pub struct StepView {
     /// The step's name, such as `restore` or `await_hello`.
     pub name: String,
-    /// Where it stands.
+    /// Its status.
     pub status: StepStatus,
     /// What a person may want to know: the last line of its task, what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,7 +152,7 @@ pub struct OperationView {
     /// Under which VMID, once that is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmid: Option<Vmid>,
-    /// Where it stands.
+    /// Its status.
     pub status: OperationStatus,
     /// Its steps, in order.
     pub steps: Vec<StepView>,
@@ -164,7 +164,7 @@ pub struct OperationView {
     /// Why it failed or was parked, with what a person must do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<ErrorBody>,
-    /// It and those before it that came to nothing for the same cause, which stand in no list of their own.
+    /// This operation and those before it that were undone for the same cause, which are in no list of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alike: Option<Alike>,
 }

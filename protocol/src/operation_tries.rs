@@ -1,8 +1,8 @@
 //! Repeated failures of one operation as one line.
 //!
-//! What comes in: operations, the oldest first. What goes out: the same, but of the undone ones of one kind on one guest with
-//! one code the last alone, with their count. An agent counts further back than its report reaches, and says so with the
-//! operation. Deliberately absent: how a line looks.
+//! What comes in: operations, the oldest first. What goes out: the same list, but of undone operations of one kind on
+//! one guest with one code only the last, with their count. An agent counts further back than its report reaches, and
+//! says so with the operation. Deliberately absent: the layout of a line.
 
 use jiff::Timestamp;
 

@@ -1,6 +1,6 @@
 //! The operator API of the hub.
 //!
-//! | call | asks | answer |
+//! | call | request | answer |
 //! | --- | --- | --- |
 //! | `GET /v1/whoami` | | [`WhoAmI`] |
 //! | `POST /v1/invites` | [`InviteRequest`] | [`InviteCreated`] |
@@ -40,7 +40,7 @@ use crate::size::TokenDays;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Looks.
+    /// May only read.
     Viewer,
     /// Invites, approves, puts desired documents.
     Operator,
@@ -60,7 +60,7 @@ pub struct WhoAmI {
     pub hub_version: String,
 }
 
-/// Asks for an operator, or for another token of one who is there in the same role.
+/// Requests an operator, or another token of one who exists in the same role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorRequest {
@@ -102,7 +102,7 @@ pub struct OperatorView {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Asks for an invite.
+/// Requests an invite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InviteRequest {
@@ -191,9 +191,9 @@ pub struct HostView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Degraded {
-    /// Since when: what is reported of its guests and storages is as old.
+    /// Since when; the reports on its guests and storages are as old.
     pub since: Timestamp,
-    /// The agent's own words.
+    /// The agent's own explanation.
     pub reason: String,
 }
 
@@ -238,7 +238,7 @@ pub enum EpochEnd {
     Restored,
 }
 
-/// A host that asks to be let in.
+/// A host that requests enrollment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnrollmentRequestView {
@@ -246,11 +246,11 @@ pub struct EnrollmentRequestView {
     pub id: EnrollmentRequestId,
     /// What it says it is called.
     pub claimed_name: HostName,
-    /// Its key, to be compared by eye with what the box shows.
+    /// Its key, to be compared by eye with what the host shows.
     pub fingerprint: Pin,
-    /// When it first asked.
+    /// When it sent its first request.
     pub first_at: Timestamp,
-    /// How it stands.
+    /// Its state.
     pub state: EnrollmentRequestState,
     /// The host that it became when it was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -289,7 +289,7 @@ pub enum EnrollmentRequestState {
 pub struct EnrollmentApproval {
     /// What the host will be called.
     pub host_name: HostName,
-    /// The key the operator read off the box.
+    /// The key that the operator read on the host.
     pub fingerprint: Pin,
     /// The revoked host to readmit, with its history. Absent: a new host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -358,11 +358,11 @@ pub struct JobSubmit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueState {
-    /// The host has not spoken of it yet.
+    /// The host has not reported on it yet.
     Queued,
-    /// The host has spoken of it.
+    /// The host has reported on it.
     Answered,
-    /// An operator took it back before the host spoke of it.
+    /// An operator withdrew it before the host reported on it.
     Withdrawn,
 }
 
@@ -380,7 +380,7 @@ pub struct JobView {
     pub bytes: u32,
     /// How far it is on its way.
     pub queue_state: QueueState,
-    /// What the host says of it. It is the host's word as the hub passes it on; the audit of the host is the proof.
+    /// The host's report on it, as the hub passes it on. The audit of the host is the proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<JobReport>,
 }

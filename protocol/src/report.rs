@@ -44,7 +44,7 @@ pub struct Sections {
     /// The agent itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentSection>,
-    /// The box.
+    /// The host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostSection>,
     /// What the agent holds of the desired document.
@@ -59,13 +59,13 @@ pub struct Sections {
     /// What waits for an operator's signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Vec<WaitingForSignature>>,
-    /// By whose signatures this box goes, and how far its audit is.
+    /// Whose signatures this host accepts, and how far its audit is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<TrustSection>,
     /// What became of signed jobs: those that wait out their delay or are under way, and the last ones that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<JobReport>>,
-    /// How the targets of the storage manifest stand.
+    /// The status of each target of the storage manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Vec<TargetReport>>,
 }
@@ -131,19 +131,19 @@ pub struct AgentSection {
     pub version: String,
     /// When it started.
     pub started_at: Timestamp,
-    /// What keeps it from its work, in words; empty when it is well.
+    /// The problems that keep it from its work, in words; empty when it is well.
     pub problems: Vec<ErrorBody>,
-    /// Since when it has not seen Proxmox, where that is longer than two polls. Sizes and addresses are as old; whether a guest
-    /// runs is unknown.
+    /// Since when it could not read Proxmox's state, where that is longer than two polls. Sizes and addresses are as
+    /// old; whether a guest runs is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unobserved_since: Option<Timestamp>,
-    /// What secrets for this host are sealed to. The hub passes it on and could show another: compare it with what
-    /// `agentd storage key` prints on the box.
+    /// The key to which secrets for this host are sealed. The hub passes it on and could show another: compare it with
+    /// what `agentd storage key` prints on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipient: Option<HostRecipient>,
 }
 
-/// The box, as Proxmox tells.
+/// The host, as Proxmox reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostSection {
@@ -164,7 +164,7 @@ pub struct HostSection {
     pub goldens: Vec<GoldenReport>,
 }
 
-/// One golden image on the box.
+/// One golden image on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GoldenReport {
@@ -186,7 +186,7 @@ pub struct GoldenReport {
 pub enum ImageStatus {
     /// Root or an operator approved these bytes.
     Approved,
-    /// Nobody approved these bytes yet.
+    /// Neither root nor an operator approved these bytes yet.
     Waiting,
     /// Its archive cannot be read, or was not yet.
     Unread,
@@ -216,7 +216,7 @@ pub enum StorageState {
     Active,
     /// Proxmox says it is not there.
     Inactive,
-    /// Nobody answered in time.
+    /// It did not answer in time.
     Unknown,
 }
 
@@ -259,14 +259,14 @@ pub struct GuestReport {
     /// Its VMID, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmid: Option<Vmid>,
-    /// VMIDs that it had before: older backups of it lie under these.
+    /// VMIDs that it had before: older backups of it are stored under these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_vmids: Vec<Vmid>,
-    /// How it stands to us.
+    /// Its relation to Holdfast.
     pub status: GuestStatus,
     /// Whether it runs.
     pub run: Running,
-    /// Since when that is unknown, because nobody has seen the host.
+    /// Since when that is unknown, because the agent could not observe the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_since: Option<Timestamp>,
     /// Whether it should, where the document names it.
@@ -290,18 +290,19 @@ pub struct GuestReport {
     /// Its controller, once that said hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerReport>,
-    /// How its data is protected, where anything of that is in force or asked for.
+    /// How its data is protected, where any protection is in force or requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protection: Option<Box<ProtectionReport>>,
     /// What a person should know, each with its code.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Fields of which document, Proxmox and what was last carried out are not one. The box itself shows all of them.
+    /// Fields whose values in the document, in Proxmox and as last carried out differ. The host itself shows all of
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldState>,
 }
 
-/// How a guest stands to us.
+/// The relation of a guest to Holdfast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GuestStatus {
@@ -311,7 +312,7 @@ pub enum GuestStatus {
     Unmanaged,
     /// Named by the document, not there yet.
     Absent,
-    /// Ours by the records, but it cannot be seen. Unknown is not gone.
+    /// Ours by the records, but it cannot be seen. Unknown does not mean deleted.
     Missing,
     /// Not ours, or no longer provably ours: never changed.
     Foreign,
@@ -319,7 +320,7 @@ pub enum GuestStatus {
     Broken,
     /// An operation on it was parked; left for a person.
     Parked,
-    /// A copy of a guest of ours, restored beside it from a backup: never started by us, and left for a person.
+    /// A copy of a guest of ours, restored from a backup: never started by us, and left for a person.
     RestoredCopy,
 }
 
@@ -329,9 +330,9 @@ pub enum GuestStatus {
 pub enum Running {
     /// It runs.
     Running,
-    /// It stands still.
+    /// It is stopped.
     Stopped,
-    /// It could not be told.
+    /// It is unknown.
     Unknown,
 }
 
@@ -414,7 +415,7 @@ pub struct WaitingForSignature {
     pub last_proof: Option<Timestamp>,
 }
 
-/// By whose signatures a box goes. Hashes are SHA-256 in hex.
+/// Whose signatures a host accepts. Hashes are SHA-256 in hex.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrustSection {

@@ -1,17 +1,17 @@
 //! The replacement of a lost host: order, invite and records.
 //!
-//! | call | by | asks | answer |
+//! | call | by | request | answer |
 //! | --- | --- | --- | --- |
 //! | `POST /v1/hosts/{id or name}/restore` | an operator | [`RestoreRequest`] | `InviteCreated` |
 //! | `POST /v1/hosts/{id or name}/restore/withdraw` | an operator | [`WithdrawRequest`] | [`RestoreOrder`] |
-//! | `POST /v1/restore` | the new box, with the invite | [`RestoreRedeem`] | [`Restored`] |
-//! | `POST /v1/agent/replacement` | the old box, by its certificate | | [`Replacement`] |
+//! | `POST /v1/restore` | the new machine, with the invite | [`RestoreRedeem`] | [`Restored`] |
+//! | `POST /v1/agent/replacement` | the old machine, by its certificate | | [`Replacement`] |
 //!
-//! The order is a signed job (`restore_host`) for the life of the host's state that is over. The new box does not become
-//! that host without it, and the old one does not stand still without it: the hub, which hands all of this over, can make
-//! none. The invite line names the order by its hash, so the hub cannot put another one in its place either. The order
-//! names the new box's key, so no other box can follow it. It is taken back by another signed job (`withdraw_restore`),
-//! which names it by its hash.
+//! The order is a signed job (`restore_host`) for the life of the host's state that is over. Without it, the new
+//! machine does not become that host, and the old one does not become inactive. The hub hands all of this over and can
+//! make no order. The invite line names the order by its hash, so the hub cannot put another one in its place either.
+//! The order names the new machine's key, so no other machine can follow it. Another signed job (`withdraw_restore`)
+//! withdraws it, and names it by its hash.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ use crate::job::act::Sha256Text;
 use crate::report::Sections;
 use crate::secret::Secret;
 
-/// Asks for an invite that lets a new box take a host's place.
+/// Requests an invite that lets a new machine take a host's place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreRequest {
@@ -39,7 +39,7 @@ pub struct RestoreRequest {
 pub struct RestoreRedeem {
     /// The invite's secret.
     pub secret: Secret,
-    /// The new box's CSR, PEM. Only its public key and its own signature are looked at.
+    /// The new machine's CSR, PEM. Only its public key and its own signature are used.
     pub csr_pem: String,
 }
 
@@ -47,15 +47,15 @@ pub struct RestoreRedeem {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Restored {
-    /// The identity: the host's id and name, with a certificate for the new box's key.
+    /// The identity: the host's id and name, with a certificate for the new machine's key.
     pub enrolled: Enrolled,
     /// The signed job, as the operators left it.
     pub order: String,
-    /// What the lost box leaves.
+    /// What the hub hands over from the lost machine.
     pub handover: HandOver,
 }
 
-/// What a lost box leaves, as far as the hub knows it.
+/// What is left of a lost machine, as far as the hub knows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HandOver {
@@ -64,7 +64,7 @@ pub struct HandOver {
     pub desired: Option<String>,
     /// What it last said of itself: its guests, its storage targets.
     pub sections: Sections,
-    /// Its wrapped backup keys: of each key the newest version. The customer was told that they were read.
+    /// Its wrapped backup keys: of each key the newest version. The customer was notified that they were read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub escrows: Vec<EscrowFound>,
     /// Why there are none.
@@ -72,7 +72,7 @@ pub struct HandOver {
     pub withheld: Option<ErrorBody>,
 }
 
-/// By what another box took this one's place.
+/// How another machine took this one's place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replacement {
@@ -111,11 +111,11 @@ pub struct RestoreOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreState {
-    /// A box may follow it still.
+    /// A machine may still follow it.
     Unused,
-    /// No box followed it while its invite was good; none can now.
+    /// No machine followed it while its invite was good; none can now.
     Ended,
-    /// A box followed it.
+    /// A machine followed it.
     Used,
     /// Operators took it back.
     Withdrawn,

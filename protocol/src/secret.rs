@@ -23,7 +23,7 @@ impl Secret {
         Self(Zeroizing::new(text))
     }
 
-    /// The text itself. Every call is a place to look at in review.
+    /// The text itself. Every call deserves a check in review.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

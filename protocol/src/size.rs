@@ -72,7 +72,7 @@ macro_rules! sizes {
 sizes! {
     /// How long an operator's token lives.
     TokenDays in 1..=3650, "days"
-    /// CPU cores of a guest. Proxmox accepts 1 to 8192; 512 is above any box we meet.
+    /// CPU cores of a guest. Proxmox accepts 1 to 8192; 512 is above any host we meet.
     Cores in 1..=512, "cores"
     /// Size of a disk in GiB.
     DiskGib in 1..=65536, "GiB"
@@ -84,7 +84,7 @@ sizes! {
     MemoryMib in 64..=4_194_304, "MiB"
     /// The largest packet of a guest's interface in bytes. IPv4 wants 576 of every network; Proxmox takes up to 65535.
     MtuBytes in 576..=65_535, "bytes"
-    /// How often an agent asks the hub when nothing is new, in seconds.
+    /// How often an agent polls the hub when nothing is new, in seconds.
     PollSeconds in 1..=3600, "s"
     /// How much a guest's interface lets through. 100000 MiB/s is above any card we meet.
     RateMib in 1..=100_000, "MiB/s"

@@ -1,7 +1,8 @@
 //! A macro for text newtypes with one constructor.
 //!
-//! In: a name, what is wrong when it does not fit, and the test. Out: the type, with one constructor that parsing uses too.
-//! Deliberately absent: names and ids of things (`id`), which are also ordered, shown and read from a command line.
+//! In: a name, the message for text that does not fit, and the test. Out: the type, with one constructor that parsing
+//! uses too. Deliberately absent: names and ids of things (`id`), which are also ordered, shown and read from a command
+//! line.
 
 /// Defines them: documentation, name, how many characters, the sentence of a refusal, and what else must hold.
 macro_rules! texts {

@@ -1,8 +1,8 @@
 //! The order of two version numbers.
 //!
-//! What comes in: two versions as programs tell them. What goes out: their order, as far as their numbers tell it: dotted
-//! numbers, and what follows a `+` says nothing. Anything else (`1.0-rc1`, a branch's name) has no order, so nobody is moved
-//! from or to it by a request alone.
+//! What comes in: two versions as programs report them. What goes out: their order, as far as their dotted numbers
+//! decide it; what follows a `+` does not count. Anything else (`1.0-rc1`, a branch's name) has no order, so a request
+//! alone moves no program from or to it.
 
 use std::cmp::Ordering;
 

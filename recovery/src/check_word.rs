@@ -2,10 +2,10 @@
 //!
 //! A number below 7,776 = 32 · 243 is a pair, one of the field of 32 elements and one of the field of 243.
 //!
-//! Counting modulo 7,776 will not do. To tell every wrong word, each place's weight must have an inverse; to tell every
-//! swap, each difference of two weights as well; and modulo an even number the difference of two odd weights has none.
-//! In a field everything but zero has an inverse, so distinct weights that are not zero are enough. 7,776 is no power of
-//! a prime and has no field, but its two factors have one each.
+//! Counting modulo 7,776 is not enough. To detect every wrong word, each place's weight must have an inverse. To detect
+//! every swap, each difference of two weights must have one as well; and modulo an even number the difference of two
+//! odd weights has none. In a field everything but zero has an inverse, so distinct weights that are not zero are
+//! enough. 7,776 is no power of a prime and has no field, but its two factors have one each.
 
 use crate::word::Word;
 

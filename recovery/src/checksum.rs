@@ -1,9 +1,10 @@
 //! Check word: zeroes the weighted sum of all eleven words.
 //!
-//! Each place has a weight of its own, none of them zero, and the sum is taken in two fields at once ([`crate::check_word`]).
-//! One word changed changes the sum by weight times difference, which is not zero. Two words in each other's place change
-//! it by the difference of their weights times the difference of the words, which is zero only if the words are the same.
-//! So either is always told, the eleventh word included; anything else is missed once in 7,776 times.
+//! Each place has a weight of its own, none of them zero, and the sum is taken in two fields at once
+//! ([`crate::check_word`]). One changed word changes the sum by weight times difference, which is not zero. Two swapped
+//! words change it by the difference of their weights times the difference of the words, which is zero only if the
+//! words are equal. So either is always detected, the eleventh word included; anything else is missed once in 7,776
+//! times.
 
 use crate::check_word::Element;
 use crate::word::Word;

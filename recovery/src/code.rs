@@ -14,7 +14,7 @@ use crate::word::{WORD_LETTERS_MAX, WORDS, Word};
 /// The smallest power of two that every word's number is below, less one.
 const DRAW_MASK: u16 = 0x1fff;
 
-/// Eleven words that belong together. They lie in locked memory, and no `Debug` shows them.
+/// Eleven words that belong together. They are stored in locked memory, and no `Debug` shows them.
 pub struct RecoveryCode {
     /// The numbers of the words, two bytes each.
     numbers: Locked,
@@ -90,7 +90,8 @@ impl RecoveryCode {
         Ok(Self { numbers })
     }
 
-    /// The place of the one word that was typed wrongly, by whoever was shown the code just now; nothing where more are wrong.
+    /// The place of the one word that was typed wrongly, by a person who was shown the code just now; `None` where more
+    /// are wrong.
     #[must_use]
     pub fn wrong_position(&self, mismatch: &Mismatch) -> Option<Position> {
         mismatch.with_another_word().find_map(|(position, words)| {
@@ -98,7 +99,7 @@ impl RecoveryCode {
         })
     }
 
-    /// The words in their order, for the sheet and the screen. Every call is a place to look at in review.
+    /// The words in their order, for the sheet and the screen. Every call deserves a check in review.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
         self.numbers.as_bytes().chunks_exact(2).filter_map(|bytes| {
             let number = u16::from_le_bytes(bytes.try_into().ok()?);
@@ -131,7 +132,7 @@ impl fmt::Debug for RecoveryCode {
     }
 }
 
-/// One word, each as likely as any other: what is no word's number is drawn again.
+/// One word, each as likely as any other: a number that is no word's is drawn again.
 fn draw() -> Result<Word, getrandom::Error> {
     let mut bytes = [0_u8; 2];
     loop {

@@ -6,9 +6,10 @@
 //! on paper:          RecoveryCode + what it is for ─▶ sheet, as PDF and as text
 //! both:              RecoveryCode + backup key ◀─▶ escrow file, which stock `age` opens as well
 //! ```
-//! A code is ten words of a public list (129 bits) and an eleventh that is computed from them, so that one wrong word and
+//! A code is ten words of a public list (129 bits) and an eleventh that is computed from them. So one wrong word and
 //! any two swapped words are always detected as a typing error, before anything slow runs. A code is held in locked
-//! memory that is kept out of core dumps and wiped; a copy that a library or a page needs for a moment is wiped too. Deliberately absent: clocks, files, the network, and the terminal that words are typed at.
+//! memory that is kept out of core dumps and wiped; a copy that a library or a page needs for a moment is wiped too.
+//! Deliberately absent: clocks, files, the network, and the terminal that words are typed at.
 //!
 //! | module | what |
 //! | --- | --- |

@@ -2,9 +2,9 @@
 //!
 //! It is never swapped, left out of core dumps, not handed to a child process, and wiped when it is dropped.
 //!
-//! Each [`Locked`] is a mapping of its own, of a size that is fixed when it is made: what never grows leaves no former
-//! place behind. A machine may refuse to lock memory (a limit on it); that is told by [`SwapProtection`] and is the caller's to judge,
-//! since somebody who types a code on whatever machine is left must not be sent away for it.
+//! Each [`Locked`] is a mapping of its own, of a size that is fixed when it is made: as it never grows, it leaves no
+//! copy behind. A machine may refuse to lock memory (a limit on it). [`SwapProtection`] reports that, and the caller
+//! decides, since a person who types a code on the last machine left must not be sent away for it.
 
 use std::fmt;
 use std::io;
@@ -21,7 +21,7 @@ pub enum SwapProtection {
     Swappable,
 }
 
-/// More was put in than was asked for when it was made.
+/// More was put in than was requested when it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the locked memory is full: this is a bug of this program")]
 pub struct CapacityError;
@@ -59,13 +59,13 @@ impl Locked {
         Ok(())
     }
 
-    /// What is in it.
+    /// The content.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.map.get(..self.length).unwrap_or_default()
     }
 
-    /// What is in it, as text. Nothing where it is none.
+    /// The content as text; `None` where it is none.
     #[must_use]
     pub fn as_text(&self) -> &str {
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()

@@ -1,9 +1,9 @@
 //! Parser of typed recovery codes, tolerant of harmless differences.
 //!
-//! Case, blanks, dashes, several lines and the numbers of the sheet are forgiven; so is a blank too many within a word and
-//! one too few between two. Where every word has its number they may come in any order, as from a sheet that was read
-//! across its columns. What goes out of here in an error says nothing about the words but where they stand; what was
-//! probably meant is asked for separately, for the terminal.
+//! Case, blanks, dashes, several lines and the numbers of the sheet are accepted. So is a blank too many within a word
+//! and one too few between two. Where every word has its number they may come in any order, as from a sheet that was
+//! read across its columns. An error says nothing about the words but their positions. The words that were probably
+//! meant are requested separately, for the terminal.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::word::{WORD_LETTERS_MAX, Word};
 /// More than eleven numbered words on lines of their own.
 pub const TYPED_BYTES_MAX: usize = 1024;
 
-/// Why what was typed is no code. Told before anything slow is done with it.
+/// Why the typed text is no code. Reported before anything slow is done with it.
 #[derive(Debug, thiserror::Error)]
 pub enum TypingError {
     /// Much more than eleven words.
@@ -50,7 +50,7 @@ impl TypingError {
 /// A word that is not in the list.
 #[derive(Debug)]
 pub struct UnknownWord {
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
     near: Suggestions,
 }
@@ -80,8 +80,8 @@ impl Mismatch {
         suggest::repairs(&self.0)
     }
 
-    /// The eleven that would belong together if one word alone were wrong, place by place. Which of them is the code, only
-    /// who holds its file or its words can tell.
+    /// The eleven words that would belong together if one word alone were wrong, place by place. Only a holder of the
+    /// file or of the words can decide which of them is the code.
     pub(crate) fn with_another_word(&self) -> impl Iterator<Item = (Position, Zeroizing<[Word; PLACES]>)> {
         (0..PLACES).filter_map(|at| {
             let mut words = self.0.clone();
@@ -144,7 +144,7 @@ enum Piece<'a> {
 struct Entry<'a> {
     number: Option<usize>,
     word: Word,
-    /// What stands there, when it is no word.
+    /// The text there, when it is no word.
     unknown: Option<&'a str>,
 }
 
@@ -165,7 +165,7 @@ impl Drop for Entry<'_> {
     }
 }
 
-/// Runs of letters and runs of digits; whatever else there is stands between them.
+/// Runs of letters and runs of digits; any other characters separate them.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;

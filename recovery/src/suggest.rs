@@ -1,6 +1,6 @@
 //! Suggestions for words that were mistyped or swapped.
 //!
-//! What goes out lies near a secret: it is for the terminal of the person who types, and no `Debug` shows it.
+//! The output is close to a secret: it is for the terminal of the person who types, and no `Debug` shows it.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::word::Word;
 /// So many are offered at most.
 const OFFERED: usize = 3;
 
-/// What is further off than this was not meant.
+/// A word that is further off than this was not meant.
 const SLIPS_MAX: usize = 2;
 
 /// Where in the code, from 1.
@@ -24,7 +24,7 @@ impl Position {
         Self(others + 1)
     }
 
-    /// The number that stands on the sheet.
+    /// The number on the sheet.
     #[must_use]
     pub const fn number(self) -> usize {
         self.0
@@ -71,8 +71,9 @@ pub fn near(typed: &str) -> Vec<Word> {
     found.into_iter().take(OFFERED).map(|(_, word)| word).collect()
 }
 
-/// What single slip makes eleven words of the list a code, the likeliest first: two swapped, or one read as another that
-/// looks like it. Short words look like many others, and one of those may fit by chance; so they come last.
+/// The single slips that would make eleven words of the list a code, the likeliest first: two swapped words, or one
+/// read as another that is spelt alike. Short words resemble many others, and one of those may fit by chance; so they
+/// come last.
 #[must_use]
 pub fn repairs(words: &[Word; PLACES]) -> Vec<Repair> {
     let mut found = swaps(words);
@@ -101,13 +102,13 @@ fn swaps(words: &[Word; PLACES]) -> Vec<(usize, Repair)> {
     swaps
 }
 
-/// Which letters there are, a bit each; whatever is no letter of the list is one more.
+/// Which letters there are, one bit each; all other characters share one more bit.
 fn letters(text: impl Iterator<Item = char>) -> u32 {
     text.map(|letter| if letter.is_ascii_lowercase() { u32::from(letter) - u32::from('a') } else { 31 })
         .fold(0, |bits, letter| bits | 1 << letter)
 }
 
-/// A slip brings in or loses one letter at most, so most words are ruled out by a glance.
+/// A slip adds or loses one letter at most, so this cheap comparison rules out most words.
 const fn may_be_near(typed: u32, word: u32) -> bool {
     (typed & !word).count_ones() as usize <= SLIPS_MAX && (word & !typed).count_ones() as usize <= SLIPS_MAX
 }

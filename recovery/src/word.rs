@@ -3,7 +3,7 @@
 //! Source: `data/README.md`.
 //!
 //! No word is the beginning of another once the dashes of the four that have one are left out, except that `yo-yo` and
-//! `yoyo` are the same letters. So what was typed with a blank too many or too few still reads in one way.
+//! `yoyo` are the same letters. So a text that was typed with a blank too many or too few still reads in one way.
 
 use std::sync::LazyLock;
 

@@ -1,7 +1,7 @@
 //! Encryption key of off-site backups: a Proxmox key file without passphrase.
 //!
-//! Proxmox itself stores whatever JSON it is given, and a fingerprint that does not belong to the key shows only when the
-//! first backup fails. So the fingerprint is computed here from the key itself. Deliberately absent: keys with a
+//! Proxmox itself stores any JSON that it is given, and a fingerprint that does not belong to the key shows only when
+//! the first backup fails. So the fingerprint is computed here from the key itself. Deliberately absent: keys with a
 //! passphrase; Proxmox could not use one.
 
 use std::num::NonZeroU32;
@@ -103,7 +103,7 @@ fn as_genuine<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::
     serializer.collect_str(&at.strftime("%Y-%m-%dT%H:%M:%S+00:00"))
 }
 
-/// As the backup server's own client computes it: of the raw key, the same whatever passphrase it lies under.
+/// As the backup server's own client computes it: of the raw key, so it is equal under every passphrase.
 fn fingerprint_of(key: &[u8]) -> String {
     let mut id_key = Zeroizing::new([0_u8; 32]);
     ring::pbkdf2::derive(

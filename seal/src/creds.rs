@@ -89,7 +89,7 @@ impl Creds {
         wrap(&plain, to)
     }
 
-    /// Opens what stands at a target.
+    /// Opens the credentials of a target.
     ///
     /// # Errors
     /// [`OpenError`], at the first reason.

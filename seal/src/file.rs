@@ -1,8 +1,9 @@
 //! Sealed file: `age` for one X25519 key, as base64.
 //!
-//! What comes in: bytes and a public key, or a text and the private one. What goes out: the text, or the bytes in memory
-//! that is wiped. `age` tells who may read a file only by trying, so its header is looked at first: one reader, no
-//! passphrase (which would cost seconds and memory as its maker likes), and nothing else but the filler that `age` adds.
+//! What comes in: bytes and a public key, or a text and the private one. What goes out: the text, or the bytes in
+//! memory that is wiped. `age` shows who may read a file only by trying, so its header is checked first. It must name
+//! one reader, no passphrase (which would cost seconds and memory as its maker likes), and nothing else but the filler
+//! that `age` adds.
 
 use std::io::{Read, Write};
 
@@ -32,7 +33,7 @@ pub enum SealError {
     Library(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Why something sealed is not opened, or what is in it not used.
+/// Why a sealed text is not opened, or its content not used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// No such file, a cut one, or a changed one.
@@ -67,7 +68,7 @@ pub enum OpenError {
     OtherTarget {
         /// The target they name.
         inside: String,
-        /// The target they stand at.
+        /// The target that holds them.
         wanted: String,
     },
     /// For another backend.
@@ -78,7 +79,7 @@ pub enum OpenError {
         target: String,
         /// The backend they name.
         inside: String,
-        /// The backend they stand at.
+        /// The backend that holds them.
         wanted: String,
     },
 }

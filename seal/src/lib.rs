@@ -4,10 +4,10 @@
 //! operator's machine:  password, key ─▶ Creds ─▶ seal ─▶ text in the document (the hub stores what it cannot read)
 //! host:                text, after the signature was checked ─▶ open ─▶ Creds ─▶ Proxmox
 //! ```
-//! The file is `age` for one X25519 key, so `age -d` opens it as well. What is inside names the target and the backend that
-//! it is for, since nothing outside is bound to it: another target's secret is refused. What comes in is bounded before
-//! anything is done with it. Deliberately absent: where the host's key lies (the agent's `port/host_key`), passphrases,
-//! and more than one reader.
+//! The file is `age` for one X25519 key, so `age -d` opens it as well. Its content names the target and the backend
+//! that it is for, since nothing outside is bound to it: another target's secret is refused. What comes in is bounded
+//! before anything is done with it. Deliberately absent: where the host's key is stored (the agent's `port/host_key`),
+//! passphrases, and more than one reader.
 //!
 //! | module | what |
 //! | --- | --- |

@@ -1,8 +1,8 @@
 //! A person who types back the shown recovery words.
 
-/// What stands below the words.
+/// The prompt below the words.
 pub const ENTER: &str = "Enter when you have them, Ctrl-C to throw them away: ";
-/// What asks for all of them.
+/// The prompt for all of them.
 pub const WORDS: &str = "The eleven words (not shown): ";
 
 /// Types the words back as they were shown; each prompt names the places.
@@ -22,7 +22,7 @@ impl Paper {
         self.words.join(" ")
     }
 
-    /// What is typed, once what came since the last answer is a question.
+    /// The typed answer, once the output since the last answer is a question.
     pub fn answer(&mut self, fresh: &str) -> Option<String> {
         if fresh.contains(ENTER) {
             self.words = fresh

@@ -1,7 +1,8 @@
 //! Every row of a database, for comparisons.
 //!
-//! Included by path in the test programs of agent and hub, which share no crate of their own. In: the file, beside whoever
-//! writes it. Out: table after table, in the order of their names. Deliberately absent: which tables may change.
+//! Included by path in the test programs of agent and hub, which share no crate of their own. In: the file, which
+//! another program may have open for writing. Out: table after table, in the order of their names. Deliberately absent:
+//! which tables may change.
 
 use std::path::Path;
 

@@ -23,7 +23,7 @@ pub fn ca() -> Ca {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A server whose certificate is made by `signer`, that shows `shown` as its CA, and asks for clients of `clients`.
+/// A server with a certificate by `signer`. It shows `shown` as its CA, and requires client certificates of `clients`.
 pub fn tls(signer: &Ca, shown: &Ca, clients: Option<&Ca>) -> ServerConfig {
     let key = KeyPair::generate().unwrap();
     let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, signer).unwrap();

@@ -16,7 +16,7 @@ fn string(out: &mut Vec<u8>, bytes: &[u8]) {
 /// What may be wrong about a signature.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// The namespace it says.
+    /// The namespace that it names.
     pub says: &'static str,
     /// The namespace it was made for.
     pub made_for: &'static str,

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs a line in a folder; each time a prompt shows, its answer is typed. Gives what the terminal showed.
+/// Runs a line in a folder; each time a prompt shows, its answer is typed. Returns what the terminal showed.
 pub fn at_terminal(folder: &Path, line: &str, answers: &[(&str, &str)]) -> String {
     let mut answers = answers.iter();
     let mut who = |fresh: &str| {
@@ -19,7 +19,7 @@ pub fn at_terminal(folder: &Path, line: &str, answers: &[(&str, &str)]) -> Strin
     shown
 }
 
-/// The same, by somebody who looks what is asked. Gives what the terminal showed.
+/// The same, typed by a function that reads the prompts. Returns what the terminal showed.
 pub fn typed_by(folder: &Path, line: &str, who: &mut dyn FnMut(&str) -> Option<String>) -> String {
     #[expect(clippy::disallowed_methods, reason = "stock programs are the judges")]
     let mut child = Command::new("script")
@@ -44,7 +44,7 @@ pub fn typed_by(folder: &Path, line: &str, who: &mut dyn FnMut(&str) -> Option<S
         if let Some(answer) = who(&shown[seen..]) {
             seen = shown.len();
             let typed = input.write_all(format!("{answer}\n").as_bytes());
-            // A program that has ended reads nothing more; what it showed and how it ended is judged below.
+            // A program that has ended reads nothing more; its output and its end are checked below.
             if let Err(error) = typed {
                 assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "{error}");
             }

@@ -1,12 +1,13 @@
 //! The limits of unsigned growth in the operators' policy.
 //!
-//! The table `[growth]` of the policy. A policy without the table, or with a part of it, has the usual limits for the rest.
-//! What is beyond them is held for a signature. How much a storage and the memory may be promised is bounded as well, and
-//! that no signature for one guest changes. Deliberately absent: holding anything against them (the agent's `gate::growth`).
+//! The table `[growth]` of the policy. A policy without the table, or with a part of it, has the usual limits for the
+//! rest. Growth beyond them is held for a signature. How much of a storage and of the memory may be promised is bounded
+//! as well, and no signature for one guest changes that. Deliberately absent: applying the limits (the agent's
+//! `gate::growth`).
 
 use serde::Deserialize;
 
-/// The limits of a box. Each day is the last 24 hours.
+/// The limits of a host. Each day is the last 24 hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrowthLimits {
@@ -45,7 +46,7 @@ impl Default for GrowthLimits {
 /// Why limits are not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GrowthLimitsError {
-    /// Nothing could ever be made on any storage, whoever signs.
+    /// No guest could ever be made on any storage, even with signatures.
     #[error("growth.{0} is 0: no guest could be made or grow, even with a signature; at least 1 is needed")]
     Zero(&'static str),
     /// More than anybody means.

@@ -1,19 +1,19 @@
 //! Operators' signatures, checked on the host.
 //!
-//! What comes in: the operators file (`allowed_signers` of OpenSSH) and the policy, both laid down by root on the box; a
-//! signed job; the time. What goes out: an [`Accepted`] job, whose only constructor is [`Roster::accept`], or the reason
-//! why it is refused. Signatures are those of `ssh-keygen -Y sign`, checked over the exact bytes before these are
-//! parsed, and what was checked is what is parsed. Deliberately absent: files, clocks, databases; whether a nonce was
-//! used before is the ledger's to say.
+//! What comes in: the operators file (`allowed_signers` of OpenSSH) and the policy, both laid down by root on the host;
+//! a signed job; the time. What goes out: an [`Accepted`] job, whose only constructor is [`Roster::accept`], or the
+//! reason why it is refused. Signatures are those of `ssh-keygen -Y sign`. They are checked over the exact bytes before
+//! these are parsed, and the checked bytes are the parsed ones. Deliberately absent: files, clocks, databases; the
+//! ledger knows whether a nonce was used before.
 //!
 //! | module | what |
 //! | --- | --- |
 //! | [`key`] | the kinds of keys that may sign |
 //! | [`signature`] | one signature over exact bytes |
 //! | [`operators`] | who holds which key, and since when |
-//! | [`limits`] | what documents may ask of backups without a signature |
+//! | [`limits`] | what documents may request of backups without a signature |
 //! | [`policy`] | how many of them each verb needs, its delay, its daily cap |
-//! | [`restore_rule`] | when an order to restore a host is over that no box followed |
+//! | [`restore_rule`] | when an unused order to restore a host ends |
 //! | [`roster`] | both together: is this job ordered by who may order it |
 //! | [`scope`] | is it for this host, in this life of its state, now |
 #![forbid(unsafe_code)]

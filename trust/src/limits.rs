@@ -1,13 +1,13 @@
-//! What documents may ask of backups without a signature.
+//! Limits on what documents request of backups without a signature.
 //!
-//! The table `[backups]` of the policy. What is beyond it is held for a signature, and how long programs stand still for
-//! backups is bounded whatever is signed. A policy without the table, or with a part of it, has the usual limits for the
-//! rest. Deliberately absent: holding anything against them (the agent's `gate::protection`).
+//! The table `[backups]` of the policy. A request beyond the limits is held for a signature. The time for which
+//! programs are stopped for backups is bounded whatever is signed. A policy without the table, or with a part of it,
+//! has the usual limits for the rest. Deliberately absent: applying the limits (the agent's `gate::protection`).
 
 use holdfast_protocol::protection::Consistency;
 use serde::Deserialize;
 
-/// The limits of a box.
+/// The limits of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BackupLimits {
@@ -17,11 +17,11 @@ pub struct BackupLimits {
     pub snapshots_per_day: u32,
     /// Backups that a retention keeps, all its rules together. `keep_all` is above every number.
     pub kept: u32,
-    /// The longest window, in minutes: a backup that is missed is told no later.
+    /// The longest window, in minutes: a missed backup is reported no later.
     pub window_min: u32,
     /// Up to which consistency a document may raise a tier that is in force.
     pub consistency: Consistency,
-    /// Minutes in any 24 hours for which a guest's programs may stand still for backups.
+    /// Minutes in any 24 hours for which a guest's programs may be stopped for backups.
     pub still_min_per_day: u32,
 }
 
@@ -43,7 +43,8 @@ pub enum LimitsError {
 }
 
 impl BackupLimits {
-    /// Hourly backups, kept for years by the usual rules. The programs of a guest stand still for an hour a day at most.
+    /// Hourly backups, kept for years by the usual rules. The programs of a guest are stopped for an hour a day at
+    /// most.
     pub const FIRST: Self = Self {
         per_day: 24,
         snapshots_per_day: 288,

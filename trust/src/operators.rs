@@ -45,7 +45,7 @@ pub enum SigningRight<'a> {
 pub enum OperatorsError {
     #[error("the operators file is {0} bytes long; at most {BYTES_MAX} are accepted")]
     Size(usize),
-    /// Nobody could sign anything.
+    /// No operator could sign anything.
     #[error("the operators file names nobody: add a line `name ssh-ed25519 AAAA…`")]
     Empty,
     #[error("line {line} of the operators file is refused")]

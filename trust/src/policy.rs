@@ -1,7 +1,9 @@
 //! The signing policy: operators, delay and daily count per verb.
 //!
-//! In: TOML laid down by root beside the operators file; a verb that it does not name has [`Rule::first`], by which one
-//! person alone changes who may sign only after a day ([`Policy::rule_for`]); and what it does not say of backups and growth is as in [`BackupLimits`] and [`GrowthLimits`]. The number of a policy never falls: an older one is refused like an older document. Deliberately absent: who the operators are.
+//! In: TOML laid down by root next to the operators file. A verb that it does not name has [`Rule::first`], by which
+//! one person alone changes who may sign only after a day ([`Policy::rule_for`]). What the policy does not say of
+//! backups and growth is as in [`BackupLimits`] and [`GrowthLimits`]. The number of a policy never falls: an older one
+//! is refused like an older document. Deliberately absent: who the operators are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +19,10 @@ use crate::restore_rule::{RestoreRule, UNUSED_ENDS_MAX_H};
 /// Larger than any policy.
 pub const BYTES_MAX: usize = 16 * 1024;
 
-/// A destroying job lies open this long, for whoever wants to cancel it.
+/// A destroying job waits this long, so that an operator can cancel it.
 pub const DELAY_S: u32 = 600;
 
-/// What one person alone changes of who may sign, where another could have signed too, lies open this long.
+/// A change of who may sign waits this long, when one person makes it alone and another could have signed too.
 pub const ALONE_DELAY_S: u32 = 24 * 3_600;
 
 /// What may be destroyed in a day unless the policy says otherwise.
@@ -36,7 +38,7 @@ pub struct Rule {
     pub delay_s: u32,
     /// So often within a day.
     pub per_day: u32,
-    /// Who may sign; everybody in the operators file when nobody is named.
+    /// Who may sign; every operator in the operators file when none is named.
     pub signers: BTreeSet<OperatorName>,
 }
 
@@ -56,7 +58,7 @@ impl Rule {
             }
             // Nothing is lost at once, and a policy may have many guests.
             Verb::LoosenPolicy => Self { delay_s: DELAY_S, ..Self::default() },
-            // Nothing is wiped, and what is let go can be attached again.
+            // Nothing is wiped, and a detached storage can be attached again.
             Verb::AttachStorage | Verb::DetachStorage | Verb::RestoreHost => {
                 Self { per_day: PER_DAY, ..Self::default() }
             }
@@ -78,7 +80,7 @@ impl Rule {
 /// Which way a job was accepted: what its end binds follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// By the rule as it stands: its delay is over before the job ends.
+    /// By the rule itself: its delay is over before the job ends.
     Rule,
     /// By one person where two could have signed: it waits for [`ALONE_DELAY_S`], which is as long as a job may live,
     /// so its end binds only when it is taken.
@@ -94,7 +96,7 @@ pub struct Quorum {
     pub able: usize,
 }
 
-/// The rules of a box.
+/// The rules of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub version: u32,
@@ -102,7 +104,7 @@ pub struct Policy {
     pub backups: BackupLimits,
     /// What documents may let guests grow by without a signature.
     pub growth: GrowthLimits,
-    /// When an order to restore this host is over that no box followed.
+    /// When an unused order to restore this host ends.
     pub restore: RestoreRule,
     rules: BTreeMap<Verb, Rule>,
 }
@@ -135,7 +137,7 @@ pub enum PolicyError {
     /// Limits of growth that mean nothing.
     #[error("the policy's limits of growth are refused: {0}")]
     Growth(#[from] GrowthLimitsError),
-    /// Nobody needs to sign.
+    /// No signature would be needed.
     #[error("the policy lets {verb} happen without a signature: at least 1 is needed", verb = .0.as_str())]
     NoSignature(Verb),
     /// More signatures than there are operators who may give them.
@@ -144,7 +146,7 @@ pub enum PolicyError {
         verb = .verb.as_str()
     )]
     OutOfReach { verb: Verb, needed: u8, operators: usize },
-    /// An order that no box followed would be over after years.
+    /// An unused order would end only after years.
     #[error(
         "an unused order to restore a host is over after at most {UNUSED_ENDS_MAX_H} hours, and the policy says {0}"
     )]
@@ -155,7 +157,7 @@ pub enum PolicyError {
 }
 
 impl Policy {
-    /// The policy of a box on which none was laid down.
+    /// The policy of a host on which none was laid down.
     #[must_use]
     pub const fn first() -> Self {
         Self {
@@ -193,7 +195,7 @@ impl Policy {
         Ok(Self { version: file.version, backups, growth, restore: file.restore, rules: file.verbs })
     }
 
-    /// What a policy says of backups, whoever the operators are. An empty text is the policy of a box without one.
+    /// What a policy says of backups, with any operators. An empty text is the policy of a host without one.
     ///
     /// # Errors
     /// [`PolicyError`].
@@ -201,7 +203,7 @@ impl Policy {
         if text.is_empty() { Ok(BackupLimits::FIRST) } else { Ok(read(text)?.backups) }
     }
 
-    /// What a policy says of growth, whoever the operators are. An empty text is the policy of a box without one.
+    /// What a policy says of growth, with any operators. An empty text is the policy of a host without one.
     ///
     /// # Errors
     /// [`PolicyError`].

@@ -1,8 +1,8 @@
 //! The end of an unused order to restore a host.
 //!
-//! The old box hears of such an order from the hub alone, and may have slept for years: so the order has no end of its own
-//! there. But a box that a hub went on serving after the order's end was not replaced by it, and no box can follow it any
-//! more. From then on, and after so many hours for clocks that are off, the order stops nobody.
+//! The old machine hears of such an order from the hub alone, and may have been off for years. So the order has no end
+//! of its own there. But a host that a hub went on serving after the order's end was not replaced by it, and no machine
+//! can follow it any more. From then on, and after some hours for clocks that are off, the order stops no host.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -10,19 +10,19 @@ use serde::Deserialize;
 /// More than any clock is off by, and any operator waits for.
 pub const UNUSED_ENDS_MAX_H: u16 = 24 * 365;
 
-/// The rule of a box.
+/// The rule of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RestoreRule {
-    /// Hours after an order's end. A box that was served by its hub then goes on.
+    /// Hours after an order's end. A host that its hub served after that continues.
     pub unused_ends_h: u16,
 }
 
 impl RestoreRule {
-    /// For a box without a policy: a day.
+    /// For a host without a policy: a day.
     pub const FIRST: Self = Self { unused_ends_h: 24 };
 
-    /// Whether a box that was last served then was served after the end of an order that ended at `until`.
+    /// Whether a host was last served after the end of an order that ended at `until`.
     #[must_use]
     pub fn is_over(self, until: Timestamp, served: Option<Timestamp>) -> bool {
         let grace = SignedDuration::from_hours(i64::from(self.unused_ends_h));

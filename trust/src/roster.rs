@@ -12,7 +12,7 @@ use crate::operators::{Operators, SigningRight};
 use crate::policy::{Lane, Policy, Quorum, Rule};
 use crate::signature::{self, Namespace, SignatureError};
 
-/// Operators and policy of one box.
+/// Operators and policy of one host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roster {
     pub operators: Operators,

@@ -5,7 +5,7 @@ use holdfast_protocol::id::HostId;
 use holdfast_protocol::job::{HostEpoch, Payload, SeenHost, UtcSecond, Verb};
 use jiff::{SignedDuration, Timestamp};
 
-/// How far the clock may stand behind the latest time that was seen. More, and no job is timely.
+/// How far the clock may be behind the latest time that was seen. Beyond that, no job is timely.
 pub const SKEW: SignedDuration = SignedDuration::from_secs(120);
 
 /// Who a host is, and what it knows of the time.
@@ -29,13 +29,13 @@ pub enum NotHere {
         /// Who this is.
         here: HostId,
     },
-    /// For a host of another name, whatever id stands beside it.
+    /// For a host of another name, whatever id is next to it.
     #[error(
         "the job was signed for host {wanted}, and this is {here}: whoever signed was shown this host's id under another \
          host's name; look who runs the hub"
     )]
     Name {
-        /// For whom, as whoever signed knows it.
+        /// For whom, as the signer knew it.
         wanted: SeenHost,
         /// Who this is.
         here: SeenHost,
@@ -46,7 +46,7 @@ pub enum NotHere {
          `holdfast host pin`"
     )]
     Key {
-        /// For whom, as whoever signed knows it.
+        /// For whom, as the signer knew it.
         wanted: SeenHost,
         /// Who this is.
         here: SeenHost,
@@ -90,7 +90,7 @@ impl NotHere {
     }
 }
 
-/// How much a job of a verb must say of whom it means.
+/// How precisely a job of a verb must name the host and the guest that it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// The host by name and fingerprint, a guest with its customer.
@@ -123,7 +123,7 @@ pub const fn binding(verb: Verb) -> Binding {
     }
 }
 
-/// Whether a payload means this host, by what the host knows of itself. What it says is compared whatever its verb.
+/// Whether a payload means this host, by what the host knows of itself. What it says is compared for every verb.
 ///
 /// # Errors
 /// [`NotHere::Name`], [`NotHere::Key`] or [`NotHere::Unbound`].
@@ -137,7 +137,7 @@ pub fn meant_for(payload: &Payload, own: &SeenHost) -> Result<(), NotHere> {
     same(wanted, own)
 }
 
-/// Whether two words of a host are of the same.
+/// Whether two descriptions of a host mean the same host.
 ///
 /// # Errors
 /// [`NotHere::Name`] or [`NotHere::Key`].
@@ -154,7 +154,7 @@ pub fn same(wanted: &SeenHost, own: &SeenHost) -> Result<(), NotHere> {
     Ok(())
 }
 
-/// Judges a payload. Asked when the job is consumed, and again right before its effect.
+/// Judges a payload. Called when the job is consumed, and again right before its effect.
 ///
 /// # Errors
 /// [`NotHere`], at the first reason.

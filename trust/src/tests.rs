@@ -379,7 +379,7 @@ fn a_job_is_for_one_host_one_life_and_its_hour() {
     assert_eq!(code(Here { latest: at("2026-11-21T14:32:01Z"), ..here }), Err(ErrorCode::ClockBehind));
 }
 
-/// A stolen hub shows one host's id under another host's name: who signed meant the name, and so does the box.
+/// A stolen hub shows one host's id under another host's name: the signer meant the name, and so does the host.
 #[test]
 fn a_job_is_for_the_host_that_its_signers_know() {
     let own =

@@ -1,8 +1,9 @@
 //! `cargo xtask advisories`: known faults of our dependencies.
 //!
-//! In: the lock files, `xtask/advisories.json`, and what `deny.toml` ignores with a reason. Out: one line per crate with a
-//! known fault, and failure if there is one. CI has no network, so the file is a copy of RustSec's database, cut to our
-//! crates; it says of which commit and day, and `--from` makes it anew from a clone. Its age is told and fails nothing.
+//! In: the lock files, `xtask/advisories.json`, and what `deny.toml` ignores with a reason. Out: one line per crate
+//! with a known fault, and failure if there is one. CI has no network, so the file is a copy of RustSec's database,
+//! reduced to our crates. The file names its commit and day, and `--from` makes it anew from a clone. Its age is
+//! reported and fails nothing.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::workspace::{program, shown};
 
 const FILE: &str = "xtask/advisories.json";
 const LOCKS: [&str; 2] = ["Cargo.lock", "fuzz/Cargo.lock"];
-/// RustSec publishes several a week: what is older than this is told as old.
+/// RustSec publishes several a week: a copy older than this is reported as old.
 const OLD_DAYS: u64 = 45;
 const DAY_S: u64 = 86_400;
 
@@ -28,7 +29,7 @@ struct CopiedAdvisories {
     /// When that commit was made.
     committed_at_s: u64,
     date: String,
-    /// Every crate that was looked for; one that is not here came later.
+    /// Every crate that was covered; a crate that is not here was added later.
     crates: BTreeSet<String>,
     advisories: Vec<Advisory>,
 }
@@ -219,7 +220,7 @@ pub fn refresh(root: &Path, clone: &Path) -> Result<()> {
     Ok(())
 }
 
-/// One published text: its head stands in a fence, and what was withdrawn is none.
+/// One published text: its header is in a code fence. A withdrawn advisory gives none.
 fn read(text: &str) -> Result<Option<Advisory>> {
     let head = text.split_once("```toml").and_then(|(_, rest)| rest.split_once("```"));
     let (head, _) = head.context("it has no head in TOML")?;

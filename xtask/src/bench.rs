@@ -1,8 +1,9 @@
 //! `cargo bench-all`: builds what is shipped, runs every benchmark and writes `docs/benchmarks.md`.
 //!
 //! In: lines `BENCH {json}` on the standard output of each benchmark, in the form of [`Figure`]. Out: one table, with
-//! the machine it was measured on. A figure is a ratio against a bare baseline that the same benchmark ran in turn with
-//! ours; absolute times are shown beside it and mean little elsewhere. Deliberately absent: any limit that could fail.
+//! the machine it was measured on. A figure is a ratio against a bare baseline that the same benchmark ran alternately
+//! with ours. Absolute times are shown next to it and mean little on other machines. Deliberately absent: any limit
+//! that could fail.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -25,7 +26,7 @@ struct Figure {
     name: String,
     /// Ours, median over the pairs.
     ours: f64,
-    /// The bare baseline, median over the pairs; none where there is nothing to compare with.
+    /// The bare baseline, median over the pairs; none where no baseline exists.
     baseline: Option<f64>,
     /// Ours by baseline: the median of the pairs' ratios.
     ratio: Option<f64>,
@@ -42,7 +43,7 @@ struct Bench {
     target: &'static str,
     /// The part of the page it fills.
     title: &'static str,
-    /// What measures in its own process is optimised; what looks at other processes need not be.
+    /// A benchmark that measures in its own process is optimised; one that measures other processes need not be.
     profile: &'static str,
 }
 
@@ -56,7 +57,7 @@ const BENCHES: &[Bench] = &[
 
 /// What a benchmark of whole processes runs: named to it in the environment.
 struct Shipped {
-    /// Goes when the benchmarks are done.
+    /// Removed when the benchmarks are done.
     _folder: TempDir,
     programs: Programs,
     golden: Golden,
@@ -111,7 +112,7 @@ fn measure(bench: &Bench) -> Result<String> {
         command.env("HOLDFAST_E2E_PROGRAMS", shipped.programs.folder());
         command.env("HOLDFAST_E2E_GOLDEN", &shipped.golden.manifest);
     }
-    // Progress and complaints are for whoever watches; the figures are ours.
+    // Progress and errors are shown to the user; the figures are read here.
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run `{}`", shown(&command)))?;
     if !output.status.success() {
@@ -135,7 +136,7 @@ fn shipped() -> Result<Shipped> {
     must(&mut build)?;
     let built = Programs::in_folder(&target().join("release"))?;
     let golden = demo::build::golden(&built, Runtime::Process)?;
-    // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
+    // The agent runs as a user of its own, who must be able to reach its program wherever the checkout is.
     let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir()?;
     let programs = crate::test_programs::share(&built, folder.path())?;
     Ok(Shipped { _folder: folder, programs, golden })

@@ -8,11 +8,11 @@ use e2e::stage::Runtime;
 use crate::ci;
 use crate::demo::build;
 
-/// Builds and runs. `words` are handed to nextest, such as the name of one test.
+/// Builds and runs. `words` are passed to nextest, such as the name of one test.
 pub fn run(words: &[String]) -> Result<()> {
     let programs = crate::test_programs::for_tests()?;
     let golden = build::golden(&programs, Runtime::Process)?;
-    // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
+    // The agent runs as a user of its own, who must be able to reach its program wherever the checkout is.
     let folder = tempfile::Builder::new().prefix("holdfast-e2e-programs-").tempdir()?;
     let shared = crate::test_programs::share(&programs, folder.path())?;
     // Tests that pass print their figures too.

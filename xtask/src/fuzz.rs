@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: the fuzz targets on stable Rust.
 //!
-//! In: a target, or none for all; for how many runs or seconds. Out: what a finding says, its bytes under
-//! `target/fuzz/artifacts`, and failure. The coverage that libFuzzer goes by is a pass of LLVM that the stable compiler
-//! can be told to run; sanitizers alone need a nightly one, and there is no unsafe code here for them to watch.
+//! In: a target, or none for all; for how many runs or seconds. Out: the message of a finding, its bytes under
+//! `target/fuzz/artifacts`, and failure. libFuzzer is guided by coverage that an LLVM pass inserts; the stable compiler
+//! can run that pass. Only sanitizers need a nightly compiler, and there is no unsafe code here for them to check.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +23,7 @@ const FLAGS: &[&str] = &[
     "--cfg=fuzzing",
 ];
 
-/// Runs of each target where nothing is said: by number, so that a slow machine does not look at less.
+/// The default runs of each target: a number and not a time, so that a slow machine does not test less.
 const RUNS: u64 = 10_000;
 
 /// A target that comes to no end on one input within this hangs.
@@ -46,7 +46,7 @@ pub struct Options {
     input: Option<PathBuf>,
 }
 
-/// How long to look.
+/// How long to run.
 enum Bound {
     Runs(u64),
     Seconds(u64),
@@ -76,7 +76,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Every target, so many inputs each.
+/// Runs every target with this many inputs each.
 pub fn each(runs: u64) -> Result<()> {
     run(&Options { target: None, seconds: None, runs, input: None })
 }
@@ -129,7 +129,7 @@ fn triple() -> Result<String> {
     }
 }
 
-/// What was found before is looked at first; new ways through the code are kept beside it, and never in the tree.
+/// Earlier findings are tried first. New coverage is kept in the target folder, and never in the tree.
 fn fuzz(folder: &Path, built: &Path, name: &str, bound: &Bound) -> Result<()> {
     let corpus = own_folder().join("corpus").join(name);
     let found = artifacts(name);
@@ -143,7 +143,7 @@ fn fuzz(folder: &Path, built: &Path, name: &str, bound: &Bound) -> Result<()> {
     fuzzer.arg(format!("-timeout={HANG_SECONDS}"));
     fuzzer.args(["-max_len=8192", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0"]);
     match bound {
-        // The same inputs each time: nothing turns red by chance.
+        // The same inputs each time: no failure is random.
         Bound::Runs(runs) => fuzzer.arg(format!("-runs={runs}")).arg("-seed=1"),
         Bound::Seconds(seconds) => fuzzer.arg(format!("-max_total_time={seconds}")),
     };

@@ -20,15 +20,15 @@ use crate::package::{self, Build};
 use crate::workspace::{cache, must, program, target};
 use crate::{ci, packages};
 
-/// What Proxmox VE 9 stands on.
+/// The Debian release of Proxmox VE 9.
 const RELEASE: &str = "trixie";
-/// What such a box has, what the simulator's commands need (curl, jq), and what its operator signs with.
+/// What such a host has, what the simulator's commands need (curl, jq), and what its operator signs with.
 const INCLUDE: &str = "ca-certificates,curl,dbus,e2fsprogs,iproute2,jq,libjson-perl,openssh-client,sudo,systemd,\
                        systemd-sysv,util-linux";
-/// Nobody reads them there. (What is left out stays left out, of our packages too: their documentation is wanted.)
+/// They are not read there. (What is left out stays left out, of our packages too: their documentation is wanted.)
 const LEFT_OUT: [&str; 1] = ["/usr/share/locale/*"];
 
-/// Builds what is needed and tells the story.
+/// Builds what is needed and runs the tests.
 pub fn run() -> Result<()> {
     ensure!(packages::is_root(), "a Debian is booted by root alone");
     packages::prepare(packages::Purpose::Ci)?;

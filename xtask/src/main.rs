@@ -130,8 +130,8 @@ enum Task {
     Tidy,
 }
 
-/// `cargo demo -- --once` and `cargo demo --once` mean the same: the alias has its own `--` already, so a person's reaches
-/// us as a word.
+/// `cargo demo -- --once` and `cargo demo --once` mean the same: the alias has its own `--` already, so a second one
+/// arrives here as an argument.
 fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut seen = false;
     all.filter(|word| {

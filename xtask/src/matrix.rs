@@ -14,7 +14,7 @@ pub enum Build {
     Deep,
 }
 
-/// Runs it. `words` are handed on, such as `--case provision/12,5`.
+/// Runs it. `words` are passed on, such as `--case provision/12,5`.
 pub fn run(words: &[String], build: Build) -> Result<()> {
     harness("matrix", words, build)
 }

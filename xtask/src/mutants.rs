@@ -1,10 +1,10 @@
 //! `cargo xtask mutants`: small changes that a test must notice.
 //!
-//! In: which part. Out: the table of `cargo-mutants` under `target/mutants`, and failure when a change was noticed by no
-//! test. A change costs a build of the package it is in and a run of its tests, so each part is laid out under
-//! `target/mutants/layout` as a package with nothing but what it needs: of the agent its deciding part alone, or that and
-//! its store, with neither a TLS stack nor a web server. It is mutated there, in place, and what it links is built once
-//! and kept. What is left out, and why, stands in `.cargo/mutants.toml`.
+//! In: which part. Out: the table of `cargo-mutants` under `target/mutants`, and failure when no test noticed a change.
+//! A change costs a build of its package and a run of its tests. So each part is laid out under `target/mutants/layout`
+//! as a package with only what it needs: of the agent only its deciding part, or that and its store, with neither a TLS
+//! stack nor a web server. It is mutated there, in place, and its dependencies are built once and kept. What is left
+//! out, and why, is written in `.cargo/mutants.toml`.
 
 use std::path::{Path, PathBuf};
 
@@ -59,9 +59,9 @@ struct Layout {
     package: &'static str,
     /// The package's folder in the checkout.
     folder: &'static str,
-    /// What is copied of that folder, and from elsewhere in the checkout, to where it stands there.
+    /// What is copied of that folder, and from elsewhere in the checkout, to its place there.
     copied: &'static [&'static str],
-    /// What is written there besides: file and text.
+    /// What is written there in addition: file and text.
     written: &'static [(&'static str, &'static str)],
     /// Where not all modules are copied, those that are.
     cut: Option<Cut>,
@@ -248,7 +248,7 @@ pub fn run(options: &Options) -> Result<()> {
     let tool = MUTANTS.ready()?;
     let mut command = program(tool);
     command.current_dir(&folder).env("CARGO_TARGET_DIR", mutants.join("build")).env("INSTA_UPDATE", "no");
-    // The folder is nobody's: each run lays it out anew, and what is built in it stays where it was.
+    // The folder belongs to no user: each run creates it anew, and build results stay in their own folder.
     command.args(["mutants", "--in-place", "-p", layout.package]);
     command.args(layout.files.iter().flat_map(|file| ["-f", *file]));
     command.args(layout.left.iter().flat_map(|file| ["-e", *file])).arg("-o").arg(&out);

@@ -58,7 +58,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("holdfast", "holdfast", "holdfast-cli"),
 ];
 
-/// What the agent's package carries beside the agent.
+/// What the agent's package contains in addition to the agent.
 const COPY: [&str; 2] = ["holdfast-helper", "holdfast-golden"];
 
 const SHELLS: &[(&str, &str, &str)] = &[("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
@@ -101,7 +101,7 @@ pub fn make(build: Build) -> Result<Vec<PathBuf>> {
             "--package",
             member,
         ]);
-        // The profile keeps line tables for whoever measures; what is installed has none.
+        // The profile keeps line tables for measurements; the installed program has none.
         deb.arg("--strip");
         if build == Build::Debug {
             // Packed quickly, too: these are installed once and thrown away.

@@ -1,7 +1,8 @@
 //! A copy of the tree with planted bugs, and their hunt.
 //!
-//! `cargo xtask planted`. In: the edits of `tests/harness/bugs.toml`. Out: a copy under `target/` in which every edit is made, so that one build has
-//! all bugs and a run chooses one by its name; then the harness of that copy looks for each. The checkout is not changed.
+//! `cargo xtask planted`. In: the edits of `tests/harness/bugs.toml`. Out: a copy under `target/` in which every edit
+//! is made, so that one build has all bugs and a run chooses one by its name. Then the harness of that copy searches
+//! for each. The checkout is not changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ struct Edit {
     with: String,
 }
 
-/// Makes the copy, builds its harness and runs it. `words` are handed on, such as `--bug no_lock`.
+/// Makes the copy, builds its harness and runs it. `words` are passed on, such as `--bug no_lock`.
 pub fn run(words: &[String]) -> Result<()> {
     let copy = lay_out(&root())?;
     // The third-party crates that the checkout has built fit the copy as well.

@@ -53,7 +53,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
     }
 }
 
-/// Writes one document where that is asked for and needed; otherwise gives its name where it is stale.
+/// Writes one document where the mode requires it and it is stale; otherwise returns its name where it is stale.
 fn keep(root: &Path, file: &str, document: &serde_json::Value, mode: Mode) -> Result<Option<String>> {
     keep_text(root, file, &format!("{}\n", serde_json::to_string_pretty(document)?), mode)
 }

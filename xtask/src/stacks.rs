@@ -20,7 +20,7 @@ use crate::{ci, packages};
 /// In bytes: the disk of the suite (`tests/e2e/tests/it/stacks/disk.rs`), and the golden image with what it is made of.
 const ROOM: u64 = 20 << 30;
 
-/// Builds what is needed and tells the story.
+/// Builds what is needed and runs the tests.
 pub fn run() -> Result<()> {
     ensure!(packages::is_root(), "a guest is booted by root alone");
     packages::prepare(packages::Purpose::Ci)?;
@@ -41,7 +41,7 @@ pub fn run() -> Result<()> {
     let golden = Golden::read(
         &made_of(&recipe, Image::Stacks, &options).context("the golden image was not built")?.manifest_file,
     )?;
-    // The agent runs as a user of its own, who must be able to reach its program wherever the checkout lies.
+    // The agent runs as a user of its own, who must be able to reach its program wherever the checkout is.
     let shared = tempfile::Builder::new().prefix("holdfast-programs-").tempdir()?;
     let programs = crate::test_programs::share(&programs, shared.path())?;
     let (disk, golden) =
@@ -54,7 +54,7 @@ pub fn run() -> Result<()> {
     ci::run_tests("package(e2e) and test(/^stacks::/)", &["--no-capture".to_owned()], env)
 }
 
-/// Refuses before anything is built, since the golden image alone takes minutes. What an earlier run left is made anew.
+/// Refuses before anything is built, since the golden image alone takes minutes. Files of an earlier run are replaced.
 fn enough_room(folder: &Path) -> Result<()> {
     let space = rustix::fs::statvfs(folder)
         .with_context(|| format!("cannot ask for the room in {}", folder.display()))?;

@@ -18,7 +18,7 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// What is kept for the machine and not for one checkout: tools, and Debian's packages as they were unpacked.
+/// What is kept for the machine and not for one checkout: tools, and Debian's unpacked packages.
 pub fn cache() -> Result<PathBuf> {
     let named = std::env::var_os("HOLDFAST_CACHE").or_else(|| {
         let of_all = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
@@ -30,7 +30,7 @@ pub fn cache() -> Result<PathBuf> {
     std::path::absolute(&folder).with_context(|| format!("cannot find {}", folder.display()))
 }
 
-/// All packages but the harness, which asks the agent for its feature `testing`: programs as they are shipped.
+/// All packages but the harness, which enables the agent's feature `testing`: programs as they are shipped.
 pub const SHIPPED_PACKAGES: [&str; 3] = ["--workspace", "--exclude", "harness"];
 
 /// The cargo that runs us.
@@ -42,8 +42,9 @@ pub fn cargo() -> Command {
 pub fn builder(name: impl AsRef<OsStr>) -> Command {
     let mut command = program(name);
     command.current_dir(root());
-    // What cargo says of the program it runs. Build scripts that look at it would run again, `ring`'s for one, and all that
-    // is built on it: a build from here and one that a person begins would take turns in undoing each other.
+    // The variables in which cargo describes the program it runs. Build scripts that read them would run again, for
+    // example `ring`'s, and all that depends on it would be rebuilt. A build from here and one that a person starts
+    // would then undo each other.
     let own = |name: &OsStr| {
         let name = name.to_string_lossy();
         name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")

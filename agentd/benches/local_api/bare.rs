@@ -52,7 +52,7 @@ impl Server {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, router) = (acceptor.clone(), router.clone());
                 tokio::spawn(async move {
-                    // Who went away, went away.
+                    // A client that closed its connection needs no handling.
                     drop(stream.set_nodelay(true));
                     if let Ok(stream) = acceptor.accept(stream).await {
                         let service = TowerToHyperService::new(router);

@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream;
 /// As many as one guest may have.
 const FLOOD: u32 = agentd::api::CONNECTIONS_EACH;
 
-/// Where a server is, and whom it is to be.
+/// The address of a server, and the identity that it must prove.
 #[derive(Clone)]
 pub struct Endpoint {
     pub address: SocketAddr,
@@ -44,7 +44,7 @@ impl Wire {
         Ok(Self { stream, request: request.into_bytes(), read: Vec::with_capacity(4096) })
     }
 
-    /// Asks once. Gives the status.
+    /// Sends one request and returns the status.
     pub async fn ask(&mut self) -> Result<u16> {
         self.stream.write_all(&self.request).await?;
         self.read.clear();
@@ -62,7 +62,7 @@ impl Wire {
         }
     }
 
-    /// Asks once, and gives how long it took.
+    /// Sends one request and returns how long it took.
     pub async fn ask_for_200(&mut self) -> Result<Duration> {
         let began = Instant::now();
         match self.ask().await? {
@@ -72,7 +72,7 @@ impl Wire {
     }
 }
 
-/// A neighbour who asks as fast as it is answered.
+/// A neighbour that calls again as soon as it is answered.
 pub struct Flood {
     tasks: JoinSet<Result<()>>,
     over: Arc<AtomicBool>,
@@ -83,7 +83,7 @@ impl Flood {
         let (mut tasks, over) = (JoinSet::new(), Arc::new(AtomicBool::new(false)));
         for _ in 0..FLOOD {
             let mut wire = Wire::open(listener, from, token).await?;
-            // It has asked before anybody is measured.
+            // It has sent a request before anything is measured.
             wire.ask().await?;
             let over = Arc::clone(&over);
             tasks.spawn(async move {

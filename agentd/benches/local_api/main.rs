@@ -1,9 +1,9 @@
 //! A benchmark of the local API.
 //!
-//! In: nothing. Out: lines `BENCH {json}` for `cargo bench-all`. Both servers stand in this process and are asked in turns,
-//! over a connection that stays open, as a controller's does. The neighbour has all its eight connections and is told
-//! *too many requests* most of the time; the bare handler serves it, having no such bound. The ratio is the median of the
-//! rounds'. Deliberately absent: handshakes, which a controller makes once in ten minutes.
+//! In: nothing. Out: lines `BENCH {json}` for `cargo bench-all`. Both servers run in this process and are called
+//! alternately, over a connection that stays open, as a controller's does. The neighbour has all its eight connections
+//! and is answered *too many requests* most of the time; the bare handler serves it, having no such bound. The ratio is
+//! the median of the rounds'. Deliberately absent: handshakes, which a controller makes once in ten minutes.
 #![forbid(unsafe_code)]
 
 mod bare;
@@ -40,7 +40,7 @@ struct Figure {
     note: String,
 }
 
-/// The waits of one turn.
+/// The waits of one round.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     p50_us: f64,
@@ -58,7 +58,7 @@ impl Turn {
     }
 }
 
-/// One server, alone and beside the flood.
+/// One server, alone and with the flood.
 struct Turns {
     alone: Turn,
     copy_of: Turn,

@@ -39,7 +39,8 @@ const GUESTS: [(&str, &str, IpAddr, u32); 2] = [
     ("018f3c1e-6b1f-7c1d-9d0a-000000000002", "db", DB_AT, 301),
 ];
 
-/// Runs so much faster that the measured guest, with two hundred requests a second, is within its rate; the flood is not.
+/// Runs this much faster, so that the measured guest, with two hundred requests a second, is within its rate; the flood
+/// is not.
 const FASTER: u32 = 150;
 
 struct FastClock {

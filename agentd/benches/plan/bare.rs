@@ -11,7 +11,7 @@ use holdfast_protocol::report::Running;
 
 use crate::world::World;
 
-/// What is seen of one guest, with what was written down of it.
+/// What is observed of one guest, with what was recorded about it.
 struct Sight<'a> {
     uid: GuestUid,
     volumes: &'a BTreeSet<VolumeId>,

@@ -1,7 +1,7 @@
 //! A benchmark of an idle plan.
 //!
-//! In: nothing. Out: lines `BENCH {json}` for `cargo bench-all`. Plan and baseline are measured in turns over the same
-//! data in the same memory, and the ratio is the median of the pairs' ratios. Building the guests is not measured.
+//! In: nothing. Out: lines `BENCH {json}` for `cargo bench-all`. Plan and baseline are measured alternately over the
+//! same data in the same memory, and the ratio is the median of the pairs' ratios. Building the guests is not measured.
 //! Deliberately absent: observation, storage and JSON; this is the decision alone.
 #![forbid(unsafe_code)]
 
@@ -60,7 +60,7 @@ fn measure(guests: u32, order: Order, kept: KeptPlan, pairs: u32) -> Result<Figu
     let inputs = world.inputs();
     let pairing = bare::Pairing::of(&world);
     let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    // The first turn warms caches and allocator, and is not counted.
+    // The first round warms caches and allocator, and is not counted.
     for turn in 0..=pairs {
         let began = Instant::now();
         let plan = black_box(agentd::plan::plan(black_box(&inputs)));

@@ -66,7 +66,7 @@ fn backup_of(guest: GuestUid, vmid: Vmid, nights_ago: i64) -> Result<BackupRecor
     })
 }
 
-/// How the guests' uids lie to one another.
+/// The order of the guests' uids.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
     /// As they were made, as uids of version 7 do.
@@ -130,7 +130,7 @@ impl World {
         for guest in &mut self.desired {
             guest.policy = Some("nightly".parse()?);
         }
-        // They are all made up alike, so what is promised is the same.
+        // All guests are made alike, so each has the same promise.
         let promise = self.desired.first().and_then(|guest| Promise::of_document(guest, &self.policies));
         let promise = Arc::new(promise.ok_or_else(|| anyhow!("nobody asks for a backup"))?);
         let mut backups = Vec::new();

@@ -1,10 +1,10 @@
 //! The [`GuestScope`] of a request, from token and address.
 //!
-//! No token, an unknown token, an earlier one, and a token from another address than its guest's are one and the same
-//! answer, so nobody learns which it was. A guest's address is the document's, or the one that Proxmox gives it at this
-//! moment. When a token shows that two hold it, both are frozen (`model::token_reuse`). Tokens are known by their SHA-256; a token
-//! has 256 random bits, so how long the search for a hash takes tells nothing about it, and the comparison itself is constant
-//! in time.
+//! A missing token, an unknown token, an earlier one, and a token from another address than its guest's all get the
+//! same answer, so a caller never learns which it was. A guest's address is the document's, or the one that Proxmox
+//! gives it at this moment. When a token shows that two hold it, both are frozen (`model::token_reuse`). Tokens are
+//! known by their SHA-256. A token has 256 random bits, so the time that the search for a hash takes reveals nothing
+//! about it. The comparison itself is constant in time.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::model::token_reuse::{PresentedToken, Verdict, judge};
 use crate::port::store::StoreError;
 use crate::port::store::token_holder::Holder;
 
-/// A token is 43 characters; what is far longer is none.
+/// A token is 43 characters; much longer text is no token.
 const TOKEN_CHARS_MAX: usize = 128;
 
-/// Proof that a guest asks, and which.
+/// Proof that a guest calls, and which.
 #[derive(Debug)]
 pub struct GuestScope {
     record: GuestRecord,
@@ -65,7 +65,7 @@ impl FromRequestParts<Arc<Local>> for GuestScope {
     }
 }
 
-/// Lets the guest through, and nobody else who shows a token of it.
+/// Lets the guest through, and no other caller that shows a token of it.
 async fn judged(local: &Local, holder: &Holder, from: IpAddr) -> Result<(), ApiError> {
     let uid = holder.record.uid;
     let (verdict, now) = verdict(local, holder, from).await?;
@@ -73,7 +73,7 @@ async fn judged(local: &Local, holder: &Holder, from: IpAddr) -> Result<(), ApiE
         Verdict::Serve => Ok(()),
         Verdict::ServeAndNote => {
             match local.store.token_used(uid, holder.record.token_generation, from).await {
-                // Token and address are the guest's own. Records that take no writes must not keep it from reading.
+                // Token and address are the guest's own. A store that refuses writes must not block the guest's reads.
                 Ok(()) | Err(StoreError::Refusing(_)) => Ok(()),
                 Err(error) => Err(error.into()),
             }
@@ -92,8 +92,9 @@ async fn judged(local: &Local, holder: &Holder, from: IpAddr) -> Result<(), ApiE
     }
 }
 
-/// By the document's address first. A guest that calls from elsewhere may have been moved by hand, or the document's move waits:
-/// Proxmox is asked where it is at this moment before two are said to hold its token. Gives that address too.
+/// The document's address is compared first. A guest that calls from elsewhere may have been moved by hand, or the
+/// document's move is pending. So Proxmox is asked for its current address before two are said to hold its token.
+/// Returns that address too.
 async fn verdict(
     local: &Local,
     holder: &Holder,
@@ -109,7 +110,7 @@ async fn verdict(
         (Verdict::Refuse | Verdict::Twice, PresentedToken::Current) => match local.addresses.now(*vmid).await
         {
             Some(now) => Ok((judge(holder.shown, from, Some(now), holder.holding), Some(now))),
-            // Nobody is frozen by half.
+            // A guest is never frozen on incomplete evidence.
             None => Ok((Verdict::Refuse, None)),
         },
     }
@@ -127,7 +128,7 @@ fn seen(holder: &Holder, from: IpAddr, now: Option<IpAddr>) -> String {
     format!("{place}token {generation} is used from {used}, and {shown} was shown from {from}")
 }
 
-/// Whether the description of the call has one. To all others a query is a mistake, and is said to be one.
+/// Whether the description of the call has a query. For all other calls a query is a mistake, and is refused as one.
 fn takes_query(parts: &Parts) -> bool {
     let path = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
     let takes = |call: &&Call| call.parts.iter().any(|part| part.location == ParamLocation::Query);

@@ -1,6 +1,6 @@
 //! A bounded body, read within a bounded time, strictly.
 //!
-//! There is one spelling for a field that says nothing: it is left out. `null` is refused anywhere in a body; the reader
+//! An optional field without a value has one spelling: it is left out. `null` is refused anywhere in a body; the parser
 //! of an optional field alone would take it for absent.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, S
 
 use super::error::ApiError;
 
-/// 16 KiB from the same box arrive at once; a body that takes longer is a held-open connection.
+/// 16 KiB from the same host arrive at once; a body that takes longer is a held-open connection.
 const ARRIVAL_MAX: Duration = Duration::from_secs(10);
 
 /// Reads one JSON document.
@@ -33,7 +33,7 @@ pub(super) async fn bytes(what: &'static str, body: Body) -> Result<Bytes, ApiEr
     Ok(net::server::body::read(what, body, BODY_BYTES_MAX, ARRIVAL_MAX).await?)
 }
 
-/// Any JSON without a `null` in it. Nothing of it is kept: there may be a secret in a body.
+/// Any JSON without a `null` in it. Nothing of it is stored: there may be a secret in a body.
 struct NoNull;
 
 impl<'de> Deserialize<'de> for NoNull {

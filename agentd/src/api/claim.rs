@@ -1,7 +1,7 @@
 //! `POST /v1/claim`: the bootstrap token exchanged for a token.
 //!
 //! Once, within ten minutes, only from the guest's own address. An attempt from elsewhere uses nothing up and learns
-//! nothing. A second redeemer freezes both, since nobody can tell which of them is the guest.
+//! nothing. A second redeemer freezes both, since it cannot be known which of them is the guest.
 
 use std::sync::Arc;
 

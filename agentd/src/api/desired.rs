@@ -1,7 +1,7 @@
 //! `GET /v1/desired` and `GET /v1/artifacts/{sha256}`.
 //!
-//! Only what the document in use says for this guest, an operator's signature approved by exactly these bytes, and lies on
-//! the box. Any other digest is one that there is not, whatever it is to somebody else.
+//! Serves only what the document in use names for this guest, an operator approved by a signature over exactly these
+//! bytes, and is stored on the host. Any other digest is answered as not found, even if another guest may have it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ pub(super) async fn artifact(
     let (goal, sha256) =
         wanted(&local, &scope).await?.filter(|(_, own)| *own == named).ok_or_else(nothing)?;
     let artifacts = local.settings.artifacts.clone();
-    // Every byte is read and held to the digest before the first one is sent.
+    // Every byte is read and checked against the digest before the first one is sent.
     let opened = tokio::task::spawn_blocking(move || artifacts.open(&sha256)).await;
     match opened {
         Ok(Ok(Some(artifact))) => {
@@ -94,7 +94,7 @@ pub(super) async fn artifact(
     }
 }
 
-/// A file, piece by piece. It was read a moment ago and lies in memory, so a piece is a copy and keeps nobody waiting.
+/// A file, piece by piece. It was just read into memory, so a piece is a copy and delays no other request.
 struct Pieces {
     artifact: Artifact,
     left: u64,

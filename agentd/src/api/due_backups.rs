@@ -1,7 +1,7 @@
 //! `GET /v1/backups/due`: which of the guest's backups are due.
 //!
-//! The same judgement by which the agent begins backups itself, over the records as they are now: a window that just ended
-//! is not due again, however old the agent's last look at the host is.
+//! The same judgement by which the agent begins backups itself, over the records as they are now. A window that just
+//! ended is not due again, however old the agent's last observation of the host is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ async fn look(local: &Local, scope: &GuestScope) -> Result<DueView, ApiError> {
     let time =
         anchor.map_or(TrustedTime { at: now, since: now, steady: Steady::No }, |anchor| anchor.at(forward));
     let policy = local.wanted.guest(uid).await?.and_then(|guest| guest.policy);
-    // What is under way or asked for is not due once more.
+    // A backup that is under way or requested is not due once more.
     let taking = |kind: &OperationKind| matches!(kind, OperationKind::Backup | OperationKind::QuiescedBackup);
     let taken = own.at_work.iter().any(taking);
     let known = ScheduleFacts {

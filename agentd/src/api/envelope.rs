@@ -1,7 +1,7 @@
 //! Good answers, and the local API's own layer below the frame.
 //!
-//! The frame is [`net::server::frame()`]. What only guests meet is here: a pause for who asks too often, the methods that
-//! a path takes, and the end of a connection whose next request nobody could find.
+//! The frame is [`net::server::frame()`]. This module has what only guests meet: a pause for a guest that calls too
+//! often, the methods that a path accepts, and the end of a connection whose next request cannot be located.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use serde::Serialize;
 
 use crate::port::clock::Clock;
 
-/// So long after it was asked a guest hears that it asks too often. Whoever asks as fast as it is answered is slowed down by
-/// that on each of its few connections, and takes no time from its neighbours; whoever waits as it is told to, by seconds,
-/// does not notice.
+/// The refusal of a guest that calls too often is answered after this delay. A guest that calls again as soon as it is
+/// answered is slowed down on each of its few connections, and takes no time from its neighbours. A guest that waits
+/// for the seconds it is given does not notice the delay.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(200);
 
 /// A good answer.
@@ -42,7 +42,7 @@ impl<T: Serialize> IntoResponse for InWork<T> {
     }
 }
 
-/// The frame around every answer. A guest could fill the log with its refusals, so they are logged for who looks for them.
+/// The frame around every answer. A guest could fill the log with its refusals, so they are logged only at debug level.
 pub(super) fn framing(clock: &Arc<dyn Clock>) -> Frame {
     let clock = Arc::clone(clock);
     Frame { now: Arc::new(move || clock.now()), refusals: RefusalLog::Debug }
@@ -50,7 +50,7 @@ pub(super) fn framing(clock: &Arc<dyn Clock>) -> Frame {
 
 /// The layer below the frame.
 pub(super) async fn guests(State(clock): State<Arc<dyn Clock>>, request: Request, next: Next) -> Response {
-    // The guard refuses such a body unread, and nobody knows where the next request would begin.
+    // The guard refuses such a body unread, so it is unknown where the next request would begin.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
     let path = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;

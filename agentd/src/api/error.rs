@@ -17,16 +17,16 @@ use crate::port::store::request::AskError;
 /// Why a guest's request is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// No token, an unknown one, or one that comes from another address than its guest's. Never told apart.
+    /// No token, an unknown one, or one that comes from another address than its guest's. The answer never says which.
     #[error("a valid token of this guest is needed: the controller must use the one in its bootstrap.json")]
     Unauthenticated,
     /// The token's guest is frozen.
     #[error("this guest's access is frozen: two held its claim or its token, and an operator must look")]
     Frozen,
-    /// The document does not name the guest, and it was not seen yet: nobody can say from where it must call.
+    /// The document does not name the guest, and it was not observed yet: the address it must call from is unknown.
     #[error("the agent has not seen this guest's address yet: ask again in a moment")]
     NotSeen,
-    /// The claim is unknown, too old, or comes from another address than its guest's. Never told apart.
+    /// The claim is unknown, too old, or comes from another address than its guest's. The answer never says which.
     #[error("the claim is not accepted: it must be used within ten minutes, from the guest's own address")]
     ClaimRefused,
     /// Two redeemers of one claim.
@@ -44,7 +44,7 @@ pub enum ApiError {
     /// Such a path, and not with this method.
     #[error("this call is not made by this method: `Allow` names those that it takes")]
     OtherMethod,
-    /// Not for the address that was called, or in the form that proxies are spoken to.
+    /// Not for the address that was called, or in the form that clients send to proxies.
     #[error("this agent answers at its own address alone: call the endpoint in bootstrap.json")]
     Misdirected,
     /// The document does not name the guest any more.
@@ -132,7 +132,7 @@ impl ApiError {
         }
     }
 
-    /// What goes over the wire. Of our own faults only the first sentence does; the log has the rest.
+    /// The text that is sent. For our own faults only the first sentence is sent; the log has the rest.
     #[must_use]
     pub fn problem(&self) -> ErrorBody {
         match self {
@@ -143,7 +143,7 @@ impl ApiError {
                     None => problem,
                 }
             }
-            // The guest cannot mend it, but whoever reads its log should know whom to call.
+            // The guest cannot fix it, but the reader of its log should know whom to call.
             Self::Store(StoreError::Refusing(refusal)) => refusal.problem(),
             other => ErrorBody::new(other.code(), other.to_string()),
         }

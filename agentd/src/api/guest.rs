@@ -1,4 +1,4 @@
-//! What a guest says and asks about itself: hello, self, storage.
+//! A guest's calls about itself: hello, self, storage.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) async fn hello(
     Ok(Data(HelloAnswer { again_in_s: limits::hello_again_s(local.wanted.count().await?) }))
 }
 
-/// A hello whose words can be shown.
+/// A hello whose text can be shown.
 pub(super) async fn read_hello(body: Body) -> Result<Hello, ApiError> {
     let hello: Hello = body::read("the hello", body).await?;
     let word = |what, text: &str| {
@@ -83,7 +83,7 @@ pub(super) async fn itself(
         uid: guest.uid,
         name: guest.name,
         customer: guest.customer,
-        // What it was made from, which the document may meanwhile have moved on from.
+        // The golden that it was made from; the document may name another one by now.
         golden: scope.record().golden.clone(),
         size: guest.size,
         network: guest.network,
@@ -101,7 +101,8 @@ pub(super) async fn storage(
     Ok(Data(mounts(guest, seen.as_ref())))
 }
 
-/// The mounts of a guest as it is asked for, each with whether it is there; `attached` are the paths that were seen.
+/// The mounts of a guest as the document wants them, each with whether it is there; `attached` are the paths that were
+/// seen.
 pub(super) fn mounts(guest: DesiredGuest, attached: Option<&BTreeSet<String>>) -> StorageView {
     let state = |mount: &MountPath| match attached {
         None => MountState::Unknown,

@@ -1,7 +1,7 @@
 //! The local API of guests.
 //!
 //! ```text
-//! connection ─▶ frame (ids, envelope) ─▶ throttle (by address) ─▶ door (form) ─▶ token ─▶ GuestScope ─▶ handler ─▶ store
+//! connection ─▶ frame (ids, envelope) ─▶ throttle (address) ─▶ guard (form) ─▶ token ─▶ GuestScope ─▶ handler ─▶ store
 //! ```
 //! | module | does |
 //! | --- | --- |
@@ -12,17 +12,17 @@
 //! | [`claim`] | the claim for the token |
 //! | [`desired`] | which controller the guest should run, and its bytes |
 //! | [`due_backups`] | which of its backups are due |
-//! | [`request_guard`] | which requests are looked at at all |
+//! | [`request_guard`] | which requests are considered at all |
 //! | [`error`] | every refusal, and the one match to its code |
 //! | [`envelope`] | ids and the envelope |
 //! | [`guest`] | hello, self, storage |
 //! | [`token_holders`] | who holds which token |
-//! | [`operations`] | progress of the guest's own operations; cancelling what has not begun |
+//! | [`operations`] | progress of the guest's own operations; cancelling those that have not begun |
 //! | [`routes`] | the table of calls |
-//! | [`windows`] | quiesce windows: asked for, entered, left |
-//! | [`scratch_api`] | what scratch guests say while a backup is tried |
+//! | [`windows`] | quiesce windows: requested, entered, left |
+//! | [`scratch_api`] | what scratch guests report while a backup is tried |
 //! | [`wait`] | answers that come when they change |
-//! | [`work`] | snapshots, rollback and backups, asked for |
+//! | [`work`] | snapshots, rollback and backups, requested |
 //! | [`desired_cache`] | the document in use, by guest |
 
 pub mod audit;
@@ -64,9 +64,10 @@ use crate::port::clock::Clock;
 use crate::port::guest_address::GuestAddresses;
 use crate::port::store::Store;
 
-/// A controller says hello at most once a minute and follows an operation now and then; two a second is ten times that.
+/// A controller says hello at most once a minute and follows an operation from time to time; two a second is ten times
+/// that.
 pub const REQUESTS_PER_MINUTE: u32 = 120;
-/// Twice a guest's own share, for those who have no token yet or a wrong one.
+/// Twice a guest's own share, for callers without a token or with a wrong one.
 pub const ADDRESS_REQUESTS_PER_MINUTE: u32 = 240;
 /// Connections of one address at once.
 pub const CONNECTIONS_EACH: u32 = 8;
@@ -78,7 +79,7 @@ pub const LIMITS: Limits = Limits {
     body_bytes: BODY_BYTES_MAX as u32,
 };
 
-/// The two ends of a connection, as the kernel tells them.
+/// The two ends of a connection, as the kernel reports them.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     pub from: IpAddr,
@@ -115,7 +116,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// Nothing was asked yet.
+    /// Without any request so far.
     #[must_use]
     pub fn new(
         store: Store,
@@ -141,9 +142,9 @@ impl Local {
         self.settings.test_guest == Some(from.to_canonical())
     }
 
-    /// The address this guest must call from: the wanted one, or for a guest that is wanted no more the one it was last
-    /// seen with. An agent that just began has seen none: to refuse a claim then would be final, and to judge a token would
-    /// be by half.
+    /// The address this guest must call from: the wanted one, or for a guest that is no longer wanted its last observed
+    /// one. An agent that just started has observed none. Refusing a claim then would be final, and a token could not
+    /// be fully judged.
     async fn address_of(&self, uid: GuestUid) -> Result<Option<IpAddr>, ApiError> {
         if let Some(guest) = self.wanted.guest(uid).await? {
             return Ok(Some(IpAddr::V4(guest.network.address.address())));

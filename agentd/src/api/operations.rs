@@ -25,7 +25,7 @@ pub(super) async fn operation(
     wait.for_change(&local, || look(&local, &scope, id)).await
 }
 
-/// Cancels what has not begun. What is under way says so and goes on.
+/// Cancels what has not begun. An operation that is under way is answered as such and continues.
 pub(super) async fn cancel(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
@@ -43,7 +43,7 @@ pub(super) async fn cancel(
     }
 }
 
-/// One of the guest's own operations, or what it asked for and is not one yet.
+/// One of the guest's own operations, or a request of it that is not an operation yet.
 pub(super) async fn look(
     local: &Local,
     scope: &GuestScope,
@@ -63,7 +63,7 @@ pub(super) async fn look(
     }
 }
 
-/// A request as its guest sees it: an operation that waits, or of which nothing is left.
+/// A request as its guest sees it: an operation that waits, or one of which nothing is left.
 fn view_of(record: RequestRecord, scope: &GuestScope) -> OperationView {
     let (ended_at, problem) = record.end.map(|end| (end.at, end.problem)).unzip();
     let status = if problem.is_some() { OperationStatus::Undone } else { OperationStatus::Queued };

@@ -1,8 +1,8 @@
 //! The guard on requests: path, headers, body and `Host`.
 //!
-//! What comes in: a request as the HTTP library read it. What goes out: the same request, or a refusal before the table of
-//! calls is asked. So no handler ever sees a call in a second spelling, and a page in somebody's browser that was sent
-//! here under a name of its own (DNS rebinding) is turned away. Deliberately absent: who asks.
+//! In: a request as the HTTP library parsed it. Out: the same request, or a refusal before the call is looked up in the
+//! table. So no handler ever sees a call in a second spelling. A web page that reaches us under a name of its own (DNS
+//! rebinding) is refused. Deliberately absent: who the caller is.
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{HOST, TRANSFER_ENCODING};
@@ -24,7 +24,7 @@ pub async fn listener(request: Request, next: Next) -> Result<Response, ApiError
 fn judge(request: &Request) -> Result<(), ApiError> {
     let peer = request.extensions().get::<Peer>().ok_or(ApiError::Unauthenticated)?;
     let uri = request.uri();
-    // An absolute form is what a client says to a proxy, and its host would have to be believed over the header's.
+    // An absolute form is meant for a proxy, and its host would take precedence over the header's.
     if uri.authority().is_some() || !is_called(request.headers(), &peer.to) {
         return Err(ApiError::Misdirected);
     }
@@ -35,7 +35,8 @@ fn judge(request: &Request) -> Result<(), ApiError> {
     if request.method() == Method::HEAD {
         return Err(if is_known(request) { ApiError::OtherMethod } else { ApiError::NoSuchCall });
     }
-    // A second way to say where a body ends is where two readers come to differ. Ours are short and their length is known.
+    // Two readers may disagree on the end of a body when there is a second way to state it. Our bodies are short and
+    // their length is known.
     if request.headers().contains_key(TRANSFER_ENCODING) {
         return Err(ApiError::Part {
             what: "the header transfer-encoding",
@@ -49,7 +50,7 @@ fn is_known(request: &Request) -> bool {
     request.extensions().get::<MatchedPath>().is_some()
 }
 
-/// Whether the one `Host` is the address that was called, as it stands in every bootstrap.json.
+/// Whether the one `Host` header is the address that was called, as it is written in every bootstrap.json.
 fn is_called(headers: &HeaderMap, to: &std::net::SocketAddr) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let one = hosts.next().filter(|_| hosts.next().is_none());

@@ -27,7 +27,7 @@ pub(super) async fn all(
     wait.for_change(&local, look).await
 }
 
-/// A guest is not its own throwaway copy, which has a door of its own.
+/// A guest is not its own scratch copy, which has a listener of its own.
 pub(super) async fn report(_scope: GuestScope) -> Result<Data<Reported>, ApiError> {
     Err(ApiError::NoTest)
 }
@@ -40,7 +40,7 @@ fn view(test: TestRecord) -> RestoreTestView {
         at: test.at,
         verdict: test.verdict,
         why: test.why,
-        // A clock that was set back meanwhile tells nothing.
+        // A clock that was set back meanwhile gives no duration.
         took_s: u64::try_from(took).unwrap_or(0),
     }
 }

@@ -1,9 +1,9 @@
 //! The API of scratch guests, on a listener of its own.
 //!
-//! What comes in: calls from the one address of the bridge on which backups are tried. What goes out: a token for the test
-//! under way, and what its guest says, written down for that test. A restored guest still holds the token of the guest it is
-//! a copy of; shown here it is an unknown one, so the copy neither speaks for its guest nor freezes it. Deliberately absent:
-//! every call that asks for work.
+//! In: calls from the one address of the bridge on which backups are tried. Out: a token for the test under way, and
+//! what its guest reports, recorded for that test. A restored guest still holds the token of the guest it is a copy of.
+//! On this listener that token is unknown, so the copy neither acts for its guest nor freezes it. Deliberately absent:
+//! every call that requests work.
 
 use std::sync::Arc;
 
@@ -32,10 +32,10 @@ use crate::port::store::test_access::TestHolder;
 const HELLO_AGAIN_S: u32 = 60;
 /// As many as a guest may have.
 const STACKS_MAX: usize = 32;
-/// As many doors as a controller tries, and some.
+/// The number of addresses that a controller tries, and some more.
 const REACHED_MAX: usize = 8;
 
-/// Every call there is at this door.
+/// Every call that this listener serves.
 #[must_use]
 pub fn table() -> Vec<Call> {
     vec![
@@ -48,7 +48,7 @@ pub fn table() -> Vec<Call> {
     ]
 }
 
-/// Proof that the scratch guest of a test under way asks.
+/// Proof that the scratch guest of a test under way calls.
 #[derive(Debug)]
 pub struct TestScope(TestHolder);
 
@@ -71,7 +71,7 @@ impl FromRequestParts<Arc<Local>> for TestScope {
 }
 
 impl TestScope {
-    /// What it is called by its own bootstrap: its test, and never the guest it is a copy of.
+    /// Its uid in its own bootstrap: that of its test, and never that of the guest it is a copy of.
     fn uid(&self) -> GuestUid {
         own_uid(&self.0)
     }
@@ -123,7 +123,7 @@ async fn hello(
 /// The mounts of the guest it is a copy of.
 async fn storage(State(local): State<Arc<Local>>, scope: TestScope) -> Result<Data<StorageView>, ApiError> {
     let guest = local.wanted.guest(scope.0.guest).await?.ok_or(ApiError::Unmanaged)?;
-    // What is attached to the copy is nobody's request, and is not looked at.
+    // No request names volumes attached to the copy, so they are not looked at.
     Ok(Data(mounts(guest, None)))
 }
 

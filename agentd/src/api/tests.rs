@@ -48,7 +48,7 @@ const DB: &str = "018f3c1e-6b1f-7c1d-9d0a-000000000002";
 const WEB_AT: [u8; 4] = [10, 66, 0, 91];
 const DB_AT: [u8; 4] = [10, 66, 0, 92];
 
-/// Stands still until it is moved, and remembers how long it was asked to wait.
+/// Does not advance until it is moved, and records how long it was asked to wait.
 struct TestClock {
     now: std::sync::Mutex<Timestamp>,
     waits: std::sync::Mutex<Vec<Duration>>,
@@ -78,7 +78,7 @@ struct World {
     store: Store,
     clock: Arc<TestClock>,
     router: Router,
-    /// The door of scratch guests.
+    /// The listener of scratch guests.
     tests: Router,
     /// Where Proxmox has the first guest, when it answers.
     web_at: Arc<std::sync::Mutex<Option<IpAddr>>>,
@@ -355,7 +355,7 @@ async fn a_waiting_look_returns_when_the_operation_moves() {
     let (id, claim) = world.provision(0).await;
     let token: Bootstrap = world.claim(WEB_AT, &claim, None).await.data();
     let path = format!("/v1/operations/{id}?wait=30s");
-    // The look's own reads stand in the store's queue between these writes, so some come after its first look.
+    // The reads of the wait itself queue in the store between these writes, so some writes come after its first read.
     let moved = async {
         let mut progress = world.store.operation(id).await.unwrap().unwrap();
         let steps = u16::try_from(progress.steps().len()).unwrap();
@@ -384,10 +384,10 @@ async fn one_guest_that_asks_too_often_slows_no_other() {
     let refused = world.get(WEB_AT, "/v1/self", Some(&loud)).await;
     assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(refused.retry_after.as_deref(), Some("1"));
-    // Told a moment later, so that asking as fast as one is answered is no flood.
+    // Refused a moment later, so that a guest that calls again as soon as it is answered causes no flood.
     assert_eq!(*world.clock.waits.lock().unwrap(), [Duration::from_millis(200)]);
     assert_eq!(world.get(DB_AT, "/v1/self", Some(&quiet)).await.status, StatusCode::OK);
-    // Without a token the address is what counts: its claim, and all that was asked with the token.
+    // Without a token the address counts: its claim, and all calls with the token.
     for _ in REQUESTS_PER_MINUTE + 2..ADDRESS_REQUESTS_PER_MINUTE {
         assert_eq!(world.get(WEB_AT, "/v1/self", None).await.status, StatusCode::UNAUTHORIZED);
     }

@@ -11,7 +11,7 @@ use crate::model::token_reuse::PresentedToken;
 use crate::port::store::token_holder::Holder;
 use crate::port::store::{Changes, Store, StoreError};
 
-/// The tokens that were shown and found good since the store last changed: at most one for each guest.
+/// The tokens that were shown and accepted since the store last changed: at most one for each guest.
 pub struct Holders {
     store: Store,
     known: Mutex<(Changes, HashMap<[u8; 32], Holder>)>,
@@ -22,7 +22,7 @@ impl Holders {
         Self { store, known: Mutex::default() }
     }
 
-    /// Whose token this is, or was.
+    /// The guest whose token this is, or was.
     pub(super) async fn of(&self, token: TokenHash) -> Result<Option<Holder>, StoreError> {
         // Taken before the reading, so a change meanwhile is read next time.
         let now = *self.store.changes().borrow();
@@ -42,7 +42,7 @@ impl Holders {
         now: Changes,
         work: impl FnOnce(&mut HashMap<[u8; 32], Holder>) -> Option<T>,
     ) -> Option<T> {
-        // Behind a poisoned lock lies a copy of what the store holds.
+        // A poisoned lock still guards a copy of what the store holds.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.0 != now {
             *known = (now, HashMap::new());

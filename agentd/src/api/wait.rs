@@ -1,9 +1,9 @@
 //! `?wait=30s`: an answer at the next change.
 //!
-//! What comes in: how an answer is made. What goes out: the first one that differs from the one that could be given at once,
-//! or, when the time is over, the last. Woken by every change of the store, of which few concern one guest: a look is cheap,
-//! and each connection waits for one answer at a time. Deliberately absent: looks at what never ends (the audit's pages go on
-//! by number), and at what only the agent's look at the host tells (`/v1/self`, `/v1/storage`).
+//! In: how an answer is made. Out: the first answer that differs from the one that could be given at once, or the last
+//! one when the time is over. Woken by every change of the store, of which few concern one guest. A check is cheap, and
+//! each connection waits for one answer at a time. Deliberately absent: endless lists (the audit's pages continue by
+//! number), and data that only the agent's observation of the host gives (`/v1/self`, `/v1/storage`).
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use super::error::ApiError;
 /// Shorter than what gateways and clients cut off.
 const SECONDS_MAX: u64 = 55;
 
-/// What passes by itself is looked at when it has passed, and not sooner again.
+/// A change by the passing of time is checked when it is due, and not sooner than this again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long its caller waits for a change; none is not at all.
@@ -40,7 +40,7 @@ pub(super) trait Changing: PartialEq {
         false
     }
 
-    /// When it changes though nobody does anything.
+    /// When the answer changes without any action.
     fn changes_in(&self, _now: Timestamp) -> Option<Duration> {
         None
     }
@@ -98,7 +98,7 @@ impl Wait {
         T: Changing,
         F: Future<Output = Result<T, ApiError>>,
     {
-        // Listened to before the first look, so that no change falls between the two.
+        // Subscribed before the first read, so that no change falls between the two.
         let mut changes = local.store.changes();
         changes.mark_unchanged();
         let first = look().await?;

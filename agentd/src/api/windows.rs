@@ -1,8 +1,8 @@
 //! Quiesce windows over the API.
 //!
-//! A window is asked for as other work is, and is the operation of the same id. What its controller says of it is written
-//! down before it is answered and wakes the operation; nothing here acts on the host. Whoever starts its programs again is
-//! heard also when nothing can be written.
+//! A window is requested like other work, and is the operation of the same id. What its controller says about it is
+//! recorded before it is answered, and wakes the operation; this module has no effect on the host. A controller that
+//! starts its programs again is accepted even when nothing can be written.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ use crate::operation::window::{Refused, WindowEvent};
 use crate::port::store::request::Cancelled;
 use crate::port::store::window::{Moment, SayError, WindowLook};
 
-/// A reason of a stack, in the words of what should have started it.
+/// A reason of a stack, in the text of the program that should have started it.
 const WHY_CHARS_MAX: usize = 512;
 
-/// Asks for one. A second request is the first.
+/// Requests a window. A second request gets the first one.
 pub(super) async fn ask(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
@@ -50,7 +50,7 @@ pub(super) async fn ask(
     write_down(&local, &scope, (fresh_id(), ask), call.key(&bytes)?).await
 }
 
-/// How far it is, at once or when that changes. The passing of its bound is a change.
+/// Its progress, at once or when that changes. The passing of its bound is a change.
 pub(super) async fn look(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
@@ -61,7 +61,7 @@ pub(super) async fn look(
     wait.for_change(&local, || view(&local, &scope, id)).await
 }
 
-/// Everything stands still.
+/// Records that all programs are stopped.
 pub(super) async fn quiesced(
     State(local): State<Arc<Local>>,
     scope: GuestScope,
@@ -112,7 +112,7 @@ pub(super) async fn give_up(
     if own_window(&local, &scope, id).await?.waits() {
         match local.store.cancel_request(scope.uid(), id, None, local.clock.now()).await? {
             Cancelled::Ended(_) => return view(&local, &scope, id).await.map(Data),
-            // It began between the two looks.
+            // It began between the two reads.
             Cancelled::TooLate(_) | Cancelled::Over => {}
             Cancelled::NotYours => return Err(ApiError::NotYours),
             Cancelled::Unknown => return Err(ApiError::NotFound(WINDOW)),

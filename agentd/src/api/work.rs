@@ -1,6 +1,6 @@
 //! Requests for snapshots, rollbacks and backups.
 //!
-//! The guest is the token's. A body that names another one is refused before anything is looked at.
+//! The guest is the token's. A body that names another one is refused before any lookup.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::model::records::SnapshotRecord;
 use crate::model::request::Ask;
 use crate::port::store::request::{NewRequest, RequestKey};
 
-/// Method, path and headers of a call that asks for work.
+/// Method, path and headers of a call that requests work.
 pub(super) struct Call {
     method: Method,
     uri: Uri,
@@ -45,7 +45,7 @@ impl axum::extract::FromRequestParts<Arc<Local>> for Call {
 }
 
 impl Call {
-    /// The idempotency key, with all that it stands for.
+    /// The idempotency key, with everything that it identifies.
     pub(super) fn key(&self, body: &[u8]) -> Result<Option<RequestKey>, ApiError> {
         let refused = || ApiError::Part {
             what: "the header idempotency-key",
@@ -137,7 +137,7 @@ pub(super) async fn snapshots(
 
 async fn status(local: &Local, scope: &GuestScope) -> Result<SnapshotsView, ApiError> {
     let own = local.store.snapshots_asked_by(scope.uid()).await?;
-    // What a guest asks for always has its time.
+    // A snapshot that a guest requested always has an expiry time.
     let view = |snapshot: SnapshotRecord| {
         let SnapshotRecord { name, taken_at, made_by: operation, .. } = snapshot;
         Some(SnapshotView { name, taken_at, expires_at: snapshot.expires_at?, operation })
@@ -170,7 +170,7 @@ pub(super) fn own(scope: &GuestScope, named: Option<GuestUid>) -> Result<(), Api
     }
 }
 
-/// A name that tells when it was asked for, and that no other call makes.
+/// A name that shows when the snapshot was requested, and that no other call makes.
 fn made_name(id: OperationId, now: Timestamp) -> Result<SnapshotName, ApiError> {
     let tail: String = id.uuid().simple().to_string().chars().skip(24).collect();
     format!("asked-{}-{tail}", now.strftime("%Y%m%dT%H%M%S")).parse().map_err(ApiError::MadeName)

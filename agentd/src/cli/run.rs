@@ -78,7 +78,8 @@ pub fn run(arguments: &RunArguments) -> Result<(), RunCommandError> {
     let settings = Settings::load(&arguments.config)?;
     log_to_stderr(arguments);
     // One thread for all loops: none of them computes for long, a handshake takes a third of a millisecond, and SQLite
-    // and hashing have threads of their own. Each further thread is memory and wake-ups on a box that belongs to others.
+    // and hashing have threads of their own. Each further thread costs memory and wake-ups on a host that belongs to
+    // others.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -89,7 +90,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), RunCommandError> {
 fn log_to_stderr(arguments: &RunArguments) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let lines = match arguments.log_format {
-        // The journal has the time already; a terminal's reader looks at the clock.
+        // The journal has the time already; a terminal's reader has a clock.
         LogFormat::Text => lines.with_ansi(false).with_target(false).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };

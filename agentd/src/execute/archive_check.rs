@@ -10,13 +10,13 @@ use crate::operation::Provision;
 use crate::port::pve::{GuestConfig, VolumeId};
 
 /// Judges the guest that was made, before anything is done with it: Proxmox merges a configuration that only shows once
-/// the archive is unpacked. What it is refused for is taken back with the guest.
+/// the archive is unpacked. A refused guest is removed.
 pub(super) fn made(config: &GuestConfig, bridge: &BridgeName) -> Result<(), StepError> {
     judge_made(&config.written, &config.raw_lxc, bridge)
         .map_err(|refused| StepError::give_up(ErrorCode::Forbidden, refused.to_string()))
 }
 
-/// The same for a guest that is made by provisioning; one that was lost must also be the one that was lost.
+/// The same for a guest that is made by provisioning; a restored lost guest must also be the one that was lost.
 pub(super) fn provisioned(config: &GuestConfig, provision: &Provision) -> Result<(), StepError> {
     let bridge = &provision.guest.network.bridge;
     if provision.lost().is_none() {

@@ -18,11 +18,12 @@ use crate::port::pve::backup_errors::BackupLog;
 use crate::port::pve::restore_errors::RestoreLog;
 use crate::port::pve::task::{Patience, TaskOutcome};
 
-/// After a request that may have arrived the world is watched this long: Proxmox gives up on its own calls after 30 s.
+/// After a request that may have arrived, the state is observed for this long: Proxmox gives up its own calls after 30
+/// s.
 const SETTLE: Duration = Duration::from_secs(35);
 
-/// A guest or storage that somebody else holds is waited for this long: a backup of a large guest takes hours, but then
-/// the plan comes back to it anyway.
+/// How long to wait for a guest or storage that another process holds. A backup of a large guest takes hours, but the
+/// plan comes back to it later anyway.
 const BUSY_MAX: Duration = Duration::from_secs(900);
 
 async fn check(context: &Context<'_>) -> Result<Checked, StepError> {
@@ -41,7 +42,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
 
 /// How far a try is.
 struct Try {
-    /// The effect was sent, in this run or an earlier one, so a second one is out of the question.
+    /// The effect was sent, in this run or an earlier one, so it must not be sent again.
     acted: bool,
     /// Why the world may not show it.
     trouble: Option<StepError>,
@@ -52,7 +53,7 @@ struct Try {
 }
 
 impl Run<'_> {
-    /// One try. The outer error stops the operation where it stands; the inner one is the try's.
+    /// One try. The outer error stops the operation at its current step; the inner one is the try's.
     pub(super) async fn attempt(
         &mut self,
         place: u16,
@@ -97,7 +98,7 @@ impl Run<'_> {
         }
     }
 
-    /// One look at the world and, when nothing was done yet, the effect. None means: look again.
+    /// One check of the actual state and, when nothing was done yet, the effect. `None` means: check again.
     async fn look_or_act(
         &mut self,
         place: u16,
@@ -151,7 +152,7 @@ impl Run<'_> {
         }
     }
 
-    /// Waits when that may help; gives the trouble back when it is the try's end.
+    /// Waits when that may help; returns the trouble when it ends the try.
     async fn wait(
         &mut self,
         place: u16,
@@ -182,7 +183,7 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Looks for a task of ours that does this step, when the journal names none.
+    /// Searches for a task of ours that does this step, when the journal names none.
     async fn adopt(&mut self, place: u16, step: Step) -> Result<Result<(), StepError>, Stopped> {
         if self.progress.upid(place).is_some() {
             return Ok(Ok(()));
@@ -199,7 +200,7 @@ impl Run<'_> {
         }
     }
 
-    /// Follows a task to its end. The answer is why the world may not show the step, if so.
+    /// Follows a task to its end. The answer is the reason why the step may not show, if there is one.
     pub(super) async fn follow(
         &self,
         place: u16,

@@ -1,8 +1,8 @@
-//! VMIDs under which backups lie, on any storage that can be read.
+//! VMIDs with backups, on any storage that can be read.
 //!
-//! What comes in: the node's storages and their lists, with the token that reads every archive there. What goes out: for each
-//! VMID with backups one storage that has some, and the storages that could not be read. A guest that got such a VMID would
-//! write into the group of another one, and whoever prunes by group there would remove that one's last backups
+//! In: the node's storages and their lists, read with the token that reads every archive there. Out: for each VMID with
+//! backups one storage that has some, and the storages that could not be read. A guest that got such a VMID would write
+//! into the group of another guest. A prune by group there would then remove the last backups of that other guest
 //! (`docs/adr/0053`). Deliberately absent: whose backups they are, which no list says.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,8 @@ pub(super) struct BackupVmids {
 }
 
 impl BackupVmids {
-    /// Backup servers that operators attached and that are not read now, each with the reason. Other hosts write there, too.
+    /// Backup servers that operators attached and that cannot be read now, each with the reason. Other hosts write
+    /// there, too.
     pub fn unread_servers(&self) -> impl Iterator<Item = (&StorageName, &str)> {
         let of_server = self.unread.iter().filter(|(storage, _)| self.servers.contains(*storage));
         of_server.map(|(storage, why)| (storage, why.as_str()))
@@ -58,7 +59,7 @@ pub(super) async fn read(ports: &Ports) -> Result<BackupVmids, StepError> {
                     found.under.entry(vmid).or_insert_with(|| storage.clone());
                 }
             }
-            // Somebody else's storage, which root never gave us.
+            // Storage of another owner, to which root never granted us access.
             Err(PveError::Permission { .. }) if !found.servers.contains(storage) => {}
             Err(error) => {
                 found.unread.insert(storage.clone(), chain(&error));

@@ -1,4 +1,4 @@
-//! The context of a step, and what it gives back.
+//! The context of a step, and its results.
 //!
 //! In: the operation as its journal has it, and the ports. Out: types that every step and the engine share, so that neither
 //! imports the other for them.
@@ -50,7 +50,7 @@ impl From<Option<StepOutput>> for Checked {
 /// What an effect began.
 #[derive(Debug)]
 pub(super) enum Started {
-    /// It is done; the world is asked next.
+    /// It is done; next the actual state is checked.
     Done,
     /// Proxmox works on it.
     Task(Upid),
@@ -76,7 +76,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Tells people who watch.
+    /// Shows a progress line to people who watch.
     pub(super) fn say(&self, line: impl Into<String>) {
         let line = ProgressLine { step: self.step.name(), line: line.into() };
         self.ports.lines.send_modify(|lines| {
@@ -93,5 +93,5 @@ pub(super) enum UndoState {
     Task(Upid),
 }
 
-/// What the environment holds until the claim is minted: the archive's own must not live again.
+/// The value in the environment until the claim is minted: the archive's own claim must not become valid again.
 pub(super) const PENDING: &str = "pending";

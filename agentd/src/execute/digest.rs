@@ -9,8 +9,8 @@ use std::sync::Mutex;
 
 use sha2::{Digest, Sha256};
 
-/// What names one state of a file: which one it is, how large, and when its bytes and its entry were last changed. The last
-/// is the kernel's own, which nobody sets by hand.
+/// Identifies one state of a file: which file it is, its size, and when its bytes and its entry were last changed. The
+/// last time is set by the kernel and cannot be set by hand.
 #[derive(Clone, PartialEq, Eq)]
 struct State {
     file: (u64, u64),
@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-/// Hashes that were computed in this run. A file that was exchanged is another one, or has another time or size.
+/// Hashes that were computed in this run. A replaced file is another one, or has another time or size.
 #[derive(Default)]
 pub struct DigestCache(Mutex<HashMap<PathBuf, (State, String)>>);
 
@@ -61,7 +61,7 @@ impl DigestCache {
         Ok(digest)
     }
 
-    /// The file's SHA-256 when it was read before and is the same still. Reads nothing of it.
+    /// The file's SHA-256 when it was read before and has not changed. Reads nothing of it.
     #[must_use]
     pub fn remembered(&self, path: &Path) -> Option<String> {
         self.known(path, &State::of(&std::fs::metadata(path).ok()?))

@@ -1,8 +1,8 @@
 //! A guest's disks, recorded with its backup.
 //!
-//! What comes in: the guest's configuration, and which mounts the backup holds. What goes out: its disks; or nothing, where
-//! one of them could not be written out again as it is: a path of the host, an option beside those that we write, a size
-//! that nobody knows. Such a guest comes back as its archive's configuration says.
+//! In: the guest's configuration, and which mounts the backup holds. Out: its disks, or nothing when one of them could
+//! not be written out again exactly. This is so for a path of the host, an option that we do not write, or an unknown
+//! size. Such a guest comes back as its archive's configuration says.
 
 use holdfast_protocol::id::StorageName;
 use holdfast_protocol::size::DiskGib;
@@ -12,10 +12,10 @@ use crate::model::records::HeldMounts;
 use crate::port::pve::GuestConfig;
 use crate::port::pve::volume::{Backing, Disk};
 
-/// What is written down.
+/// The record that is written.
 pub(super) fn then(config: &GuestConfig, held: &HeldMounts) -> Option<Disks> {
     let (storage, size) = plain(config.rootfs.as_ref()?)?;
-    // What was asked for and not made is in no archive.
+    // A disk that was requested and not made is in no archive.
     let made = config.mounts.iter().filter(|(_, disk)| !matches!(disk.backing, Backing::Goal(_)));
     let mounts = made.map(|(slot, disk)| mount(*slot, disk, held)).collect::<Option<_>>()?;
     Some(Disks { rootfs: RootDisk { storage, size }, mounts })
@@ -29,7 +29,7 @@ fn mount(slot: u16, disk: &Disk, held: &HeldMounts) -> Option<MountDisk> {
     Some(MountDisk { slot, path, storage, size, backup: disk.in_backup.flag(), content })
 }
 
-/// Where a volume lies and how large it is in whole GiB, where nothing else is to be said of it. Those of no size are plain
+/// The storage of a volume and its size in whole GiB, if it has no other options. Volumes without a size are plain
 /// folders: a disk in their place could be too small for what they hold.
 fn plain(disk: &Disk) -> Option<(StorageName, DiskGib)> {
     let storage = disk.volume()?.storage().parse().ok()?;

@@ -2,9 +2,9 @@
 //!
 //! Opens what is sealed, makes the call, wipes both.
 //!
-//! What comes in: a warrant, and what the plan decided. What goes out: what became of it. The token and the credentials are
-//! opened here and nowhere else, live as long as this call, and are wiped with it. Deliberately absent: deciding, looking
-//! whether it was done, trying again.
+//! In: a warrant, and what the plan decided. Out: the result. The token and the credentials are opened only here, live
+//! as long as this call, and are wiped with it. Deliberately absent: deciding, checking whether it was done, trying
+//! again.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -26,12 +26,12 @@ use crate::port::sealed_token::{self, SealedTokenError};
 /// A backup server that refuses a secret takes three seconds; Proxmox gives up after thirty.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What is needed to change entries. No secret is in it but the host's own key.
+/// What is needed to change entries. The only secret in it is the host's own key.
 #[derive(Clone)]
 pub struct Keeper {
     /// Opens what is sealed.
     pub key: Arc<HostKey>,
-    /// Where the sealed token lies.
+    /// Where the sealed token is stored.
     pub token: PathBuf,
     /// How Proxmox is reached.
     pub transport: Arc<dyn Transport>,
@@ -48,7 +48,7 @@ pub enum EntryOutcome {
     Hidden,
     /// No: a stable code and a sentence.
     Refused(ErrorCode, String),
-    /// It may have been done or not; a look will tell.
+    /// It may have been done or not; checking the state will show.
     Unsure(String),
 }
 

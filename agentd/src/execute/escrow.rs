@@ -1,8 +1,8 @@
 //! Copies of wrapped keys on one disk.
 //!
-//! What comes in: the disk, and what should and should not lie there. What goes out: what was found and done about each, in
-//! the order in which it happened. Bounded in time, with a disk that hangs as well. Deliberately absent: deciding what is
-//! wanted where, and writing down what was found.
+//! In: the disk, and which files should and should not be stored on it. Out: what was found and done about each, in the
+//! order in which it happened. The time is bounded even when the disk hangs. Deliberately absent: deciding which copies
+//! belong where, and recording the findings.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use holdfast_recovery::escrow::{CodeNumber, EscrowFile};
 use crate::port::disk_marker::Expected;
 use crate::port::escrow_copy::{CopyFolder, FoundCopy};
 
-/// A wrapped key is a kilobyte; a disk that sleeps takes some seconds to turn.
+/// A wrapped key is a kilobyte; a sleeping disk takes some seconds to spin up.
 const DISK_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Order {
     pub place: PathBuf,
     /// Which it must be.
     pub expected: Expected,
-    /// What should lie there.
+    /// The files that should be stored there.
     pub wanted: Vec<(CodeNumber, EscrowFile)>,
     /// What should not.
     pub given_up: Vec<CodeNumber>,
@@ -32,15 +32,15 @@ pub struct Order {
 pub enum CopyOutcome {
     /// As it should be.
     Same,
-    /// Lost or changed, in words; and put right, or why not.
+    /// Lost or changed, as text; and repaired, or why not.
     Repaired(&'static str, Result<(), String>),
     /// It cannot be read.
     Unread(String),
-    /// It was to go, and is gone; or why not.
+    /// It was to be deleted, and is deleted; or why not.
     Gone(Result<(), String>),
 }
 
-/// Does it. One sentence for the whole disk, where it is not the one or does not answer.
+/// Does it. The error is one sentence for the whole disk, when it is another disk or does not answer.
 ///
 /// # Errors
 /// Why nothing on it was looked at.

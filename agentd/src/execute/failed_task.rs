@@ -1,8 +1,8 @@
 //! The error of a step after a failed Proxmox task.
 //!
-//! A restore is blamed on the archive by Proxmox's own words alone (`pve_client::restore_errors`), and only where the scratch guest's
-//! storage is well afterwards: a pool that ran full breaks off a restore in many words. Nor is it, where a read-only twin of the
-//! storage lacks the key.
+//! A failed restore is blamed on the archive only by Proxmox's own message (`pve_client::restore_errors`), and only if
+//! the scratch guest's storage is healthy afterwards: a pool that ran full ends a restore with many different messages.
+//! It is not blamed on the archive either when a read-only twin of the storage lacks the key.
 
 use holdfast_protocol::code::ErrorCode;
 
@@ -55,7 +55,7 @@ pub(super) async fn trouble(context: &Context<'_>, text: &str, reported: &Restor
     StepError::again(code, message)
 }
 
-/// What is wrong with the storage on which a scratch guest's disks were to lie. One that cannot be asked is not well.
+/// What is wrong with the storage for a scratch guest's disks. A storage that cannot be queried is not healthy.
 async fn unwell(context: &Context<'_>, test: &RestoreTest) -> Option<String> {
     match context.ports.pve.storage_status(&test.place.storage).await {
         Ok(status) => too_full(&status),

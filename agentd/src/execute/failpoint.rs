@@ -1,8 +1,9 @@
 //! Failpoints around journal writes and effects.
 //!
-//! In production nothing is ever reached: [`Nowhere`]. With the feature `testing` the environment may name one point,
-//! `HOLDFAST_FAILPOINT=restore:after:posted`, or the number of a point counted from the start, `7`, at which the process
-//! kills itself with signal 9. It then also tells each point that it reaches; number 0 is never reached, and only tells.
+//! In production no failpoint is ever reached: [`Nowhere`]. With the feature `testing` the environment may name one
+//! point, `HOLDFAST_FAILPOINT=restore:after:posted`, or the number of a point counted from the start, `7`. There the
+//! process kills itself with signal 9. It then also reports each point that it reaches. Number 0 is never reached, so
+//! it only reports.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +13,11 @@ use std::sync::Arc;
 pub enum Side {
     /// It has not happened.
     Before,
-    /// It has happened, and nobody was told.
+    /// It has happened, and nothing was notified.
     After,
 }
 
-/// What the point stands at.
+/// The moment at which the point is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moment {
     /// The intent's write.
@@ -31,11 +32,11 @@ pub enum Moment {
     Frame,
     /// The write that opens the operation, with its audit line.
     Opened,
-    /// The write that takes a signed job, or turns its text away.
+    /// The write that accepts a signed job, or refuses its text.
     Taken,
     /// The write that ends a signed job which becomes no operation.
     Settled,
-    /// The report that tells the hub what became of jobs.
+    /// The report that informs the hub about the result of jobs.
     Reported,
 }
 
@@ -74,12 +75,12 @@ impl fmt::Display for Point {
 #[error("stopped at {0}")]
 pub struct Killed(pub Point);
 
-/// Who decides whether the world stops at a point.
+/// Decides whether the world stops at a point.
 pub trait Failpoints: Send + Sync {
     /// A point was reached.
     ///
     /// # Errors
-    /// [`Killed`] when the world stops here: whoever gets it does nothing more, as if it had died.
+    /// [`Killed`] when the world stops here: a caller that gets it does nothing more, as if it had died.
     fn reached(&self, point: Point) -> Result<(), Killed>;
 }
 
@@ -93,7 +94,7 @@ impl Failpoints for Nowhere {
     }
 }
 
-/// Reaches a point in a loop of the agent's: the dead do nothing more, and wait for ever.
+/// Reaches a point in a loop of the agent's: a loop that died there does nothing more, and waits for ever.
 pub async fn pass(failpoints: &dyn Failpoints, point: Point) {
     if failpoints.reached(point).is_err() {
         std::future::pending::<()>().await;
@@ -112,7 +113,7 @@ pub async fn around<T>(
     done
 }
 
-/// What the environment asks for, where this build can do it.
+/// The failpoints that the environment requests, if this build has them.
 #[must_use]
 pub fn from_environment() -> Arc<dyn Failpoints> {
     #[cfg(feature = "testing")]

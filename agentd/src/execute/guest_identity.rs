@@ -1,8 +1,8 @@
 //! The identity of a guest, read from its configuration.
 //!
-//! What comes in: a configuration as it is. What goes out: its face, or the changes from it to another, none when it looks so
-//! already. A network that came or went by hand is no matter of faces: then nothing is set. Deliberately absent: whose guest
-//! it is, and sending anything.
+//! In: a configuration as it is. Out: its identity, or the changes from it to another identity; none when both are
+//! equal. A network that was added or removed by hand is not a matter of identity: then nothing is set. Deliberately
+//! absent: whose guest it is, and sending anything.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) fn of(config: &GuestConfig) -> Result<GuestIdentity, String> {
     })
 }
 
-/// What is to be set for it to look so. Nothing but labels, name, start with the node and networks.
+/// What must be set to give it this identity. Only labels, name, start with the node and networks.
 pub(super) fn changes(config: &GuestConfig, wanted: &GuestIdentity) -> Result<Vec<ConfigChange>, String> {
     let seen = nets(config)?;
     if !seen.keys().eq(wanted.nets.keys()) {

@@ -18,7 +18,7 @@ pub(super) fn vmid(context: &Context<'_>) -> Result<Vmid, StepError> {
     context.progress.vmid().ok_or_else(|| StepError::fault("a step needs a VMID, and none was chosen"))
 }
 
-/// The guest's configuration, when number, mark and volumes all say that it is the one this operation is about.
+/// The guest's configuration, when number, mark and volumes all show that it is the one this operation is about.
 pub(super) async fn own_config(context: &Context<'_>) -> Result<GuestConfig, StepError> {
     if matches!(context.progress.operation.makes(), Makes::Scratch(_)) {
         return own_copy(context).await;
@@ -90,7 +90,7 @@ pub(super) async fn with_volumes(
     }
 }
 
-/// The same, when nobody holds it: a lock is waited for.
+/// The same for a guest without a lock: a lock is waited for.
 pub(super) async fn free_config(context: &Context<'_>) -> Result<GuestConfig, StepError> {
     let config = own_config(context).await?;
     match config.lock.clone() {
@@ -112,7 +112,7 @@ pub(super) fn look_at(vmid: Vmid) -> String {
     format!("pct config {vmid}")
 }
 
-/// The copy's configuration, when number, line and volumes all say that this operation made it.
+/// The copy's configuration, when number, line and volumes all show that this operation made it.
 pub(super) async fn own_copy(context: &Context<'_>) -> Result<GuestConfig, StepError> {
     let vmid = vmid(context)?;
     let first_line = mark::copy_line(context.progress.operation.uid(), context.progress.id);

@@ -3,10 +3,10 @@
 //! ```text
 //! intent on disk ─▶ probe ─▶ (not there) effect ─▶ task followed ─▶ probe ─▶ outcome on disk
 //! ```
-//! What comes in: an operation, fresh or found in the journal after a crash; there is one road for both, because each
-//! step asks the world before it does anything. What goes out: the operation's end, through the journal. The world
-//! decides, not a task's word: a step has happened when its probe says so. Deliberately absent: what to do (`plan`),
-//! whether it may be done (`gate`), and any effect that `operation::step` does not name.
+//! In: an operation, new or found in the journal after a crash. Both take one path, because each step checks the actual
+//! state before it does anything. Out: the operation's end, through the journal. The actual state decides, not the
+//! task's status: a step has happened when its probe says so. Deliberately absent: what to do (`plan`), whether it may
+//! be done (`gate`), and any effect that `operation::step` does not name.
 //!
 //! | module | performs |
 //! | --- | --- |
@@ -15,14 +15,14 @@
 //! | `lost_reply` | finding a task whose reply was lost |
 //! | [`offsite`] | one question to a backup server |
 //! | [`recover`] | what the recovery plan adopts or parks |
-//! | `identity` | is this still our guest? |
+//! | `identity` | whether this is still our guest |
 //! | `guest_identity` | what a guest is known by, read and compared |
 //! | `step_*` | each step's probe and effect |
 //! | `undo` | taking back what this operation made |
-//! | [`slots`] | the places for heavy steps |
-//! | [`storage`] | what the helper is asked to do about a target |
+//! | [`slots`] | the slots for heavy steps |
+//! | [`storage`] | the helper's actions on a target |
 //! | [`escrow`] | the copies of wrapped keys on one disk |
-//! | [`entry`] | one change of a target's entry in Proxmox, with what lies sealed |
+//! | [`entry`] | one change of a target's entry in Proxmox, with sealed credentials |
 //! | [`failpoint`] | where tests stop the world |
 
 mod archive_check;
@@ -113,7 +113,7 @@ pub struct Ports {
     pub listener: GuestEndpoint,
     /// The host's bridges.
     pub bridges: Bridges,
-    /// How much heavy work may run at once, and who waits for a place.
+    /// How much heavy work may run at once, and which operations wait for a slot.
     pub heavy: HeavyLane,
     /// The controllers' bytes that guests fetch.
     pub artifacts: Artifacts,
@@ -123,13 +123,13 @@ pub struct Ports {
     pub lines: watch::Sender<ProgressLines>,
     /// Where tests stop the world; nowhere in production.
     pub failpoints: Arc<dyn Failpoints>,
-    /// Who removes backups from backup servers, as these said last.
+    /// Who removes backups from backup servers, as the servers last reported.
     pub pruners: watch::Receiver<Arc<Pruners>>,
     /// What tries the disks of storage targets.
     pub targets: TargetProbe,
 }
 
-/// Where guests find us: it goes into their bootstrap token.
+/// The address at which guests find us; it is written into their bootstrap token.
 #[derive(Clone, Debug)]
 pub struct GuestEndpoint {
     /// `https://address:8443`.

@@ -1,7 +1,7 @@
-//! Asks a backup server: opens what is sealed, asks, forgets it.
+//! One query to a backup server with unsealed credentials.
 //!
-//! What comes in: a warrant, and what is to be asked. What goes out: the answer, or a code and a sentence. The credentials are
-//! opened here, live as long as the call, and are wiped with it. Deliberately absent: deciding, asking again.
+//! In: a warrant, and the question. Out: the answer, or a code and a sentence. The credentials are opened here, live as
+//! long as the call, and are wiped with it. Deliberately absent: deciding, trying again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::port::pbs::{BackupServer, Dial, PbsError};
 /// A server that refuses a token takes three seconds, and one that lists thousands some more.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// What is needed to ask backup servers.
+/// What is needed to query backup servers.
 #[derive(Clone)]
 pub struct Asker {
     /// Opens what is sealed.
@@ -27,19 +27,19 @@ pub struct Asker {
     pub dial: Arc<dyn Dial>,
 }
 
-/// What is asked.
+/// The question to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// What lies there, and how this verification stands.
+    /// What is stored there, and the state of this verification.
     Look(Option<VerifyTask>),
-    /// To look through one guest's backups that it did not look through within so many days.
+    /// To verify one guest's backups that the server did not verify within so many days.
     Verify(Vmid, u32),
 }
 
 /// What it said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// This lies there.
+    /// The backups that are stored there.
     Looked(ServerListing),
     /// It has begun.
     Verifies(VerifyTask),

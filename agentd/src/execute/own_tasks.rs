@@ -20,7 +20,7 @@ pub(super) async fn rows_of(
     Ok(context.ports.pve.find_tasks(TaskQuery { vmid, kind, role, since_epoch_s }).await?)
 }
 
-/// Whether a task still runs, by Proxmox's word. What it does not know does not run.
+/// Whether a task still runs, as Proxmox reports it. A task that Proxmox does not know does not run.
 pub(super) async fn runs(context: &Context<'_>, upid: &str) -> Result<bool, StepError> {
     let Ok(upid) = upid.parse::<Upid>() else { return Ok(false) };
     match context.ports.pve.task_status(&upid).await {

@@ -1,9 +1,10 @@
 //! The last check before a missing guest is restored.
 //!
-//! A restore takes an hour, and meanwhile an administrator may have put the guest back under its old number. Two of it, with
-//! one token and one address, must never run side by side; and the one that came back holds the newer data. What comes in:
-//! the lost guest's number. What goes out: nothing, or why what was made here is taken back before it was ever started; then
-//! our records name the old number again. Deliberately absent: one that comes back later (`plan/mod`, among strangers).
+//! A restore takes an hour, and meanwhile an administrator may have put the guest back under its old number. Two guests
+//! with one token and one address must never run at the same time, and the one that was put back holds the newer data.
+//! In: the lost guest's number. Out: nothing, or the reason why the restored guest is removed before it was ever
+//! started; then our records name the old number again. Deliberately absent: a guest that comes back later (`plan/mod`,
+//! among strangers).
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::GuestUid;
@@ -27,7 +28,7 @@ pub(super) async fn still_gone(
         Ok(config) if mark::read(&config.tags, &config.description) == Mark::Of(uid) => {
             format!("the lost guest is back under {vmid}: what was made from its backup is taken back")
         }
-        // Somebody else's, as it was when the loss was proved.
+        // Another owner's guest, as it was when the loss was proved.
         Ok(_) => return Ok(()),
         Err(PveError::Permission { path: Some(path), .. }) if path == AclPath::guest(vmid).as_str() => {
             format!(

@@ -14,7 +14,7 @@ use crate::operation::log::{Event, Status};
 use crate::operation::progress::OperationState;
 use crate::plan::recovery::{Recover, RecoveryPlan, Task, TaskNameSource};
 
-/// Looks for the tasks of steps that were under way and whose reply was lost.
+/// Searches for the tasks of steps that were under way and whose reply was lost.
 pub async fn lost_tasks(ports: &Ports, open: &[OperationState]) -> BTreeMap<OperationId, Task> {
     let mut tasks = BTreeMap::new();
     for progress in open {
@@ -37,7 +37,7 @@ pub async fn lost_tasks(ports: &Ports, open: &[OperationState]) -> BTreeMap<Oper
 /// Writes what the plan decided into the journals.
 ///
 /// # Errors
-/// [`Stopped`] when a journal cannot be written: its operation stands where it stood.
+/// [`Stopped`] when a journal cannot be written: its operation keeps its state.
 pub async fn settle(ports: &Ports, open: Vec<OperationState>, plan: &RecoveryPlan) -> Result<(), Stopped> {
     for progress in open {
         let line = plan.lines.iter().find(|line| line.id == progress.id);

@@ -1,7 +1,7 @@
-//! How each step is done, checked, found again, and taken back.
+//! The functions of each step: act, check, find again, undo.
 //!
-//! One row for each step and one for each undo; what else is known of a step is a row of `operation::step::table`. A new
-//! step is a row there, a row here, and its functions.
+//! One row for each step and one for each undo; what else is known of a step is a row of `operation::step::table`. A
+//! new step is a row there, a row here, and its functions.
 
 use std::pin::Pin;
 
@@ -22,12 +22,12 @@ type Work<'a, T> = Pin<Box<dyn Future<Output = Result<T, StepError>> + Send + 'a
 /// Something that is done with one step.
 pub(super) type Do<T> = for<'a> fn(&'a Context<'a>) -> Work<'a, T>;
 
-/// How one tells whether a step has happened.
+/// How to determine whether a step has happened.
 #[derive(Clone, Copy)]
 pub(super) enum Check {
     /// Looking is the step itself.
     Always,
-    /// The world is asked.
+    /// The actual state is checked.
     By(Do<Checked>),
 }
 
@@ -59,10 +59,10 @@ pub(super) enum UndoActions {
 pub(super) enum TaskLookup {
     /// The newest on the guest that the operation is about, by the token of this role.
     Newest(Role),
-    /// The newest on the guest that took the volume: who took it gives it back.
+    /// The newest on the guest that took the volume: that guest gives it back.
     OfTaker,
-    /// One that still runs, on the VMID that the guest had before. One that has ended is told by the guest, which runs or
-    /// does not; and tasks are listed by the second, so it may be of the time before this.
+    /// A task that still runs, on the VMID that the guest had before. An ended task shows in the guest, which runs or
+    /// does not. Tasks are listed by the second, so an ended task may be from before this undo.
     RunningOfOriginal,
 }
 
@@ -122,7 +122,7 @@ pub(super) const fn actions(step: Step) -> StepActions {
         Step::LiftProtection => calls(by!(step_protection::is_off), by!(step_protection::lift)),
         Step::ProtectAgain => calls(by!(step_protection::is_on_again), by!(step_protection::protect_again)),
         Step::AddVolume => calls(by!(step_volume::probe), by!(step_volume::act)),
-        // Our own records are asked by the steps themselves.
+        // The steps themselves check our own records.
         Step::GrantWindow => looks(by!(step_window::grant)),
         Step::AwaitQuiesced => looks(by!(step_window::await_quiesced)),
         Step::AwaitReleased => looks(by!(step_window::await_released)),

@@ -17,10 +17,10 @@ use crate::operation::progress::{OperationState, then};
 use crate::operation::step::{Exhausted, Step, Weight};
 use crate::port::store::journal::AppendError;
 
-/// So often an undo is tried when Proxmox answers but it does not work; then it is left for a person.
+/// An undo is tried this often when Proxmox answers but it does not work; then it is left for a person.
 const UNDO_TRIES: u32 = 10;
 
-/// The operation stands where its journal says; a later run goes on from there.
+/// The operation stays at its journal's state; a later run continues from there.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped {
     /// The journal could not be written.
@@ -39,7 +39,7 @@ pub(super) struct Run<'a> {
     pub(super) place: Option<HeavyPlace>,
 }
 
-/// Brings an operation to its end, from wherever its journal stands.
+/// Brings an operation to its end, from the current state of its journal.
 ///
 /// # Errors
 /// [`Stopped`] when its journal cannot be written any more.
@@ -57,14 +57,14 @@ pub async fn run(ports: &Ports, progress: OperationState) -> Result<OperationSta
     end
 }
 
-/// Gives those their places that were at heavy work when the agent was restarted, before any of them goes on.
+/// Gives slots to the operations that were at heavy work when the agent was restarted, before any of them continues.
 pub fn sit_down<'a>(ports: &Ports, open: impl Iterator<Item = &'a OperationState>) {
     for token in open.filter_map(at_work) {
         ports.heavy.sit_down(token);
     }
 }
 
-/// The place of an operation that stands in heavy work: Proxmox works for it, or an earlier step took the place for this one.
+/// The slot of an operation in heavy work: Proxmox works for it, or an earlier step took the slot for this one.
 fn at_work(progress: &OperationState) -> Option<SlotRequest> {
     let (Status::Before(place) | Status::During(place)) = progress.status() else { return None };
     let work = work(progress.step(place)?)?;
@@ -86,7 +86,7 @@ const fn work(step: Step) -> Option<HeavyWork> {
     }
 }
 
-/// Somebody took the token out of the settings while this was open.
+/// The token was removed from the settings while this operation was open.
 async fn without_token(ports: &Ports, progress: OperationState) -> Result<OperationState, Stopped> {
     let mut run = Run { ports, progress, place: None };
     let remedy = run.progress.vmid().map_or_else(
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Heavy steps wait for a place, which is kept for those that follow at once; everything else goes on.
+    /// Heavy steps wait for a slot, which is kept for those that follow at once; every other step runs without one.
     async fn heavy(&mut self, place: u16, step: Step) {
         let work = work(step);
         if self.place.as_ref().is_some_and(|held| work.is_some_and(|work| held.is_for(work))) {
@@ -278,8 +278,8 @@ mod tests {
     use crate::operation::log::Entry;
     use crate::operation::{Backup, Operation, QuiescedBackup, Target};
 
-    /// Killed after each line of a backup's journal: its place is its own from the grant of its window to the end of its copy,
-    /// also between two lines; nobody else's programs stand still for it.
+    /// Killed after each line of a backup's journal. It keeps its place from the grant of its window to the end of its
+    /// copy, also between two lines. No other guest's programs are stopped for it.
     #[test]
     fn a_granted_window_keeps_its_slot_until_its_copy_is_done() {
         let at = Timestamp::from_second(1_800_000_000).unwrap();
@@ -304,7 +304,7 @@ mod tests {
             )
             .is_some()
         });
-        // Nothing, begun, the grant intended; granted, waiting, told, the copy; it is done, and the release.
+        // Nothing, begun, the grant intended; granted, waiting, notified, the copy; it is done, and the release.
         let sits: Vec<bool> = sits.collect();
         assert_eq!(sits, [false, false, false, true, true, true, true, false, false, false]);
     }

@@ -1,10 +1,10 @@
 //! Slots of heavy steps, granted by age of operation.
 //!
-//! What comes in: an operation that is about to read or write a whole archive, or that did so when the agent was restarted.
-//! What goes out: a [`HeavyPlace`], free again when it is dropped; and for people, who holds a place and who waits. One
-//! backup is at work at a time, as Proxmox has it; one that waits for that keeps no restore behind it waiting. The queue is
-//! as long as operations may be open, so it is bounded by them. Deliberately absent: which operations are opened
-//! (`operation::lane`), and backup jobs of others (`step_window`).
+//! In: an operation that is about to read or write a whole archive, or that did so when the agent was restarted. Out: a
+//! [`HeavyPlace`], which is free again when it is dropped; and for people, which operations hold a slot and which wait.
+//! One backup is at work at a time, as Proxmox has it; a backup that waits for that does not block a restore behind it.
+//! The queue is as long as operations may be open, so it is bounded by them. Deliberately absent: which operations are
+//! opened (`operation::lane`), and backup jobs of others (`step_window`).
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct HeavyPlace {
     state: Arc<watch::Sender<HeavyView>>,
 }
 
-/// A place in the queue, given up when the one who waits is dropped.
+/// A place in the queue, given up when the waiting caller is dropped.
 struct Waiting<'a> {
     token: SlotRequest,
     state: &'a watch::Sender<HeavyView>,
@@ -42,14 +42,14 @@ impl HeavyLane {
         Self { places: places.max(1), state: Arc::new(watch::channel(HeavyView::default()).0) }
     }
 
-    /// Who holds a place and who waits, and when that changes.
+    /// Which operations hold a slot and which wait, and when that changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<HeavyView> {
         self.state.subscribe()
     }
 
-    /// Sits down whoever was at work when the agent was restarted, before anybody else is given a place: what it began goes on
-    /// in Proxmox, whether there is a place for it or not. It is up again with [`HeavyLane::leave`].
+    /// Gives a slot to every operation that was at work when the agent was restarted, before any other gets one. What
+    /// it began continues in Proxmox, whether there is a free slot or not. [`HeavyLane::leave`] frees the slot.
     pub fn sit_down(&self, token: SlotRequest) {
         self.state.send_if_modified(|view| {
             let stands = !view.holding.contains(&token);
@@ -70,7 +70,8 @@ impl HeavyLane {
         });
     }
 
-    /// Waits for a place, behind all older operations that wait for one of this kind. Who sits already has it.
+    /// Waits for a slot, behind all older operations that wait for one of this kind. An operation that holds one has it
+    /// at once.
     pub async fn place(&self, token: SlotRequest) -> HeavyPlace {
         let mut changes = self.state.subscribe();
         if changes.borrow().holding.contains(&token) {
@@ -177,7 +178,7 @@ mod tests {
     async fn the_oldest_operation_has_the_next_place() {
         let lane = HeavyLane::new(1);
         let first = lane.place(archive(9)).await;
-        // The younger one asks first.
+        // The younger one requests a slot first.
         let (mut young, mut old) = (Box::pin(lane.place(archive(2))), Box::pin(lane.place(archive(1))));
         tokio::select! {
             _ = &mut young => panic!("there is no place"),
@@ -224,7 +225,7 @@ mod tests {
         assert_eq!(lane.watch().borrow().holding.len(), 2);
     }
 
-    /// Proxmox runs one backup at a time: the second waits for it here and not there, and a restore goes by it.
+    /// Proxmox runs one backup at a time: the second waits here instead of there, and a restore overtakes it.
     #[tokio::test]
     async fn one_backup_is_at_work_and_a_restore_goes_by_those_that_wait() {
         let lane = HeavyLane::new(2);
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(*lane.watch().borrow(), HeavyView::default());
     }
 
-    /// A copy that was under way when the agent was restarted has its place before anybody asks for one.
+    /// A copy that was under way when the agent was restarted gets its slot before any new request.
     #[tokio::test]
     async fn who_was_at_work_before_sits_before_all_others() {
         let lane = HeavyLane::new(1);

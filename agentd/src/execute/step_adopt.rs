@@ -30,7 +30,7 @@ fn spec<'a>(context: &'a Context<'_>) -> Result<&'a Adopt, StepError> {
     }
 }
 
-/// The guest as it is now, when it is still the one that was signed for and nobody else's.
+/// The guest as it is now, if it is still the one that was signed for and has no other owner.
 async fn found(context: &Context<'_>) -> Result<GuestConfig, StepError> {
     let guest = spec(context)?.guest();
     let config = context.ports.pve.guest_config(guest.vmid).await?;
@@ -60,7 +60,8 @@ fn lawful(adopt: &Adopt, config: &GuestConfig) -> Result<(), StepError> {
         .map_err(|why| StepError::give_up(ErrorCode::Forbidden, why.to_string()))
 }
 
-/// Is it all as the operator saw it, and may it be done? Nothing was done yet; the number is ours from here on.
+/// Checks that all is as the operator saw it, and that it may be done. Nothing was done yet; the number is ours from
+/// here on.
 pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
     let adopt = spec(context)?;
     match gate(&Effect::Adopt, road(adopt.warrant()), &Approved::default()) {
@@ -94,7 +95,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     change(context, config, changes).await
 }
 
-/// It is read again: the mark stands, and it is still what was signed for.
+/// The guest is read again: the mark is set, and it is still what was signed for.
 pub(super) async fn confirm(context: &Context<'_>) -> Result<Started, StepError> {
     let adopt = spec(context)?;
     let config = found(context).await?;
@@ -105,7 +106,7 @@ pub(super) async fn confirm(context: &Context<'_>) -> Result<Started, StepError>
     Ok(Started::Learnt(StepOutput::note(format!("it carries our mark, {protected}"))))
 }
 
-/// The undo of marking: what was found is put back. Where our mark does not stand there is nothing to take off.
+/// The undo of marking: the former values are restored. Without our mark there is nothing to remove.
 pub(super) async fn give_back(context: &Context<'_>) -> Result<Option<String>, StepError> {
     let guest = spec(context)?.guest();
     let Some((tags, description)) = context.progress.found_marked() else {

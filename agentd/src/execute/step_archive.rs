@@ -66,7 +66,7 @@ async fn golden(context: &Context<'_>, provision: &Provision, image: &Image) -> 
     Ok(Started::Learnt(StepOutput::note(format!("sha256 {}…", digest.get(..12).unwrap_or_default()))))
 }
 
-/// A lost guest waits rather than fill a storage that others live on: each is asked for the disks that will lie there.
+/// A lost guest waits rather than fill a storage that others use: each storage is checked for room for its disks.
 async fn has_room(
     context: &Context<'_>,
     provision: &Provision,
@@ -95,18 +95,18 @@ async fn has_room(
     Ok(())
 }
 
-/// Where nobody wrote its disks down: its archive can mostly not be looked into, so they are as large as the document wants
-/// them. They grow to that anyway.
+/// The fallback when its disks were not recorded. Its archive can mostly not be read beforehand, so the sizes are those
+/// of the document. The disks grow to that size anyway.
 fn whole(guest: &DesiredGuest) -> Share {
     let volumes = guest.volumes.iter().map(|volume| volume.size_gib);
     let gib: u64 = volumes.chain([guest.size.rootfs_gib]).map(|size| u64::from(size.get())).sum();
     Share { bytes: gib << 30, content: Content::Held }
 }
 
-/// Looks into a lost guest's backup, as far as Proxmox lets us.
+/// Reads the configuration in a lost guest's backup, as far as Proxmox lets us.
 async fn own_backup(context: &Context<'_>, uid: GuestUid, lost: &MissingGuest) -> Result<Started, StepError> {
     let volume = archive(&lost.backup)?;
-    // Proxmox asks for a right over the VMID in the archive's name, which may be one from before a swap or a return.
+    // Proxmox checks a right on the VMID in the archive's name, which may be from before a swap or a return.
     let under = lost.backup.backup_vmid().unwrap_or(lost.vmid);
     let text = match context.ports.pve.archive_config(Role::Allocate, &volume).await {
         Ok(text) => text,

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! task ended well or with an error ─▶ the archive is listed, or it is not
-//! nobody knows how it ended        ─▶ not captured, lock left: the guest may stand frozen: parked at once
-//!                                  ─▶ captured, local archive: nobody finishes it: over at once
+//! how it ended is not known        ─▶ not captured, lock left: the guest may stay frozen: parked at once
+//!                                  ─▶ captured, local archive: no process finishes it: over at once
 //!                                  ─▶ captured, backup server: its client goes on: followed while it is listed
 //! ```
 
@@ -34,14 +34,14 @@ use crate::port::pve::task::TaskEnd;
 use crate::port::pve::volume::{Disk, InBackup};
 use crate::port::pve::{ContentKind, GuestConfig, LogWindow, PveError, Role, TaskStatus, Upid};
 
-/// How often an archive is looked for that nobody watches over any more.
+/// How often to look for an archive whose worker is gone.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// More archives than can be made within one second.
 const RECORDS: u32 = 8;
 
-/// The line that names the archive comes after some twenty others, and in mode `suspend` after what the first copy has to say
-/// of files that changed. So many are read at once, and so many in all.
+/// The line that names the archive comes after about twenty others. In mode `suspend` it also comes after the messages
+/// of the first copy about changed files. This many are read at once, and this many in all.
 const LINES: u64 = 500;
 const LINES_MAX: u64 = 20_000;
 
@@ -74,8 +74,8 @@ fn storage<'a>(context: &'a Context<'_>) -> Result<&'a StorageName, StepError> {
     .ok_or_else(|| StepError::fault("this operation has no backup storage"))
 }
 
-/// Asked once more: a first backup was planned with its guest, and others fill the storage while this one waits for its turn.
-/// What nobody answers for keeps no backup.
+/// Checked once more: a first backup was planned with its guest, and others fill the storage while this one waits for
+/// its slot. A storage that does not answer blocks no backup.
 async fn has_room(context: &Context<'_>) -> Result<(), StepError> {
     let (storage, ports) = (storage(context)?, context.ports);
     let Ok(status) = ports.pve.storage_status(storage).await else { return Ok(()) };
@@ -84,14 +84,14 @@ async fn has_room(context: &Context<'_>) -> Result<(), StepError> {
     }
     let backups = ports.store.backups(context.progress.operation.uid(), RECORDS).await?;
     let used = ports.pve.guest_status(vmid(context)?).await.map_or(0, |seen| seen.disk_used);
-    // A backup server keeps what is new alone.
+    // A backup server stores only new data.
     let takes = if status.kind == "pbs" { 0 } else { space::takes(&backups, storage, used) };
     let room = space::Room { total: status.total, available: status.available };
     space::fits(storage, room, takes).map_err(|full| StepError::give_up(full.code, full.message))
 }
 
-/// Mounts whose data goes to another target, as far as they can be left out: what is no volume there, or has another mount
-/// beneath it, is taken along rather than lost.
+/// Mounts whose data belongs to another target, as far as they can be left out. A mount that is no volume, or that has
+/// another mount below it, is included rather than lost.
 fn leaves_out(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<MountPath>, StepError> {
     let intended = match &context.progress.operation {
         Operation::Provision(provision) => bulk::elsewhere(&provision.guest.volumes, None, storage(context)?),
@@ -114,7 +114,8 @@ fn held(config: &GuestConfig, leaves_out: &[MountPath]) -> HeldMounts {
     HeldMounts { holds, left_out }
 }
 
-/// The key that it must be encrypted with: the promised one, else that of the backup server that it goes to, whoever asked.
+/// The key that it must be encrypted with: the promised one, else that of its backup server, no matter what requested
+/// it.
 async fn key(context: &Context<'_>) -> Result<Option<KeyFingerprint>, StepError> {
     let promised = context.progress.operation.backup().and_then(|backup| backup.key.clone());
     if promised.is_some() {
@@ -125,7 +126,7 @@ async fn key(context: &Context<'_>) -> Result<Option<KeyFingerprint>, StepError>
     Ok(approved.and_then(|target| offsite::key(&target.approval)).cloned())
 }
 
-/// What is to be encrypted does not leave the box for a storage that would take it in the clear.
+/// Data that must be encrypted does not leave the host for a storage that would store it unencrypted.
 async fn sealed_on_the_way(context: &Context<'_>) -> Result<(), StepError> {
     let Some(key) = key(context).await? else { return Ok(()) };
     let storage = storage(context)?;
@@ -148,9 +149,9 @@ enum Ended {
     /// There is none.
     None,
     NotYet,
-    /// With a word of its own, good or bad.
+    /// With a status of its own, good or bad.
     Clearly,
-    /// Without one, as of a worker that was killed, or it is not known any more.
+    /// Without a status, as for a worker that was killed, or the task is not known any more.
     NoOneKnows,
 }
 
@@ -165,7 +166,7 @@ enum Listed {
 /// The task of this try.
 struct Task {
     end: Ended,
-    /// What the archive is called, once the log says so. From then on the guest is not held still any more.
+    /// The archive's name, once the log has it. From then on the guest is not held still any more.
     archive: Option<String>,
 }
 
@@ -206,8 +207,8 @@ async fn named(context: &Context<'_>, upid: &Upid) -> Result<Option<String>, Ste
     Ok(None)
 }
 
-/// What follows the colon in the archive's name: `vzdump-lxc-300-….tar.zst`, or `ct/300/2026-11-21T04:36:17Z`. Lines count
-/// from their beginning: what follows may be a name from inside the guest.
+/// The text after the colon in the archive's name: `vzdump-lxc-300-….tar.zst`, or `ct/300/2026-11-21T04:36:17Z`. Only
+/// the beginning of a line counts: the rest may be a name from inside the guest.
 fn archive_in(line: &str) -> Option<String> {
     const MOMENTS: [&str; 2] =
         ["INFO: creating vzdump archive '", "INFO: creating Proxmox Backup Server archive '"];
@@ -217,9 +218,10 @@ fn archive_in(line: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// The archive of this try: the one its task named; without that name, one that is younger than the intent and that no
-/// other operation of ours took. Without a task nothing is of this try. The name decides where there is one: Proxmox reads the
-/// time of an archive off a name in the node's local time, which in the hour that autumn repeats is an hour too early.
+/// The archive of this try is the one that its task named. Without that name, it is one that is younger than the intent
+/// and that no other operation of ours took. Without a task no archive belongs to this try. A name decides when there
+/// is one, because Proxmox derives an archive's time from a name in the node's local time. In the hour that autumn
+/// repeats, that time is an hour too early.
 async fn listed(context: &Context<'_>, task: &Task) -> Result<Listed, StepError> {
     if task.end == Ended::None {
         return Ok(Listed::Not);
@@ -256,7 +258,7 @@ async fn others(context: &Context<'_>) -> Result<BTreeSet<String>, StepError> {
     Ok(others.map(|record| record.archive.as_str().to_owned()).collect())
 }
 
-/// What a disk that died took in stands in the kernel's memory alone: its archive is listed all the same.
+/// What a dead disk accepted exists only in the kernel's memory: its archive is listed all the same.
 async fn disk_works(context: &Context<'_>, archive: &str) -> Result<(), StepError> {
     let (storage, targets) = (storage(context)?, context.ports.store.storage_targets().await?);
     let is_this = |target: &&TargetRecord| target.approval.name.as_str() == storage.as_str();
@@ -286,7 +288,7 @@ async fn happened(context: &Context<'_>, task: &Task, entry: StoredVolume) -> Re
     let sealed = entry.sealed.clone();
     let lacks = match key(context).await? {
         Some(key) => (sealed.as_ref() != Some(&key)).then(|| format!("not encrypted with key {key}")),
-        // Nobody named a key for it, and nothing goes to a backup server in the clear without a word.
+        // No key was named for it, and a backup that goes to a backup server unencrypted is always reported.
         None => (entry.format.starts_with("pbs-") && sealed.is_none()).then(|| "not encrypted".to_owned()),
     };
     let unsealed = lacks.map(|lacks| {
@@ -323,7 +325,7 @@ async fn lock(context: &Context<'_>) -> Result<Option<String>, StepError> {
     Ok(context.ports.pve.guest_config(vmid(context)?).await?.lock)
 }
 
-/// Its worker died, or nobody remembers it, and there is no archive yet.
+/// Its worker died or its task is no longer known, and there is no archive yet.
 async fn unwatched(context: &Context<'_>, task: &Task) -> Result<Checked, StepError> {
     let vmid = vmid(context)?;
     let Some(archive) = task.archive.as_deref() else {
@@ -348,7 +350,7 @@ async fn unwatched(context: &Context<'_>, task: &Task) -> Result<Checked, StepEr
             }
             Listed::Not => false,
         };
-        // Nobody works on the guest any more: the node took the lock away after a reboot, or a person did.
+        // No process works on the guest any more: the node removed the lock after a reboot, or a person did.
         let lock = lock(context).await?;
         if lock.is_none() && !seen {
             return Ok(Checked::Not);

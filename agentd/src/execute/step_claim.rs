@@ -1,6 +1,7 @@
 //! Steps of the bootstrap token: set and removed.
 //!
-//! A scratch guest gets one that is worth nothing at its guest's door, and the other way round. Only the hash is kept. After a crash an earlier one is replaced: the guest has not started yet, so nobody holds it.
+//! A scratch guest gets a token that is worthless at the real guest's listener, and the other way round. Only the hash
+//! is kept. After a crash an earlier token is replaced: the guest has not started yet, so it does not hold the token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,11 +20,11 @@ use crate::port::pve::restore::BootstrapEnv;
 use crate::port::pve::{ConfigChange, GuestConfig};
 use crate::port::store::test_access::TestHolder;
 
-/// A claim must live at least this long when the guest starts: a first boot takes up to a minute, and the controller
-/// asks more than once.
+/// A claim must be valid at least this long when the guest starts: a first boot takes up to a minute, and the
+/// controller tries more than once.
 const LIFE_LEFT: SignedDuration = SignedDuration::from_secs(240);
 
-/// Of a running container Proxmox only notes what goes with its next stop.
+/// For a running container Proxmox only notes what will be removed at its next stop.
 const SPENT: &str = "the used claim opens nothing; it stays in the configuration, and in backups, until the guest's next restart";
 
 pub(super) async fn is_set(context: &Context<'_>) -> Result<Checked, StepError> {

@@ -15,7 +15,7 @@ use crate::port::pve::{ConfigChange, ConfigUpdate, GuestConfig};
 
 pub(super) async fn is_marked(context: &Context<'_>) -> Result<Checked, StepError> {
     let config = own_config(context).await?;
-    // Also when the mark came with a backup: nothing is marked, kept or started before it.
+    // Also when the mark came from a backup: nothing is marked, kept or started before it.
     if let Operation::Provision(provision) = &context.progress.operation {
         archive_check::provisioned(&config, provision)?;
     }
@@ -71,8 +71,8 @@ async fn send(
     change(context, config, changes).await
 }
 
-/// Name servers that wait for a guest's next start are not taken back by a `delete`, which Proxmox answers with success and
-/// does not do (`23-net-name`): they are withdrawn first.
+/// Name servers that wait for a guest's next start are not removed by a `delete`, which Proxmox answers with success
+/// and does not do (`23-net-name`): they are withdrawn first.
 async fn without_waiting_names(
     context: &Context<'_>,
     wanted: &Reconfigure,

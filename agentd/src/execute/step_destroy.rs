@@ -18,7 +18,7 @@ use crate::operation::{Destroy, Operation};
 use crate::port::pve::visibility::{NeededPrivilege, Sight};
 use crate::port::pve::{AclPath, DestroyProof, GuestConfig, PveError, Role, VmidUse, prove_sight};
 
-/// Is it all as the operator saw it? Nothing was done yet, so whatever changed parks the operation before it begins.
+/// Checks that all is as the operator saw it. Nothing was done yet, so any change parks the operation before it begins.
 pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
     let destroy = spec(context)?;
     let target = destroy.warrant().target();
@@ -43,7 +43,7 @@ pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
     Ok(Started::Learnt(StepOutput::note(text)))
 }
 
-/// The witness, and the gate's word beside it.
+/// The witness, together with the gate's decision.
 pub(super) fn proof(
     context: &Context<'_>,
     destroy: &Destroy,
@@ -92,8 +92,8 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     Ok(Started::Task(context.ports.pve.destroy_signed(proof).await?))
 }
 
-/// The guest is gone; each of its volumes must be as well. With the guest goes our right to see its volumes, so a list
-/// that shows none proves nothing: what counts is the end and the log of the task, and what a list still shows.
+/// The guest is gone; each of its volumes must be gone as well. With the guest we lose the right to see its volumes, so
+/// a list that shows none proves nothing. What counts is the end and the log of the task, and what a list still shows.
 pub(super) async fn confirm(context: &Context<'_>) -> Result<Started, StepError> {
     let target = spec(context)?.warrant().target();
     volume_check::prove(context, target.vmid, context.progress.upid_of(Step::DestroyGuest), &target.volumes)
@@ -102,8 +102,8 @@ pub(super) async fn confirm(context: &Context<'_>) -> Result<Started, StepError>
     Ok(Started::Learnt(StepOutput::note(text)))
 }
 
-/// The destroy did not come to its end. If nothing was freed the operation can still be taken back; else it is a
-/// person's. The guest is still there, so our rights still show its volumes, if they ever did.
+/// The destroy did not finish. If nothing was freed the operation can still be taken back; otherwise it is left to a
+/// person. The guest still exists, so our rights still show its volumes, if they ever did.
 async fn whole(context: &Context<'_>, target: &SignedState) -> Result<(), StepError> {
     let vmid = target.vmid;
     let mut wanted = vec![NeededPrivilege { path: AclPath::guest(vmid), sight: Sight::DisksOf }];
@@ -144,7 +144,7 @@ fn changed(vmid: Vmid, why: &str) -> StepError {
     StepError::park(ErrorCode::TargetChanged, text, look_at(vmid))
 }
 
-/// Its volumes are freed and its rights taken away, and then the task died over the last line.
+/// Its volumes are freed and its rights removed, and then the task died at the last line.
 fn zombie(vmid: Vmid) -> StepError {
     let text = format!(
         "guest {vmid} is destroyed but for its configuration file, which is locked and which no token of ours can clear"

@@ -106,7 +106,7 @@ fn mounted(config: &GuestConfig, index: u8, wanted: &DesiredVolume) -> Result<Ch
         return Ok(Checked::Not);
     };
     match (disk.volume(), disk.mount.as_deref()) {
-        // Asked for by an earlier try, and not made.
+        // Requested by an earlier try, and not made.
         (None, Some(path)) if matches!(disk.backing, Backing::Goal(_)) && path == wanted.mount.as_str() => {
             Ok(Checked::Not)
         }

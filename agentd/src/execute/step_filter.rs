@@ -1,7 +1,7 @@
 //! The step that sets a guest's address filter in Proxmox's firewall.
 //!
-//! Each change can be made again, so a try that was cut off is only read and gone on with. What lets the guest through comes
-//! first: at no moment is it cut off.
+//! Each change can be repeated, so an interrupted try is only read and continued. The rules that let the guest through
+//! come first: at no moment is it cut off.
 
 use super::context::Context;
 use super::identity::vmid;

@@ -43,7 +43,8 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
             )
             .await;
         }
-        // Minting the claim forgot every earlier hello; one that was made again from its backup was minted none.
+        // Minting the claim deleted every earlier hello; for a guest that was made again from its backup none was
+        // minted.
         if let Some(hello) = record.hello.filter(|hello| hello.at >= since) {
             return Ok(Started::Learnt(StepOutput::note(format!("guestd {}", hello.version))));
         }
@@ -60,7 +61,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
 }
 
 async fn still_runs(context: &Context<'_>) -> Result<(), StepError> {
-    // Whether it runs is only worth knowing when Proxmox answers; the deadline bounds the rest.
+    // Whether it runs matters only when Proxmox answers; the deadline bounds the rest.
     let Ok(status) = context.ports.pve.guest_status(vmid(context)?).await else {
         return Ok(());
     };
@@ -97,7 +98,8 @@ fn brings_its_token(operation: &Operation) -> bool {
     }
 }
 
-/// What a person reads of it. A lost guest that came back is kept, and this is told of it until it is heard.
+/// The text that a person reads. A lost guest that came back is kept, and this is reported about it until its hello
+/// arrives.
 fn silent(context: &Context<'_>, why: &str) -> Result<StepError, StepError> {
     let lost = match context.progress.operation.makes() {
         Makes::Guest(provision) => provision.lost(),

@@ -48,7 +48,7 @@ pub(super) async fn is_down(context: &Context<'_>) -> Result<Checked, StepError>
     Ok((!runs(context).await?).then(StepOutput::nothing).into())
 }
 
-/// A guest that stood still when the operation came is left so.
+/// A guest that was stopped before the operation is left stopped.
 fn stood_before(context: &Context<'_>) -> Option<StepOutput> {
     let stood = context.progress.found() == Some(PowerFound::Stopped);
     stood.then(|| StepOutput::note("it stood still before"))
@@ -59,7 +59,7 @@ pub(super) async fn start(context: &Context<'_>) -> Result<Started, StepError> {
     Ok(Started::Task(context.ports.pve.start(vmid(context)?).await?))
 }
 
-/// The first start of a guest that was made. One that is made again from its backup has its token still, if that was ours.
+/// The first start of a guest that was made. A guest made again from its backup still has its token, if that was ours.
 pub(super) async fn first_start(context: &Context<'_>) -> Result<Started, StepError> {
     own_config(context).await?;
     let claims = match &context.progress.operation {
@@ -79,7 +79,7 @@ pub(super) async fn first_start(context: &Context<'_>) -> Result<Started, StepEr
     Ok(Started::Task(context.ports.pve.start(vmid(context)?).await?))
 }
 
-/// Asks it to go down; in a further try it is stopped.
+/// Requests a shutdown; in a further try it is stopped.
 pub(super) async fn shut_down(context: &Context<'_>) -> Result<Started, StepError> {
     own_config(context).await?;
     let (pve, vmid) = (&context.ports.pve, vmid(context)?);
@@ -90,7 +90,7 @@ pub(super) async fn shut_down(context: &Context<'_>) -> Result<Started, StepErro
     Ok(Started::Task(pve.shutdown(vmid, limits::SHUTDOWN_S).await?))
 }
 
-/// Whether it still runs a moment later, where nobody in it will say so.
+/// Whether it still runs a moment later, for a guest without a controller that would say so.
 pub(super) async fn stays_up(context: &Context<'_>, note: &'static str) -> Result<Started, StepError> {
     context.ports.clock.sleep(STAYS_UP).await;
     if runs(context).await? {
@@ -116,7 +116,7 @@ pub(super) async fn confirm_up_again(context: &Context<'_>) -> Result<Started, S
     }
 }
 
-/// Whether it stands still.
+/// Whether it is stopped.
 pub(super) async fn confirm_down(context: &Context<'_>) -> Result<Started, StepError> {
     if !runs(context).await? {
         return Ok(Started::Learnt(StepOutput::nothing()));

@@ -53,7 +53,7 @@ async fn prove(context: &Context<'_>, config: &GuestConfig) -> Result<LiftProof,
         .map_err(|why| StepError::park(ErrorCode::ForeignGuest, why.to_string(), look_at(vmid)))
 }
 
-/// The undo of taking it off. When it is on again, what an unfinished attaching may have left is looked for.
+/// The undo of removing it. When it is on again, leftovers of an unfinished attaching are searched for.
 pub(super) async fn put_back(context: &Context<'_>) -> Result<Option<String>, StepError> {
     let config = own_config(context).await?;
     if config.protection == Switch::Off {

@@ -1,8 +1,8 @@
 //! Removing a backup by the retention in force, or by a signature.
 //!
-//! Everything is judged once more before the call: our records name the archive as one that we took, the promise in force
-//! lets it go, the clock is the one it was judged by, and the storage lists it beside a newer one. A list without that newer
-//! one proves nothing, neither before nor after.
+//! Everything is judged once more before the call. Our records name the archive as one that we took, and the promise in
+//! force allows its removal. The clock is the one it was judged by, and the storage lists it next to a newer one. A
+//! list without that newer one proves nothing, neither before nor after.
 
 use std::collections::BTreeSet;
 
@@ -91,9 +91,9 @@ fn protected(list: &[StoredVolume]) -> BTreeSet<VolumeId> {
     list.iter().filter(|row| row.protected).map(|row| VolumeId::new(&row.volid)).collect()
 }
 
-/// Nothing is thrown away by a clock that nobody keeps, that stands behind, or that jumped since it was judged.
+/// Nothing is pruned by a clock that is not synchronised, that is behind, or that jumped since the decision.
 async fn timely(context: &Context<'_>, prune: &PruneBackup) -> Result<(), StepError> {
-    // Which one goes by a signature follows from no clock.
+    // A removal by signature does not depend on a clock.
     if matches!(prune.by, PruneBy::Signature(_)) {
         return Ok(());
     }
@@ -106,7 +106,7 @@ async fn timely(context: &Context<'_>, prune: &PruneBackup) -> Result<(), StepEr
     Err(StepError::give_up(ErrorCode::ClockBehind, text))
 }
 
-/// Whether somebody keeps the clock, and it stands behind no time that was seen.
+/// Whether the clock is synchronised and not behind any time that was seen.
 pub(super) async fn clock_is_kept(context: &Context<'_>) -> Result<bool, StepError> {
     let clock = &context.ports.clock;
     let status =
@@ -114,7 +114,7 @@ pub(super) async fn clock_is_kept(context: &Context<'_>) -> Result<bool, StepErr
     Ok(clock.synchrony().await == Synchrony::Kept && clock.now() >= status.latest)
 }
 
-/// The signature must be for this archive, and for all that is lost with it now.
+/// The signature must be for this archive, and for everything that is lost with it now.
 fn signed(
     prune: &PruneBackup,
     deletion: &Deletion,
@@ -142,7 +142,7 @@ fn signed(
     }
 }
 
-/// Our own records must know the archive, and what is in force now must let it go.
+/// Our own records must know the archive, and the promise in force now must allow its removal.
 async fn may_go(
     context: &Context<'_>,
     prune: &PruneBackup,
@@ -175,7 +175,7 @@ async fn may_go(
     let effect = going.zip(kept).and_then(|(place, kept)| {
         judge(backups, &kept, &records.proofs, protected, ports.clock.now()).into_iter().nth(place)?
     });
-    // The road is the schedule's, the effect is as it is now: a retention that was raised meanwhile keeps it.
+    // The path is the schedule's, the effect is as it is now: a retention that was raised meanwhile keeps it.
     let own = context.progress.operation.effects();
     let now = effect.map(Effect::PruneBackup);
     let free = |effect: &Effect| gate(effect, Provenance::Schedule, &Approved::default()) == Verdict::Free;

@@ -27,16 +27,16 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     }
     let text = format!("the work was done, but the guest is not as wanted: {}", wrong.join("; "));
     if matches!(&context.progress.operation, Operation::Provision(provision) if provision.lost().is_some()) {
-        // It serves, and what is wrong with it the plan sees as with any guest.
+        // It serves, and the plan sees what is wrong with it as with any guest.
         return Err(StepError::give_up(ErrorCode::Unavailable, text));
     }
     Err(StepError::park(ErrorCode::Unavailable, text, look_at(vmid(context)?)))
 }
 
-/// What is said of a new guest that was stopped since it was heard.
+/// The message about a new guest that was stopped since its hello.
 const STANDS_STILL: &str = "it was stopped meanwhile, and is started again if it is to run";
 
-/// What differs from the document, and which disks came back empty where nobody knew beforehand.
+/// What differs from the document, and which disks came back empty although it was not known beforehand.
 async fn by_document(context: &Context<'_>) -> Result<(Vec<String>, Option<String>), StepError> {
     let config = own_config(context).await?;
     Ok(match &context.progress.operation {
@@ -46,7 +46,8 @@ async fn by_document(context: &Context<'_>) -> Result<(Vec<String>, Option<Strin
                 if provision.lost().is_some() { again(&config) } else { differences(provision, &config) };
             let runs = status.power == Power::Running;
             let Some(lost) = provision.lost() else {
-                // It was heard, and whoever stopped it since, a reboot of the node for one, the plan sees as with any guest.
+                // Its hello arrived. If it was stopped since, for example by a reboot of the node, the plan sees that
+                // as with any guest.
                 return Ok((wrong, (!runs).then(|| STANDS_STILL.to_owned())));
             };
             if !runs {
@@ -59,7 +60,7 @@ async fn by_document(context: &Context<'_>) -> Result<(Vec<String>, Option<Strin
     })
 }
 
-/// Disks that the backup's own configuration leaves out: Proxmox makes them empty. The others hold what the archive held.
+/// Disks that the backup's own configuration leaves out: Proxmox makes them empty. The others hold the archive's data.
 fn empty(config: &GuestConfig, lost: &MissingGuest) -> Option<String> {
     let is_out = |disk: &&Disk| disk.volume().is_some() && disk.in_backup == InBackup::No;
     let paths: Vec<&str> =
@@ -100,7 +101,7 @@ fn attached(attach: &AttachVolume, config: &GuestConfig) -> Vec<String> {
     wrong
 }
 
-/// A guest that was made again from its backup: sizes and volumes are the plan's next concern, as of any guest.
+/// A guest that was made again from its backup: the plan handles sizes and volumes next, as for any guest.
 fn again(config: &GuestConfig) -> Vec<String> {
     let mut wrong = Vec::new();
     if config.protection == Switch::Off {

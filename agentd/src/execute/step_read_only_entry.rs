@@ -1,8 +1,8 @@
 //! The storage entry that a restore test reads from.
 //!
-//! What goes out: the archive's name as the restore call has it; in every record it keeps the name that it was taken under.
-//! A twin is held to its original each time, since a test through one that shows another namespace or lost its key would say
-//! something of a backup that it never saw. What is wrong with a twin is the host's fault, never the backup's.
+//! Out: the archive's name as the restore call needs it; in every record it keeps its original name. A twin is compared
+//! with its original each time. A test through a twin with another namespace or a lost key would judge a backup that it
+//! never read. What is wrong with a twin is the host's fault, never the backup's.
 
 use holdfast_protocol::code::ErrorCode;
 
@@ -29,8 +29,8 @@ pub(super) async fn source(context: &Context<'_>, test: &RestoreTest) -> Result<
     archive(&test.place.read_as(&test.backup.archive))
 }
 
-/// What a restore that found no key, or the wrong one, says of the backup: nothing, where a twin read it. Its own entry
-/// opened it right before, and the twin's key is a file that nobody but root sees.
+/// What a restore that found no key, or the wrong one, says about the backup: nothing, when a twin entry read it. The
+/// main entry opened the backup just before, and only root can read the file of the twin's key.
 pub(super) fn without_key(test: &RestoreTest, said: &str) -> Option<String> {
     let (of, by) = test.place.counterpart_of(&test.backup.archive)?;
     speaks_of_key(said).then(|| {

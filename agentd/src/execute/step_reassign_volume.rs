@@ -1,7 +1,7 @@
 //! Steps that reassign a volume to another guest.
 //!
-//! The worker takes the volume out of the one configuration before it writes it into the other. What it leaves when it
-//! dies in between is in neither: that is a person's, with the command that finds it again.
+//! The worker removes the volume from the one configuration before it writes it into the other. If it dies in between,
+//! the volume is in neither: that is left to a person, with the command that finds it again.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +62,7 @@ fn spec<'a>(context: &'a Context<'_>) -> Result<&'a HandOver, StepError> {
     }
 }
 
-/// Reads both, and holds each to number, mark and volumes; the volume that changes hands may be with either.
+/// Reads both, and compares each with number, mark and volumes; the volume may be with either of them.
 async fn pair<'a>(context: &'a Context<'_>) -> Result<Pair<'a>, StepError> {
     let hand = spec(context)?;
     let mut moving = context.progress.volumes();
@@ -113,7 +113,7 @@ fn changed(vmid: Vmid, why: &str) -> StepError {
     StepError::park(ErrorCode::TargetChanged, text, look_at(vmid))
 }
 
-/// Is it all as the operator saw it, and may it be done? Nothing was done yet.
+/// Checks that all is as the operator saw it, and that it may be done. Nothing was done yet.
 pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
     let hand = spec(context)?;
     match gate(&Effect::ReassignVolume, road(hand.warrant()), &Approved::default()) {
@@ -155,7 +155,7 @@ fn fits(pair: &Pair<'_>) -> Result<(), StepError> {
     Ok(())
 }
 
-/// Both stand still. They stay so, as far as it is ours to say: no other operation may touch either.
+/// Both are stopped. They stay so as far as we control it: no other operation may touch either.
 async fn still(context: &Context<'_>, hand: &HandOver) -> Result<(), StepError> {
     for vmid in [hand.from().vmid, hand.to().vmid] {
         if context.ports.pve.guest_status(vmid).await?.power != Power::Stopped {
@@ -260,7 +260,7 @@ async fn protect(context: &Context<'_>, vmid: Vmid, config: GuestConfig) -> Resu
     Ok(Started::Done)
 }
 
-/// Protection is on when the guest shows it, not by the word of whoever set it.
+/// Protection is on when the guest's configuration shows it, not because the call that set it succeeded.
 fn seen_on(protection: Switch) -> Result<(), StepError> {
     match protection {
         Switch::On => Ok(()),
@@ -297,7 +297,8 @@ pub(super) async fn protect_again(context: &Context<'_>) -> Result<Option<String
     Ok(Some("protection is on".to_owned()))
 }
 
-/// The undo of handing over. The world says how far it is: the giver's protection off, the volume back, protection on.
+/// The undo of handing over. The actual state shows its progress: the giver's protection off, the volume back,
+/// protection on.
 pub(super) async fn hand_back(context: &Context<'_>) -> Result<UndoState, StepError> {
     let found = pair(context).await?;
     let hand = found.hand;

@@ -14,8 +14,8 @@ use crate::port::pve::config::Switch;
 use crate::port::pve::snapshot::SnapshotListing;
 use crate::port::pve::{GuestConfig, PveError};
 
-/// The guest right after its rollback. The snapshot may have brought back other tags; then the snapshot itself, which is
-/// kept in the same configuration, says whose the guest is.
+/// The guest right after its rollback. The snapshot may have restored other tags; then the snapshot itself, which is
+/// kept in the same configuration, shows whose guest it is.
 async fn rolled_back(context: &Context<'_>) -> Result<GuestConfig, StepError> {
     let (vmid, uid) = (vmid(context)?, context.progress.operation.uid());
     let config = context.ports.pve.guest_config(vmid).await?;
@@ -67,7 +67,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         return Err(PveError::Locked { kind }.into());
     }
     if config.env.is_some() {
-        // Whoever reads the old bootstrap token finds its claim worthless.
+        // Anyone who reads the old bootstrap token finds its claim worthless.
         context.ports.store.forget_claim(context.progress.operation.uid()).await?;
     }
     let changes = stale(context, &config)?;

@@ -1,8 +1,8 @@
 //! The step that waits for a scratch guest's report.
 //!
-//! What comes in: its hello and its report, as the test door wrote them down; the canaries that its guest told when the
-//! backup was taken. What goes out: one [`Finding::Tested`]. A controller that never says hello leaves what is seen from
-//! outside: that it boots. One that says hello and never reports leaves a backup whose stacks do not come up.
+//! In: its hello and its report, as the test listener recorded them; the canaries that its guest reported when the
+//! backup was taken. Out: one [`Finding::Tested`]. A controller that never says hello leaves only what is seen from
+//! outside: that the guest boots. One that says hello and never reports leaves a backup whose stacks do not come up.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn tested((verdict, why): (TestVerdict, String)) -> Started {
     Started::Learnt(StepOutput { facts: vec![Finding::Tested { verdict, why }], note })
 }
 
-/// The canaries as they were when the backup was taken; none of one that was taken of a running guest.
+/// The canaries as they were when the backup was taken; none for a backup of a running guest.
 async fn reported(context: &Context<'_>) -> Result<Vec<Canary>, StepError> {
     let window = context.ports.store.window(spec(context)?.backup.taken_by).await?;
     Ok(window.and_then(|window| Some(window.quiesced_stacks()?.canaries.clone())).unwrap_or_default())

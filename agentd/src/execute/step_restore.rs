@@ -41,7 +41,7 @@ pub(super) async fn probe(context: &Context<'_>) -> Result<Checked, StepError> {
     Ok(Checked::Happened(StepOutput { facts, note: None }))
 }
 
-/// What a restore left that ended half-way. While it runs the guest looks just so, and the remedy would destroy it.
+/// What an interrupted restore left. While the restore runs the guest looks the same, and the remedy would destroy it.
 async fn leftover(context: &Context<'_>, vmid: Vmid, why: &str) -> StepError {
     if let Err(trouble) = at_rest(context, vmid).await {
         return trouble;

@@ -1,7 +1,8 @@
 //! Steps of a restored copy.
 //!
-//! The archive brings along what made the guest the guest. So the restore call itself says what the copy is, and by that
-//! line, which names this very operation, the copy is known from its first moment on. Deliberately absent: starting it.
+//! The archive contains what made the guest the guest. So the restore call itself sets the copy's identity with a line
+//! that names this very operation. By that line the copy is known from its first moment on. Deliberately absent:
+//! starting it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,7 +108,7 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Started, StepError> 
     Ok(Started::Learnt(StepOutput::note(note)))
 }
 
-/// The bytes of its disks, by where they lie.
+/// The bytes of its disks, by storage.
 fn shares<'a>(copy_of: &'a RestoreCopy, layout: &Layout) -> BTreeMap<&'a StorageName, u64> {
     let mounts = layout.mounts.values().map(|mount| (copy_of.storage_of(&mount.path), mount.size));
     let mut shares: BTreeMap<&StorageName, u64> = BTreeMap::new();
@@ -154,7 +155,7 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Started, StepError>
     Ok(Started::Task(context.ports.pve.restore_copy(&request).await?))
 }
 
-/// What is still to be set on it.
+/// What must still be set on it.
 fn unset(context: &Context<'_>, config: &GuestConfig) -> Result<Vec<ConfigChange>, StepError> {
     let (of, by) = (context.progress.operation.uid(), context.progress.id);
     let mut changes = Vec::new();
@@ -236,8 +237,8 @@ fn address(net: &str) -> Option<&str> {
     net.split(',').find_map(|part| part.strip_prefix("hwaddr="))
 }
 
-/// A hardware address that the guest has as well. When the guest cannot be seen there is nothing to compare with: what
-/// was passed names no address, so Proxmox made fresh ones.
+/// A hardware address that the guest has as well. When the guest cannot be seen there is nothing to compare with: the
+/// restore call names no address, so Proxmox made new ones.
 async fn shared_address(
     context: &Context<'_>,
     guest: Vmid,

@@ -67,7 +67,7 @@ pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
     Ok(Started::Learnt(StepOutput::fact(Finding::Found(found))))
 }
 
-/// A volume that came after the snapshot would be torn off the guest; one that went since is not there to go back.
+/// A volume added after the snapshot would be torn off the guest; one that was removed since cannot be rolled back.
 fn same_volumes(now: &GuestConfig, then: &GuestConfig) -> Result<(), StepError> {
     let mounted = |config: &GuestConfig| -> BTreeSet<VolumeId> {
         config.rootfs.iter().chain(config.mounts.values()).filter_map(|disk| disk.volume()).cloned().collect()

@@ -81,7 +81,7 @@ async fn within_quota(context: &Context<'_>, new: &Snapshot) -> Result<(), StepE
     Err(StepError::give_up(ErrorCode::Quota, text))
 }
 
-/// Each storage that a mounted volume lies on, with one such volume for the message.
+/// Each storage with a mounted volume, with one such volume for the message.
 async fn storages(
     context: &Context<'_>,
     config: &GuestConfig,

@@ -19,7 +19,7 @@ use crate::port::pve::change::Description;
 use crate::port::pve::snapshot::SnapshotListing;
 use crate::port::pve::{NewSnapshot, OwnSnapshot, PveError, TaskKind, Upid};
 
-/// Which snapshot the operation is about, and who made it.
+/// Which snapshot the operation is about, and which operation made it.
 fn named<'a>(context: &'a Context<'_>) -> Result<(&'a SnapshotName, OperationId), StepError> {
     match &context.progress.operation {
         Operation::Snapshot(new) => Ok((&new.name, context.progress.id)),
@@ -30,7 +30,7 @@ fn named<'a>(context: &'a Context<'_>) -> Result<(&'a SnapshotName, OperationId)
     }
 }
 
-/// What stands under the snapshot's name now.
+/// What exists under the snapshot's name now.
 pub(super) async fn find(context: &Context<'_>) -> Result<SnapshotListing, StepError> {
     let (name, made_by) = named(context)?;
     let vmid = vmid(context)?;
@@ -38,8 +38,8 @@ pub(super) async fn find(context: &Context<'_>) -> Result<SnapshotListing, StepE
     Ok(OwnSnapshot::find(vmid, name, &mark::snapshot_line(made_by), &listed))
 }
 
-/// A snapshot in the middle of its making or removal: waited for while a task works on it, else left for a person, since
-/// no token can take the lock off.
+/// A snapshot that is half made or half removed. It is waited for while a task works on it; otherwise it is left for a
+/// person, since no token can remove the lock.
 pub(super) async fn half(context: &Context<'_>, state: &str) -> Result<StepError, StepError> {
     let (vmid, (name, _)) = (vmid(context)?, named(context)?);
     for kind in [TaskKind::Snapshot, TaskKind::RemoveSnapshot] {
@@ -114,8 +114,8 @@ pub(super) async fn take(context: &Context<'_>) -> Result<Started, StepError> {
     Ok(Started::Task(context.ports.pve.snapshot(vmid, &new).await?))
 }
 
-/// Our own record must know the snapshot, and say that its time is over, that its guest had asked for it, or that the
-/// schedule took it and the retention in force lets it go.
+/// Our own record must know the snapshot. It must say that the snapshot has expired, that its guest had requested it,
+/// or that the schedule took it and the retention in force allows its removal.
 async fn may_go(context: &Context<'_>, expiry: &ExpireSnapshot) -> Result<(), StepError> {
     let record = context.ports.store.snapshot(expiry.target.uid, expiry.name.clone()).await?;
     let record = record.filter(|record| record.made_by == expiry.made_by);
@@ -136,7 +136,8 @@ fn kept(expiry: &ExpireSnapshot) -> StepError {
     StepError::give_up(ErrorCode::Forbidden, text)
 }
 
-/// Whether what is in force now lets it go, by a clock that is kept. A retention that was raised meanwhile keeps it.
+/// Whether the retention in force allows its removal, by a synchronised clock. A retention that was raised meanwhile
+/// keeps it.
 async fn is_let_go(context: &Context<'_>, record: &SnapshotRecord) -> Result<bool, StepError> {
     let store = &context.ports.store;
     if !clock_is_kept(context).await? {

@@ -1,8 +1,8 @@
 //! Steps of a swap: verify, demote, promote, start.
 //!
-//! Before each effect both are read anew and held to number, mark and volumes. At most one of the two is ever plugged in: the
-//! copy gets its networks only while the guest is seen unplugged and standing still, and is started only then. Deliberately
-//! absent: the way back (`step_swap_back`), and deleting anything.
+//! Before each effect both are read again and compared with number, mark and volumes. At most one of the two is ever
+//! plugged in. The copy gets its networks only while the guest is seen unplugged and stopped, and is started only then.
+//! Deliberately absent: the way back (`step_swap_back`), and deleting anything.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ fn changed(vmid: Vmid, why: impl std::fmt::Display) -> StepError {
     StepError::give_up(ErrorCode::TargetChanged, text)
 }
 
-/// Is it all as the operator saw it, and can the one take the place of the other? Nothing was done yet.
+/// Checks that all is as the operator saw it, and that the one can take the place of the other. Nothing was done yet.
 pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
     let swap = spec(context)?;
     match gate(&Effect::SwapGuest, road(swap.warrant()), &Approved::default()) {
@@ -60,7 +60,7 @@ pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
         return Err(changed(copy.vmid, format!("it does not carry the mark of a copy of {}", guest.name)));
     }
     compare_unmarked(copy, &copys).map_err(|why| changed(copy.vmid, why))?;
-    // By the rules for guests, not for archives: what was laid aside and is put back may have snapshots.
+    // By the rules for guests, not for archives: a former guest that is put back may have snapshots.
     judge(&copys.lines(), &copys.raw_lxc)
         .and_then(|()| judge_bridges(&copys.bridges(), &swap.bridge))
         .map_err(|why| StepError::give_up(ErrorCode::Forbidden, why.to_string()))?;
@@ -82,7 +82,7 @@ pub(super) async fn prove(context: &Context<'_>) -> Result<Started, StepError> {
     }))
 }
 
-/// Our records know both under these numbers, and the copy as one that is whole.
+/// Our records know both under these numbers, and the copy as a complete one.
 async fn recorded(context: &Context<'_>, swap: &SwapGuest) -> Result<(), StepError> {
     let (guest, copy) = (swap.guest(), swap.copy());
     match context.ports.store.guest(guest.uid).await?.map(|record| record.place) {
@@ -115,7 +115,7 @@ fn stays_behind(swap: &SwapGuest, guest: &GuestConfig, copy: &GuestConfig) -> Re
     swap.judge_left(&left).map_err(|why| StepError::give_up(ErrorCode::Forbidden, why.to_string()))
 }
 
-/// How both look, once it is sure that each can be made to look as it must, there and back.
+/// The identity of both, once it is sure that each can get the other identity and return to its own.
 fn fits(
     context: &Context<'_>,
     swap: &SwapGuest,
@@ -157,7 +157,7 @@ pub(super) async fn power(context: &Context<'_>, vmid: Vmid) -> Result<Power, St
     Ok(context.ports.pve.guest_status(vmid).await?.power)
 }
 
-/// One of the two, when number and volumes say that it is the one that was signed for, and its mark is one of these.
+/// One of the two, when number and volumes show that it is the one that was signed for, and its mark is one of these.
 pub(super) async fn one_of(
     context: &Context<'_>,
     seen: &SignedState,
@@ -187,7 +187,7 @@ pub(super) async fn copy(context: &Context<'_>) -> Result<GuestConfig, StepError
     one_of(context, swap.copy(), [swap.copys_mark(), Mark::Of(swap.guest().uid)]).await
 }
 
-/// What is still to be set. Whatever it looks like, it is protected.
+/// What must still be set. Protection is always part of it.
 fn unset(config: &GuestConfig, wanted: &GuestIdentity, vmid: Vmid) -> Result<Vec<ConfigChange>, StepError> {
     let mut changes = guest_identity::changes(config, wanted).map_err(|why| changed(vmid, why))?;
     if config.protection == Switch::Off {
@@ -253,7 +253,7 @@ pub(super) async fn start_copy(context: &Context<'_>) -> Result<Started, StepErr
     Ok(Started::Task(context.ports.pve.start(copy).await?))
 }
 
-/// The guest is unplugged and stands still. It may have been put back, or started, by hand.
+/// The guest is unplugged and stopped. It may have been put back, or started, by hand.
 async fn out_of_the_way(context: &Context<'_>) -> Result<(), StepError> {
     let vmid = spec(context)?.guest().vmid;
     if !is_demoted(context).await?.is_empty() {
@@ -284,7 +284,8 @@ pub(super) async fn send(
     Ok(Started::Done)
 }
 
-/// Both are read again, and only then our records change: the copy is the guest, and what was the guest stands beside it.
+/// Both are read again, and only then our records change: the copy becomes the guest, and the former guest is kept as
+/// well.
 pub(super) async fn confirm(context: &Context<'_>) -> Result<Started, StepError> {
     let (guest, copy) = (spec(context)?.guest().vmid, spec(context)?.copy().vmid);
     if !is_demoted(context).await?.is_empty() {

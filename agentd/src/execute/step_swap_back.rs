@@ -1,7 +1,8 @@
 //! The undo of a swap.
 //!
-//! It is asked of the world how far it came. A copy that somebody destroyed meanwhile, or made their own while it is unplugged,
-//! keeps nobody from the way back; one that is plugged in and not ours, and a guest that is not, are a person's.
+//! The actual state shows how far the swap came. The copy may have been destroyed meanwhile, or given to another owner
+//! while it is unplugged; neither blocks the way back. A plugged-in copy that is not ours, and a guest that is not
+//! ours, are left to a person.
 
 use holdfast_protocol::code::ErrorCode;
 
@@ -17,7 +18,7 @@ use crate::operation::swap_guest::identity::GuestIdentity;
 use crate::port::pve::read::Power;
 use crate::port::pve::{GuestConfig, VmidUse};
 
-/// What is not as it was signed for is left to a person from here on.
+/// A guest that is not as it was signed for is left to a person from here on.
 fn for_a_person(trouble: StepError, seen: &SignedState) -> StepError {
     match trouble.next {
         StepRecovery::GiveUp => StepError { next: StepRecovery::Park(look_at(seen.vmid)), ..trouble },
@@ -29,7 +30,7 @@ fn for_a_person(trouble: StepError, seen: &SignedState) -> StepError {
 enum Copy {
     /// It is ours beyond doubt.
     Ours(Box<GuestConfig>),
-    /// It stands in nobody's way, and is left as it is.
+    /// It blocks nothing, and is left as it is.
     Demoted(&'static str),
 }
 
@@ -80,7 +81,7 @@ pub(super) async fn give_up_place(context: &Context<'_>) -> Result<UndoState, St
     }
 }
 
-/// The undo of laying the guest aside. The copy was unplugged before this.
+/// The undo of demoting the guest. The copy was unplugged before this.
 pub(super) async fn take_up_again(context: &Context<'_>) -> Result<UndoState, StepError> {
     let (seen, wanted) = (spec(context)?.guest(), &identities(context)?.guest);
     let config = former(context).await.map_err(|trouble| for_a_person(trouble, seen))?;
@@ -123,7 +124,7 @@ fn by_hand(seen: &SignedState, why: &str) -> StepError {
     StepError::park(ErrorCode::TargetChanged, text, look_at(seen.vmid))
 }
 
-/// The undo of asking the guest to go down: what ran when this began runs again. Whether it stays up is the plan's to see.
+/// The undo of the guest's shutdown: what ran when this began runs again. The plan observes whether it stays up.
 pub(super) async fn start_former(context: &Context<'_>) -> Result<UndoState, StepError> {
     let seen = spec(context)?.guest();
     if context.progress.found() != Some(PowerFound::Running) {

@@ -1,10 +1,11 @@
 //! Steps of a restore test.
 //!
-//! The archive brings along what made the guest the guest; the restore call itself writes all of it anew, with every
-//! network unplugged but the one that ends at the agent's own door, so there is no moment at which the scratch guest could be taken for its guest or reach anybody.
-//! By that call's own line, which names this very operation, it is known from its first moment to its last. What goes
-//! out: one [`Finding::Tested`], written before anything is destroyed. Deliberately absent: anything done to the guest
-//! itself, and judging what a failure says of the backup (`operation::restore_test`).
+//! The archive contains what made the guest the guest. The restore call itself overwrites all of it, with every network
+//! unplugged except the one that ends at the agent's own listener. So at no moment can the scratch guest be taken for
+//! its guest or reach another host. That call also writes a line that names this very operation, so the scratch guest
+//! is known from its first moment to its last. Out: one [`Finding::Tested`], written before anything is destroyed.
+//! Deliberately absent: anything done to the guest itself, and what a failure says about the backup
+//! (`operation::restore_test`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -68,9 +69,9 @@ async fn judge(context: &Context<'_>) -> Result<Layout, StepError> {
         .map_err(|refused| StepError::give_up(ErrorCode::ArchiveUnusable, refused.to_string()))
 }
 
-/// A look that was refused. A backup of a guest that was lost and came back lies under the number that it had; that number is
-/// in no pool any more, and Proxmox asks for a right over it before it shows what is in there (`docs/adr/0034`). No grant
-/// mends that, so the sentence that names one would mislead.
+/// A read that was refused. A backup of a guest that was lost and came back is stored under the guest's former number.
+/// That number is in no pool any more, and Proxmox checks a right on it before it shows the content (`docs/adr/0034`).
+/// No grant fixes that, so the sentence that names a grant would mislead.
 async fn closed(context: &Context<'_>, error: PveError) -> Result<StepError, StepError> {
     let (PveError::Permission { path: Some(path), .. }, test) = (&error, spec(context)?) else {
         return Ok(error.into());
@@ -130,7 +131,7 @@ pub(super) async fn judged(context: &Context<'_>) -> Result<Started, StepError> 
     Ok(Started::Learnt(StepOutput::note(note)))
 }
 
-/// Whether nothing else is plugged into the bridge on which it will speak.
+/// Whether nothing else is plugged into the bridge of the scratch guest.
 fn alone(context: &Context<'_>) -> Result<(), StepError> {
     let Some(speech) = &spec(context)?.place.speech else { return Ok(()) };
     let unknown = |error: BridgeError| StepError::give_up(ErrorCode::Unavailable, chain(&error));
@@ -178,7 +179,7 @@ pub(super) async fn restore(context: &Context<'_>) -> Result<Started, StepError>
     }
 }
 
-/// Whether it has any way out. Looked at in what Proxmox made, not in what was asked for.
+/// Whether it has any way out. Checked in what Proxmox made, not in what was requested.
 pub(super) async fn isolated(context: &Context<'_>) -> Result<Started, StepError> {
     let config = own_copy(context).await?;
     let place = &spec(context)?.place;
@@ -209,7 +210,7 @@ fn ways_out(config: &GuestConfig, speech: Option<&TestBridge>) -> Vec<String> {
     hold(config.unprivileged == Switch::On, "it is privileged".to_owned());
     hold(config.onboot == Switch::Off, "it would start with the node".to_owned());
     hold(config.raw_lxc.is_empty(), "it has raw lxc lines".to_owned());
-    // That all are on the bridge of tests was seen before; without a gateway they lead no further.
+    // It was checked before that all are on the bridge of tests; without a gateway they lead no further.
     let mut plugged = Vec::new();
     for (number, net) in &config.nets {
         let parts: Vec<&str> = net.split(',').collect();
@@ -229,8 +230,8 @@ fn ways_out(config: &GuestConfig, speech: Option<&TestBridge>) -> Vec<String> {
     wrong
 }
 
-/// It comes up and stays up for a while. Nobody inside is asked: where no bridge is set up for that, nobody could answer
-/// (`step_report` listens where one is).
+/// It comes up and stays up for a while. No controller inside is contacted: without a bridge set up for that, it could
+/// not answer (`step_report` listens where there is one).
 pub(super) async fn observe(context: &Context<'_>) -> Result<Started, StepError> {
     let clock = &context.ports.clock;
     let until = clock.monotonic() + Duration::from_secs(limits::TEST_STAYS_UP_S);
@@ -264,7 +265,7 @@ pub(super) async fn is_destroyed(context: &Context<'_>) -> Result<Checked, StepE
     Ok((used == VmidUse::Free).then(StepOutput::nothing).into())
 }
 
-/// Stops it: by our own record of it, and by what is seen of it now.
+/// Stops it: by our own record of it, and by its current state.
 pub(super) async fn stop(context: &Context<'_>) -> Result<Started, StepError> {
     permitted(&Effect::DestroyScratch, Provenance::ScratchRecord)?;
     own_copy(context).await?;
@@ -285,7 +286,7 @@ pub(super) async fn destroy(context: &Context<'_>) -> Result<Started, StepError>
     Ok(Started::Task(pve.destroy(proof).await?))
 }
 
-/// With it goes our right to see its volumes: what counts is the end and the log of the task.
+/// With it we lose the right to see its volumes: what counts is the end and the log of the task.
 pub(super) async fn reaped(context: &Context<'_>) -> Result<Started, StepError> {
     let volumes = context.progress.volumes();
     volume_check::prove(context, vmid(context)?, context.progress.upid_of(Step::DestroyScratch), &volumes)

@@ -1,7 +1,7 @@
 //! The step that waits for an updated guest agent.
 //!
-//! That this step is under way is the offer: `GET /v1/desired` reads it from the journal. So it stands from the moment at
-//! which the intent is on disk, over a restart of the agent, until the outcome is.
+//! The offer is that this step is under way: `GET /v1/desired` reads it from the journal. So the offer is valid from
+//! the moment the intent is on disk until the outcome is, even over a restart of the agent.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) fn skipped(context: &Context<'_>) -> Option<StepOutput> {
     }
 }
 
-/// A way back would take volumes along that no backup holds: then there is none.
+/// A rollback would also affect volumes that no backup holds: then there is none.
 pub(super) fn has_way_back(config: &GuestConfig) -> Result<(), StepError> {
     let Some(bulk) = config.mounts.values().find(|disk| disk.in_backup == InBackup::No) else {
         return Ok(());
@@ -58,7 +58,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     let (store, clock) = (&context.ports.store, &context.ports.clock);
     let since = context.progress.intended_at(context.place).unwrap_or(context.progress.opened_at);
     let mut changes = store.changes();
-    // Both are counted anew by an agent that was away: nobody could say hello to it meanwhile.
+    // Both are counted anew after the agent was away: no controller could say hello to it meanwhile.
     let end = clock.monotonic() + Duration::from_secs(update.turn_s());
     let (mut last, mut word_at) = (None, clock.monotonic());
     let mut would_hear = store.would_hear_since(update.target().uid);
@@ -67,14 +67,14 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         changes.mark_unchanged();
         let record = store.guest(update.target().uid).await?;
         let record = record.ok_or_else(|| StepError::fault("there is no record of the guest"))?;
-        // What is only repeated stands in no record for a while, and is a word all the same.
+        // A hello that only repeats the last one is in no record for a while, and still counts as a sign of life.
         let hello = store.last_word(update.target().uid).or(record.hello);
         let hello: Option<HelloRecord> = hello.filter(|hello| hello.at >= since);
         let now = clock.monotonic();
         if hello.as_ref().map(|hello| hello.at) != last {
             (last, word_at) = (hello.as_ref().map(|hello| hello.at), now);
         }
-        // Whoever could not be heard is not silent: it is counted anew from when he could.
+        // A controller that could not be heard is not silent: its time is counted anew from when it could.
         if store.would_hear_since(update.target().uid) != would_hear {
             (would_hear, word_at) = (store.would_hear_since(update.target().uid), now);
         }

@@ -1,8 +1,8 @@
 //! The step that chooses a VMID.
 //!
-//! What comes in: the request of the operation. What goes out: a number, reserved for its guest. The lists of backups are asked
-//! for a number that the document names, too. While a backup server cannot be
-//! read a new guest waits; one that comes back, and a copy that operators signed for, do not (`docs/adr/0053`).
+//! In: the request of the operation. Out: a number, reserved for its guest. The lists of backups are also searched for
+//! a number that the document names. While a backup server cannot be read, a new guest waits. A guest that comes back,
+//! and a copy that operators signed for, do not wait (`docs/adr/0053`).
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,8 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     Ok(Started::Learnt(StepOutput { facts: vec![Finding::Vmid(chosen)], note }))
 }
 
-/// That no backups lie under a VMID which the document names. Those under one that was this guest's before are its own.
+/// Checks that no backups exist under a VMID which the document names. Those under an earlier VMID of this guest are
+/// its own.
 async fn no_one_elses(
     context: &Context<'_>,
     (uid, vmid): (GuestUid, Vmid),
@@ -77,7 +78,7 @@ async fn no_one_elses(
     Err(StepError::give_up(ErrorCode::VmidForeign, text))
 }
 
-/// What is waited for before a number is chosen, or what is said with it.
+/// What is waited for before a number is chosen, or what is reported with it.
 fn unread(context: &Context<'_>, backups: &BackupVmids) -> Result<String, StepError> {
     let is_new =
         matches!(&context.progress.operation, Operation::Provision(provision) if provision.lost().is_none());
@@ -96,7 +97,7 @@ fn unread(context: &Context<'_>, backups: &BackupVmids) -> Result<String, StepEr
     })
 }
 
-/// Numbers for scratch guests are used again and again: nobody's identity hangs on them.
+/// Numbers for scratch guests are used again and again: no guest's identity depends on them.
 async fn scratch(context: &Context<'_>, range: VmidRange) -> Result<Started, StepError> {
     for vmid in range.iter().take(limits::VMID_CANDIDATES) {
         if context.ports.pve.vmid_use(vmid).await? == VmidUse::Free {
@@ -110,7 +111,8 @@ async fn scratch(context: &Context<'_>, range: VmidRange) -> Result<Started, Ste
     ))
 }
 
-/// Those reserved for this guest before come first, so that a repeat takes the same: backups under these are its own.
+/// Those reserved for this guest before come first, so that a repeat takes the same one: backups under these are its
+/// own.
 async fn any(
     context: &Context<'_>,
     uid: GuestUid,

@@ -46,8 +46,8 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
         .map_err(|error| StepError::fault(error.to_string()))?;
     match context.ports.pve.configure(vmid(context)?, &update).await {
         Ok(()) => Ok(Started::Done),
-        // The guest runs and the kernel would not take the mount, or the storage could not make the volume: what was
-        // asked for stays pending, and is withdrawn by the undo.
+        // The guest runs and the kernel would not take the mount, or the storage could not make the volume. The request
+        // stays pending, and the undo withdraws it.
         Err(PveError::Parameters { errors, .. }) if errors.contains_key(&key(attach)) => {
             let why = errors.get(&key(attach)).map(|text| text.trim()).unwrap_or_default();
             let text = format!(
@@ -60,7 +60,7 @@ pub(super) async fn act(context: &Context<'_>) -> Result<Started, StepError> {
     }
 }
 
-/// Withdraws what was asked for and not made; what was made stays.
+/// Withdraws what was requested and not made; what was made stays.
 pub(super) async fn withdraw(context: &Context<'_>) -> Result<Option<String>, StepError> {
     let attach = spec(context)?;
     let config = own_config(context).await?;
@@ -82,8 +82,8 @@ pub(super) async fn withdraw(context: &Context<'_>) -> Result<Option<String>, St
     }
 }
 
-/// A volume that was made and never got into the guest is nobody's: a person should know its name. The answer is what
-/// could not be told.
+/// A volume that was made and never attached to the guest has no owner: a person should know its name. The answer is
+/// what could not be determined.
 pub(super) async fn leftover(context: &Context<'_>) -> Result<Option<String>, StepError> {
     let Operation::AttachVolume(attach) = &context.progress.operation else { return Ok(None) };
     if !context.progress.began(Step::AddVolume) {

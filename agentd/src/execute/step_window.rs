@@ -5,13 +5,13 @@
 //!              └─ bound passed, or released: the backup is taken all the same, and its label says why it is a crash's
 //!              └─ given up: nothing is taken
 //! ```
-//! Proxmox runs one backup job at a time on a node. Our own wait for each other before their grants (`heavy`); while one of
-//! somebody else runs no window is granted; and where ours meets one all the same, the window ends at once and its task is
-//! stopped before it has begun: nobody's programs stand still for another's copy.
+//! Proxmox runs one backup job at a time on a node. Our own jobs wait for each other before their grants (`heavy`).
+//! While a job of another owner runs, no window is granted. If our job meets one all the same, the window ends at once
+//! and its task is stopped before it has begun. So no guest's programs are stopped for another guest's copy.
 //!
-//! What comes in: the window's row, woken by the store. What goes out: what the agent saw, written before it is told. The
-//! bound is the window's own, on the clock that runs through suspend; waits are short enough that a suspend costs no more
-//! than one of them. Deliberately absent: what may follow what (`operation::window`), and taking the backup
+//! In: the window's row, woken by the store. Out: what the agent observed, written before it is reported. The bound is
+//! the window's own, on the clock that runs through suspend. Waits are short enough that a suspend costs at most one of
+//! them. Deliberately absent: which phase may follow which (`operation::window`), and taking the backup
 //! (`step_backup`).
 
 use std::time::Duration;
@@ -33,10 +33,10 @@ use crate::port::pve::task::{Patience, TaskOutcome};
 use crate::port::pve::{LogWindow, Pace, PveError, Snapshot, Upid, follow_task};
 use crate::port::store::window::{Moment, SayError};
 
-/// A look at least so often: a timer does not count while the host sleeps, the bound does.
+/// The longest time between two checks: a timer does not count while the host sleeps, the bound does.
 const LOOK: Duration = Duration::from_secs(20);
 
-/// While programs stand still, the log of their backup is read at least so often.
+/// While programs are stopped, the log of their backup is read at least this often.
 const LOG_LOOK: Duration = Duration::from_millis(500);
 
 /// And the guest itself, by its snapshots and its lock, so often.
@@ -51,8 +51,8 @@ const WRITE_AGAIN: Duration = Duration::from_secs(2);
 /// What a window does not wait for.
 const OTHER_JOB: &str = "another backup job holds this node's one lock for backups";
 
-/// Grants it, when the guest runs and nobody holds it, and no other backup job runs. A guest that stands still is copied standing still, or down for the
-/// whole copy: there is no moment at which its programs could go on.
+/// Grants it when the guest runs without a lock and no other backup job runs. A stopped guest is copied while stopped,
+/// or is down for the whole copy: there is no moment at which its programs could continue.
 pub(super) async fn grant(context: &Context<'_>) -> Result<Started, StepError> {
     free_config(context).await?;
     let vmid = vmid(context)?;
@@ -74,7 +74,7 @@ pub(super) async fn grant(context: &Context<'_>) -> Result<Started, StepError> {
     Ok(Started::Learnt(StepOutput::fact(Finding::WindowGranted(granted))))
 }
 
-/// Waits until the programs stand still, or until it is clear that they will not.
+/// Waits until the programs are stopped, or until it is clear that they will not be.
 pub(super) async fn await_quiesced(context: &Context<'_>) -> Result<Started, StepError> {
     context.say("waiting for the controller to say that everything stands still");
     let window = wait(context, |phase, _| phase != WindowPhase::Granted).await?;
@@ -151,7 +151,7 @@ fn has_window(context: &Context<'_>) -> bool {
     matches!(context.progress.operation, Operation::QuiescedBackup(_))
 }
 
-/// Said right before the backup is asked for. From then on the window can only be released.
+/// Recorded right before the backup is requested. From then on the window can only be released.
 pub(super) async fn begin(context: &Context<'_>) -> Result<(), StepError> {
     if !has_window(context) {
         return Ok(());
@@ -160,7 +160,7 @@ pub(super) async fn begin(context: &Context<'_>) -> Result<(), StepError> {
     if window.is_given_up() { Err(given_up()) } else { Ok(()) }
 }
 
-/// The backup was found: whatever its log said, what it holds is fixed by now.
+/// The backup was found: whatever its log said, its content is fixed by now.
 pub(super) async fn found(context: &Context<'_>) -> Result<(), StepError> {
     if has_window(context) {
         say(context, WindowEvent::Captured).await?;
@@ -178,8 +178,8 @@ async fn say(context: &Context<'_>, said: WindowEvent) -> Result<Window, StepErr
     }
 }
 
-/// Follows the task of a backup. Within a window its log is read closely, and the moment that fixes the copy is written
-/// down as soon as it is seen. A task that waits for another job while programs stand still is stopped.
+/// Follows the task of a backup. Within a window its log is read closely, and the moment that fixes the copy is
+/// recorded as soon as it is seen. A task that waits for another job while programs are stopped is aborted.
 pub(super) async fn follow(
     context: &Context<'_>,
     upid: &Upid,
@@ -207,7 +207,7 @@ pub(super) async fn follow(
     };
     let (outcome, course) = tokio::join!(biased; followed, write_down(context, upid, &mut watched));
     Ok(match (outcome?, course) {
-        // Its own last words are of the stop; one that still waited has none, and ends with `unexpected status`.
+        // Its own last message is about the stop; a task that still waited has none, and ends with `unexpected status`.
         (TaskOutcome::Failed(_) | TaskOutcome::Unknown(_), Course::Stopped) => {
             TaskOutcome::Failed(OTHER_JOB.to_owned())
         }
@@ -224,12 +224,13 @@ enum Course {
     Stopped,
 }
 
-/// Ends the window and stops its task, which has not begun to do anything. What waits for a person's or another's job while
-/// nothing stands still may wait.
+/// Ends the window and stops its task, which has not begun to do anything. A task that waits for a person's or another
+/// job while no programs are stopped may wait.
 async fn stop_waiting(context: &Context<'_>, upid: &Upid) -> Result<Course, StepError> {
     let window = own(context).await?;
     let now = context.ports.clock.boot_moment();
-    // By this very word, before a kill perhaps. One that was parked meanwhile has another, and nothing stands still for it.
+    // By this same code, perhaps before a kill. A window that was parked meanwhile has another code, and no programs
+    // are stopped for it.
     let ended_by_us = window.reported(&now) == WindowPhase::Cancelled
         && window.problem(&now).is_some_and(|problem| problem.code == ErrorCode::Busy);
     if window.reported(&now) != WindowPhase::Capturing && !ended_by_us {
@@ -238,7 +239,8 @@ async fn stop_waiting(context: &Context<'_>, upid: &Upid) -> Result<Course, Step
     let text = format!("{OTHER_JOB}: the backup is tried again when that has ended");
     // First the programs, whatever Proxmox says to the stop.
     say(context, WindowEvent::CameToNothing(ErrorBody::new(ErrorCode::Busy, text))).await?;
-    // One that was let in meanwhile is not cut off: a stop within a storage snapshot may leave half of one behind.
+    // A backup that got the lock meanwhile is not aborted: a stop within a storage snapshot may leave half of one
+    // behind.
     let pve = &context.ports.pve;
     let log = pve.task_log(upid, LogWindow { start: 0, limit: LINES }).await?;
     let last = log.lines.last().map(|line| Log::default().fixes(line));
@@ -249,7 +251,7 @@ async fn stop_waiting(context: &Context<'_>, upid: &Upid) -> Result<Course, Step
     Ok(Course::Stopped)
 }
 
-/// The pace of looks at a task: close while programs stand still for it, and as usual for the hours of copying after that.
+/// The pace of task polls: close while programs are stopped for it, and as usual for the hours of copying after that.
 struct Closely<'a> {
     pace: ClockPace<'a>,
     seen: &'a watch::Sender<Fixed>,
@@ -270,8 +272,8 @@ impl Pace for Closely<'_> {
     }
 }
 
-/// Writes the moment down as soon as it was seen, by the log or by the guest itself. Without one it ends with the task,
-/// whose probe decides.
+/// Records the moment as soon as it was seen, by the log or by the guest itself. Without a moment this ends with the
+/// task, whose probe decides.
 async fn write_down(context: &Context<'_>, upid: &Upid, watched: &mut watch::Receiver<Fixed>) -> Course {
     loop {
         let reported = async { watched.wait_for(|fixed| *fixed != Fixed::NotYet).await.map(|fixed| *fixed) };
@@ -283,7 +285,7 @@ async fn write_down(context: &Context<'_>, upid: &Upid, watched: &mut watch::Rec
         match reported {
             Some(Ok(Fixed::Waits)) => match stop_waiting(context, upid).await {
                 Ok(Course::Stopped) => return Course::Stopped,
-                // Nothing stands still for it, or that cannot be told now: looked at again while it waits.
+                // Nothing is stopped for it, or that is not known now: checked again while it waits.
                 Ok(Course::Own) | Err(_) => {
                     context.ports.clock.sleep(LOG_LOOK).await;
                     if watched.has_changed().is_err() {
@@ -310,8 +312,8 @@ async fn write_down(context: &Context<'_>, upid: &Upid, watched: &mut watch::Rec
     Course::Own
 }
 
-/// The same by the guest itself, where the log cannot be read: the backup's own snapshot is whole, and the guest is the
-/// backup's again. One that a dead backup left behind is older than this try.
+/// The same by the guest itself, when the log cannot be read: the backup's own snapshot is complete, and the guest's
+/// lock is the backup's again. A snapshot that a dead backup left behind is older than this try.
 async fn is_fixed(context: &Context<'_>) -> Result<Fixed, StepError> {
     let vmid = vmid(context)?;
     let since = context.progress.intended_at(context.place).and_then(|at| u64::try_from(at.as_second()).ok());
@@ -336,7 +338,7 @@ enum Fixed {
     Now,
 }
 
-/// What the log of a backup has told by now.
+/// What the log of a backup has shown so far.
 #[derive(Debug, Default)]
 struct Log {
     mode: Option<Mode>,
@@ -351,7 +353,7 @@ enum Mode {
 }
 
 impl Log {
-    /// Lines count from their beginning: what follows may be a name from inside the guest.
+    /// Only the beginning of a line counts: the rest may be a name from inside the guest.
     fn fixes(&mut self, line: &str) -> Fixed {
         let Some(said) = line.strip_prefix("INFO: ") else { return Fixed::NotYet };
         match said {

@@ -1,8 +1,8 @@
 //! Mounting of one target through the helper.
 //!
-//! What comes in: a deed that was decided. What goes out: what became of it. The helper judges the device by root's own
-//! policy; the kernel's table says whether the mount is seen from here; the marker says which disk it is. Each is bounded in
-//! time, a disk that hangs as well. Deliberately absent: deciding, and trying again.
+//! In: an action that was decided. Out: its result. The helper judges the device by root's own policy. The kernel's
+//! table says whether the mount is visible from here; the marker says which disk it is. Each is bounded in time, even
+//! for a disk that hangs. Deliberately absent: deciding, and trying again.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::port::mounts::Mounts;
 /// A marker is a few bytes; the measurement after the first one takes some seconds on the slowest disk.
 const DISK_MAX: Duration = Duration::from_secs(30);
 
-/// One deed about one target.
+/// One action on one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     /// What is done.
@@ -69,7 +69,8 @@ fn refused(error: &HelperError) -> Outcome {
     }
 }
 
-/// The number first: were the mount exchanged after it, the table would show another number, and it is looked at anew.
+/// The number first: if the mount were exchanged after it, the table would show another number, and the mount is
+/// checked anew.
 async fn looked_at(mounts: &Mounts, expected: Expected) -> Outcome {
     let id = match number(mounts, &expected.target) {
         Ok(id) => id,

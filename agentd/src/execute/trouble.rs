@@ -10,13 +10,13 @@ use crate::port::store::StoreError;
 /// What may follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StepRecovery {
-    /// It may have happened although nobody said so: look at the world.
+    /// It may have happened without an answer: check the actual state.
     Look,
     /// Another try, if any is left.
     Again,
-    /// The same may be asked later, for as long as it takes: Proxmox is away, closed to us, or still at work on it.
+    /// The same call may be sent later, for as long as it takes: Proxmox is away, closed to us, or still at work on it.
     Away,
-    /// Nothing happened; somebody else holds the guest or storage: for a while.
+    /// Nothing happened; another process holds the guest or storage for a while.
     Busy,
     /// No more tries.
     GiveUp,
@@ -44,7 +44,7 @@ impl StepError {
         Self { problem: ErrorBody::new(code, message), next: StepRecovery::Park(remedy.into()) }
     }
 
-    /// What this operation began still runs in Proxmox: neither done nor failed, and nobody's to clear away.
+    /// What this operation began still runs in Proxmox: neither done nor failed, and not to be cleared away by anyone.
     pub(super) fn at_work(message: impl Into<String>) -> Self {
         Self { problem: ErrorBody::new(ErrorCode::Unavailable, message), next: StepRecovery::Away }
     }
@@ -76,7 +76,7 @@ impl From<PveError> for StepError {
 
 impl From<StoreError> for StepError {
     fn from(error: StoreError) -> Self {
-        // Without the store nothing may go on; what was begun stays as it is until it answers again.
+        // Without the store nothing may continue; what was begun stays as it is until it answers again.
         Self { problem: ErrorBody::new(ErrorCode::Internal, chain(&error)), next: StepRecovery::Away }
     }
 }

@@ -23,7 +23,7 @@ impl Run<'_> {
         if let Err(trouble) = self.adopt_undo(place, step).await? {
             return Ok(Err(trouble));
         }
-        // Two rounds at most: one task, and a look at what it left.
+        // Two rounds at most: one task, and a check of what it left.
         for _ in 0..4 {
             if let Some(upid) = self.progress.upid(place).map(str::to_owned)
                 && self.undo_task(step, &upid)
@@ -54,8 +54,8 @@ impl Run<'_> {
         Ok(Err(StepError::again(ErrorCode::Unavailable, text)))
     }
 
-    /// A guest that is being destroyed leaves its pool first, and then no token of ours sees it: without its task one would
-    /// take it for somebody else's.
+    /// A guest that is being destroyed leaves its pool first, and then no token of ours sees it. Without its task it
+    /// would be taken for another owner's guest.
     async fn adopt_undo(&mut self, place: u16, step: Step) -> Result<Result<(), StepError>, Stopped> {
         if self.progress.upid(place).is_some() {
             return Ok(Ok(()));
@@ -94,7 +94,7 @@ async fn undo(context: &Context<'_>) -> Result<UndoState, StepError> {
     run(context).await
 }
 
-/// The gate is asked here as well: an undo is an effect like any other.
+/// The gate is called here as well: an undo is an effect like any other.
 fn permitted(undoing: OperationId) -> Result<(), StepError> {
     match gate(&Effect::UndoOwnMaking { undoing }, Provenance::Journal(undoing), &Approved::default()) {
         Verdict::Free => Ok(()),

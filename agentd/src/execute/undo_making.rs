@@ -1,7 +1,7 @@
 //! Undo of a guest that the operation made.
 //!
-//! In: the journal, and the guest as it is seen. Out: nothing is left of it, or a person is needed. Only what the proof of
-//! [`undo_proof`] covers is touched: the guest was made by this very operation, and has its mark.
+//! In: the journal, and the guest as it is observed. Out: nothing is left of it, or a person is needed. Only what the
+//! proof of [`undo_proof`] covers is touched: the guest was made by this very operation, and has its mark.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(super) async fn forget_claim(context: &Context<'_>) -> Result<UndoState, Ste
 enum Making<'a> {
     /// Nothing was made, or it is not ours.
     None(String),
-    /// Nobody has its VMID; its volumes were on these storages.
+    /// No guest has its VMID; its volumes were on these storages.
     Gone(Vmid, BTreeSet<&'a StorageName>),
     There(Box<There>),
 }
@@ -114,8 +114,8 @@ pub(super) async fn destroy(context: &Context<'_>) -> Result<UndoState, StepErro
     Ok(UndoState::Task(context.ports.pve.destroy(undo_proof::prove(context, &fresh)?).await?))
 }
 
-/// The guest is gone; its volumes must be as well. Those that the journal knows were read while it was there: a list that
-/// does not show them now proves nothing, the end of our own destroy does.
+/// The guest is gone; its volumes must be gone as well. Those in the journal were read while it existed. A list that
+/// does not show them now proves nothing; the end of our own destroy does.
 async fn gone(
     context: &Context<'_>,
     storages: &BTreeSet<&StorageName>,
@@ -130,7 +130,7 @@ async fn gone(
         volume_check::prove(context, vmid, task, &volumes).await?;
         return Ok(UndoState::Nothing(None));
     }
-    // Nothing was ever seen of it: the restore itself failed, and Proxmox takes back what it had begun.
+    // Nothing was ever seen of it: the restore itself failed, and Proxmox removes what it had begun.
     for storage in storages {
         let list = context
             .ports

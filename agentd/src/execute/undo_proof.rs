@@ -37,7 +37,7 @@ fn evidence(context: &Context<'_>, config: &GuestConfig) -> Result<Evidence, Ste
             Evidence::RestoredAs { restore: restore()?, first_line }
         });
     }
-    // The mark may stand although its outcome was never written: then it is the better evidence.
+    // The mark may be set although its outcome was never written: then it is the better evidence.
     let began = context.progress.began(Step::Mark) && seen == mark::Mark::Of(uid);
     Ok(if context.progress.did(Step::Mark) || began {
         Evidence::Mark { tags: mark::tags(uid).into(), first_line: mark::first_line(uid) }

@@ -1,7 +1,7 @@
 //! Whether a destroy freed every volume of its guest.
 //!
-//! With the guest goes our right to see its volumes, so a list that shows none proves nothing. What counts is the end and
-//! the log of the task, and what a list still shows. What comes in: the task, and the volumes that were known before it.
+//! With the guest we lose the right to see its volumes, so a list that shows none proves nothing. What counts is the
+//! end and the log of the task, and what a list still shows. In: the task, and the volumes that were known before it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::port::clock::ClockPace;
 use crate::port::pve::task::{Patience, TaskEnd, TaskOutcome};
 use crate::port::pve::{ContentKind, Role, Upid, follow_task};
 
-/// Nothing is said when all is well; else it is a person's, with what to run.
+/// Nothing is reported when all is well; otherwise it is left to a person, with a command to run.
 pub(super) async fn prove(
     context: &Context<'_>,
     vmid: Vmid,
@@ -26,7 +26,7 @@ pub(super) async fn prove(
     let own = task.and_then(|text| text.parse::<Upid>().ok());
     let (mut clean, mut spared) = task_word(context, own, volumes).await?;
     if !clean {
-        // A person may have done by hand what was asked of them.
+        // A person may have done by hand what the agent advised.
         let theirs;
         (clean, theirs) = task_word(context, by_anybody(context, vmid).await?, volumes).await?;
         spared.extend(theirs);
@@ -54,7 +54,7 @@ pub(super) async fn prove(
     Err(StepError::park(ErrorCode::Unavailable, text, remedy))
 }
 
-/// The newest task that destroyed what had this number, and ended well, since this operation began.
+/// The newest task that destroyed a guest with this number, and ended well, since this operation began.
 async fn by_anybody(context: &Context<'_>, vmid: Vmid) -> Result<Option<Upid>, StepError> {
     let since = u64::try_from(context.progress.opened_at.as_second()).unwrap_or(0);
     let rows = context.ports.pve.destroyed_since(vmid, since).await?;
@@ -72,7 +72,7 @@ async fn task_word(
     let patience = Patience::up_to(Duration::from_secs(context.step.bound().seconds));
     let mut spared = BTreeSet::new();
     let mut on_line = |line: &str| {
-        // Proxmox says so in words only; a line of a good destroy names none of the volumes.
+        // Proxmox reports this only as text; a line of a good destroy names none of the volumes.
         let named = volumes.iter().filter(|volume| line.contains(volume.as_str()));
         spared.extend(named.filter(|_| line.contains("ignore deletion")).cloned());
     };
@@ -95,7 +95,7 @@ pub(super) async fn present(
     Ok(volumes.intersection(&found).cloned().collect())
 }
 
-/// Where they lie.
+/// The storages of these volumes.
 pub(super) fn storages(volumes: &BTreeSet<VolumeId>) -> Result<BTreeSet<StorageName>, StepError> {
     let named = volumes.iter().filter_map(|volume| volume.as_str().split_once(':'));
     named

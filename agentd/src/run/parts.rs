@@ -1,7 +1,7 @@
 //! Everything that is opened before the first loop starts.
 //!
-//! What comes in: the settings and the files that they name. What goes out: [`Parts`], or the first reason why there are none.
-//! The lock and the database come first: they keep a second agent away from everything else in the folder.
+//! In: the settings and the files that they name. Out: [`Parts`], or the first reason why there are none. The lock and
+//! the database come first: they keep a second agent away from everything else in the folder.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -80,7 +80,7 @@ impl Parts {
     }
 }
 
-/// What may change entries of storages. Its token stays sealed until a signed job wants it.
+/// The keeper that may change storage entries. Its token stays sealed until a signed job needs it.
 fn keeper(settings: &Settings, key: &Arc<HostKey>) -> Result<Option<Keeper>, SetUpError> {
     let Some(entries) = &settings.storage_entries else { return Ok(None) };
     let transport =
@@ -89,7 +89,7 @@ fn keeper(settings: &Settings, key: &Arc<HostKey>) -> Result<Option<Keeper>, Set
     Ok(Some(Keeper { key: Arc::clone(key), token, transport, targets }))
 }
 
-/// What root named in the configuration, and so approved where it stands with its digest.
+/// What root named in the configuration; a golden named with its digest is thereby approved.
 fn policy(settings: &Settings) -> Result<Policy, RunError> {
     let refused = |at: String, rule| RunError::Setting { at, rule };
     let proxmox = &settings.proxmox;

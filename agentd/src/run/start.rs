@@ -1,6 +1,6 @@
 //! The loops, each with what it needs, and the channels between them.
 //!
-//! What comes in: the opened parts and the doors. What goes out: the tasks, under names that the log knows.
+//! In: the opened parts and the listeners. Out: the tasks, under names that the log knows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ use crate::task::storage::StorageTask;
 use crate::task::upkeep::UpkeepTask;
 use crate::task::watchdog::WatchdogTask;
 
-/// How often the host is looked at before there is a document that says how often.
+/// How often the host is observed before there is a document that sets it.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// The channels between the loops.
@@ -177,7 +177,7 @@ fn start_local_api(
     Ok(())
 }
 
-/// Those who only tell: the report, the admin socket, systemd.
+/// The tasks that only report: the report, the admin socket, systemd.
 fn start_tellers(
     tasks: &mut Tasks,
     parts: &Parts,

@@ -1,7 +1,7 @@
 //! The task that serves the admin socket.
 //!
-//! What comes in: one question. What goes out: one answer; and, when a person retries or forgets what was parked, a line
-//! in the journal, written here so that the database keeps its one writer. Who asks is told by the kernel.
+//! In: one question. Out: one answer. When a person retries or forgets parked work, a line is also written to the
+//! journal. It is written here so that the database keeps its one writer. The kernel reports who the caller is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,33 +37,33 @@ use crate::port::store::parked::{self, AnswerError};
 use crate::port::store::start_failures::Forgiven;
 use crate::port::store::{Store, StoreError};
 
-/// An asker on the same box asks and reads at once; the disk may take a moment.
+/// A caller on the same host sends and reads at once; the disk may take a moment.
 const ASKER_MAX: Duration = Duration::from_secs(4);
 
 /// After the socket itself failed.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// A reason that nobody will read to its end is no reason.
+/// A longer reason would not be read to its end.
 const REASON_CHARS_MAX: usize = 500;
 
 pub struct StatusTask {
-    /// Who we are.
+    /// The id of this host.
     pub host: HostId,
     /// As people call us, and what they compare.
     pub own: SeenHost,
     pub hub: String,
-    /// How we stand with it.
+    /// The state of the contact with the hub.
     pub contact: watch::Receiver<Contact>,
     /// Where parked work and recovery plans are kept.
     pub store: Store,
-    /// What a lost box left, where this one took its place.
+    /// What a lost host left, if this one took its place.
     pub handed: HandOverFolder,
     pub sections: watch::Receiver<Arc<Sections>>,
     /// What the reconcile loop last saw.
     pub view: watch::Receiver<Arc<HostSnapshot>>,
     /// The latest line of each operation under way.
     pub lines: watch::Receiver<ProgressLines>,
-    /// Who is at heavy work, and who waits for a place.
+    /// Which operations do heavy work, and which wait for a slot.
     pub heavy: watch::Receiver<HeavyView>,
     pub clock: Arc<dyn Clock>,
     /// Where tests stop the world.
@@ -108,7 +108,8 @@ impl StatusTask {
         }
     }
 
-    /// The report, with what each step under way said last: too much news for the hub, just right for who looks on.
+    /// The report, with the last line of each step under way: too much for the hub, but right for an operator who
+    /// watches.
     fn with_lines(&self) -> Sections {
         let mut sections = Sections::clone(&self.sections.borrow());
         let lines = self.lines.borrow();
@@ -140,7 +141,8 @@ impl StatusTask {
 
     async fn answer(&self, stream: &mut UnixStream, by: String) -> Answer {
         let mut bytes = Vec::new();
-        // A little more than is taken: who has said too much should still hear so, which a closed socket would not let them.
+        // Reads a little more than is accepted: a caller that sent too much should get that answer, not a closed
+        // socket.
         let bound = 8 * QUESTION_BYTES_MAX as u64;
         if let Err(error) = stream.take(bound).read_to_end(&mut bytes).await {
             return Answer::Refused(ErrorBody::new(
@@ -200,7 +202,8 @@ impl StatusTask {
     }
 }
 
-/// Who asks, by the kernel's word. The socket's mode says the same; this holds when somebody loosens it.
+/// Who the caller is, as the kernel reports it. The socket's mode demands the same; this check holds when the mode is
+/// loosened.
 fn asker(stream: &UnixStream) -> Result<String, ErrorBody> {
     let own = rustix::process::geteuid().as_raw();
     match stream.peer_cred().map(|who| who.uid()) {
@@ -291,7 +294,7 @@ mod tests {
         assert_eq!(reported.fingerprint.as_str(), "4f2a-9c01-77de-b3a8-0c11");
     }
 
-    /// Every question, and every way to be refused, and then how the agent is.
+    /// Every question, and every refusal, and then the agent's status.
     fn story(state: &std::path::Path) -> AgentStatus {
         let put = |question| admin_socket::put(state, question);
         assert_eq!(put(Question::Parked).unwrap(), Answer::Parked(Waiting::default()));

@@ -1,9 +1,9 @@
 //! The operations that a cycle opens.
 //!
-//! What comes in: a plan, and the records it was made from. What goes out: the operations whose turn it is, in order, and
-//! the requests that end for something that goes before them. It remembers when each request of the document was first
-//! seen, so that requests that keep coming never push one back; after a restart a request counts as seen anew, behind at
-//! most one full lane. Deliberately absent: the rules (`operation::lane`), and opening anything.
+//! In: a plan, and the records it was made from. Out: the operations that may begin now, in order, and the requests
+//! that end because something has priority over them. It remembers when each request of the document was first seen, so
+//! that repeated requests never push one back. After a restart a request counts as seen anew, behind at most one full
+//! lane. Deliberately absent: the rules (`operation::lane`), and opening anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,14 +21,14 @@ use crate::plan::guest_requests::{Answer, RequestDecision};
 #[derive(Debug, Default)]
 pub(super) struct Arrivals(BTreeMap<(GuestUid, OperationKind), Arrival>);
 
-/// An operation whose turn it is.
+/// An operation that may begin now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Begin {
     pub action: Action,
     pub origin: Origin,
 }
 
-/// Who asks for it.
+/// What requests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Document,
@@ -56,12 +56,12 @@ impl Arrivals {
             let (uid, kind) = (action.operation.lane(), action.operation.kind());
             let arrival = *self.0.entry((uid, kind)).or_insert(Arrival::after_request(records.last_request));
             match admit(&lane(records, uid), Incoming::Work(kind), &action.operation.subject()) {
-                // A request that waits does the same, or the request may not come after what waits: it is planned anew.
+                // A waiting request does the same, or the new request may not follow what waits: it is planned anew.
                 Admission::Joins(_) | Admission::Refused(_) => continue,
                 Admission::Preempts { ended, .. } => {
                     preempted.extend(ended.into_iter().map(|id| (id, kind.as_str())));
                 }
-                // A full queue of requests keeps no operator out: a request is not kept in it.
+                // A full queue of requests blocks no operator: a request of the document is not kept in it.
                 Admission::Admitted { .. } | Admission::Busy { .. } => {}
             }
             candidates.push((Begin { action, origin: Origin::Document }, arrival));
@@ -76,7 +76,8 @@ impl Arrivals {
         Turns { begin: take_turns(candidates, records), preempted }
     }
 
-    /// A request that is not wanted any more has lost its place. While its guest is busy nobody can tell, and it keeps it.
+    /// A request that is no longer wanted loses its place. While its guest is busy this is not known, and the request
+    /// keeps it.
     fn forget(&mut self, wanted: &[Action], records: &Records) {
         let busy: BTreeSet<GuestUid> = records.open.iter().map(|open| open.guest).collect();
         let wanted: BTreeSet<_> =

@@ -1,9 +1,9 @@
 //! The task that compares storages' lists with our records.
 //!
-//! What comes in: the records, what is seen of the guests, and one list from each storage that holds backups. What goes out:
-//! which storages answered, what Proxmox refuses to delete, and in the records since when a backup is not listed any more.
-//! Absence is concluded only from a list that answered, for a guest that stands in our pool under the number that the backup
-//! carries, before the list and after it: without that our token is not shown its backups. Deliberately absent: removing
+//! In: the records, the observed guests, and one list from each storage that holds backups. Out: which storages
+//! answered, what Proxmox refuses to delete, and in the records since when a backup is not listed any more. Absence is
+//! concluded only from a list that answered. The guest must also be in our pool under the number that the backup
+//! carries, before the list and after it; otherwise our token is not shown its backups. Deliberately absent: removing
 //! anything.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ use crate::port::store::backup::Listed;
 /// One call for each storage: a list of some thousand archives is a second of Proxmox's time on a slow disk.
 const EVERY: Duration = Duration::from_secs(300);
 
-/// A storage that did not answer is asked again sooner.
+/// A storage that did not answer is queried again sooner.
 const DARK_EVERY: Duration = Duration::from_secs(60);
 
 /// What is remembered of the lists.
@@ -34,7 +34,7 @@ const DARK_EVERY: Duration = Duration::from_secs(60);
 pub(super) struct BackupInventory(BTreeMap<StorageName, (Duration, BackupListing)>);
 
 impl BackupInventory {
-    /// Looks where it is time to, writes down what is missing or back, and gives all that is known.
+    /// Reads the lists that are due, records what is missing or back, and returns all that is known.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -97,7 +97,7 @@ const fn rest(listing: &BackupListing) -> Duration {
     }
 }
 
-/// Where backups lie, or should. Without a promise nobody asks.
+/// Storages where backups are stored, or should be. Without a promise no storage is listed for it.
 fn wanted(records: &Records) -> BTreeSet<StorageName> {
     let targets =
         records.protections.values().flat_map(|promise| promised(promise)).filter_map(|tier| tier.target);
@@ -129,8 +129,9 @@ fn held_against(
     judged.collect()
 }
 
-/// Without what nothing follows from: a guest that was destroyed between the look at it and the list took its backups out of
-/// the list with it, and is made again from them. One that can still be read was there when the list was made.
+/// Drops what nothing follows from. The backups of a guest that was destroyed between its observation and the list are
+/// missing in the list, and the guest is made again from them. A guest that can still be read was there when the list
+/// was made.
 async fn still_shown(ports: &Ports, listed: Vec<(Vmid, Listed)>) -> Vec<Listed> {
     let absent = listed.iter().filter(|(_, listed)| matches!(listed, Listed::Not(_)));
     let guests: BTreeSet<Vmid> = absent.map(|(vmid, _)| *vmid).collect();

@@ -1,8 +1,8 @@
 //! The task that keeps copies of wrapped keys.
 //!
-//! What comes in: the codes, how storage stands, the hub's word, time. What goes out: a record of each copy, and lines in
-//! the audit where one was lost or changed, written before it is put right. Each copy is compared whole: when a code or a
-//! disk comes, and every few hours. There is no journal: a copy that was put right twice is the same copy. Deliberately
+//! In: the codes, the state of storage, the hub's answers, time. Out: a record of each copy, and lines in the audit for
+//! each copy that was lost or changed, written before it is repaired. Each copy is compared whole: when a code or a
+//! disk is added, and every few hours. There is no journal: repairing a copy twice gives the same copy. Deliberately
 //! absent: opening a wrapped key, and deciding which codes there are.
 
 mod handed;
@@ -31,18 +31,18 @@ use crate::port::clock::Clock;
 use crate::port::disk_marker::{Before, Expected};
 use crate::port::store::{Store, StoreError};
 
-/// How often copies are compared that nothing is known to have happened to. Each look may wake a disk.
+/// How often copies are compared without a known event. Each comparison may wake a disk.
 const COMPARE_EVERY: Duration = Duration::from_secs(6 * 3600);
 
-/// After a copy that could not be put right.
+/// The delay after a copy that could not be repaired.
 const RETRY: Duration = Duration::from_secs(600);
 
 pub struct EscrowTask {
-    /// Codes, wrapped keys, and how copies stand.
+    /// Codes, wrapped keys, and the state of the copies.
     pub store: Store,
     /// Which disks are mounted.
     pub storage: watch::Receiver<Arc<StorageView>>,
-    /// How the hub is asked.
+    /// How the hub is called.
     pub hub: HubCopies,
     pub clock: Arc<dyn Clock>,
     /// Where tests stop the world.
@@ -105,7 +105,7 @@ impl EscrowTask {
         }
     }
 
-    /// Compares all, where there is something new or it is time; nothing else.
+    /// Compares all copies if something is new or the time has come; otherwise does nothing.
     async fn turn(&self, last: &mut Sight, due: Duration) -> Result<Option<Round>, StoreError> {
         let known = self.store.escrow().await?;
         let records = self.store.storage_targets().await?;
@@ -149,7 +149,7 @@ impl EscrowTask {
         Ok(Some(round))
     }
 
-    /// Disks that backups go to, mounted and proved to be what was approved.
+    /// Disks for backups, mounted and proved to be what was approved.
     fn disks(&self, records: &[TargetRecord]) -> BTreeMap<TargetName, Expected> {
         let view = Arc::clone(&self.storage.borrow());
         let mounted = |name: &TargetName| {
@@ -170,8 +170,8 @@ impl EscrowTask {
         .collect()
     }
 
-    /// A copy that was never there before is made without any alarm; one that was, and is not as it should be, is told of
-    /// before and after it was put right.
+    /// A copy that never existed before is made without an alarm. A copy that existed and is not as it should be is
+    /// reported before and after it is repaired.
     async fn compare(
         &self,
         at_place: &CopyPlace,

@@ -5,9 +5,10 @@
 //!        ▲                    │ no answer: back off, go on by the document that is held
 //!        └────────────────────┘
 //! ```
-//! News is sent in a check-in of its own, answered at once; one without news is held open until the hub has some, or the
-//! agent does, at most once in five seconds. What was not acknowledged is told again. A document that is refused is reported as refused, and changes nothing. Deliberately
-//! absent: any effect on the host; the hub is heard, the reconcile loop acts.
+//! News is sent in a check-in of its own, which is answered at once. A check-in without news is held open until the hub
+//! or the agent has some, at most once in five seconds. What was not acknowledged is reported again. A document that is
+//! refused is reported as refused and changes nothing. Deliberately absent: any effect on the host. This task receives
+//! the hub's documents; the reconcile loop acts on them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,7 @@ const AWAY: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration
 const REFUSED: Backoff = Backoff { first: Duration::from_secs(5), longest: Duration::from_secs(300) };
 /// A renewal that failed is tried again while ten days are left.
 const RENEW_AGAIN: Duration = Duration::from_secs(600);
-/// The last word may not hold up the stop.
+/// The last report may not delay the stop.
 const FAREWELL_MAX: Duration = Duration::from_secs(3);
 
 pub struct HubSync {
@@ -58,14 +59,14 @@ pub struct HubSync {
     pub folder: IdentityFolder,
     /// The identity in use.
     pub identity: Identity,
-    /// What this box is called and known by, as it knows itself.
+    /// The name and identity of this host, as it knows itself.
     pub own: SeenHost,
-    /// What a lost box left, where this one took its place.
+    /// What a lost host left, if this one took its place.
     pub handed: HandOverFolder,
-    /// Where documents go.
+    /// Where documents are stored.
     pub store: Store,
     pub sections: watch::Receiver<Arc<Sections>>,
-    /// Where the standing with the hub is told.
+    /// Where the state of the contact with the hub is published.
     pub contact: watch::Sender<Contact>,
     pub clock: Arc<dyn Clock>,
     /// How the hub is called by an identity.
@@ -99,7 +100,7 @@ enum RoundError {
 impl RoundError {
     fn problem(&self) -> ErrorBody {
         match self {
-            // Its code travels beside the sentence already.
+            // Its code is already sent as a separate field.
             Self::Hub(HubError::Refused { problem, .. }) => {
                 ErrorBody::new(problem.code, format!("the hub refuses: {}", problem.message))
             }
@@ -202,7 +203,7 @@ impl HubSync {
         let (clock, sections) = (Arc::clone(&self.clock), &mut self.sections);
         let nothing_left = reporting.leaves_out_nothing_of(&now);
         let overtaken = async {
-            // News is never cut off, or a busy agent would never learn that any of it arrived.
+            // News is never cut off; otherwise a busy agent would never learn that any of it arrived.
             if wait_s == 0 || (nothing_left && sections.changed().await.is_err()) {
                 std::future::pending::<()>().await;
             }
@@ -224,7 +225,7 @@ impl HubSync {
         }
         let verdict = self.take(&answer).await?;
         if verdict != Verdict::Nothing {
-            // The hub waits for this one word.
+            // The hub waits for this one report.
             *reported_at = None;
         }
         let wait = Duration::from_secs(wait_s.into());
@@ -248,14 +249,14 @@ impl HubSync {
             // Its guests are not back yet: they would be made anew, empty.
             Some(_) if self.handed.waits() => Ok(Verdict::NotTaken),
             Some(text) => match offer::offer(&self.store, text, self.clock.now()).await {
-                // It is told in the report; the hub offers the document again.
+                // The refusal is in the report; the hub offers the document again.
                 Err(StoreError::Refusing(_)) => Ok(Verdict::NotTaken),
                 taken => taken,
             },
         }
     }
 
-    /// First whether these records are an older copy: a job of the life before must not find them new to it.
+    /// First checks whether these records are an older copy: otherwise a job of the earlier epoch would count as new.
     async fn take_jobs(&self, answer: &CheckinAnswer) -> Result<(), StoreError> {
         if self.store.refusal().is_some() {
             return Ok(());
@@ -322,8 +323,9 @@ impl HubSync {
         }
     }
 
-    /// Waits for the hub's interval, or until there is something to report. News that is held back is there already: were
-    /// it heard at once, a hub that holds no line open would be asked without a pause until it may be told.
+    /// Waits for the hub's interval, or until there is something to report. News that is held back already exists and
+    /// does not end the wait. Otherwise a hub that holds no check-in open would be called without a pause until the
+    /// news may be sent.
     async fn pause(&mut self, pause: Duration, stop: &mut Stop) {
         if pause.is_zero() {
             return;

@@ -1,9 +1,9 @@
 //! The task that hashes images.
 //!
-//! What comes in: which goldens, and where root said that their archives lie. What goes out: a fact for each. A file that
-//! did not change since is not read again; one that did is read whole, which takes some seconds for a gigabyte, on a
-//! thread where nothing else waits. The size of a root disk stands in the archive's configuration, for which Proxmox is asked
-//! once. Deliberately absent: whether these bytes may be used.
+//! In: the goldens, and where root said that their archives are stored. Out: a fact for each. A file that did not
+//! change since is not read again. A changed file is read whole, which takes some seconds for a gigabyte, on a thread
+//! of its own. The size of a root disk is in the archive's configuration, which is read from Proxmox once. Deliberately
+//! absent: whether these bytes may be used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::model::records::VolumeId;
 use crate::port::golden_dump::{self, StoredImage};
 use crate::port::pve::{Pve, Role};
 
-/// Looks at the archives of these goldens. One that root did not name is left out.
+/// The facts on the archives of these goldens. One that root did not name is left out.
 pub(super) async fn archives(
     digests: &Arc<DigestCache>,
     policy: &Policy,
@@ -40,7 +40,8 @@ pub(super) async fn archives(
 pub(super) struct Roots(BTreeMap<Sha256Hex, u64>);
 
 impl Roots {
-    /// The sizes that are known. One golden in a look is asked for, so that an archive that cannot be read costs one call.
+    /// The sizes that are known. Each call reads at most one golden, so that an archive that cannot be read costs one
+    /// call.
     pub async fn look(
         &mut self,
         pve: &dyn Pve,
@@ -68,7 +69,7 @@ impl Roots {
     }
 }
 
-/// The size of one root disk; none, where the archive cannot be looked into. Then its restore says why.
+/// The size of one root disk; none when the archive cannot be read. Then its restore gives the reason.
 async fn root(pve: &dyn Pve, golden: &Golden) -> Option<u64> {
     let archive = golden.archive.as_str().parse().ok()?;
     match pve.archive_config(Role::Allocate, &archive).await {
@@ -80,8 +81,8 @@ async fn root(pve: &dyn Pve, golden: &Golden) -> Option<u64> {
     }
 }
 
-/// Takes up the goldens that were built into root's folder since, and names them all. One that root named himself stays as
-/// he named it.
+/// Adds the goldens that were built into root's folder since, and names them all. An entry that root wrote stays as
+/// root wrote it.
 pub(super) async fn stored(policy: &mut Policy) -> Vec<GoldenVersion> {
     let Some(dump) = policy.golden_dump.clone() else { return Vec::new() };
     let folder = dump.folder.clone();

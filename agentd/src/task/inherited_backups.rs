@@ -1,10 +1,10 @@
-//! Looks on off-site storages for backups of guests of a lost box.
+//! The search on off-site storages for backups of a lost host's guests.
 //!
-//! What comes in: guests that were proved gone, what operators approved, and the lists of storages. What goes out: backup
-//! records, for guests of the lost box that have none. Taken is what a storage lists under a VMID that the guest had there as a
-//! container's, whole, and encrypted with the very key that operators signed for. A list is no record of ours: whose backup
-//! one truly is shows once it is restored, by the mark that it brings (`docs/adr/0034`). Deliberately absent: choosing one
-//! (`plan/survivor`).
+//! In: guests that were proved gone, what operators approved, and the lists of storages. Out: backup records, for
+//! guests of the lost host that have none. A backup is accepted when a storage lists it as a container's under a VMID
+//! that the guest had there, whole, and encrypted with exactly the key that operators signed for. A list is no record
+//! of ours. The true owner of a backup shows once it is restored, by the mark in it (`docs/adr/0034`). Deliberately
+//! absent: choosing one (`plan/survivor`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,18 +24,18 @@ use crate::port::pve::read::StoredVolume;
 use crate::port::pve::{ContentKind, Role};
 use crate::port::store::StoreError;
 
-/// A storage that listed nothing of use is asked again after this: its entry may just have been given its key.
+/// A storage that listed nothing of use is queried again after this: its entry may just have been given its key.
 const ASK_EVERY: Duration = Duration::from_secs(60);
 
 /// A backup server shows this as the size of a backup that is still being taken.
 const UNFINISHED: u64 = 1;
 
-/// When each storage was asked last.
+/// When each storage was last queried.
 #[derive(Default)]
 pub(super) struct Finder(BTreeMap<StorageName, Duration>);
 
 impl Finder {
-    /// What remains of these guests, after a look where nothing is known of one of a lost box.
+    /// What remains of these guests, after a search when nothing is known of a guest of a lost host.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -57,7 +57,7 @@ impl Finder {
                 continue;
             }
             self.0.insert(storage.clone(), now);
-            // Whose guests are in no pool here: `allocate` reads all that lies there (`docs/adr/0034`).
+            // Their guests are in no pool here: `allocate` reads everything that is stored there (`docs/adr/0034`).
             match ports.pve.storage_content(Role::Allocate, &storage, ContentKind::Backup, None).await {
                 Ok(list) => found.extend(theirs(&list, (&storage, &key), &bare)),
                 Err(error) => {
@@ -73,8 +73,8 @@ impl Finder {
     }
 }
 
-/// Guests of a lost box of whose backups nothing is known, by every VMID that they had there: what was taken before a swap
-/// or a return lies under an earlier one.
+/// Guests of a lost host without known backups, by every VMID that they had there: what was taken before a swap or a
+/// return is stored under an earlier one.
 fn bare(records: &Records, remains: &BTreeMap<GuestUid, Vec<Remains>>) -> BTreeMap<Vmid, GuestUid> {
     let Some(left) = &records.left else { return BTreeMap::new() };
     let away = records.guests.iter().filter(|record| left.is_away(record));
@@ -116,7 +116,8 @@ fn theirs(
             storage: storage.clone(),
             bytes: row.size,
             taken_at,
-            // By an operation of the lost box, whose journal is lost: what is proved of one backup is proved of no other.
+            // Made by an operation of the lost host, whose journal is lost: what is proved of one backup is proved of
+            // no other.
             taken_by: OperationId::new(Uuid::now_v7()),
             why: BackupWhy::Schedule,
             tier: None,

@@ -1,9 +1,9 @@
 //! The task that serves guests' connections.
 //!
-//! What comes in: addresses of the guests' bridge, the certificate, the router, the addresses of known guests. What goes out:
-//! requests with the connection's two addresses in their extensions. The listener is [`net::server::listener`]; here are
-//! its addresses and times, and in [`admit`] which connections it keeps. Deliberately absent: who a guest is; that is asked
-//! of its token, in `api`.
+//! In: addresses of the guests' bridge, the certificate, the router, the addresses of known guests. Out: requests with
+//! the connection's two addresses in their extensions. The listener is [`net::server::listener`]; this module has its
+//! addresses and timeouts, and [`admit`] decides which connections it keeps. Deliberately absent: which guest a caller
+//! is; `api` finds that from its token.
 
 mod admit;
 pub mod guests;
@@ -26,7 +26,7 @@ use super::stop::Stop;
 use crate::port::clock::Clock;
 use crate::port::store::Store;
 
-/// A guest on the same box shakes hands in milliseconds. It begins to speak within this, too.
+/// A guest on the same host completes the handshake in milliseconds. It must begin to send within this time, too.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// The same for a request's head; it also ends a connection that idles.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
@@ -64,7 +64,7 @@ impl Listeners {
         Ok(Self(listeners))
     }
 
-    /// Binds all addresses, or none, whether the box has them yet or not.
+    /// Binds all addresses, or none, whether the host has them yet or not.
     ///
     /// # Errors
     /// [`ListenError`].
@@ -102,11 +102,11 @@ pub struct Serving {
     pub listeners: Listeners,
     pub tls: Arc<ServerConfig>,
     pub router: Router,
-    /// Who has connections of its own.
+    /// The addresses that have connections of their own.
     pub known: watch::Receiver<Arc<KnownAddresses>>,
-    /// Is told who could not be heard.
+    /// Records which guests could not be heard.
     pub store: Store,
-    /// What tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 

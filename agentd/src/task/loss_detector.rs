@@ -1,8 +1,8 @@
-//! Counts the looks that prove a guest gone.
+//! The count of observations that prove a guest gone.
 //!
-//! What comes in: guests that may be gone, by one look at the host, and what is asked about each. What goes out: the same look
-//! with those that are lost, each with what remains of it. One look may fall into a moment of change; two in a row, a whole
-//! cycle apart, do not. Deliberately absent: any memory over a restart, after which it is counted anew.
+//! In: guests that may be gone, by one observation of the host, and the checks of each. Out: the same observation with
+//! the guests that are lost, each with what remains of it. One observation may fall into a moment of change; two in a
+//! row, a whole cycle apart, do not. Deliberately absent: any memory over a restart, after which the count begins anew.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,15 @@ use crate::model::records::Records;
 use crate::plan::missing_guest::suspects;
 use crate::port::store::StoreError;
 
-/// So many looks in a row prove a loss.
+/// This many observations in a row prove a loss.
 const LOOKS_THAT_PROVE: u32 = 2;
 
-/// Who was proved gone, how often in a row, and by what the last time.
+/// Which guests were proved gone, how often in a row, and by what proof last.
 #[derive(Default)]
 pub(super) struct Lookout(BTreeMap<GuestUid, (u32, LossProof)>);
 
 impl Lookout {
-    /// Asks about all that may be gone.
+    /// Checks every guest that may be gone.
     ///
     /// # Errors
     /// [`StoreError`].

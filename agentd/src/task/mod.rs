@@ -4,17 +4,17 @@
 //! | --- | --- |
 //! | `due` | not a loop: jobs whose delay is over |
 //! | [`escrow`] | keeps the copies of wrapped keys as they should be |
-//! | [`hub_sync`] | reports to the hub and hears of newer documents |
-//! | [`local_api`] | takes guests' connections |
+//! | [`hub_sync`] | reports to the hub and receives newer documents |
+//! | [`local_api`] | accepts guests' connections |
 //! | `measure` | not a loop: what the archives of goldens hash to |
-//! | [`observe`] | looks at the host |
+//! | [`observe`] | observes the host |
 //! | [`reconcile`] | plans, opens and performs operations |
 //! | [`report`] | puts the report together |
 //! | [`admin_socket`] | answers at the admin socket |
-//! | [`storage`] | keeps storage targets mounted, and sees when one goes away |
+//! | [`storage`] | keeps storage targets mounted, and detects when one is gone |
 //! | [`stop`] | how all of them learn that the agent is to stop |
 //! | [`upkeep`] | keeps the agent's own records small |
-//! | [`watchdog`] | tells systemd how the agent is |
+//! | [`watchdog`] | reports the agent's state to systemd |
 
 pub mod admin_socket;
 mod admission;

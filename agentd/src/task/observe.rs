@@ -1,9 +1,9 @@
 //! Looking at the host: few calls, everything turned into [`Observed`].
 //!
-//! What comes in: Proxmox's answers. What goes out: one snapshot, in which what did not answer is unknown. A guest's
-//! configuration is read again when its line in the list changed, when an operation of ours touched it, and now and then
-//! anyway, a few in each look. What is asked of guests that are not seen any more is in [`loss`]. Deliberately absent:
-//! conclusions, and any memory over a restart.
+//! In: Proxmox's answers. Out: one snapshot, in which everything without an answer is unknown. A guest's configuration
+//! is read again when its line in the list changed or when an operation of ours touched it. It is also read from time
+//! to time, a few in each observation. The checks of guests that are no longer seen are in [`loss`]. Deliberately
+//! absent: conclusions, and any memory over a restart.
 
 mod loss;
 
@@ -35,10 +35,10 @@ use crate::port::pve::read::{LxcStatus, Power};
 use crate::port::pve::visibility::{self, NeededPrivilege};
 use crate::port::pve::{AclPath, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
 
-/// A configuration that nothing points at is read again after this long: the list does not tell of everything.
+/// A configuration that nothing points at is read again after this time: the list does not show every change.
 const STALE: Duration = Duration::from_secs(300);
 
-/// But so many in a look at most, the longest unread first: with a hundred guests, each in a quarter of an hour.
+/// At most this many in one observation, the longest unread first: with a hundred guests, each in a quarter of an hour.
 const STALE_READ_EACH: usize = 4;
 
 pub struct Observer {
@@ -49,7 +49,7 @@ pub struct Observer {
     known: BTreeMap<Vmid, KnownGuests>,
 }
 
-/// A configuration as it was last read, and the line of the list that stood beside it.
+/// A configuration as it was last read, and the line of the list at that time.
 struct KnownGuests {
     line: Line,
     at: Duration,
@@ -85,7 +85,7 @@ impl Line {
 }
 
 impl Observer {
-    /// Looks at this pool and these storages.
+    /// Observes this pool and these storages.
     #[must_use]
     pub fn new(
         pve: Arc<dyn Pve>,
@@ -101,10 +101,10 @@ impl Observer {
         self.known.remove(&vmid);
     }
 
-    /// One look, and what the plan wants to know about numbers.
+    /// One observation, with the answers to the plan's questions about numbers.
     ///
     /// # Errors
-    /// When the list of guests cannot be had: then there is no picture at all.
+    /// When the list of guests cannot be read: then there is no observation at all.
     pub async fn look(&mut self, ask: &Questions) -> Result<Observed, PveError> {
         let rows = self.pve.guests().await?;
         let sight = self.sight().await;
@@ -168,7 +168,7 @@ impl Observer {
         facts
     }
 
-    /// Who does not answer proves nothing.
+    /// A call without an answer proves nothing.
     async fn number(&self, vmid: Vmid) -> VmidFact {
         match self.pve.vmid_use(vmid).await {
             Ok(VmidUse::Free) => VmidFact::Free,
@@ -234,7 +234,7 @@ impl Observer {
         }
     }
 
-    /// Asked of guests of ours whose first network has the firewall's flag: each costs two calls, or three.
+    /// Read for guests of ours whose first network has the firewall's flag: each costs two calls, or three.
     async fn filter(&self, vmid: Vmid, facts: &GuestFacts) -> FilterSeen {
         let Some(net) = facts.net.as_ref().filter(|_| matches!(facts.mark, mark::Mark::Of(_))) else {
             return FilterSeen::NotLooked;

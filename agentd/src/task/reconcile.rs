@@ -1,9 +1,9 @@
 //! The reconcile loop.
 //!
-//! What comes in: the document and records from the store, the host from the eye. What goes out: operations in the
-//! journal, and the [`HostSnapshot`] for those who tell it on. A cycle never fails: what keeps it from its work is part of the
-//! view. An operation that is open and not under way, because the agent was restarted or its journal could not be
-//! written, is taken up again; so recovery after a crash is an ordinary cycle. Deliberately absent: decisions.
+//! In: the document and records from the store, and the observed host. Out: operations in the journal, and the
+//! [`HostSnapshot`] for the tasks that publish it. A cycle never fails: whatever keeps it from its work is part of the
+//! view. An operation can be open but not under way, because the agent was restarted or its journal could not be
+//! written. It is taken up again, so recovery after a crash is an ordinary cycle. Deliberately absent: decisions.
 
 mod performing;
 mod publish;
@@ -49,19 +49,19 @@ use crate::port::store::protection::Changed;
 use crate::port::store::start_failures::Forgiven;
 use crate::port::store::{Changes, StoreError};
 
-/// While Proxmox is away it is asked again after this, doubled up to [`AWAY_MAX`].
+/// While Proxmox is away it is tried again after this, doubled up to [`AWAY_MAX`].
 const AWAY_FIRST: Duration = Duration::from_secs(1);
 const AWAY_MAX: Duration = Duration::from_secs(60);
 
-/// Drift is seen within this, however rarely a document wants the host to be looked at.
+/// Drift is detected within this time, however rarely a document wants the host to be observed.
 pub const LOOK_AT_LEAST: Duration = Duration::from_secs(60);
 
-/// The host is looked at as often as the hub is asked, and no document makes us a burden to Proxmox.
+/// The host is observed as often as the hub is polled, but no document can make us a burden to Proxmox.
 fn look_every(poll: PollSeconds, at_least: Duration) -> Duration {
     Duration::from_secs(poll.get().into()).clamp(Duration::from_secs(5), at_least)
 }
 
-/// Guests that ask all the time bring about at most four looks at Proxmox a second.
+/// Guests that send requests all the time cause at most four observations of Proxmox a second.
 const REQUEST_GATHER: Duration = Duration::from_millis(250);
 
 /// Everything the loop works with.
@@ -69,15 +69,15 @@ pub struct Reconcile {
     /// What operations work with.
     pub ports: Ports,
     pub eye: Observer,
-    /// What root named on this box.
+    /// What root configured on this host.
     pub policy: Policy,
     /// The node, for the report.
     pub node: NodeName,
-    /// How often the host is looked at when nothing is new, until a document says how often.
+    /// How often the host is observed when nothing is new, until a document sets it.
     pub every: Duration,
-    /// How often at least, whatever a document says: [`LOOK_AT_LEAST`], save in tests of weeks.
+    /// How often at least, whatever a document says: [`LOOK_AT_LEAST`], except in tests that cover weeks.
     pub at_least: Duration,
-    /// Where the picture goes.
+    /// Where the snapshot is published.
     pub view: watch::Sender<Arc<HostSnapshot>>,
     /// When to stop.
     pub stop: Stop,
@@ -129,7 +129,7 @@ impl InUse {
     }
 }
 
-/// The last whole picture, for telling what changed in the records only.
+/// The last complete observation, used when only the records changed.
 struct Picture {
     desired: Arc<InUse>,
     observed: Observed,
@@ -153,11 +153,11 @@ struct State {
     listings: BackupInventory,
     /// How large the root disks of goldens are.
     roots: image_digests::Roots,
-    /// Looks for backups of guests of a lost box.
+    /// Searches for backups of guests of a lost host.
     finder: Finder,
-    /// Counts the looks that prove a guest gone.
+    /// Counts the observations that prove a guest gone.
     lookout: Lookout,
-    /// Who answered for addresses that are another's.
+    /// Who answered for addresses that belong to another guest.
     strange: StrangeAnswers,
 }
 
@@ -175,7 +175,7 @@ fn concerns(now: Changes, seen: Changes) -> bool {
 }
 
 impl Reconcile {
-    /// Runs until asked to stop. Operations under way are dropped then and taken up by the next run.
+    /// Runs until the stop signal. Operations under way are dropped then and taken up by the next run.
     pub async fn run(mut self) {
         let mut state = State::default();
         let began = self.ports.clock.now();
@@ -193,7 +193,7 @@ impl Reconcile {
                 match self.wait(&mut state).await {
                     Woken::Cycle => break,
                     Woken::Asked => {
-                        // What guests ask for in one breath is one look at Proxmox.
+                        // Requests that arrive together share one observation of Proxmox.
                         self.ports.clock.sleep(REQUEST_GATHER).await;
                         break;
                     }
@@ -218,7 +218,7 @@ impl Reconcile {
 
     /// Plans, keeps the plan, and writes into the journals what it adopts or parks. The cycles do the rest.
     async fn recover(&mut self, open: Vec<OperationState>, now: Timestamp) {
-        // With nothing left open nobody waits for Proxmox here.
+        // With nothing left open this does not wait for Proxmox.
         let (observed, tasks) = if open.is_empty() {
             (None, BTreeMap::new())
         } else {
@@ -244,7 +244,8 @@ impl Reconcile {
         self.take_up(state).await?;
         let desired = self.desired(state).await?;
         let generation = desired.generation();
-        // The records first: what ends between them and the look is still open to the plan, and left alone.
+        // The records are read first: an operation that ends before the observation is still open to the plan, and left
+        // alone.
         let records = store.records(generation, now).await?;
         let release = self.release(desired.numbered(), now).await?;
         for vmid in signed_jobs::targets(&store, now).await? {
@@ -301,7 +302,7 @@ impl Reconcile {
             self.end_requests(&plan.asked, &turns.preempted, now).await?;
         }
         if store.refusal().is_none() {
-            // What operators signed goes before what a document or a guest asks for on the same guest.
+            // What operators signed has priority over what a document or a guest requests on the same guest.
             for begin in signed_jobs::begin(&self.ports, &inputs).await? {
                 self.open(state, begin, generation).await?;
             }
@@ -314,7 +315,8 @@ impl Reconcile {
         if state.marked_good != Some(generation) && store.refusal().is_none() {
             store.mark_good(generation, now).await?;
             state.marked_good = Some(generation);
-            // When this was the last good document in place of one that starts died on, that one has its next chance.
+            // If this was the last good document, used because starts died on a newer one, the newer one gets its next
+            // chance.
             state.desired = None;
         }
         state.picture = Some(Picture { desired, observed });
@@ -356,8 +358,8 @@ impl Reconcile {
         Ok((!changes.is_empty()).then(|| Release { document, changes: changes.into_iter().collect() }))
     }
 
-    /// Ends the requests that cannot be served, and those that something goes before. Who waits behind them is looked at
-    /// in the next cycle, which this brings about.
+    /// Ends the requests that cannot be served, and those that something has priority over. The requests behind them
+    /// are considered in the next cycle, which this triggers.
     async fn end_requests(
         &self,
         asked: &[RequestDecision],
@@ -376,7 +378,7 @@ impl Reconcile {
         Ok(())
     }
 
-    /// Puts into force what a document raised. What another change came before is judged anew in the next cycle.
+    /// Puts into force what a document raised. A raise that another change overtook is judged anew in the next cycle.
     async fn raise(&self, raises: Vec<Raise>, now: Timestamp) -> Result<(), StoreError> {
         for raise in raises {
             let (guest, what) = (raise.guest, raise.what.clone());
@@ -392,7 +394,8 @@ impl Reconcile {
         let mut changes = self.ports.store.changes();
         let seen = state.seen;
         tokio::select! {
-            // What happens at one moment is heard in one order: a seed of the harness tells one story.
+            // Simultaneous events are handled in a fixed order, so that a seed of the harness always gives the same
+            // run.
             biased;
             () = self.stop.requested() => Woken::Stop,
             ended = state.under_way.join_next(), if !state.under_way.is_empty() => {

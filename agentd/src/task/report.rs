@@ -1,8 +1,8 @@
 //! The task that builds the report.
 //!
-//! What comes in: the reconcile loop's view, the storage loop's, and the store's change notices. What goes out: the sections, all of them, to
-//! whoever tells them on (the hub's loop, the admin socket). Changes that come in a burst are told once. Deliberately
-//! absent: which sections the hub has already; its loop knows.
+//! In: the views of the reconcile loop and the storage loop, and the store's change notices. Out: all sections, for the
+//! tasks that pass them on (the hub's loop, the admin socket). Changes that come in a burst are reported once.
+//! Deliberately absent: which sections the hub already has; the hub's loop knows that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use crate::port::clock::Clock;
 use crate::port::host_replacement::HandOverFolder;
 use crate::port::store::{Changes, Store, StoreError};
 
-/// Ended operations that are still told of: about a day of a busy box, 20 KiB.
+/// Ended operations that are still reported: about a day of a busy host, 20 KiB.
 const ENDED_OPERATIONS: u32 = 20;
 
 /// Steps of a second belong together; a person sees no difference.
@@ -42,7 +42,7 @@ pub struct ReportTask {
     pub view: watch::Receiver<Arc<HostSnapshot>>,
     /// What the storage loop last saw.
     pub storage: watch::Receiver<Arc<StorageView>>,
-    /// Where the report goes.
+    /// Where the report is published.
     pub sections: watch::Sender<Arc<Sections>>,
     /// For the pause between bursts.
     pub clock: Arc<dyn Clock>,
@@ -50,7 +50,7 @@ pub struct ReportTask {
     pub started_at: Timestamp,
     /// What was wrong at its start, and is for as long as it runs.
     pub status: Vec<ErrorBody>,
-    /// What a lost box left, where this one took its place.
+    /// What a lost host left, if this one took its place.
     pub handed: HandOverFolder,
     /// What secrets for this host are sealed to.
     pub recipient: Option<HostRecipient>,
@@ -62,8 +62,8 @@ impl ReportTask {
         let mut changes = self.store.changes();
         let mut reported = None;
         loop {
-            // The pictures first: what was begun by them, or by an earlier one, is among the operations that are read
-            // afterwards. The other way round a host could be shown at rest while an operation is under way on it.
+            // The views are read first: any operation that they began is among the operations that are read afterwards.
+            // In the other order a host could be shown at rest while an operation is under way on it.
             let view = Arc::clone(&self.view.borrow_and_update());
             let storage = Arc::clone(&self.storage.borrow_and_update());
             let now = *changes.borrow_and_update();
@@ -95,7 +95,7 @@ impl ReportTask {
         });
     }
 
-    /// What is shown beside a request that needs a signature: how old the guest's newest backup and newest proof are.
+    /// Shown with a request that needs a signature: the age of the guest's newest backup and newest proof.
     async fn with_backups(
         &self,
         mut waiting: Vec<WaitingForSignature>,
@@ -109,7 +109,7 @@ impl ReportTask {
         Ok(waiting)
     }
 
-    /// The guests, each with what of it lies on a storage that is gone.
+    /// The guests, each with its data on storage that is gone.
     async fn with_storage(
         &self,
         mut guests: Vec<GuestReport>,
@@ -135,7 +135,7 @@ impl ReportTask {
         Ok(guests)
     }
 
-    /// How far the guests of a lost box are, whose place this one took.
+    /// The progress of the guests of a lost host whose place this one took.
     async fn way_back(&self) -> Result<Option<ErrorBody>, StoreError> {
         match self.store.way_back().await? {
             Some(way) => Ok(inherited::reported(&way)),
@@ -143,7 +143,7 @@ impl ReportTask {
         }
     }
 
-    /// What was `reported` before is read again from the store only where that has changed since.
+    /// What `reported` contains is read again from the store only if it has changed since.
     async fn assemble(
         &self,
         (view, storage): (&HostSnapshot, &StorageView),
@@ -162,7 +162,7 @@ impl ReportTask {
             }
             _ => self.store.desired_section().await?,
         };
-        // Until the first look nothing is known, and an empty list would say that there is nothing.
+        // Until the first observation nothing is known, and an empty list would say that there is nothing.
         let (guests, waiting) = match view.seen_at {
             Some(_) => {
                 let waiting = view.waiting.iter().chain(&storage.waiting).cloned().collect();
@@ -206,7 +206,7 @@ impl ReportTask {
     }
 }
 
-/// The guests as they were last seen. Whether one runs is only said of a host that is being seen.
+/// The guests as they were last observed. Whether one runs is only reported for a host that is being observed.
 fn guests_of(view: &HostSnapshot) -> Vec<GuestReport> {
     let mut guests = view.guests.clone();
     if let Some(since) = view.unobserved_since {
@@ -269,7 +269,7 @@ mod tests {
             }));
             let seen = |reported: &Arc<Sections>| reported.guests.is_some() && reported.waiting.is_some();
             reported.wait_for(seen).await.unwrap();
-            // A host that nobody sees any more: its guests may run or not.
+            // A host that is no longer observed: its guests may run or not.
             let guest = serde_json::json!({ "name": "web", "status": "managed", "run": "running" });
             let guests = vec![serde_json::from_value(guest).unwrap()];
             let (seen_at, unobserved_since) = (Some(clock.now()), Some(clock.now()));
@@ -286,7 +286,7 @@ mod tests {
                 }) && reported.agent.as_ref().unwrap().unobserved_since == unobserved_since
             };
             reported.wait_for(is_unknown).await.unwrap();
-            // What is signed for is shown with the last proof of a backup, whatever became of later tests.
+            // A request for a signature shows the last proof of a backup, whatever became of later tests.
             let at = |second: i64| Timestamp::from_second(1_000_000_000 + second).unwrap();
             let tests = [
                 (1, "pbs1", "proved", at(1)),

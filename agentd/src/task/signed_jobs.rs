@@ -18,7 +18,7 @@ use crate::plan::signed_jobs::{Turn, turn};
 use crate::port::store::job::{DueJob, Settled, TakeError};
 use crate::port::store::{Store, StoreError};
 
-/// The numbers of the guests that are next: they are looked at anew, not remembered.
+/// The numbers of the guests that are next: they are observed anew, not remembered.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -30,7 +30,7 @@ pub(super) async fn targets(store: &Store, now: Timestamp) -> Result<Vec<Vmid>, 
     Ok(store.due_jobs(now).await?.iter().filter_map(of).collect())
 }
 
-/// Judges every job whose delay is over. Gives those that become operations now; the others are settled or wait.
+/// Judges every job whose delay is over. Returns those that become operations now; the others are settled or wait.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -43,7 +43,7 @@ pub(super) async fn begin(ports: &Ports, inputs: &Inputs<'_>) -> Result<Vec<Begi
     for due in jobs {
         let job = match check(store, &due, inputs.now).await? {
             Ok(job) => job,
-            // A clock that is set right again lets it go on.
+            // The job continues once the clock is corrected.
             Err(TurnedAway::NotHere(NotHere::ClockBehind { .. } | NotHere::NotYet(_))) => continue,
             Err(why) => {
                 fail(ports, due.id, &ErrorBody::new(why.code(), chain(&why)), inputs.now).await?;
@@ -62,7 +62,7 @@ pub(super) async fn begin(ports: &Ports, inputs: &Inputs<'_>) -> Result<Vec<Begi
     Ok(begun)
 }
 
-/// Who may sign may have changed since it was taken, and so may this host's life and the time.
+/// The permitted signers may have changed since it was accepted, and so may this host's epoch and the time.
 async fn check(
     store: &Store,
     due: &DueJob,
@@ -70,7 +70,7 @@ async fn check(
 ) -> Result<Result<Accepted, TurnedAway>, StoreError> {
     let status = store.trust_state().await?;
     let Some(roster) = status.roster else { return Ok(Err(TurnedAway::NoOperators)) };
-    // The job was taken for this host and no other; its own word serves for the comparison of the rest.
+    // The job was accepted for this host and no other, so its own host id serves for the comparison of the rest.
     let host = match Payload::parse(&due.signed.payload) {
         Ok(payload) => payload.host_id,
         Err(error) => return Ok(Err(TurnedAway::Refused(error.into()))),

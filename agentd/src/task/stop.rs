@@ -1,7 +1,7 @@
-//! How every loop learns that the agent is to stop.
+//! The stop signal of all loops.
 //!
-//! One [`Stopper`] is held by the composition root; each loop has a [`Stop`] and waits on it beside its own work. A
-//! stopper that is dropped stops everything too, so no loop outlives its root.
+//! One [`Stopper`] is held by the composition root; each loop has a [`Stop`] and waits on it in addition to its own
+//! work. A stopper that is dropped stops everything too, so no loop outlives its root.
 
 use tokio::sync::watch;
 
@@ -21,7 +21,7 @@ pub fn pair() -> (Stopper, Stop) {
 }
 
 impl Stopper {
-    /// Asks every loop to end.
+    /// Requests every loop to end.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }

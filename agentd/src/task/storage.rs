@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! kernel's table of mounts (woken), devices (each second) ─┐
-//! document, approvals (woken) ─────────────────────────────┼─▶ plan::storage ─▶ told at once ─▶ one deed by the helper
-//! what the helper and the disk said last ──────────────────┤          ▲                               │
-//! disks and servers tried, Proxmox's word of the storage ──┘          │                               │
-//!                                                                     └──────── always looked at anew ┘
+//! document, approvals (woken) ─────────────────────────────┼─▶ plan::storage ─▶ reported ─▶ one action by the helper
+//! last answers of the helper and the disk ─────────────────┤          ▲                               │
+//! disks and servers tried, Proxmox's view of the storage ──┘          │                               │
+//!                                                                     └──────── always observed again ┘
 //! ```
-//! There is no journal of mounts: what is mounted stands in the kernel's table, and each look begins from there, so an agent
-//! that was killed goes on by looking (`docs/adr/0021`). Before each deed a line is in the audit. What is seen is told before
-//! anything is done about it, so a hanging helper delays no news. Deliberately absent: decisions.
+//! There is no journal of mounts. The kernel's table holds what is mounted, and each cycle begins by reading it. So an
+//! agent that was killed continues from there (`docs/adr/0021`). Before each action a line is written to the audit.
+//! Observations are reported before any action on them, so a hanging helper delays no news. Deliberately absent:
+//! decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -54,36 +55,36 @@ use crate::port::store::protection::Changed;
 use crate::port::store::{Changes, Store, StoreError};
 use crate::port::target_probe::TargetProbe;
 
-/// How often devices are looked at while a target is in force. A look reads a table and a folder, and no disk.
+/// How often devices are checked while a target is in force. A check reads a table and a folder, and no disk.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// With nothing to look after.
+/// The interval without any target.
 const IDLE: Duration = Duration::from_secs(60);
 
 pub struct StorageTask {
     /// The document, what was approved, and the audit.
     pub store: Store,
     pub helper: Helper,
-    /// The kernel's word.
+    /// The kernel's table of mounts.
     pub mounts: Arc<Mounts>,
-    /// Where it is told.
+    /// Where the view is published.
     pub view: watch::Sender<Arc<StorageView>>,
     /// Where the entries of storages are.
     pub pve: Arc<dyn Pve>,
     /// What can make them; none where root gave no token for it.
     pub keeper: Option<Keeper>,
-    /// What asks backup servers.
+    /// The client that queries backup servers.
     pub asker: Asker,
     /// Who removes backups from them.
     pub pruners: watch::Sender<Arc<Pruners>>,
     /// What tries disks and servers.
     pub probe: TargetProbe,
-    /// What the host was last seen as: Proxmox's own word of its storages.
+    /// The host as last observed: Proxmox's own status of its storages.
     pub host: watch::Receiver<Arc<HostSnapshot>>,
     pub clock: Arc<dyn Clock>,
 }
 
-/// What is remembered between looks. Nothing of it is needed after a restart.
+/// What is remembered between cycles. Nothing of it is needed after a restart.
 #[derive(Default)]
 struct State {
     wanted: Vec<StorageTarget>,
@@ -97,17 +98,17 @@ struct State {
     probes: Probes,
 }
 
-/// One target at one look.
+/// One target in one observation.
 struct OneLook {
     name: TargetName,
     judged: Judged,
     device: Option<String>,
-    /// Proxmox's word, where it says one.
+    /// Proxmox's status of the storage, if there is one.
     said: Option<LastStorageState>,
 }
 
 impl StorageTask {
-    /// Looks after targets until the agent stops.
+    /// Manages targets until the agent stops.
     pub async fn run(self, mut stop: Stop) {
         let mut state = State::default();
         let mut changes = self.store.changes();
@@ -193,7 +194,7 @@ impl StorageTask {
         Ok(())
     }
 
-    /// Says how all stand, before anything is done about it.
+    /// Reports the state of all targets before any action on them.
     async fn report(&self, state: &mut State, looked: &[OneLook]) {
         let now = self.clock.now();
         let mut news = Vec::new();
@@ -236,14 +237,14 @@ impl StorageTask {
         }
     }
 
-    /// A line that cannot be written is told in the log; what was seen is true all the same.
+    /// A line that cannot be written to the audit is reported in the log; the observation itself stays valid.
     async fn note(&self, action: &'static str, detail: String) {
         if let Err(error) = self.store.note_storage(action, detail, self.clock.now()).await {
             tracing::error!(error = chain(&error), action, "the audit cannot be written");
         }
     }
 
-    /// Begins the first deed whose time has come, where none is under way. Written before done.
+    /// Begins the first action that is due, if none is under way. Recorded before it is done.
     async fn begin(&self, state: &mut State, looked: Vec<OneLook>) -> Result<(), StoreError> {
         if !state.under_way.is_empty() || self.store.refusal().is_some() {
             return Ok(());
@@ -268,7 +269,7 @@ impl StorageTask {
                 match action {
                     TargetAction::Mount => {
                         let detail = format!("{name}: {backend}: to be mounted, or looked at");
-                        // Let go between the look and now: the next turn reads so.
+                        // Released between the observation and now: the next cycle reads it so.
                         if self.store.note_mounting((name.clone(), record.mark), detail, at).await?
                             == Changed::No
                         {
@@ -311,7 +312,7 @@ impl StorageTask {
             let noted = self.store.note_marked((name.clone(), record.mark), *marked, self.clock.now()).await;
             match noted {
                 Ok(()) => record.marked = Some(*marked),
-                // It is written on the disk, and found and noted at the next look.
+                // It is written on the disk, and found and recorded in the next cycle.
                 Err(error) => tracing::error!(error = chain(&error), "a marker cannot be noted"),
             }
         }
@@ -330,12 +331,12 @@ async fn news(changes: &mut watch::Receiver<Changes>, before: Changes) -> Helper
     changes.wait_for(|new| concerns(*new, before)).await.map_or(HelperReply::NoMore, |_| HelperReply::News)
 }
 
-/// Only documents and signatures are news here; jobs are counted with those who may sign.
+/// Only documents and signatures are news here; the count of jobs includes changes of the permitted signers.
 fn concerns(now: Changes, before: Changes) -> bool {
     (now.desired, now.jobs, now.health) != (before.desired, before.jobs, before.health)
 }
 
-/// Every target that is asked for or was ever approved, by name.
+/// Every target that is requested or was ever approved, by name.
 fn look(state: &State, mounts: &BTreeMap<String, MountSeen>, host: &HostSnapshot) -> Vec<OneLook> {
     let approved = state.records.iter().map(|record| &record.approval.name);
     let names: BTreeSet<&TargetName> =
@@ -360,7 +361,7 @@ fn look(state: &State, mounts: &BTreeMap<String, MountSeen>, host: &HostSnapshot
         .collect()
 }
 
-/// Proxmox's word of a storage; none where that is older than the mount, or than two polls.
+/// Proxmox's status of a storage; none if it is older than the mount, or than two polls.
 fn said_of(name: &TargetName, host: &HostSnapshot, mounted_at: Option<Timestamp>) -> StorageState {
     let is_fresh = host.unobserved_since.is_none()
         && host.seen_at.is_some_and(|seen| mounted_at.is_none_or(|mounted| seen > mounted));

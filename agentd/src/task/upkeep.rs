@@ -1,8 +1,8 @@
-//! Keeps the agent's own records small, and looks whether they are sound.
+//! Upkeep of the agent's own records: their size and soundness.
 //!
-//! What comes in: the store and the time. What goes out: ended operations reduced, old parts of the audit in files, the size
-//! measured. Each piece is one short call, and others come between two of them. A clock that runs ahead files and reduces
-//! early, which loses nothing; what removes anything goes by the latest time of a clock that was kept.
+//! In: the store and the time. Out: ended operations reduced, old parts of the audit in files, the size measured. Each
+//! piece is one short call, and other calls run between two of them. A clock that is ahead files and reduces early,
+//! which loses nothing. Anything that removes data uses the latest time of a synchronised clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use crate::port::clock::Clock;
 use crate::port::store::compact::Upkeep;
 use crate::port::store::{Store, StoreError};
 
-/// What is old is old within the hour.
+/// The period; an hour of delay does not matter.
 const EVERY: Duration = Duration::from_secs(3_600);
 
-/// Between two pieces: whoever waits for the store comes first.
+/// The pause between two pieces: other users of the store come first.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Pieces in one turn: a box that was never tidied is so within a day.
+/// Pieces in one round: a host that was never tidied is tidy within a day.
 const PIECES: u32 = 2_000;
 
 pub struct UpkeepTask {
     /// What is kept small.
     pub store: Store,
     pub clock: Arc<dyn Clock>,
-    /// Months after which a filed part of the audit goes.
+    /// Months after which a filed part of the audit is removed.
     pub audit_months: u16,
 }
 
-/// One kind of work. Each is asked for until it is done.
+/// One kind of work. Each is repeated until it is done.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Compact,
@@ -68,7 +68,7 @@ impl UpkeepTask {
     /// Everything that is due.
     ///
     /// # Errors
-    /// [`StoreError`]: what is left is done in the next turn.
+    /// [`StoreError`]: what is left is done in the next round.
     pub async fn turn(&self) -> Result<(), StoreError> {
         if self.store.refusal().is_some() {
             return Ok(());

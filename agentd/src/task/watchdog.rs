@@ -1,8 +1,8 @@
 //! Notifications to systemd: readiness, status and watchdog.
 //!
-//! What comes in: the reconcile loop's view, which is published anew in every cycle, and the report. What goes out:
-//! `READY`, `STATUS`, and `WATCHDOG` only when the loop went round since the last time; a loop that hangs is killed by
-//! systemd and started again. Without systemd nothing is sent. Deliberately absent: a timer that feeds the dog by itself.
+//! In: the reconcile loop's view, which is published anew in every cycle, and the report. Out: `READY`, `STATUS`, and
+//! `WATCHDOG` only when the loop completed a cycle since the last time. A loop that hangs is killed by systemd and
+//! started again. Without systemd nothing is sent. Deliberately absent: a timer that triggers the watchdog by itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +23,13 @@ pub struct WatchdogTask {
     /// Published in every cycle.
     pub view: watch::Receiver<Arc<HostSnapshot>>,
     pub sections: watch::Receiver<Arc<Sections>>,
-    /// How we stand with the hub.
+    /// The state of the contact with the hub.
     pub contact: watch::Receiver<Contact>,
     pub clock: Arc<dyn Clock>,
 }
 
 impl WatchdogTask {
-    /// Tells until the agent stops.
+    /// Notifies systemd until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         // A third of the bound, so that one late cycle is forgiven.
         let every = sd_notify::watchdog_enabled().map_or(LINE_EVERY, |bound| LINE_EVERY.min(bound / 3));

@@ -17,20 +17,20 @@ use std::time::{Duration, Instant};
 
 use rcgen::{CertificateParams, KeyPair};
 
-/// Somebody without an account: the agent needs none.
+/// A user id without an account: the agent needs none.
 const SOMEONE: u32 = 64_998;
 /// Generous: the machine may be busy. Every wait ends by what it waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A box with a configured agent on it.
+/// A host with a configured agent on it.
 struct Place {
     dir: tempfile::TempDir,
     program: PathBuf,
     as_root: bool,
 }
 
-/// Where the tests were built may be closed to others. Another process copies: a test beside this one that starts a
-/// program meanwhile would hand on our open copy, and what is open for writing cannot be run.
+/// The build folder of the tests may be closed to others. Another process makes the copy: a concurrent test that starts
+/// a program meanwhile would inherit our open copy, and a file that is open for writing cannot be run.
 #[expect(clippy::disallowed_methods, reason = "a program under test is laid down")]
 fn copy_of_agentd(place: &Path) {
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_agentd")).arg(place).status().unwrap();
@@ -112,7 +112,7 @@ impl Place {
         command
     }
 
-    /// As somebody who is not root.
+    /// As a user who is not root.
     fn someone(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(arguments);
         if self.as_root {
@@ -140,7 +140,7 @@ impl Drop for Running {
 fn root_is_refused_before_anything_is_opened() {
     let place = Place::new();
     if !place.as_root {
-        // An ordinary user cannot become root to be refused; the rule itself is tested beside it.
+        // An ordinary user cannot become root to be refused; the rule itself has its own unit test.
         return;
     }
     let (code, text) = ended(&place.command(&["run"]).output().unwrap());
@@ -171,7 +171,7 @@ fn it_gets_ready_answers_refuses_a_second_and_stops_when_asked() {
     let mut daemon = Running(daemon.spawn().unwrap());
     wait_for(&systemd, "READY=1");
     wait_for(&systemd, "STATUS=generation 0; 0 of 0 guests run");
-    // The loop goes round although nobody answers it.
+    // The loop continues although no Proxmox answers it.
     wait_for(&systemd, "WATCHDOG=1");
     wait_for(&systemd, "WATCHDOG=1");
 
@@ -198,7 +198,7 @@ fn it_gets_ready_answers_refuses_a_second_and_stops_when_asked() {
     assert_eq!(code, 69, "{text}");
 }
 
-/// Garbage where the records should be: the agent answers at its door, writes nothing, and says what to do.
+/// Garbage where the records should be: the agent answers at its socket, writes nothing, and says what to do.
 #[test]
 fn damaged_records_leave_an_agent_that_answers_and_says_what_to_do() {
     let place = Place::new();
@@ -266,7 +266,7 @@ fn doctor_of_operators(place: &Place) -> serde_json::Value {
     checks.find(named).unwrap().clone()
 }
 
-/// An enrolled box whose settings name a file of operators and a policy.
+/// An enrolled host whose settings name a file of operators and a policy.
 fn with_operators() -> Place {
     let place = Place::new();
     place.enrol();
@@ -285,7 +285,7 @@ fn started(place: &Place) -> Running {
     Running(daemon.stderr(Stdio::null()).spawn().unwrap())
 }
 
-/// A file of operators that is not taken, and the words that say why.
+/// A file of operators that is not accepted, and the text that says why.
 struct NotTaken {
     operators: &'static str,
     policy: &'static str,
@@ -338,7 +338,8 @@ fn operators_that_are_not_taken_are_reported_and_not_only_logged() {
     });
 }
 
-/// A file of operators that is right is in use from the agent's start, and another in its place from the next one.
+/// A correct file of operators is in use from the agent's start; another file in its place is in use from the next
+/// start.
 #[test]
 fn operators_that_are_taken_are_in_use_until_the_next_start() {
     let place = with_operators();

@@ -19,7 +19,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 async fn open(folder: &Path) -> Store {
-    // The lock of a store that was just dropped is let go by its thread a moment later.
+    // The thread of a store that was just dropped releases its lock a moment later.
     for _ in 0..2_000 {
         match Store::open(folder, at(0)) {
             Ok(store) => return store,
@@ -72,7 +72,7 @@ impl Drop for Small {
 #[tokio::test]
 async fn a_full_file_system_refuses_answers_and_goes_on() {
     if !rustix::process::geteuid().is_root() {
-        // Mounting is root's; the same road is tested beside the store by SQLite's own bound.
+        // Only root can mount; the same path is tested in the store by SQLite's own bound.
         return;
     }
     let small = Small::mount();
@@ -117,7 +117,8 @@ async fn a_full_file_system_refuses_answers_and_goes_on() {
     assert_eq!(open(folder).await.verify_audit().await.unwrap(), kept + 1);
 }
 
-/// EFBIG is to SQLite what a dying disk is: an I/O error. It is final until a new start, and nothing acknowledged is lost.
+/// For SQLite, EFBIG is like a dying disk: an I/O error. It is final until a new start, and nothing acknowledged is
+/// lost.
 #[tokio::test]
 async fn a_file_that_may_not_grow_is_final_until_a_new_start() {
     let folder = tempfile::tempdir().unwrap();

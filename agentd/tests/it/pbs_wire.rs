@@ -26,7 +26,7 @@ const KEY_FILE: &[u8] = include_bytes!("../../../seal/tests/backup-key.json");
 /// Method and path, and the parameters.
 type RecordedRequest = (String, Vec<(String, String)>);
 
-/// Answers each call with what was put there, and keeps what was asked.
+/// Answers each call with the prepared answer, and keeps the request.
 #[derive(Default)]
 struct Recorded {
     answers: Mutex<Vec<(u16, String)>>,
@@ -109,7 +109,7 @@ async fn who_prunes_is_read_from_our_own_rights_there() {
             json!({ "data": { "/datastore": { "Datastore.Modify": true } } }).to_string(),
             PrunedBy::Agent,
         ),
-        // Not handed down, beside it, and only like it.
+        // A right that does not propagate, one on a child path, and one on a path that only looks similar.
         (
             "store1",
             Some("a"),
@@ -158,7 +158,8 @@ async fn what_is_listed_is_read_with_its_key_and_what_the_server_found() {
     };
     assert_eq!((under("1f:84:19:dc"), under("07:8b:c8:23")), (5, 1), "{verified:#?}");
 
-    // One part that is not encrypted, only signed, or of which nobody says it: as good as none. What is being written is none.
+    // One part is unencrypted, only signed, or without a stated mode: it counts as no encryption. A backup that is
+    // still being written counts as no backup.
     let whole = exchange("06-api-list-verify.txt:65").1;
     for (from, to) in [("encrypt", "none"), ("encrypt", "sign-only")] {
         answering(
@@ -176,7 +177,7 @@ async fn what_is_listed_is_read_with_its_key_and_what_the_server_found() {
     assert_eq!(server.snapshots().await.unwrap(), Vec::new());
 }
 
-/// `vzdump` uploads its log after the backup, and the server lists it without a mode: what holds data decides.
+/// `vzdump` uploads its log after the backup, and the server lists it without a mode: only files with data count.
 #[tokio::test]
 async fn the_log_of_a_backup_says_nothing_of_its_encryption() {
     let (server, recorded) = server("store1", None);

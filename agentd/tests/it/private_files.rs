@@ -67,7 +67,7 @@ async fn the_first_start() {
     std::fs::write(folder.join("kept"), seen).unwrap();
 }
 
-/// As an agent before left it that was started by hand, or as a copy brought it back.
+/// As an earlier agent that was started by hand left it, or as a copy restored it.
 #[tokio::test]
 async fn a_database_that_others_could_read_is_closed_to_them() {
     let folder = tempfile::tempdir().unwrap();

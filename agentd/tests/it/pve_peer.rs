@@ -17,9 +17,9 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 pub enum Turn {
     /// Answers, and keeps the connection as Proxmox does below status 400.
     Answer { status: &'static str, body: String },
-    /// Ends the connection without a word.
+    /// Ends the connection without an answer.
     HangUp,
-    /// Answers 200 with a body that goes on and on.
+    /// Answers 200 with a body that never ends.
     Endless,
 }
 
@@ -58,7 +58,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it with what it shall say, turn by turn.
+    /// Starts it with its scripted answers, one after another.
     pub fn start(turns: Vec<Turn>) -> Self {
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate =
@@ -98,7 +98,7 @@ fn serve(
     turns: &Mutex<VecDeque<Turn>>,
     asked: &Mutex<Vec<ReceivedRequest>>,
 ) {
-    // Longer than any test; it only keeps a forgotten thread from living for ever.
+    // Longer than any test; it only ends a forgotten thread.
     socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), socket);
     while let Some((head, body)) = read_request(&mut stream) {

@@ -21,7 +21,7 @@ use holdfast_protocol::pin::{Pin, PinKind, PinSet};
 use holdfast_protocol::secret::Secret;
 use net::tls::Trust;
 
-/// Time that passes only when somebody sleeps.
+/// A clock whose time passes only during a sleep.
 #[derive(Default)]
 struct Quick(Mutex<Duration>);
 
@@ -102,7 +102,7 @@ async fn writes_each_take_a_fresh_connection_and_repeat_the_digest() {
 
 const TAKING: &str = "UPID:pve1:00000640:0006332B:6B01175B:vzsnapshot:300:hf@pve!operate:";
 
-/// Each with the token that may, and without a parameter that could do more than was asked.
+/// Each with the token that is permitted, and without a parameter that could do more than was requested.
 #[tokio::test]
 async fn snapshots_as_they_go_over_the_wire() {
     let listed = r#"[{"name":"s1","description":"line\n","snaptime":1795233627},{"name":"current","description":"You are here!"}]"#;

@@ -15,14 +15,15 @@ pub struct TheBox {
 
 impl TheBox {
     fn new() -> Self {
-        // Whoever runs this test is the agent's user, so that nobody must be made and files can be given away.
+        // The user that runs this test is the agent's user, so that no user must be created and files can be given
+        // away.
         let uid = rustix::process::geteuid().as_raw().to_string();
         let users = std::fs::read_to_string("/etc/passwd").unwrap();
         let me = users.lines().find(|line| line.split(':').nth(2) == Some(&uid)).unwrap();
         Self::of(me.split(':').next().unwrap())
     }
 
-    /// A box whose agent has another user; root alone can set that up.
+    /// A host whose agent has another user; only root can set that up.
     pub fn of(user: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for name in ["pveum", "pvesh"] {
@@ -98,7 +99,7 @@ fn a_dry_run_and_a_no_change_nothing() {
     let the_box = TheBox::new();
     let planned = the_box.json(&["--dry-run"]);
     assert_eq!(planned["outcome"], "planned");
-    // Standard input is at its end: nobody says yes.
+    // Standard input is at its end: no person says yes.
     let unasked = the_box.run(&[]);
     assert_eq!(unasked.status.code(), Some(66));
     assert!(
@@ -174,7 +175,7 @@ fn a_refusal_is_handed_on_and_what_was_done_is_kept() {
 const ALICE: &str =
     "alice ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIqI4910CfGV/VLbLTy6XXLKZwm/HZQSG/N0iAG0D29c\n";
 
-/// Who may sign is shown, laid down once for all to read, and never replaced by another run.
+/// The permitted signers are shown, installed once for all to read, and never replaced by another run.
 #[test]
 fn operators_and_policy_are_laid_down_once() {
     let the_box = TheBox::new();

@@ -1,7 +1,8 @@
 //! Tests of `agentd setup` as root among planted links.
 //!
-//! Each place that they touch holds a symbolic link to a file, one to a folder, and a second name of a file of root's. Each run
-//! ends with a refusal, and the whole tree is as it was. Only root can be led astray, so anybody else has nothing to test here.
+//! Each place that setup touches holds a symbolic link to a file, one to a folder, and a second name of a file of
+//! root's. Each run ends with a refusal, and the whole tree is as it was. Only root can be misled, so other users have
+//! nothing to test here.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -59,7 +60,7 @@ impl Plant {
     }
 }
 
-/// Everything below a folder: what it is, whose, and what it says. Times and the count of names are left out.
+/// Everything below a folder: type, owner and content. Times and the count of names are left out.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -86,7 +87,7 @@ struct Planted {
     victims: PathBuf,
 }
 
-/// A box that is set up for another user, and files of root's beside it.
+/// A host that is set up for another user, and files of root's outside it.
 fn set_up() -> Planted {
     let the_box = TheBox::of(USER);
     let victims = the_box.path("victims");
@@ -107,7 +108,7 @@ fn refused(output: &Output, code: &str, about: &str) {
     assert!(said.contains(code), "{about}: {code} is not in {said}");
 }
 
-/// What lies in the agent's folder.
+/// The places in the agent's folder.
 const PLACES: [&str; 13] = [
     "state",
     "state/secrets",
@@ -135,7 +136,7 @@ fn setup_follows_no_link_in_the_agents_folder() {
         for plant in Plant::ALL {
             let about = format!("{plant:?} at {place}");
             let is_folder = the_box.path(place).is_dir();
-            // Nobody gives a folder a second name, and what root's own folder holds root has put there.
+            // A folder cannot have a second name, and only root puts files into root's own folder.
             if plant == Plant::SecondName && (is_folder || place.starts_with("etc")) {
                 continue;
             }
@@ -147,7 +148,7 @@ fn setup_follows_no_link_in_the_agents_folder() {
             plant.put(&the_box.path(place), victims);
             let before = tree(the_box.dir.path());
             refused(&the_box.run(&["--yes", "--target", "nas1"]), plant.code(), &about);
-            // The stand-ins for Proxmox's commands write down what they were told: nothing was.
+            // The stand-ins for Proxmox's commands record each call: there was none.
             assert_eq!(tree(the_box.dir.path()), before, "{about}");
             std::fs::remove_file(the_box.path(place)).unwrap();
             if was_there {
@@ -245,7 +246,8 @@ fn other_commands_of_roots_are_not_led_out_of_the_agents_folder() {
     assert_eq!(tree(the_box.dir.path()), before);
 }
 
-/// By a path alone nothing is written, given away or removed in `crates/agent-admin`: `held_files::held_folder` is the only way.
+/// In `crates/agent-admin` nothing is written, given away or removed by path alone: `held_files::held_folder` is the
+/// only way.
 #[test]
 fn no_command_writes_by_a_path() {
     const WAYS: [&str; 10] = [
@@ -260,7 +262,7 @@ fn no_command_writes_by_a_path() {
         ".create_new(",
         "chown(",
     ];
-    // A sheet is a file in shared memory, made new; what is taken away there was looked at by its descriptor.
+    // A sheet is a file in shared memory, made new; a file that is removed there was checked by its descriptor.
     const EXCEPT: [&str; 1] = ["src/escrow/paper.rs"];
     let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/agent-admin/src")];
     let (mut seen, mut found) = (0, Vec::new());

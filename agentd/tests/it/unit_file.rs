@@ -29,7 +29,7 @@ fn it_is_no_one_and_can_become_no_one_else() {
     assert_eq!(values(&text, "LimitCORE"), ["0"]);
     assert_eq!(values(&text, "UMask"), ["0077"]);
     assert!(!text.contains("sudo"));
-    // Besides its own folder: where disks are mounted, whose tops are root's.
+    // Besides its own folder: where disks are mounted. The top folders of these are root's.
     assert_eq!(values(&text, "ReadWritePaths"), ["-/mnt/holdfast"]);
 }
 
@@ -65,7 +65,7 @@ fn systemd_finds_the_daemons_as_closed_as_the_design_asks() {
             .output();
         match judged {
             Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
-            // The only lawful reason not to ask: a laptop without systemd's tools.
+            // The only valid reason to skip the check: a laptop without systemd's tools.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 assert!(std::env::var_os("HOLDFAST_CI").is_none(), "CI has systemd-analyze: {error}");
             }
@@ -74,7 +74,7 @@ fn systemd_finds_the_daemons_as_closed_as_the_design_asks() {
     }
 }
 
-/// Lines that are commented out have no space behind the `#`; sentences do.
+/// Lines that are commented out have no space after the `#`; sentences do.
 fn all_said(text: &str) -> String {
     let line = |line: &str| match line.strip_prefix('#') {
         Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
@@ -92,7 +92,7 @@ fn the_shipped_example_is_what_the_agent_reads() {
     assert_eq!((short.golden.len(), whole.golden.len()), (0, 1));
     assert_eq!((short.proxmox.bulk_storage, short.proxmox.backup_storage), (None, None));
     assert!(whole.proxmox.bulk_storage.is_some() && whole.proxmox.backup_storage.is_some());
-    // What stands there behind a # is what holds without it.
+    // The commented lines show the defaults, so both parse to the same value.
     assert_eq!(short.state.dir, whole.state.dir);
     assert_eq!(short.brake.rule(), whole.brake.rule());
     assert_eq!((short.trust.operators, short.trust.policy), (whole.trust.operators, whole.trust.policy));

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-/// In the largest whole unit, as people say it.
+/// In the largest whole unit.
 pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs().max(0);
     match seconds {

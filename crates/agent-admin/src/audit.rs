@@ -1,7 +1,7 @@
 //! `agentd audit`: shows, verifies and exports the audit.
 //!
 //! It is read from the agent's own file, whether the agent runs or not. Exit code 0: done, and the chain holds. 65: it
-//! does not hold. 74: it cannot be read. Off the box an export is checked by `holdfast audit verify`.
+//! does not hold. 74: it cannot be read. Off the host an export is checked by `holdfast audit verify`.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -25,7 +25,7 @@ pub struct AuditArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum AuditCommand {
-    /// Hold the whole chain to its hashes, and say its head.
+    /// Check the hashes of the whole chain, and print its head.
     Verify(VerifyArguments),
     /// Show the last lines.
     Show(ShowArguments),
@@ -37,7 +37,7 @@ enum AuditCommand {
 struct VerifyArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// Words for people, or JSON for programs.
+    /// Text for people, or JSON for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
@@ -52,7 +52,7 @@ struct ShowArguments {
     /// Only those about this guest.
     #[arg(long, value_name = "UID")]
     guest: Option<GuestUid>,
-    /// Words for people, or JSON for programs.
+    /// Text for people, or JSON for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
@@ -69,7 +69,8 @@ pub enum AuditError {
     /// The configuration.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// Root. The database's own files lie in the agent's folder: SQLite would make and follow them there as root.
+    /// The command runs as root. The database's own files are in the agent's folder: SQLite would make and follow them
+    /// there as root.
     #[error(transparent)]
     StepDown(#[from] StepDownError),
     /// The file.
@@ -78,7 +79,7 @@ pub enum AuditError {
     /// The chain.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// Nobody reads what we print.
+    /// The reader of our output is gone.
     #[error("the audit cannot be written out")]
     Write(#[from] io::Error),
     /// Cannot happen for lines of text.
@@ -106,7 +107,7 @@ struct Head {
     schema: &'static str,
     /// The number of the last line.
     lines: u64,
-    /// So many at the beginning were removed.
+    /// The number of lines removed at the beginning.
     removed: u64,
     head: String,
 }
@@ -177,7 +178,7 @@ fn show(arguments: &ShowArguments) -> Result<(), AuditError> {
     Ok(())
 }
 
-/// One line for people. What came from elsewhere must not move the cursor.
+/// One line for people. Text from outside must not move the cursor.
 fn words(line: &AuditLine) -> String {
     let at = Timestamp::from_microsecond(line.at_us).unwrap_or(Timestamp::UNIX_EPOCH);
     let about = [("guest", &line.guest), ("operation", &line.operation)];

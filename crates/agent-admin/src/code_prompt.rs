@@ -2,9 +2,9 @@
 //!
 //! Mistakes are reported before anything slow is done.
 //!
-//! What comes in: the terminal. What goes out: a code, or a wrapped key that it opened. There is no lock-out, only a pause
-//! that grows after a code that does not open the file. Words are shown in one case alone: what was probably meant by a
-//! misspelt one.
+//! Input: the terminal. Output: a code, or a wrapped key that it opened. There is no lock-out, only a pause that grows
+//! after a code that does not open the file. A word is shown in one case only: the one that was probably meant by a
+//! misspelt word.
 
 use std::io;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl TypingFailed {
     }
 }
 
-/// Asks until a code opens the file, or nothing more is typed. What is wrong with the file itself is the inner error.
+/// Asks until a code opens the file, or the input ends. A fault of the file itself is the inner error.
 ///
 /// # Errors
 /// [`TypingFailed`].
@@ -73,8 +73,8 @@ pub fn open(
     }
 }
 
-/// Asks until what is typed is a code. Where one word of the list stands for another, `locate` may know which: whoever has the
-/// file that the code opens, or the code itself.
+/// Asks until the typed words are a code. Where one word of the list was typed in place of another, `locate` may find
+/// which: a caller that has the file that the code opens, or the code itself, can.
 ///
 /// # Errors
 /// [`TypingFailed`].
@@ -108,7 +108,7 @@ pub fn ask(
     }
 }
 
-/// What is wrong, and what was probably meant. For the terminal alone.
+/// The error, and the word that was probably meant. For the terminal alone.
 fn reported(slip: &TypingError, locate: &dyn Fn(&Mismatch) -> Option<Position>) -> String {
     let mut text = format!("{slip}\n");
     match slip {

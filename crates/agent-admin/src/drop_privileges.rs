@@ -1,8 +1,8 @@
 //! From root to the agent's own user, before anything is touched.
 //!
-//! A person often types as root what the agent's user must own. Files that root makes there would shut the daemon out,
-//! and root that follows names in a folder of another user can be led astray. So a command started by root starts itself
-//! again as the owner of the state folder. Deliberately absent: any work done as root.
+//! An operator often runs as root a command whose files the agent's user must own. Files that root makes there would
+//! lock the daemon out, and root can be misdirected by names in another user's folder. So a command started by root
+//! starts itself again as the owner of the state folder. Deliberately absent: any work done as root.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -41,8 +41,8 @@ pub fn to_owner_of(state: &Path) -> Result<(), StepDownError> {
     become_owner(state, std::env::args_os().skip(1).collect(), None)
 }
 
-/// The same with a file that only root may read: it is opened here, and the command reads it as its standard input. The file is
-/// named by an option and its value, and `-` takes their place.
+/// The same switch of user, with a file that only root may read: it is opened here, and the command reads it as its
+/// standard input. An option and its value name the file; they are replaced by `-`.
 ///
 /// # Errors
 /// [`StepDownError`].
@@ -50,13 +50,13 @@ pub fn to_owner_of_with(state: &Path, option: &str, file: &Path) -> Result<(), S
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    // Whoever may exchange a folder or a link on the way must not have root read another file.
+    // A user who may exchange a folder or a link on the way must not make root read another file.
     let opened = held_folder::open_file(file).map_err(StepDownError::File)?;
     let words = without(std::env::args_os().skip(1), option);
     become_owner(state, words, Some(opened))
 }
 
-/// The words without an option that has a value, in either form, and `-` instead.
+/// The arguments without an option and its value, in either form, and `-` instead.
 fn without(words: impl Iterator<Item = OsString>, option: &str) -> Vec<OsString> {
     let joined = format!("{option}=");
     let mut kept = Vec::new();
@@ -74,7 +74,7 @@ fn without(words: impl Iterator<Item = OsString>, option: &str) -> Vec<OsString>
     kept
 }
 
-/// The same for a command that only reads, and writes nothing of its own: in root's own folder root reads by itself.
+/// The same switch of user, for a command that only reads: in root's own folder root reads by itself.
 ///
 /// # Errors
 /// [`StepDownError`].

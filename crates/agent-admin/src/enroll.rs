@@ -58,18 +58,18 @@ pub struct EnrollArguments {
     /// The invite, or `-` to read it from standard input, which is also what happens without it.
     #[arg(value_parser = secret, conflicts_with_all = ["invite_file", "request"])]
     invite: Option<Secret>,
-    /// The invite is a restore invite (`holdfast host restore`): this box takes the place of a lost one.
+    /// The invite is a restore invite (`holdfast host restore`): this host takes the place of a lost one.
     #[arg(long, conflicts_with_all = ["request", "take_up"])]
     restore: bool,
-    /// Print this box's key, which is made where there is none yet, and do nothing else. `holdfast host restore --new-key` binds
-    /// the order to it.
+    /// Print this host's key, which is made where there is none yet, and do nothing else.
+    /// `holdfast host restore --new-key` binds the order to it.
     #[arg(long, conflicts_with_all = ["invite", "invite_file", "request", "restore", "take_up"])]
     show_key: bool,
-    /// Take up the guests of the box whose place this one took: they come back from their off-site backups, and documents
-    /// are taken again. Said again, with --without, it lets one go that was to come back.
+    /// Take up the guests of the host that this one replaced: they are restored from their off-site backups, and
+    /// documents are taken again. Run again with --without, it lets one go that was to be restored.
     #[arg(long, conflicts_with_all = ["invite", "invite_file", "request"])]
     take_up: bool,
-    /// A guest of the lost box that does not come back; the document may make it anew, empty.
+    /// A guest of the lost host that does not come back; the document may make it anew, empty.
     #[arg(long, value_name = "GUEST", requires = "take_up")]
     without: Vec<String>,
     /// A file that holds the invite.
@@ -91,7 +91,7 @@ fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text.to_owned()))
 }
 
-/// Why the box was not enrolled.
+/// Why the host was not enrolled.
 #[derive(Debug, thiserror::Error)]
 pub enum EnrollError {
     /// The configuration.
@@ -103,7 +103,7 @@ pub enum EnrollError {
     /// The invite could not be read.
     #[error("the invite cannot be read from {from}")]
     Input {
-        /// Where it should have come from.
+        /// The file that it should have been read from.
         from: String,
         /// Why.
         #[source]
@@ -112,13 +112,13 @@ pub enum EnrollError {
     /// Not an invite.
     #[error(transparent)]
     Invite(#[from] InviteError),
-    /// The box has an identity already.
+    /// The host has an identity already.
     #[error(
         "this box is enrolled already, as {name} with {hub}: to enrol it anew, have the host revoked there, then remove {}",
         folder.display()
     )]
     Already {
-        /// What it is called.
+        /// Its name.
         name: HostName,
         /// Its hub.
         hub: String,
@@ -146,15 +146,15 @@ pub enum EnrollError {
         #[source]
         source: holdfast_protocol::id::IdError,
     },
-    /// A restore invite without its word.
+    /// A restore invite without `--restore`.
     #[error("this is an invite to take the place of a lost box: say so with --restore")]
     IsRestore,
-    /// Its word without a restore invite.
+    /// `--restore` without a restore invite.
     #[error(
         "this is an ordinary invite: leave --restore away, or ask for one with `holdfast host restore HOST`"
     )]
     NotRestore,
-    /// Nobody could have ordered it.
+    /// No operator could have ordered it.
     #[error(
         "nobody may sign on this box, and only operators can order it into a lost one's place: lay down their file first \
          (`agentd setup --operators FILE`); {} is not there",
@@ -176,7 +176,7 @@ pub enum EnrollError {
     /// No order.
     #[error("this box does not take the lost one's place")]
     Order(#[from] NoOrder),
-    /// What was handed over.
+    /// The handed-over data.
     #[error(transparent)]
     HandOver(#[from] HandOverError),
     /// The agent.

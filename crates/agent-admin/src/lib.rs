@@ -1,7 +1,7 @@
 //! Commands of `agentd` for a person at the host.
 //!
-//! What comes in: arguments. What goes out: the outcome on standard output, or an error of the command's own. The program
-//! is `agentd`, which has the list of commands; each is a module here.
+//! Input: arguments. Output: the outcome on standard output, or an error of the command's own. The program is `agentd`,
+//! which has the list of commands; each is a module here.
 //!
 //! | command | module |
 //! | --- | --- |

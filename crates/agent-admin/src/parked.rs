@@ -1,8 +1,9 @@
 //! `agentd parked list|retry|forget`: parked operations.
 //!
-//! Exit code 0: shown or done. 1: the agent refused, or the person did not agree. 69: no agent runs; it is the one that
-//! writes, so nothing can be answered without it. What is retried goes on from where it stood, and asks the world before
-//! it does anything; what is forgotten is left as it is, and the reason is kept in the audit.
+//! Exit code 0: shown or done. 1: the agent refused, or the person did not agree. 69: no agent runs; only the agent
+//! writes, so nothing can be answered without it. A retried operation continues from the step at which it was parked,
+//! and reads the actual state before it does anything. A forgotten one is left as it is, and the reason is kept in the
+//! audit.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
@@ -26,11 +27,11 @@ pub struct ParkedArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum ParkedCommand {
-    /// Show what was left for a person: guest, step, cause, since when, and what to run.
+    /// Show the operations that wait for a person: guest, step, cause, since when, and what to run.
     List(ListArguments),
-    /// Have it tried again, from where it stood, after you mended the cause.
+    /// Have it tried again, from the step at which it was parked, after you fixed the cause.
     Retry(RetryArguments),
-    /// End it: what is left of it on the node is yours, and the guest is planned anew from what is seen.
+    /// End it: its remains on the node are yours, and the guest is planned anew from the observed state.
     Forget(ForgetArguments),
 }
 
@@ -39,7 +40,7 @@ enum ParkedCommand {
 struct ListArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// Words for people, or JSON (`holdfast.parked/v1`) for programs.
+    /// Text for people, or JSON (`holdfast.parked/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
@@ -75,7 +76,7 @@ struct Document<'a> {
     waiting: &'a Waiting,
 }
 
-/// What is meant by an id, a name or a number.
+/// The operations that an id, a name or a number selects.
 #[derive(Debug)]
 enum Chosen<'a> {
     Operation(&'a ParkedEntry),
@@ -98,7 +99,7 @@ pub enum ParkedError {
     /// More than one fits.
     #[error("{which:?} has {count} parked operations: name one by its id, as `agentd parked list` shows it")]
     Several {
-        /// What was asked for.
+        /// The requested name.
         which: String,
         /// How many.
         count: usize,
@@ -108,13 +109,13 @@ pub enum ParkedError {
         "{0:?} would not stay up: that is not forgotten; mend it and retry, or have the document stop it"
     )]
     NotForgotten(String),
-    /// Nobody can be asked.
+    /// There is no terminal to ask at.
     #[error("there is no terminal to ask at: add --yes")]
     NoOneToAsk,
     /// The terminal failed.
     #[error("the terminal failed")]
     Terminal(#[source] std::io::Error),
-    /// The person said no.
+    /// The operator said no.
     #[error("nothing was forgotten")]
     Declined,
 }
@@ -271,7 +272,7 @@ fn leaves(entry: &ParkedEntry) -> &'static str {
     }
 }
 
-/// One entry: what, since when, why, and what to run.
+/// One entry: operation, since when, why, and the command to run.
 fn reported(entry: &ParkedEntry, now: Timestamp) -> String {
     format!(
         "{}\n  since  {} ({})\n  why    {}\n  you    {}\n",
@@ -283,8 +284,8 @@ fn reported(entry: &ParkedEntry, now: Timestamp) -> String {
     )
 }
 
-/// What was left for one cause, together: the same thing at the same step with the same code. Each group stands where its
-/// oldest stood.
+/// Groups the operations with one cause: one kind at one step with one code. Each group has the position of its oldest
+/// entry.
 fn grouped(all: &[ParkedEntry]) -> Vec<Vec<&ParkedEntry>> {
     let alike = |one: &ParkedEntry, other: &ParkedEntry| {
         (one.kind, &one.step, one.way, one.problem.code)
@@ -300,7 +301,7 @@ fn grouped(all: &[ParkedEntry]) -> Vec<Vec<&ParkedEntry>> {
     groups
 }
 
-/// One cause: its last entry whole, and of each other one what is its own.
+/// One cause: its last entry complete, and of each other entry only the parts that differ.
 fn group(alike: &[&ParkedEntry], now: Timestamp) -> String {
     let Some((last, others)) = alike.split_last() else { return String::new() };
     let mut text = reported(last, now);

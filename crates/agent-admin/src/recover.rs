@@ -2,11 +2,11 @@
 //!
 //! It needs no hub and none of this host's own records. The agent need not run, nor be set up.
 //!
-//! With `--to` the key file is written, as Proxmox takes it. Without it the code is only tried: a drill. The words are read
-//! from the terminal alone, not shown, and never from arguments, environment or a pipe. What is wrong with them is told
-//! before anything slow is done, by the places of the words, with what was probably meant. Exit code 0: it opened. 65: the
-//! file is none, or was changed. 66: it cannot be read. 73: the key file cannot be made. 74: there is no terminal, or nothing
-//! more came from it.
+//! With `--to` the key file is written in the form that Proxmox takes. Without it the code is only tried: a drill. The
+//! words are read from the terminal alone, not shown, and never from arguments, environment or a pipe. Wrong words are
+//! reported before anything slow is done, by their positions, with the words that were probably meant. Exit code 0: it
+//! opened. 65: the file is no escrow file, or was changed. 66: it cannot be read. 73: the key file cannot be made. 74:
+//! there is no terminal, or its input ended.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub enum RecoverError {
         #[source]
         source: io::Error,
     },
-    /// It is no escrow file, or what is in it is refused.
+    /// It is no escrow file, or its content is refused.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// No words.
@@ -84,7 +84,7 @@ impl RecoverError {
 /// [`RecoverError`].
 pub fn run(arguments: &RecoverArguments) -> Result<(), RecoverError> {
     let file = read(&arguments.from)?;
-    // Before the words are asked for: nobody types them twice for a file that is in the way.
+    // Before the words are asked for, so that no operator types them twice because a file is in the way.
     if let Some(path) = arguments.to.as_deref().filter(|path| path.symlink_metadata().is_ok()) {
         let source = io::ErrorKind::AlreadyExists.into();
         return Err(RecoverError::Unwritten { path: path.to_owned(), source });
@@ -111,7 +111,7 @@ pub fn run(arguments: &RecoverArguments) -> Result<(), RecoverError> {
 pub(super) fn read(path: &Path) -> Result<EscrowFile, RecoverError> {
     let unread = |source| RecoverError::Unread { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    // It may lie on a backup disk, in the folder that is the agent's there.
+    // It may be stored on a backup disk, in the agent's folder there.
     let file = held_folder::open_file(path).map_err(|error| held(error, unread))?;
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
     Ok(EscrowFile::parse(&bytes)?)
@@ -123,7 +123,7 @@ fn write(path: &Path, escrow: &Escrow) -> Result<(), RecoverError> {
     held_folder::create_new(path, json.expose().as_bytes(), 0o600).map_err(|error| held(error, unwritten))
 }
 
-/// A refusal speaks for itself; what the disk says gets the words of what was tried.
+/// A refusal is returned as it is; a disk error gets a message about the attempted action.
 fn held(error: HeldError, failed: impl FnOnce(io::Error) -> RecoverError) -> RecoverError {
     if error.is_refusal() { RecoverError::Held(error) } else { failed(error.into()) }
 }

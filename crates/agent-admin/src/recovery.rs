@@ -1,7 +1,7 @@
 //! `agentd recovery show`: recovery plans and their outcome.
 //!
-//! Exit code 0: told. 69: no agent runs. It is read at bad hours, so each operation says in words how it stands now, and
-//! what a person has to do stands last and alone.
+//! Exit code 0: shown. 69: no agent runs. It is read in emergencies, so each operation gives its present state in
+//! words. What a person has to do comes last, on lines of its own.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ struct ShowArguments {
     /// How many starts.
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=9))]
     last: u32,
-    /// Words for people, or JSON (`holdfast.recovery/v1`) for programs.
+    /// Text for people, or JSON (`holdfast.recovery/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }

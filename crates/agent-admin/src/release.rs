@@ -1,8 +1,8 @@
 //! `agentd release import|list`: builds of the guest agent.
 //!
-//! Exit code 0: done. 65: the file is no controller, or there are too many. 74: the disk. Taking bytes in gives nobody a
-//! right: a guest gets them when the document asks for them and an operator signed for exactly these. What would be signed
-//! is all that `import` writes to its standard output, so that it can go straight into a file.
+//! Exit code 0: done. 65: the file is no controller, or there are too many. 74: a disk error. Importing bytes gives no
+//! rights: a guest gets them when the document asks for them and an operator signed exactly these. `import` writes only
+//! the text to be signed to its standard output, so that it can be redirected into a file.
 
 use std::path::PathBuf;
 
@@ -23,9 +23,10 @@ pub struct ReleaseArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum ReleaseCommand {
-    /// Take a controller's program in, and write what an operator signs for it (`holdfast sign HOST --draft FILE`).
+    /// Import a controller's program, and write the draft that an operator signs for it
+    /// (`holdfast sign HOST --draft FILE`).
     Import(ImportArguments),
-    /// Show the controllers that lie here, by their digests.
+    /// Show the controllers that are stored here, by their digests.
     List(ListArguments),
 }
 
@@ -35,7 +36,7 @@ struct ImportArguments {
     config: ConfigPath,
     /// The program, readable for the agent's user.
     file: PathBuf,
-    /// Its version, as `guestd --version` tells it.
+    /// Its version, as `guestd --version` prints it.
     #[arg(long, value_name = "VERSION", value_parser = version)]
     version: ReleaseVersion,
 }
@@ -44,7 +45,7 @@ struct ImportArguments {
 struct ListArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// Words for people, or JSON (`holdfast.controllers/v1`) for programs.
+    /// Text for people, or JSON (`holdfast.controllers/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
@@ -117,7 +118,7 @@ fn import(arguments: &ImportArguments) -> Result<(), ReleaseError> {
     Ok(())
 }
 
-/// What an operator signs so that these bytes may run in guests.
+/// The draft that an operator signs so that these bytes may run in guests.
 fn request(version: ReleaseVersion, sha256: &str) -> Result<String, ReleaseError> {
     let unwritable = |error: &dyn std::fmt::Display| ReleaseError::Unwritable(error.to_string());
     let sha256 = sha256.to_owned().try_into().map_err(|error| unwritable(&error))?;

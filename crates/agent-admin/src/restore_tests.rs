@@ -1,8 +1,8 @@
 //! `agentd restore-tests [GUEST]`: results and durations.
 //!
-//! Exit code 0: told. 1: there is no such guest. 69: no agent runs. Without a guest there is one line for each tier of each
-//! guest that was ever tried; with one, each of its tests that is kept. What fits a terminal of 80 columns is in the columns;
-//! reasons stand beneath, on lines of their own.
+//! Exit code 0: shown. 1: there is no such guest. 69: no agent runs. Without a guest there is one line for each tier of
+//! each guest that was ever tested; with one, a line for each kept test of it. The columns fit a terminal of 80
+//! columns; reasons follow beneath, on lines of their own.
 
 use std::fmt::Write as _;
 
@@ -62,7 +62,7 @@ impl RestoreTestsError {
     }
 }
 
-/// What programs get.
+/// The document for programs.
 #[derive(Serialize)]
 struct Document<T> {
     schema: &'static str,
@@ -181,7 +181,7 @@ fn line(page: &mut String, test: &TestLine) {
         clock(restore_s),
         clock(up_s)
     );
-    // What a proof is made of is the same each time; it is in the JSON.
+    // The parts of a proof are the same each time; they are in the JSON.
     if test.verdict != TestVerdict::Proved {
         let _infallible = writeln!(page, "      {}", test.why);
     }

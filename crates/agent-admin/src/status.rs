@@ -1,6 +1,6 @@
 //! `agentd status`: the agent, its guests and operations.
 //!
-//! Exit code 0: told. 69: no agent runs. What needs a person comes first, in words.
+//! Exit code 0: shown. 69: no agent runs. Problems that need a person come first, as text.
 
 mod fields;
 
@@ -19,7 +19,7 @@ use crate::model::view::{GrowthLine, HeavyWork};
 use crate::port::admin_socket::{self, AgentStatus, Answer, Question, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
-/// A look at Proxmox older than this is worth a word: several cycles were missed.
+/// An observation of Proxmox older than this gets a notice: several cycles were missed.
 const OLD_LOOK: SignedDuration = SignedDuration::from_secs(120);
 
 /// A table of this width still fits two thirds of a usual terminal.
@@ -34,8 +34,8 @@ missing, foreign (not ours, never touched), broken or parked (waiting for a pers
 pub struct StatusArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// The fields of this guest, by its name, number or uid: what the document says, what Proxmox has, what was last carried
-    /// out.
+    /// The fields of this guest, by its name, number or uid: the document's value, Proxmox's value, the last applied
+    /// value.
     guest: Option<String>,
     /// Tables for people, or JSON (`holdfast.status/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
@@ -115,7 +115,7 @@ fn page(status: &AgentStatus) -> String {
     page
 }
 
-/// Who waits for what, a line each.
+/// The waiting operations, a line each.
 fn lane_lines(status: &AgentStatus) -> Vec<String> {
     let sections = &status.sections;
     let operation = |id| sections.operations.iter().flatten().find(|operation| operation.id == id);
@@ -248,7 +248,7 @@ fn posture(guest: &GuestReport) -> Option<String> {
 
 fn operation_table(operations: &[OperationView], at: Timestamp) -> Table {
     let mut rows = table(&["OPERATION", "GUEST", "STATUS", "STEP", "NOTE", "OPENED"]);
-    // What is under way first, then what ended, newest first.
+    // Operations under way first, then ended ones, newest first.
     let (open, ended): (Vec<_>, Vec<_>) =
         tries(operations).into_iter().partition(|line| !line.last.status.is_end());
     for Tries { last: operation, count, first_at } in open.into_iter().chain(ended.into_iter().rev()) {
@@ -279,7 +279,7 @@ fn operation_table(operations: &[OperationView], at: Timestamp) -> Table {
     rows
 }
 
-/// One line of a table; the whole is in the JSON, and above when a person is needed.
+/// One line of a table; the full text is in the JSON, and above the table when a person is needed.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(NOTE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

@@ -1,6 +1,6 @@
 //! `agentd storage`: storage targets, and the host's public key.
 //!
-//! Exit code 0: told. 69: no agent runs. Under each target that is not well stands why, and who must do what.
+//! Exit code 0: shown. 69: no agent runs. Under each target that is not well it shows why, and who must do what.
 
 mod make_key;
 mod recover_key;
@@ -32,7 +32,7 @@ use crate::settings::{ConfigPath, Settings, SettingsError};
 /// A token's secret is a UUID.
 const SECRET_BYTES_MAX: usize = 512;
 
-/// Why nothing is told.
+/// Why nothing is shown.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageCommandError {
     /// The configuration.
@@ -86,10 +86,10 @@ impl StorageCommandError {
     }
 }
 
-/// What is asked about storage.
+/// The commands for storage targets.
 #[derive(Debug, clap::Subcommand)]
 pub enum StorageCommand {
-    /// Every target that is asked for or was ever approved.
+    /// Every target that the document names or that was ever approved.
     #[command(after_long_help = "\
 A target is mounted, by-proxmox (a share that Proxmox reaches by itself), held (it waits for an operator's signature), absent \
 (not seen since the agent started), dropped (it went away; it is mounted again by itself when it comes back), wrong (something \
@@ -100,14 +100,14 @@ else is there in its place), refused (the helper does not mount it), unmarked (r
 Operators seal with `holdfast storage seal HOST`. The hub passes the recipient on, and a stolen hub could show one of its own: \
 whoever seals compares what is printed here, read at this box or over SSH, with what they seal to.")]
     Key(KeyArguments),
-    /// Make the backup key of a backup server's target here, so that nobody else ever has it.
+    /// Make the backup key of a backup server's target here, so that it exists nowhere else.
     #[command(after_long_help = "\
 Run it at a terminal of this box: the password of the backup server is asked for and not shown. What is printed goes into the \
 target's place in the document: the fingerprint of the key, and name, password and key sealed to this host alone. Neither the \
 operator nor the hub can open it. Once it is signed for, make its recovery code at once (`agentd escrow create`): until then \
 its backups are lost with this box.")]
     MakeKey(make_key::MakeKeyArguments),
-    /// Bring back the backup key of a lost box with the recovery code from the sheet, sealed to this box alone.
+    /// Bring back the backup key of a lost host with the recovery code from the sheet, sealed to this host alone.
     #[command(after_long_help = "\
 Run it at a terminal of the box that took the lost one's place (`agentd enroll --restore`): the password of the backup server and \
 the eleven words are asked for and not shown. The wrapped key is the one that the hub handed over, or --from FILE. It must be the \
@@ -161,7 +161,7 @@ pub fn run(command: &StorageCommand) -> Result<(), StorageCommandError> {
 }
 
 fn seal_token(arguments: &SealTokenArguments) -> Result<(), StorageCommandError> {
-    // Both files lie in the agent's folder and are its own.
+    // Both files are in the agent's folder and belong to it.
     drop_privileges::to_owner_of(&arguments.state_dir)?;
     let mut text = Zeroizing::new(String::with_capacity(SECRET_BYTES_MAX + 1));
     let mut input = std::io::stdin().lock().take(SECRET_BYTES_MAX as u64);
@@ -211,7 +211,7 @@ fn page(status: &AgentStatus) -> String {
     page
 }
 
-/// What backup servers say of our backups.
+/// The reports of backup servers about our backups.
 pub(super) fn off_site(targets: &[TargetReport]) -> String {
     let mut text = String::new();
     for target in targets {

@@ -1,9 +1,9 @@
 //! The terminal at which a recovery code is typed.
 //!
-//! What comes in goes from the kernel into locked memory: the standard library's reader would keep a copy. Ctrl-C is read as
-//! a character, since the signal would end the program and leave a terminal that shows nothing. Whoever opens it is about
-//! to hold a code, so the process keeps its memory to itself from then on: no core dump, and no other process of its user
-//! looks in.
+//! Input goes from the kernel into locked memory: the standard library's reader would keep a copy. Ctrl-C is read as a
+//! character, since the signal would end the program and leave a terminal that shows nothing. A process that opens it
+//! is about to hold a code. So it protects its memory from then on: no core dump, and no other process of its user can
+//! read it.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 const CTRL_C: u8 = 0x03;
 
-/// The kernel hands over no longer line at once.
+/// The kernel never delivers a longer line at once.
 const LINE_BYTES: usize = 4096;
 
 /// How a line ended.
@@ -25,11 +25,11 @@ pub enum Line {
     Typed,
     /// With nothing in it.
     Empty,
-    /// Nothing more comes: Ctrl-C, Ctrl-D, or the terminal is gone.
+    /// The input ended: Ctrl-C, Ctrl-D, or the terminal is gone.
     Ended,
 }
 
-/// The terminal. What is typed is not shown as long as this lives.
+/// The terminal. Typed characters are not shown as long as this lives.
 pub struct Terminal {
     device: File,
     before: Termios,
@@ -39,7 +39,7 @@ impl Terminal {
     /// Opens it, and hides the memory of this process.
     ///
     /// # Errors
-    /// Where there is none.
+    /// When there is no terminal.
     pub fn open() -> io::Result<Self> {
         let none = Rlimit { current: Some(0), maximum: Some(0) };
         setrlimit(Resource::Core, none)?;
@@ -49,12 +49,12 @@ impl Terminal {
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
         hidden.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
-        // Hidden before anything is asked: what is typed the moment the question shows is not shown either.
+        // Hidden before anything is asked, so that characters typed as the question appears are not shown either.
         tcsetattr(&device, OptionalActions::Flush, &hidden)?;
         Ok(Self { device, before })
     }
 
-    /// What it takes to give the terminal back from elsewhere.
+    /// The state that is needed to restore the terminal from elsewhere.
     ///
     /// # Errors
     /// Where the kernel has no room for one more open file.
@@ -70,7 +70,7 @@ impl Terminal {
         self.device.write_all(text.as_bytes())
     }
 
-    /// Takes one line, behind what was typed before.
+    /// Reads one line, and appends it to the earlier input.
     ///
     /// # Errors
     /// When the terminal cannot be read, or there is no room for more.
@@ -87,14 +87,14 @@ impl Terminal {
     }
 }
 
-/// The terminal as it was before it was opened, for whoever has to end this process.
+/// The state of the terminal before it was opened, for code that has to end this process.
 pub struct Before {
     device: File,
     before: Termios,
 }
 
 impl Before {
-    /// Says something, where anybody is left to read it.
+    /// Prints a text; a failure is ignored.
     pub fn say(&self, text: &str) {
         let _ = (&self.device).write_all(text.as_bytes());
     }

@@ -1,8 +1,8 @@
 //! `agentd thaw`: releases a guest with frozen tokens.
 //!
-//! Exit code 0: it may speak again, or was not frozen. 1: the agent refused. 64: nobody is called so. 69: no agent runs. The
-//! guest keeps its token: whoever thaws has looked which of the two is the guest, and ended the other. A copy that is
-//! still there freezes it again with its next word.
+//! Exit code 0: it may use the local API again, or was not frozen. 1: the agent refused. 64: no guest has this name.
+//! 69: no agent runs. The guest keeps its token: the operator who thaws it has found out which of the two is the guest,
+//! and ended the other. A copy that still exists freezes it again with its next call.
 
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::report::GuestReport;
@@ -23,7 +23,7 @@ pub struct ThawArguments {
     reason: String,
 }
 
-/// Why nobody was let in again.
+/// Why no guest was released.
 #[derive(Debug, thiserror::Error)]
 pub enum ThawError {
     /// The configuration.
@@ -32,7 +32,7 @@ pub enum ThawError {
     /// The agent.
     #[error(transparent)]
     Agent(#[from] StatusError),
-    /// Nobody of that name.
+    /// No guest of that name.
     #[error("no guest here is called {0:?}: `agentd status` shows them")]
     NoSuch(String),
     /// More than one of that name.
@@ -70,7 +70,7 @@ pub fn run(arguments: &ThawArguments) -> Result<(), ThawError> {
     Ok(())
 }
 
-/// The one that is meant. A uid is taken as it is: the agent knows guests that its last look did not show.
+/// The selected guest. A uid is passed on as it is: the agent knows guests that its last observation did not show.
 fn named(guests: &[GuestReport], which: &str) -> Result<GuestUid, ThawError> {
     if let Ok(uid) = which.parse() {
         return Ok(uid);

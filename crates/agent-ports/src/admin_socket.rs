@@ -1,9 +1,9 @@
 //! The admin socket of the running agent.
 //!
-//! What comes in: one question of a closed list per connection. What goes out: one answer. Nothing is kept in a file, so
-//! nothing can be stale: who cannot connect knows that no agent runs, and what is read was true when it was read. What a
-//! person wants done about parked work goes through here too, so that the database has one writer. The socket is the
-//! agent's own user's; the kernel says who asks. Deliberately absent: any way to act on a guest.
+//! Input: one question of a closed list per connection. Output: one answer. Nothing is kept in a file, so nothing can
+//! be stale: a failed connection means that no agent runs, and an answer was true when it was read. A person's answers
+//! about parked work use this socket too, so that the database has one writer. The socket belongs to the agent's own
+//! user; the kernel identifies the caller. Deliberately absent: any way to act on a guest.
 
 mod escrow;
 mod messages;
@@ -30,7 +30,7 @@ use super::held_folder::{HeldError, HeldFolder};
 /// As large as a report may be, and a little around it.
 const ANSWER_BYTES_MAX: usize = holdfast_protocol::report::REPORT_BYTES_MAX + 64 * 1024;
 
-/// An agent that does not answer on its own box within this hangs.
+/// An agent that does not answer on its own host within this hangs.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.
@@ -66,7 +66,7 @@ pub enum StatusError {
     /// A question that cannot be written.
     #[error("the question cannot be written down")]
     Question(#[source] serde_json::Error),
-    /// The agent's own words.
+    /// The agent's own refusal.
     #[error("the agent refuses: {0}")]
     Refused(ErrorBody),
     /// An answer to another question.
@@ -91,7 +91,7 @@ impl StatusError {
     }
 }
 
-/// Why the door cannot be opened.
+/// Why the socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("the status socket {} cannot be made: is the state folder's path longer than 90 characters, or another's?", path.display())]
 pub struct AdminSocketError {
@@ -104,7 +104,7 @@ fn path_in(state: &Path) -> PathBuf {
     state.join("agent.sock")
 }
 
-/// Opens the door. Whoever calls holds the state folder's lock, so a socket that is there already is a dead agent's.
+/// Opens the socket. The caller holds the state folder's lock, so an existing socket was left by a dead agent.
 ///
 /// # Errors
 /// [`AdminSocketError`].
@@ -121,7 +121,7 @@ pub fn open(state: &Path) -> Result<UnixListener, AdminSocketError> {
     Ok(listener)
 }
 
-/// Asks the running agent how it is.
+/// Asks the running agent for its status.
 ///
 /// # Errors
 /// [`StatusError`].
@@ -143,7 +143,7 @@ pub fn put_escrow(state: &Path, question: EscrowQuestion) -> Result<EscrowAnswer
     }
 }
 
-/// Connects to the agent's own socket. Root is led to no other by a link in the agent's folder.
+/// Connects to the agent's own socket. A link in the agent's folder cannot redirect root to another socket.
 fn connect(path: &Path) -> Result<UnixStream, StatusError> {
     let failed = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::PermissionDenied => StatusError::Closed { path: path.to_owned(), source },
@@ -157,7 +157,7 @@ fn connect(path: &Path) -> Result<UnixStream, StatusError> {
     UnixStream::connect(socket.path()).map_err(failed)
 }
 
-/// Puts one question to the running agent. What it refuses is an error here.
+/// Puts one question to the running agent. Its refusal is an error here.
 ///
 /// # Errors
 /// [`StatusError`].

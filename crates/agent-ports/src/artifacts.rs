@@ -1,7 +1,7 @@
 //! Builds of the guest agent, stored by hash.
 //!
-//! What comes in: a digest, or a file that a person takes in. What goes out: how many bytes there are, or an open file whose
-//! every byte was hashed through the descriptor that is read from afterwards, so that an exchanged file is never half of the
+//! Input: a digest, or a file that a person takes in. Output: how many bytes there are, or an open file whose every
+//! byte was hashed through the descriptor that is read from afterwards, so that an exchanged file is never half of the
 //! one and half of the other. Deliberately absent: whether these bytes may run anywhere (`gate`), and fetching them.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::model::policy::Sha256Hex;
 /// Below the agent's own folder.
 const FOLDER: &str = "controllers";
 
-/// What runs, what ran before, and a few that are being tried. More are forgotten ones.
+/// The current build, the previous one, and a few under trial. More than this are forgotten ones.
 pub const FILES_MAX: usize = 16;
 
 /// Why bytes cannot be had or taken in.
@@ -48,7 +48,7 @@ pub enum ArtifactError {
 #[derive(Clone, Debug)]
 pub struct Artifacts(PathBuf);
 
-/// A file that is as it was named when it was read through this very descriptor.
+/// A file whose content matched its name when it was read through this descriptor.
 #[derive(Debug)]
 pub struct Artifact {
     file: File,
@@ -88,14 +88,14 @@ impl Artifacts {
         self.0.join(sha256.as_str())
     }
 
-    /// How many bytes lie under this digest, by their file's word.
+    /// How many bytes are stored under this digest, by the metadata of the file.
     #[must_use]
     pub fn size(&self, sha256: &Sha256Hex) -> Option<u64> {
         let about = std::fs::symlink_metadata(self.path(sha256)).ok()?;
         (about.is_file() && (1..=CONTROLLER_BYTES_MAX).contains(&about.len())).then_some(about.len())
     }
 
-    /// All that lie there, with their sizes. A folder that is not there holds none.
+    /// All that are stored there, with their sizes. A missing folder holds none.
     #[must_use]
     pub fn stored(&self) -> BTreeMap<Sha256Hex, u64> {
         let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
@@ -107,11 +107,11 @@ impl Artifacts {
             .collect()
     }
 
-    /// Opens what lies under this digest, once all of it was read and is that. Blocks; ten megabytes take some ten
-    /// milliseconds.
+    /// Opens the file stored under this digest, once all of it was read and matches the digest. Blocks; ten megabytes
+    /// take some ten milliseconds.
     ///
     /// # Errors
-    /// [`ArtifactError`]. None is no such file.
+    /// [`ArtifactError`]. None means that there is no such file.
     pub fn open(&self, sha256: &Sha256Hex) -> Result<Option<Artifact>, ArtifactError> {
         let path = self.path(sha256);
         let mut file = match OpenOptions::new().read(true).custom_flags(no_follow()).open(&path) {
@@ -127,7 +127,7 @@ impl Artifacts {
         Ok(Some(Artifact { file, bytes }))
     }
 
-    /// Takes a person's file in, under what it hashes to. Twice is once.
+    /// Takes an operator's file in, under its hash. It is idempotent.
     ///
     /// # Errors
     /// [`ArtifactError`]; nothing was taken in then.
@@ -156,7 +156,7 @@ impl Artifacts {
     }
 }
 
-/// What an open file hashes to, and how long it is; not longer than a controller may be.
+/// The hash and the length of an open file; not longer than a controller may be.
 fn hash(file: &mut File, path: &Path) -> Result<(String, u64), ArtifactError> {
     let unread = |source| ArtifactError::Read { path: path.to_owned(), source };
     if !file.metadata().map_err(unread)?.is_file() {
@@ -183,7 +183,7 @@ fn no_follow() -> i32 {
     flags(rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK)
 }
 
-/// A pipe that nobody writes to keeps nobody waiting.
+/// A pipe without a writer must not block the opener.
 fn no_block() -> i32 {
     flags(rustix::fs::OFlags::NONBLOCK)
 }

@@ -1,6 +1,6 @@
 //! Bounded, random, doubling delays.
 //!
-//! What comes in: how many times it failed, and a random number. What goes out: a duration. Deliberately absent: waiting.
+//! Input: how many times it failed, and a random number. Output: a duration. Deliberately absent: waiting.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub struct Backoff {
 
 impl Backoff {
     /// The wait after `failures` failures in a row. `random` spreads it over one half to one and a half, so that a
-    /// hundred agents whose hub comes back do not ask in the same second.
+    /// hundred agents whose hub comes back do not call in the same second.
     #[must_use]
     pub fn after(&self, failures: u32, random: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(16);

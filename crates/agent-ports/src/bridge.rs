@@ -1,8 +1,8 @@
 //! Bridges of this host, as the kernel shows them.
 //!
-//! What comes in: `/sys/class/net`. What goes out: the names of a bridge's ports, and its largest packet. Deliberately absent: making or changing
-//! one, which takes root (`systemd/holdfast-test-bridge.service`), and firewall rules, which nobody without root can read;
-//! whether those hold is found out from inside the scratch guest (`guestd`).
+//! Input: `/sys/class/net`. Output: the names of a bridge's ports, and its largest packet. Deliberately absent: making
+//! or changing one, which takes root (`systemd/holdfast-test-bridge.service`), and firewall rules, which only root can
+//! read. Whether those rules hold is tested from inside the scratch guest (`guestd`).
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use holdfast_protocol::id::BridgeName;
 use super::bridge_net::BridgeTables;
 use crate::model::addresses::BridgeNet;
 
-/// What the kernel shows.
+/// The bridges, as the kernel shows them.
 #[derive(Clone, Debug)]
 pub struct Bridges {
     root: PathBuf,
@@ -41,7 +41,7 @@ impl Bridges {
         Self { tables: BridgeTables::of_the_kernel(), ..Self::at("/sys/class/net") }
     }
 
-    /// Those that stand in a folder of the same form, with the tables that lie there, if any.
+    /// The bridges in a folder of the form of `/sys/class/net`, with the tables stored there, if any.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self { tables: BridgeTables::at(&root), root }
@@ -53,7 +53,7 @@ impl Bridges {
         self.tables.look(bridge)
     }
 
-    /// What is plugged into a bridge, sorted.
+    /// The ports plugged into a bridge, sorted.
     ///
     /// # Errors
     /// [`BridgeError`].

@@ -1,9 +1,9 @@
 //! Addresses on the guests' bridge, from the kernel's tables.
 //!
-//! What comes in: `/proc/self/net` (`route`, `fib_trie`, `arp`). What goes out: the host's own addresses there, its networks and
-//! routers, and who answered for which address. Deliberately absent: netlink, for which the agent's service would need one more
-//! family of sockets; IPv4 is all that documents give to guests, and these tables say all of it. A table that cannot be read is
-//! empty.
+//! Input: `/proc/self/net` (`route`, `fib_trie`, `arp`). Output: the host's own addresses there, its networks and
+//! routers, and who answered for which address. Deliberately absent: netlink, for which the agent's service would need
+//! one more family of sockets; IPv4 is all that documents give to guests, and these tables say all of it. A table that
+//! cannot be read is empty.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -18,11 +18,11 @@ use crate::model::addresses::{Answer, BridgeNet};
 /// A host with thousands of neighbours has a tenth of it.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// A route that is in force, and one that goes by a router.
+/// The flags of a route in force, and of one through a router.
 const UP: u32 = 1;
 const BY_ROUTER: u32 = 2;
 
-/// An entry whose interface is known.
+/// The flag of an entry whose hardware address is known.
 const COMPLETE: u32 = 2;
 
 /// The kernel's tables.
@@ -38,12 +38,12 @@ impl BridgeTables {
         Self::at("/proc/self/net")
     }
 
-    /// Those that lie in a folder of the same form.
+    /// The tables in a folder of the form of `/proc/net`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// What they say of a bridge.
+    /// The networks, gateways and answers of a bridge, from the tables.
     #[must_use]
     pub fn look(&self, bridge: &BridgeName) -> BridgeNet {
         let (networks, gateways) = routes(&read(&self.root.join("route")), bridge);
@@ -65,7 +65,7 @@ fn read(path: &Path) -> String {
 
 /// The networks behind an interface, and the routers there.
 fn routes(table: &str, bridge: &BridgeName) -> (BTreeSet<Ipv4Cidr>, BTreeSet<Ipv4Addr>) {
-    // In the kernel's own order of bytes, which is that of this machine.
+    // In the kernel's byte order, which is that of this machine.
     let address = |text: &str| Some(Ipv4Addr::from(u32::from_str_radix(text, 16).ok()?.to_ne_bytes()));
     let (mut networks, mut gateways) = (BTreeSet::new(), BTreeSet::new());
     for line in table.lines().skip(1) {
@@ -86,7 +86,7 @@ fn routes(table: &str, bridge: &BridgeName) -> (BTreeSet<Ipv4Cidr>, BTreeSet<Ipv
     (networks, gateways)
 }
 
-/// The host's own addresses: each stands above a line that says so.
+/// The host's own addresses: in the table, a line after each marks it as local.
 fn locals(table: &str) -> BTreeSet<Ipv4Addr> {
     let mut last: Option<Ipv4Addr> = None;
     let mut found = BTreeSet::new();
@@ -164,7 +164,7 @@ IP address       HW type     Flags       HW address            Mask     Device
         assert_eq!(nothing, BridgeNet::default(), "what cannot be read refuses nothing");
     }
 
-    /// Whatever machine this runs on, its own tables have the form that is read.
+    /// On any machine that runs this test, the kernel's tables have the parsed form.
     #[test]
     fn the_loopback_address_stands_in_this_kernels_own_table() {
         let table = read(Path::new("/proc/self/net/fib_trie"));

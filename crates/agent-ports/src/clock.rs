@@ -1,4 +1,4 @@
-//! Time, as an argument. The one lawful place that reads the clocks.
+//! Time as an argument: the only place that reads the clocks.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub type Pause<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// A question that is on its way.
 pub type SyncQuery<'a> = Pin<Box<dyn Future<Output = Synchrony> + Send + 'a>>;
 
-/// What time it is, and how to wait.
+/// The current time, and waiting.
 pub trait Clock: Send + Sync {
     /// The wall clock. It may jump.
     fn now(&self) -> Timestamp;
@@ -27,7 +27,7 @@ pub trait Clock: Send + Sync {
     /// clock.
     fn boot_moment(&self) -> BootMoment;
     fn sleep(&self, pause: Duration) -> Pause<'_>;
-    /// Whether somebody keeps the wall clock right.
+    /// Whether a time service keeps the wall clock right.
     fn synchrony(&self) -> SyncQuery<'_>;
 }
 

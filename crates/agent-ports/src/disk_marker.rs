@@ -1,10 +1,10 @@
 //! The marker file that identifies a disk's target.
 //!
-//! It lies in a folder of the agent's own on the disk, which root makes once: the top of the disk is root's. Everything is
-//! opened from the top of the mount downwards, one name at a time and through no link, and only where something is mounted:
-//! beneath an unmounted target nothing is ever written. What is on the disk is a stranger's word until it is read strictly.
-//! With the first marker goes the one measurement of a disk: durable writes in a second, bounded in time and size. Later one
-//! block is written now and then, to see that the disk still works.
+//! It is stored in a folder of the agent's own on the disk, which root makes once: the top of the disk belongs to root.
+//! Everything is opened from the top of the mount downwards, one name at a time and through no link, and only where
+//! something is mounted. Nothing is ever written to an unmounted target. The content of the disk is untrusted until it
+//! is read strictly. The only measurement of a disk is made with the first marker: durable writes in a second, bounded
+//! in time and size. Later one block is written now and then, to see that the disk still works.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,7 +25,7 @@ const NEW: &str = "target.new";
 const PROBE: &str = "probe.new";
 const BYTES_MAX: usize = 4096;
 
-/// The measurement takes no longer than this, after its file was laid out.
+/// The measurement takes no longer than this, after its file was allocated.
 const MEASURE_MAX: Duration = Duration::from_millis(1500);
 /// Its file: a few tracks of a spinning disk, nothing to a fast one.
 const PROBE_BYTES: u64 = 4 << 20;
@@ -65,7 +65,7 @@ pub enum Before {
     Never,
 }
 
-/// Looks at the marker of what is mounted at this place; lays one down where there never was one. Blocks, and may hang with
+/// Reads the marker of the disk mounted at this place; writes one where there never was one. Blocks, and may hang with
 /// the disk.
 #[must_use]
 pub fn look(place: &Path, expected: &Expected) -> (MarkerSeen, Option<Marked>) {
@@ -75,7 +75,7 @@ pub fn look(place: &Path, expected: &Expected) -> (MarkerSeen, Option<Marked>) {
     }
 }
 
-/// The agent's folder on a disk that wears the marker it should; for what else lies there.
+/// The agent's folder on a disk with the expected marker; for the other files stored there.
 ///
 /// # Errors
 /// A sentence: nothing is mounted there, another disk is, or it does not answer.
@@ -203,7 +203,7 @@ fn lay_down(folder: &OwnedFd, marker: &Marker) -> Result<(), std::io::Error> {
     Ok(rustix::fs::fsync(folder)?)
 }
 
-/// A file that was not there; what an attempt that died has left is ours to remove.
+/// Makes a file that must be new; a leftover of a dead attempt is removed first.
 pub(super) fn fresh(folder: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
@@ -212,10 +212,10 @@ pub(super) fn fresh(folder: &OwnedFd, name: &str, flags: OFlags) -> Result<Owned
     down(folder, name, flags | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
 }
 
-/// Durable writes of 4 KiB in a second, past every cache that lies; none where the file system cannot do that.
+/// Durable writes of 4 KiB in a second, past every cache; none where the file system does not support that.
 fn measure(folder: &OwnedFd) -> Option<u32> {
     let measured = fresh(folder, PROBE, OFlags::DIRECT | OFlags::DSYNC).and_then(|file| timed(&file));
-    // It stays small if it stays; the next measurement begins by taking it away.
+    // If it stays, it is small; the next measurement starts by removing it.
     let _gone = rustix::fs::unlinkat(folder, PROBE, AtFlags::empty());
     measured.ok()
 }

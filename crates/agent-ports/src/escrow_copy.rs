@@ -1,9 +1,10 @@
 //! Copies of wrapped keys on a backup disk.
 //!
-//! What comes in: where a disk is mounted, whose marker must be on it, and the files that should lie there. What goes out: how
-//! each was found, and that it was put right. A file is written beside its place and renamed over it, written by the agent alone and read by whoever holds the disk;
-//! beneath an unmounted target, or on a disk that is not the one that was approved, nothing is read or written. It is the
-//! same file that the hub gets and the sheet carries, so `agentd recover --from` takes it as it lies there.
+//! Input: where a disk is mounted, whose marker must be on it, and the files that should be on it. Output: the state in
+//! which each was found, and whether it was repaired. A file is written next to its final path and renamed over it.
+//! Only the agent writes it; anyone who holds the disk may read it. On an unmounted target, or on a disk other than the
+//! approved one, nothing is read or written. The file is the one that the hub gets and the sheet carries, so
+//! `agentd recover --from` takes it as it is.
 
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -53,7 +54,7 @@ impl CopyFolder {
         disk_marker::folder(place, expected).map(|folder| Self { folder })
     }
 
-    /// Looks at one copy.
+    /// Checks one copy.
     #[must_use]
     pub fn look(&self, code: CodeNumber, wanted: &EscrowFile) -> FoundCopy {
         let file = match disk_marker::down(&self.folder, &name(code), OFlags::RDONLY) {
@@ -66,7 +67,8 @@ impl CopyFolder {
             Ok(seen) if FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile => {
                 return FoundCopy::Other;
             }
-            // Whoever holds the disk reads it, as any user: it opens nothing by itself, and the sheet sends them here.
+            // Anyone who holds the disk may read it, as any user: the file alone opens nothing, and the sheet points to
+            // it.
             Ok(seen) if seen.st_mode & 0o777 != FILE_MODE => return FoundCopy::Other,
             Ok(_) => {}
             Err(error) => return FoundCopy::Unread(format!("it cannot be looked at: {error}")),
@@ -80,7 +82,7 @@ impl CopyFolder {
         }
     }
 
-    /// Puts a copy in its place, whole or not at all, and on the disk when this returns.
+    /// Writes a copy, whole or not at all; it is on the disk when this returns.
     ///
     /// # Errors
     /// The disk's.

@@ -1,8 +1,8 @@
 //! The folder of built images.
 //!
-//! What comes in: the folder's files, which only root writes. What goes out: manifests in their closed form; a file of
-//! another form is told and left out. Deliberately absent: trust. A manifest only says where an archive is and what it is
-//! called; what its bytes hash to is found out by hashing them, and whether they may be used is signed for.
+//! Input: the folder's files, which only root writes. Output: manifests in their closed form; a file of another form is
+//! reported and left out. Deliberately absent: trust. A manifest only says where an archive is and how it is named. The
+//! hash comes from hashing the bytes, and an operator's signature decides whether they may be used.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use holdfast_protocol::golden::{GoldenManifest, MANIFEST_BYTES_MAX};
 use holdfast_protocol::json::{self, JsonError};
 use jiff::Timestamp;
 
-/// A box keeps a dozen; more is somebody's mistake.
+/// A host keeps a dozen; more than this is a mistake.
 const MANIFESTS_MAX: usize = 256;
 
-/// One golden as it lies there.
+/// One golden image as it is stored there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredImage {
-    /// What it says of itself.
+    /// The manifest that belongs to it.
     pub manifest: GoldenManifest,
-    /// Where it says so.
+    /// The manifest's file.
     pub file: PathBuf,
     pub archive: PathBuf,
 }
@@ -47,7 +47,7 @@ pub enum GoldenDumpError {
     LeadsAway { path: PathBuf },
 }
 
-/// Reads all manifests of a folder, the oldest version first, and what was wrong with others.
+/// Reads all manifests of a folder, the oldest version first, and the faults of the others.
 ///
 /// # Errors
 /// [`GoldenDumpError`] when the folder itself cannot be read.
@@ -71,7 +71,7 @@ pub fn read(folder: &Path) -> Result<(Vec<StoredImage>, Vec<GoldenDumpError>), G
     Ok((found, wrong))
 }
 
-/// When it was built, where its clock said something sensible.
+/// When it was built, where the builder's clock gave a plausible time.
 #[must_use]
 pub fn made_at(manifest: &GoldenManifest) -> Option<Timestamp> {
     Timestamp::from_second(i64::try_from(manifest.build.made_at_s).ok()?).ok()

@@ -1,8 +1,8 @@
 //! The address that Proxmox gives a guest at this moment.
 //!
-//! What comes in: a guest's number. What goes out: the address in its configuration, or that nobody knows it. A guest's
-//! calls are judged by it where they do not come from the document's address, so an answer serves for some seconds: a guest
-//! that calls often costs Proxmox little. Deliberately absent: the judgement (`model::token_reuse`).
+//! Input: a guest's number. Output: the address in its configuration, or that it is unknown. A guest's calls are judged
+//! by it where they do not come from the document's address. An answer is reused for some seconds, so a guest that
+//! calls often costs Proxmox little. Deliberately absent: the judgement (`model::token_reuse`).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,13 +16,13 @@ use super::clock::Clock;
 use super::pve::Pve;
 use crate::model::net::NetLine;
 
-/// A change by hand is seen after this.
+/// A change by hand is noticed after this time.
 const SERVES_FOR: Duration = Duration::from_secs(5);
 
-/// Guests of one box, and as many that were.
+/// Guests of one host, and as many that were.
 const KNOWN_MAX: usize = 4096;
 
-/// What is asked, and what it said lately.
+/// The source of the addresses, and its recent answers.
 pub struct GuestAddresses {
     way: Way,
     clock: Arc<dyn Clock>,
@@ -41,7 +41,7 @@ impl GuestAddresses {
         Self { way: Way::Proxmox(pve), clock, known: Mutex::default() }
     }
 
-    /// What a function says, for tests.
+    /// The answers of a function, for tests.
     #[must_use]
     pub fn reported(
         says: impl Fn(Vmid) -> Option<IpAddr> + Send + Sync + 'static,

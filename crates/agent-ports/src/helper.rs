@@ -1,8 +1,8 @@
 //! The client of the root helper.
 //!
-//! What comes in: the name and UUID of a target that an operator approved; nothing else of anybody's. What goes out: how the
-//! disks stand that root's own policy names, and what was mounted or unmounted. The answer is bounded in size and time and
-//! read strictly. Deliberately absent: options, paths and devices, which are root's policy alone.
+//! Input: the name and UUID of a target that an operator approved, and nothing else. Output: the state of the disks
+//! that root's own policy names, and the mounts and unmounts done. The answer is bounded in size and time and read
+//! strictly. Deliberately absent: options, paths and devices; only root's policy sets them.
 
 mod golden;
 
@@ -24,7 +24,7 @@ pub use golden::{BuiltGolden, BuiltHow, GoldenStage};
 const ANSWER_BYTES_MAX: u64 = 256 * 1024;
 /// The helper's service is ended after a minute.
 const ANSWER_MAX: Duration = Duration::from_secs(65);
-/// As much of sudo's words as a person reads.
+/// The most of sudo's output that is shown to a person.
 const WORDS_MAX: usize = 200;
 const STATUS: Request<'static> = Request { verb: "status", target: None, uuid: None };
 
@@ -46,7 +46,7 @@ struct Request<'a> {
     uuid: Option<&'a str>,
 }
 
-/// What is mounted now.
+/// The target that is mounted now.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HelperMounted {
@@ -71,7 +71,7 @@ struct Unmounted {
     _at: String,
 }
 
-/// How the disks of the policy stand.
+/// The state of the policy's disks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HelperStatus {
@@ -96,7 +96,7 @@ pub struct HelperTarget {
     pub refusal: Option<HelperRefusal>,
 }
 
-/// The helper's own words.
+/// The helper's own refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HelperRefusal {
@@ -110,9 +110,9 @@ pub struct HelperRefusal {
 pub enum HelperError {
     #[error("there is neither {} nor {}: the helper is not installed", socket.display(), program.display())]
     NotInstalled {
-        /// The first door.
+        /// The socket, which is tried first.
         socket: PathBuf,
-        /// What sudo would start.
+        /// The program that sudo would start.
         program: PathBuf,
     },
     /// The socket is there and closed to this user.
@@ -139,13 +139,13 @@ pub enum HelperError {
     /// Too much of it.
     #[error("the helper's answer is longer than {ANSWER_BYTES_MAX} bytes: reinstall it")]
     TooLong,
-    /// It ended without saying what came of it.
+    /// It ended without a result.
     #[error("the helper's answer has no end: its journal says why (`journalctl -t holdfast-helper`)")]
     Nothing,
-    /// The builder's own words.
+    /// The builder's own message.
     #[error("no golden was built: {0}")]
     Unbuilt(String),
-    /// The helper said no.
+    /// The helper refused.
     #[error("the helper refuses ({code}): {message}")]
     Refused { code: String, message: String },
 }
@@ -157,7 +157,7 @@ impl From<HelperRefusal> for HelperError {
 }
 
 impl Helper {
-    /// As the package lays it down.
+    /// As the package installs it.
     #[must_use]
     pub fn shipped() -> Self {
         Self {
@@ -168,13 +168,13 @@ impl Helper {
         }
     }
 
-    /// Behind this socket and no other door.
+    /// The helper at this socket only, without sudo.
     #[must_use]
     pub fn at_socket(socket: PathBuf) -> Self {
         Self { socket, program: "/nonexistent".into(), ..Self::shipped() }
     }
 
-    /// Asks how the disks stand. Nothing is changed by it.
+    /// Asks for the state of the disks. It changes nothing.
     ///
     /// # Errors
     /// [`HelperError`].
@@ -225,7 +225,7 @@ impl Helper {
         let mut child = sudo(&self.sudo, &self.program, verb).spawn().map_err(|error| unstarted(&error))?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut input), Some(output), Some(errors)) = pipes else { return Err(HelperError::Silent) };
-        // Who refuses before reading has closed its end; what it says counts, not that.
+        // A helper that refuses before reading has closed its end. Its answer counts, not the write error.
         let _refused_early = input.write_all(request.as_bytes()).await;
         drop(input);
         let (answer, words) = tokio::join!(bounded(output), bounded(errors));
@@ -263,7 +263,7 @@ async fn bounded(from: impl AsyncRead + Unpin) -> Result<Vec<u8>, HelperError> {
     if bytes.len() as u64 > ANSWER_BYTES_MAX { Err(HelperError::TooLong) } else { Ok(bytes) }
 }
 
-/// `ok` and `verb` beside what the answer holds.
+/// Checks `ok` and `verb`, and parses the rest of the answer.
 fn parse<T: DeserializeOwned>(verb: &str, answer: &[u8]) -> Result<T, HelperError> {
     let mut fields: Map<String, Value> = serde_json::from_slice(answer).map_err(HelperError::Form)?;
     let ok = fields.remove("ok") == Some(Value::Bool(true));
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// What becomes of this answer, and what was asked.
+    /// The effect of this answer, and the request.
     async fn answered(answer: Vec<u8>) -> (Result<HelperStatus, HelperError>, String) {
         let place = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(place.path().join("door.sock")).unwrap();
@@ -299,7 +299,7 @@ mod tests {
             let (mut connection, _) = listener.accept().await.unwrap();
             let mut asked = String::new();
             connection.read_to_string(&mut asked).await.unwrap();
-            // Who reads no more of an endless answer has closed it.
+            // A peer may close the connection before the end of an endless answer.
             let _closed = connection.write_all(&answer).await;
             asked
         };

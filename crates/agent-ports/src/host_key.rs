@@ -1,8 +1,8 @@
 //! The host's own key, to which secrets are sealed.
 //!
-//! What comes in: the state folder. What goes out: the key, wiped when dropped. The file is an `age` identity, so that
-//! `age -d -i` opens what was sealed even without this program. Deliberately absent: another key in its place. What was
-//! sealed to the old one would be lost, so a damaged file is told, never replaced.
+//! Input: the state folder. Output: the key, wiped when dropped. The file is an `age` identity, so that `age -d -i`
+//! opens what was sealed even without this program. Deliberately absent: replacing the key. Everything sealed to the
+//! old one would be lost, so a damaged file is reported, never replaced.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::atomic_file::{self, FileError, Given, Readers};
 
-/// One line of 74 characters; comments are lawful beside it.
+/// One line of 74 characters; comments are allowed as well.
 const KEY_BYTES_MAX: u64 = 4096;
 
 /// Why there is no key.
@@ -27,7 +27,7 @@ pub enum HostKeyError {
     Damaged { path: PathBuf },
 }
 
-/// Where it lies.
+/// Where it is stored.
 #[must_use]
 pub fn path_in(state: &Path) -> PathBuf {
     state.join("host.agekey")

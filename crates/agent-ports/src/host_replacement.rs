@@ -21,7 +21,7 @@ use super::atomic_file::{self, FileError, Readers};
 /// A document, a report and wrapped keys.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Why what was handed over is not kept, or not read.
+/// Why the handed-over data is not kept, or not read.
 #[derive(Debug, thiserror::Error)]
 pub enum HandOverError {
     #[error(transparent)]
@@ -86,14 +86,14 @@ impl HandOverFolder {
         self.open().exists()
     }
 
-    /// What is told as long as it waits.
+    /// The problem reported as long as it waits.
     #[must_use]
     pub fn problem(&self) -> Option<ErrorBody> {
         let text = "this box took a lost one's place: no document is taken until `agentd enroll --take-up`";
         self.waits().then(|| ErrorBody::new(ErrorCode::Restoring, text))
     }
 
-    /// What was handed over, taken up or not.
+    /// The handed-over data, taken up or not.
     ///
     /// # Errors
     /// [`HandOverError`].

@@ -6,8 +6,8 @@
 //! | [`Hub::renew`], [`Hub::checkin`], [`Hub::replacement`] | with the identity's certificate |
 //! | `Hub::*_escrow` | the same, about wrapped keys |
 //!
-//! What goes out: the typed answer, or a [`HubError`] whose kind tells who must act. Deliberately absent: retries. Who
-//! calls knows whether and when to ask again.
+//! Output: the typed answer, or a [`HubError`] whose kind says who must act. Deliberately absent: retries. The caller
+//! knows whether and when to ask again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,15 +37,15 @@ pub use line::{Line, Posted};
 
 use super::identity::Identity;
 
-/// A desired document and signed jobs travel as JSON text inside JSON, which at worst doubles them; a hand-over also holds a
-/// report; the frame is small.
+/// A desired document and signed jobs are sent as JSON text inside JSON, which at worst doubles them. A hand-over also
+/// holds a report. The envelope is small.
 const ANSWER_BYTES_MAX: usize =
     2 * DOCUMENT_BYTES_MAX + 2 * (JOBS_PER_ANSWER as usize) * SIGNED_BYTES_MAX + REPORT_BYTES_MAX + 64 * 1024;
 
-/// An answer that was not to be held open comes within this, on a slow line and a busy hub.
+/// The time limit of an answer without long polling, on a slow line and a busy hub.
 const ANSWER_SECONDS_MAX: u64 = 20;
 
-/// How the agent stands with its hub, for `status`.
+/// The state of the agent's contact with its hub, for `status`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contact {
@@ -57,7 +57,7 @@ pub struct Contact {
     pub certificate_ends_at: Timestamp,
 }
 
-/// A way to call one hub.
+/// The client of one hub.
 #[derive(Clone, Debug)]
 pub struct Hub {
     line: Arc<dyn Line>,
@@ -99,7 +99,7 @@ impl Hub {
         Ok(Self::over(Arc::new(client), base))
     }
 
-    /// A hub at the other end of a line, which has the trust of its own: for tests that are the hub.
+    /// A hub at the other end of a line that does its own authentication: for tests that play the hub.
     #[must_use]
     pub fn over(line: Arc<dyn Line>, base: &str) -> Self {
         Self { line, base: base.trim_end_matches('/').to_owned() }
@@ -121,7 +121,7 @@ impl Hub {
         self.post("/v1/restore", request, 0).await
     }
 
-    /// Asks by what order another box took this one's place.
+    /// Asks for the order by which another host replaced this one.
     ///
     /// # Errors
     /// [`HubError`].
@@ -129,7 +129,7 @@ impl Hub {
         self.post("/v1/agent/replacement", &serde_json::json!({}), 0).await
     }
 
-    /// Asks to be let in without an invite.
+    /// Asks to be enrolled without an invite.
     ///
     /// # Errors
     /// [`HubError`].

@@ -5,8 +5,8 @@
 //! <state>/identity/enrol.key.pem      made and synced before an invite is shown to the hub; gone once enrolled
 //! <state>/identity/renewal.key.pem    the same for the next certificate
 //! ```
-//! A request whose answer is lost is repeated with the same key, by which the hub knows it. The old identity serves until
-//! the new one is on the disk. Deliberately absent: the network.
+//! A request whose answer is lost is repeated with the same key, by which the hub knows it. The old identity is used
+//! until the new one is on the disk. Deliberately absent: the network.
 
 use std::path::{Path, PathBuf};
 
@@ -48,10 +48,10 @@ pub enum IdentityError {
     /// No key could be made.
     #[error("no key or request could be made: this is a fault of this program or of the box's randomness")]
     Make(#[source] rcgen::Error),
-    /// What the hub sent is not a certificate for our key.
+    /// The hub's answer is not a certificate for our key.
     #[error("the hub's certificate is not for this agent's key: it was not taken; tell the hub's operator")]
     NotOurs,
-    /// What the hub sent cannot be read.
+    /// The hub's answer cannot be read.
     #[error("the hub's certificate cannot be read: it was not taken; tell the hub's operator")]
     Certificate,
     /// Cannot be written as JSON; does not happen for what was read.
@@ -78,11 +78,11 @@ pub struct Identity {
     pub hub: String,
     /// The agent's private key, PEM.
     pub key_pem: Secret,
-    /// What the hub gave for it.
+    /// The hub's answer for it.
     pub enrolled: Enrolled,
 }
 
-/// What a key is made for.
+/// The purpose of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The first certificate.
@@ -107,7 +107,7 @@ pub struct PendingKey {
 }
 
 impl PendingKey {
-    /// The request for a certificate. The hub takes the public key alone from it.
+    /// The request for a certificate. The hub takes only the public key from it.
     ///
     /// # Errors
     /// [`IdentityError::Make`].
@@ -117,7 +117,7 @@ impl PendingKey {
         request.pem().map_err(IdentityError::Make)
     }
 
-    /// What operator and person at the box compare by eye.
+    /// What operator and person at the host compare by eye.
     #[must_use]
     pub fn fingerprint(&self) -> Pin {
         Pin::of(PinKind::Spki, &self.key.subject_public_key_info())
@@ -198,7 +198,7 @@ impl IdentityFolder {
 pub(crate) mod tests {
     use super::*;
 
-    /// What a hub would answer for this key.
+    /// The answer that a hub would give for this key.
     pub(crate) fn enrolled_for(key: &KeyPair, generation: u32) -> Enrolled {
         let certificate = CertificateParams::new(Vec::new()).unwrap().self_signed(key).unwrap();
         Enrolled {

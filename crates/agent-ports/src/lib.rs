@@ -3,33 +3,33 @@
 //! | module | what it reaches |
 //! | --- | --- |
 //! | [`artifacts`] | the controllers' bytes that guests fetch |
-//! | [`atomic_file`] | small files that are there whole or not at all |
+//! | [`atomic_file`] | small files that exist whole or not at all |
 //! | [`backoff`] | how long to wait before asking again |
-//! | [`bridge`] | what is plugged into a bridge of this host |
+//! | [`bridge`] | ports plugged into a bridge of this host |
 //! | [`bridge_net`] | addresses on the guests' bridge |
 //! | [`clock`] | time |
 //! | [`escrow_copy`] | copies of wrapped keys on backup disks |
 //! | [`golden_dump`] | the folder that golden images are built into |
 //! | [`guest_address`] | the address that Proxmox gives a guest |
-//! | [`host_replacement`] | what a lost box left |
+//! | [`host_replacement`] | the records that a lost host left |
 //! | [`held_folder`] | folders held by descriptor, for root's commands |
 //! | [`helper`] | the root helper |
 //! | [`host_key`] | the host's own key, which secrets are sealed to |
 //! | [`hub`] | the hub |
 //! | [`identity`] | who this agent is to the hub |
 //! | [`local_tls`] | the certificate that guests pin |
-//! | [`disk_marker`] | the marker on a disk, by which it is told from another |
-//! | [`mounts`] | the kernel's word about mounts and disks |
+//! | [`disk_marker`] | the marker that identifies a disk |
+//! | [`mounts`] | the state of mounts and disks, from the kernel |
 //! | [`pbs`] | a backup server's own API |
 //! | [`privilege`] | what this process may do |
 //! | [`pve`] | Proxmox VE |
-//! | [`sealed_token`] | a token that lies sealed |
-//! | [`admin_socket`] | whoever asks at the box how the agent is |
-//! | [`settings`] | what root wrote down for the agent |
-//! | [`store`] | what must last: one SQLite file |
-//! | [`ntp`] | whether somebody keeps the clock right |
+//! | [`sealed_token`] | a token that is stored sealed |
+//! | [`admin_socket`] | an operator on the host who asks for the state of the agent |
+//! | [`settings`] | the settings that root wrote for the agent |
+//! | [`store`] | data that must last: one SQLite file |
+//! | [`ntp`] | whether a time service keeps the clock right |
 //! | [`target_probe`] | disks and servers of storage targets, tried |
-//! | [`trust_files`] | who may sign, as root laid it down |
+//! | [`trust_files`] | who may sign, as root installed it |
 
 #![forbid(unsafe_code)]
 

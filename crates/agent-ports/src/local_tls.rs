@@ -1,8 +1,8 @@
 //! The certificate that guests pin: self-signed, made once, kept for ever.
 //!
-//! What comes in: the state folder. What goes out: a server configuration and the pin that goes into every bootstrap token. Key
-//! and certificate are one file, written whole, so the two always fit. Deliberately absent: renewal. A guest trusts this
-//! very certificate; names and validity are not looked at.
+//! Input: the state folder. Output: a server configuration and the pin that goes into every bootstrap token. Key and
+//! certificate are one file, written whole, so the two always fit. Deliberately absent: renewal. A guest trusts exactly
+//! this certificate; names and validity are not checked.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl LocalLeaf {
         })
     }
 
-    /// What guests pin.
+    /// The pin that guests use.
     #[must_use]
     pub fn pin(&self) -> Pin {
         Pin::of(PinKind::Leaf, &self.certificate)

@@ -1,9 +1,9 @@
 //! Mounts and disks, as the kernel shows them.
 //!
-//! The table of mounts wakes whoever waits on it, by the kernel's own event. A disk that is pulled out leaves its mount
-//! behind, and no event in the table; its entry in sysfs goes at once, and is looked at each second. udev's own socket is
-//! left out: it would be one more family of addresses in the agent's sandbox, for less than a second. Nothing here touches
-//! a disk, so nothing here hangs with one. Deliberately absent: mounting.
+//! The kernel's own event wakes a task that waits on the table of mounts. A disk that is pulled out leaves its mount
+//! behind, and no event in the table. Its entry in sysfs disappears at once, and is checked each second. udev's socket
+//! is not used: it would need one more address family in the agent's sandbox, to gain less than a second. Nothing here
+//! touches a disk, so nothing here hangs with one. Deliberately absent: mounting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,13 +15,13 @@ use tokio::io::unix::AsyncFd;
 
 use crate::model::storage::{DeviceSeen, MountSeen, PARENT};
 
-/// A box with hundreds of guests has some thousand mounts of 200 bytes.
+/// A host with hundreds of guests has some thousand mounts of 200 bytes.
 const TABLE_BYTES_MAX: u64 = 8 << 20;
 
 /// The names of all block devices, each with the number that the kernel gives to no other disk.
 pub type Disks = BTreeSet<(String, String)>;
 
-/// Why the kernel's word cannot be read.
+/// Why the kernel's tables cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the kernel's {} cannot be read: is /proc or /sys hidden from the agent's unit?", path.display())]
 pub struct MountsError {
@@ -30,7 +30,7 @@ pub struct MountsError {
     source: std::io::Error,
 }
 
-/// Where the kernel says it.
+/// The kernel's tables of mounts and disks.
 pub struct Mounts {
     table: PathBuf,
     blocks: PathBuf,
@@ -44,14 +44,14 @@ impl Mounts {
         Self::at("/proc/self/mountinfo".into(), "/sys/class/block".into())
     }
 
-    /// Elsewhere. A table that is a plain file wakes nobody, and is only looked at.
+    /// At other paths. A table that is a plain file sends no event, and is only read.
     #[must_use]
     pub fn at(table: PathBuf, blocks: PathBuf) -> Self {
         let watch = File::open(&table).ok().and_then(watched);
         Self { table, blocks, watch }
     }
 
-    /// What is mounted beneath `/mnt/holdfast`, by the name of the folder: the uppermost mount of each.
+    /// The mounts beneath `/mnt/holdfast`, by the name of the folder: the uppermost mount of each.
     ///
     /// # Errors
     /// [`MountsError`].
@@ -76,7 +76,7 @@ impl Mounts {
         }
     }
 
-    /// The disks that are there now. None that could be read is none that is there: the next look compares again.
+    /// The disks that are present now. An unreadable folder counts as no disks: the next check compares again.
     #[must_use]
     pub fn disks(&self) -> Disks {
         let entries = std::fs::read_dir(&self.blocks).into_iter().flatten().flatten();
@@ -88,7 +88,7 @@ impl Mounts {
             .collect()
     }
 
-    /// Returns when the table has changed; never, where it wakes nobody.
+    /// Returns when the table has changed; never, where it sends no event.
     pub async fn changed(&self) {
         if let Some(watch) = &self.watch
             && let Ok(mut ready) = watch.ready(Interest::PRIORITY).await
@@ -118,7 +118,7 @@ fn entry(line: &str) -> Option<(String, u64, String)> {
     (!name.is_empty() && !name.contains('/')).then(|| (name.to_owned(), id, source))
 }
 
-/// Blanks, tabs, line ends and backslashes stand there as three octal digits.
+/// In the table, blanks, tabs, line ends and backslashes are written as three octal digits.
 fn unescaped(text: &str) -> Option<String> {
     let mut parts = text.split('\\');
     let mut bytes = parts.next()?.as_bytes().to_vec();

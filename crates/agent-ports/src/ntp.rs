@@ -1,8 +1,8 @@
 //! The time synchronisation of the host.
 //!
-//! What comes in: the mark that systemd-timesyncd leaves, and chronyd's answer to `tracking` on its local port, which anybody
-//! on the box may ask. What goes out: kept or not. The kernel's own word (`adjtimex`) is not asked: the unit's filter keeps
-//! every call away that could also set the clock. Deliberately absent: the time itself, from anybody.
+//! Input: the mark file of systemd-timesyncd, and chronyd's answer to `tracking` on its local port, which any process
+//! on the host may ask. Output: kept or not. The kernel's own status (`adjtimex`) is not read: the unit's system call
+//! filter blocks every call that could also set the clock. Deliberately absent: the time itself, from any source.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -17,7 +17,7 @@ const TIMESYNCD: &str = "/run/systemd/timesync/synchronized";
 
 const CHRONYD_PORT: u16 = 323;
 
-/// On the same machine: who does not answer at once is not there.
+/// The daemon is on this machine: without an answer in this time it does not run.
 const ANSWER_WITHIN: Duration = Duration::from_millis(300);
 
 pub async fn ask() -> Synchrony {
@@ -52,8 +52,8 @@ async fn chronyd(port: u16) -> Result<Synchrony, std::io::Error> {
     Ok(answer.get(..length).map_or(Synchrony::Unkept, read))
 }
 
-/// An answer of this version to this question, that succeeded, from a daemon that follows a source or is one, and whose leap
-/// indicator does not say that it is lost.
+/// Accepts a successful answer of this version to this question. The daemon must follow a source or be one, and its
+/// leap indicator must not say that it is unsynchronised.
 fn read(answer: &[u8]) -> Synchrony {
     let two = |at: usize| answer.get(at..at + 2).and_then(|two| two.try_into().ok()).map(u16::from_be_bytes);
     let (version, is_answer) = (answer.first() == Some(&6), answer.get(1) == Some(&2));
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// Somebody who answers on a port of this machine, and nobody who does.
+    /// One daemon that answers on a port of this machine, and one that does not exist.
     #[tokio::test]
     async fn a_daemon_is_asked_and_one_that_is_not_there_keeps_nothing() {
         let daemon = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

@@ -1,10 +1,11 @@
 //! The client of a Proxmox Backup Server.
 //!
-//! What comes in: a target that was approved, and credentials that were opened for this. What goes out: typed answers or a
-//! typed error. Everything else about backups goes by way of Proxmox VE, which lists them, too, and names their keys; only
-//! these are the server's alone: whether each part is encrypted, who may remove what, and its own verification. The server's
-//! certificate is pinned as a whole, as Proxmox does it. Errors of this API are plain text whatever their header says.
-//! Deliberately absent: removing, changing or reading a backup; repeating; a way to call any other path.
+//! Input: a target that was approved, and credentials that were opened for this. Output: typed answers or a typed
+//! error. Everything else about backups uses Proxmox VE, which also lists them and names their keys. Only the server
+//! itself knows three things: whether each part is encrypted, who may remove what, and the result of its own
+//! verification. The server's certificate is pinned as a whole, as Proxmox does it. Errors of this API are plain text,
+//! whatever their header says. Deliberately absent: removing, changing or reading a backup; retries; a way to call any
+//! other path.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use super::pve::storage_admin;
 use super::pve::transport::{Place, Request, Transport};
 use crate::model::offsite::{ServerListing, Snapshot, Verification, VerifyEnd, VerifyTask};
 
-/// The API listens nowhere else unless somebody changed it, and a target names no port.
+/// The API's default port; a target names no port.
 const PORT: u16 = 8007;
 
 /// A snapshot takes some 600 bytes: ten thousand of them.
@@ -61,10 +62,10 @@ pub enum PbsError {
          purpose, put its fingerprint into the document and sign `attach_storage` again, else somebody sits in between"
     )]
     OtherCertificate {
-        /// What it shows.
+        /// The pin of the certificate that it shows.
         offered: Pin,
     },
-    /// The way to the server, otherwise.
+    /// Another error of the connection to the server.
     #[error("the backup server cannot be asked")]
     Way(#[source] PveError),
     /// The address or the pin cannot be used.
@@ -74,14 +75,14 @@ pub enum PbsError {
         "the backup server refuses our token: make it a new secret there, seal it and sign `attach_storage` again"
     )]
     Unauthorised,
-    /// Something else, in the server's words.
+    /// Another error, with the server's message.
     #[error("the backup server says no to {call} ({status}): {says}")]
     Refused { call: &'static str, status: u16, says: String },
-    /// An answer that is none.
+    /// An answer that cannot be understood.
     #[error("the backup server's answer to {call} is not understood: {what}")]
     Garbled {
         call: &'static str,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
 }
@@ -178,7 +179,7 @@ impl PbsError {
 }
 
 impl From<PveError> for PbsError {
-    /// What the common transport says, of this server.
+    /// An error of the common transport, for this server.
     fn from(error: PveError) -> Self {
         match error {
             PveError::Unreachable { source, .. } => Self::Unreachable(source),
@@ -212,7 +213,7 @@ impl BackupServer {
         let all: BTreeMap<String, BTreeMap<String, bool>> =
             self.get("GET /access/permissions", "/access/permissions", Vec::new(), ANSWER_MAX).await?;
         let own = self.place();
-        // What is granted above holds here where it is handed down, which is what the value says.
+        // A privilege granted on a parent path holds here if it propagates, which the value says.
         let reaches = |path: &str, handed_down: bool| {
             path == own
                 || (handed_down
@@ -247,7 +248,8 @@ impl BackupServer {
         Ok(whole.filter_map(snapshot).collect())
     }
 
-    /// `POST /admin/datastore/{store}/verify` of one guest's backups, without those that were looked through within so many days.
+    /// `POST /admin/datastore/{store}/verify` of one guest's backups, without those that were verified within so many
+    /// days.
     ///
     /// # Errors
     /// [`PbsError`].
@@ -282,7 +284,7 @@ impl BackupServer {
         }))
     }
 
-    /// All that is looked at, at one time.
+    /// Everything that is checked, read at one time.
     ///
     /// # Errors
     /// [`PbsError`].
@@ -344,7 +346,7 @@ impl BackupServer {
 /// the log, which `vzdump` uploads after the backup and the server lists without a mode. Any other file counts.
 const WITHOUT_DATA: [&str; 2] = ["index.json.blob", "client.log.blob"];
 
-/// What is of no guest that we could have is none of ours.
+/// A snapshot whose number cannot be a guest's VMID is not ours.
 fn snapshot(row: Row) -> Option<Snapshot> {
     let guest = row.backup_id.parse::<u32>().ok().and_then(|number| Vmid::try_from(number).ok())?;
     // The fingerprint is also there where the files were only signed.

@@ -1,8 +1,8 @@
 //! The privileges of this process.
 //!
-//! What comes in: the kernel's word about this process. What goes out: [`Unprivileged`], the proof that the composition
-//! root asks for before it opens anything, or the reason why the agent will not run. Deliberately absent: dropping
-//! privileges. An agent that was started with too much was set up wrongly, and that should be seen and corrected.
+//! Input: the kernel's data about this process. Output: [`Unprivileged`], the proof that the composition root requires
+//! before it opens anything, or the reason why the agent will not run. Deliberately absent: dropping privileges. An
+//! agent that was started with too much was set up wrongly, and that should be seen and corrected.
 
 use caps::{CapSet, CapsHashSet};
 
@@ -25,7 +25,7 @@ pub enum PrivilegeError {
     Unknown(#[source] caps::errors::CapsError),
 }
 
-/// What the kernel says of a process.
+/// The privileges of a process, from the kernel.
 #[derive(Debug, Default)]
 pub struct Privileges {
     /// Real and effective user.
@@ -35,7 +35,7 @@ pub struct Privileges {
 }
 
 impl Privileges {
-    /// Asks the kernel.
+    /// Reads them from the kernel.
     ///
     /// # Errors
     /// [`PrivilegeError::Unknown`].

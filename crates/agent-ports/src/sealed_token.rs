@@ -1,7 +1,7 @@
 //! The file of a sealed token.
 //!
-//! What comes in: a path, and for writing a token and the host's key. What goes out: the sealed text, of the right form.
-//! Deliberately absent: opening it (`execute/entry`), and whether others may read the file; it says nothing to them.
+//! Input: a path, and for writing a token and the host's key. Output: the sealed text, of the right form. Deliberately
+//! absent: opening it (`execute/entry`), and whether others may read the file; it says nothing to them.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub enum SealedTokenError {
     /// It cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// No such file, or nothing sealed in it.
+    /// No such file, or no sealed token in it.
     #[error("{} holds no sealed token: run `agentd setup` again", path.display())]
     Form { path: PathBuf },
 }
@@ -38,7 +38,7 @@ pub fn read(path: &Path) -> Result<Sealed, SealedTokenError> {
     Sealed::try_from(text.trim().to_owned()).map_err(|_| form())
 }
 
-/// Seals a token to the host's key, and keeps it for somebody.
+/// Seals a token to the host's key, and stores it for the given owner.
 ///
 /// # Errors
 /// [`SealedTokenError`].

@@ -1,9 +1,9 @@
 //! The settings file: parsed and checked.
 //!
-//! Everything a program part needs to know beforehand is in here; parts get their own piece from the composition root
-//! and never look for themselves. Nothing has a silent default but the state folder, the two files
-//! of operators and policy, the age of goldens, and the brake, which is on. Deliberately absent: secrets. A
-//! setting names the file of a secret, and [`TokenSettings::read_secret`] reads it when it is needed.
+//! All settings that a part of the program needs are here. Parts get their own piece from the composition root and
+//! never read the file themselves. Only these have a silent default: the state folder, the two files of operators and
+//! policy, the age of goldens, and the brake, which is on. Deliberately absent: secrets. A setting names the file of a
+//! secret, and [`TokenSettings::read_secret`] reads it when it is needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -42,21 +42,21 @@ pub struct ConfigPath {
     pub config: PathBuf,
 }
 
-/// What the agent was told beforehand.
+/// The settings that root gives the agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// How Proxmox is reached, and what of it is ours.
     pub proxmox: ProxmoxSettings,
-    /// The golden images that root named on this box.
+    /// The golden images that root named on this host.
     #[serde(default)]
     pub golden: Vec<GoldenSettings>,
-    /// Where golden images are built on this box.
+    /// Where golden images are built on this host.
     #[serde(default)]
     pub golden_dump: Option<GoldenDumpSettings>,
     /// Where guests reach us.
     pub local_api: LocalApiSettings,
-    /// Where we keep what must last.
+    /// Where we store persistent data.
     #[serde(default)]
     pub state: StateSettings,
     /// How long the audit is kept.
@@ -65,10 +65,10 @@ pub struct Settings {
     /// How many guests documents may touch at once.
     #[serde(default)]
     pub brake: BrakeSettings,
-    /// How long guests' programs may stand still for a backup.
+    /// How long guests' programs may be stopped for a backup.
     #[serde(default)]
     pub quiesce: QuiesceSettings,
-    /// Who may sign for this box.
+    /// Who may sign for this host.
     #[serde(default)]
     pub trust: TrustSettings,
     /// Which entries of storages the agent may make in Proxmox. Without it root makes them.
@@ -85,9 +85,9 @@ pub struct Settings {
 pub struct ScratchSettings {
     /// The pool of scratch guests.
     pub pool: PoolName,
-    /// Numbers for them, both ends included; none of them the guests' own.
+    /// VMIDs for them, both ends included; not from the range of the guests.
     pub vmid_range: [Vmid; 2],
-    /// Where their disks go: a storage that holds no archives.
+    /// Where their disks are made: a storage that holds no archives.
     pub storage: StorageName,
     /// How much memory one gets.
     pub memory_mib: MemoryMib,
@@ -95,7 +95,7 @@ pub struct ScratchSettings {
     pub cores: Cores,
     /// Their own token.
     pub token: TokenSettings,
-    /// Where their controllers may speak to this agent. Without it they are looked at from outside alone.
+    /// The address at which their controllers may reach this agent. Without it they are checked only from outside.
     #[serde(default)]
     pub speech: Option<TestBridge>,
     /// For a storage of backups the entry of Proxmox by which they are read for tests: the same namespace of the same server,
@@ -120,24 +120,24 @@ pub struct StorageEntrySettings {
 pub struct ProxmoxSettings {
     /// `https://127.0.0.1:8006`, without a path.
     pub url: String,
-    /// The node this agent looks after.
+    /// The node that this agent manages.
     pub node: NodeName,
     /// Its certificate, by key or whole.
     pub pins: PinSet,
     /// The pool of our guests.
     pub pool: PoolName,
-    /// Where root disks and hot volumes go.
+    /// Where root disks and hot volumes are made.
     pub storage: StorageName,
-    /// Where bulk volumes go.
+    /// Where bulk volumes are made.
     pub bulk_storage: Option<StorageName>,
     /// Further storages on which documents may place disks of guests.
     #[serde(default)]
     pub guest_storages: BTreeSet<StorageName>,
-    /// Where backups go.
+    /// Where backups are stored.
     pub backup_storage: Option<StorageName>,
     /// The bridge of our guests.
     pub bridge: BridgeName,
-    /// Addresses on it that others have, such as a DHCP server's range: no guest of a document gets one.
+    /// Addresses on it that other devices use, such as a DHCP server's range: no guest of a document gets one.
     #[serde(default)]
     pub reserved_addresses: Vec<AddressRange>,
     /// The VMIDs the agent may pick from, both ends included.
@@ -146,13 +146,13 @@ pub struct ProxmoxSettings {
     pub tokens: ProxmoxTokens,
 }
 
-/// One token for each kind of work, so that a mistake in one cannot do what another may.
+/// One token for each kind of work, so that a mistake in one kind of work cannot use the rights of another.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxmoxTokens {
-    /// Looks.
+    /// Observes.
     pub observe: TokenSettings,
-    /// Power, configuration, snapshots, backups of what is in the pool.
+    /// Power, configuration, snapshots, backups of the guests in the pool.
     pub operate: TokenSettings,
     /// Restores into the pool and destroys from it.
     pub allocate: TokenSettings,
@@ -198,13 +198,13 @@ pub struct GoldenSettings {
     pub version: GoldenVersion,
     /// Its archive as Proxmox names it, `local:backup/vzdump-lxc-….tar.zst`.
     pub archive: String,
-    /// SHA-256 of that archive, hex: root's approval of these bytes. Without it an operator signs for what they are.
+    /// SHA-256 of that archive, hex: root's approval of these bytes. Without it an operator signs for the bytes.
     pub sha256: Option<String>,
     /// The same archive as a file this agent can read, for checking the digest.
     pub file: PathBuf,
 }
 
-/// Where golden images are built on this box: what lies there may be made guests from, once an operator signed for it.
+/// Where golden images are built on this host. Guests may be made from an image there once an operator signed for it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GoldenDumpSettings {
@@ -212,7 +212,7 @@ pub struct GoldenDumpSettings {
     pub storage: StorageName,
     /// Its dump folder, such as `/var/lib/vz/dump`: `golden_dump` of /etc/holdfast/helper.toml.
     pub folder: PathBuf,
-    /// When the newest image there is older than so many days, it is told.
+    /// When the newest image there is older than so many days, this is reported.
     #[serde(default = "usual_refresh_days")]
     pub refresh_days: u32,
 }
@@ -225,11 +225,11 @@ const fn usual_refresh_days() -> u32 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalApiSettings {
-    /// Addresses of this box on the guests' bridge, with port. Never all addresses at once.
+    /// Addresses of this host on the guests' bridge, with port. Never all addresses at once.
     pub listen: Vec<SocketAddr>,
 }
 
-/// How long guests' programs may stand still for a backup.
+/// How long guests' programs may be stopped for a backup.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuiesceSettings {
@@ -243,7 +243,7 @@ impl Default for QuiesceSettings {
     }
 }
 
-/// Where we keep what must last.
+/// Where we store persistent data.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateSettings {
@@ -261,7 +261,7 @@ impl Default for StateSettings {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditSettings {
-    /// Months after which a part of the audit that lies in a file is removed; twelve at least.
+    /// Months after which a part of the audit that is stored in a file is removed; twelve at least.
     pub keep_months: u16,
 }
 
@@ -278,11 +278,11 @@ impl AuditSettings {
     }
 }
 
-/// Who may sign for this box: two files that root lays down. A signed update takes their place.
+/// Who may sign for this host: two files that root installs. A signed update replaces them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrustSettings {
-    /// Operators and their keys, in the form of OpenSSH's `allowed_signers`. Without it nobody may sign.
+    /// Operators and their keys, in the form of OpenSSH's `allowed_signers`. Without it no operator may sign.
     pub operators: PathBuf,
     /// How many of them each verb needs, its delay, its daily cap. Without it the built-in rules hold.
     pub policy: PathBuf,
@@ -298,7 +298,7 @@ impl Default for TrustSettings {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BrakeSettings {
-    /// So many always.
+    /// The number of changes that is always allowed.
     pub at_least: u32,
     /// And this share of those that run, in percent.
     pub share_percent: u32,
@@ -307,7 +307,7 @@ pub struct BrakeSettings {
 }
 
 impl BrakeSettings {
-    /// As the plan takes it.
+    /// The rule in the form that the plan takes.
     #[must_use]
     pub const fn rule(self) -> BrakeRule {
         BrakeRule { at_least: self.at_least, share_percent: self.share_percent, window_h: self.window_hours }

@@ -1,9 +1,9 @@
 //! Whether a storage target takes reads and writes, or its server answers.
 //!
-//! What comes in: which disk should be mounted where, or a server and a port. What goes out: yes, or a sentence. A mount
-//! stays when its disk dies, and Proxmox says "active" of a share whose server is gone for as long as the kernel waits, so
-//! both are tried. Each try is bounded in time. A disk that hangs keeps the thread that looks at it: there is never a
-//! second one for the same target. Deliberately absent: what follows from it (`plan/storage`).
+//! Input: which disk should be mounted where, or a server and a port. Output: yes, or a sentence. A mount stays when
+//! its disk dies. Proxmox reports a share whose server is gone as "active" for as long as the kernel waits. So both are
+//! tried. Each try is bounded in time. A disk that hangs blocks the thread that checks it: there is never a second such
+//! thread for the same target. Deliberately absent: what follows from it (`plan/storage`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::disk_marker::{self, Expected};
 use crate::model::storage::place;
 
-/// A sleeping disk wakes within seconds; what takes longer does not work.
+/// A sleeping disk wakes within seconds; one that takes longer does not work.
 const DISK_MAX: Duration = Duration::from_secs(30);
 
 /// To look up a name and open one connection.
@@ -25,7 +25,8 @@ const SERVER_MAX: Duration = Duration::from_secs(5);
 
 type Answer = Result<(), String>;
 
-/// The one look at a disk that may be under way: held while somebody waits for it, kept where it did not end in time.
+/// The only check of a disk that may be under way: locked while a caller waits for it, kept where it did not end in
+/// time.
 type Turn = Arc<tokio::sync::Mutex<Option<JoinHandle<Answer>>>>;
 
 /// Whether targets work.
@@ -45,7 +46,7 @@ impl TargetProbe {
         Self(Way::Real(Arc::default()))
     }
 
-    /// What a function says, for tests.
+    /// The answers of a function, for tests.
     #[must_use]
     pub fn reported(says: impl Fn(&TargetName) -> Answer + Send + Sync + 'static) -> Self {
         Self(Way::Reported(Arc::new(says)))
@@ -80,7 +81,7 @@ impl TargetProbe {
     /// Opens a connection to a server, and closes it again.
     ///
     /// # Errors
-    /// A sentence: nobody answers at that port.
+    /// A sentence: no server answers at that port.
     pub async fn server(&self, target: &TargetName, server: &Server, port: u16) -> Answer {
         if let Way::Reported(says) = &self.0 {
             return says(target);

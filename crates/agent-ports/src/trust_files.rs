@@ -1,7 +1,7 @@
 //! The operators file and policy on disk.
 //!
-//! What comes in: their paths. What goes out: their texts, or nothing where there is no operators file. A file that
-//! others than root may write is not taken: whoever can write it can sign for anything.
+//! Input: their paths. Output: their texts, or nothing where there is no operators file. A file that users other than
+//! root may write is refused: anyone who can write it can sign for anything.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::store::roster::RosterTexts;
 
-/// Larger than either may be; their readers say so with a better word.
+/// Larger than either file may be; the parsers report an oversized text with a better message.
 const BYTES_MAX: u64 = 128 * 1024;
 
 /// Why a file is not taken.
@@ -51,7 +51,7 @@ fn read(path: &Path) -> Result<Option<String>, TrustFileError> {
     if about.mode() & 0o022 != 0 {
         return Err(TrustFileError::Open { path: path.to_owned(), mode: about.mode() & 0o7777 });
     }
-    // Whoever runs the agent as itself, outside a box of its own, lays the files down as itself.
+    // A developer who runs the agent under their own user, without a host for it, installs the files as that user.
     if about.uid() != 0 && about.uid() != rustix::process::geteuid().as_raw() {
         return Err(TrustFileError::Owner { path: path.to_owned(), uid: about.uid() });
     }
@@ -60,7 +60,7 @@ fn read(path: &Path) -> Result<Option<String>, TrustFileError> {
     Ok(Some(text))
 }
 
-/// Reads both. Without an operators file there is nobody, whatever the policy says.
+/// Reads both. Without an operators file there are no operators, whatever the policy says.
 ///
 /// # Errors
 /// [`TrustFileError`].

@@ -1,8 +1,8 @@
 //! Claims, tokens and hellos of guests.
 //!
-//! Of every secret only the SHA-256 is kept. A claim serves once. The same redeemer (by a proof that it made before it
-//! first asked) may repeat a lost answer and gets a new token in place of the unseen one; any other second redeemer
-//! freezes the guest.
+//! Of every secret only the SHA-256 is kept. A claim can be redeemed once. If the answer was lost, the same redeemer
+//! may repeat the call, by a proof that it made before its first call. It then gets a new token in place of the unseen
+//! one. Any other second redeemer freezes the guest.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ pub struct Redemption {
     pub token: TokenHash,
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Redeemed {
     /// The token is valid from now on.
     Granted {
         /// Whose it is.
         guest: GuestUid,
-        /// Who that belongs to.
+        /// The customer that it belongs to.
         customer: CustomerId,
         /// Counts this guest's tokens.
         token_generation: u32,
@@ -76,7 +76,7 @@ fn find_claim(transaction: &Transaction<'_>, hash: &TokenHash) -> Result<Option<
 }
 
 impl Redemption {
-    /// Whether it is by whoever redeemed the claim first, which left this proof.
+    /// Whether it comes from the caller that redeemed the claim first. That caller left this proof.
     pub(super) fn repeats(&self, redeemer: Option<&[u8]>) -> bool {
         let kept = redeemer.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         matches!((kept, self.redeemer), (Some(kept), Some(shown)) if TokenHash::from_bytes(kept) == shown)
@@ -230,14 +230,14 @@ impl Store {
             .await
     }
 
-    /// A controller's last word in this run of the agent, with the very time at which it was said. In records it stands in
-    /// steps, since most who read them want no news of it.
+    /// A controller's last hello in this run of the agent, with its exact time. In records that time moves in steps, so
+    /// that a repeated hello is no change to their readers.
     #[must_use]
     pub fn last_word(&self, uid: GuestUid) -> Option<HelloRecord> {
         self.heard.last(uid)
     }
 
-    /// The listener was away at this moment: whoever spoke then was heard by nobody.
+    /// The listener was away at this moment: no guest could be heard.
     pub fn missed_all(&self, at: Timestamp) {
         self.heard.missed_all(at);
     }
@@ -247,13 +247,14 @@ impl Store {
         self.heard.missed_guest(uid, at);
     }
 
-    /// Since when this guest would have been heard, had it spoken. Its silence before that says nothing.
+    /// Since when hellos of this guest would have been received. Missing hellos before that mean nothing.
     #[must_use]
     pub fn would_hear_since(&self, uid: GuestUid) -> Timestamp {
         self.heard.missed_last(uid).map_or(self.listening_since, |at| at.max(self.listening_since))
     }
 
-    /// A controller's word. What it only repeats wakes nobody, and the disk once an hour.
+    /// Records a controller's hello. One that only repeats the last one wakes no listener, and is written to disk once
+    /// an hour.
     ///
     /// # Errors
     /// [`StoreError`].

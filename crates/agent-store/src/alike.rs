@@ -1,9 +1,9 @@
 //! Ended operations as a list, with repeats counted.
 //!
-//! What comes in: the last ended operations. What goes out: so many lines, each an operation; of the undone ones of one kind
-//! on one guest with one code it is the last, with how many there were. So neither does one cause bury the rest, nor does
-//! its count end where the list does. Only so many operations are looked through: the count says "so many at least" of what
-//! failed for longer.
+//! Input: the last ended operations. Output: a limited number of lines, each an operation. Undone operations of one
+//! kind on one guest with one code become one line: the last of them, with their count. So one cause does not hide the
+//! others, and its count is not cut off by the length of the list. Only a limited number of operations is read. For a
+//! cause that lasted longer the count is a minimum.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use super::StoreError;
 use super::columns::time;
 
-/// So many ended operations are looked through, the last ones.
+/// The number of ended operations that are read, newest first.
 const LOOKED_THROUGH: u32 = 500;
 
 pub(super) struct Line {

@@ -1,7 +1,7 @@
-//! What was last carried out of each guest's fields.
+//! The last applied state of each guest's fields.
 //!
-//! Written in the transaction that ends the operation which carried it out, so it says no more than the journal. Read as a
-//! whole and kept until it changes. Deliberately absent: what a field means, and comparing.
+//! It is written in the transaction that ends the operation which applied it, so it never says more than the journal.
+//! It is read completely and cached until it changes. Deliberately absent: what a field means, and comparing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ fn of(connection: &Connection, guest: GuestUid) -> Result<Applied, StoreError> {
     text.map_or(Ok(Applied::new()), |text| from_json("what was carried out", &text))
 }
 
-/// An operation is done: what it carried out is on record.
+/// An operation is done: records what it applied.
 pub(super) fn done(
     transaction: &Transaction<'_>,
     after: &OperationState,

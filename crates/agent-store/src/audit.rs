@@ -1,6 +1,6 @@
 //! The audit: one hash-chained line per decision and effect (I14).
 //!
-//! The form of the chain is `protocol::audit`'s, so that who holds an export checks it by the same code.
+//! The form of the chain is in `protocol::audit`, so that an export is checked by the same code.
 
 use holdfast_protocol::id::{GuestUid, OperationId};
 use jiff::Timestamp;

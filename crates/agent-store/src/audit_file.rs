@@ -21,20 +21,20 @@ pub(super) fn line(row: &Row<'_>) -> rusqlite::Result<AuditLine> {
     })
 }
 
-/// What an audit has to tell, before its lines.
+/// The extent of an audit, reported before its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// So many lines follow.
+    /// The number of lines that follow.
     pub lines: u64,
     /// The line behind which they begin, where earlier ones were removed.
     pub after: Option<Link>,
 }
 
 /// Goes through the lines of the audit in a folder, those in files and those in the database, oldest first, as of one moment.
-/// How far they reach is told first.
+/// Their extent is reported first.
 ///
 /// # Errors
-/// [`StoreError`] when something cannot be read, or what `each` says.
+/// [`StoreError`] when something cannot be read, or the error of `each`.
 pub fn each_line<E: From<StoreError>>(
     folder: &Path,
     begin: impl FnOnce(&Extent) -> Result<(), E>,
@@ -44,7 +44,7 @@ pub fn each_line<E: From<StoreError>>(
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(folder.join("agent.db"), flags).map_err(failed())?;
     connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(failed())?;
-    // What is written meanwhile is not seen: count and lines are of one moment.
+    // Later writes are not seen: count and lines are of one moment.
     let moment = connection.transaction().map_err(failed())?;
     let segments = segment::all(&moment, folder).map_err(failed())?;
     let (removed, filed): (Vec<Segment>, Vec<Segment>) =

@@ -71,10 +71,10 @@ impl Raw {
     }
 }
 
-/// What a storage's list says otherwise than our records.
+/// How a storage's list differs from our records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listed {
-    /// It is there after all, or encrypted otherwise.
+    /// It exists after all, or its encryption differs.
     Again {
         archive: VolumeId,
         /// The key it is encrypted with.
@@ -104,7 +104,8 @@ pub(super) fn found(
     let ListedBackup { archive, bytes, at, sealed, mounts, hardware, disks } = *found;
     let due = progress.operation.due();
     let why = progress.operation.backup().map_or(BackupWhy::First, |backup| backup.why);
-    // What stood still is the window's to say; its row and the backup's are written in one breath.
+    // The window decides the label, by the stacks that were stopped; its row and the backup's row are written in one
+    // transaction.
     let label = match window::find(transaction, progress.id)? {
         Some(window) => window.label(),
         None => without(why),
@@ -241,7 +242,7 @@ fn note(transaction: &Transaction<'_>, listed: &Listed, at: Timestamp) -> Result
 }
 
 impl Store {
-    /// Notes which backups a storage lists otherwise than our records say.
+    /// Notes the backups for which a storage's list differs from our records.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -10,22 +10,22 @@ use rusqlite::Connection;
 use super::{Store, StoreError, backup, journal_read, protection, records, request, roster, tier, window};
 use agent_core::model::records::{BackupRecord, Renumbered, TierRecord};
 
-/// What is known of one guest's backups.
+/// The state of one guest's backups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackupState {
-    /// What it is promised.
+    /// The promise about its backups.
     pub promise: Option<Protection>,
     /// Its backups, oldest first.
     pub backups: Vec<BackupRecord>,
-    /// What was tried for its tiers.
+    /// The attempts for its tiers.
     pub tiers: Vec<TierRecord>,
-    /// How it came to its VMID, where an earlier one was its own.
+    /// How it got its VMID, where it had another one before.
     pub renumbered: Option<Renumbered>,
-    /// How long its programs stood still for backups within the last 24 hours.
+    /// How long its programs were stopped for backups within the last 24 hours.
     pub stood_still: SignedDuration,
-    /// What the operators' policy says of backups.
+    /// The limits of the operators' policy for backups.
     pub limits: BackupLimits,
-    /// What is done to it, and what waits to be.
+    /// The operations that run on it, and those that wait.
     pub at_work: Vec<OperationKind>,
 }
 
@@ -44,7 +44,7 @@ fn outstanding(connection: &Connection, uid: GuestUid, now: Timestamp) -> Result
 }
 
 impl Store {
-    /// What is known of a guest's backups, as of one moment.
+    /// The state of a guest's backups, as of one moment.
     ///
     /// # Errors
     /// [`StoreError`].

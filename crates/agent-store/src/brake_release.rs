@@ -1,8 +1,8 @@
 //! Signed releases of the change limit, and their use.
 //!
-//! What comes in: a signed job whose delay is over. What goes out: one row for each guest and operation, in the transaction
-//! that ends the job. An operation that is opened for the very document uses its row up, in the transaction that opens it;
-//! one that was taken back whole gives it back. Deliberately absent: whether the brake would have held it.
+//! Input: a signed job whose delay is over. Output: one row for each guest and operation, in the transaction that ends
+//! the job. An operation opened for exactly this document uses up its row, in the transaction that opens it. An
+//! operation that was undone completely gives the row back. Deliberately absent: whether the brake would have held it.
 
 use holdfast_protocol::generation::Numbered;
 use holdfast_protocol::id::{GuestUid, OperationId};
@@ -22,7 +22,7 @@ use agent_core::gate::job_validation::TurnedAway;
 use agent_core::model::policy::BrakeRule;
 use agent_core::operation::ChangeLimit;
 
-/// Holds the guests that a release names to our records: the names are what its signers read.
+/// Checks the guests that a release names against our records: its signers read the names.
 pub(super) fn names(connection: &Connection, release: &ReleaseBrake) -> Result<(), TakeError> {
     for change in &release.changes {
         let changed = |why: String| Err(TurnedAway::Target(why).into());
@@ -75,7 +75,7 @@ fn put(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(
     Ok(())
 }
 
-/// Those that are over, once the brake does not count what they let pass any more.
+/// Deletes expired releases, once the change limit no longer counts the changes that they let pass.
 fn forget(transaction: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
     let window = SignedDuration::from_hours(i64::from(BrakeRule::WINDOW_MAX_H));
     let before = micros(at.checked_sub(window).unwrap_or(Timestamp::MIN));
@@ -95,7 +95,7 @@ const UNUSED: &str = "expires_at > ?1 AND generation = ?2 AND document = ?3 AND 
         WHERE used.job = brake_release.job AND used.guest = brake_release.guest
           AND used.kind = brake_release.operation AND coalesce(operation.outcome, '') <> 'undone')";
 
-/// What may pass under a document, each once.
+/// The changes that may pass under a document, each once.
 fn unused(
     connection: &Connection,
     document: Numbered,
@@ -113,7 +113,7 @@ fn unused(
         .collect()
 }
 
-/// Uses up what lets this operation pass, if anything does. The oldest release first.
+/// Uses up the release that lets this operation pass, if there is one. The oldest first.
 pub(super) fn spend(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), StoreError> {
     if new.operation.change_limit() == ChangeLimit::Exempt {
         return Ok(());
@@ -152,7 +152,7 @@ pub(super) fn spend(transaction: &Transaction<'_>, new: &NewOperation) -> Result
 }
 
 impl Store {
-    /// What operators let pass the brake under a document, and was not used up.
+    /// The changes that operators released under a document, and that are not used up.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -164,7 +164,7 @@ impl Store {
         self.read(move |connection| unused(connection, document, at)).await
     }
 
-    /// Lets pass what a signed job names, and ends the job.
+    /// Releases the changes that a signed job names, and ends the job.
     ///
     /// # Errors
     /// [`TakeError`]; nothing passes then.

@@ -13,7 +13,7 @@ use super::StoreError;
 use super::columns::from_json;
 use super::job_end::{NewJob, Swapped, TakeError, end};
 
-/// What a job on record orders, and who signed it.
+/// The order of a job on record, and its signers.
 fn ordered_by(
     connection: &Connection,
     id: JobId,

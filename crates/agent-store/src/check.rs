@@ -1,8 +1,8 @@
 //! The integrity check of the database file.
 //!
-//! A look at each page takes a second for some hundreds of mebibytes, and a start waits for none of it. What is found beside
-//! the running agent ends all writing, as an error of the disk does, and is noted in a file, so that the next start looks
-//! before anything else and sets the damaged file aside.
+//! Checking each page takes a second for some hundreds of mebibytes, and a start does not wait for it. Damage found
+//! while the agent runs ends all writing, as a disk error does, and is noted in a file. So the next start checks first,
+//! and sets the damaged file aside.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::refusal::{Fault, News};
 use super::{Part, Store, StoreError};
 use agent_core::model::limits;
 
-/// The note that the next start must look first.
+/// The note file: if it exists, the next start must check the database first.
 fn note(path: &Path) -> PathBuf {
     path.with_extension("suspect")
 }
@@ -35,7 +35,7 @@ pub(super) fn at_start(connection: &Connection, path: &Path) -> Result<(), rusql
         return Ok(());
     }
     look(connection)?;
-    // It is sound, or was put right by hand.
+    // It is sound, or was repaired by hand.
     if let Err(error) = std::fs::remove_file(&note)
         && error.kind() != std::io::ErrorKind::NotFound
     {
@@ -44,15 +44,15 @@ pub(super) fn at_start(connection: &Connection, path: &Path) -> Result<(), rusql
     Ok(())
 }
 
-/// The note goes along with the file that was set aside.
+/// The note is removed once the file was set aside.
 pub(super) fn is_quarantined(path: &Path) {
     drop(std::fs::remove_file(note(path)));
 }
 
-/// Whether a file was looked at.
+/// Whether a file was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckState {
-    /// It was looked at before the start.
+    /// It was checked before the start.
     Before,
     /// It is sound.
     Sound,
@@ -61,7 +61,7 @@ pub enum CheckState {
 }
 
 impl Store {
-    /// Looks at a large file, page by page, on a connection and a thread of its own: reading and writing go on meanwhile.
+    /// Checks a large file, page by page, on its own connection and thread: reading and writing go on meanwhile.
     ///
     /// # Errors
     /// [`StoreError`]: it could not be read.

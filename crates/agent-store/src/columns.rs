@@ -1,4 +1,4 @@
-//! How values stand in columns.
+//! The forms of values in columns.
 
 use holdfast_protocol::id::Vmid;
 use jiff::Timestamp;
@@ -37,7 +37,7 @@ pub(super) fn from_json<T: DeserializeOwned>(what: &'static str, text: &str) -> 
     serde_json::from_str(text).map_err(StoreError::unreadable(what))
 }
 
-/// A word of a closed list, as serde writes it.
+/// A value of an enum without fields, as serde writes it.
 pub(super) fn word<T: Serialize>(what: &'static str, value: &T) -> Result<String, StoreError> {
     Ok(json(what, value)?.trim_matches('"').to_owned())
 }

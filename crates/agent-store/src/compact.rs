@@ -1,8 +1,8 @@
 //! Ended operations in their compact form.
 //!
-//! A week after its end an operation loses its events and keeps its view; the audit has every step of it still. After three
-//! months its row goes too, unless something that stands names it. What waits for a person keeps all of it. Each
-//! call is one short transaction, so that nobody waits for it.
+//! A week after its end an operation loses its events and keeps its view; the audit still has every step. After three
+//! months its row is removed too, unless an existing record refers to it. An operation that waits for a person keeps
+//! everything. Each call is one short transaction, so no other write waits long.
 
 use std::sync::atomic::Ordering;
 
@@ -39,7 +39,7 @@ fn before(now: Timestamp, by: SignedDuration) -> i64 {
     micros(now.checked_sub(by).unwrap_or(Timestamp::MIN))
 }
 
-/// An operation as it is told, from its journal or from what was kept of it.
+/// An operation as it is reported, from its journal or from its compact form.
 pub(super) fn view(connection: &Connection, serial: i64) -> Result<OperationView, StoreError> {
     match kept(connection, serial)? {
         Some(view) => Ok(view),
@@ -47,7 +47,7 @@ pub(super) fn view(connection: &Connection, serial: i64) -> Result<OperationView
     }
 }
 
-/// What was kept of an operation that has no events any more.
+/// The kept view of an operation that has no events any more.
 pub(super) fn kept(connection: &Connection, serial: i64) -> Result<Option<OperationView>, StoreError> {
     let text: Option<String> = connection
         .prepare_cached("SELECT kept FROM operation WHERE serial = ?1")
@@ -79,7 +79,7 @@ fn compact(transaction: &Transaction<'_>, now: Timestamp) -> Result<Upkeep, Stor
         .map_err(failed())?;
     let mut done = 0;
     for serial in &serials {
-        // One that a newer agent wrote cannot be told by this one: it stays as it is, and nothing else is held up by it.
+        // This agent cannot read one that a newer agent wrote: it stays as it is and does not hold up the others.
         let text = match journal_read::load(transaction, *serial) {
             // How it went step by step is in the audit.
             Ok(progress) => {
@@ -88,8 +88,8 @@ fn compact(transaction: &Transaction<'_>, now: Timestamp) -> Result<Upkeep, Stor
             Err(StoreError::NewerJournal { .. } | StoreError::Unreadable { .. }) => continue,
             Err(error) => return Err(error),
         };
-        // What the brake counts is read from these specs, for a week, and by a clock that may be set back; and what a guest was
-        // made from, for as long as it stands.
+        // The change limit counts from these specs, for a week, and by a clock that may be set back. The origin of a
+        // guest is read from them as long as the guest exists.
         let set = format!(
             "UPDATE operation SET kept = ?2, steps = NULL,
                  spec = CASE WHEN kind IN ({}) THEN spec ELSE '{{}}' END WHERE serial = ?1",
@@ -131,8 +131,8 @@ fn forget(transaction: &Transaction<'_>, now: Timestamp) -> Result<Upkeep, Store
 }
 
 impl Store {
-    /// Reduces some ended operations to how they are told. `now` may be any clock's word: nothing is lost by it but how an
-    /// ended operation went step by step, which the audit tells.
+    /// Reduces some ended operations to their reported view. `now` may come from any clock: only the single steps of an
+    /// ended operation are lost, and the audit has those.
     ///
     /// # Errors
     /// [`StoreError`]; nothing changed then.
@@ -140,7 +140,7 @@ impl Store {
         self.write(Part::Nothing, "compact operations", move |transaction| compact(transaction, now)).await
     }
 
-    /// Forgets some operations that ended long ago. `now` must not lie ahead.
+    /// Forgets some operations that ended long ago. `now` must not be in the future.
     ///
     /// # Errors
     /// [`StoreError`]; nothing changed then.
@@ -148,7 +148,7 @@ impl Store {
         self.write(Part::Nothing, "forget operations", move |transaction| forget(transaction, now)).await
     }
 
-    /// An operation as it is told.
+    /// An operation as it is reported.
     ///
     /// # Errors
     /// [`StoreError`].

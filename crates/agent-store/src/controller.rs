@@ -1,8 +1,9 @@
 //! Builds of guest agents: rollout order, downloads and failures.
 //!
-//! Whose turn it is stands in the journal and nowhere else. That a guest began to fetch is on disk before the first byte is
-//! sent: without it nothing that follows is held against the bytes. What became of a build is kept for each guest, until an
-//! operator signs for these bytes once more (`release`); what follows for other guests is the plan's to say.
+//! Which guest may run a build next is recorded only in the journal. The start of a download is on disk before the
+//! first byte is sent. Without that record, no later failure counts against the bytes. The outcome of a build is kept
+//! for each guest, until an operator signs these bytes again (`release`). The plan decides what follows for other
+//! guests.
 
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::local::desired::Turn;
@@ -37,7 +38,7 @@ pub(super) fn verdicts(connection: &Connection) -> Result<Vec<ControllerVerdict>
                 sha256: sha256.try_into().map_err(StoreError::unreadable("a digest"))?,
                 version: version.try_into().map_err(StoreError::unreadable("a version"))?,
                 guest: parsed("a guest", &guest)?,
-                // The table's check allows these two alone.
+                // The table's check allows only these two.
                 outcome: if verdict == word(ControllerOutcome::Bad) {
                     ControllerOutcome::Bad
                 } else {
@@ -57,7 +58,8 @@ const fn word(outcome: ControllerOutcome) -> &'static str {
     }
 }
 
-/// One did not come up in a guest. What a guest said itself stays, whatever is heard or not heard later.
+/// Notes that a controller did not come up in a guest. A verdict from the guest itself stays, whatever is reported
+/// later.
 pub(super) fn did_not_come_up(
     transaction: &Transaction<'_>,
     update: &UpdateController,
@@ -110,7 +112,7 @@ fn fetched(connection: &Connection, operation: OperationId) -> Result<Fetched, S
 }
 
 impl Store {
-    /// Whether it is this guest's turn to run these bytes.
+    /// Whether this guest may run these bytes now.
     ///
     /// # Errors
     /// [`StoreError`].

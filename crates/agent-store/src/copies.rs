@@ -85,7 +85,7 @@ pub(super) fn made(
     Ok(())
 }
 
-/// A copy took its guest's place: what was the guest stands beside it from now on, and its snapshots with it.
+/// A copy took its guest's place: the former guest is kept next to it as a copy from now on, with its snapshots.
 pub(super) fn swapped(
     transaction: &Transaction<'_>,
     swap: &SwapGuest,
@@ -125,7 +125,7 @@ pub(super) fn gone(transaction: &Transaction<'_>, by: OperationId) -> Result<(),
 }
 
 impl Store {
-    /// Copies beside guests, sorted by number.
+    /// Copies next to guests, sorted by number.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -1,7 +1,7 @@
-//! What is wanted: documents by generation. Stored and synced first, used second.
+//! Desired documents by generation.
 //!
-//! The rules of generations are `protocol`'s; here they are asked inside the transaction that stores, so that two offers at
-//! once cannot both be newer.
+//! A document is stored and synced first, and used second. The rules of generations are in `protocol`. They are checked
+//! inside the transaction that stores, so that two simultaneous offers cannot both be newer.
 
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::generation::{Generation, GenerationError, Numbered, Offer, judge};
@@ -125,7 +125,7 @@ impl Store {
         .await
     }
 
-    /// A whole cycle went well with this document.
+    /// A whole cycle succeeded with this document.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -149,7 +149,7 @@ impl Store {
     }
 
     /// Remembers why an offered document was refused, for the report, until the next one is taken; with one line of the
-    /// audit. The same refusal again is no news, and past so many lines within an hour none is written.
+    /// audit. A repeated refusal is not recorded, and the lines within an hour are limited.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -176,7 +176,7 @@ impl Store {
         Ok(())
     }
 
-    /// What the report says of it.
+    /// The section of the report about it.
     ///
     /// # Errors
     /// [`StoreError`].

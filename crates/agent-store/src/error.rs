@@ -15,7 +15,7 @@ pub enum StoreError {
     Refusing(#[from] Refusal),
     #[error("the database refused to {what}: check the disk's space and health")]
     Sqlite {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
         #[source]
         source: rusqlite::Error,
@@ -72,7 +72,7 @@ pub enum OpenError {
 }
 
 impl StoreError {
-    /// For `map_err`: what was tried.
+    /// For `map_err`: the attempted action.
     pub(super) fn sqlite(what: &'static str) -> impl FnOnce(rusqlite::Error) -> Self {
         move |source| {
             refusal::note(&source);
@@ -80,7 +80,7 @@ impl StoreError {
         }
     }
 
-    /// For `map_err`: what could not be read.
+    /// For `map_err`: the thing that could not be read.
     pub(super) fn unreadable<E>(what: &'static str) -> impl FnOnce(E) -> Self
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,

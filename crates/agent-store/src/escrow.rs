@@ -1,9 +1,9 @@
 //! Recovery codes by their numbers, and the wrapped keys.
 //!
-//! What comes in: how far the making of one came, a wrapped key once its words were typed back, how each copy of it stood.
-//! What goes out: all of it. A number counts once its code is kept: what came to nothing leaves it to the next. Each step is
-//! one transaction with its line in the audit, and none takes away what opened a key before. Deliberately absent: the codes, and anything that could open
-//! a file.
+//! Input: the progress of making a code, a wrapped key once its words were typed back, the state of each copy. Output:
+//! all of it. A number is used up once its code is kept; an abandoned attempt leaves the number to the next one. Each
+//! step is one transaction with its line in the audit. No step removes a code that opened a key before. Deliberately
+//! absent: the codes, and anything that could open a file.
 
 mod handed;
 
@@ -43,16 +43,16 @@ pub enum EscrowError {
     /// There is no such code.
     #[error("there is no code {0} on this box: `agentd escrow status` shows all")]
     Unknown(CodeNumber),
-    /// It does not stand where this step begins.
+    /// Its present step does not allow this one.
     #[error(
         "code {code} is not {wanted}: somebody else has gone on with it, or it was begun anew; start again"
     )]
     WrongStatus {
         code: CodeNumber,
-        /// What it should be.
+        /// The state that it should have.
         wanted: &'static str,
     },
-    /// It may not go.
+    /// It may not be retired.
     #[error(transparent)]
     NotRetired(#[from] NotRetired),
 }
@@ -72,16 +72,16 @@ impl EscrowError {
     }
 }
 
-/// What a new code is for, but for its number.
+/// The purpose of a new code, without its number.
 #[derive(Clone, Debug)]
 pub struct Goal {
-    /// As it will be remembered. Its number is not looked at.
+    /// The record to keep. Its number is ignored.
     pub record: Record,
     /// Whose backups the key is of.
     pub target: TargetName,
     /// The first for its key, or another.
     pub purpose: Purpose,
-    /// Who wanted it.
+    /// The operator who requested it.
     pub by: String,
 }
 
@@ -191,7 +191,7 @@ fn begin(transaction: &Transaction<'_>, goal: Goal, at: Timestamp) -> Result<Rec
     Ok(record)
 }
 
-/// Takes one step of a code, from one standing alone.
+/// Takes one step of a code. It is allowed from exactly one state.
 fn step(
     transaction: &Transaction<'_>,
     code: CodeNumber,
@@ -250,7 +250,7 @@ impl Store {
         .await
     }
 
-    /// The last version that a wrapped key of this box was given, were it given up since.
+    /// The last version that a wrapped key of this host was given, even if it was given up since.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -321,8 +321,7 @@ impl Store {
         .await
     }
 
-    /// Keeps a wrapped key whose words were typed back. From here on the code is one that opens the key; those before it
-    /// still do.
+    /// Keeps a wrapped key whose words were typed back. From now on this code opens the key; earlier codes still do.
     ///
     /// # Errors
     /// [`EscrowError`].
@@ -347,7 +346,7 @@ impl Store {
         .await
     }
 
-    /// Notes that the words of a code were typed, and opened its file.
+    /// Notes that the words of a code were typed and opened its file.
     ///
     /// # Errors
     /// [`EscrowError`].
@@ -360,7 +359,7 @@ impl Store {
         .await
     }
 
-    /// Gives up a code that a newer one replaced: its file goes from here, and its copies by and by.
+    /// Gives up a code that a newer one replaced: its file is deleted here, and its copies later.
     ///
     /// # Errors
     /// [`EscrowError`]; it stays then.
@@ -379,7 +378,7 @@ impl Store {
         .await
     }
 
-    /// Notes how a copy stands, with a line in the audit where that is news.
+    /// Notes the state of a copy, with a line in the audit when it changed.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -412,7 +411,7 @@ impl Store {
         .await
     }
 
-    /// Forgets a copy that is no longer wanted, after it was taken away.
+    /// Forgets a copy that is no longer wanted, after it was removed.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -1,13 +1,14 @@
 //! A failing disk, for tests.
 //!
-//! In: what shall go wrong. Out: SQLite's own error at the next commit, before it or after it. Only in builds with the feature
-//! `failpoints`, which is never shipped. Deliberately absent: damage of what was written; that is done to the file.
+//! Input: the fault to simulate. Output: SQLite's own error at the next commit, before it or after it. Only in builds
+//! with the feature `failpoints`, which is never shipped. Deliberately absent: damage of written data; tests do that to
+//! the file.
 
 use std::cell::Cell;
 
 use rusqlite::ffi;
 
-/// What goes wrong.
+/// The simulated faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreFault {
     /// The next so many commits find no space.

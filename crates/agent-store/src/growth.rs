@@ -1,10 +1,11 @@
 //! Growth of guests: the daily ledger and signed permits.
 //!
-//! What comes in: an operation that is opened with what its guest grows by, and signed jobs whose delay is over. What goes
-//! out: what counts, and what is signed for and not used up. A row of the ledger is written in the transaction that opens the
-//! operation, so it is there before anything is done, and once. A guest whose making was taken back whole does not count. A
-//! disk that failed to grow may have grown, so it counts; a signature lets it be tried again, to the same size. Rows have the
-//! time that schedules go by, and go by it. Deliberately absent: limits, what of the rows still counts, and whether there is room.
+//! Input: an operation that is opened with the growth of its guest, and signed jobs whose delay is over. Output: the
+//! growth that counts, and the signed growth that is not used up. A row of the ledger is written in the transaction
+//! that opens the operation. So it exists before any effect, and only once. A guest whose creation was undone
+//! completely does not count. A disk that failed to grow may have grown, so it counts; a signed job lets it be tried
+//! again, to the same size. Rows carry the time that schedules use, and expire by it. Deliberately absent: limits,
+//! which rows still count, and whether there is enough space.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +27,7 @@ use agent_core::model::records::Place;
 /// Rows are kept for longer than they count and than any job lives, so that a signature is never used twice.
 const KEPT: SignedDuration = SignedDuration::from_hours(48);
 
-/// Holds the guest of a job to our records: its name is what the signers read.
+/// Checks the guest of a job against our records: the signers read its name.
 pub(super) fn names(connection: &Connection, allow: &AllowGrowth) -> Result<(), TakeError> {
     let changed = |why: String| Err(TurnedAway::Target(why).into());
     let found = guest::find(connection, allow.guest)?;
@@ -72,7 +73,7 @@ fn put(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(
     Ok(())
 }
 
-/// Counts what an operation's guest grows by, in the transaction that opens it.
+/// Counts the growth of an operation's guest, in the transaction that opens it.
 pub(super) fn count(
     transaction: &Transaction<'_>,
     new: &NewOperation,
@@ -120,7 +121,7 @@ pub(super) fn count(
     )
 }
 
-/// What counts no more: what is over, and guests whose making was taken back whole.
+/// Rows that no longer count: expired ones, and guests whose creation was undone completely.
 fn forget(transaction: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
     let before = micros(at.checked_sub(KEPT).unwrap_or(Timestamp::MIN));
     transaction
@@ -181,7 +182,7 @@ impl Counted {
     }
 }
 
-/// What counts, and what is signed for.
+/// The growth that counts, and the signed growth.
 pub(super) fn all(connection: &Connection, now: Timestamp) -> Result<Growths, StoreError> {
     let failed = || StoreError::sqlite("read what guests grew by");
     let rows: Vec<Counted> = connection
@@ -224,7 +225,7 @@ pub(super) fn all(connection: &Connection, now: Timestamp) -> Result<Growths, St
 }
 
 impl Store {
-    /// What guests grew by lately, and what they may by jobs that are in force at a time.
+    /// The recent growth of guests, and the growth allowed by jobs that are in force at a time.
     ///
     /// # Errors
     /// [`StoreError`].

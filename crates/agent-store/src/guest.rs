@@ -11,7 +11,7 @@ use agent_core::model::records::{Access, GuestRecord, HelloRecord, Place, Report
 use agent_core::model::warrant::SignedState;
 use agent_core::operation::{Adopt, Provision};
 
-/// What a reservation came to.
+/// The result of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserved {
     /// The number is this guest's.
@@ -23,7 +23,7 @@ pub enum Reserved {
 pub(super) const COLUMNS: &str = "uid, name, customer, golden, place, vmid, made_by, volumes, access, token_generation, \
      hello_version, hello_health, hello_boot_id, hello_at, gone_by, hello_build, hello_reported";
 
-/// A row as SQLite gives it, before its words are understood.
+/// A row as SQLite gives it, before its texts are parsed.
 pub(super) struct RawGuest {
     who: [String; 4],
     place: String,
@@ -65,7 +65,7 @@ impl RawGuest {
         let place = self.place()?;
         let access = match self.access.as_str() {
             "open" => Access::Open,
-            // The column's CHECK allows nothing else, and the closed word is the safe one.
+            // The column's CHECK allows no other value, and `frozen` is the safe one.
             _ => Access::Frozen,
         };
         let hello = self.hello.as_ref().map(|(version, health, boot_id, at)| {
@@ -235,7 +235,7 @@ pub(super) fn add_volume(
     }
 }
 
-/// Its making was taken back: it is where it was before, which is nowhere, or lost where our records said it was.
+/// Its creation was undone. It has its former place again: nowhere, or lost at the place in our records.
 pub(super) fn set_back(transaction: &Transaction<'_>, provision: &Provision) -> Result<(), StoreError> {
     let Some(lost) = provision.lost() else {
         return set_nowhere(transaction, provision.guest.uid);
@@ -254,7 +254,7 @@ pub(super) fn set_back(transaction: &Transaction<'_>, provision: &Provision) -> 
     Ok(())
 }
 
-/// A guest that was made has one volume less. One that it does not have is none the less gone.
+/// Removes a volume from a guest that was made. A volume that it does not have counts as removed.
 pub(super) fn take_volume(
     transaction: &Transaction<'_>,
     uid: GuestUid,

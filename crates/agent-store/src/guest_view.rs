@@ -10,7 +10,7 @@ use agent_core::model::records::{BackupRecord, SnapshotRecord, TakenBy};
 use agent_core::model::request::RequestRecord;
 use agent_core::operation::progress::OperationState;
 
-/// One guest's backups: kept, under way, and asked for.
+/// One guest's backups: kept, under way, and requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnBackups {
     /// Found after they were taken, by operation, oldest first.
@@ -31,7 +31,7 @@ pub(super) fn kept(record: &BackupRecord) -> KeptBackup {
     }
 }
 
-/// The snapshots that stand and that their guest asked for, oldest first.
+/// The existing snapshots that their guest requested, oldest first.
 pub(super) fn snapshots(connection: &Connection, guest: GuestUid) -> Result<Vec<SnapshotRecord>, StoreError> {
     let mut own = snapshot::of(connection, guest)?;
     own.retain(|snapshot| snapshot.taken_by == TakenBy::Guest);
@@ -62,7 +62,7 @@ fn backups(connection: &Connection, guest: GuestUid) -> Result<Vec<(OperationId,
 }
 
 impl Store {
-    /// The snapshots of a guest that stand and that it asked for, oldest first.
+    /// The existing snapshots of a guest that it requested, oldest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -70,7 +70,7 @@ impl Store {
         self.read(move |connection| snapshots(connection, guest)).await
     }
 
-    /// The backups of a guest, in one look.
+    /// The backups of a guest, in one read.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -79,7 +79,7 @@ impl Store {
             let waiting = super::request::queued(connection)?.into_iter();
             let waiting = waiting.filter(|request| request.guest == guest);
             let (mut kept, open) = (backups(connection, guest)?, journal_read::open_on(connection, guest)?);
-            // What may yet be called better is called nothing.
+            // A label that may still improve is not shown.
             let unsettled = |id: OperationId| open.as_ref().is_some_and(|progress| progress.id == id);
             kept.iter_mut().filter(|(id, _)| unsettled(*id)).for_each(|(_, kept)| kept.label = None);
             Ok(OwnBackups {

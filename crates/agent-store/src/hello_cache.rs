@@ -1,10 +1,10 @@
-//! Signs of life: hellos that only repeat what was said before.
+//! Signs of life: hellos that only repeat earlier ones.
 //!
-//! A controller says hello every few minutes, nearly always in the same words. Writing each would cost a sync of the disk,
-//! and telling each would send the whole list of guests to the hub. So a hello that repeats the last one only moves a
-//! time in memory; whoever reads the guests' records finds it there, in steps of a quarter of an hour. It is written
-//! again after an hour, so a crash makes a controller look unheard for so long at most, until its next hello. A hello that
-//! ends a silence is written at once: the guest may have been reported as silent meanwhile.
+//! A controller sends a hello every few minutes, nearly always with unchanged content. Writing each would cost a sync
+//! of the disk, and reporting each would send the whole list of guests to the hub. So a hello that repeats the last one
+//! only moves a time in memory. A reader of the guests' records finds that time there, in steps of a quarter of an
+//! hour. It is written again after an hour, so a crash makes a controller look unheard for an hour at most, until its
+//! next hello. A hello that ends a silence is written at once: the guest may have been reported as silent meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,19 +14,19 @@ use jiff::{SignedDuration, Timestamp};
 
 use agent_core::model::records::{GuestRecord, HelloRecord};
 
-/// What is on disk is never older than this while the controller lives.
+/// The hello on disk is never older than this while the controller lives.
 const WRITTEN_EVERY: SignedDuration = SignedDuration::from_hours(1);
 
-/// What is read is behind by at most this, and changes only so often.
+/// The time that readers get lags by at most this, and changes only this often.
 const STEP_S: i64 = 15 * 60;
 
 /// The shortest and the longest time between two hellos that a controller keeps to (`limits::hello_again_s`).
 const EVERY: (SignedDuration, SignedDuration) = (SignedDuration::from_mins(1), SignedDuration::from_mins(10));
 
-/// After so many times the usual pause a hello ends a silence.
+/// After this multiple of the usual pause a hello ends a silence.
 const SILENCE_PAUSES: i32 = 3;
 
-/// What a controller said, and since when it says so.
+/// A controller's last written hello, and the time of its last hello.
 struct LastHello {
     written: HelloRecord,
     last: Timestamp,
@@ -34,50 +34,50 @@ struct LastHello {
     pause: SignedDuration,
 }
 
-/// When somebody may have spoken to nobody: the listener was away, or a guest's connection was refused.
+/// When a hello may have been missed: the listener was away, or a guest's connection was refused.
 #[derive(Default)]
 struct Missed {
     all: Option<Timestamp>,
     guests: BTreeMap<GuestUid, Timestamp>,
 }
 
-/// The controllers that were heard in this run of the agent.
+/// The controllers that sent a hello in this run of the agent.
 #[derive(Default)]
 pub(super) struct HelloCache(Mutex<BTreeMap<GuestUid, LastHello>>, Mutex<Missed>);
 
 impl HelloCache {
     fn all(&self) -> MutexGuard<'_, BTreeMap<GuestUid, LastHello>> {
-        // Behind a poisoned lock lie plain words and times.
+        // A poisoned lock still guards valid messages and times.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn missed(&self) -> MutexGuard<'_, Missed> {
-        // Behind a poisoned lock lie plain times.
+        // A poisoned lock still guards valid times.
         self.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No guest could be heard at this moment.
+    /// No guest could reach the agent at this moment.
     pub(super) fn missed_all(&self, at: Timestamp) {
         self.missed().all = Some(at);
     }
 
-    /// This guest could not be heard at this moment.
+    /// This guest could not reach the agent at this moment.
     pub(super) fn missed_guest(&self, uid: GuestUid, at: Timestamp) {
         self.missed().guests.insert(uid, at);
     }
 
-    /// Since when this guest would have been heard, had it spoken, where that is not since the start.
+    /// Since when hellos of this guest would have been received; none, where that is since the start.
     pub(super) fn missed_last(&self, uid: GuestUid) -> Option<Timestamp> {
         let missed = self.missed();
         missed.all.max(missed.guests.get(&uid).copied())
     }
 
-    /// Takes a hello that says nothing new. One that does, that ends a silence, or that is due on disk again, is left to be
-    /// written.
+    /// Takes a hello that says nothing new. One with news, one that ends a silence, and one that is due on disk again
+    /// must be written by the caller.
     pub(super) fn repeats(&self, uid: GuestUid, hello: &HelloRecord) -> bool {
         let mut all = self.all();
         let Some(said) = all.get_mut(&uid) else { return false };
-        // What was written ahead of now was written before the clock was set back.
+        // A hello dated ahead of now was written before the clock was set back.
         let age = hello.at.duration_since(said.written.at);
         let due = age >= WRITTEN_EVERY || age.is_negative();
         let pause = hello.at.duration_since(said.last);
@@ -97,12 +97,12 @@ impl HelloCache {
         all.insert(uid, LastHello { last: hello.at, written: hello, pause });
     }
 
-    /// The last hello in this run, with the time at which it was said: who waits for a word needs it to the second.
+    /// The last hello in this run, with its exact time: a caller that waits for a hello needs it to the second.
     pub(super) fn last(&self, uid: GuestUid) -> Option<HelloRecord> {
         self.all().get(&uid).map(|said| HelloRecord { at: said.last, ..said.written.clone() })
     }
 
-    /// What this guest's controller said counts no more.
+    /// Forgets the hello of this guest's controller.
     pub(super) fn forget(&self, uid: GuestUid) {
         self.all().remove(&uid);
     }

@@ -1,6 +1,7 @@
 //! Stored answers to repeated requests of guests.
 //!
-//! Both calls are part of a transaction that does more: an answer is kept if and only if what it says was written.
+//! Both calls are part of a larger transaction: an answer is kept if and only if the change that it reports was
+//! written.
 
 use holdfast_protocol::id::{GuestUid, IdempotencyKey};
 use jiff::Timestamp;
@@ -17,12 +18,12 @@ pub struct KeptAnswer {
     pub body: String,
 }
 
-/// What is known of a key.
+/// The state of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KnownKey {
-    /// Nothing: go on.
+    /// It is new: go on.
     New,
-    /// The same request was answered: say the same again.
+    /// This request was answered before: give that answer again.
     Answered(KeptAnswer),
     /// It was used with another request.
     Mismatch,

@@ -1,8 +1,8 @@
 //! Guests of a replaced host, taken up in one transaction.
 //!
-//! What comes in: who is taken up, and who stays away. What goes out: rows of guests that our own records call made, and
-//! that stand nowhere; later what was found of their backups. A repeat changes nothing. Deliberately absent: who is taken up
-//! (`plan/left`), and bringing anybody back.
+//! Input: the guests to take up, and those to leave out. Output: rows of guests that our records call made although
+//! they exist nowhere; later the backups found for them. A repeat changes nothing. Deliberately absent: which guests
+//! are taken up (`plan/left`), and restoring any of them.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub enum TakenUp {
     /// A number is another guest's of ours; nothing was changed.
     Anothers {
         vmid: Vmid,
-        /// The guest of the lost box that had it.
+        /// The guest of the lost host that had it.
         name: String,
     },
 }
@@ -67,8 +67,8 @@ fn put(transaction: &Transaction<'_>, lost: &LostGuest, left: &InheritedGuests) 
     guest::set_made(transaction, lost.uid, &lost.volumes)
 }
 
-/// Reserves what a guest had before for it alone: backups of it are looked for there, and no other guest gets it. What it
-/// has of these, and what is another guest's already.
+/// Reserves a guest's former VMIDs for it alone: its backups are searched under them, and no other guest gets them.
+/// Returns those it has now, and those that already belong to another guest.
 fn put_former(transaction: &Transaction<'_>, lost: &LostGuest) -> Result<(Vec<Vmid>, Vec<Vmid>), StoreError> {
     let (mut own, mut others) = (Vec::new(), Vec::new());
     for vmid in &lost.former {
@@ -99,7 +99,8 @@ fn take_up(
 ) -> Result<TakenUp, StoreError> {
     let before = find(transaction)?;
     let mut left = before.unwrap_or(InheritedGuests { by: new, at, guests: Vec::new() });
-    // Whoever was spoken of before may be back under another number, or was let go; whoever was destroyed by a signature stays so.
+    // A guest that was reported before may be back under another number, or was let go. A guest that a signed job
+    // destroyed stays destroyed.
     let mut new_ones = Vec::new();
     for lost in &taking.guests {
         let known = guest::find(transaction, lost.uid)?;
@@ -116,7 +117,7 @@ fn take_up(
     for lost in &new_ones {
         put(transaction, lost, &left)?;
     }
-    // Only now: a VMID that one guest had last is nobody's former one.
+    // Only now: the last VMID of one guest is not recorded as a former VMID of another guest.
     for lost in new_ones {
         let (former, others) = put_former(transaction, lost)?;
         left.guests.push(lost.uid);
@@ -199,7 +200,7 @@ fn way_back(connection: &Connection, left: &InheritedGuests) -> Result<WayBack, 
     for uid in &left.guests {
         let Some(record) = guest::find(connection, *uid)? else { continue };
         let ended = match &record.place {
-            // It stays away, by a person's word or a signature.
+            // It is left out, by an operator's choice or a signed job.
             Place::Nowhere | Place::Gone { .. } => continue,
             Place::Made { by, .. } if *by != left.by => Some(*by),
             Place::Made { .. } | Place::Making { .. } => None,
@@ -224,7 +225,8 @@ fn way_back(connection: &Connection, left: &InheritedGuests) -> Result<WayBack, 
 }
 
 impl Store {
-    /// Writes down who was on the lost box, and lets go who is to stay away. Each line stands with who said so.
+    /// Records the guests of the lost host, and lets go of those that are to be left out. Each audit line names who
+    /// decided it.
     ///
     /// # Errors
     /// [`StoreError`]; nothing changed then.
@@ -241,7 +243,7 @@ impl Store {
         .await
     }
 
-    /// What was taken up, where anything was.
+    /// The guests that were taken up, if any were.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -249,7 +251,7 @@ impl Store {
         self.read(find).await
     }
 
-    /// How far the way back of a lost box's guests is.
+    /// The progress of restoring a lost host's guests.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -257,7 +259,7 @@ impl Store {
         self.read(|connection| find(connection)?.map(|left| way_back(connection, &left)).transpose()).await
     }
 
-    /// When a guest was made by this operation, or taken up from a lost box.
+    /// When a guest was made by this operation, or taken up from a lost host.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -268,7 +270,7 @@ impl Store {
         Ok(self.left().await?.filter(|left| left.by == by).map(|left| left.at))
     }
 
-    /// Notes backups of guests of a lost box that a storage lists. Those on record already stay as they are.
+    /// Notes backups of guests of a lost host that a storage lists. Those on record already stay as they are.
     ///
     /// # Errors
     /// [`StoreError`].

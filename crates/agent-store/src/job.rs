@@ -1,9 +1,10 @@
 //! The ledger of signed jobs.
 //!
 //! A job is one row. Taking it, cancelling it, and opening its operation are each one transaction with the line of the
-//! audit; every change of state is a compare-and-swap, so that a job has at most one effect whatever is repeated, killed
-//! or asked in parallel (I2). Its operation has the job's id. What was turned away leaves a line in the audit and a word
-//! in memory for the report, and nothing else. Deliberately absent: signatures; a job comes here checked.
+//! audit; every change of state is a compare-and-swap, so that a job has at most one effect, even with repeats, kills
+//! and parallel calls (I2). Its operation has the job's id. A refused text leaves a line in the audit and an entry in
+//! memory for the report, and nothing else. Deliberately absent: signatures; a job that arrives here is already
+//! verified.
 
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{CustomerId, GuestName, GuestUid, JobId, Vmid};
@@ -24,7 +25,7 @@ use agent_core::gate::job_validation::{self, TurnedAway};
 use agent_core::model::records::{GuestRecord, Place};
 use agent_core::operation::progress::OperationState;
 
-/// More jobs than a box has in years.
+/// More jobs than a host gets in years.
 const LEDGER_MAX: u32 = 10_000;
 
 /// A job that has ended is forgotten no sooner than this after its own end: until then its nonce is known.
@@ -54,11 +55,11 @@ pub struct DueJob {
 pub enum Settled {
     /// It is done without an operation.
     Done,
-    /// It came to nothing.
+    /// It had no effect.
     Failed(ErrorBody),
 }
 
-/// What the jobs on record hash to that have this id or this nonce: two, when they are two jobs'.
+/// The digests of the jobs on record with this id or this nonce: two, when these are different jobs.
 fn digests(connection: &Connection, id: &str, nonce: &str) -> Result<Vec<Vec<u8>>, StoreError> {
     connection
         .prepare_cached("SELECT digest FROM job WHERE id = ?1 OR nonce = ?2")
@@ -82,7 +83,7 @@ fn judge(transaction: &Transaction<'_>, new: &NewJob) -> Result<JobOutcome, Take
     let verb = payload.act.verb();
     match digests(transaction, &payload.job_id.to_string(), payload.nonce.as_str())?.as_slice() {
         [] => {}
-        // Id and nonce are part of what is hashed.
+        // Id and nonce are part of the hash.
         [digest] if *digest == new.job.digest() => return Ok(JobOutcome::Known),
         _ => return Err(TurnedAway::Replayed.into()),
     }
@@ -142,7 +143,7 @@ fn guests(
     Ok(())
 }
 
-/// By what a guest that was made is known.
+/// The name, customer and VMID of a guest that was made.
 fn known(record: &GuestRecord) -> Option<(&GuestName, &CustomerId, Vmid)> {
     match &record.place {
         Place::Made { vmid, .. } => Some((&record.name, &record.customer, *vmid)),
@@ -279,7 +280,7 @@ fn change_roster(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -
     Ok(())
 }
 
-/// Ends a signed job and lowers what it was signed for, both or neither.
+/// Ends a signed job and lowers the promise that it names, both or neither.
 fn lower_protection(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(), TakeError> {
     let payload = job.payload();
     let (Act::LoosenPolicy(args), Target::Guest { uid, .. }) = (&payload.act, &payload.target) else {
@@ -303,7 +304,7 @@ impl Store {
         self.write(Part::Jobs, "take a job", move |transaction| take(transaction, &new)).await
     }
 
-    /// Notes that a text was turned away: one line of the audit, and a word for the report. Nothing else changes.
+    /// Notes that a text was refused: one line of the audit, and an entry for the report. Nothing else changes.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -317,7 +318,7 @@ impl Store {
         let problem = ErrorBody::new(why.code(), chain(why));
         let Some(word) = self.mail.word(left, blob, &problem, at) else { return Ok(()) };
         let detail = format!("text {}: {problem}", word.blob);
-        // First, since the write wakes the report, which tells what is kept.
+        // First, since the write wakes the report, which shows what is kept.
         self.mail.keep(word);
         let written = self
             .write(Part::Jobs, "write the audit", move |transaction| {
@@ -330,7 +331,7 @@ impl Store {
         written
     }
 
-    /// The jobs whose delay is over, first come first.
+    /// The jobs whose delay is over, oldest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -364,10 +365,10 @@ impl Store {
         self.write(Part::Jobs, "end a job", move |transaction| settle(transaction, id, &settled, at)).await
     }
 
-    /// Lowers what a signed job names, and ends the job.
+    /// Lowers the promise that a signed job names, and ends the job.
     ///
     /// # Errors
-    /// [`TakeError`]; what is in force stays, and so does the job.
+    /// [`TakeError`]; the promise in force stays, and so does the job.
     pub async fn lower_protection(&self, job: Accepted, at: Timestamp) -> Result<(), TakeError> {
         self.write(Part::Jobs, "lower a promise", move |transaction| lower_protection(transaction, &job, at))
             .await

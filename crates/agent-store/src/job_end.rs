@@ -78,7 +78,7 @@ pub(super) fn end(
     Ok(Swapped::Yes)
 }
 
-/// What the end of an operation, or its reopening, means for the job it was opened for, if it was for one.
+/// Applies the end of an operation, or its reopening, to the job that it was opened for, if there is one.
 pub(super) fn follow(
     transaction: &Transaction<'_>,
     after: &OperationState,
@@ -95,7 +95,7 @@ pub(super) fn follow(
                 .unwrap_or_else(|| ErrorBody::new(ErrorCode::Unavailable, "its operation was taken back"));
             end(transaction, id, (JobState::UnderWay, JobState::Failed), Some(&problem), at)?;
         }
-        // A person had what was parked tried again.
+        // A person had the parked operation tried again.
         _ => {
             transaction
                 .execute(

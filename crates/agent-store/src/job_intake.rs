@@ -1,10 +1,11 @@
 //! Intake of signed jobs from the hub.
 //!
-//! Each text is judged, and taken once or turned away.
+//! Each text is judged, and taken once or refused.
 //!
-//! A text whose bytes are on record already is not judged again: its outcome stands, and is in every report. So a repeat
-//! after its time is no refusal. One that was turned away is left by the hub until the next report reaches it, and is judged
-//! again after half a minute at the soonest: its signer may be listed by then. Deliberately absent: the effect; the reconcile loop acts when a job's delay is over.
+//! A text whose bytes are already on record is not judged again: its outcome is final, and is in every report. So a
+//! repeat after its time is no refusal. The hub keeps offering a refused text until the next report reaches it. That
+//! text is judged again after half a minute at the soonest: its signer may be listed by then. Deliberately absent: the
+//! effect; the reconcile loop acts when a job's delay is over.
 
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::job::{QueuedJob, SeenHost, SignedJob};
@@ -25,13 +26,13 @@ pub enum Outcome {
     Known,
     /// It was turned away, for this.
     Away(TurnedAway),
-    /// It was turned away a moment ago, which the hub has not heard yet.
+    /// It was refused a moment ago, and the hub has no report of that yet.
     AwayStill,
-    /// So much was turned away within the hour that nothing is looked at.
+    /// So many texts were refused within the hour that none is judged.
     Unread,
 }
 
-/// Judges one text, and takes it or turns it away. On disk when this returns.
+/// Judges one text, and takes it or refuses it. On disk when this returns.
 ///
 /// # Errors
 /// [`StoreError`]: nothing came of it then, and the hub will pass it on again.

@@ -1,9 +1,9 @@
 //! Reports on signed jobs, recorded and refused.
 //!
-//! A text that was turned away changes nothing on disk but the audit, so it is remembered only in this run, and only so
-//! many. The same text left again for the same reason is no news and leaves no second line. After so many lines within an
-//! hour nothing more is written, told or even looked at until the hour is over: whoever owns the hub can send rubbish
-//! without end, and it must cost neither the disk nor the audit's readers anything.
+//! A refused text changes nothing on disk but the audit. So it is remembered only in this run, and their number is
+//! limited. The same text, refused again for the same reason, leaves no second line. After `LINES_PER_HOUR` lines
+//! within an hour nothing more is written, reported or judged until the hour is over. An attacker who controls the hub
+//! can send any number of bad texts. They must cost neither disk space nor the time of the audit's readers.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,16 +19,16 @@ use sha2::{Digest, Sha256};
 use super::columns::{from_json, parsed, time};
 use super::{Store, StoreError};
 
-/// Texts that are remembered and told.
+/// Texts that are remembered and reported.
 const REPORTED: usize = 32;
 
-/// A text that was turned away is not judged again sooner than this: the hub leaves it until it hears of that.
+/// A refused text is not judged again sooner than this: the hub keeps offering it until it gets the report.
 const JUDGED_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// Lines an hour.
 const LINES_PER_HOUR: usize = 120;
 
-/// Jobs on record that are told.
+/// Jobs on record that are reported.
 const ON_RECORD: u32 = 50;
 
 /// A text that was turned away.
@@ -42,7 +42,7 @@ pub(super) struct Word {
     judged_at: Timestamp,
 }
 
-/// What was turned away lately.
+/// The texts that were refused lately.
 #[derive(Default)]
 pub(super) struct Mail(Mutex<Lately>);
 
@@ -54,7 +54,7 @@ struct Lately {
 
 impl Lately {
     fn is_full(&mut self, at: Timestamp) -> bool {
-        // A line ahead of now was written before the clock was set back, and says nothing about this hour.
+        // A line dated ahead of now was written before the clock was set back, and does not count for this hour.
         let within = SignedDuration::ZERO..=SignedDuration::from_hours(1);
         self.lines.retain(|line| within.contains(&at.duration_since(*line)));
         self.lines.len() >= LINES_PER_HOUR
@@ -63,11 +63,11 @@ impl Lately {
 
 impl Mail {
     fn lately(&self) -> MutexGuard<'_, Lately> {
-        // Behind a poisoned lock lie plain words and times.
+        // A poisoned lock still guards valid messages and times.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be written of a text, unless it was written already.
+    /// The entry to write for a text, unless it was written already.
     pub(super) fn word(&self, id: JobId, blob: &str, problem: &ErrorBody, at: Timestamp) -> Option<Word> {
         let blob = hex(&Sha256::digest(blob.as_bytes()));
         let mut lately = self.lately();
@@ -82,7 +82,7 @@ impl Mail {
     /// Whether a text was turned away a moment ago, so that nothing can have become of it since.
     fn is_judged(&self, id: JobId, blob: &str, at: Timestamp) -> bool {
         let blob = hex(&Sha256::digest(blob.as_bytes()));
-        // A moment that lies ahead of now is of before the clock was set back.
+        // A moment in the future was noted before the clock was set back.
         let lately = SignedDuration::ZERO..JUDGED_AGAIN;
         let same = |word: &Word| word.id == id && word.blob == blob;
         self.lately()
@@ -96,7 +96,7 @@ impl Mail {
         self.lately().lines.push_back(at);
     }
 
-    /// Who may sign has changed: what was turned away before may be right by now.
+    /// The operators have changed: a text that was refused before may be valid now.
     pub(super) fn judge_anew(&self) {
         for word in &mut self.lately().words {
             word.judged_at = Timestamp::MIN;
@@ -114,7 +114,7 @@ impl Mail {
     pub(super) fn keep(&self, word: Word) {
         let mut lately = self.lately();
         lately.lines.push_back(word.at);
-        // A later reason for the same text takes the place of the earlier one.
+        // A later reason for the same text replaces the earlier one.
         lately.words.retain(|other| other.id != word.id);
         lately.words.push_back(word);
         if lately.words.len() > REPORTED {
@@ -195,7 +195,7 @@ fn on_record(connection: &Connection) -> Result<Vec<JobReport>, StoreError> {
 }
 
 impl Store {
-    /// What is told of signed jobs: those on record, the open ones first, and what was turned away lately.
+    /// Reports on signed jobs: those on record, the open ones first, and those refused lately.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -208,7 +208,7 @@ impl Store {
         Ok(reports)
     }
 
-    /// Whether texts are looked at now, or too many were turned away within the hour.
+    /// Whether texts are judged now, or too many were refused within the hour.
     #[must_use]
     pub fn takes_mail(&self, at: Timestamp) -> bool {
         !self.mail.lately().is_full(at)

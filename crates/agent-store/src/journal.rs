@@ -103,7 +103,7 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
         detail: &format!("{}: {}", new.operation.kind().as_str(), new.reason),
     };
     audit::append(transaction, &line)?;
-    // Each guest's own audit names what held it.
+    // The own audit of each guest names the operation that held it.
     if let Some(other) = new.operation.other() {
         audit::append(transaction, &audit::Line { guest: Some(other), ..line })?;
     }
@@ -154,7 +154,7 @@ pub(super) fn append(
     Ok(())
 }
 
-/// It is under way again. The index of open operations refuses it when another one is under way on its guest.
+/// Sets it under way again. The index of open operations refuses that when another one is under way on its guest.
 fn reopen(transaction: &Transaction<'_>, serial: i64) -> Result<(), StoreError> {
     transaction
         .execute(
@@ -234,8 +234,8 @@ fn audit_event(
     audit::append(transaction, &line)
 }
 
-/// What ending a parked operation changes besides: a guest that it was making is nowhere from now on. What stands of it on the
-/// node is left alone; should it carry our mark, it is told as one that our records do not know.
+/// What else ending a parked operation changes: the place of a guest that it was making becomes `Nowhere`. Its remains
+/// on the node are left alone. If they carry our mark, they are reported as a guest that our records do not know.
 fn set_forgotten(
     transaction: &Transaction<'_>,
     after: &OperationState,
@@ -259,7 +259,7 @@ impl Store {
         Ok(progress)
     }
 
-    /// The same, with what its guest grows by: both are on record, or neither.
+    /// Opens an operation with the growth of its guest: both are on record, or neither.
     ///
     /// # Errors
     /// [`OpenOperationError`].
@@ -277,7 +277,7 @@ impl Store {
         Ok(progress)
     }
 
-    /// Writes the next event. The given progress is as it was before; the answer is as it is now.
+    /// Writes the next event. The given progress is the state before it; the result is the state after it.
     ///
     /// # Errors
     /// [`AppendError`]. Nothing was written then, and the operation must not go on.
@@ -318,7 +318,8 @@ impl Store {
         self.read(move |connection| one(connection, id)).await
     }
 
-    /// Open and parked operations, and the last ended ones, for report and status; oldest first. What failed alike is one.
+    /// Open and parked operations, and the last ended ones, for report and status; oldest first. Operations that failed
+    /// alike are one entry.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -328,7 +329,7 @@ impl Store {
             let mut all: Vec<i64> = lines.iter().map(|line| line.serial).collect();
             let open = "SELECT serial FROM operation WHERE ended_at IS NULL ORDER BY serial LIMIT ?1";
             all.extend(serials(connection, open, i64::MAX)?);
-            // However long ago: who waits for a person is not forgotten by growing old.
+            // However old it is: an operation that waits for a person is never forgotten because of its age.
             all.extend(serials(connection, PARKED, i64::MAX)?);
             all.sort_unstable();
             all.dedup();

@@ -20,11 +20,11 @@ pub(super) const PARKED: &str = "SELECT serial FROM operation WHERE outcome = 'p
 #[derive(Clone, Debug)]
 pub struct NewOperation {
     pub id: OperationId,
-    /// What it does.
+    /// Its work.
     pub operation: Operation,
-    /// The document it serves.
+    /// The document that it carries out.
     pub generation: Generation,
-    /// Why, in words, for the audit.
+    /// The reason as text, for the audit.
     pub reason: String,
     pub at: Timestamp,
 }

@@ -8,12 +8,13 @@ pub(crate) fn counted() -> String {
     list(|kind| rules(kind).counted == Counted::Possibly)
 }
 
-/// Those whose data is read after their end: by the change limit, and, of what made a guest, as long as the guest is there.
+/// The kinds whose data is read after their end: by the change limit, and, for those that make a guest, as long as the
+/// guest exists.
 pub(crate) fn read_later() -> String {
     list(|kind| rules(kind).counted == Counted::Possibly || kind == OperationKind::Provision)
 }
 
-/// Names of kinds have letters and underscores alone, so they stand in quotes as they are.
+/// Names of kinds have only letters and underscores, so they need no escaping in quotes.
 fn list(is_in: impl Fn(OperationKind) -> bool) -> String {
     let names = OperationKind::ALL.iter().filter(|kind| is_in(**kind));
     names.map(|kind| format!("'{}'", kind.as_str())).collect::<Vec<_>>().join(", ")

@@ -2,51 +2,51 @@
 //!
 //! `agent.db`, in WAL mode with `synchronous=FULL`.
 //!
-//! What comes in: typed calls. What goes out: typed answers once the change is on disk, and a change notice that wakes
-//! the reconcile loop and the report. All work runs on one thread of its own behind a bounded queue, so nobody else ever
-//! blocks on the disk; only a test under virtual time has it done by the caller. What belongs together is one transaction: an operation and its audit line, an event and what it
-//! changes about the guest. Deliberately absent: decisions; the rules of the journal are those of `operation::log`, the rules of
-//! documents `protocol::generation`.
+//! Input: typed calls. Output: typed answers once the change is on disk, and a change notice that wakes the reconcile
+//! loop and the report. All work runs on its own thread behind a bounded queue, so no other thread ever blocks on the
+//! disk. Only in a test under virtual time does the caller's thread do it. Changes that belong together are one
+//! transaction: an operation and its audit line, an event and its change to the guest. Deliberately absent: decisions;
+//! the rules of the journal are those of `operation::log`, the rules of documents `protocol::generation`.
 //!
 //! | module | keeps |
 //! | --- | --- |
-//! | [`audit_file`] | the same, read beside a running agent |
-//! | [`segment`] | parts of it that lie in files |
+//! | [`audit_file`] | the audit, read while an agent runs |
+//! | [`segment`] | parts of the audit that are stored in files |
 //! | [`audit`] | one hash-chained line per decision and effect |
 //! | [`desired`] | documents by generation, the last good one, the last refused one |
 //! | [`guest`] | our guests: place, volumes, reserved numbers |
 //! | [`access`] | claims, tokens, hellos; hellos that say nothing new only in memory (`heard`) |
-//! | [`start_failures`] | from when on a guest's starts count against it |
+//! | [`start_failures`] | since when the starts of a guest count against it |
 //! | [`idempotency`] | answers to repeated requests |
 //! | [`journal`] | operations and their events |
-//! | [`check`] | nothing: whether the file is sound |
+//! | [`check`] | nothing: checks whether the file is sound |
 //! | [`compact`] | ended operations, once their events are gone |
-//! | `alike` | ended operations for people, tries that failed alike as one |
-//! | [`parked`] | what was left for a person, and the answers |
-//! | [`job`], `mail` | signed jobs: taken once, and what is told of them |
+//! | `alike` | ended operations for people; attempts that failed alike are one entry |
+//! | [`parked`] | operations left for a person, and the answers |
+//! | [`job`], `mail` | signed jobs: taken once, and the reports on them |
 //! | `controller` | controllers that guests exchange for their own |
 //! | `release` | code that operators let see customers' data |
 //! | [`job_intake`] | jobs from the hub: judged, then taken once |
 //! | [`roster`] | who may sign here, and which life of the file it is |
-//! | [`recovery`] | what was planned at each start |
-//! | [`snapshot`] | snapshots that stand |
-//! | [`copies`] | copies that were restored beside guests |
-//! | `brake_release` | signed releases of the brake, and what was used of them |
-//! | `growth` | by how much guests grew within a day, and what was signed for |
+//! | [`recovery`] | the recovery plan of each start |
+//! | [`snapshot`] | snapshots that exist |
+//! | [`copies`] | copies that were restored next to guests |
+//! | `brake_release` | signed releases of the brake, and their use |
+//! | `growth` | the growth of guests within a day, and the signed growth |
 //! | `withdrawn` | orders to restore this host that were taken back |
 //! | [`backup`] | backups that were found |
-//! | [`inherited`] | guests of a lost box whose place this one took |
-//! | [`protection`] | what each guest is promised about its backups |
+//! | [`inherited`] | guests of a lost host that this one replaced |
+//! | [`protection`] | the backup promises for each guest |
 //! | `quota` | how often each guest asked for what within a day |
-//! | [`request`] | what guests asked for, until it is an operation or has ended |
+//! | [`request`] | requests of guests, until they are operations or have ended |
 //! | [`storage`] | storage targets that operators approved |
 //! | [`escrow`] | recovery codes by their numbers, and the wrapped keys |
 //! | [`window`] | quiesce windows that were granted |
 //! | [`guest_view`] | a guest's snapshots and backups, for itself |
-//! | [`records`] | all of it as the plan takes it |
-//! | `replaced` | that another box took this one's place |
-//! | [`refusal`] | when nothing is written any more, and what ends that |
-//! | `migration` | the file's version, and the way to it from every older one |
+//! | [`records`] | all of it, in the form that the plan takes |
+//! | `replaced` | that another host replaced this one |
+//! | [`refusal`] | when writes are refused, and what ends that |
+//! | `migration` | the version of the file, and the migration from every older one |
 #![forbid(unsafe_code)]
 
 pub mod access;
@@ -119,11 +119,11 @@ pub use error::{OpenError, StoreError};
 pub use refusal::Refusal;
 use refusal::{Fault, Health, News};
 
-/// Calls that may wait for the store's thread. Each is a few milliseconds; more than this means the disk hangs, and who
-/// asks waits in line.
+/// Calls that may wait for the store's thread. Each is a few milliseconds; more than this means the disk hangs, and the
+/// caller waits in the queue.
 const QUEUE: usize = 64;
 
-/// Counts the changes of each part, so that a listener can tell whether it is concerned.
+/// Counts the changes of each part, so that a listener knows whether it is concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Of the desired document, accepted or refused.
@@ -131,13 +131,13 @@ pub struct Changes {
     /// Of guests: hellos, claims, places.
     pub guests: u64,
     pub operations: u64,
-    /// Of what a person answered to what was left for them.
+    /// Of a person's answers about parked operations.
     pub answers: u64,
     /// Of whether the records can be written.
     pub health: u64,
     /// Of requests that wait, or no longer do.
     pub requests: u64,
-    /// Of signed jobs, and of who may sign.
+    /// Of signed jobs, and of the operators.
     pub jobs: u64,
     /// Of quiesce windows.
     pub windows: u64,
@@ -145,7 +145,7 @@ pub struct Changes {
     pub escrow: u64,
 }
 
-/// What a call changed.
+/// The part that a call changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Nothing,
@@ -175,7 +175,7 @@ enum Work {
     CallersThread,
 }
 
-/// Who does it.
+/// Where the work is done.
 #[derive(Clone)]
 enum Worker {
     Thread(mpsc::Sender<Job>),
@@ -194,7 +194,7 @@ pub struct Store {
     folder: PathBuf,
     /// How large the file was when it was measured last.
     bytes: Arc<AtomicU64>,
-    /// Hellos before this were said to an earlier run of the agent.
+    /// Hellos before this went to an earlier run of the agent.
     listening_since: Timestamp,
     mail: Arc<job_reports::Mail>,
     kept: Arc<backup::BackupCache>,
@@ -209,7 +209,7 @@ impl Store {
         self.changes.subscribe()
     }
 
-    /// Why nothing is written at present, if so. Nothing new is begun then; reading goes on.
+    /// Why writes are refused at present, if they are. Nothing new is begun then; reading goes on.
     #[must_use]
     pub fn refusal(&self) -> Option<Refusal> {
         self.health.refusal()
@@ -225,7 +225,7 @@ impl Store {
             let failed = StoreError::sqlite("try whether there is room");
             let trial = connection.execute_batch(TRIAL).map_err(failed);
             if trial.is_err() && !connection.is_autocommit() {
-                // Whatever this says, the transaction is over.
+                // Whatever this returns, the transaction is over.
                 drop(connection.execute_batch("ROLLBACK"));
             }
             trial
@@ -291,7 +291,7 @@ impl Store {
         outcome
     }
 
-    /// Does it, and says what became of the disk meanwhile.
+    /// Does the work, and returns a disk fault that occurred meanwhile.
     async fn on_the_file<T, E, F>(&self, work: F) -> Result<(Option<Fault>, Result<T, E>), StoreError>
     where
         T: Send + 'static,
@@ -311,7 +311,7 @@ impl Store {
         };
         let (answer, waiting) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            // Nobody waits any more when the caller was dropped; what was done is done.
+            // If the caller was dropped, nothing waits for the answer. The work is done either way.
             drop(answer.send(work(connection)));
         });
         jobs.send(job).await.map_err(|_| StoreError::Closed)?;
@@ -326,7 +326,7 @@ impl Store {
         self.run(move |connection| work(connection)).await
     }
 
-    /// One transaction, on disk when this returns. Listeners are told afterwards.
+    /// One transaction, on disk when this returns. Listeners are notified afterwards.
     async fn write<T, E, F>(&self, part: Part, what: &'static str, work: F) -> Result<T, E>
     where
         T: Send + 'static,

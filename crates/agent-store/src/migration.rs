@@ -1,7 +1,7 @@
 //! The file's version, and the way from every older one to it.
 //!
-//! What comes in: an open file of any version up to ours. What goes out: the same rows under the schema of today, or
-//! the refusal of a file that a newer agent wrote. Deliberately absent: a way back.
+//! Input: an open file of any version up to ours. Output: its rows in the present schema, or the refusal of a file that
+//! a newer agent wrote. Deliberately absent: a downgrade.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use rusqlite::Connection;
 
 use super::error::OpenError;
 
-/// How the file came to be as it is: step `n` makes version `n` of version `n - 1`. A step that was released never
-/// changes; a new table or column is a new step.
+/// The steps that made the present schema: step `n` makes version `n` from version `n - 1`. A step that was released
+/// never changes; a new table or column is a new step.
 const STEPS: [&str; 27] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
@@ -41,10 +41,10 @@ const STEPS: [&str; 27] = [
     include_str!("schema/27-growth.sql"),
 ];
 
-/// What this agent knows: the number of the last step.
+/// The version that this agent knows: the number of the last step.
 const VERSION: i64 = 27;
 
-/// Brings a file up to date, each step whole or not at all: a kill between two leaves a lawful older version.
+/// Brings a file up to date, each step whole or not at all: a kill between two steps leaves a valid older version.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(i64::try_from(STEPS.len()).unwrap(), VERSION);
     }
 
-    /// A released step is in files on customers' boxes: to change it is to believe in tables that are not there.
+    /// A released step is in files on customers' hosts: to change it is to believe in tables that are not there.
     #[test]
     fn the_first_step_is_as_it_was_released() {
         use sha2::{Digest, Sha256};
@@ -150,7 +150,7 @@ mod tests {
         let mut connection = Connection::open(&path).unwrap();
         connection.execute_batch(STEPS[0]).unwrap();
         connection.pragma_update(None, "user_version", 1).unwrap();
-        // As a step that dies half-way leaves it: nothing of the step is there.
+        // The file after a step that died half-way: nothing of the step is there.
         let half = connection.transaction().unwrap();
         half.execute_batch(STEPS[1]).unwrap();
         drop(half);
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(version(&connection), VERSION);
     }
 
-    /// What was bad for the whole host before is bad in the guest in which it was seen.
+    /// A build that was bad for the whole host before the migration is bad only in the guest in which that was seen.
     #[test]
     fn a_bad_controller_is_kept_with_its_guest() {
         let connection = Connection::open_in_memory().unwrap();

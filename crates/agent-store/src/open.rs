@@ -12,12 +12,13 @@ use super::error::OpenError;
 use super::refusal::{self, Health, Refusal};
 use super::{Store, Work, check, columns, migration, replaced, roster};
 
-/// Audit, tokens' hashes and signed orders are the agent's own to read.
+/// Only the agent may read the audit, the hashes of tokens and the signed orders.
 const FILE_MODE: u32 = 0o600;
 
 impl Store {
-    /// Opens `agent.db` in a folder, or makes it. A damaged file is set aside and a new one begun, into which nothing is
-    /// written; a file on a full or failing disk is opened for reading alone. [`Store::refusal`] then says so.
+    /// Opens `agent.db` in a folder, or makes it. A damaged file is set aside, and a new one is begun in which all
+    /// writes are refused. A file on a full or failing disk is opened only for reading. [`Store::refusal`] then says
+    /// so.
     ///
     /// # Errors
     /// When another agent holds the folder, or it cannot be used.
@@ -25,8 +26,8 @@ impl Store {
         Self::open_for(folder, now, Work::OwnThread)
     }
 
-    /// The same, for a program with one thread and a clock of its own, such as a test under virtual time: each call is
-    /// done by whoever calls before it returns, so no time passes meanwhile.
+    /// As [`Store::open`], for a program with one thread and its own clock, such as a test under virtual time. Each
+    /// call does its work on the caller's thread before it returns, so no time passes meanwhile.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -48,14 +49,15 @@ impl Store {
 fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
     if let Err(error) = make_private(path) {
-        // A disk that takes no writes is judged below, by what SQLite says of it.
+        // A disk that takes no writes is handled below, by SQLite's error.
         tracing::warn!(%error, "the mode of the database is not set");
     }
     let connection = match connect(path) {
         Ok(connection) => connection,
         Err(OpenError::Sqlite { source, .. }) if check::is_damage(&source) => return begin_anew(path, now),
         Err(OpenError::Sqlite { source, .. }) => {
-            // The file beside it that readers share may need room that is not there: alone it can do without.
+            // The `-shm` file that readers share may need space that the disk lacks. A single connection works without
+            // it.
             let refusal = refusal::at_start(folder, &source);
             return match (refusal, connect_alone(path)) {
                 (Some(refusal), Ok(connection)) => Ok((connection, Some(refusal))),
@@ -83,14 +85,15 @@ fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, 
     }
 }
 
-/// The first write of a run: a disk that takes none is told at once. It says nothing about the time, which may be wrong.
+/// The first write of a run: a disk that takes no writes is reported at once. It does not vouch for the time, which may
+/// be wrong.
 fn note_opening(connection: &Connection, now: Timestamp) -> Result<(), rusqlite::Error> {
     let at = columns::micros(now).to_string();
     connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('opened', ?1)", [at])?;
     Ok(())
 }
 
-/// Sets the damaged file aside, and begins one that only says so, in this run and in every later one.
+/// Sets the damaged file aside, and begins one that only records this, for this run and every later one.
 fn begin_anew(path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
     let quarantine = quarantine(path, now)?;
     make_private(path)?;
@@ -108,7 +111,8 @@ fn begin_anew(path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal
 pub(super) struct Hold(File);
 
 impl Drop for Hold {
-    /// By word and not by closing alone: a program that is being started beside us has our open files for a moment.
+    /// Unlocks explicitly, not only by closing the file: a child process that is being started holds our open files for
+    /// a moment.
     fn drop(&mut self) {
         if let Err(errno) = flock(&self.0, FlockOperation::Unlock) {
             tracing::warn!(%errno, "the folder's lock goes with its file alone");
@@ -134,8 +138,8 @@ fn hold(folder: &Path) -> Result<Hold, OpenError> {
     }
 }
 
-/// Makes the file, or takes others' rights to it and its companions away: SQLite goes by the umask for a file that it
-/// makes, and by the file's own mode for what it makes beside it.
+/// Makes the file, or takes others' rights to it and its companions away: SQLite uses the umask for a file that it
+/// makes, and the mode of that file for its companions.
 fn make_private(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::Folder { path: path.to_owned(), source };
     drop(File::options().create(true).append(true).mode(FILE_MODE).open(path).map_err(failed)?);
@@ -154,7 +158,7 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Statements that stay prepared: as many as a look at all records, a plan and a report ask, so that none pushes out another.
+/// Statements that stay prepared: enough for reading all records, a plan and a report, so that none evicts another.
 const STATEMENTS: usize = 128;
 
 fn connect(path: &Path) -> Result<Connection, OpenError> {
@@ -172,8 +176,8 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// A file that can be read without writing anything beside it: its index is kept in memory. Only of our own version,
-/// since nothing can be brought up to date.
+/// Opens the file so that it can be read without writing any companion file: its index is kept in memory. Only for a
+/// file of our own version, since it cannot be migrated.
 fn connect_alone(path: &Path) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

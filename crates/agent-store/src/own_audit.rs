@@ -26,7 +26,7 @@ fn page(connection: &Connection, guest: GuestUid, after: i64, limit: u32) -> Res
                FROM audit AS line WHERE guest = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
     let limit = limit.clamp(1, RECORDS_MAX);
     let mut select = connection.prepare_cached(sql).map_err(failed())?;
-    // One more than is told, so that the page knows whether it is the last.
+    // One more than is returned, so that the page knows whether it is the last.
     let mut rows = select.query((guest.to_string(), after, limit + 1)).map_err(failed())?;
     let (mut records, mut bytes, mut next) = (Vec::new(), 0, None);
     while let Some(row) = rows.next().map_err(failed())? {
@@ -44,7 +44,7 @@ fn page(connection: &Connection, guest: GuestUid, after: i64, limit: u32) -> Res
 }
 
 impl Store {
-    /// The records about this guest behind a number, oldest first; at most so many.
+    /// The records about this guest after a number, oldest first; at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -117,7 +117,7 @@ impl Store {
         .await
     }
 
-    /// Has a parked operation tried again, from where it stood.
+    /// Has a parked operation tried again, from the step at which it was parked.
     ///
     /// # Errors
     /// [`AnswerError`].

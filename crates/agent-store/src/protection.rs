@@ -1,8 +1,8 @@
 //! The promise of each guest, lowered by signatures only.
 //!
-//! One row a guest, changed by compare-and-swap in one transaction with the line of the audit: raised by the document, or
-//! lowered by a signed job that ends with it. A guest that was destroyed keeps its row, so that one of the same uid
-//! begins no lower. Deliberately absent: what is lower (`gate/protection`).
+//! One row for each guest, changed by compare-and-swap in one transaction with the line of the audit. The document
+//! raises it; a signed job lowers it, and ends in that transaction. A destroyed guest keeps its row, so that a guest
+//! with its uid starts no lower. Deliberately absent: which promise is lower (`gate/protection`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,11 +22,11 @@ use agent_core::plan::protect::Raise;
 pub enum Changed {
     /// It is in force from now on.
     Yes,
-    /// Another one is in force than who asked for this had seen. Nothing was written.
+    /// The promise in force is not the one that the caller had seen. Nothing was written.
     No,
 }
 
-/// What is in force for all of them. Guests of one policy often share the very same text, which is read once.
+/// The promises in force for all guests. Guests of one policy often share an identical text, which is parsed once.
 pub(super) fn all(connection: &Connection) -> Result<BTreeMap<GuestUid, Arc<Protection>>, StoreError> {
     let rows: Vec<(String, String)> = connection
         .prepare_cached("SELECT guest, promise FROM protection ORDER BY promise")
@@ -45,7 +45,7 @@ pub(super) fn all(connection: &Connection) -> Result<BTreeMap<GuestUid, Arc<Prot
     Ok(promises)
 }
 
-/// What is in force for one.
+/// The promise in force for one guest.
 pub(super) fn of(connection: &Connection, guest: GuestUid) -> Result<Option<Protection>, StoreError> {
     let text: Option<String> = connection
         .query_row("SELECT promise FROM protection WHERE guest = ?1", [guest.to_string()], |row| row.get(0))
@@ -54,7 +54,7 @@ pub(super) fn of(connection: &Connection, guest: GuestUid) -> Result<Option<Prot
     text.map(|text| from_json("a promise", &text)).transpose()
 }
 
-/// By what a promise is changed.
+/// The cause of a change of a promise.
 #[derive(Clone, Copy)]
 enum By {
     Document,
@@ -90,7 +90,7 @@ fn swap(
     tier::promised(transaction, guest, (from, to), at)?;
     match by {
         By::Document => tier::raised(transaction, guest, (from, to), at)?,
-        // Whoever signed saw what was due, and wants what is due now.
+        // The operator who signed saw what was due, and wants what is due now.
         By::Job(_) => tier::signed(transaction, guest)?,
     }
     Ok(Changed::Yes)
@@ -120,7 +120,7 @@ pub(super) fn lower(
 }
 
 impl Store {
-    /// Puts what a document raised into force.
+    /// Puts a promise that a document raised into force.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -143,7 +143,7 @@ impl Store {
         .await
     }
 
-    /// What is in force for a guest.
+    /// The promise in force for a guest.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -197,7 +197,7 @@ mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// A row of raises of which none produced anything keeps what was due before the first.
+    /// A series of raises without any backup keeps what was due before the first.
     #[tokio::test]
     async fn what_was_due_before_is_kept_until_something_came_of_what_is_promised() {
         let folder = tempfile::tempdir().unwrap();
@@ -220,7 +220,7 @@ mod tests {
         let first = earlier().await.unwrap();
         assert_eq!(Some(&first.schedule), at_minute(10).tiers.snapshot.as_ref().map(|tier| &tier.schedule));
         assert_eq!(first.until, at(2));
-        // Whoever signs wants what is signed for.
+        // The operator who signs wants exactly what is signed.
         let job = JobId::new(uuid::Uuid::nil());
         let signed = store.write(Part::Jobs, "a test", move |transaction| {
             lower(transaction, (job, uid(1)), (&at_minute(30), &at_minute(40)), at(4))

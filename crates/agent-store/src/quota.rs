@@ -18,15 +18,15 @@ use agent_core::model::request::{Ask, BackupsSpent};
 
 const HOUR_S: i64 = 3_600;
 
-/// Hours that count: the one that is under way and the twenty-four before it.
+/// Hours that count: the present one and the twenty-four before it.
 const HOURS: i64 = 24;
 
 fn hour(at: Timestamp) -> i64 {
     at.as_second().div_euclid(HOUR_S)
 }
 
-/// How often this guest asked for this within a day. What lies ahead was asked for by a clock that was wrong, and does not
-/// count: it would count until that time comes.
+/// How often this guest asked for this within a day. A request dated ahead was made under a wrong clock and is left
+/// out: it would count until that time comes.
 pub(super) fn within_a_day(
     connection: &Connection,
     guest: GuestUid,
@@ -69,13 +69,13 @@ pub(super) fn count(
     Ok(())
 }
 
-/// How many backups each guest asked for lately that were not due: those that wait, and those that were begun, whatever came
-/// of them. What was taken back before it began cost nothing.
+/// How many backups that were not due each guest requested lately: those that wait, and those that were begun, with any
+/// outcome. A request that was cancelled before it began does not count.
 pub(super) fn asked_backups(
     connection: &Connection,
     now: Timestamp,
 ) -> Result<BTreeMap<GuestUid, u32>, StoreError> {
-    // What lies ahead of now was asked for by a clock that was wrong: it would count until that time comes.
+    // A request dated ahead of now was made under a wrong clock: it would count until that time comes.
     let (since, until) = (
         micros(now).saturating_sub(limits::ASKED_BACKUPS_S.saturating_mul(1_000_000)),
         micros(now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX)),
@@ -92,7 +92,8 @@ pub(super) fn asked_backups(
     rows.into_iter().map(|(guest, count)| Ok((parsed("a guest", &guest)?, count))).collect()
 }
 
-/// Whether more of it may be asked for today. A window may be for a backup that is due: that is judged when its turn comes.
+/// Whether the guest may ask for more of it today. A window may be for a backup that is due: that is judged when the
+/// request is opened.
 pub(super) fn judge(connection: &Connection, new: &NewRequest) -> Result<(), AskError> {
     let kind = new.ask.kind();
     if within_a_day(connection, new.guest, kind, new.at)? >= limits::asked_per_day(kind) {

@@ -1,8 +1,8 @@
 //! Records that follow from the events of operations.
 //!
-//! What comes in: an operation, what a step or an undo found, and how it ended. What goes out: rows of guests, copies, backups,
-//! snapshots and windows, in the transaction of the event. A finding that its operation cannot have is an error: the event is
-//! not written, and the operation stops.
+//! Input: an operation, the finding of a step or an undo, and how it ended. Output: rows of guests, copies, backups,
+//! snapshots and windows, in the transaction of the event. A finding that its operation cannot have is an error: the
+//! event is not written, and the operation stops.
 
 use holdfast_protocol::id::Vmid;
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ use agent_core::operation::update_controller::Came;
 use agent_core::operation::window::Window;
 use agent_core::operation::{Makes, Operation};
 
-/// What a fact changes in our records.
+/// Applies a finding to our records.
 pub(super) fn learn(
     transaction: &Transaction<'_>,
     after: &OperationState,
@@ -34,7 +34,7 @@ pub(super) fn learn(
                 guest::take_volume(transaction, hand.from().uid, hand.volume())?;
                 guest::add_volume(transaction, hand.to().uid, volume)
             }
-            // What is made is recorded at its end.
+            // The guest or copy is recorded at the end of its operation.
             making if !matches!(making.makes(), Makes::Nothing) => Ok(()),
             other => misplaced(other),
         },
@@ -86,7 +86,7 @@ pub(super) fn learn(
                 backup::ListedBackup { archive, bytes: *bytes, at: *at, sealed, mounts, hardware, disks };
             backup::found(transaction, after, &found)
         }
-        // What only the rest of the operation needs to know.
+        // Findings that only the rest of the operation needs.
         Finding::RestoredBy(_)
         | Finding::Backup(_)
         | Finding::Found(_)
@@ -96,7 +96,7 @@ pub(super) fn learn(
     }
 }
 
-/// The VMID that was chosen, in the records of what is made under it.
+/// Records the chosen VMID for the guest or copy that is made under it.
 fn reserved(transaction: &Transaction<'_>, after: &OperationState, vmid: Vmid) -> Result<(), StoreError> {
     match after.operation.makes() {
         Makes::Guest(provision) => guest::set_vmid(transaction, provision.guest.uid, vmid),
@@ -112,7 +112,7 @@ fn reserved(transaction: &Transaction<'_>, after: &OperationState, vmid: Vmid) -
     }
 }
 
-/// What a fact of an undo changes in our records.
+/// Applies a finding of an undo to our records.
 pub(super) fn unlearn(
     transaction: &Transaction<'_>,
     after: &OperationState,
@@ -133,7 +133,7 @@ fn misplaced(operation: &Operation) -> Result<(), StoreError> {
     Err(StoreError::unreadable("what a step found")(text))
 }
 
-/// What the end of an operation that went well makes of the guest that it made.
+/// Records the guest that a successful operation made.
 pub(super) fn made(
     transaction: &Transaction<'_>,
     after: &OperationState,
@@ -151,8 +151,8 @@ pub(super) fn made(
     }
 }
 
-/// What the end of an operation that was taken back, or that a person ended, makes of the guest that it made. What stands of it
-/// on the node is left alone.
+/// What happens to the guest that an operation made, when that operation was undone or ended by a person. Its remains
+/// on the node are left alone.
 pub(super) fn taken_back(transaction: &Transaction<'_>, after: &OperationState) -> Result<(), StoreError> {
     match after.operation.makes() {
         Makes::Guest(provision) => guest::set_back(transaction, provision),

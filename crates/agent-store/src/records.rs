@@ -1,4 +1,4 @@
-//! All that is written down, as the plan takes it.
+//! All records, in the form that the plan takes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,9 +78,9 @@ fn parked(connection: &Connection) -> Result<Vec<ParkedOperation>, StoreError> {
         .collect()
 }
 
-/// Failures since the last success of the same kind, under the same document: a new document is a new chance. Starts
-/// count when they worked as well, and under any document: a guest that comes up and falls over again has failed to stay
-/// up. Their count ends when it was seen healthy, when a person forgave it, and when we stopped it on purpose.
+/// Failures since the last success of the same kind, under the same document: a new document allows new attempts.
+/// Successful starts count too, and under any document: a guest that starts and stops again has failed to stay up.
+/// Their count ends when it was seen healthy, when a person forgave it, and when we stopped it on purpose.
 fn attempts(connection: &Connection, generation: Generation) -> Result<Vec<Attempts>, StoreError> {
     let generation = i64::try_from(generation.number()).map_err(StoreError::unreadable("a generation"))?;
     let rows: Vec<(String, String, u32, i64, Option<String>)> = connection
@@ -141,7 +141,7 @@ fn touched(connection: &Connection, now: Timestamp) -> Result<Vec<Touched>, Stor
     Ok(touched)
 }
 
-/// What was told of guests that came back and were not heard, and have not been since.
+/// The messages of guests that were made again and sent no hello then, and none since.
 fn silent(connection: &Connection) -> Result<BTreeMap<GuestUid, String>, StoreError> {
     let rows: Vec<(String, String)> = connection
         .prepare_cached(
@@ -154,7 +154,7 @@ fn silent(connection: &Connection) -> Result<BTreeMap<GuestUid, String>, StoreEr
     rows.into_iter().map(|(uid, message)| Ok((parsed("a guest", &uid)?, message))).collect()
 }
 
-/// How guests came to their VMIDs that came back from a loss, or whose place a copy took; of all, or of one.
+/// How guests got their VMIDs that were restored after a loss, or replaced by a copy; of all, or of one.
 pub(super) fn renumbered(
     connection: &Connection,
     guest: Option<GuestUid>,
@@ -176,7 +176,7 @@ pub(super) fn renumbered(
     rows.into_iter()
         .map(|(uid, swapped, opened, ended)| {
             let at = time(ended)?;
-            // The guest's own first backup is taken within a swap; nothing is backed up within a return.
+            // Within a swap the guest's own first backup is taken; within a return none is.
             let (by, began_at) =
                 if swapped { (RenumberedBy::Swap, time(opened)?) } else { (RenumberedBy::Return, at) };
             Ok((parsed("a guest", &uid)?, Renumbered { by, began_at, at }))

@@ -51,7 +51,7 @@ impl Store {
         .await
     }
 
-    /// The last plans, newest first, with what came of each line.
+    /// The last plans, newest first, with the outcome of each line.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -83,7 +83,7 @@ mod tests {
         let seen = StartObservation { observed: None, tasks: &tasks };
         let plan = recovery(std::slice::from_ref(&opened), seen, at(1));
         store.keep_recovery(plan.clone(), at(1)).await.unwrap();
-        // Many quiet starts push nothing out; the last of them is told.
+        // Many quiet starts push nothing out; the last of them is reported.
         for n in 2..40 {
             store.keep_recovery(recovery(&[], seen, at(n)), at(n)).await.unwrap();
         }

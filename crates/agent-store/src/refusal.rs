@@ -1,14 +1,14 @@
-//! When nothing is written any more, and what ends that.
+//! When writes are refused, and what ends that.
 //!
 //! ```text
 //! sound ──(disk full)──▶ full ──(a trial write succeeds)──▶ sound
 //!   └───(I/O error, failed sync, damage while running)──▶ broken, until the agent is started again
 //! at the start: damaged and set aside ──▶ damaged, until a person has decided
-//! another box took this one's place ──▶ replaced, for good
+//! another host took this one's place ──▶ replaced, for good
 //! ```
-//! What comes in: SQLite's errors, every one of which passes [`note`] on the thread that did the work. What goes out: the
-//! state, with words that say who must do what. Reading goes on in each of them. After a failed sync the pages that were
-//! lost are called clean by the kernel, so another try on the same file would prove nothing: there is none.
+//! Input: SQLite's errors, every one of which passes [`note`] on the thread that did the work. Output: the state, with
+//! a text that says who must do what. Reading goes on in each state. After a failed sync the kernel marks the lost
+//! pages as clean. A retry on the same file would prove nothing, so there is none.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -47,10 +47,10 @@ pub enum Refusal {
          and start it", quarantined.display()
     )]
     Damaged {
-        /// Where the damaged file lies.
+        /// Where the damaged file is stored.
         quarantined: PathBuf,
     },
-    /// Another box took this one's place. It does not end.
+    /// Another host took this one's place. It does not end.
     #[error(
         "another box took this one's place, ordered by {by}: this one stands still, so that no two do the same work; to use it \
          again, stop it, empty its state folder, and enrol it as a new host"
@@ -72,14 +72,14 @@ impl Refusal {
         }
     }
 
-    /// As it is told.
+    /// As it is reported.
     #[must_use]
     pub fn problem(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
     }
 }
 
-/// What an error of SQLite says of the disk.
+/// The fault of the disk that an error of SQLite reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Full,
@@ -87,7 +87,7 @@ pub(super) enum Fault {
 }
 
 thread_local! {
-    /// The worst that happened on this thread since it was last asked.
+    /// The worst fault on this thread since it was last read.
     static NOTED: Cell<Option<Fault>> = const { Cell::new(None) };
 }
 
@@ -96,7 +96,7 @@ fn fault(error: &rusqlite::Error) -> Option<Fault> {
     let rusqlite::Error::SqliteFailure(failure, _) = error else { return None };
     match failure.code {
         Sqlite::DiskFull => Some(Fault::Full),
-        // The shared index beside the log could not grow.
+        // The shared index next to the log could not grow.
         Sqlite::SystemIoFailure if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => {
             Some(Fault::Full)
         }
@@ -109,7 +109,7 @@ fn fault(error: &rusqlite::Error) -> Option<Fault> {
     }
 }
 
-/// What an error at the start means for the run that begins.
+/// The refusal that an error at the start sets for this run.
 pub(super) fn at_start(folder: &Path, error: &rusqlite::Error) -> Option<Refusal> {
     Some(refusal(folder, fault(error)?))
 }
@@ -131,7 +131,7 @@ pub(super) fn note(error: &rusqlite::Error) {
     });
 }
 
-/// What was noted on this thread. Asking ends it.
+/// Takes the fault that was noted on this thread.
 pub(super) fn noted() -> Option<Fault> {
     NOTED.with(Cell::take)
 }
@@ -163,7 +163,7 @@ impl Health {
         self.now.borrow().clone()
     }
 
-    /// Takes a fault in. What is worse stays: a broken disk is not mended by being full.
+    /// Takes a fault in. The worse state stays: a broken disk that becomes full stays broken.
     pub(super) fn take(&self, fault: Fault) -> News {
         let refusal = refusal(&self.folder, fault);
         let changed = self.now.send_if_modified(|now| {
@@ -178,7 +178,7 @@ impl Health {
         if changed { News::Yes } else { News::No }
     }
 
-    /// Another box took this one's place. Nothing goes over that.
+    /// Another host replaced this one. This state has priority over all others.
     pub(super) fn stand_still(&self, by: String) {
         self.now.send_replace(Some(Refusal::Replaced { by }));
     }

@@ -1,8 +1,8 @@
 //! Approved releases: exact bytes by kind and version.
 //!
-//! What comes in: a signed job whose delay is over. What goes out: its row, in the transaction that ends the job, with the
-//! line of the audit; from then on the plan finds it among the records. An approval is never widened and never taken
-//! back: what shall not run any more is taken out of the settings, and its bytes off the box.
+//! Input: a signed job whose delay is over. Output: its row, in the transaction that ends the job, with the line of the
+//! audit; from then on the plan finds it among the records. An approval is never widened and never withdrawn. To stop
+//! using a release, it is removed from the settings, and its bytes from the host.
 
 use holdfast_protocol::job::act::ReleaseKind;
 use holdfast_protocol::job::{Act, JobState};
@@ -57,8 +57,8 @@ fn approve(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Resu
     Ok(())
 }
 
-/// A controller that came up in a guest just made from an approved golden is the golden's own: nobody was in the guest
-/// before it. Whoever approved the image approved what is in it.
+/// A controller that came up in a guest just made from an approved golden is part of that golden: no one else was in
+/// the guest before it. The operator who approved the image approved its contents.
 pub(super) fn came_with(
     transaction: &Transaction<'_>,
     provision: &Provision,
@@ -76,7 +76,7 @@ pub(super) fn came_with(
     put(transaction, &record, &format!("golden {golden}, sha256 {image}, in which it came"), at)
 }
 
-/// Notes an approval, with the line of the audit that says by whom. One that stands already stays as it is.
+/// Notes an approval, with the line of the audit that says by whom. An existing one stays as it is.
 pub(super) fn put(
     transaction: &Transaction<'_>,
     release: &ReleaseRecord,
@@ -119,7 +119,7 @@ impl Store {
         self.read(move |connection| is_approved(connection, &release)).await
     }
 
-    /// Approves what a signed job names: exactly these bytes.
+    /// Approves exactly the bytes that a signed job names.
     ///
     /// # Errors
     /// [`TakeError`]; nothing is approved then.

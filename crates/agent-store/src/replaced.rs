@@ -12,7 +12,7 @@ pub(super) fn found(connection: &Connection) -> rusqlite::Result<Option<String>>
 }
 
 impl Store {
-    /// Stands still from now on, in this run and in every later one.
+    /// Stops all work from now on, in this run and in every later one.
     ///
     /// # Errors
     /// [`StoreError`]; nothing changed then.

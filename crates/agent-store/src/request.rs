@@ -2,8 +2,8 @@
 //!
 //! A request is one row, written in one transaction with its audit line and the answer under its idempotency key. It
 //! becomes an operation of the same id in one transaction too, by compare-and-swap on its state, so it is opened, ended
-//! or cancelled once, whoever comes first (I2). The judgement of what may come into a lane is `operation::lane`'s, asked
-//! here because here the lane stands still. Deliberately absent: acting.
+//! or cancelled only once, by the first caller (I2). `operation::lane` decides what may enter a lane. It is called here
+//! because the lane cannot change within the transaction. Deliberately absent: acting.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
@@ -23,7 +23,7 @@ use agent_core::operation::lane::table::Why;
 use agent_core::operation::lane::{Admission, Entry, Incoming, Lane, Subject, admit};
 use agent_core::operation::progress::OperationState;
 
-/// A request as it comes in.
+/// A request as it arrives.
 #[derive(Clone, Debug)]
 pub struct NewRequest {
     /// The id its operation would have.
@@ -35,7 +35,7 @@ pub struct NewRequest {
     pub at: Timestamp,
 }
 
-/// An idempotency key with what it stands for.
+/// An idempotency key with the request that it belongs to.
 #[derive(Clone, Debug)]
 pub struct RequestKey {
     pub key: IdempotencyKey,
@@ -55,10 +55,10 @@ pub enum AskError {
         /// When to ask again.
         retry_after_s: u32,
     },
-    /// It may not come after what is there.
+    /// It may not follow the work already in the lane.
     #[error("{}", .0.sentence())]
     Lane(Why),
-    /// The guest has no such snapshot of its own asking.
+    /// The guest has no such snapshot that it requested itself.
     #[error("there is no snapshot {0} that was taken through this API")]
     NoSuchSnapshot(String),
     /// It has one of that name.
@@ -83,11 +83,11 @@ pub enum Cancelled {
     /// It had not begun, and never will.
     Ended(RequestRecord),
     NotYours,
-    /// It is under way, or over: as it stands.
+    /// It is under way, or over: its present state.
     TooLate(Box<OperationState>),
     /// It ended long ago.
     Over,
-    /// Nobody knows it.
+    /// No such request is known.
     Unknown,
 }
 
@@ -188,7 +188,7 @@ fn lane(connection: &Connection, guest: GuestUid) -> Result<Lane, StoreError> {
     Ok(Lane { holds, waits, host_waits: all.len() })
 }
 
-/// What no lane knows: the snapshots that stand.
+/// Judges against data that no lane has: the existing snapshots.
 fn judge_snapshots(connection: &Connection, new: &NewRequest, lane: &Lane) -> Result<(), AskError> {
     let Some(name) = new.ask.snapshot() else { return Ok(()) };
     let snapshots = guest_view::snapshots(connection, new.guest)?;
@@ -219,7 +219,7 @@ fn insert(transaction: &Transaction<'_>, new: &NewRequest) -> Result<(), StoreEr
             (new.id.to_string(), &guest, kind, json("a request", &new.ask)?, micros(new.at)),
         )
         .map_err(StoreError::sqlite("write a request"))?;
-    // What has ended is kept for whoever asked, but not for ever.
+    // Ended requests are kept for the guest that asked, but not for ever.
     transaction
         .execute(
             "DELETE FROM request WHERE guest = ?1 AND state <> 'queued' AND serial NOT IN
@@ -228,7 +228,7 @@ fn insert(transaction: &Transaction<'_>, new: &NewRequest) -> Result<(), StoreEr
             (
                 &guest,
                 limits::ENDED_REQUESTS_PER_GUEST,
-                // What a quota counts is not forgotten for other requests.
+                // Requests that a quota counts are not deleted to make room for others.
                 micros(new.at).saturating_sub(limits::ASKED_BACKUPS_S.saturating_mul(1_000_000)),
             ),
         )
@@ -276,7 +276,7 @@ fn end(
     Ok(Swapped::Yes)
 }
 
-/// Whether a compare-and-swap found what it compared with.
+/// Whether a compare-and-swap found the expected value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Swapped {
     Yes,
@@ -356,7 +356,7 @@ fn cancel(
     let ended = Ended { problem, at };
     Ok(match end(transaction, id, "cancelled", &ended)? {
         Swapped::Yes => Cancelled::Ended(RequestRecord { end: Some(ended), ..record }),
-        // It ended before: cancelled once more, refused, or pre-empted. As it stands.
+        // It ended before: cancelled once more, refused, or pre-empted. The answer is its present state.
         Swapped::No => Cancelled::Ended(record),
     })
 }
@@ -383,7 +383,8 @@ impl Store {
         self.write(Part::Requests, "write a request", move |transaction| ask(transaction, &new)).await
     }
 
-    /// Cancels what has not begun. Doing it twice is doing it once; a key only holds the repeat to the same request.
+    /// Cancels a request that has not begun. Cancelling is idempotent; a key only checks that a repeat is for the same
+    /// request.
     ///
     /// # Errors
     /// [`AskError::Mismatch`], or the database's.
@@ -401,7 +402,7 @@ impl Store {
             }
             let cancelled = cancel(transaction, guest, id, at)?;
             if matches!(cancelled, Cancelled::Ended(_)) {
-                // What is answered is read anew at a repeat: it stands as it was cancelled.
+                // A repeat reads the answer again from the request's row, which stays cancelled.
                 let answer = KeptAnswer { status: 200, body: String::new() };
                 idempotency::keep(transaction, guest, &key.key, &key.request_sha256, &answer, at)?;
             }
@@ -427,7 +428,7 @@ impl Store {
         .await
     }
 
-    /// Ends a request that still waits, for work that goes before it and is called so.
+    /// Ends a request that still waits, in favour of work with priority; `by` names that work.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -465,7 +466,7 @@ impl Store {
         Ok(progress)
     }
 
-    /// Work by its id, in one look: a request, or the operation it became.
+    /// Work by its id, in one read: a request, or the operation it became.
     ///
     /// # Errors
     /// [`StoreError`].

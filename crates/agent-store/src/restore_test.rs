@@ -1,8 +1,8 @@
 //! Results of restore tests, never changed.
 //!
-//! A test a week for years, and one an hour while there is no room for it, would fill the table: what is older than a number
-//! of newer ones that say the same of the same storage goes with the next that is written. Never gone while the records have
-//! a backup: the last word of each kind about it, of which the last proof keeps it from being pruned.
+//! A test a week for years, and one an hour while there is no room for it, would fill the table. So a write deletes
+//! results that have enough newer ones with the same verdict for the same storage. While the records have a backup, its
+//! last result of each verdict is never deleted: the last proof keeps the backup from being pruned.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ impl Raw {
     }
 }
 
-/// Something was seen. The first word counts: what comes after it only clears away.
+/// A result was found. The first one counts: later steps only clean up.
 pub(super) fn seen(
     transaction: &Transaction<'_>,
     test: &RestoreTest,
@@ -95,7 +95,7 @@ pub(super) fn seen(
     forget(transaction, test.guest, at)
 }
 
-/// How large the records say that the backup is.
+/// The size of the backup in the records.
 fn bytes(transaction: &Transaction<'_>, test: &RestoreTest) -> Result<Option<i64>, StoreError> {
     transaction
         .prepare_cached("SELECT bytes FROM backup WHERE operation = ?1")
@@ -105,8 +105,8 @@ fn bytes(transaction: &Transaction<'_>, test: &RestoreTest) -> Result<Option<i64
         .map_err(StoreError::sqlite("read a backup's size"))
 }
 
-/// Lets go of a guest's tests that are older than enough others. What a clock that was ahead wrote down is not newer than
-/// what is believed.
+/// Deletes a guest's tests that have enough newer ones. A test that a fast clock dated ahead does not count as newer
+/// than one with a plausible time.
 fn forget(transaction: &Transaction<'_>, guest: GuestUid, now: Timestamp) -> Result<(), StoreError> {
     transaction
         .prepare_cached(
@@ -126,7 +126,7 @@ fn forget(transaction: &Transaction<'_>, guest: GuestUid, now: Timestamp) -> Res
     Ok(())
 }
 
-/// It ended. A test that was taken back says why by the step that failed. One that is parked may still go on.
+/// The test's operation ended. For an undone test the failed step gives the reason. A parked one may still go on.
 pub(super) fn ended(
     transaction: &Transaction<'_>,
     test: &RestoreTest,
@@ -160,16 +160,16 @@ fn select(
     rows.into_iter().map(Raw::record).collect()
 }
 
-/// The latest moment that is believed: what was written by a clock that was ahead of it says nothing of when it was.
+/// The latest plausible moment: a record dated after it was written under a fast clock, so its time means nothing.
 fn believed(now: Timestamp) -> i64 {
     micros(now.checked_add(limits::CLOCKS_APART).unwrap_or(Timestamp::MAX))
 }
 
-/// Of each guest, and of each storage that held a backup of it, the last test of each verdict, and of those that came back
-/// as many as a trend is told by; sorted by guest and time.
-/// What was written by a clock that was ahead would keep every other test from being the last, and from being run, for as long.
+/// For each guest and each storage that held a backup of it: the last test of each verdict, and as many successful ones
+/// as a trend needs. Sorted by guest and time. A test that a fast clock dated ahead is left out. Otherwise no other
+/// test would count as the last one, or be run, until that time.
 pub(super) fn last(connection: &Connection, now: Timestamp) -> Result<Vec<TestRecord>, StoreError> {
-    // The storage is what stands before the colon of an archive.
+    // The storage is the part of an archive's name before the colon.
     let sql = format!(
         "SELECT {COLUMNS} FROM (
              SELECT *, row_number() OVER (PARTITION BY guest, substr(archive, 1, instr(archive, ':')), verdict

@@ -21,20 +21,20 @@ pub struct RosterTexts {
     pub policy: String,
 }
 
-/// What a job is held against, beside the host's own id.
+/// What a job is checked against, besides the host's own id.
 #[derive(Clone, Debug)]
 pub struct TrustState {
-    /// Who may sign; nobody, where no operators file was laid down.
+    /// Who may sign; none, where no operators file is installed.
     pub roster: Option<Roster>,
     /// Which life of this file it is.
     pub epoch: HostEpoch,
     /// The latest time that was seen.
     pub latest: Timestamp,
-    /// When the hub last served this box, by such a time.
+    /// When the hub last served this host, by the same kind of time as `latest`.
     pub served: Option<Timestamp>,
 }
 
-/// What became of the files that root laid down.
+/// What became of the files that root installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaidDown {
     /// They are in use from now on.
@@ -129,7 +129,7 @@ fn life(connection: &Connection) -> Result<(u32, i64), StoreError> {
         .prepare_cached("SELECT epoch, heard FROM life")
         .and_then(|mut select| select.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional())
         .map_err(StoreError::sqlite("read which life this is"))?;
-    // A file that only says that it was damaged has none.
+    // A file begun after damage has none.
     Ok(found.unwrap_or((0, 0)))
 }
 
@@ -145,7 +145,7 @@ pub(super) fn trust_state(connection: &Connection) -> Result<TrustState, StoreEr
     Ok(TrustState { roster, epoch: HostEpoch::new(life(connection)?.0), latest, served })
 }
 
-/// What documents may ask of backups without a signature.
+/// The backup limits for documents without a signature.
 pub(super) fn backup_limits(connection: &Connection) -> Result<BackupLimits, StoreError> {
     let text: Option<String> = connection
         .prepare_cached("SELECT policy FROM roster ORDER BY version DESC LIMIT 1")
@@ -155,7 +155,7 @@ pub(super) fn backup_limits(connection: &Connection) -> Result<BackupLimits, Sto
         .map_err(StoreError::unreadable("the limits of backups"))
 }
 
-/// What documents may let guests grow by without a signature.
+/// The growth limits for documents without a signature.
 pub(super) fn growth_limits(connection: &Connection) -> Result<GrowthLimits, StoreError> {
     let text: Option<String> = connection
         .prepare_cached("SELECT policy FROM roster ORDER BY version DESC LIMIT 1")
@@ -195,8 +195,8 @@ fn lay_down(
     Ok(LaidDown::Taken)
 }
 
-/// Begins a new life, because somebody heard more of our audit than we know: this file is an older copy. Everything
-/// that was signed for the life before is void, since what was done then cannot be told any more.
+/// Begins a new life, because the hub knows more of our audit than we do: this file is an older copy. Everything signed
+/// for the previous life is void, since it is no longer known what was done then.
 fn set_back(transaction: &Transaction<'_>, heard: i64, at: Timestamp) -> Result<bool, StoreError> {
     let (epoch, before) = life(transaction)?;
     let (number, _) = audit::head(transaction)?;
@@ -219,7 +219,7 @@ fn set_back(transaction: &Transaction<'_>, heard: i64, at: Timestamp) -> Result<
 }
 
 impl Store {
-    /// What a signed job is held against.
+    /// The state that a signed job is checked against.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -227,7 +227,7 @@ impl Store {
         self.read(trust_state).await
     }
 
-    /// Writes down a time that is believed: no clock that stands further behind is believed from now on. It never falls.
+    /// Records a trusted time: a clock behind it is not trusted from now on. The value never falls.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -238,7 +238,7 @@ impl Store {
         .await
     }
 
-    /// What is told of it.
+    /// The section of the report about it.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -246,10 +246,10 @@ impl Store {
         self.read(section).await
     }
 
-    /// Takes what root laid down, unless a signed update came after it.
+    /// Takes the files that root installed, unless a signed update came after them.
     ///
     /// # Errors
-    /// [`LayDownError`]; what is in use stays.
+    /// [`LayDownError`]; the files in use stay.
     pub async fn lay_down(&self, texts: RosterTexts, at: Timestamp) -> Result<LaidDown, LayDownError> {
         let laid = self
             .write(Part::Jobs, "write who may sign", move |transaction| lay_down(transaction, &texts, at))
@@ -258,12 +258,12 @@ impl Store {
         Ok(laid)
     }
 
-    /// Hears the highest number of an audit line that somebody else knows of. Yes, when a new life began for it.
+    /// Takes the highest number of an audit line that the hub knows. Returns whether a new life began because of it.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn heard_audit(&self, number: u64, at: Timestamp) -> Result<bool, StoreError> {
-        // What no counter of ours ever reaches is no word of ours.
+        // A number that our counter can never reach does not come from our audit.
         let Ok(heard) = i64::try_from(number) else { return Ok(false) };
         let (own, before) =
             self.read(|connection| Ok((audit::head(connection)?.0, life(connection)?.1))).await?;
@@ -271,8 +271,8 @@ impl Store {
             tracing::warn!(claimed = number, own, "the hub claims more lines of our audit than there can be");
             return Ok(false);
         }
-        // A hub that is not honest can say so at every check-in: the lines are counted with those of what it is refused,
-        // and as long as there is no room for another, nothing that it passes on is looked at either.
+        // A dishonest hub can claim this at every check-in. So these audit lines count together with those for refused
+        // texts. While the limit is reached, no text that the hub passes on is judged either.
         if number <= own || heard <= before || !self.takes_mail(at) {
             return Ok(false);
         }

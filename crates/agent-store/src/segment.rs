@@ -1,8 +1,9 @@
 //! Audit segments in files.
 //!
-//! A month that is over for long goes into files of the form that `agentd audit export` writes, in the folder `audit` of the
-//! state folder. A file is on the disk, whole, before its lines leave the database; an agent that dies in between writes it
-//! again. The chain goes on over all of them. What was removed keeps its row: where the rest begins is known.
+//! A month that ended long ago moves into files of the form that `agentd audit export` writes, in the folder `audit` of
+//! the state folder. A file is complete on disk before its lines leave the database; an agent that dies in between
+//! writes it again. The hash chain continues over all of them. A removed file keeps its row, so the start of the
+//! remaining lines is known.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -82,7 +83,7 @@ fn month(at: Timestamp) -> Timestamp {
     day.map_or(Timestamp::MIN, |day| day.timestamp())
 }
 
-/// The lines that go into the next file: of one month, each of a month that ended a month ago. The newest line of all stays.
+/// The lines for the next file: of one month, which ended at least a month ago. The newest line of all stays.
 fn due(connection: &Connection, now: Timestamp) -> Result<Vec<AuditLine>, StoreError> {
     let failed = || StoreError::sqlite("read the audit");
     let sql = "SELECT number, at, action, guest, operation, detail, chain FROM audit
@@ -96,7 +97,7 @@ fn due(connection: &Connection, now: Timestamp) -> Result<Vec<AuditLine>, StoreE
     let began = Timestamp::from_microsecond(first.at_us).unwrap_or(Timestamp::MIN);
     let next = month(began).checked_add(SignedDuration::from_hours(32 * 24)).map_or(old, month);
     let until = micros(old.min(next));
-    // A line that lies ahead of its neighbours was written by a clock that was wrong: it goes where they go.
+    // A line dated ahead of its neighbours was written under a wrong clock: it moves together with them.
     let count = lines.iter().rposition(|line| line.at_us < until).map_or(0, |last| last + 1);
     lines.truncate(count);
     Ok(lines)
@@ -162,7 +163,7 @@ fn remove(
     let failed = || StoreError::sqlite("remove a part of the audit");
     let until = now.to_zoned(TimeZone::UTC).checked_sub(i64::from(months).months());
     let until = until.map_or(Timestamp::MIN, |until| until.timestamp());
-    // Only the oldest may go, so that what is left is one piece.
+    // Only the oldest may be removed, so that the rest stays contiguous.
     let oldest: Option<(i64, i64, String)> = transaction
         .query_row(
             "SELECT first, last, file FROM
@@ -179,7 +180,7 @@ fn remove(
     let noted =
         audit::Line { at: now, action: "audit_removed", guest: None, operation: None, detail: &detail };
     audit::append(transaction, &noted)?;
-    // Killed behind this, the row still says that the file is there; the next turn sets that right.
+    // If the agent is killed after this, the row still says that the file exists; the next run corrects that.
     atomic_file::remove(&folder.join(FOLDER).join(file))
         .map_err(StoreError::unreadable("a file of the audit"))?;
     Ok(Upkeep::More)
@@ -188,7 +189,7 @@ fn remove(
 /// Goes through the lines of one file, oldest first.
 ///
 /// # Errors
-/// [`StoreError`] when it cannot be read, or what `each` says.
+/// [`StoreError`] when it cannot be read, or the error of `each`.
 pub(super) fn each_line<E: From<StoreError>>(
     segment: &Segment,
     mut each: impl FnMut(AuditLine) -> Result<(), E>,
@@ -200,7 +201,7 @@ pub(super) fn each_line<E: From<StoreError>>(
     };
     let file = std::fs::File::open(&segment.file).map_err(unread)?;
     let mut reader = BufReader::new(file);
-    // Behind the header, which says nothing that the row does not.
+    // After the header, which repeats only data of the row.
     for number in 0..=segment.last.saturating_sub(segment.first) + 1 {
         let mut text = String::new();
         let most = LINE_BYTES_MAX as u64 + 1;
@@ -225,7 +226,7 @@ impl Store {
         self.write(Part::Nothing, "file the audit", move |transaction| seal(transaction, &folder, now)).await
     }
 
-    /// Removes the oldest filed part of the audit, if it is older than so many months. `now` must not lie ahead.
+    /// Removes the oldest filed part of the audit, if it is older than so many months. `now` must not be in the future.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -14,7 +14,7 @@ const COLUMNS: &str = "guest, name, vmid, operation, taken_by, taken_at, expires
 struct Raw {
     texts: [String; 4],
     numbers: [i64; 2],
-    /// When it may go, and the point that it stands for.
+    /// When it may be deleted, and the point that it was taken for.
     stays: [Option<i64>; 2],
 }
 

@@ -12,7 +12,7 @@ use super::{Part, Store, StoreError, audit};
 pub enum Forgiven {
     /// The guest was seen healthy.
     Healthy,
-    /// A person said so.
+    /// By a person.
     By(String),
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use agent_core::operation::log::Event;
     use agent_core::operation::{Operation, Start, Stop, Target};
 
-    /// One start or stop that went well, under a document of its own.
+    /// One successful start or stop, under its own document.
     async fn went_well(store: &Store, n: u64, operation: fn(Target) -> Operation) {
         let target = Target { uid: uid(1), name: "web-1".parse().unwrap(), vmid: vmid(300) };
         let new = NewOperation {

@@ -1,8 +1,9 @@
 //! Approved storage targets.
 //!
-//! A job names what is approved now and what shall be, both whole; it is taken and has its effect only while the first is
-//! so. Its row, its end and its line in the audit are one transaction. Letting go is refused while some guest has no backup
-//! elsewhere. Deliberately absent: mounting (`task/storage`), and where volumes lie (`gate/only_copy`).
+//! A job names the present approval and the new one, both completely. It is taken, and takes effect, only while the
+//! first is in force. Its row, its end and its line in the audit are one transaction. Detaching a target is refused
+//! while some guest has no backup elsewhere. Deliberately absent: mounting (`task/storage`), and where volumes are
+//! stored (`gate/only_copy`).
 
 use holdfast_protocol::id::{JobId, TargetName};
 use holdfast_protocol::job::act::LetGo;
@@ -78,7 +79,7 @@ fn of(connection: &Connection, name: &TargetName) -> Result<Option<TargetRecord>
         .transpose()
 }
 
-/// Holds a job to what is approved now. Another act passes.
+/// Checks a job against the present approval. Acts of other kinds pass.
 pub(super) fn as_signed(connection: &Connection, act: &Act) -> Result<(), TakeError> {
     let changed = |why: String| Err(TurnedAway::Storage(why).into());
     match act {
@@ -122,7 +123,7 @@ const fn status(to: LetGo) -> TargetState {
     }
 }
 
-/// Guests, alive or not, whose every known backup lies on this target or on one that was let go.
+/// Guests, existing or not, whose known backups are all stored on this target or on detached ones.
 fn only_backups(connection: &Connection, name: &TargetName) -> Result<Vec<String>, StoreError> {
     connection
         .prepare_cached(
@@ -167,7 +168,7 @@ fn note(transaction: &Transaction<'_>, at: Timestamp, action: &str, detail: &str
     audit::append(transaction, &audit::Line { at, action, guest: None, operation: None, detail })
 }
 
-/// Ends a signed job and attaches what it names, both or neither.
+/// Ends a signed job and attaches the target that it names, both or neither.
 fn attach(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(), TakeError> {
     let payload = job.payload();
     let Act::AttachStorage(args) = &payload.act else {
@@ -188,7 +189,7 @@ fn attach(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Resul
     Ok(note(transaction, at, "storage_approved", &detail)?)
 }
 
-/// Ends a signed job and lets go what it names, both or neither.
+/// Ends a signed job and detaches the target that it names, both or neither.
 fn detach(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Result<(), TakeError> {
     let payload = job.payload();
     let Act::DetachStorage(args) = &payload.act else {
@@ -227,7 +228,7 @@ fn detach(transaction: &Transaction<'_>, job: &Accepted, at: Timestamp) -> Resul
 }
 
 impl Store {
-    /// Approves what a signed job names, and ends the job.
+    /// Approves the target that a signed job names, and ends the job.
     ///
     /// # Errors
     /// [`TakeError`]; nothing is approved then.
@@ -235,7 +236,7 @@ impl Store {
         self.write(Part::Jobs, "approve a storage", move |transaction| attach(transaction, &job, at)).await
     }
 
-    /// Lets go what a signed job names, and ends the job.
+    /// Detaches the target that a signed job names, and ends the job.
     ///
     /// # Errors
     /// [`TakeError`]; it stays attached then.
@@ -278,7 +279,7 @@ impl Store {
         .await
     }
 
-    /// The line of the audit before a target is mounted, while it is approved and attached at this very moment.
+    /// The line of the audit before a target is mounted, while it is approved and attached at this moment.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -301,7 +302,7 @@ impl Store {
         .await
     }
 
-    /// The line of the audit before an entry of Proxmox is changed, while a signed job is owed that at this very moment.
+    /// The line of the audit before an entry of Proxmox is changed, while that change is outstanding for a signed job.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -321,7 +322,7 @@ impl Store {
         .await
     }
 
-    /// Notes that a signed job is owed nothing any more about an entry of Proxmox; once.
+    /// Notes once that no change of a Proxmox entry is outstanding for a signed job any more.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -364,7 +365,7 @@ impl Store {
         .await
     }
 
-    /// Guests whose newest known backup lies on this storage.
+    /// Guests whose newest known backup is stored on this storage.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -1,6 +1,6 @@
 //! Backups of guests that are gone.
 //!
-//! What comes in: guests. What goes out: rows as they are, the newest first. Deliberately absent: which of them will do
+//! Input: guests. Output: their rows unchanged, the newest first. Deliberately absent: which of them can be used
 //! (`plan/survivor`).
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use agent_core::model::limits;
 use agent_core::model::observed::Remains;
 use agent_core::model::records::BackupRecord;
 
-/// What the last test of a backup saw. One that could not be run saw nothing.
+/// The verdict of the last test of a backup. A test that could not be run has none.
 fn tested(connection: &Connection, taken_by: OperationId) -> Result<Option<TestVerdict>, StoreError> {
     let rows: Vec<String> = connection
         .prepare_cached(
@@ -32,7 +32,7 @@ fn of(connection: &Connection, guest: GuestUid) -> Result<Vec<Remains>, StoreErr
 }
 
 impl Store {
-    /// What remains of each of these guests, the newest first.
+    /// The backups that remain of each of these guests, the newest first.
     ///
     /// # Errors
     /// [`StoreError`].

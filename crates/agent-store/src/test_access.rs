@@ -1,7 +1,8 @@
 //! Claims, tokens, hellos and reports of scratch guests.
 //!
-//! A claim serves once; the same redeemer may repeat a lost answer. Another redeemer is refused: a scratch guest is alone
-//! on its bridge, and there is nobody to protect from it. The first report stands. All of it goes with the operation.
+//! A claim serves once; the same redeemer may repeat the call when the answer was lost. Another redeemer is refused. A
+//! scratch guest is alone on its bridge, so there is no other guest to protect from it. The first report counts. All of
+//! it is deleted with the operation.
 
 use holdfast_protocol::id::{CustomerId, GuestUid, OperationId};
 use holdfast_protocol::local::restore_test::TestReport;
@@ -33,7 +34,7 @@ pub struct TestGrant {
     pub token_generation: u32,
 }
 
-/// What a scratch guest's controller said so far.
+/// The messages of a scratch guest's controller so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TestSpeech {
     /// Its version, once it said hello.
@@ -74,7 +75,7 @@ fn find_claim(
 }
 
 impl Claim {
-    /// Unused, or used by this very redeemer.
+    /// Unused, or used by this redeemer.
     fn is_open_to(&self, attempt: &Redemption) -> bool {
         self.token_generation == 0 || attempt.repeats(self.redeemer.as_deref())
     }
@@ -245,7 +246,7 @@ impl Store {
         .await
     }
 
-    /// What a scratch guest's controller found. The first report stands.
+    /// The findings of a scratch guest's controller. The first report counts.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -267,7 +268,7 @@ impl Store {
         .await
     }
 
-    /// What the controller of a test's scratch guest said so far.
+    /// The messages of the controller of a test's scratch guest so far.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -275,7 +276,7 @@ impl Store {
         self.read(move |connection| speech(connection, operation)).await
     }
 
-    /// The operation's claim, its token, and what was said with it.
+    /// The operation's claim, its token, and the messages sent with it.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -81,7 +81,7 @@ pub(super) fn new_operation(n: u8, operation: Operation) -> NewOperation {
 }
 
 pub(super) async fn open(folder: &Path) -> Store {
-    // The lock of a store that was just dropped is let go by its thread a moment later.
+    // The thread of a store that was just dropped releases the lock a moment later.
     for _ in 0..1_000 {
         match Store::open(folder, at(0)) {
             Ok(store) => return store,
@@ -336,7 +336,7 @@ async fn a_changed_audit_line_is_found() {
     assert!(matches!(broken, audit::ChainError::Broken { number: 1 }));
 }
 
-/// What every report carries, so that an end that was cut off is seen.
+/// Every report carries the head, so that a truncated audit is noticed.
 #[tokio::test]
 async fn the_head_of_the_audit_is_its_last_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -362,7 +362,7 @@ fn snapshot_of(n: u8) -> Operation {
     })
 }
 
-/// What a step learnt and what our records say of it are one transaction.
+/// A finding of a step and the record of it are one transaction.
 #[tokio::test]
 async fn a_snapshot_is_known_from_its_outcome_on_until_its_removal() {
     let folder = tempfile::tempdir().unwrap();

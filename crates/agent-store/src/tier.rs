@@ -1,7 +1,8 @@
 //! Attempts for tiers, and the start of each promise.
 //!
-//! A row comes with the promise, in its transaction; it changes in the transaction that opens an operation for a point of
-//! the schedule. So no point is begun twice for want of memory, and no promise made again moves what is owed already.
+//! A row is written in the transaction of its promise. It changes in the transaction that opens an operation for a
+//! point of the schedule. So no point is started twice because it was not recorded, and repeating a promise does not
+//! move a due time.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,7 @@ use agent_core::plan::schedule::promised as tiers_of;
 const SELECT: &str =
     "SELECT guest, tier, since, point, times, late, last_at, took, earlier, earlier_until FROM tier";
 
-/// What was promised before a document raised it, as it is kept.
+/// The promise before a document raised it, as it is kept.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Earlier {
@@ -107,7 +108,7 @@ fn names(promise: Option<&Protection>) -> BTreeSet<Tier> {
     there.into_iter().filter(|(_, there)| *there).map(|(tier, _)| tier).collect()
 }
 
-/// A promise was put in another's place: tiers that are new are owed from now on, those that were there from when they were.
+/// A promise replaced another one: new tiers are due from now on, existing tiers from their earlier start.
 pub(super) fn promised(
     transaction: &Transaction<'_>,
     guest: GuestUid,
@@ -134,8 +135,8 @@ pub(super) fn promised(
     Ok(())
 }
 
-/// A document raised a promise: what was due of each tier is kept beside it. An earlier raise that produced nothing yet keeps
-/// its own, so that no row of raises makes anybody forget what was due before the first of them.
+/// A document raised a promise: the earlier due state of each tier is kept with it. An earlier raise that produced no
+/// backup yet keeps its own. So a series of raises does not lose what was due before the first of them.
 pub(super) fn raised(
     transaction: &Transaction<'_>,
     guest: GuestUid,
@@ -186,7 +187,7 @@ pub(super) fn signed(transaction: &Transaction<'_>, guest: GuestUid) -> Result<(
     Ok(())
 }
 
-/// A backup of a tier came to something: how long it took.
+/// A backup of a tier succeeded: records how long it took.
 pub(super) fn took(
     transaction: &Transaction<'_>,
     (guest, tier): (GuestUid, Tier),

@@ -1,8 +1,8 @@
 //! Holders of a guest's tokens, and the freeze.
 //!
-//! The present token is in the guest's row. When another takes its place, its hash goes to `former_token`, so that whoever
-//! shows it later is known for a second holder and not for a stranger. Deliberately absent: the judgement, which is
-//! `model::token_reuse`'s.
+//! The present token is in the guest's row. When another one replaces it, its hash moves to `former_token`. A caller
+//! that shows it later is then known as a second holder, not as a stranger. Deliberately absent: the judgement, which
+//! is `model::token_reuse`'s.
 
 use std::net::IpAddr;
 
@@ -20,13 +20,13 @@ use agent_core::model::token_reuse::{Holding, PresentedToken};
 /// Earlier tokens that are remembered of each guest. A guest gets a new one when it is made anew.
 const FORMER_MAX: u32 = 8;
 
-/// A token's guest, and what is written of its tokens.
+/// A token's guest, and the records about its tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     pub record: GuestRecord,
     /// Which of its tokens it is.
     pub shown: PresentedToken,
-    /// What is written of them.
+    /// The records about them.
     pub holding: Holding,
 }
 
@@ -38,11 +38,11 @@ pub enum Thawed {
     Yes,
     /// It was not frozen.
     WasOpen,
-    /// Nobody knows it.
+    /// No such guest is known.
     Unknown,
 }
 
-/// Another token is about to take the present one's place: it is remembered as an earlier one.
+/// Another token is about to replace the present one: the present one is kept as an earlier one.
 pub(super) fn retire(transaction: &Transaction<'_>, uid: GuestUid) -> Result<(), StoreError> {
     let failed = || StoreError::sqlite("remember an earlier token");
     let uid = uid.to_string();
@@ -63,8 +63,8 @@ pub(super) fn retire(transaction: &Transaction<'_>, uid: GuestUid) -> Result<(),
     Ok(())
 }
 
-/// The guest's uid, by one of its tokens. Found by hash: a hash of 256 random bits tells nothing by the time its search
-/// takes.
+/// The guest's uid, by one of its tokens. Found by hash: the time that the search for a hash of 256 random bits takes
+/// reveals nothing.
 fn owner(connection: &Connection, token: &TokenHash) -> Result<Option<(String, PresentedToken)>, StoreError> {
     let find = |sql: &str| {
         let row = connection.query_row(sql, [token.as_bytes()], |row| row.get::<_, String>(0));
@@ -117,8 +117,8 @@ impl Store {
         .await
     }
 
-    /// Two hold this guest's tokens: nobody speaks for it until a person has looked. Said once in the audit, however often
-    /// it is seen.
+    /// Two holders have this guest's tokens: no call is accepted for it until a person has checked. Written to the
+    /// audit once, however often it is seen.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -150,7 +150,8 @@ impl Store {
         .await
     }
 
-    /// Lets a frozen guest use the local API again, with the token it has. A person looked, and this is why.
+    /// Lets a frozen guest use the local API again, with the token it has. A person checked the case; `why` is their
+    /// reason.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -1,9 +1,9 @@
 //! Quiesce windows from their grant on.
 //!
-//! What comes in: what was said of a window, by its controller or by the agent. What goes out: the window as it is then, or
-//! why that may not be said; the rules are in `operation::window`. A controller that starts its stacks again, or gives its window
-//! up, is heard even when nothing can be written: what it says is kept in memory, counts at once, and is written with the
-//! next change of that window. Deliberately absent: waiting, and time; every call brings its moment.
+//! Input: an event of a window, from its controller or from the agent. Output: the new state of the window, or why the
+//! event is not allowed; the rules are in `operation::window`. A controller may release or cancel its window even when
+//! the disk takes no writes. Its event is then kept in memory, counts at once, and is written with the next change of
+//! that window. Deliberately absent: waiting, and time; every call passes its moment.
 
 mod look;
 
@@ -26,7 +26,7 @@ use agent_core::operation::window::{Refused, Window, WindowEvent};
 
 pub use look::WindowLook;
 
-/// When something is said.
+/// The moment of an event.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// On the clock that bounds count on.
@@ -41,20 +41,20 @@ pub enum SayError {
     /// No window of this id was granted.
     #[error("no quiesce window of this id was granted")]
     Unknown,
-    /// It may not be said there.
+    /// The event is not allowed in this state.
     #[error(transparent)]
     Refused(#[from] Refused),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What was said while nothing could be written, in order.
+/// The events that arrived while nothing could be written, in order.
 #[derive(Default)]
 pub(super) struct Unwritten(Mutex<BTreeMap<OperationId, Vec<(WindowEvent, Moment)>>>);
 
 impl Unwritten {
     fn all(&self) -> MutexGuard<'_, BTreeMap<OperationId, Vec<(WindowEvent, Moment)>>> {
-        // Behind a poisoned lock lie plain words and times.
+        // A poisoned lock still guards valid messages and times.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -63,7 +63,7 @@ impl Unwritten {
     }
 }
 
-/// The window with what could not be written yet.
+/// The window with the events that could not be written yet.
 fn with(window: Window, unwritten: &[(WindowEvent, Moment)]) -> Window {
     unwritten.iter().fold(window, |window, (said, moment)| window.apply(said, &moment.boot).unwrap_or(window))
 }
@@ -81,8 +81,8 @@ fn day_before(at: Timestamp) -> Timestamp {
     at.checked_sub(limits::STOOD_STILL).unwrap_or(Timestamp::MIN)
 }
 
-/// How long programs stood still for windows of the last day, of each guest that had one; of all, or of one. A window of a
-/// time to come was granted by a clock that was wrong, and says nothing of this day.
+/// How long programs were stopped for windows of the last day, for each guest that had one; of all, or of one. A window
+/// dated in the future was granted under a wrong clock, and does not count for this day.
 pub(super) fn stood_still(
     connection: &Connection,
     guest: Option<GuestUid>,
@@ -143,7 +143,7 @@ fn put(transaction: &Transaction<'_>, id: OperationId, window: &Window) -> Resul
             (id.to_string(), json("a quiesce window", window)?),
         )
         .map_err(StoreError::sqlite("write a quiesce window"))?;
-    // A release may be said long after the backup was found: it is called by what is known then.
+    // A release may arrive long after the backup was found: the label follows the state known then.
     transaction
         .execute(
             "UPDATE backup SET label = ?2 WHERE operation = ?1 AND label IS NOT ?2",
@@ -153,8 +153,8 @@ fn put(transaction: &Transaction<'_>, id: OperationId, window: &Window) -> Resul
     Ok(())
 }
 
-/// The operation of a window ended otherwise than done: nothing is to be waited for any more. No moment is needed: a bound
-/// that passed meanwhile ends it the same way for whoever is told.
+/// The operation of a window ended in another way than done: there is nothing to wait for any more. No moment is
+/// needed: a bound that passed meanwhile ends the window the same way for every reader.
 pub(super) fn ended(transaction: &Transaction<'_>, after: &OperationState) -> Result<(), StoreError> {
     let (Operation::QuiescedBackup(_), Status::Undone | Status::Parked) = (&after.operation, after.status())
     else {
@@ -169,7 +169,7 @@ pub(super) fn ended(transaction: &Transaction<'_>, after: &OperationState) -> Re
     }
 }
 
-/// What its controller says is in the guest's own audit; what the agent saw is in the journal.
+/// Events of its controller are in the guest's own audit; findings of the agent are in the journal.
 fn note(
     transaction: &Transaction<'_>,
     (guest, id): (GuestUid, OperationId),
@@ -222,7 +222,7 @@ fn say(
     Ok(after)
 }
 
-/// When the last word about the stacks came.
+/// When the last message about the stacks came.
 fn released(
     transaction: &Transaction<'_>,
     id: OperationId,
@@ -241,7 +241,7 @@ fn released(
     Ok(())
 }
 
-/// The stacks that did not come back, by the last word of each guest's controller.
+/// The stacks that did not come back, by the last message of each guest's controller.
 pub(super) fn stacks_down(connection: &Connection) -> Result<Vec<StacksDown>, StoreError> {
     let rows: Vec<(String, String, i64)> = connection
         .prepare_cached(
@@ -273,8 +273,8 @@ impl Store {
         Ok(kept.map(|window| with(window, &self.unwritten.of(id))))
     }
 
-    /// Takes in what is said of a window. On disk when this returns; where nothing can be written, a release and a
-    /// giving-up are kept in memory.
+    /// Takes an event of a window. It is on disk when this returns. Where nothing can be written, a release or a
+    /// cancellation is kept in memory.
     ///
     /// # Errors
     /// [`SayError`]; nothing was changed then.
@@ -314,7 +314,7 @@ impl Store {
         }
     }
 
-    /// Whoever lets programs run again is heard, whatever the disk does.
+    /// A controller's message that programs run again is accepted even when the disk takes no writes.
     async fn hear_unwritten(
         &self,
         id: OperationId,
@@ -330,7 +330,7 @@ impl Store {
         if after != window {
             let mut all = self.unwritten.all();
             let heard = all.entry(id).or_default();
-            // The last word counts; a controller that repeats itself fills no memory.
+            // The last message of each kind counts, so a controller that repeats itself fills no memory.
             heard.retain(|(earlier, _)| std::mem::discriminant(earlier) != std::mem::discriminant(&said));
             heard.push((said, moment));
             drop(all);

@@ -1,6 +1,6 @@
 //! Withdrawn orders to restore this host.
 //!
-//! A withdrawal that this box heard of is kept for good, so that no hub can pass it over later.
+//! A withdrawal that this host received is kept for good, so that no hub can omit it later.
 
 use holdfast_protocol::id::JobId;
 use holdfast_protocol::job::act::Sha256Text;
@@ -14,7 +14,7 @@ use super::job_end::{Swapped, TakeError, end};
 use super::{Part, Store, StoreError};
 use agent_core::gate::job_validation::TurnedAway;
 
-/// What is on disk is never older than this while the hub answers.
+/// The time on disk is never older than this while the hub answers.
 const WRITTEN_EVERY: SignedDuration = SignedDuration::from_hours(1);
 
 const SERVED: &str = "hub_served_at";
@@ -43,7 +43,7 @@ fn found(connection: &Connection, order: &Sha256Text) -> Result<Option<JobId>, S
     job.map(|job| parsed("a job", &job)).transpose()
 }
 
-/// When the hub last served this box, by the latest time that a kept clock showed; to the hour.
+/// When the hub last served this host, by the latest time of a synchronised clock; to the hour.
 pub(super) fn served(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
     let at: Option<i64> = connection
         .prepare_cached("SELECT value FROM counter WHERE key = ?1")
@@ -61,7 +61,7 @@ impl Store {
         self.write(Part::Jobs, "take an order back", move |transaction| withdraw(transaction, &job, at)).await
     }
 
-    /// By which job an order was taken back, where this box heard of it.
+    /// The job that withdrew an order, where this host received it.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -69,8 +69,8 @@ impl Store {
         self.read(move |connection| found(connection, &order)).await
     }
 
-    /// Notes that the hub serves this box: once an hour. The clock may be wrong, so the time is the latest that a kept clock
-    /// showed.
+    /// Notes that the hub serves this host: once an hour. The clock may be wrong, so the recorded time is the latest
+    /// one of a synchronised clock.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -1,7 +1,7 @@
 //! Small files written whole or not at all.
 //!
-//! What comes in: a path and bytes. What goes out: nothing, once file and folder are on the disk. Everything goes through
-//! [`held_folder`](super::held_folder), so that a command that root runs is led astray by no link. Deliberately absent:
+//! Input: a path and bytes. Output: nothing, once file and folder are on the disk. Everything goes through
+//! [`held_folder`](super::held_folder), so that no link redirects a command that root runs. Deliberately absent:
 //! appending, and sizes beyond memory.
 
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use super::held_folder::{HeldError, HeldFolder};
 pub enum FileError {
     #[error("{} could not be {verb}: look at the disk and at who owns the folder", path.display())]
     Disk {
-        /// What was to be done.
+        /// The attempted action.
         verb: &'static str,
         path: PathBuf,
         #[source]
@@ -70,7 +70,7 @@ pub fn private_folder(path: &Path) -> Result<(), FileError> {
     private_folder_for(path, Given::Kept)
 }
 
-/// The same, and gives it to somebody.
+/// As [`private_folder`], and sets its owner.
 ///
 /// # Errors
 /// [`FileError`].
@@ -83,7 +83,7 @@ pub fn private_folder_for(path: &Path, given: Given) -> Result<(), FileError> {
     made.map_err(FileError::held("made", path))
 }
 
-/// Puts the bytes in the file's place: written beside it, synced, renamed over it, folder synced.
+/// Replaces the file: writes the bytes next to it, syncs, renames over it, syncs the folder.
 ///
 /// # Errors
 /// [`FileError`]; then the old file is untouched, or the new one is whole.
@@ -91,7 +91,7 @@ pub fn write(path: &Path, bytes: &[u8], readers: Readers) -> Result<(), FileErro
     write_for(path, bytes, readers, Given::Kept)
 }
 
-/// The same, and it is given to somebody before it takes its place.
+/// As [`write()`], and sets the owner before the file takes its place.
 ///
 /// # Errors
 /// [`FileError`].
@@ -101,7 +101,7 @@ pub fn write_for(path: &Path, bytes: &[u8], readers: Readers, given: Given) -> R
     written.map_err(FileError::held("written", path))
 }
 
-/// Gives a file that is there to somebody.
+/// Sets the owner of an existing file.
 ///
 /// # Errors
 /// [`FileError`].
@@ -154,7 +154,7 @@ pub fn remove(path: &Path) -> Result<(), FileError> {
     removed.map_err(FileError::held("removed", path))
 }
 
-/// Looks in the folder of a path; none where there is no such folder.
+/// Reads from the folder of a path; none where there is no such folder.
 fn in_folder<T>(
     path: &Path,
     look: impl FnOnce(&HeldFolder, &OsStr) -> Result<T, HeldError>,

@@ -1,11 +1,11 @@
 //! Folders held by descriptor, and the files in them, through no link.
 //!
-//! What comes in: a path that root was told or has written down. What goes out: a folder that is held open, files that were
-//! opened from it by one name, or a refusal with a code. Every folder on the way is opened by its one name from the one before
-//! it. So whoever owns a folder on the way cannot lead root out of it: no symbolic link is followed, what lies in another
-//! user's folder must be that user's or root's, and a file there must have no second name. Any other process has no power that
-//! its own user lacks: it follows links on the way to a folder, and none in it. Deliberately absent: `openat2`, which
-//! `RestrictSUIDSGID=` takes away from the agent's service.
+//! Input: a path that root was given or has in its settings. Output: a folder that is held open, files opened from it
+//! by name, or a refusal with a code. Every folder on the way is opened by its name from its parent. So the owner of a
+//! folder on the way cannot lead root out of it: no symbolic link is followed, entries in another user's folder must
+//! belong to that user or to root, and a file there must have no second hard link. A process that is not root has no
+//! rights beyond those of its user: it follows links on the way to a folder, and none in it. Deliberately absent:
+//! `openat2`, which `RestrictSUIDSGID=` blocks for the agent's service.
 
 mod refusal;
 
@@ -20,20 +20,20 @@ use rustix::io::Errno;
 
 pub use refusal::{HeldError, Refusal};
 
-/// A folder to go on from, not to read.
+/// A folder to walk on from, not to read.
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A file of any kind, which nobody waits for and which becomes no terminal of ours.
+/// A file of any kind. Opening it does not block, and it does not become our terminal.
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// To whom something is given once it is made.
+/// The owner that something gets once it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// It stays whoever's made it.
+    /// Its maker stays the owner.
     Kept,
     /// A user owns it.
     To { uid: u32, gid: u32 },
-    /// It stays the maker's; its group is another.
+    /// Its maker stays the owner; its group changes.
     ToGroup { gid: u32 },
 }
 
@@ -55,7 +55,7 @@ pub struct HeldFolder {
     about: Stat,
 }
 
-/// A socket that is held, so that a connection goes to this one.
+/// A socket held by descriptor, so that a connection reaches exactly this one.
 #[derive(Debug)]
 pub struct HeldSocket(OwnedFd);
 
@@ -76,7 +76,7 @@ impl HeldFolder {
         walk(path, &mut |at, name| at.down(name))
     }
 
-    /// Opens a folder; what is missing of its path is made, for all to read.
+    /// Opens a folder; missing parts of its path are made, readable for all.
     ///
     /// # Errors
     /// [`HeldError`].
@@ -84,16 +84,16 @@ impl HeldFolder {
         walk(path, &mut |at, name| at.make(name, 0o755))
     }
 
-    /// Opens a folder in which root alone has a hand, as in every folder above it.
+    /// Opens a folder that only root can change, as it can every folder above it.
     ///
     /// # Errors
-    /// [`HeldError`]: somebody else could change what lies there.
+    /// [`HeldError`]: another user could change its content.
     pub fn roots_alone(path: &Path) -> Result<Self, HeldError> {
         const OTHERS: u32 = 0o022;
         const STICKY: u32 = 0o1000;
         let folder = walk(path, &mut |at, name| {
             let next = at.down(name)?;
-            // In a sticky folder nobody moves what is root's.
+            // In a sticky folder other users cannot move entries that root owns.
             match (next.about.st_uid, next.mode() & OTHERS, next.mode() & STICKY) {
                 (0, 0, _) | (0, _, STICKY) => Ok(next),
                 (0, ..) => Err(HeldError::of(&next.path, Refusal::Writable)),
@@ -197,7 +197,7 @@ impl HeldFolder {
         Ok(Some(File::from(fd)))
     }
 
-    /// Puts bytes in a file's place: written beside it, given away, synced, renamed over it, folder synced.
+    /// Replaces a file: writes the bytes next to it, sets the owner, syncs, renames over it, syncs the folder.
     ///
     /// # Errors
     /// [`HeldError`]; then the old file is untouched, or the new one is whole.
@@ -235,7 +235,7 @@ impl HeldFolder {
         let flags = FILE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let mode = Mode::from_raw_mode(mode);
         let fd = rustix::fs::openat(&self.fd, name, flags, mode).map_err(failed)?;
-        // Whoever runs this may have a mask of its own.
+        // The process may have its own umask.
         rustix::fs::fchmod(&fd, mode).map_err(failed)?;
         if let Some((uid, gid)) = given.ids() {
             rustix::fs::fchown(&fd, uid, gid).map_err(failed)?;
@@ -304,7 +304,7 @@ impl HeldFolder {
         }
     }
 
-    /// What something is instead of what was looked for.
+    /// The actual kind of an entry that is not of the wanted kind.
     fn kind(&self, name: &OsStr, wanted: &'static str) -> Refusal {
         match self.about(name) {
             Ok(Some(about)) if FileType::from_raw_mode(about.st_mode) == FileType::Symlink => Refusal::Link,
@@ -312,7 +312,7 @@ impl HeldFolder {
         }
     }
 
-    /// A plain file that whoever can change this folder has put here, or root.
+    /// A plain file that the owner of this folder, or root, has put here.
     fn plain(&self, about: &Stat) -> Result<(), Refusal> {
         match FileType::from_raw_mode(about.st_mode) {
             FileType::RegularFile => {}
@@ -331,7 +331,7 @@ impl HeldFolder {
         Ok(())
     }
 
-    /// What lies in another user's folder is that user's, or root's.
+    /// An entry in another user's folder must belong to that user or to root.
     fn judge(&self, about: &Stat) -> Result<(), Refusal> {
         let owners = [0, self.about.st_uid];
         if !is_root() || self.about.st_uid == 0 || owners.contains(&about.st_uid) {
@@ -350,7 +350,7 @@ pub fn open_file(path: &Path) -> Result<File, HeldError> {
     folder.file(name)?.ok_or_else(|| HeldError::io(path, Errno::NOENT))
 }
 
-/// Makes a file that must not be there yet, for whoever runs this alone.
+/// Makes a file that must not exist yet, for the user of this process alone.
 ///
 /// # Errors
 /// [`HeldError`].
@@ -373,7 +373,7 @@ fn walk(
     next: &mut dyn FnMut(&HeldFolder, &OsStr) -> Result<HeldFolder, HeldError>,
 ) -> Result<HeldFolder, HeldError> {
     let parts = path.components().collect::<Vec<_>>();
-    // Only root's way is watched; a folder that is made is made one by one all the same.
+    // Only root's path is checked step by step; missing folders are made one by one in any case.
     if !is_root() && path.is_dir() {
         return begin(path);
     }
@@ -398,7 +398,7 @@ fn begin(path: &Path) -> Result<HeldFolder, HeldError> {
     Ok(HeldFolder { fd, path: path.to_owned(), about })
 }
 
-/// The folder above: no link can stand in its place.
+/// The folder above: no link can replace it.
 fn begin_at(at: &HeldFolder, path: &Path) -> Result<HeldFolder, HeldError> {
     let failed = |error| HeldError::io(path, error);
     let fd = rustix::fs::openat(&at.fd, "..", STEP, Mode::empty()).map_err(failed)?;

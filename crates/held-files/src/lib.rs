@@ -5,7 +5,7 @@
 //! | [`held_folder`] | a folder held by descriptor; nothing beneath it is reached through a link |
 //! | [`atomic_file`] | small files that are there whole or not at all |
 //!
-//! Deliberately absent: who may own what; the caller says that.
+//! Deliberately absent: the rules of ownership; the caller passes the owner.
 #![forbid(unsafe_code)]
 
 pub mod atomic_file;

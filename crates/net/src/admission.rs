@@ -1,17 +1,18 @@
 //! Admission of connections when a listener is full.
 //!
-//! In: who arrives and who is here. Out: a slot, a slot in place of another connection, or a refusal. A *member* is a peer
-//! that the listener knows: a guest by its address, a host by its certificate. A *stranger* is known by its [`Origin`] alone.
+//! Input: the arriving connection and the open ones. Output: a slot, a slot in place of another connection, or a
+//! refusal. A *member* is a peer that the listener knows: a guest by its address, a host by its certificate. A
+//! *stranger* is known by its [`Origin`] alone.
 //!
 //! | arrives | with room | without |
 //! | --- | --- | --- |
-//! | a member below its reserve | admitted | a stranger goes; where there is none, the oldest of the member furthest above its reserve |
-//! | a member above its reserve | admitted up to its limit | a stranger goes, or it is refused |
-//! | a stranger | admitted | a stranger of the origin that holds most goes, its own where its origin is at its limit |
+//! | a member below its reserve | admitted | a stranger is closed; where there is none, the oldest of the member furthest above its reserve |
+//! | a member above its reserve | admitted up to its limit | a stranger is closed, or the member is refused |
+//! | a stranger | admitted | a stranger of the origin with the most connections is closed; one of its own origin, where that is at its limit |
 //!
-//! So a member below its reserve is always admitted, whatever strangers and other members do, as long as the reserves of
-//! all who are here fit ([`Limits::fit`]). Ages are counted in arrivals. Deliberately absent: sockets, clocks, and who is a
-//! member.
+//! So a member below its reserve is always admitted, whatever strangers and other members do, as long as the reserves
+//! of all connected members fit ([`Limits::fit`]). Ages are counted in arrivals. Deliberately absent: sockets, clocks,
+//! and who is a member.
 
 mod slots;
 
@@ -35,14 +36,14 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether the reserves of so many members fit beside the strangers.
+    /// Whether the reserves of so many members fit in addition to the strangers.
     #[must_use]
     pub const fn fit(&self, members: u32) -> bool {
         members.saturating_mul(self.reserved).saturating_add(self.strangers) <= self.total
     }
 }
 
-/// Where a stranger comes from: an IPv4 address, or an IPv6 network of 64 bits, which is what one customer is given.
+/// Where a stranger comes from: an IPv4 address, or an IPv6 network of 64 bits, which is the network of one customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin(IpAddr);
 
@@ -67,9 +68,9 @@ impl std::fmt::Display for Origin {
 /// Whose connection it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party<M> {
-    /// Somebody who is known.
+    /// A known peer.
     Member(M),
-    /// Somebody who is not, or not yet.
+    /// A peer that is not known, or not yet.
     Stranger(Origin),
 }
 
@@ -77,7 +78,7 @@ pub enum Party<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionId(u64);
 
-/// How far a stranger has come. Who has sent nothing goes first.
+/// How far a stranger has come. One that has sent nothing is removed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Silent,
@@ -90,12 +91,12 @@ pub enum Refusal {
     /// The member has as many as it may.
     #[error("it holds as many connections as one peer may")]
     OfOne,
-    /// All slots are taken by connections that do not go for this one.
+    /// All slots are taken by connections that are not closed for this one.
     #[error("all connections are taken")]
     Full,
 }
 
-/// Who is here, each with what its owner needs to end it.
+/// The open connections, each with the value that its owner needs to end it.
 #[derive(Debug)]
 pub struct Table<M, C> {
     limits: Limits,
@@ -106,7 +107,7 @@ pub struct Table<M, C> {
 }
 
 impl<M: Ord + Clone, C> Table<M, C> {
-    /// Nobody is here.
+    /// No connection is open yet.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         Self { limits, next: 0, here: BTreeMap::new(), members: BTreeMap::new(), strangers: BTreeMap::new() }
@@ -117,7 +118,8 @@ impl<M: Ord + Clone, C> Table<M, C> {
         self.limits = limits;
     }
 
-    /// Takes a slot. What made room for it is no longer here; its value is given, so that it can be ended.
+    /// Takes a slot. A connection that was displaced is removed from the table; its value is returned, so that it can
+    /// be closed.
     ///
     /// # Errors
     /// [`Refusal`]; nothing changed then.
@@ -137,7 +139,7 @@ impl<M: Ord + Clone, C> Table<M, C> {
         Ok((id, displaced))
     }
 
-    /// Who goes for a newcomer, if anybody must.
+    /// The connection that is closed for a newcomer, if one must be.
     fn decide(&self, newcomer: &Party<M>) -> Result<Option<ConnectionId>, Refusal> {
         let is_full = count(self.here.len()) >= self.limits.total;
         match newcomer {
@@ -165,7 +167,8 @@ impl<M: Ord + Clone, C> Table<M, C> {
         }
     }
 
-    /// The first to go of the origin that holds most; among several, the origin that was here first.
+    /// The first stranger to close, of the origin with the most connections; among several, of the origin that arrived
+    /// first.
     fn most_crowded(&self) -> Option<ConnectionId> {
         let crowd =
             |held: &&BTreeMap<ConnectionId, Stage>| (held.len(), Reverse(held.keys().next().copied()));
@@ -186,10 +189,10 @@ impl<M: Ord + Clone, C> Table<M, C> {
         }
     }
 
-    /// Somebody here showed that it is this member.
+    /// An open connection showed that it is this member.
     ///
     /// # Errors
-    /// [`Refusal::OfOne`] when the member has as many as it may; the connection stays whose it was.
+    /// [`Refusal::OfOne`] when the member has as many as it may; the connection keeps its former party.
     pub fn is_member(&mut self, id: ConnectionId, member: M) -> Result<(), Refusal> {
         let Some((party, _)) = self.here.get(&id) else { return Ok(()) };
         if matches!(party, Party::Member(before) if *before == member) {

@@ -1,7 +1,7 @@
 //! Rate limits per peer, as token buckets.
 //!
-//! What comes in: who asks, how much, and the forward clock. What goes out: yes, or the seconds to wait. Buckets are bounded
-//! in number: those that are full again are forgotten, which changes nothing for their owners.
+//! Input: the peer, the amount, and the forward clock. Output: yes, or the seconds to wait. Buckets are bounded in
+//! number: those that are full again are forgotten, which changes nothing for their owners.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -22,14 +22,14 @@ struct Bucket {
     at: Duration,
 }
 
-/// One bucket for each who asks.
+/// One bucket for each peer.
 pub struct Rates<K> {
     per_minute: u32,
     buckets: Mutex<HashMap<K, Bucket>>,
 }
 
 impl<K: Eq + Hash> Rates<K> {
-    /// So many requests a minute for each, at once or spread.
+    /// `per_minute` requests a minute for each peer, at once or spread.
     #[must_use]
     pub fn per_minute(per_minute: u32) -> Self {
         Self { per_minute: per_minute.max(1), buckets: Mutex::new(HashMap::new()) }
@@ -40,7 +40,7 @@ impl<K: Eq + Hash> Rates<K> {
         self.take_many(who, 1, now)
     }
 
-    /// Takes so many at once from `who`'s bucket; as many as a bucket holds are the most.
+    /// Takes `many` at once from `who`'s bucket, at most the size of the bucket.
     ///
     /// # Errors
     /// [`TooOften`]; the bucket is as it was.

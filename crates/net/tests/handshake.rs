@@ -49,7 +49,7 @@ fn server(leaf: &Leaf, shown: &[&Ca]) -> ServerConfig {
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_no_client_auth()
-        // Not `with_single_cert`, which would look at the certificate first.
+        // Not `with_single_cert`, which would check the certificate first.
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(CertifiedKey::new(chain, signing))))
 }
 
@@ -232,7 +232,7 @@ fn an_identity_is_shown_to_a_server_that_asks() {
 fn clients_keep_no_sessions() {
     let ca = ca();
     let leaf = leaf(&ca, |_| {});
-    // It gives tickets to everybody, as the library does unless it is told not to.
+    // It gives session tickets to every client, which is the library's default.
     let server = server(&leaf, &[]);
     let ours = client(&Trust::Pins(PinSet::from(Pin::of(PinKind::Leaf, &leaf.der)))).unwrap();
     let mut keeps = ours.clone();

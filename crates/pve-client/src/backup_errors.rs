@@ -1,18 +1,18 @@
 //! Why a backup failed, by the log of its task.
 //!
-//! In: the log's lines. Out: one sentence, without the command that failed, and whether room was lacking. The task's own end
-//! says no more than `job errors`. Lines that the archiver writes may hold names from inside the guest: they are shortened, and
-//! decide nothing but the words and the code.
+//! Input: the log's lines. Output: one sentence, without the command that failed, and whether space was lacking. The
+//! task's own exit status says only `job errors`. Lines that the archiver writes may hold names from inside the guest:
+//! they are shortened, and affect only the message and the code.
 
 use holdfast_protocol::code::ErrorCode;
 
-/// What a storage, here or on the server, lacked.
+/// Messages of a storage, here or on the server, that is out of space.
 const NO_ROOM: [&str; 3] = ["No space left on device", "Disk quota exceeded", "ENOSPC"];
 
 /// Characters of a line that are kept.
 const LINE_MAX: usize = 300;
 
-/// What the log of a backup said so far.
+/// The findings in the log of a backup so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackupLog {
     /// A line about room: nothing explains more.
@@ -36,7 +36,7 @@ impl BackupLog {
         }
     }
 
-    /// Why it failed, with the code of that; nothing, where the log does not say.
+    /// Why it failed, with the code for that; none, where the log gives no reason.
     #[must_use]
     pub fn why(&self) -> Option<(ErrorCode, String)> {
         let cause = self.no_room.as_ref().or(self.tool.as_ref());

@@ -1,8 +1,8 @@
 //! One request: endpoint, token and parameters.
 //!
-//! What comes in: typed values, through one constructor for each endpoint. What goes out: a [`Call`] that the transport
-//! sends as it is. There is no way to make one for another path, and the test at the end walks every endpoint and holds
-//! each parameter to the list of what must never be sent. Deliberately absent: sending.
+//! Input: typed values, through one constructor for each endpoint. Output: a [`Call`] that the transport sends as it
+//! is. There is no way to make one for another path, and the test at the end walks every endpoint and holds each
+//! parameter to the list of what must never be sent. Deliberately absent: sending.
 
 use std::borrow::Cow;
 
@@ -113,7 +113,7 @@ pub(super) struct Call {
     params: Params,
 }
 
-/// What may stand in a path segment as it is.
+/// Characters that may be in a path segment unescaped.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 impl Call {
@@ -121,7 +121,7 @@ impl Call {
         self.endpoint
     }
 
-    /// Whether it reads what an archive holds.
+    /// Whether it reads the content of an archive.
     pub(super) fn reads_archive(&self) -> bool {
         self.endpoint == Endpoint::ArchiveConfig
     }
@@ -233,7 +233,7 @@ impl Call {
         Self::guest(Endpoint::AddressSet, Role::Observe, node, vmid, &format!("/firewall/ipset/{SET}"))
     }
 
-    /// Of the options it sets those two alone, and takes none back; of the set only what it put there itself.
+    /// It sets only those two options, and unsets none. In the address set it changes only its own entries.
     pub(super) fn change_filter(node: &NodeName, vmid: Vmid, change: FilterChange) -> Self {
         let call = |endpoint, tail: &str| Self::guest(endpoint, Role::Operate, node, vmid, tail);
         let set = format!("/firewall/ipset/{SET}");
@@ -287,7 +287,8 @@ impl Call {
         Self::guest(Endpoint::Stop, Role::Operate, node, vmid, "/status/stop")
     }
 
-    /// Asks the guest; past the time the task fails and the guest runs on. Whoever wants it off says stop.
+    /// Asks the guest to shut down; past the timeout the task fails and the guest runs on. A caller that needs it off
+    /// sends a stop.
     pub(super) fn shutdown(node: &NodeName, vmid: Vmid, timeout_s: u32) -> Self {
         let params = vec![("timeout".into(), timeout_s.into())];
         Self::guest(Endpoint::Shutdown, Role::Operate, node, vmid, "/status/shutdown").with(params)
@@ -326,13 +327,13 @@ impl Call {
         Self::guest(Endpoint::RemoveSnapshot, Role::Operate, node, own.vmid(), &tail)
     }
 
-    /// Bare: the guest stays off until what the snapshot brought back was looked at.
+    /// Without `start`: the guest stays off until the restored state was checked.
     pub(super) fn roll_back(node: &NodeName, own: &OwnSnapshot) -> Self {
         let tail = format!("/snapshot/{}/rollback", own.name());
         Self::guest(Endpoint::RollBack, Role::Operate, node, own.vmid(), &tail)
     }
 
-    /// A whole backup of one guest, but for what lies beneath these mounts. It removes none of the older ones: that is
+    /// A whole backup of one guest, except the data beneath these mounts. It removes none of the older ones: that is
     /// decided elsewhere.
     pub(super) fn backup(
         node: &NodeName,
@@ -349,14 +350,14 @@ impl Call {
             // Without an address this sends nothing; the usual mode mails root for each backup.
             ("notification-mode".into(), "legacy-sendmail".into()),
         ];
-        // A path has no character that a pattern could take for another; the folder itself stays, to be mounted on.
+        // A path has no pattern characters. The folder itself stays in the backup, as the mount point.
         params
             .extend(leaves_out.iter().map(|path| ("exclude-path".into(), Value::Text(format!("{path}/?*")))));
         let call = Self::plain(Endpoint::Backup, Role::Operate, format!("/nodes/{node}/vzdump"));
         Self { vmid: Some(vmid), ..call }.with(params)
     }
 
-    /// Bare. The volume is one that was listed as this guest's backup on this storage; no disk has such a name.
+    /// Without parameters. The volume was listed as this guest's backup on this storage; no disk has such a name.
     pub(super) fn remove_backup(node: &NodeName, own: &OwnBackup) -> Self {
         let volume = utf8_percent_encode(own.archive().as_str(), SEGMENT);
         let tail = format!("/content/{volume}");
@@ -408,7 +409,7 @@ impl Call {
         Self { vmid: Some(query.vmid), ..call }.with(params)
     }
 
-    /// Backup jobs that run on the node, whoever started them.
+    /// Backup jobs that run on the node, started by any user.
     pub(super) fn running_backups(node: &NodeName) -> Self {
         let params = vec![
             ("source".into(), "active".into()),
@@ -431,7 +432,7 @@ impl Call {
         Self::task(Endpoint::TaskStop, role, node, upid, "")
     }
 
-    /// Bare, without any parameter. What the parameters of this call can do is nothing we want.
+    /// Without any parameter: no parameter of this call does anything that we want.
     pub(super) fn destroy(node: &NodeName, proof: &UndoProof) -> Self {
         Self::guest(Endpoint::Destroy, Role::Allocate, node, proof.vmid(), "")
     }

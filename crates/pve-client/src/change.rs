@@ -1,8 +1,8 @@
 //! Changing a guest's configuration: the closed list of changes we ever send.
 //!
-//! What comes in: one or more [`ConfigChange`] and the digest of what was read. What goes out: parameters for
-//! `PUT …/config`. Deliberately absent: anything about features, devices, bind mounts, hooks, `lock` (a token can set it
-//! and nobody can take it off), `unprivileged`, deletion of disks, and switching protection off, which needs a
+//! Input: one or more [`ConfigChange`] and the digest of the configuration that was read. Output: parameters for
+//! `PUT …/config`. Deliberately absent: anything about features, devices, bind mounts, hooks, `lock` (a token can set
+//! it, but no token can remove it), `unprivileged`, deletion of disks, and switching protection off, which needs a
 //! [`LiftProof`](super::unprotect_proof::LiftProof) and its own call.
 
 use std::borrow::Cow;
@@ -74,7 +74,7 @@ impl std::str::FromStr for Tag {
     }
 }
 
-/// A description Proxmox takes: at most 8192 characters, no control characters but newlines.
+/// A description that Proxmox accepts: at most 8192 characters, no control characters but newlines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description(String);
 
@@ -129,7 +129,7 @@ pub enum ConfigChange {
     ClearEnv,
     /// Makes a volume. Refused while protection is on.
     AddVolume(NewVolume),
-    /// Withdraws a mount that was asked for and could not be made. What is made is not touched by it.
+    /// Withdraws a requested mount that could not be made. Existing mounts are not changed.
     WithdrawRequest(MountSlot),
     /// Takes these labels away.
     Unlabel(Labels),
@@ -139,19 +139,19 @@ pub enum ConfigChange {
     AtBoot(Switch),
     /// `nameserver` and `searchdomain`, one of them. A running guest has it from its next start.
     Names(NameKey, String),
-    /// These are the host's own again. What is only pending is not taken back by it: see [`Self::WithdrawNames`].
+    /// These take the host's values again. Pending changes are not withdrawn: see [`Self::WithdrawNames`].
     HostNames(Vec<NameKey>),
-    /// Takes back what of these waits for the next start.
+    /// Withdraws those changes of these keys that wait for the next start.
     WithdrawNames,
     /// One network, whole, under the number it has. It takes effect at once, in a running guest as well.
     Net(NetSlot, NetLine),
 }
 
-/// What of a guest's resolver.
+/// The parts of a guest's resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKey {
     Servers,
-    /// The domains in which short names are looked for.
+    /// The search domains for short names.
     Search,
 }
 
@@ -166,7 +166,7 @@ impl NameKey {
     }
 }
 
-/// What people read of a guest's identity.
+/// The parts of a guest's identity that people read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Labels {
     Tags,
@@ -220,14 +220,14 @@ impl ConfigChange {
     }
 }
 
-/// Changes that go in one call, bound to the state they were decided on.
+/// Changes for one call, bound to the state on which they were decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigUpdate {
     digest: Digest,
     changes: Vec<ConfigChange>,
 }
 
-/// A list of changes that is none.
+/// An invalid list of changes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigUpdateError {
     /// Proxmox answers an empty change with an error.

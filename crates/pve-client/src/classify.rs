@@ -14,7 +14,7 @@ use super::Role;
 use super::error::PveError;
 use super::restore_errors::is_unreadable;
 
-/// What is known of a refused call.
+/// The facts about a refused call.
 pub(super) struct Refusal<'a> {
     pub call: &'static str,
     pub role: Role,
@@ -56,7 +56,7 @@ pub(super) fn classify(refusal: &Refusal<'_>) -> PveError {
     }
 }
 
-/// `Permission check failed (/vms/190, VM.Config.Disk|VM.Config.CPU)`, with or without what stands in parentheses.
+/// `Permission check failed (/vms/190, VM.Config.Disk|VM.Config.CPU)`, with or without the part in parentheses.
 pub(super) fn permission(role: Role, text: String) -> PveError {
     let inner = text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
     let parsed = inner.and_then(|inner| inner.split_once(", ")).filter(|(path, _)| path.starts_with('/'));
@@ -92,7 +92,7 @@ fn parameters(refusal: &Refusal<'_>, reason: String, errors: BTreeMap<String, St
 }
 
 fn by_phrase(refusal: &Refusal<'_>, reason: String, errors: BTreeMap<String, String>) -> PveError {
-    // Restore and create put their own words before the phrase of the part that failed.
+    // Restore and create put their own text before the message of the part that failed.
     let text = strip_doing(&reason);
     let vmid = refusal.vmid.or_else(|| vmid_in(text)).or_else(|| vmid_in(&reason));
     if text.starts_with("RPCEnvironment init request failed") {
@@ -148,8 +148,8 @@ fn by_phrase(refusal: &Refusal<'_>, reason: String, errors: BTreeMap<String, Str
     PveError::Other { call: refusal.call, status: 500, reason, errors }
 }
 
-/// `unable to restore CT 150 - CT is locked (backup)` says `CT is locked (backup)`. A destroy keeps its words: there
-/// the number before the dash is what we need.
+/// `unable to restore CT 150 - CT is locked (backup)` says `CT is locked (backup)`. The text of a destroy is kept:
+/// there we need the number before the dash.
 fn strip_doing(text: &str) -> &str {
     match text.split_once(" - ") {
         Some((doing, rest))
@@ -181,8 +181,9 @@ fn away_server(text: &str) -> Option<&str> {
         .filter(|s| !s.contains([' ', ':']))
 }
 
-/// The backup server's own client did not get to its server, or was not let in: Proxmox hands on the last line that it said.
-/// So end looks into an archive and the beginning of a restore, for which Proxmox does not try the storage before.
+/// The backup server's own client did not reach its server, or was not admitted: Proxmox passes on its last output
+/// line. Reads of an archive and the start of a restore end this way, since Proxmox does not check the storage before
+/// them.
 fn client_is_shut_out(text: &str) -> bool {
     text.strip_prefix("proxmox-backup-client failed:").map(str::trim_start).is_some_and(|said| {
         said.starts_with("error connecting to ")

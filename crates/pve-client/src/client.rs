@@ -1,6 +1,6 @@
 //! [`Pve`] for a real server.
 //!
-//! What comes in: typed requests. What goes out: typed answers. Repeating is decided by `retry`, here it is only done.
+//! Input: typed requests. Output: typed answers. Repeating is decided by `retry`, here it is only done.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,12 +45,12 @@ use agent_core::model::storage::EntrySeen;
 enum Pool {
     /// Those that are ours to keep.
     Guests,
-    /// Those that are thrown away: with their own token, which reaches no other.
+    /// Scratch guests: with their own token, which reaches no others.
     Scratch,
 }
 
 impl Pool {
-    /// With which token. What a backup holds is read with the right over its guest, which the throwaway one has not.
+    /// The token of a call. Reading a backup's content needs the right over its guest, which the scratch token lacks.
     fn role(self, call: &Call) -> Role {
         match (self, call.role()) {
             (Self::Scratch, Role::Operate | Role::Allocate) if !call.reads_archive() => Role::Scratch,
@@ -105,7 +105,7 @@ impl PveClient {
         })
     }
 
-    /// Sends a call, and again where that is lawful.
+    /// Sends a call, and repeats it where that is allowed.
     async fn answer(&self, call: &Call) -> Result<Answer, PveError> {
         let began = self.pace.now();
         let mut times = 0;
@@ -154,7 +154,7 @@ impl PveClient {
         self.data(call, |_| Ok(()))
     }
 
-    /// The token that started a task. Tasks of others may be read by who audits the node.
+    /// The token that started a task. Tasks of others may be read by a token with audit rights on the node.
     fn owner_of(&self, upid: &Upid) -> Role {
         self.owners.get(upid.owner()).copied().unwrap_or(Role::Observe)
     }
@@ -325,7 +325,7 @@ impl Pve for PveClient {
             let call = Call::tasks(&self.node, &query);
             let role = self.pool.role(&call);
             let rows = self.ask(call, |answer| TaskRow::read_list(&answer.data)).await?;
-            // Proxmox filters by kind and guest, but shows who audits the node everybody's tasks.
+            // Proxmox filters by kind and guest, but a token with audit rights on the node sees the tasks of all users.
             let ours = |upid: &Upid| {
                 upid.kind() == query.kind.text()
                     && upid.vmid() == Some(query.vmid)

@@ -1,8 +1,8 @@
 //! A container's configuration, read.
 //!
-//! What comes in: the answer of `GET …/config`. What goes out: typed values for what the agent decides by, every other
-//! key as it came (so that nothing is lost from sight), and the digest that a change must repeat. `env` may hold a claim:
-//! it is kept as a secret. Deliberately absent: judging, which is the gate's work.
+//! Input: the answer of `GET …/config`. Output: typed values for the keys that the agent decides by, every other key
+//! unchanged (so that nothing is lost), and the digest that a change must repeat. `env` may hold a claim: it is kept as
+//! a secret. Deliberately absent: judging, which is the gate's work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,7 +65,7 @@ pub struct GuestConfig {
     pub description: String,
     /// Whether Proxmox refuses to destroy it.
     pub protection: Switch,
-    /// Whether root inside is nobody outside.
+    /// Whether root inside the guest is an unprivileged user on the host.
     pub unprivileged: Switch,
     /// Whether it starts with the node.
     pub onboot: Switch,
@@ -75,7 +75,7 @@ pub struct GuestConfig {
     pub lock: Option<String>,
     /// `nesting=1,keyctl=1`.
     pub features: Option<String>,
-    /// The environment of its first process. Set while a claim is on its way.
+    /// The environment of its first process. Set while a claim is being delivered.
     pub env: Option<Secret>,
     /// The root file system. None in the half-made state that a killed restore leaves behind.
     pub rootfs: Option<Disk>,
@@ -101,8 +101,8 @@ impl GuestConfig {
         disks.filter_map(Disk::volume).cloned().chain(self.unused.iter().cloned()).collect()
     }
 
-    /// Its lines, for who judges what kind of guest it is: each key with its value, a disk by what lies behind it. A lock and
-    /// the names of snapshots say nothing of that.
+    /// Its lines, for callers that judge the kind of a guest: each key with its value, a disk by its backing. A lock
+    /// and the names of snapshots do not matter for that.
     #[must_use]
     pub fn lines(&self) -> BTreeMap<String, String> {
         let mut lines = self.other.clone();
@@ -123,7 +123,7 @@ impl GuestConfig {
         lines
     }
 
-    /// Whom it asks for names, with what waits for its next start.
+    /// Its name servers and search domain, including changes that wait for its next start.
     #[must_use]
     pub fn resolver(&self) -> ResolverText {
         let text = |key: &str| self.other.get(key).cloned();

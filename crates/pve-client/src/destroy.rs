@@ -1,8 +1,8 @@
-//! The witness without which no customer's guest can be destroyed.
+//! The proof without which no customer's guest can be destroyed.
 //!
-//! What comes in: the [`Warrant`], and the guest as it is now. What goes out: a [`DestroyProof`], or what changed since
-//! the operator looked. More than was signed for saves the guest as much as less does. Deliberately absent: a way to
-//! make the witness without a warrant, or without looking.
+//! Input: the [`Warrant`], and the guest as it is now. Output: a [`DestroyProof`], or what changed since the operator
+//! looked. Anything more than was signed for prevents the destroy, as does anything less. Deliberately absent: a way to
+//! make the proof without a warrant, or without reading the guest.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use agent_core::gate::warrant::{SignedState, Warrant};
 use agent_core::model::mark::{self, Mark};
 use agent_core::model::records::VolumeId;
 
-/// What is not as the operator saw it.
+/// What differs from the state that the operator saw.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetChanged {
     /// Tags or description do not say that it is this guest.
@@ -47,7 +47,7 @@ pub struct DestroyProof {
 }
 
 impl DestroyProof {
-    /// Compares what was signed for with the guest as it is now.
+    /// Compares the signed state with the guest as it is now.
     ///
     /// # Errors
     /// The first thing that changed.

@@ -1,8 +1,8 @@
 //! Everything a call to Proxmox can end in but an answer.
 //!
-//! What comes in: status, reason phrase and `errors` (through `classify`), or a failed transport. What goes out: one
-//! variant by class, so that callers match on what to do, and a sentence that says who must do what. Deliberately
-//! absent: retrying (`retry`), and the outcome of tasks (`task`), which come with status 200.
+//! Input: status, reason phrase and `errors` (through `classify`), or a failed transport. Output: one variant by class,
+//! so that callers match on what to do, and a sentence that says who must do what. Deliberately absent: retrying
+//! (`retry`), and the outcome of tasks (`task`), which come with status 200.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -15,7 +15,7 @@ use holdfast_protocol::pin::Pin;
 
 use super::Role;
 
-/// Why a transport failed. Cloneable, so that one failure can be told to several waiters.
+/// Why a transport failed. Cloneable, so that one failure can be reported to several waiters.
 #[derive(Clone)]
 pub struct Cause(Arc<dyn Error + Send + Sync>);
 
@@ -47,22 +47,22 @@ impl Error for Cause {
 /// Whether a request can have reached Proxmox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// The connection never stood: nothing was sent.
+    /// There was no connection: nothing was sent.
     No,
-    /// It stood, so the request may be carried out although no answer came.
+    /// There was a connection, so the request may be carried out although no answer came.
     Perhaps,
 }
 
-/// What the caller may do next.
+/// The caller's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryClass {
     /// Passing trouble and nothing happened: the same request may be sent again shortly.
     Again,
-    /// Something else holds the guest: come back in a minute, and show who holds it.
+    /// Another task holds the guest: try again in a minute, and show which one holds it.
     Later,
     /// It may have happened: read the world before deciding, and never send a write again blindly.
     LookFirst,
-    /// It will fail until somebody changes something.
+    /// It will fail until an operator changes something.
     Never,
 }
 
@@ -77,7 +77,7 @@ pub enum PveError {
         call: &'static str,
         /// Whether the request can have arrived.
         sent: Sent,
-        /// What the transport said.
+        /// The error of the transport.
         #[source]
         source: Cause,
     },
@@ -100,11 +100,11 @@ pub enum PveError {
         "the server's certificate is refused: check the configured CA file, the name in the URL and the expiry"
     )]
     CertificateRefused {
-        /// What the verifier said.
+        /// The error of the verifier.
         #[source]
         source: Cause,
     },
-    /// 401. Expired, wrong and unknown tokens look the same.
+    /// 401. Expired, wrong and unknown tokens cannot be distinguished.
     #[error("Proxmox refuses the `{role}` token: run `agentd doctor`, then `agentd setup` to make a new one")]
     Unauthorised { role: Role },
     /// 403.
@@ -121,7 +121,8 @@ pub enum PveError {
     /// 400: our mistake, or a Proxmox version that means something else.
     #[error("Proxmox does not accept {call} ({}): this is a fault of agentd or an unsupported version, report it", list(.errors))]
     Parameters { call: &'static str, errors: BTreeMap<String, String> },
-    /// No configuration for this VMID on the node. Without a proof of sight it may also be somewhere else.
+    /// No configuration for this VMID on the node. Without a [`SightProof`](super::visibility::SightProof) it may also
+    /// be somewhere else.
     #[error("there is no guest {vmid} on this node")]
     Gone { vmid: Vmid },
     /// A `lock:` in the guest's configuration.
@@ -147,12 +148,12 @@ pub enum PveError {
     /// Start, or destroy, of a running guest.
     #[error("guest {vmid} runs")]
     AlreadyRunning { vmid: Vmid },
-    /// `protection=1` stands in the way.
+    /// `protection=1` is set.
     #[error(
         "guest {vmid} is protected: only a signed destroy or the undo of its making takes the protection off"
     )]
     Protected { vmid: Vmid },
-    /// Somebody changed the configuration since we read it.
+    /// The configuration was changed since we read it.
     #[error("the guest's configuration changed since it was read: read it again and decide anew")]
     DigestChanged,
     /// A storage does not answer or is switched off.
@@ -178,7 +179,7 @@ pub enum PveError {
     /// A volume that does not exist.
     #[error("there is no volume {volume}: check the archive's name in the settings")]
     VolumeGone { volume: String },
-    /// An archive that cannot be looked into: it is damaged, or the key that is there does not open it.
+    /// An archive that cannot be read: it is damaged, or the present key does not open it.
     #[error(
         "the archive cannot be read ({text}): where a key is named, see to the key of its storage's entry; else use another backup"
     )]
@@ -189,7 +190,7 @@ pub enum PveError {
     /// A task that Proxmox does not know (yet, or any more).
     #[error("Proxmox does not know this task: it is too new or too old to be listed")]
     NoSuchTask,
-    /// 595 and 596, or 502 to 504 of somebody else's proxy: what stands in between gave up.
+    /// 595 and 596, or 502 to 504 of another proxy: a proxy in between gave up.
     #[error(
         "Proxmox passed the call on and got no answer ({status} {reason}): check pvedaemon; it may still happen"
     )]
@@ -228,7 +229,7 @@ pub enum PveError {
     /// The settings hold no token for this role.
     #[error("there is no `{role}` token in the settings: run `agentd setup`")]
     NoToken { role: Role },
-    /// What no rule above names.
+    /// Any other error.
     #[error("Proxmox refuses {call}: {status} {reason}{}", suffix(.errors))]
     Other {
         call: &'static str,
@@ -265,7 +266,7 @@ impl PveError {
         }
     }
 
-    /// What the caller may do next.
+    /// The caller's next step.
     #[must_use]
     pub fn retry_class(&self) -> RetryClass {
         match self {
@@ -274,7 +275,7 @@ impl PveError {
             | Self::TimedOut { .. }
             | Self::GatewayTimeout { .. } => RetryClass::LookFirst,
             Self::Locked { .. } | Self::LockTimeout { .. } | Self::StorageOffline { .. } => RetryClass::Later,
-            // The answer was lost on its way, the request was not.
+            // The answer was lost, the request was not.
             Self::Garbled { .. } | Self::TooLarge { .. } => RetryClass::LookFirst,
             Self::DigestChanged
             | Self::NoSuchTask
@@ -298,7 +299,7 @@ impl PveError {
         }
     }
 
-    /// Whether what was asked can happen (or have happened) although this error came back.
+    /// Whether the requested change can happen (or have happened) despite this error.
     #[must_use]
     pub fn may_have_happened(&self) -> bool {
         matches!(

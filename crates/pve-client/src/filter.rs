@@ -1,7 +1,7 @@
 //! The firewall options and address set of one guest.
 //!
-//! What comes in: answers of Proxmox. What goes out: [`FilterFacts`]. Without a word of it, a guest's firewall and `ipfilter` are
-//! off and `macfilter` is on (the schema's defaults).
+//! Input: answers of Proxmox. Output: [`FilterFacts`]. If they are not set, a guest's firewall and `ipfilter` are off
+//! and `macfilter` is on (the schema's defaults).
 
 use std::collections::BTreeMap;
 

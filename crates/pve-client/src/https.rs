@@ -2,8 +2,8 @@
 //!
 //! HTTP/1.1 over TLS 1.3, no redirects, no proxy from the environment, bounded bodies and times. Reads share connections
 //! that are dropped before Proxmox drops them (5 s idle); writes each take a fresh one, so that a connection which dies
-//! in the pool can never leave us in doubt whether a write was sent. Deliberately absent: repeating (`retry`), meaning
-//! (`transport`).
+//! in the pool can never leave us in doubt whether a write was sent. Deliberately absent: retries (`retry`),
+//! interpretation (`transport`).
 
 use std::error::Error;
 use std::time::Duration;
@@ -22,14 +22,14 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Proxmox's own proxy gives up after 30 s and says so; a write may wait 10 s for a lock before that.
 const READ_MAX: Duration = Duration::from_secs(35);
 const WRITE_MAX: Duration = Duration::from_secs(45);
-/// A storage that is away must not hold up what has nothing to do with it.
+/// A storage that does not answer must not delay calls that do not concern it.
 const STORAGE_READ_MAX: Duration = Duration::from_secs(15);
 /// pveproxy drops idle connections after 5 s.
 const IDLE_MAX: Duration = Duration::from_secs(4);
-/// pvedaemon has three workers and a blocked write holds one: leave one for people.
+/// pvedaemon has three workers and a blocked write holds one: one is left for other users.
 const WRITES_AT_ONCE: usize = 2;
 const READS_AT_ONCE: usize = 8;
-/// Reads of single storages have places of their own, so that a dead one cannot take those of the rest.
+/// Reads of single storages have their own slots, so that a dead storage cannot block the other reads.
 const STORAGE_READS_AT_ONCE: usize = 4;
 
 #[derive(Debug)]

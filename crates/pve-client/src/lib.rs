@@ -1,8 +1,8 @@
 //! Client of the Proxmox VE API.
 //!
-//! What comes in: typed requests for just the endpoints the agent's flows need. What goes out: typed answers, or one
-//! [`PveError`] by class. The trait [`Pve`] is what the rest of the agent knows; [`PveClient`] speaks to a real server.
-//! Each call uses the narrowest token that can make it, so a fault in one flow cannot do what another may.
+//! Input: typed requests for just the endpoints the agent's flows need. Output: typed answers, or one [`PveError`] by
+//! class. The trait [`Pve`] is what the rest of the agent knows; [`PveClient`] speaks to a real server. Each call uses
+//! the narrowest token that can make it, so a fault in one flow cannot do what another may.
 //!
 //! Deliberately absent: a way to call any other path, and every parameter that must never be sent (`force`, `skiplock`,
 //! `destroy-unreferenced-disks`, `purge`, `stop`, `unique`, and `features` or `tags` on a restore).
@@ -84,7 +84,7 @@ pub enum Role {
     Allocate,
     /// The same for scratch guests, in their own pool.
     Scratch,
-    /// Makes entries of storages. Lies sealed, and is opened for a signed job alone.
+    /// Makes entries of storages. It is stored sealed, and is opened only for a signed job.
     Storage,
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// What lies on a storage.
+/// The kinds of content on a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentKind {
     Backup,
@@ -134,7 +134,7 @@ impl ContentKind {
 /// Whether a VMID can be taken. Only advice: nothing is reserved by asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmidUse {
-    /// Nobody in the cluster has it.
+    /// No guest in the cluster has it.
     Free,
     /// Some guest has it, whether we may see that guest or not.
     Taken,
@@ -143,16 +143,17 @@ pub enum VmidUse {
 /// An answer that is on its way.
 pub type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, PveError>> + Send + 'a>>;
 
-/// All that the agent asks of Proxmox. Calls that give an [`Upid`] only start a task: follow it with [`follow_task`].
+/// All calls that the agent makes to Proxmox. Calls that give an [`Upid`] only start a task: follow it with
+/// [`follow_task`].
 pub trait Pve: Send + Sync {
     /// `GET /version`.
     fn version(&self) -> Reply<'_, Version>;
 
-    /// The token's own effective permissions, everywhere or on one path. Those inherited from a pool show only on
-    /// asking for the guest's path.
+    /// The token's own effective permissions, everywhere or on one path. Permissions inherited from a pool are listed
+    /// only when the guest's path is requested.
     fn permissions(&self, role: Role, path: Option<AclPath>) -> Reply<'_, Permissions>;
 
-    /// What the cluster holds, as far as `observe` may see.
+    /// The resources of the cluster, as far as `observe` may see.
     fn resources(&self) -> Reply<'_, Resources>;
 
     /// Whether a VMID is free in the whole cluster, guests we may not see included.
@@ -168,28 +169,28 @@ pub trait Pve: Send + Sync {
     /// sees it.
     fn restore(&self, request: &RestoreRequest) -> Reply<'_, Upid>;
 
-    /// Starts restoring a copy of a guest beside it, to a fresh VMID.
+    /// Starts restoring a copy of a guest next to it, to a fresh VMID.
     fn restore_copy(&self, request: &RestoreCopyRequest) -> Reply<'_, Upid>;
 
-    /// A guest's configuration, with what is pending on it already applied.
+    /// A guest's configuration, with pending changes already applied.
     fn guest_config(&self, vmid: Vmid) -> Reply<'_, GuestConfig>;
 
     /// Changes a guest's configuration. Done when it returns.
     fn configure(&self, vmid: Vmid, update: &ConfigUpdate) -> Reply<'_, ()>;
 
-    /// What the firewall does about a guest's addresses.
+    /// The firewall's settings for a guest's addresses.
     fn guest_filter(&self, vmid: Vmid) -> Reply<'_, FilterFacts>;
 
     /// Changes that. Done when it returns.
     fn change_filter(&self, vmid: Vmid, change: FilterChange) -> Reply<'_, ()>;
 
-    /// Takes the protection off a guest that was proved to be the one it may come off.
+    /// Switches protection off for a guest, with the proof that this is allowed.
     fn unprotect(&self, proof: &LiftProof, digest: &Digest) -> Reply<'_, ()>;
 
     /// Starts growing a disk to an absolute size. `OK` of the task does not prove that it grew.
     fn resize(&self, vmid: Vmid, disk: DiskSlot, size: DiskGib, digest: &Digest) -> Reply<'_, Upid>;
 
-    /// Starts giving a volume to another guest. It is renamed on the way.
+    /// Starts moving a volume to another guest. The volume is renamed by that.
     fn reassign(&self, request: &ReassignRequest) -> Reply<'_, Upid>;
 
     /// Whether a guest runs, and how.
@@ -204,7 +205,7 @@ pub trait Pve: Send + Sync {
     /// Starts asking the guest to go down. Its task fails when the guest does not within the time.
     fn shutdown(&self, vmid: Vmid, timeout_s: u32) -> Reply<'_, Upid>;
 
-    /// Interfaces and addresses of a running guest; none while it stands still.
+    /// Interfaces and addresses of a running guest; none while it is stopped.
     fn interfaces(&self, vmid: Vmid) -> Reply<'_, Vec<Interface>>;
 
     /// Snapshots of a guest.
@@ -216,7 +217,7 @@ pub trait Pve: Send + Sync {
     /// Whether every volume of the guest can be snapshotted.
     fn can_snapshot(&self, vmid: Vmid) -> Reply<'_, CanSnapshot>;
 
-    /// Starts taking a snapshot. A running guest stands still for a moment.
+    /// Starts taking a snapshot. A running guest is frozen for a moment.
     fn snapshot(&self, vmid: Vmid, new: &NewSnapshot) -> Reply<'_, Upid>;
 
     /// Starts removing a snapshot that one of our operations made.
@@ -226,17 +227,19 @@ pub trait Pve: Send + Sync {
     /// the configuration is put back as well. A guest that runs is stopped, and stays so.
     fn roll_back(&self, own: &OwnSnapshot) -> Reply<'_, Upid>;
 
-    /// Starts a backup of one guest without what lies beneath these mounts. `OK` of the task does not prove that the archive
-    /// is there.
+    /// Starts a backup of one guest without the data beneath these mounts. `OK` of the task does not prove that the
+    /// archive is there.
     fn backup(&self, vmid: Vmid, storage: &StorageName, leaves_out: &[MountPath]) -> Reply<'_, Upid>;
 
-    /// Starts removing a backup that is listed beside a newer one. `OK` of the task does not prove that it is gone.
+    /// Starts removing a backup that is listed together with a newer one. `OK` of the task does not prove that it is
+    /// gone.
     fn remove_backup(&self, own: &OwnBackup) -> Reply<'_, Upid>;
 
-    /// The text of the configuration inside an archive, to be judged before it is restored. An old bootstrap token may stand in it.
+    /// The text of the configuration inside an archive, to be judged before it is restored. It may hold an old
+    /// bootstrap token.
     fn archive_config(&self, role: Role, archive: &VolumeId) -> Reply<'_, Secret>;
 
-    /// The entries of all storages by their names, as far as `observe` may see: what they are said to be.
+    /// The entries of all storages by their names, as far as `observe` may see: their configured values.
     fn storage_entries(&self) -> Reply<'_, BTreeMap<String, EntrySeen>>;
 
     /// All storages of the node, as far as `observe` may see.
@@ -244,7 +247,8 @@ pub trait Pve: Send + Sync {
 
     fn storage_status(&self, storage: &StorageName) -> Reply<'_, StorageStatus>;
 
-    /// What lies on a storage, as far as the role may see: archives show only to who may back the guest up.
+    /// The content of a storage, as far as the role may see: an archive is listed only for a token that may back the
+    /// guest up.
     fn storage_content(
         &self,
         role: Role,
@@ -253,13 +257,14 @@ pub trait Pve: Send + Sync {
         of: Option<Vmid>,
     ) -> Reply<'_, Vec<StoredVolume>>;
 
-    /// Our own tasks of one kind for one guest since a moment, newest first: how a lost reply is found again.
+    /// Our own tasks of one kind for one guest since a moment, newest first: used to find the task of a lost reply.
     fn find_tasks(&self, query: TaskQuery) -> Reply<'_, Vec<TaskRow>>;
 
-    /// Tasks that destroyed the guest of this number since a moment, by anybody, as far as `observe` may see; newest first.
+    /// Tasks of any user that destroyed the guest of this number since a moment, as far as `observe` may see; newest
+    /// first.
     fn destroyed_since(&self, vmid: Vmid, since_epoch_s: u64) -> Reply<'_, Vec<TaskRow>>;
 
-    /// Backup jobs that run on the node, whoever started them, as far as `observe` may see. A node runs one at a time.
+    /// Backup jobs that run on the node, started by any user, as far as `observe` may see. A node runs one at a time.
     fn running_backups(&self) -> Reply<'_, Vec<TaskRow>>;
 
     /// How a task is. Asked with the token that started it.
@@ -271,18 +276,18 @@ pub trait Pve: Send + Sync {
     /// Asks a task of our own to stop.
     fn task_stop(&self, upid: &Upid) -> Reply<'_, ()>;
 
-    /// Starts destroying a guest that this operation made. It must stand still and be unprotected.
+    /// Starts destroying a guest that this operation made. It must be stopped and unprotected.
     fn destroy(&self, proof: UndoProof) -> Reply<'_, Upid>;
 
-    /// Starts destroying a guest that an operator signed for. It must stand still and be unprotected. `OK` of the task
+    /// Starts destroying a guest that an operator signed for. It must be stopped and unprotected. `OK` of the task
     /// does not prove that its volumes are gone.
     fn destroy_signed(&self, proof: DestroyProof) -> Reply<'_, Upid>;
 }
 
-/// Asks for the permissions behind each wanted sight, path by path.
+/// Reads the permissions behind each wanted [`Sight`](visibility::Sight), path by path.
 ///
 /// # Errors
-/// When Proxmox cannot be asked. Being blind is an answer, not an error.
+/// When Proxmox cannot be called. Lacking permissions is an answer, not an error.
 pub async fn prove_sight(
     pve: &dyn Pve,
     role: Role,

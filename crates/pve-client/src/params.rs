@@ -8,14 +8,14 @@ use holdfast_protocol::secret::Secret;
 /// A parameter's value.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    /// `1`. There is no `0` and no other spelling: what is off is not sent.
+    /// `1`. There is no `0` and no other spelling: a switch that is off is not sent.
     On,
     Text(String),
     Secret(Secret),
 }
 
 impl Value {
-    /// As it goes on the wire.
+    /// As it is sent.
     pub(super) fn expose(&self) -> Cow<'_, str> {
         match self {
             Self::On => Cow::Borrowed("1"),

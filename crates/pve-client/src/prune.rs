@@ -1,29 +1,29 @@
-//! The witness without which no backup is removed.
+//! The proof without which no backup is removed.
 //!
-//! What comes in: what a storage lists of one guest's backups, the archive that is to go, and a newer one that stays. What
-//! goes out: [`OwnBackup`], or what the list shows instead. The call that it opens can delete a backup on that storage and
-//! nothing else: its path is made of what was listed. Deliberately absent: whether it may go (`gate/retention`), disks, and a
-//! way to make the witness without a list that shows the one that stays.
+//! Input: a storage's list of one guest's backups, the archive to remove, and a newer one that stays. Output:
+//! [`OwnBackup`], or what the list shows instead. The call that it allows can delete a backup on that storage and
+//! nothing else: its path is made from the list. Deliberately absent: whether it may be removed (`gate/retention`),
+//! disks, and a way to make the proof without a list that shows the one that stays.
 
 use holdfast_protocol::id::{StorageName, Vmid};
 
 use super::read::StoredVolume;
 use agent_core::model::records::VolumeId;
 
-/// What a list shows of an archive that is to go.
+/// What a list shows of an archive to remove.
 #[derive(Debug)]
 pub enum ListedArchive {
-    /// It, beside the one that stays.
+    /// The backup, and the one that stays.
     Listed(OwnBackup),
-    /// The one that stays alone: it is gone.
+    /// Only the one that stays: the backup is gone.
     Gone,
-    /// It, and Proxmox refuses to delete it, because somebody said so.
+    /// The backup, and Proxmox refuses to delete it, because it was marked as protected.
     Protected,
-    /// Not even the one that stays: the list proves nothing.
+    /// The one that stays is not listed either: the list proves nothing.
     Unproved,
 }
 
-/// Proof that a backup is listed, is one of this guest's, may be deleted, and has a newer one beside it.
+/// Proof that a backup is listed, is one of this guest's, may be deleted, and that a newer one exists.
 #[derive(Debug)]
 pub struct OwnBackup {
     vmid: Vmid,
@@ -45,7 +45,7 @@ impl OwnBackup {
         let here = |volume: &VolumeId| {
             volume.as_str().strip_prefix(storage.as_str()).is_some_and(|rest| rest.starts_with(":backup/"))
         };
-        // One that is still being written is listed, too, and protects nobody.
+        // A backup that is still being written is listed too, but does not count as the newer backup.
         if row(stays).filter(own).is_none() || archive == stays || !here(archive) {
             return ListedArchive::Unproved;
         }

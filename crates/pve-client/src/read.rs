@@ -1,7 +1,7 @@
-//! What Proxmox says of itself: versions, nodes, guests, storages, archives, tasks.
+//! Proxmox's own state: versions, nodes, guests, storages, archives, tasks.
 //!
-//! What comes in: rows of answers. What goes out: domain types without JSON in them. A field that cannot be read is an
-//! error that names it, never a default. Deliberately absent: a guest's configuration (`config`).
+//! Input: rows of answers. Output: domain types without JSON in them. A field that cannot be read is an error that
+//! names it, never a default. Deliberately absent: a guest's configuration (`config`).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -51,7 +51,7 @@ impl Version {
     }
 }
 
-/// What kind of guest a row of `/cluster/resources` is.
+/// The kind of guest in a row of `/cluster/resources`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestKind {
     Lxc,
@@ -65,7 +65,7 @@ pub enum Power {
     Running,
     /// It does not.
     Stopped,
-    /// Proxmox does not know (its status daemon has not looked yet), or says something else.
+    /// Proxmox does not know (its status daemon has not checked yet), or reports another value.
     Unknown(String),
 }
 
@@ -79,7 +79,7 @@ impl From<&str> for Power {
     }
 }
 
-/// One guest in `/cluster/resources`: what every member of the cluster knows of it.
+/// One guest in `/cluster/resources`: the data that every member of the cluster has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GuestResource {
     pub vmid: Vmid,
@@ -100,7 +100,7 @@ pub struct GuestResource {
     pub template: bool,
 }
 
-/// What `/cluster/resources` shows to this token.
+/// The rows of `/cluster/resources` that this token may see.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resources {
     pub guests: Vec<GuestResource>,
@@ -128,7 +128,7 @@ impl Resources {
                 "node" => all.nodes.push(row.text("node")?),
                 "pool" => all.pools.push(row.text("pool")?),
                 "storage" => all.storages.push(row.text("storage")?),
-                // SDN zones and what later versions add: nothing here decides by them.
+                // SDN zones and types of later versions: no decision here depends on them.
                 _ => {}
             }
         }
@@ -150,7 +150,7 @@ fn guest_resource(row: Row<'_>, kind: GuestKind) -> Result<GuestResource, Unread
     })
 }
 
-/// One container as its node lists it, or as `status/current` tells.
+/// One container as its node lists it, or as `status/current` shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LxcStatus {
     pub vmid: Vmid,
@@ -177,7 +177,7 @@ pub struct LxcStatus {
     pub disk_used: u64,
     /// Share of its CPUs in use.
     pub cpu_share: Option<f64>,
-    /// What of its line cannot be read: nothing else in it counts but the VMID.
+    /// The unreadable part of its line: then only the VMID counts.
     pub unreadable: Option<String>,
 }
 
@@ -187,8 +187,8 @@ impl LxcStatus {
         Self::of(row.parsed("vmid", "a VMID is expected")?, row)
     }
 
-    /// A line that cannot be read blinds its own guest alone. Without its VMID nobody knows whose it is, and so who is missing:
-    /// then the whole list is none.
+    /// An unreadable line makes only its own guest unknown. Without a VMID it is unknown which guest the line belongs
+    /// to, and so which one is missing: then the whole list is unreadable.
     pub(super) fn read_list(value: &Value) -> Result<Vec<Self>, Unreadable> {
         let one = |row: Row<'_>| {
             let vmid = row.parsed("vmid", "a VMID is expected")?;
@@ -291,7 +291,7 @@ pub struct StorageStatus {
     pub storage: StorageName,
     /// `dir`, `btrfs`, `pbs`, …
     pub kind: String,
-    /// What may lie on it: `rootdir`, `backup`, `images`, …
+    /// The content types that it may hold: `rootdir`, `backup`, `images`, …
     pub content: Vec<String>,
     /// Whether it can be used now. Zero sizes of an inactive storage mean nothing.
     pub active: bool,
@@ -353,9 +353,9 @@ pub struct StoredVolume {
     pub made_epoch_s: Option<u64>,
     /// Whether Proxmox refuses to delete it.
     pub protected: bool,
-    /// The key that a backup is encrypted with. That it is encrypted, and nobody says with which, is no key.
+    /// The key that a backup is encrypted with. None, where it is encrypted and the key is not named.
     pub sealed: Option<KeyFingerprint>,
-    /// What a backup server found when it looked through it last.
+    /// The result of the backup server's last verification of it.
     pub verification: Option<Verification>,
 }
 

@@ -1,7 +1,7 @@
 //! The reassignment of a volume to another guest.
 //!
-//! What comes in: typed values, with the digests of both configurations as they were judged. What goes out: parameters
-//! for `POST …/move_volume`. Deliberately absent: `storage`, and with it a move that copies and deletes the source.
+//! Input: typed values, with the digests of both configurations as they were judged. Output: parameters for
+//! `POST …/move_volume`. Deliberately absent: `storage`, and with it a move that copies and deletes the source.
 
 use holdfast_protocol::id::Vmid;
 
@@ -9,7 +9,7 @@ use super::change::{DiskSlot, MountSlot};
 use super::config::Digest;
 use super::params::Params;
 
-/// One volume for another guest. Both must stand still, the one that takes unprotected, its mount free.
+/// One volume for another guest. Both must be stopped; the receiving guest must be unprotected, and its mount free.
 #[derive(Clone, Debug)]
 pub struct ReassignRequest {
     pub from: Vmid,

@@ -1,10 +1,11 @@
 //! Making a guest: the one form of restore we ever send.
 //!
-//! What comes in: typed values. What goes out: parameters for `POST /nodes/{node}/lxc`. It can only say *restore this
-//! archive to a fresh VMID, unprivileged, in this pool*, and where the disks go: told one storage, Proxmox makes there all that
-//! the archive's configuration names; told a root disk, it makes the disks that the call writes out and no other. Deliberately absent, and not to be added: `force` (it destroys
-//! every volume of the guest that has the VMID), `unique` (with it Proxmox silently ignores `net0`), `features` (kept
-//! from the archive; a token may not pass it), `tags` (checked on a path the token lacks; set afterwards), `start`.
+//! Input: typed values. Output: parameters for `POST /nodes/{node}/lxc`. It can only say *restore this archive to a
+//! fresh VMID, unprivileged, in this pool*, and where the disks are placed. Given one storage, Proxmox makes all disks
+//! of the archive's configuration there. Given a root disk, it makes the disks that the call lists and no other.
+//! Deliberately absent, and not to be added: `force` (it destroys every volume of the guest that has the VMID),
+//! `unique` (with it Proxmox silently ignores `net0`), `features` (kept from the archive; a token may not pass it),
+//! `tags` (checked on a path the token lacks; set afterwards), `start`.
 
 use std::net::Ipv4Addr;
 
@@ -24,14 +25,14 @@ use agent_core::model::observed::BackupFlag;
 /// The name under which a guest finds its bootstrap.
 pub const BOOTSTRAP_ENV: &str = "HOLDFAST_BOOTSTRAP";
 
-/// How a guest comes to its address.
+/// How a guest gets its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// It is told.
+    /// The address is set in the call.
     Static {
         /// Address and prefix length.
         cidr: Ipv4Cidr,
-        /// The way out.
+        /// The gateway.
         gateway: Option<Ipv4Addr>,
     },
     Dhcp,
@@ -59,7 +60,7 @@ pub struct NetSpec {
 }
 
 impl NetSpec {
-    /// As Proxmox takes it for `net0`.
+    /// In the form that Proxmox takes for `net0`.
     #[must_use]
     pub fn property(&self) -> String {
         let mut text = format!("name=eth0,bridge={}", self.bridge);
@@ -92,11 +93,11 @@ impl NetSpec {
     }
 }
 
-/// What the guest finds in [`BOOTSTRAP_ENV`]. It may hold a claim, so it is kept as a secret.
+/// The value that the guest finds in [`BOOTSTRAP_ENV`]. It may hold a claim, so it is kept as a secret.
 #[derive(Clone, Debug)]
 pub struct BootstrapEnv(Secret);
 
-/// Compared by hash, so that how long it takes tells nothing.
+/// Compared by hash, so that the duration reveals nothing.
 impl PartialEq for BootstrapEnv {
     fn eq(&self, other: &Self) -> bool {
         self.0.hash() == other.0.hash()
@@ -126,11 +127,11 @@ impl BootstrapEnv {
     }
 }
 
-/// Where the disks of a restore go.
+/// Where the disks of a restore are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placing {
-    /// All that the archive's configuration names go here, as large as it says; those that the archive does not hold are made
-    /// empty.
+    /// All disks that the archive's configuration names are made here, with the size given there. Those whose content
+    /// the archive does not hold are made empty.
     AllOn(StorageName),
     /// These are made, and no other.
     Each(Disks),
@@ -161,18 +162,18 @@ fn property(mount: &MountDisk) -> String {
 /// One restore to a fresh VMID.
 #[derive(Clone, Debug)]
 pub struct RestoreRequest {
-    /// The fresh VMID. When it is taken, Proxmox refuses: it is never told to replace.
+    /// The fresh VMID. When it is taken, Proxmox refuses: the call never asks to replace a guest.
     pub vmid: Vmid,
     pub archive: VolumeId,
-    /// Where the disks go.
+    /// Where the disks are made.
     pub disks: Placing,
     /// The pool whose rights are used. The guest becomes its member at the very end of the task.
     pub pool: PoolName,
     /// The first network.
     pub net0: NetSpec,
-    /// Whom it asks for names; what is not named comes from the archive, and a golden names none.
+    /// Its name servers and search domain. Values that are not set come from the archive, and a golden sets none.
     pub resolver: ResolverText,
-    /// The bootstrap. Always passed: what the archive may carry must not live again.
+    /// The bootstrap. Always passed: an old token in the archive must not become valid again.
     pub env: BootstrapEnv,
     pub hostname: GuestName,
     pub memory: MemoryMib,
@@ -239,7 +240,8 @@ mod tests {
         assert_eq!(net.property(), "name=eth0,bridge=vmbr0,hwaddr=BC:24:11:EE:25:8E,ip=dhcp");
     }
 
-    /// The form that was recorded (`09-restore`, *rootfs + mps given*): no storage beside it, and each mount with its flag.
+    /// The form that was recorded (`09-restore`, *rootfs + mps given*): no `storage` parameter, and each mount with its
+    /// flag.
     #[test]
     fn each_disk_is_written_out_or_all_go_to_one_storage() {
         let text = |placing: Placing| {

@@ -1,10 +1,11 @@
 //! The restore of a backup as a copy.
 //!
-//! What comes in: typed values. What goes out: parameters for `POST /nodes/{node}/lxc`. What the archive would bring along
-//! and must not live twice is written out: description, host name, environment, start with the node, every network
-//! (without a hardware address, unplugged but for the one by which a scratch guest speaks) and every disk. A `rootfs` that is passed makes Proxmox take no disk from the
-//! archive's configuration, and so make none that the backup does not hold. Sizes of CPU and memory are named for a copy
-//! that will be started. Deliberately absent: what [`super::restore`] names.
+//! Input: typed values. Output: parameters for `POST /nodes/{node}/lxc`. What the archive would bring along and must
+//! not live twice is written out: description, host name, environment, start with the node, every network (without a
+//! hardware address, unplugged but for the one by which a scratch guest speaks) and every disk. A `rootfs` that is
+//! passed makes Proxmox take no disk from the archive's configuration, and so make none that the backup does not hold.
+//! Sizes of CPU and memory are named for a copy that will be started. Deliberately absent: what [`super::restore`]
+//! names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,12 +20,12 @@ use super::volume::VolumeId;
 
 #[derive(Clone, Debug)]
 pub struct RestoreCopyRequest {
-    /// The fresh VMID. When it is taken, Proxmox refuses: it is never told to replace.
+    /// The fresh VMID. When it is taken, Proxmox refuses: the call never asks to replace a guest.
     pub vmid: Vmid,
     pub archive: VolumeId,
-    /// Where its disks go.
+    /// Where its disks are made.
     pub storage: StorageName,
-    /// Volumes that go elsewhere, by the number of their mount.
+    /// Volumes that are made elsewhere, by the number of their mount.
     pub elsewhere: BTreeMap<u8, StorageName>,
     /// The pool whose rights are used. The copy becomes its member at the very end of the task.
     pub pool: PoolName,
@@ -32,9 +33,10 @@ pub struct RestoreCopyRequest {
     pub nets: BTreeSet<u8>,
     /// Where they would be plugged in.
     pub bridge: BridgeName,
-    /// The address under which the first of them is plugged in; a copy that stands still, or nobody may hear, has none.
+    /// The address with which the first of them is plugged in. None for a copy that is not started, or that must not
+    /// reach the network.
     pub plugged: Option<Ipv4Cidr>,
-    /// What stands in its environment in place of an old bootstrap token.
+    /// The environment entry that replaces an old bootstrap token.
     pub env: BootstrapEnv,
     pub hostname: GuestName,
     /// The description, with the line by which the copy is known.
@@ -43,11 +45,11 @@ pub struct RestoreCopyRequest {
     pub rootfs: DiskGib,
     /// Its volumes by the number of their mount: path and size.
     pub mounts: BTreeMap<u8, (MountPath, DiskGib)>,
-    /// What it may use, where it is started; a copy that stands still uses nothing.
+    /// The resources that it may use, where it is started; a stopped copy uses none.
     pub caps: Option<Caps>,
 }
 
-/// What a copy that is started may use.
+/// The resources that a started copy may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
     /// Memory; it gets no swap.
@@ -87,7 +89,8 @@ impl RestoreCopyRequest {
         params
     }
 
-    /// All unplugged but the first, where that has an address. It gets no gateway: nothing lies behind its bridge.
+    /// All unplugged but the first, where that has an address. It gets no gateway: there is no network behind its
+    /// bridge.
     fn networks(&self) -> Params {
         let first = self.nets.first().copied().unwrap_or(0);
         let plugged = self.plugged.map(|cidr| (first, format!("ip={cidr}")));

@@ -1,23 +1,23 @@
 //! The cause of a failed restore, from Proxmox's log.
 //!
-//! What comes in: the phrase of a refused look into an archive, or the log and the last word of a restore. What goes out:
-//! one of two. The words below are those that were recorded, or that stand in the source of Proxmox's storage layer. What
-//! is not among them is nobody's proof: it counts as said of the host. Deliberately absent: what follows from it for a
-//! backup (`operation/restore_test/blame`).
+//! Input: the message of a refused attempt to read an archive, or the log and the exit status of a restore. Output: one
+//! of two causes. The messages below were recorded, or come from the source of Proxmox's storage layer. Any other
+//! message proves nothing about the archive: it counts against the host. Deliberately absent: what follows from it for
+//! a backup (`operation/restore_test/blame`).
 
 /// Whose fault it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Culprit {
-    /// The archive cannot be read, or not with the key that is there.
+    /// The archive cannot be read, or not with the present key.
     Archive,
-    /// The host, its storages, our rights; or nobody can tell.
+    /// The host, its storages, our rights; or an unknown cause.
     Elsewhere,
 }
 
-/// The key that is there does not open what lies on the backup server, or is not there at all.
+/// The present key does not open the archive on the backup server, or there is no key.
 const KEY: [&str; 3] = ["wrong key - ", "missing key - manifest", "but no encryption key file found"];
 
-/// What the node lacked while it unpacked, whatever else went wrong then.
+/// Resources that the node lacked while it unpacked. They decide the cause, whatever else failed then.
 const LACKS: [&str; 5] = [
     "No space left on device",
     "Disk quota exceeded",
@@ -29,21 +29,22 @@ const LACKS: [&str; 5] = [
 /// The backup server's client cannot make sense of the data that it got.
 const UNREADABLE: &str = "Error: error extracting archive - ";
 
-/// Where a backup server keeps data, and what it says of a chunk that it renamed when it found it damaged: by another name
-/// nobody reads it any more.
+/// Where a backup server keeps data, and its message about a chunk that it renamed when it found it damaged: under the
+/// new name it is not read any more.
 const CHUNK: (&str, &str) = ("/.chunks/", "No such file or directory (os error 2)");
 
-/// How lines of the tools begin that unpack: the decompressor's say what is wrong with its input, and `tar` ends with that.
+/// How log lines of the unpacking tools begin. The decompressor reports the fault of its input, and `tar` then ends
+/// because of it.
 const TOOLS: [&str; 3] = ["/*stdin*\\ : ", "tar: ", "zstd: "];
 
-/// What `tar` says beside that, and as its last word.
+/// What else `tar` says, and its last line.
 const CHATTER: [&str; 3] = ["Removing leading", "Exiting with failure status", "Error is not recoverable"];
 
-/// As long may the command line be that a person reads.
+/// The longest command line that is shown to a person.
 const COMMAND_SHOWN: usize = 60;
 
-/// The last word of a task with its command line cut short: the program and what it was for are enough, and what is wrong
-/// stands elsewhere.
+/// The exit status of a task with its command line cut short: the program and its purpose are enough, and the fault is
+/// reported elsewhere.
 #[must_use]
 pub fn shortened(end: &str) -> String {
     let (begins, ends) = ("command '", "' failed: exit code");
@@ -58,11 +59,11 @@ pub fn shortened(end: &str) -> String {
     }
 }
 
-/// It got none: the server or the way to it.
+/// It got no data: the cause is the server or the connection to it.
 const CUT_OFF: [&str; 6] =
     ["connection", "connect error", "timed out", "authentication", "permission", "broken pipe"];
 
-/// Whether a refused look into an archive says that the archive is to blame.
+/// Whether a refused attempt to read an archive says that the archive is the cause.
 #[must_use]
 pub fn is_unreadable(reason: &str) -> bool {
     has_any(reason, &KEY)
@@ -71,7 +72,7 @@ pub fn is_unreadable(reason: &str) -> bool {
         || (reason.contains("command 'tar -xpOf ") && reason.contains("' failed: exit code"))
 }
 
-/// Whether what is said is that the key which is there does not open the archive, or that there is none.
+/// Whether the message says that the present key does not open the archive, or that there is no key.
 #[must_use]
 pub fn speaks_of_key(said: &str) -> bool {
     has_any(said, &KEY)
@@ -81,7 +82,7 @@ fn has_any(text: &str, parts: &[&str]) -> bool {
     parts.iter().any(|part| text.contains(part))
 }
 
-/// What the log of a restore told so far.
+/// What the log of a restore has shown so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestoreLog {
     lacked: Option<String>,
@@ -90,7 +91,7 @@ pub struct RestoreLog {
 }
 
 impl RestoreLog {
-    /// One more line. The first that says something counts.
+    /// Takes one more line. The first relevant one counts.
     pub fn hear(&mut self, line: &str) {
         let place = if has_any(line, &LACKS) {
             &mut self.lacked
@@ -107,16 +108,16 @@ impl RestoreLog {
         place.get_or_insert_with(|| line.trim().to_owned());
     }
 
-    /// The line that says why, where the last word of the task does not.
+    /// The line that gives the reason, where the exit status of the task does not.
     #[must_use]
     pub fn why(&self) -> Option<&str> {
         self.lacked.as_deref().or(self.unreadable.as_deref()).or(self.tool.as_deref())
     }
 
-    /// Whose fault it is, by all lines and the last word.
+    /// The cause, by all lines and the exit status.
     #[must_use]
     pub fn culprit(&self, end: &str) -> Culprit {
-        // `tar` ends so for whatever it could not do; what the node lacked it says in its lines.
+        // `tar` ends with this status for every failure; what the node lacked is in its log lines.
         let unpacked_in_part = end.contains("tar xpf - ") && end.ends_with("failed: exit code 2");
         match &self.lacked {
             Some(_) => Culprit::Elsewhere,
@@ -136,7 +137,7 @@ mod tests {
     const CLIENT: &str =
         "unable to restore CT 300 - command '/usr/bin/proxmox-backup-client restore' failed: exit code 255";
 
-    /// A byte was flipped in an archive: what says so is one line of the log, and the last word is the whole command line.
+    /// A byte was flipped in an archive: one line of the log reports it, and the exit status is the whole command line.
     #[test]
     fn the_cause_is_reported_and_the_command_line_is_not() {
         let mut reported = RestoreLog::default();
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(shortened("startup for container '300' failed"), "startup for container '300' failed");
     }
 
-    /// Log and last word of recorded restores; those of full disks are recorded of the tools alone.
+    /// Log and exit status of recorded restores; those of full disks were recorded from the tools alone.
     #[test]
     fn a_restores_words_name_the_culprit() {
         let rows: &[(&[&str], &str, Culprit)] = &[
@@ -202,7 +203,8 @@ mod tests {
                 CLIENT,
                 Elsewhere,
             ),
-            // A chunk that failed a verification is renamed: of the datastore it says where, whoever's name that is.
+            // A chunk that failed a verification is renamed. The path gives its place in the datastore, whatever the
+            // datastore's name is.
             (
                 &[
                     "Error: reading file \"/srv/connection/.chunks/ab12/ab12cd\" failed: No such file or directory (os error 2)",
@@ -275,7 +277,7 @@ mod tests {
         assert_eq!(RestoreLog::default().why(), None);
     }
 
-    /// Phrases of refused looks into archives, as they were recorded or stand in Proxmox's source.
+    /// Messages of refused attempts to read archives, recorded or from Proxmox's source.
     #[test]
     fn a_refused_look_says_whether_the_archive_is_unreadable() {
         for (reason, is) in [

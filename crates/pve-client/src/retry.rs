@@ -1,8 +1,8 @@
 //! When a request is sent again, and how long to wait before.
 //!
-//! Reads are repeated a few times with growing, jittered pauses. Writes are repeated only when the connection never
-//! stood, so that nothing can have happened twice. Time and chance come in as [`Pace`]. Deliberately absent: waiting for
-//! locks, which takes minutes and belongs to the engine.
+//! Reads are repeated a few times with growing, jittered pauses. Writes are repeated only when there was no connection,
+//! so that nothing can happen twice. Time and chance come in as [`Pace`]. Deliberately absent: waiting for locks, which
+//! takes minutes and belongs to the engine.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -78,7 +78,7 @@ pub(super) fn pause_before_next(
     let again = match verb {
         Verb::Get => match error {
             PveError::Unreachable { .. } | PveError::GatewayTimeout { .. } => true,
-            // Our own limit is longer than Proxmox's: a second wait of that length helps nobody.
+            // Our own limit is longer than Proxmox's: a second wait of that length does not help.
             PveError::TimedOut { .. } => false,
             other => other.retry_class() == RetryClass::Again,
         },

@@ -1,7 +1,7 @@
 //! Sending one call, once.
 //!
-//! What comes in: a closed [`Call`]. What goes out: the answer's JSON, or one [`PveError`]. How it is carried is the
-//! [`Transport`]'s. Deliberately absent: repeating (`retry`), meaning (`read`).
+//! Input: a closed [`Call`]. Output: the answer's JSON, or one [`PveError`]. How it is carried is the [`Transport`]'s.
+//! Deliberately absent: repeating (`retry`), meaning (`read`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct ApiToken {
     pub secret: Secret,
 }
 
-/// What is needed to speak to one node.
+/// The settings needed to talk to one node.
 #[derive(Clone, Debug)]
 pub struct PveSettings {
     /// `https://127.0.0.1:8006`.

@@ -1,8 +1,8 @@
 //! Snapshots of a guest, and the proof that one is ours.
 //!
-//! What comes in: rows of `GET …/snapshot`, and the line that the operation which made a snapshot wrote into it. What goes
-//! out: [`OwnSnapshot`], or what stands there instead. Deliberately absent: `force`, `start`, and a way to make the
-//! witness without looking at the list.
+//! Input: rows of `GET …/snapshot`, and the line that the operation which made a snapshot wrote into it. Output:
+//! [`OwnSnapshot`], or what exists there instead. Deliberately absent: `force`, `start`, and a way to make the proof
+//! without reading the list.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub parent: Option<String>,
     /// When it was made.
     pub made_epoch_s: Option<u64>,
-    /// What its maker wrote, without the newline that Proxmox appends.
+    /// The description that its maker wrote, without the newline that Proxmox appends.
     pub description: String,
     /// `prepare` or `delete` while a task works on it, or since one died over it.
     pub half: Option<String>,
@@ -58,7 +58,7 @@ impl CanSnapshot {
     }
 }
 
-/// What to take.
+/// The snapshot to take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSnapshot {
     pub name: SnapshotName,
@@ -66,13 +66,13 @@ pub struct NewSnapshot {
     pub line: Description,
 }
 
-/// What stands under the name of a snapshot that we made.
+/// The entry listed under the name of a snapshot that we made.
 #[derive(Debug)]
 pub enum SnapshotListing {
     Whole(OwnSnapshot),
-    /// It, in this state: a task works on it, or died over it.
+    /// Our snapshot, in this state: a task works on it, or died while doing so.
     Half(String),
-    /// One that somebody else made, or changed.
+    /// A snapshot that another user made or changed.
     Others,
     Nothing,
 }
@@ -86,7 +86,7 @@ pub struct OwnSnapshot {
 }
 
 impl OwnSnapshot {
-    /// Looks for it in the guest's list. `line` is what its maker wrote, from the journal.
+    /// Looks for it in the guest's list. `line` is the line that its operation wrote, from the journal.
     #[must_use]
     pub fn find(vmid: Vmid, name: &SnapshotName, line: &str, listed: &[Snapshot]) -> SnapshotListing {
         let Some(row) = listed.iter().find(|row| row.name == name.as_str()) else {

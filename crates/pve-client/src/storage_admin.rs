@@ -1,9 +1,9 @@
 //! The client that changes storage entries, and nothing else.
 //!
-//! What comes in: a token that was opened for this, the warrant of a signed job, and credentials. What goes out: done, or
-//! why not. Proxmox gives whoever may make one entry leave to make and delete all, so what this token may is bounded here:
-//! no delete, no change of a field, no path but these two, and every field from what was signed. The token is held as long
-//! as this value lives. Deliberately absent: repeating; whoever asks looks first what is there.
+//! Input: a token that was opened for this, the warrant of a signed job, and credentials. Output: done, or why not. In
+//! Proxmox a token that may make one entry may make and delete all of them. So this module limits the token: no delete,
+//! no change of a field, no path but these two, and every field comes from the signed job. The token is held as long as
+//! this value lives. Deliberately absent: retries; the caller first checks which entries exist.
 
 use std::sync::Arc;
 
@@ -33,13 +33,13 @@ pub enum EntryError {
     /// There is one of that name.
     #[error("Proxmox has an entry of that name already, which the observe token may not see")]
     There,
-    /// Proxmox said no.
+    /// Proxmox refused.
     #[error("Proxmox refuses it: {0}")]
     Refused(String),
     /// It may have been done or not.
     #[error("Proxmox did not answer")]
     Unsure(#[source] PveError),
-    /// The credentials and what was signed do not fit.
+    /// The credentials do not match the signed job.
     #[error(transparent)]
     Creds(#[from] OpenError),
 }
@@ -52,7 +52,7 @@ pub enum Use {
     Off,
 }
 
-/// The carrier for such calls: a connection of its own, with no token in it.
+/// The transport for such calls: its own connection, without a token.
 ///
 /// # Errors
 /// When address or trust cannot be used.
@@ -85,7 +85,8 @@ impl<'a> Storekeeper<'a> {
         let mut params = vec![text("storage", approval.name.as_str()), text("type", kind)];
         for (name, value) in fields {
             let value = match (name, creds.and_then(Creds::key)) {
-                // What was signed is its fingerprint; Proxmox takes the key itself, and keeps the fingerprint for all to see.
+                // The signed value is its fingerprint; Proxmox takes the key itself, and keeps the fingerprint
+                // readable.
                 ("encryption-key", Some(key)) => key.to_json()?,
                 _ => Secret::new(value),
             };
@@ -133,7 +134,7 @@ impl<'a> Storekeeper<'a> {
         let _wiped = Zeroizing::new(response.body);
         match response.status {
             200..300 => Ok(()),
-            // The proxy's own: the call may still be carried out.
+            // The proxy's own errors: the call may still be carried out.
             status @ 595..=599 => {
                 Err(EntryError::Unsure(PveError::Garbled { call, what: format!("status {status}") }))
             }
@@ -157,7 +158,7 @@ fn said(status: u16, reason: &str) -> String {
 }
 
 impl EntryError {
-    /// The whole sentence.
+    /// The complete sentence.
     #[must_use]
     pub fn says(&self) -> String {
         chain(self)

@@ -1,8 +1,8 @@
 //! Tasks: following one, and finding a lost one.
 //!
-//! What comes in: task names and what Proxmox says of them. What goes out: one of four outcomes. *Unknown* is never
-//! mapped to done or failed: the caller looks at the world. And even `Ok` is no evidence: the caller reads back what the
-//! task should have made. Deliberately absent: stopping a task because somebody waited too long.
+//! Input: task names and Proxmox's answers about them. Output: one of four outcomes. *Unknown* is never mapped to done
+//! or failed: the caller reads the actual state. Even `Ok` is no proof: the caller reads back what the task should have
+//! made. Deliberately absent: stopping a task because a caller waited too long.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ pub use super::task_result::{TaskEnd, TaskLog, TaskStatus};
 use super::upid::Upid;
 use super::{Pve, Role};
 
-/// Why nobody can say how a task ended.
+/// Why it is unknown how a task ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unclear {
     /// The worker was killed.
     #[error("its worker died without a word")]
     WorkerDied,
-    /// It stopped, and no exit status stands anywhere.
+    /// It stopped, and no exit status is recorded anywhere.
     #[error("it stopped without an exit status")]
     Silent,
     /// Proxmox does not know it (any more), as after a reboot of the node.
@@ -39,11 +39,11 @@ pub enum Unclear {
 pub enum TaskOutcome {
     /// Proxmox says OK.
     Ok,
-    /// Proxmox says OK with so many warnings in the log.
+    /// Proxmox says OK, with this number of warnings in the log.
     Warnings(u32),
     /// Proxmox says it failed, and why.
     Failed(String),
-    /// Nobody knows: look at the world.
+    /// Unknown: the actual state must be read.
     Unknown(Unclear),
 }
 
@@ -130,7 +130,7 @@ impl TaskQuery {
 /// How patiently a task is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// The first pause between two looks; it grows to [`Patience::pause_max`].
+    /// The first pause between two reads; it grows to [`Patience::pause_max`].
     pub pause_min: Duration,
     /// The longest pause.
     pub pause_max: Duration,
@@ -138,18 +138,18 @@ pub struct Patience {
     pub appear_max: Duration,
     /// After this the outcome is unknown and the task runs on. Without it the task is followed to its end.
     pub total_max: Option<Duration>,
-    /// So many looks in a row may fail before the error is handed on.
+    /// The number of reads in a row that may fail before the error is passed on.
     pub failures_max: u32,
 }
 
 impl Patience {
-    /// Looks five times a second at first, every two seconds later.
+    /// Reads five times a second at first, every two seconds later.
     #[must_use]
     pub const fn up_to(total_max: Duration) -> Self {
         Self { total_max: Some(total_max), ..Self::to_its_end() }
     }
 
-    /// The same for as long as Proxmox says that the task runs.
+    /// Patience for as long as Proxmox says that the task runs.
     #[must_use]
     pub const fn to_its_end() -> Self {
         Self {
@@ -162,13 +162,13 @@ impl Patience {
     }
 }
 
-/// At most so many lines of one look; the rest comes with the next.
+/// The most log lines in one read; the rest comes with the next.
 const LINES_MAX: u64 = 500;
 
-/// Follows a task to its end with the token that started it, handing on each new line of its log.
+/// Follows a task to its end with the token that started it, passing on each new line of its log.
 ///
 /// # Errors
-/// When Proxmox cannot be asked for longer than [`Patience::failures_max`] looks. The task is not touched by that.
+/// When more than [`Patience::failures_max`] reads in a row fail. The task itself goes on.
 pub async fn follow_task(
     pve: &dyn Pve,
     pace: &dyn Pace,
@@ -182,7 +182,7 @@ pub async fn follow_task(
     let mut line = 0;
     let mut appeared = false;
     loop {
-        // The status first and the log after it: when it has ended, the log is whole.
+        // The status is read first and the log after it, so that the log of an ended task is complete.
         let status = pve.task_status(upid).await;
         let waited = pace.now().saturating_sub(began);
         appeared |= status.is_ok();
@@ -216,7 +216,7 @@ pub async fn follow_task(
     }
 }
 
-/// Looking is harmless, so everything but a closed door is worth another look.
+/// Reading is harmless, so every error but a refusal is worth another try.
 fn is_passing(error: &PveError) -> bool {
     error.may_have_happened() || matches!(error, PveError::Unreachable { .. } | PveError::NotReady { .. })
 }

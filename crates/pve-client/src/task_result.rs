@@ -1,13 +1,13 @@
 //! The exit status and log of a task.
 //!
-//! What comes in: answers about one task. What goes out: whether it runs, and how it ended. Deliberately absent: what that
-//! means for whoever started it (`task`).
+//! Input: answers about one task. Output: whether it runs, and how it ended. Deliberately absent: what that means for
+//! the caller that started it (`task`).
 
 use serde_json::Value;
 
 use super::wire::{Row, Unreadable, rows, whole};
 
-/// How a task ended, by what Proxmox wrote down.
+/// How a task ended, by Proxmox's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskEnd {
     /// `OK`.
@@ -16,7 +16,7 @@ pub enum TaskEnd {
     Warnings(u32),
     /// The error line.
     Failed(String),
-    /// `unexpected status`: the worker died without a word.
+    /// `unexpected status`: the worker died without a message.
     Unexpected,
 }
 
@@ -32,7 +32,7 @@ impl TaskEnd {
     }
 }
 
-/// What Proxmox says of a task now.
+/// The present status of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskStatus {
     Running,

@@ -1,8 +1,8 @@
 //! The transport of requests: HTTPS, or a simulator in tests.
 //!
-//! What comes in: one request as text, complete. What goes out: status, reason phrase and body as text, or why there is
-//! none. Deliberately absent: meaning. What the parameters say and how an answer is read stays on our side of this door,
-//! so that nothing but text crosses it.
+//! Input: one complete request as text. Output: status, reason phrase and body as text, or why there is none.
+//! Deliberately absent: interpretation. The meaning of parameters and answers stays on our side of this interface, so
+//! that only text crosses it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use holdfast_protocol::secret::Secret;
 
 use super::error::PveError;
 
-/// Which of the bounded places a request takes.
+/// The group of limited slots that a request uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Read,
@@ -31,7 +31,7 @@ pub struct Request {
     pub params: Vec<(String, Secret)>,
     /// The value of the header `Authorization`.
     pub authorization: Secret,
-    /// The place it takes.
+    /// Its group of slots.
     pub place: Place,
     /// The longest body that is read.
     pub body_max: usize,
@@ -53,7 +53,7 @@ pub type Carried<'a> = Pin<Box<dyn Future<Output = Result<Response, PveError>> +
 pub trait Transport: Send + Sync {
     /// Carries one.
     ///
-    /// The error is [`PveError::Unreachable`], [`PveError::TimedOut`], [`PveError::TooLarge`] or a refused server: those
-    /// that say whether the request may have arrived.
+    /// The error is [`PveError::Unreachable`], [`PveError::TimedOut`], [`PveError::TooLarge`] or a refused server:
+    /// these errors say whether the request may have arrived.
     fn carry(&self, request: Request) -> Carried<'_>;
 }

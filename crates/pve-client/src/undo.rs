@@ -1,7 +1,7 @@
 //! The witness without which no guest can be destroyed.
 //!
-//! What comes in: what the journal of *this* operation says it made, and the configuration as it is now. What goes out:
-//! an [`UndoProof`], or the reason why the guest is not ours to destroy. The engine makes the [`Made`] from its journal;
+//! Input: what the journal of *this* operation says it made, and the configuration as it is now. Output: an
+//! [`UndoProof`], or the reason why the guest is not ours to destroy. The engine makes the [`Made`] from its journal;
 //! nothing else may. Deliberately absent: a way to make the witness without looking at the guest.
 
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub enum Evidence {
     },
     /// The mark was not set yet, but this is the restore that made it, and it is in the journal.
     Restore(Upid),
-    /// The same of a copy, whose restore call itself carried the line that names this very operation.
+    /// As above, for a copy: its restore call itself carried the line that names this operation.
     RestoredAs {
         restore: Upid,
         /// The first line of the description.
@@ -32,7 +32,7 @@ pub enum Evidence {
     },
 }
 
-/// What the journal says this operation made.
+/// The objects that this operation made, by the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// Under which number.
@@ -65,7 +65,7 @@ pub enum NotOurs {
     HostPath { vmid: Vmid },
 }
 
-/// Proof that a guest is this operation's own making, and holds nothing else.
+/// Proof that this operation made a guest, and that the guest holds nothing else.
 #[derive(Debug)]
 pub struct UndoProof {
     vmid: Vmid,
@@ -96,7 +96,7 @@ impl UndoProof {
                     return Err(NotOurs::Foreign { vmid, tag: tag.clone() });
                 }
             }
-            // Its tags are the archive's until its own are set, so they say nothing.
+            // Its tags are the archive's until its own are set, so they prove nothing.
             Evidence::RestoredAs { restore, first_line } => {
                 from(restore)?;
                 if seen.description.lines().next() != Some(first_line.as_str()) {
@@ -118,7 +118,7 @@ impl UndoProof {
         self.vmid
     }
 
-    /// What must be gone afterwards.
+    /// The volumes that must be gone afterwards.
     #[must_use]
     pub fn volumes(&self) -> &BTreeSet<VolumeId> {
         &self.volumes

@@ -1,8 +1,8 @@
 //! The witness without which protection cannot be taken off.
 //!
-//! What comes in: what our records say of a guest, or a witness that says more, and the configuration as it is now. What
-//! goes out: a [`LiftProof`], or the reason why the guest is not the one we know. Deliberately absent: a way to make the
-//! witness without looking at the guest.
+//! Input: what our records say of a guest, or a witness that says more, and the configuration as it is now. Output: a
+//! [`LiftProof`], or the reason why the guest is not the one we know. Deliberately absent: a way to make the witness
+//! without looking at the guest.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::destroy::DestroyProof;
 use super::undo::UndoProof;
 use super::volume::VolumeId;
 
-/// What our records say of a guest that was made.
+/// Our records about a guest that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownGuest {
     pub vmid: Vmid,
@@ -36,14 +36,14 @@ pub enum NotKnown {
     Volume { vmid: Vmid, volume: VolumeId },
 }
 
-/// Proof that a guest is one whose protection may come off.
+/// Proof that a guest's protection may be switched off.
 #[derive(Debug)]
 pub struct LiftProof {
     vmid: Vmid,
 }
 
 impl LiftProof {
-    /// A guest of ours, for as long as a volume is attached to it. Protection goes back on afterwards.
+    /// A guest of ours, for as long as a volume is attached to it. Protection is switched on again afterwards.
     ///
     /// # Errors
     /// When number, mark and volumes do not all agree.
@@ -59,7 +59,7 @@ impl LiftProof {
         }
     }
 
-    /// A guest that this operation made and takes back.
+    /// A guest that this operation made and now undoes.
     #[must_use]
     pub fn of_undo(proof: &UndoProof) -> Self {
         Self { vmid: proof.vmid() }

@@ -1,7 +1,7 @@
 //! The name Proxmox gives a task: `UPID:node:pid:pstart:starttime:type:id:user@realm!token:`.
 //!
-//! What comes in: text from Proxmox or from the journal. What goes out: its parts, of which the agent needs the start
-//! time, the kind, the guest and the token that started it. Deliberately absent: any use of pid and pstart.
+//! Input: text from Proxmox or from the journal. Output: its parts, of which the agent needs the start time, the kind,
+//! the guest and the token that started it. Deliberately absent: any use of pid and pstart.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ pub struct UpidError {
 }
 
 impl Upid {
-    /// The whole name, as it goes into a path.
+    /// The whole name, as it is used in a path.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -56,7 +56,7 @@ impl Upid {
         Vmid::from_str(digits).ok()
     }
 
-    /// All eight parts are there: parsing saw to it.
+    /// All eight parts are there: parsing checked that.
     fn part(&self, number: usize) -> &str {
         self.text.split(':').nth(number).unwrap_or_default()
     }

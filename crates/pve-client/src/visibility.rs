@@ -1,8 +1,8 @@
 //! Proof that we would see a thing if it were there.
 //!
-//! Proxmox filters lists by permission and answers 200, so an empty list may mean *none* or *not for your eyes*. What
-//! comes in: the own effective permissions on exact paths. What goes out: a [`SightProof`] that a caller must hold to
-//! conclude that something is gone, or the list of what is missing. Deliberately absent: any conclusion.
+//! Proxmox filters lists by permission and answers 200, so an empty list may mean *none* or *not visible to you*.
+//! Input: our own effective permissions on exact paths. Output: a [`SightProof`] that a caller must hold to conclude
+//! that something is gone, or the list of missing privileges. Deliberately absent: any conclusion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -108,18 +108,18 @@ impl FromIterator<(String, BTreeSet<String>)> for Permissions {
     }
 }
 
-/// What would have to hold for us to see the things on a path.
+/// The condition for seeing the objects on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
     /// Guests: `VM.Audit`.
     Guest,
-    /// Storages and what lies on them: `Datastore.Audit` or `Datastore.AllocateSpace`.
+    /// Storages and their content: `Datastore.Audit` or `Datastore.AllocateSpace`.
     Storage,
     /// Pools: `Pool.Audit`.
     Pool,
-    /// Disks on a storage, beside [`Sight::DisksOf`]: `Datastore.Audit`.
+    /// Disks on a storage, in addition to [`Sight::DisksOf`]: `Datastore.Audit`.
     Disks,
-    /// The disks of a guest, beside [`Sight::Disks`]: `VM.Config.Disk`.
+    /// The disks of a guest, in addition to [`Sight::Disks`]: `VM.Config.Disk`.
     DisksOf,
 }
 
@@ -135,7 +135,7 @@ impl Sight {
     }
 }
 
-/// A path and the kind of sight wanted there.
+/// A path and the kind of visibility needed there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeededPrivilege {
     pub path: AclPath,

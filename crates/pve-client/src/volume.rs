@@ -1,7 +1,7 @@
 //! Property strings of disks: `labbtrfs:300/vm-300-disk-0.raw,mp=/data,backup=0,size=1G`.
 //!
-//! What comes in: the text of `rootfs` and `mpN`. What goes out: what lies behind the mount, its size in bytes and what
-//! is set on it. Deliberately absent: writing them (`change` writes the one form we ever send).
+//! Input: the text of `rootfs` and `mpN`. Output: the backing of the mount, its size in bytes and its options.
+//! Deliberately absent: writing them (`change` writes the one form we ever send).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,7 +30,7 @@ impl VolumeId {
         &self.0
     }
 
-    /// The storage it lies on.
+    /// The storage that it is stored on.
     #[must_use]
     pub fn storage(&self) -> &str {
         self.0.split(':').next().unwrap_or_default()
@@ -74,7 +74,7 @@ impl fmt::Display for VolumeId {
     }
 }
 
-/// What lies behind a mount of a guest.
+/// The backing of a mount of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// A volume that Proxmox keeps.
@@ -103,7 +103,7 @@ impl InBackup {
         }
     }
 
-    /// The same, as what is decided by knows it.
+    /// The same value, as the decision code uses it.
     #[must_use]
     pub const fn flag(self) -> BackupFlag {
         match self {
@@ -116,7 +116,7 @@ impl InBackup {
 /// One disk of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// What lies behind it.
+    /// Its backing.
     pub backing: Backing,
     /// Where it is mounted in the guest; none for the root file system.
     pub mount: Option<String>,
@@ -124,7 +124,7 @@ pub struct Disk {
     pub size: Option<u64>,
     /// Whether backups hold it.
     pub in_backup: InBackup,
-    /// What else is set on it.
+    /// Its other options.
     pub options: BTreeMap<String, String>,
 }
 
@@ -167,7 +167,7 @@ impl Disk {
     }
 }
 
-/// A size stands where the name on the storage would.
+/// There is a size in place of the name on the storage.
 fn is_goal(text: &str) -> bool {
     let size = text.split_once(':').map(|(_, rest)| rest).filter(|rest| !rest.is_empty());
     size.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b'.'))

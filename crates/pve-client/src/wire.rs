@@ -1,8 +1,8 @@
 //! Values as Proxmox sends them, read leniently.
 //!
-//! The same number comes as `1`, `"1"` or `1.0`, a boolean as `1`, `"1"` or `true`, an absent value as null or not at
-//! all, and rows gain keys with each release. [`Row`] reads one JSON object by key and says which key was missing or
-//! unreadable. Deliberately absent: any meaning; domain types are made of rows in `read` and `config`.
+//! One number may arrive as `1`, `"1"` or `1.0`, a boolean as `1`, `"1"` or `true`, an absent value as null or not at
+//! all. Rows gain keys with each release. [`Row`] reads one JSON object by key and says which key was missing or
+//! unreadable. Deliberately absent: interpretation; `read` and `config` make domain types of rows.
 
 use std::collections::BTreeMap;
 
@@ -60,8 +60,8 @@ impl<'a> Row<'a> {
             .transpose()
     }
 
-    /// A measured value that nothing is decided by: below zero is 0, as a genuine list says of a guest that has just started,
-    /// and what cannot be read is absent.
+    /// A measured value that no decision depends on. A negative one is 0, since a real list has it for a guest that has
+    /// just started. An unreadable one is absent.
     pub(super) fn measure(self, key: &str) -> Option<f64> {
         let value = self.get(key)?;
         let number: f64 = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
@@ -73,7 +73,7 @@ impl<'a> Row<'a> {
         self.get(key).and_then(whole).or_else(|| exact(self.measure(key)?.trunc()))
     }
 
-    /// Absent is `false`: Proxmox leaves out what is not set.
+    /// Absent is `false`: Proxmox leaves out unset keys.
     pub(super) fn flag(self, key: &str) -> Result<bool, Unreadable> {
         let read =
             self.get(key).map(|value| flag(value).ok_or_else(|| Unreadable::new(key, "0 or 1 is expected")));

@@ -63,7 +63,7 @@ fn an_identical_image_is_not_stored_twice() {
     let again = tiny(folder.path(), OnConflict::Keep).unwrap().unwrap();
     assert_eq!((again.how, &again.manifest), (BuildOutcome::AlreadyBuilt, &first.manifest));
     assert_eq!(names(folder.path()), before, "nothing new, nothing unfinished");
-    // An archive that was exchanged is no longer the same golden: the next version is built beside it.
+    // A replaced archive is no longer the same golden: the next version is built in addition to it.
     std::fs::write(&first.archive, "other bytes").unwrap();
     let second = tiny(folder.path(), OnConflict::Keep).unwrap().unwrap();
     assert_eq!((second.how, second.manifest.version.as_str()), (BuildOutcome::Built, "2026.11.2"));

@@ -1,7 +1,7 @@
 //! Tests of the tiny image with Proxmox's network configuration.
 //!
-//! Proxmox gives a container its interfaces and writes `/etc/network/interfaces`; nobody sets an address from outside. It needs
-//! root for the namespaces.
+//! Proxmox gives a container its interfaces and writes `/etc/network/interfaces`; no address is set from outside. It
+//! needs root for the namespaces.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::fs;
@@ -18,7 +18,7 @@ use super::tiny::tiny;
 /// Far longer than a boot; reached only when something is broken.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What stands in the controller's place: it tells how the network is that it finds, once, and stays.
+/// A program in place of the controller: it reports the network that it finds, once, and keeps running.
 const CONTROLLER: &str = "#!/bin/sh\n\
     { ip -4 addr show; ip -6 addr show; ip route show; } >/check.new 2>&1\n\
     mv /check.new /check\n\
@@ -118,7 +118,7 @@ fn static_addresses_are_up_before_the_controller() {
     }
 }
 
-/// A gateway outside the address's own network comes as routes of their own, and a lease as one that nobody wrote down.
+/// A gateway outside the address's own network needs routes of its own; the address of a lease is in no file.
 #[test]
 fn routes_and_leases_are_applied_and_unknown_settings_ignored() {
     let Some(found) = boot(

@@ -5,13 +5,13 @@
 //! ```text
 //! apt locks ─ hook: what is well ─ snapshot ─ note ─┬─ dpkg … dpkg ─ apt lets go
 //!                                                   └─ judge, a unit of its own: waits for that ─ health ─┬─ well: said
-//!                                                                                                          ├─ tell: said
+//!                                                                                                          ├─ report: said
 //!                                                                                                          └─ roll back
 //! ```
-//! The hook is apt's DPkg::Pre-Invoke, which apt runs while it holds dpkg's frontend lock, once for each of its steps: one
-//! snapshot and one judgement are for all of them. The judge is started here and not after dpkg, because apt calls nobody
-//! when it is killed; that lock is let go whatever becomes of apt. With `try` nothing here holds apt up for longer than a
-//! minute and a half, or makes it fail; with `must` no package changes without a snapshot.
+//! The hook is apt's DPkg::Pre-Invoke. Apt runs it once for each of its steps, while it holds dpkg's frontend lock. One
+//! snapshot and one judgement cover all steps. The judge is started here and not after dpkg, because apt runs no hook
+//! when it is killed. The lock is released however apt ends. With `try`, nothing here delays apt for longer than a
+//! minute and a half, or makes it fail. With `must`, no package changes without a snapshot.
 
 mod decide;
 pub mod dpkg_lock;
@@ -42,16 +42,16 @@ pub use decide::{SnapshotState, snapshot_state};
 pub use interrupted_packages::done as interrupted_packages;
 pub use post_check::check;
 
-/// Whether somebody will yet say how the stacks are after packages changed.
+/// Whether a health check after a change of packages is still due.
 pub fn is_checked_later(paths: &Paths) -> bool {
     state::load(paths).is_some_and(|note| note.is_open(Moment::now(paths).as_ref()))
 }
 
-/// So long apt waits for a snapshot where it could go without, and where it could not.
+/// How long apt waits for a snapshot: with `try`, and with `must`.
 const TRY_LIMIT: Duration = Duration::from_secs(60);
 const MUST_LIMIT: Duration = Duration::from_secs(600);
 
-/// So long it waits for what is well.
+/// How long apt waits for the check of what is well.
 const LOOK_LIMIT: Duration = Duration::from_secs(30);
 
 pub async fn hook(args: &AptHookArgs) -> u8 {
@@ -59,8 +59,8 @@ pub async fn hook(args: &AptHookArgs) -> u8 {
     let stacks = match stacks::load(&paths) {
         Ok(stacks) => stacks,
         Err(error) => {
-            // Whether one must be had cannot be told. Updates that stand still for a slip of the pen are worse than one
-            // snapshot less.
+            // It is unknown whether a snapshot is required. Updates that are blocked by a typing error are worse than
+            // one missing snapshot.
             note_line!("guestd: {}; no snapshot is taken, packages change without one", chain(&error));
             return EXIT_DONE;
         }
@@ -132,7 +132,7 @@ async fn begin(paths: &Paths, args: &PathArgs, apt: Apt, note: AptState) {
     });
 }
 
-/// What is well before packages change. Nobody is held up by a health check that hangs.
+/// Which stacks are well before packages change. A health check that hangs does not delay apt.
 async fn what_is_well(paths: &Paths, args: &PathArgs, stacks: &Stacks) -> Vec<HealthyStackRecord> {
     if Marker::is_there(paths) {
         note_line!("guestd: stacks are stopped for a backup, so none is checked afterwards");
@@ -189,7 +189,7 @@ async fn snapshot(args: &PathArgs, run: Run, apt: Apt) -> Result<SnapshotName, S
         keep_s: Some(apt.keep_hours.saturating_mul(3_600)),
     };
     let accepted = session.ask("/v1/snapshots", &body).await.map_err(|error| chain(&error))?;
-    // Its steps are nobody's business in apt's output.
+    // The steps of the snapshot do not belong in apt's output.
     let view = session.follow(accepted.operation, Output::Json).await.map_err(|error| chain(&error))?;
     let name = accepted.snapshot.or(name);
     let status = end_text(&view, name.as_ref()).trim().to_owned();

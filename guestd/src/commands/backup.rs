@@ -1,7 +1,7 @@
 //! `guestd backup`: a backup with a window, or crash-consistent.
 //!
-//! The window is run by this process. The first interrupt brings the stacks back and tells the agent; a second one brings
-//! them back and ends. Should all of it die, the timer and `guestd run` bring them back.
+//! This process runs the window. The first interrupt starts the stacks again and notifies the agent; a second one
+//! starts them and ends. If this process dies, the timer and `guestd run` start them.
 
 use std::io;
 use std::time::Duration;
@@ -97,7 +97,7 @@ pub async fn backup(args: &BackupArgs) -> Result<u8, BackupError> {
     Ok(if well { EXIT_DONE } else { EXIT_FAILED })
 }
 
-/// Whether the backup holds what was asked for. A label that is not known yet is no reproach.
+/// Whether the backup has the requested consistency. A label that is not known yet is not a failure.
 fn is_application(ended: &WindowEnd) -> bool {
     ended.label.as_ref().is_none_or(|label| label.consistency == Consistency::Application)
 }
@@ -140,7 +140,7 @@ async fn either(one: &mut Signal, two: &mut Signal) {
     }
 }
 
-/// What happened to stacks is told beside the outcome, whatever form that has.
+/// What happened to stacks is reported in addition to the outcome, in each output format.
 fn print_end(ended: &WindowEnd) {
     note_line!("guestd: window ended: {}", ended.why);
     for note in &ended.notes {

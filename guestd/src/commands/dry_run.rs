@@ -3,7 +3,7 @@
 //! It shows what runs, what would stop in which order, which hooks would run, and whether marker and timer can be
 //! created.
 //!
-//! Exit code 0: a window would go through as far as that can be told. 1: it would be called off, and why.
+//! Exit code 0: a window would go through, as far as is known. 1: it would be called off, and why.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -29,12 +29,12 @@ use crate::work::Session;
 /// A bound for the timer that is only tried.
 const TRIED: Duration = Duration::from_secs(3_600);
 
-/// Why it cannot be told.
+/// Why the plan cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum DryRunError {
     #[error(transparent)]
     Stacks(#[from] StacksError),
-    /// Nobody reads what we print.
+    /// The output cannot be written.
     #[error("the plan cannot be printed")]
     Print(#[source] io::Error),
     /// Cannot happen for plain text.
@@ -123,15 +123,15 @@ async fn look(paths: &Paths, args: &PathArgs, stacks: &Stacks, problems: &mut Ve
     running
 }
 
-/// Of whom `stacks.toml` speaks by class.
+/// The volumes that `stacks.toml` names by class.
 async fn volumes(args: &PathArgs) -> Result<Vec<MountView>, String> {
     let session = Session::open(args).map_err(|error| chain(&error))?;
     let storage = session.agent.storage(&session.token).await.map_err(|error| chain(&error))?;
     Ok(storage.volumes)
 }
 
-/// Lays the program by, writes a marker under another name, arms a timer, and takes all of it back. With the turn, so that
-/// no window's own is taken back.
+/// Copies the program, writes a marker under another name, arms a timer, and removes all of it. It holds the lock, so
+/// that it does not remove a real window's files.
 async fn rehearse(paths: &Paths, running: &[Running]) -> Result<(), String> {
     file::make_folder(&paths.run_dir(), Eyes::All).map_err(|error| chain(&error))?;
     let _turn = match lock::take(paths) {

@@ -2,7 +2,7 @@
 //!
 //! `guestd try` and the check after apt use it.
 //!
-//! A stack that is not well before says nothing of what is done: it is not asked for afterwards.
+//! A stack that is not well before a change gives no information about that change: it is not checked afterwards.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl From<HealthyStack> for HealthyStackRecord {
     }
 }
 
-/// This guest's volumes, where a stack names some: as the agent tells them, or as it told them last.
+/// This guest's volumes, where a stack names some. They are as the agent reports them now, or as it last reported them.
 pub async fn volumes(paths: &Paths, args: &PathArgs, stacks: &Stacks) -> Vec<MountView> {
     if stacks.stacks.iter().all(|stack| stack.volumes.is_empty()) {
         return Vec::new();
@@ -95,7 +95,7 @@ pub async fn well_now(paths: &Paths, stacks: &Stacks, volumes: &[MountView]) -> 
     well
 }
 
-/// What is not well any more, in words. Each stack has its own time to be well again.
+/// What is not well any more, as text. Each stack has its own time to be well again.
 pub async fn unwell(paths: &Paths, well: &[HealthyStack], volumes: &[MountView]) -> Option<String> {
     for HealthyStack { stack, groups } in well {
         let known = match mounts::volumes(stack, volumes) {
@@ -116,18 +116,18 @@ pub async fn unwell(paths: &Paths, well: &[HealthyStack], volumes: &[MountView])
 /// When the rollback may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// After whatever else is to be done to this guest: somebody waits for it.
+    /// After all other work on this guest: a process waits for it.
     InTurn,
-    /// At once, or not at all: nobody knows what is written until later.
+    /// At once, or not at all: data that is written until a later rollback would be lost.
     AtOnce,
 }
 
-/// What became of it.
+/// The result of a rollback request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Back {
     /// It is under way, and the guest restarts.
     UnderWay,
-    /// It is not, in words.
+    /// It is not under way; the text is the reason.
     Not(String),
 }
 
@@ -151,7 +151,7 @@ pub async fn go_back(session: &Session, snapshot: &SnapshotName, when: When, out
             );
         }
     }
-    // Mostly the guest goes down under this look.
+    // In most cases the guest shuts down during this request.
     match session.follow(accepted.operation, output).await {
         Ok(view) if view.status != OperationStatus::Done => {
             Back::Not(end_text(&view, Some(snapshot)).trim().to_owned())

@@ -15,10 +15,10 @@ use crate::quiesce::missing_units::{self, MissingUnitsError};
 use crate::quiesce::resume::{Cleared, Recovery, ResumeCaller, ResumeReport, Tries, recover};
 use crate::quiesce::{lock, start_enabled, timer};
 
-/// Whoever has the turn sees the request within a second, and then starts the stacks itself.
+/// The process that holds the lock sees the request within a second, and then starts the stacks itself.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whoever has it past its bound is dead or asleep.
+/// A process that holds the lock past its bound is dead or asleep.
 const TIMEOUT_EXPIRED: Duration = Duration::from_secs(10);
 
 /// With growing pauses these take half a minute; the timer comes again.
@@ -51,7 +51,8 @@ pub async fn resume(args: &ResumeArgs) -> Result<u8, ResumeError> {
         false => (ResumeCaller::Now, TIMEOUT),
     };
     if !args.expired && Marker::is_there(&paths) {
-        // Only a hint for whoever has the turn: without it the turn is waited for, and then done without.
+        // This is only a hint for the process that holds the lock. Without it we still wait for the lock, and then go
+        // on without the lock.
         if let Err(error) = lock::request_resume(&paths) {
             note_line!("guestd: cannot request a resume ({error}); waiting");
         }
@@ -62,7 +63,7 @@ pub async fn resume(args: &ResumeArgs) -> Result<u8, ResumeError> {
     }
     match recover(&paths, (asker, patience, TRIES), |_| {}).await {
         Ok(Recovery::Nothing) => {
-            // Whoever took the marker away died before it took back its timer.
+            // The process that removed the marker died before it removed its timer.
             if let Some(Err(error)) = forget(args.timer.as_deref()).await {
                 note_line!("guestd: {}", chain(&error));
             }
@@ -106,7 +107,7 @@ fn done(resumed: &ResumeReport) -> u8 {
     }
 }
 
-/// Nobody may read it: the timer has no reader, and that must not be a failure.
+/// Prints a line. The output may have no reader, as with the timer; that must not be a failure.
 fn say(words: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stdout(), "{words}");

@@ -4,11 +4,11 @@
 //! look what is well ─ say the plan ─ snapshot ─ command ─ health ─┬─ well: the snapshot goes when its time is over
 //!                          └── no snapshot: nothing is run        └─ not well: rollback, and the guest restarts
 //! ```
-//! Exit codes: 0 kept; 1 nothing was run; 10 the rollback is under way (the guest restarts, so nobody may see this);
-//! 11 the rollback was refused, and the guest is as the command left it. Only stacks that were well before are asked for. A
-//! lost terminal or an interrupt ends the command, and the rest goes on. A SIGTERM, which every program gets when the guest goes
-//! down, ends this program within two seconds, whatever it does: how far it is lies on the disk, and `guestd run` goes on with
-//! it, now or after the next start (12).
+//! Exit codes: 0 kept; 1 nothing was run; 10 the rollback is under way (the guest restarts, so this code may never be
+//! seen); 11 the rollback was refused, and the guest is as the command left it. Only stacks that were well before are
+//! checked. A lost terminal or an interrupt ends the command, and the rest goes on. A SIGTERM, which every program gets
+//! when the guest shuts down, ends this program within two seconds, whatever it does. Its progress is stored on the
+//! disk, and `guestd run` continues it, now or after the next start (12).
 
 mod continuation;
 mod try_file;
@@ -40,7 +40,7 @@ pub use continuation::continue_try;
 pub use try_file::is_there as is_open;
 use try_file::{Stage, TryState};
 
-/// A command that is told to end is waited for so long when we are told to end, too.
+/// How long to wait for a command that was signalled to end, when this program must end, too.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Why nothing was run.
@@ -80,7 +80,7 @@ pub async fn try_command(args: &TryArgs) -> Result<u8, TryError> {
     if try_file::is_there(&paths) {
         return Err(TryError::Earlier);
     }
-    // Apt takes no snapshot of its own while this goes on, and nobody else judges what it did.
+    // Apt takes no snapshot of its own while this goes on, and no other process judges what the command did.
     let _tried = try_lock::begin(&paths);
     let well = health::well_now(&paths, &stacks, &volumes).await;
     let name = name();
@@ -103,7 +103,7 @@ pub async fn try_command(args: &TryArgs) -> Result<u8, TryError> {
     }
     let was_well: Vec<HealthyStackRecord> = well.iter().cloned().map(HealthyStackRecord::from).collect();
     let mut try_command = TryState::new(snapshot, was_well);
-    // From here on whoever finds this file goes on, should we be gone.
+    // From here on, a process that finds this file continues the work if this one dies.
     try_command.store(&paths).map_err(TryError::NotStored)?;
     let ran = run(&args.command, &mut ends).await;
     let rest = rest(&paths, &session, &mut try_command, ran, (&well, &volumes));
@@ -127,7 +127,7 @@ async fn snapshot(session: &Session, body: &SnapshotRequest) -> Result<SnapshotN
 /// How the command ended.
 enum Ran {
     Ended(io::Result<ExitStatus>),
-    /// We are told to end, and nobody knows.
+    /// We were signalled to end, and the result of the command is unknown.
     LetGo,
 }
 
@@ -167,7 +167,7 @@ async fn rest(
     }
 }
 
-/// Where it cannot be written down, whoever goes on begins one stage earlier.
+/// Records the stage that is reached. If it cannot be written, the process that continues begins one stage earlier.
 fn reach(paths: &Paths, try_command: &mut TryState, stage: Stage) {
     if let Err(error) = try_command.reach(paths, stage) {
         note_line!("guestd: {}", holdfast_protocol::json::chain(&error));
@@ -229,8 +229,9 @@ async fn run(command: &[OsString], ends: &mut Ends) -> Ran {
     }
 }
 
-/// Who wants an end: a person, by the keyboard; a terminal that is lost; whoever stops the session or the guest. The judgement is
-/// made all the same, here or by the controller, or the guest would stay as a half-done command left it.
+/// The signals that request an end: the interrupt key of a person, a lost terminal, or a stop of the session or the
+/// guest. The judgement is made all the same, here or by the controller. Otherwise the guest would stay as a half-done
+/// command left it.
 struct Ends {
     interrupt: Signal,
     hang_up: Signal,
@@ -267,7 +268,7 @@ impl Ends {
         }
     }
 
-    /// Waits for a SIGTERM, the one that came already included. The others wait for who asks for them.
+    /// Waits for a SIGTERM, including one that came already. The other signals stay queued for their own readers.
     async fn terminated(&mut self) {
         if self.termination == Termination::None {
             self.terminate.recv().await;

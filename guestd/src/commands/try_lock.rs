@@ -22,7 +22,7 @@ pub fn begin(paths: &Paths) -> Option<File> {
     flock(&file, FlockOperation::NonBlockingLockShared).ok().map(|()| file)
 }
 
-/// Whether somebody does.
+/// Whether another process runs `guestd try`.
 pub fn goes_on(paths: &Paths) -> bool {
     let Some(file) = open(paths) else { return false };
     flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK)

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! timer ─ window open? ─ switched on? ─ quiet? ─ lists ─ anything? ─ older snapshots go ─ apt-get ─ hook: snapshot, what is well
-//!                                                                            └─ judge: health ─┬─ well: told
+//!                                                                            └─ judge: health ─┬─ well: reported
 //!                                                                                              └─ back to the snapshot
 //! ```
-//! In: the timer `holdfast-upgrade.timer`, every half hour, and the maintenance window as the agent tells it. Out: packages from Debian's security archive and what they
-//! need, and one report. The hook of apt and its judge are those of every run of apt; here they take a snapshot and go back where
-//! nobody said otherwise. In a window that the document names, the guest is restarted when programs wait for that. Deliberately
-//! absent: any other upgrade, and a second try of an upgrade that was rolled back, for a week.
+//! In: the timer `holdfast-upgrade.timer`, every half hour, and the maintenance window as the agent reports it. Out:
+//! packages from Debian's security archive and their dependencies, and one report. Apt's hook and its judge are those
+//! of every run of apt. Here they take a snapshot and roll back, unless `stacks.toml` says otherwise. In a window that
+//! the document names, the guest is restarted when programs wait for that. Deliberately absent: any other upgrade, and
+//! a second try of an upgrade that was rolled back, for a week.
 
 mod apt_get;
 pub mod record;
@@ -42,11 +43,11 @@ use record::{Record, UNDER_WAY, write_status};
 pub use record::{checked, load};
 use window::{DueWork, Restart};
 
-/// Whoever stops stacks, or tries something, is waited for so long.
+/// How long to wait for a process that stops stacks or runs `guestd try`.
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// systemd takes the word and does the rest.
+/// systemd accepts the request and does the rest.
 const REBOOT: Duration = Duration::from_secs(60);
 
 /// What was rolled back is not tried again before.
@@ -57,7 +58,7 @@ enum NotMade {
     /// It was not begun.
     NotRun(String),
     Failed(String),
-    /// We are told to end.
+    /// We were signalled to end.
     Ended,
 }
 
@@ -93,7 +94,7 @@ pub async fn upgrade(args: &UpgradeArgs) -> u8 {
         Ok(None) => return EXIT_DONE,
         Err(not_made) => return say(&paths, not_made),
     };
-    // From here on a SIGTERM is heard by nobody: packages in the middle of their change are brought to its end, as far as systemd
+    // From here on a SIGTERM has no effect: packages in the middle of their change are completed, as far as systemd
     // waits for that.
     match change(&paths, &args.paths, &packages).await {
         Ok(()) => EXIT_DONE,
@@ -150,7 +151,7 @@ async fn restart(paths: &Paths) -> u8 {
     }
 }
 
-/// Whether nobody else does anything to stacks.
+/// Whether no other process stops, starts or tries stacks.
 fn is_free(paths: &Paths) -> bool {
     !Marker::is_there(paths)
         && !try_lock::goes_on(paths)
@@ -158,7 +159,7 @@ fn is_free(paths: &Paths) -> bool {
         && matches!(lock::take(paths), LockResult::Acquired(_))
 }
 
-/// Until it is known what to upgrade. None where there is nothing to do.
+/// Waits for a quiet moment, renews the lists and returns what to upgrade. None where there is nothing to do.
 async fn prepare(paths: &Paths) -> Result<Option<Vec<String>>, NotMade> {
     let stacks = stacks::load(paths).map_err(|error| NotMade::NotRun(chain(&error)))?;
     if stacks.upgrades.security == Security::Off {
@@ -202,7 +203,7 @@ fn held_back(record: &Record, now: Timestamp) -> Option<Timestamp> {
     (now < until).then_some(until)
 }
 
-/// Until nobody else does anything to stacks.
+/// Waits until no other process stops, starts or tries stacks.
 async fn wait(paths: &Paths) -> Result<(), NotMade> {
     let waiting = async {
         while !is_free(paths) {
@@ -228,7 +229,7 @@ fn priorities(paths: &Paths) -> Result<std::path::PathBuf, NotMade> {
     Ok(path)
 }
 
-/// Changes packages. How the stacks are after that is judged by whom the hook has started; without one it ends here.
+/// Changes packages. The judge that the hook has started then checks the stacks; without a judge it ends here.
 async fn change(paths: &Paths, args: &PathArgs, packages: &[String]) -> Result<(), NotMade> {
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let named = apt_get::named(&packages);

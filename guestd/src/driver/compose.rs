@@ -18,14 +18,14 @@ use crate::stacks::Project;
 /// How compose marks containers of `docker compose run`.
 const ONE_OFF: &str = "com.docker.compose.oneoff=True";
 
-/// A project, as it is looked at.
+/// A project, as it is inspected.
 pub struct Compose {
     base: Vec<String>,
     folder: PathBuf,
     env: Vec<(String, String)>,
 }
 
-/// Of what compose tells of a container, what matters here. It tells more, and more with each version.
+/// The fields that matter here of what compose reports of a container. It reports more, and more with each version.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Row {
@@ -130,7 +130,7 @@ fn part(row: Row) -> Part {
         "unhealthy" => PartHealth::Unwell,
         _ => PartHealth::Silent,
     };
-    // How a container ended that does not run is asked of Docker, which knows more.
+    // For a container that does not run, Docker is queried for the ending, because it knows more.
     let ending = match row.state.as_str() {
         "exited" if row.exit_code == 0 => Ending::Clean,
         "created" | "paused" => Ending::Clean,

@@ -5,26 +5,26 @@ use std::time::Duration;
 use super::{Ending, Group, LOOK, Part, PartHealth, PartState, ReadError};
 use crate::program::{Call, ProgramOutput};
 
-/// What there may be none of is asked for with `index`: a container without a health check or a grace of its own has no such
-/// key, and Docker refuses a template that names one which is not there.
+/// Optional keys are read with `index`. A container without a health check or its own grace time has no such key, and
+/// Docker refuses a template that names a missing key.
 const FORM: &str = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{with index .State \"Health\"}}{{.Status}}{{else}}none{{end}} {{.State.StartedAt}} {{with index .Config \"StopTimeout\"}}{{.}}{{else}}-{{end}} {{.State.OOMKilled}} {{.HostConfig.RestartPolicy.Name}}";
 
-/// What Docker waits where nobody says how long.
+/// How long Docker waits where no time is configured.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// How a process ends that is killed.
 const KILLED: &str = "137";
 
-/// How one ends that was killed, interrupted or told to end.
+/// The exit codes of a process that was killed, interrupted or signalled to end.
 const SIGNALLED: [&str; 3] = [KILLED, "130", "143"];
 
-/// Asks for one line a container.
+/// Prints one line per container.
 pub fn check<'a>(ids: impl Iterator<Item = &'a String>) -> Call {
     let words = ["docker", "inspect", "--type", "container", "--format", FORM];
     Call::new(words.into_iter().chain(ids.map(String::as_str)), LOOK)
 }
 
-/// Asks for the services of a project that run now, one a line.
+/// Lists the services of a project that run now, one per line.
 pub fn services(project: &str) -> Call {
     let of = format!("label=com.docker.compose.project={project}");
     let words = ["docker", "ps", "--filter", &of, "--filter", "label=com.docker.compose.oneoff=False"];
@@ -32,8 +32,8 @@ pub fn services(project: &str) -> Call {
     Call::new(words.into_iter().chain(form), LOOK)
 }
 
-/// Asks for each stop of a container since it was started: Docker keeps what happened last, and a program that ended by itself
-/// was not stopped.
+/// Lists each stop of a container since it was started. Docker keeps only its latest events. A program that ended by
+/// itself was not stopped.
 pub fn stops(id: &str, since: &str) -> Call {
     let of = format!("container={id}");
     let words = ["docker", "events", "--since", since, "--until", "0s", "--filter", "type=container"];
@@ -100,8 +100,9 @@ enum Oom {
     Spared,
 }
 
-/// Docker starts what it should keep running as often as it ends, unless somebody stopped it: what stands still then, was
-/// stopped. Of everything else only its end is told, and some programs end badly when they are stopped.
+/// Docker restarts what it should keep running each time it ends, unless it was stopped. So what is not running then
+/// was stopped. For everything else only the exit code is known, and some programs exit with an error when they are
+/// stopped.
 fn ending((status, code): (&str, &str), oom: Oom, policy: &str) -> Ending {
     match (status, policy) {
         ("dead", _) => Ending::Failure,

@@ -2,10 +2,10 @@
 //!
 //! `systemctl show` prints the state of units, one block for each, in the order of the arguments.
 //!
-//! systemd stops more than it is told to stop. What is `PartOf=` a unit belongs to it, and who stops only that one does not
-//! wait for it: Debian's `postgresql.service` is inactive while its clusters still write. What requires a unit is stopped with
-//! it, and nobody starts it again. So all of these are parts, and what they take with them in turn; each is stopped and started
-//! by its own name.
+//! systemd stops more units than it is asked to stop. A unit that is `PartOf=` another belongs to it, and a stop of
+//! only the other does not wait for it: Debian's `postgresql.service` is inactive while its clusters still write. A
+//! unit that requires another is stopped with it, and systemd does not start it again. So all of these units are parts,
+//! and so are the units that they take with them in turn; each is stopped and started by its own name.
 
 mod order;
 
@@ -15,7 +15,7 @@ use super::{Driver, Ending, Engine, Group, LOOK, Part, PartHealth, PartState, Re
 use crate::program::{Call, ProgramOutput};
 use order::{Tie, Ties};
 
-/// A stack has so many units at most, those that systemd stops with its own among them.
+/// The most units of a stack, including those that systemd stops with the stack's own.
 const PARTS_MAX: usize = 128;
 
 /// What systemd calls the units that a stop of this one stops, too.
@@ -27,16 +27,16 @@ const TIES: [(&str, Tie); 5] = [
     ("PropagatesStopTo", Tie::Needs),
 ];
 
-/// Units, as they are looked at.
+/// Units, as they are inspected.
 pub struct Units {
     units: Vec<String>,
 }
 
-/// What answers say of who is tied to whom.
+/// The dependencies that the answers show.
 struct UnitQuery {
     /// Which units each answer is about.
     rounds: Vec<Vec<String>>,
-    /// Those that are known by now, and were not asked about yet.
+    /// Units that are known by now, and were not queried yet.
     next: Vec<String>,
     ties: Ties,
 }
@@ -100,7 +100,7 @@ impl Driver for Units {
         if let Some(part) = parts.iter().find(|part| own(part) && part.state == PartState::Gone) {
             return Err(ReadError::NoUnit { unit: part.id.clone() });
         }
-        // Nobody named these: one that does not run, and did not fail, is not missed.
+        // These units are not named in `stacks.toml`: one that does not run, and did not fail, is left out.
         parts.retain(|part| own(part) || part.state.is_up() || part.health == PartHealth::Unwell);
         let order = asked.ties.order();
         parts.sort_by_key(|part| order.get(&part.id).copied());
@@ -116,7 +116,7 @@ fn value<'a>(block: &'a str, key: &str) -> Option<&'a str> {
     block.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
 }
 
-/// Asks for one block a unit.
+/// Prints one block per unit.
 pub fn check<'a>(units: impl Iterator<Item = &'a String>) -> Call {
     let asked = ["LoadState", "ActiveState", "SubState", "Result", "InvocationID", "ExecMainStatus"]
         .into_iter()
@@ -144,7 +144,7 @@ fn was_killed(block: &str) -> bool {
     matches!(value(block, "Result"), Some("timeout" | "signal" | "core-dump" | "oom-kill" | "watchdog"))
 }
 
-/// What a Java or shell program ends with when it is told to end: systemd calls that a failure unless the unit says otherwise.
+/// The exit code of a Java or shell program on SIGTERM: systemd calls that a failure unless the unit says otherwise.
 const TERMINATED: &str = "143";
 
 /// What the blocks say.

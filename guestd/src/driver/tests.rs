@@ -185,7 +185,7 @@ fn what_is_part_of_a_unit_belongs_to_it() {
         assert!(driver.look_on(&[first.clone(), second.clone()]).is_empty(), "nothing is asked twice");
         driver.parts(&[first.clone(), second]).unwrap()
     };
-    // They come first, so that they stop last and are waited for; what nobody named and does not run is no part.
+    // They come first, so that they stop last and are waited for. A unit that is not named and does not run is no part.
     let parts = tell("inactive", "deactivating");
     let status: Vec<(&str, PartState)> = parts.iter().map(|part| (part.id.as_str(), part.state)).collect();
     assert_eq!(

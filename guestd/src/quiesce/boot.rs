@@ -9,8 +9,8 @@ const BOOT_ID_BYTES_MAX: usize = 64;
 /// The line the kernel writes is some hundred bytes.
 const STAT_BYTES_MAX: usize = 4 * 1024;
 
-/// Which boot of the guest this is. A container shows its host's boot id, so when PID 1 was started is added to it:
-/// otherwise a restart of the container would not be seen. None when no kernel tells.
+/// Which boot of the guest this is. A container shows its host's boot id, so the start time of PID 1 is added to it:
+/// otherwise a restart of the container would not be seen. None when the kernel does not show it.
 pub fn id(paths: &Paths) -> Result<Option<String>, FileError> {
     let mut kernel = None;
     for path in paths.boot_ids() {

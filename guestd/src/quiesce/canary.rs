@@ -17,7 +17,7 @@ use crate::paths::Paths;
 
 const CONTENT_BYTES: usize = 64;
 
-/// What is read of one: nobody wrote more there.
+/// How much of a canary is read; the agent writes no more than this.
 const CANARY_BYTES_MAX: usize = 4 * 1024;
 
 /// Seventeen hashes with their mounts.
@@ -31,7 +31,7 @@ enum Schema {
     V1,
 }
 
-/// What was last written, for people and for a restore test.
+/// What was written last, for people and for a restore test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CanaryList {
@@ -51,8 +51,8 @@ fn path(paths: &Paths, mount: Option<&MountPath>) -> PathBuf {
     }
 }
 
-/// Writes one on the root disk and on each mount, durably, and gives what was written and what could not be, in words. A
-/// canary less proves less; it is no reason to take no backup.
+/// Writes a canary on the root disk and on each mount, durably. Returns what was written, and the errors as text. A
+/// missing canary makes the proof weaker, but it does not stop the backup.
 pub fn write(paths: &Paths, mounts: &[MountPath]) -> (Vec<Canary>, Vec<String>) {
     let (mut canaries, mut notes) = (Vec::new(), Vec::new());
     let all = std::iter::once(None).chain(mounts.iter().map(Some)).take(CANARIES_MAX);

@@ -1,8 +1,9 @@
 //! Lock for stopping and starting stacks, released with its holder.
 //!
-//! Who runs a window holds it from before the first stop until all run again. Who resumes in another's place asks first, and
-//! waits a moment; then it starts what it must without the turn, but leaves the marker: whoever holds the turn may yet
-//! stop something, and then the next look starts that, too.
+//! A process that runs a window holds it from before the first stop until all run again. A process that resumes in
+//! place of another first tries to take the lock, and waits a moment. Then it starts the parts without the lock, but
+//! leaves the marker: the process that holds the lock may still stop something, and the next check then starts that,
+//! too.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -15,22 +16,22 @@ use crate::paths::Paths;
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The turn, as long as it is kept.
+/// The lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
-/// What became of asking for it.
+/// The result of taking the lock.
 #[derive(Debug)]
 pub enum LockResult {
     Acquired(Lock),
     Taken,
-    /// It cannot be told: no folder for it, no descriptors. In words.
+    /// The state of the lock is unknown: its folder or file cannot be opened. The text is the reason.
     Unknown(String),
 }
 
-/// Tries for the turn.
+/// Tries to take the lock.
 pub fn take(paths: &Paths) -> LockResult {
     let path = paths.run_dir().join("quiesce.lock");
     let file = match OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path) {
@@ -44,7 +45,7 @@ pub fn take(paths: &Paths) -> LockResult {
     }
 }
 
-/// Waits for the turn for a while.
+/// Tries to take the lock until the time is over.
 pub async fn take_within(paths: &Paths, patience: Duration) -> LockResult {
     let waiting = async {
         loop {
@@ -57,8 +58,8 @@ pub async fn take_within(paths: &Paths, patience: Duration) -> LockResult {
     tokio::time::timeout(patience, waiting).await.unwrap_or(LockResult::Taken)
 }
 
-/// A person wants the stacks back: whoever holds the turn looks for this each second. It lies in memory, and is no more
-/// than a hint.
+/// A person wants the stacks back: the process that holds the lock checks for this file each second. It is stored in
+/// memory, and is only a hint.
 fn resume_request_path(paths: &Paths) -> PathBuf {
     paths.run_dir().join("resume-requested")
 }

@@ -2,8 +2,8 @@
 //!
 //! It is on the disk before anything is stopped, and is removed when all of it runs again.
 //!
-//! It stands by itself: whoever resumes needs neither `stacks.toml` nor an agent. A backup that was taken meanwhile holds
-//! it, too, so a restored guest starts what ran.
+//! It is self-contained: a process that resumes needs neither `stacks.toml` nor an agent. A backup that was taken
+//! meanwhile contains it, too, so a restored guest starts what ran.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,10 +37,10 @@ pub struct Marker {
     pub window: OperationId,
     /// In which boot of the guest.
     pub boot_id: String,
-    /// Until when they may stand still, in milliseconds since that boot, time asleep included.
+    /// Until when they may stay stopped, in milliseconds since that boot, including suspend.
     pub deadline_ms: u64,
     pub begun_at: Timestamp,
-    /// The timer of systemd that resumes when nobody else does.
+    /// The systemd timer that resumes when no other process does.
     pub timer: String,
     /// In the order in which they start.
     pub stacks: Vec<Stopped>,
@@ -54,10 +54,10 @@ pub struct Stopped {
     pub engine: Engine,
     /// Exactly what ran, in the order in which it starts.
     pub groups: Vec<Group>,
-    /// Those of them that fell over again and again before: they are started, and not waited for.
+    /// Parts that failed again and again before: they are started, and not waited for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flapping: Vec<String>,
-    /// Where it can be had again, should somebody remove it meanwhile.
+    /// Where it can be recreated, if it is removed meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<Home>,
     pub stop_limit_s: u64,
@@ -89,8 +89,8 @@ pub enum MarkerError {
 }
 
 impl MarkerError {
-    /// Whether what stands still is not known, and will not be: then whatever should run is started. Who lacks the right to
-    /// look knows nothing of the marker.
+    /// Whether the list of stopped parts is lost for good: then everything that should run is started. A process
+    /// without read permission does not know the marker.
     pub fn loses_stopped_parts(&self) -> bool {
         match self {
             Self::Malformed { .. } => true,
@@ -103,9 +103,9 @@ impl MarkerError {
 /// Whether the time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// So much is left.
+    /// The time that is left.
     Left(Duration),
-    /// It passed, or cannot be told: another boot, or no clock.
+    /// The time passed, or is unknown: another boot, or no clock.
     Passed,
 }
 
@@ -132,7 +132,7 @@ impl Marker {
         }
     }
 
-    /// How long they may still stand still. Pure.
+    /// How long they may still stay stopped. Pure.
     pub fn bound(&self, boot_id: Option<&str>, since_boot: Option<Duration>) -> Bound {
         let deadline = Duration::from_millis(self.deadline_ms);
         match since_boot.filter(|_| boot_id == Some(self.boot_id.as_str())) {
@@ -180,7 +180,7 @@ impl Marker {
         path(paths).symlink_metadata().is_ok()
     }
 
-    /// Whether one that could not be read lies aside.
+    /// Whether a marker that could not be read was kept under another name.
     pub fn has_bad_copy(paths: &Paths) -> bool {
         bad_path(paths).symlink_metadata().is_ok()
     }

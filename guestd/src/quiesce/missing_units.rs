@@ -16,13 +16,13 @@ use crate::paths::Paths;
 pub enum MissingUnitsError {
     #[error(transparent)]
     Marker(#[from] MarkerError),
-    /// What is there cannot be told.
+    /// The state of the parts is unknown.
     #[error(transparent)]
     Act(#[from] StackError),
     /// A window, or another resume.
     #[error("another guestd process is stopping or starting stacks: try again when it has ended")]
     Taken,
-    /// The turn cannot be told.
+    /// The state of the lock is unknown.
     #[error("{why}")]
     Lock { why: String },
 }

@@ -43,7 +43,7 @@ fn volumes_path(paths: &Paths) -> PathBuf {
     paths.state_dir().join("volumes.json")
 }
 
-/// Keeps which volumes this guest has, for whoever starts stacks without an agent and without a marker.
+/// Stores which volumes this guest has, for a process that starts stacks without an agent and without a marker.
 pub fn remember(paths: &Paths, volumes: &[MountView]) -> Result<(), FileError> {
     if remembered(paths) == volumes {
         return Ok(());
@@ -53,7 +53,7 @@ pub fn remember(paths: &Paths, volumes: &[MountView]) -> Result<(), FileError> {
     file::replace(&volumes_path(paths), &bytes, Eyes::All)
 }
 
-/// Which volumes this guest had last; none where nobody kept them.
+/// Which volumes this guest had last; none where none are stored.
 pub fn remembered(paths: &Paths) -> Vec<MountView> {
     let bytes = file::read(&volumes_path(paths), VOLUMES_BYTES_MAX, Eyes::All).ok().flatten();
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
@@ -67,7 +67,7 @@ pub const fn class(mount: &MountView) -> Class {
     }
 }
 
-/// Which mounts a stack's variables stand for.
+/// The mounts that a stack's variables refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Volumes {
     /// Variables and mounts, for drivers and hooks.
@@ -76,7 +76,7 @@ pub struct Volumes {
     pub mounts: Vec<MountPath>,
 }
 
-/// Why a variable stands for no mount.
+/// Why a variable refers to no mount.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoVolume {
     /// There is none of that name or class.

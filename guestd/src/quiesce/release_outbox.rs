@@ -2,9 +2,10 @@
 //!
 //! Each entry has the time when its stacks began to start again.
 //!
-//! Whoever starts something writes this down first, whether it ran the window or comes in the place of somebody dead: the
-//! agent calls a backup `application` only when it hears that nothing was started before its copy was fixed. It stays until
-//! the agent heard it. A file that cannot be written keeps nothing stopped: then that backup is called `crash`.
+//! A process that starts a part writes this down first, whether it ran the window or resumes in place of a dead
+//! process. The agent calls a backup `application` only when it is notified that nothing was started before its copy
+//! was fixed. The entry stays until the agent has acknowledged it. If the file cannot be written, the stacks are
+//! started all the same, and that backup is called `crash`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,12 +20,13 @@ use crate::clock;
 use crate::file::{self, Eyes, FileError};
 use crate::paths::Paths;
 
-/// So many windows are remembered: an agent that hears nothing for longer counted its own bounds long ago.
+/// How many windows are kept: an agent that was offline for longer has already applied its own bounds.
 const WINDOWS_MAX: usize = 8;
 
 const BYTES_MAX: usize = 16 * 1024;
 
-/// The clock counts hundredths: what began after something else must not be told as if it had begun before.
+/// The clock counts hundredths of a second. A start that came after another event must not be reported as earlier than
+/// that event.
 const GRAIN_MS: u64 = 10;
 
 /// The version of the file.
@@ -61,7 +63,7 @@ struct StartTime {
 }
 
 impl PendingRelease {
-    /// How long ago the starting began; none when nobody knows.
+    /// How long ago the start began; none when that is unknown.
     pub fn begun_ms_ago(&self, paths: &Paths) -> Option<u64> {
         let started = self.started.as_ref()?;
         let same = boot::id(paths).ok().flatten()? == started.boot_id;
@@ -70,7 +72,7 @@ impl PendingRelease {
     }
 }
 
-/// How long before `now` that was. A clock that went back tells nothing.
+/// How long before `now` that was. None where the clock went back.
 pub fn ms_ago(then: Duration, now: Duration) -> Option<u64> {
     let ago = u64::try_from(now.checked_sub(then)?.as_millis()).ok()?;
     Some(ago.saturating_sub(GRAIN_MS))
@@ -92,7 +94,7 @@ pub fn of(paths: &Paths, window: OperationId) -> Option<PendingRelease> {
     all(paths).into_iter().find(|one| one.window == window)
 }
 
-/// What stood still for this window is started from now on. Who began earlier stands.
+/// Records that the stopped parts of this window are started from now on. An earlier record is kept.
 pub fn note_start(paths: &Paths, window: OperationId) {
     let started = boot::id(paths).ok().flatten().zip(clock::since_boot(paths)).map(|(boot_id, now)| {
         StartTime { boot_id, at_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX) }
@@ -115,7 +117,7 @@ fn note(paths: &Paths, untold: PendingRelease) {
     save(paths, windows);
 }
 
-/// The agent heard it, or never will.
+/// The agent received it, or never will.
 pub fn delivered(paths: &Paths, window: OperationId) {
     let mut windows = all(paths);
     let before = windows.len();

@@ -1,10 +1,10 @@
 //! Resuming: starts all of the marker, in order, until it runs.
 //!
-//! It is the same for the process that stopped it, for the timer, for the next start and for a person, and may happen twice.
-//! The marker goes when all of it was seen running twice, and not to have fallen over in between: a program that ends right after
-//! its start does not run, and a stop that was under way when its caller was killed may end
-//! after our first look. Nothing must be written for it but the end: the marker taken away. That it began is written where it
-//! can be, for the agent.
+//! It is the same for the process that stopped the stacks, for the timer, for the next start and for a person, and may
+//! run twice. The marker is removed when all parts were seen running twice, without a failure in between. A program
+//! that ends right after its start does not run, and a stop that was under way when its caller was killed may end after
+//! our first check. Only the end needs a write: the removal of the marker. The start is recorded for the agent where
+//! that is possible.
 
 use std::time::Duration;
 
@@ -23,11 +23,11 @@ use crate::paths::Paths;
 use crate::program::{run_well, words};
 use crate::watchdog;
 
-/// What runs at two looks so far apart, and did not fall over in between, runs.
+/// A part that runs at two checks this far apart, without a failure in between, counts as running.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// How far apart two looks are when we stopped them ourselves, and cleanly. A program that is built for use does not look at
-/// the variable.
+/// How far apart two checks are when we stopped the parts ourselves, and cleanly. Release builds do not read the
+/// variable.
 pub fn settle() -> Duration {
     let shorter = std::env::var("GUESTD_SETTLE_MS").ok().filter(|_| cfg!(debug_assertions));
     shorter.and_then(|text| text.parse().ok()).map_or(SETTLE, Duration::from_millis)
@@ -36,11 +36,11 @@ pub fn settle() -> Duration {
 /// How long the sentence for the agent may be.
 const WHY_CHARS_MAX: usize = 500;
 
-/// How often it is tried here; then the next look, the timer or the next start goes on.
+/// How often it is tried here; after that the next check, the timer or the next start continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tries(pub u32);
 
-/// What became of it.
+/// The result of a resume.
 #[derive(Debug, Default)]
 pub struct ResumeReport {
     /// What does not run.
@@ -59,7 +59,7 @@ pub enum Cleared {
     Yes,
 }
 
-/// Resumes. `heard` is told what is down after each try.
+/// Resumes. `heard` is called with what is down after each try.
 pub async fn resume(
     paths: &Paths,
     marker: &Marker,
@@ -118,7 +118,8 @@ async fn pass(paths: &Paths, marker: &Marker, starts: &mut StartHistory) -> Vec<
     down
 }
 
-/// Each once, when all of it runs; a kill between hook and marker makes it twice. One that fails is told and keeps nothing.
+/// Runs each hook once, when all of the stacks run; a kill between hook and marker makes it run twice. A hook that
+/// fails is reported and blocks nothing.
 async fn hooks(marker: &Marker) -> Vec<String> {
     let mut notes = Vec::new();
     for stack in &marker.stacks {
@@ -132,7 +133,8 @@ async fn hooks(marker: &Marker) -> Vec<String> {
     notes
 }
 
-/// Takes marker, timer and program away, in this order. The turn is asked for: whoever has it may yet stop something.
+/// Removes marker, timer and program, in this order. The caller must hold the lock: another holder of the lock may
+/// still stop something.
 async fn clear(paths: &Paths, marker: &Marker, _turn: &Lock) -> Result<Vec<String>, MarkerError> {
     Marker::remove(paths)?;
     reached(Point::MarkerGone);
@@ -147,7 +149,8 @@ async fn clear(paths: &Paths, marker: &Marker, _turn: &Lock) -> Result<Vec<Strin
     Ok(left.map(|error| chain(&error)).into_iter().collect())
 }
 
-/// How long to watch after a resume in another's place: a stop that it began may end so late. After a reboot none can.
+/// How long to watch after a resume in place of another process: a stop that it began may end this late. After a reboot
+/// none can.
 pub fn settle_for_another(marker: &Marker, boot_id: Option<&str>) -> Duration {
     if boot_id != Some(marker.boot_id.as_str()) {
         return settle();
@@ -156,21 +159,21 @@ pub fn settle_for_another(marker: &Marker, boot_id: Option<&str>) -> Duration {
     settle().max(Duration::from_secs(longest))
 }
 
-/// How a resume in another's place ended.
+/// How a resume in place of another process ended.
 #[derive(Debug)]
 pub enum Recovery {
-    /// No marker lies there.
+    /// There is no marker.
     Nothing,
-    /// Somebody else does it, and has time left.
+    /// Another process resumes, and has time left.
     Others(Duration),
-    /// It was done, as far as it went.
+    /// It was done, as far as possible.
     Done(ResumeReport),
 }
 
-/// Why a resume in another's place could not even begin.
+/// Why a resume in place of another process could not even begin.
 pub type RecoverError = MarkerError;
 
-/// Who asks for it.
+/// The caller of the resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeCaller {
     /// Only once the bound passed.
@@ -178,7 +181,7 @@ pub enum ResumeCaller {
     Now,
 }
 
-/// Resumes what a marker names that somebody else wrote.
+/// Resumes from a marker that another process wrote.
 pub async fn recover(
     paths: &Paths,
     (asker, patience, tries): (ResumeCaller, Duration, Tries),
@@ -198,7 +201,7 @@ pub async fn recover(
             None
         }
     };
-    // Whoever had the turn may have done it meanwhile.
+    // The process that held the lock may have resumed meanwhile.
     let Some(marker) = Marker::load(paths)? else { return Ok(Recovery::Nothing) };
     warn!(window = %marker.window, "resuming stacks that were left stopped");
     let boot_id = super::boot::id(paths).ok().flatten();

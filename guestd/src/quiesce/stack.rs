@@ -23,13 +23,13 @@ pub enum StackError {
     /// What it answered.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It was told to stop, and runs.
+    /// A stop was requested, and it still runs.
     #[error("{names} are still running after the stop")]
     StillRuns { names: String },
     /// The others took all of the time.
     #[error("no time left to stop {name}")]
     NoTime { name: String },
-    /// It was told to start, and does not run.
+    /// A start was requested, and it does not run.
     #[error("{names} are not running after the start")]
     NotUp { names: String },
     /// It was up, and is up again.
@@ -52,7 +52,7 @@ pub struct StackState {
     pub home: Option<Home>,
 }
 
-/// Looks what there is of a stack.
+/// Inspects the parts of a stack.
 pub async fn inspect(paths: &Paths, stack: &Stack, volumes: &Volumes) -> Result<StackState, StackError> {
     let driver = driver::of(stack, paths, &volumes.env);
     let (mut said, mut calls) = (Vec::new(), driver.look());
@@ -78,14 +78,14 @@ pub async fn check(engine: Engine, groups: &[Group]) -> Result<Vec<Part>, StackE
     })
 }
 
-/// Stops exactly these, the last first, and sees that they stand still. All of it takes no longer than `limit`. What was
-/// killed instead of ending by itself, as people call it.
+/// Stops exactly these, the last first, and checks that they are stopped. All of it takes no longer than `limit`.
+/// Returns the names of the parts that were killed instead of ending by themselves.
 pub async fn stop(engine: Engine, groups: &[Group], limit: Duration) -> Result<String, StackError> {
     let begin = Instant::now();
     let before = check(engine, groups).await?;
     for group in groups.iter().rev() {
         let left = limit.saturating_sub(begin.elapsed());
-        // Who is told to stop, and then not waited for, stops behind our back.
+        // A part that is stopped and then not waited for would stop after we return.
         if left.is_zero() {
             return Err(StackError::NoTime { name: group.name.clone() });
         }
@@ -98,7 +98,7 @@ pub async fn stop(engine: Engine, groups: &[Group], limit: Duration) -> Result<S
     }
 }
 
-/// What is known of each part from earlier looks of this resume.
+/// What is known of each part from earlier checks of this resume.
 #[derive(Debug, Default)]
 pub struct StartHistory {
     known: Baseline,
@@ -119,7 +119,7 @@ impl StartHistory {
 
     fn lacks(&self, part: &Part) -> bool {
         match part.state {
-            // One that falls over is started by what runs it.
+            // A part that fails is restarted by its engine.
             PartState::Running | PartState::Restarting | PartState::Gone => false,
             PartState::Stopped | PartState::Killed | PartState::Stopping => true,
             PartState::Done => self.counts.get(&part.id).is_none_or(|count| *count < JOB_STARTS),
@@ -139,7 +139,7 @@ pub async fn start(paths: &Paths, stack: &Stopped, starts: &mut StartHistory) ->
         return settled(stack, &before, starts).await;
     }
     let mut first = None;
-    // One that fails keeps nobody else down.
+    // A part that fails to start does not keep the other parts down.
     for call in stack.engine.start(&lacking, starts.known, Duration::from_secs(stack.start_limit_s)) {
         if let Err(error) = run_well(&call).await {
             first.get_or_insert(error);
@@ -158,8 +158,8 @@ pub async fn start(paths: &Paths, stack: &Stopped, starts: &mut StartHistory) ->
     }
 }
 
-/// An error when one of these parts fell over since the last look, or cannot be started. A part that does so all the time, and
-/// did before it was stopped, is as it was.
+/// An error when one of these parts failed since the last check, or cannot be started. A part that fails all the time,
+/// and did so before it was stopped, counts as unchanged.
 async fn settled(stack: &Stopped, parts: &[Part], starts: &mut StartHistory) -> Result<(), StackError> {
     require_all_present(stack, parts).await?;
     let waited_for = |part: &Part| !stack.flapping.contains(&part.id);
@@ -174,7 +174,7 @@ async fn settled(stack: &Stopped, parts: &[Part], starts: &mut StartHistory) -> 
     }
 }
 
-/// What people call those parts.
+/// The names of those parts, as people use them.
 pub fn names(parts: &[Part], which: impl Fn(&Part) -> bool) -> String {
     let mut names: Vec<&str> =
         parts.iter().filter(|part| which(part)).map(|part| part.name.as_str()).collect();
@@ -263,7 +263,7 @@ pub async fn health(paths: &Paths, stack: &Stack, volumes: &Volumes, expected: E
     }
 }
 
-/// Asks until it is well, or its time is over: then how it is at last.
+/// Checks until it is well, or its time is over: then returns the last result.
 pub async fn until_well(
     paths: &Paths,
     stack: &Stack,

@@ -50,7 +50,8 @@ pub async fn start(
     Ok((volumes, all))
 }
 
-/// Starts all that should run. What it did, in words. There is no agent here: volumes are those that the last window knew.
+/// Starts all that should run. Returns what it did, as text. There is no agent here: it uses the volumes that the last
+/// window knew.
 pub async fn start_all(paths: &Paths) -> Result<String, StacksError> {
     let (mut started, mut left) = (Vec::new(), Vec::new());
     let volumes = mounts::remembered(paths);

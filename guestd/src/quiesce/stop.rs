@@ -22,17 +22,17 @@ use crate::stacks::{Stack, Stacks};
 /// Less than this before the bound, nothing more is stopped.
 const RESERVE: Duration = Duration::from_secs(5);
 
-/// Why stacks do not stand still.
+/// Why stacks were not stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
-    /// It cannot be told what runs.
+    /// It is unknown which parts run.
     #[error("the running parts of stack {stack} are unknown: nothing was stopped")]
     Look {
         stack: String,
         #[source]
         source: StackError,
     },
-    /// Somebody stops some of it.
+    /// Some of its parts are being stopped by hand.
     #[error(
         "{parts} of stack {stack} are being stopped by hand: nothing was stopped; try again when they are"
     )]
@@ -45,7 +45,7 @@ pub enum StopError {
         "{mount} is not mounted, and stack {stack} would not start without it: nothing was stopped; mount the volume"
     )]
     NotMounted { stack: String, mount: String },
-    /// What is mounted cannot be told.
+    /// The mounts are unknown.
     #[error("the mounts are unknown: nothing was stopped")]
     Mounts(#[source] FileError),
     #[error("the marker cannot be written: nothing was stopped")]
@@ -137,14 +137,14 @@ pub fn could_start(paths: &Paths, running: &[Running]) -> Result<(), StopError> 
     Ok(())
 }
 
-/// The marker of a window in which these stand still until `deadline`.
+/// The marker of a window in which these stay stopped until `deadline`.
 pub fn marker(window: OperationId, boot_id: &str, deadline: Duration, running: &[Running]) -> Marker {
     let stacks = running.iter().map(|running| running.stopped.clone()).collect();
     Marker::new(window, boot_id.to_owned(), deadline, stacks)
 }
 
-/// Makes sure that all of it will run again: the program, the marker, the timer. When one of them cannot be had, those
-/// before it are taken back by whoever resumes, and nothing was stopped.
+/// Makes sure that all of it will run again: the program, the marker, the timer. When one of them cannot be made, a
+/// later resume removes those before it, and nothing was stopped.
 pub async fn secure(paths: &Paths, marker: &Marker) -> Result<(), StopError> {
     timer::copy_program(paths).map_err(StopError::Timer)?;
     reached(Point::ProgramLaid);
@@ -187,7 +187,7 @@ pub async fn stop(paths: &Paths, marker: &Marker, running: &[Running]) -> Result
     Ok(())
 }
 
-/// How long they may still stand still.
+/// How long they may still stay stopped.
 pub fn left(paths: &Paths, marker: &Marker) -> Bound {
     let boot_id = super::boot::id(paths).unwrap_or_else(|error| {
         tracing::warn!(error = chain(&error), "boot id is unknown");

@@ -1,8 +1,8 @@
 //! Resume timer: a transient unit of systemd, armed before anything stops.
 //!
-//! It lives in PID 1's memory, so neither our death nor a full disk stops it. It fires at the bound, and each minute besides:
-//! systemd's clock stands still while the guest sleeps, ours does not. What it starts is a second name of our program in
-//! `/var/lib/holdfast`, so an exchanged or removed program does no harm.
+//! It lives in PID 1's memory, so neither our death nor a full disk stops it. It fires at the bound, and also each
+//! minute: systemd's clock stops during suspend, ours does not. It starts a second name of our program in
+//! `/var/lib/holdfast`, so a replaced or removed program does no harm.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::file::{self, FileError};
 use crate::paths::Paths;
 use crate::program::{self, Call, ProgramError, run_well};
 
-/// Systemd is asked within this time.
+/// The time limit of a call to systemd.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// How often it looks, besides the bound itself.
+/// How often it checks, in addition to the bound itself.
 const EACH_S: u64 = 60;
 
 /// What one resume may take before systemd ends it; it begins again a minute later.
@@ -51,7 +51,7 @@ pub fn program_path(paths: &Paths) -> PathBuf {
     paths.state_dir().join("guestd-resume")
 }
 
-/// Lays our program by. It is there before any marker, and goes after it.
+/// Copies our program. The copy exists before any marker, and is removed after it.
 pub fn copy_program(paths: &Paths) -> Result<(), TimerError> {
     // A program that was exchanged while it ran is still what the kernel shows here.
     let own = PathBuf::from("/proc/self/exe");

@@ -25,10 +25,10 @@ const UNITS_MAX: usize = 32;
 const VOLUMES_MAX: usize = 16;
 const ARGUMENTS_MAX: usize = 64;
 
-/// An hour: nobody waits longer for one thing.
+/// An hour: no single step takes longer.
 const SECONDS_MAX: u32 = 3_600;
 
-/// Two hours of standing still are no backup's price.
+/// A backup must not stop stacks for longer than two hours.
 const BOUND_SECONDS: std::ops::RangeInclusive<u32> = 30..=7_200;
 
 /// A snapshot is no backup: a month at most.
@@ -195,7 +195,8 @@ fn apt(form: &AptForm) -> Result<Apt, Mistake> {
     if keep_hours == 0 || keep_hours > HOURS_MAX {
         return Err(("apt.keep_hours".to_owned(), format!("1 to {HOURS_MAX}")));
     }
-    // Whoever has snapshots taken wants to know when they are needed. Nothing goes back unless somebody says so.
+    // An operator who has snapshots taken wants to know when they are needed. Nothing is rolled back unless the file
+    // says so.
     let after = match (form.after, snapshot) {
         (None, AptSnapshot::Off) => AptAfter::Off,
         (None, AptSnapshot::Try | AptSnapshot::Must) => AptAfter::Report,
@@ -208,8 +209,8 @@ fn apt(form: &AptForm) -> Result<Apt, Mistake> {
     Ok(Apt { snapshot, after, keep_hours })
 }
 
-/// What `[apt]` says of it counts for upgrades, too. Where it says nothing, nobody is there to mend what an upgrade broke: the guest
-/// goes back.
+/// The settings of `[apt]` also count for upgrades. Where it sets nothing, no operator is present to repair what an
+/// upgrade broke: the guest is rolled back.
 fn upgrades(form: &UpgradesForm, apt: &AptForm) -> Upgrades {
     let usual = Upgrades::default().apt;
     let snapshot = apt.snapshot.unwrap_or(usual.snapshot);

@@ -70,7 +70,7 @@ fn the_shipped_example_is_a_file_of_this_form() {
     let text = include_str!("../../../packaging/guest/stacks.toml");
     let stacks = read(text).unwrap();
     assert!(stacks.is_empty(), "as it is shipped, it changes nothing");
-    // Whoever takes the signs away gets what it shows.
+    // An operator who uncomments the lines gets what they show.
     let open: String = text
         .lines()
         .map(|line| line.strip_prefix('#').filter(|l| !l.starts_with(' ')).unwrap_or(line))
@@ -135,7 +135,7 @@ fn snapshots_imply_reports_but_no_rollback() {
     assert_eq!(after("snapshot = \"try\"\nafter = \"roll_back\""), AptAfter::RollBack);
 }
 
-/// Upgrades that nobody waits for are made and go back, unless somebody says otherwise.
+/// Unattended upgrades are made and rolled back, unless the file says otherwise.
 #[test]
 fn security_upgrades_are_on_and_go_back_until_the_file_says_otherwise() {
     let upgrades = |text: &str| read(text).unwrap().upgrades;

@@ -12,16 +12,16 @@ use super::UpdateError;
 /// What runs here.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What fails thrice in one turn fails a fourth time.
+/// A replacement that failed three times in one operation is not tried again.
 const TRIES: u32 = 3;
 
 /// What is done.
 #[derive(Debug)]
 pub enum Decision {
     Stay,
-    /// Nothing, and that is worth a word.
+    /// Nothing is done, and the reason is reported.
     Refuse(UpdateError),
-    /// It is exchanged, in this turn.
+    /// It is replaced, as part of this operation.
     Exchange(OperationId, WantedController),
 }
 

@@ -21,7 +21,7 @@ pub async fn fetch(
     wanted: &WantedController,
     to: &Path,
 ) -> Result<(), UpdateError> {
-    // Left over from a kill. A new one, so that nobody has it open who was there before.
+    // Left over from a kill. The file is made anew, so that no earlier process has it open.
     file::remove_durably(to)?;
     let open = OpenOptions::new().write(true).create_new(true).mode(0o700).open(to);
     let made = open.map_err(file::failed("make", to))?;

@@ -1,6 +1,6 @@
 //! Trial run and installation of the new program.
 //!
-//! There is a whole program under our name at every moment. The one that was ours stays beside it as `guestd.old`, for
+//! There is a whole program under our name at every moment. The old one is kept in the same folder as `guestd.old`, for
 //! a person.
 
 use std::ffi::OsString;
@@ -40,7 +40,8 @@ pub async fn try_out(new: &Path, target: &str) -> Result<(), UpdateError> {
     Ok(())
 }
 
-/// Puts it in our place and becomes it. Returns only with an error, and then this program goes on under its own name.
+/// Puts it in our place and executes it. Returns only with an error, and then this program continues under its own
+/// name.
 pub fn put_in(program: &Path, new: &Path) -> Result<(), UpdateError> {
     let old = with(program, ".old");
     file::lay_by(program, &old)?;

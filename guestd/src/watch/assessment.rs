@@ -16,7 +16,7 @@ pub enum State {
     Runs,
     /// It may yet be well.
     Starting,
-    /// Nothing of it runs, and nothing of it fell over: a person stopped it, or it was never started.
+    /// Nothing of it runs, and nothing of it failed: a person stopped it, or it was never started.
     Stopped,
     Down,
     Restarting,
@@ -25,7 +25,7 @@ pub enum State {
 }
 
 impl State {
-    /// As the agent is told. None where there is nothing to tell.
+    /// The state as it is reported to the agent. None where there is nothing to report.
     pub const fn unwell(self) -> Option<UnwellState> {
         match self {
             Self::Well | Self::Runs | Self::Starting | Self::Stopped => None,
@@ -51,9 +51,9 @@ pub struct FallenStack {
 pub enum Assessment {
     /// Nothing is wrong.
     Fine(State),
-    /// Something is not well, in words.
+    /// Something is not well; the text says what.
     Unwell(State, String),
-    /// It fell over, and can be started.
+    /// It failed, and can be started.
     Fell(FallenStack),
 }
 
@@ -77,13 +77,13 @@ impl Assessment {
 /// What the stack's own check says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// It has none, or it was not asked because nothing runs.
+    /// It has none, or it was not run because no part runs.
     None,
     Well,
     Unwell(String),
 }
 
-/// Judges. `parts` are this stack's own, each with its ending as far as that could be told.
+/// Judges. `parts` are this stack's own, each with its ending as far as that is known.
 pub fn assess(engine: Engine, parts: &[Part], check: Check) -> Assessment {
     let fell: Vec<&Part> =
         parts.iter().filter(|part| is_down(part) && part.ending == Ending::Failure).collect();
@@ -130,7 +130,7 @@ pub fn assess(engine: Engine, parts: &[Part], check: Check) -> Assessment {
     }
 }
 
-/// Whether it stands still. What somebody is just stopping has not.
+/// Whether it is stopped. A part that is just being stopped is not yet.
 pub const fn is_down(part: &Part) -> bool {
     match part.state {
         PartState::Stopped | PartState::Killed => true,

@@ -11,17 +11,17 @@ use crate::program::beginning;
 use crate::stacks::OnFailure;
 use crate::status_file::StackStatus;
 
-/// After the first start the next one waits so long, after that twice as long, and so on.
+/// The pause after the first start; it doubles with each further start.
 const PAUSE: Duration = Duration::from_secs(60);
 const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
-/// What was well for so long starts anew.
+/// After this time without a failure the pauses start again from the beginning.
 const FORGIVEN: Duration = Duration::from_secs(3_600);
 
 #[derive(Clone, Debug, Default)]
 pub struct StackHistory {
     shown: Option<ShownState>,
-    /// It was not well at the last look, for the first time.
+    /// It was not well at the last check, for the first time.
     suspect: Option<Suspect>,
     restarts: u32,
     /// No start before this, on the clock since the boot.
@@ -44,22 +44,22 @@ struct Suspect {
     since: Timestamp,
 }
 
-/// What follows from a look.
+/// What follows from a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     AsBefore,
     /// It may be but a moment.
     LookAgain,
-    /// It is not well, in words that were not said before.
+    /// It is not well, with a text that was not reported before.
     Report(String),
-    /// What was told is over.
+    /// The reported problem is over.
     Well,
-    /// What fell over is started.
+    /// The failed parts are started.
     Start,
 }
 
 impl StackHistory {
-    /// Takes a look in.
+    /// Processes the result of a check.
     pub fn next(&mut self, seen: &Assessment, on_failure: OnFailure, now: Duration, at: Timestamp) -> Step {
         let (state, why) = match seen {
             Assessment::Fine(state) => return self.fine(*state, now, at),
@@ -121,7 +121,7 @@ impl StackHistory {
         self.start_failed = failed.map(short);
     }
 
-    /// For people and for the agent. None before the first look was sure of anything.
+    /// The state for people and for the agent. None before the first certain result.
     pub fn shown(&self, stack: &StackName) -> Option<StackStatus> {
         let ShownState { state, why, since } = self.shown.clone()?;
         Some(StackStatus { stack: stack.clone(), state, why, since, restarts: self.restarts })

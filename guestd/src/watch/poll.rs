@@ -41,8 +41,8 @@ fn brief(error: &StackError) -> String {
     if let StackError::Program(error) = error { error.brief() } else { chain(error) }
 }
 
-/// Compose tells only with which code a container ended. Docker knows what should have started it again, and whether somebody
-/// stopped it; that it keeps for a while only, so it is written down here.
+/// Compose reports only the exit code of a container that ended. Docker knows whether its policy should have started it
+/// again, and whether it was stopped. Docker keeps that only for a while, so it is recorded here.
 async fn find_endings(paths: &Paths, engine: Engine, parts: &mut [Part]) -> Result<(), StackError> {
     let open = |part: &Part| is_down(part) && part.ending == Ending::Unknown;
     if engine == Engine::Systemd || !parts.iter().any(open) {

@@ -14,7 +14,7 @@ use holdfast_protocol::secret::Secret;
 use crate::agent::{Agent, AgentError};
 use crate::work::{WorkError, key};
 
-/// A change is told at once; the pause is for one that came while nobody asked.
+/// A change is answered at once; the pause is for a change that came while no request was open.
 const WAIT: &str = "5s";
 
 /// The agent of this guest, as far as windows go.
@@ -41,7 +41,7 @@ impl Windows<'_> {
         self.agent.storage(self.token).await
     }
 
-    /// Asks for a window; a lost answer is asked for again under the same key.
+    /// Requests a window; after a lost answer the request is repeated under the same key.
     pub async fn ask(&self, request: &WindowRequest, key: &str) -> Result<Accepted, AgentError> {
         self.agent.work(self.token, "/v1/quiesce-windows", key, request).await
     }
@@ -56,7 +56,7 @@ impl Windows<'_> {
         answer(self.agent.look(self.token, &path(id, "")).await)
     }
 
-    /// They stand still.
+    /// Reports that the stacks are stopped.
     pub async fn quiesced(&self, id: OperationId, body: &Quiesced) -> Answer {
         answer(self.agent.put(self.token, &path(id, "/quiesced"), &keyed(id, "quiesced"), body).await)
     }
@@ -83,7 +83,7 @@ pub fn fresh_key() -> Result<String, WorkError> {
     key()
 }
 
-/// The same word about the same window is one request, however often it is sent.
+/// The same message about the same window is one request, however often it is sent.
 fn keyed(id: OperationId, agent: &str) -> String {
     format!("{agent}-{}", id.uuid().simple())
 }

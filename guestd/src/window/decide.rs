@@ -7,8 +7,8 @@ use holdfast_protocol::local::window::WindowPhase;
 /// An agent that restarts is back in seconds. One that is silent for longer does not keep stacks stopped.
 pub const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// How long a window is waited for: longer than the agent keeps a request, whose night of backups may be hours long. Nothing
-/// stands still meanwhile.
+/// How long to wait for a window: longer than the agent keeps a request, because its nightly backups may take hours.
+/// Nothing is stopped meanwhile.
 pub const GRANT_WAIT_MAX: Duration = Duration::from_secs(25 * 3_600);
 
 /// Less than this is not worth stopping anything.
@@ -21,18 +21,18 @@ pub enum AgentState {
     Phase(WindowPhase),
     /// It knows no such window, or will not have us.
     Refuses,
-    /// Nothing, or nothing that can be read, for so long.
+    /// No answer, or none that can be read, for this long.
     Silent(Duration),
 }
 
-/// How our stacks stand.
+/// The state of our stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackPhase {
     /// Nothing was stopped.
     Running,
-    /// They stand still, and the agent was not heard to know.
+    /// They are stopped, and the agent has not acknowledged it.
     Stopped,
-    /// They stand still, and the agent knows.
+    /// They are stopped, and the agent has acknowledged it.
     StoppedAndReported,
 }
 
@@ -43,15 +43,15 @@ pub struct Situation {
     pub phase: StackPhase,
     /// Until our own bound; none before a grant.
     pub left: Option<Duration>,
-    /// Since the window was asked for.
+    /// The time since the window was requested.
     pub waited: Duration,
-    /// Since all stands still.
+    /// The time since all stacks are stopped.
     pub stopped_for: Duration,
-    /// Whether a person, or our own end, wants the stacks back.
+    /// Whether a person, or our own end, requests the stacks back.
     pub request: ResumeRequest,
 }
 
-/// Whether somebody wants the stacks back now.
+/// Whether a resume is requested now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeRequest {
     None,
@@ -65,9 +65,9 @@ pub enum Next {
     Wait,
     /// Stop the stacks.
     Quiesce,
-    /// Say that they stand still.
+    /// Report that they are stopped.
     ReportQuiesced,
-    /// Start what was stopped, and tell the agent afterwards.
+    /// Start what was stopped, and notify the agent afterwards.
     Resume(EndReason),
     /// Nothing was stopped: call the window off.
     GiveUp(EndReason),
@@ -86,7 +86,7 @@ pub enum EndReason {
     Bound,
     /// The agent is silent.
     Silence,
-    /// The agent answers, and cannot be told that they stand still.
+    /// The agent answers, but does not accept the report that the stacks are stopped.
     NotAcknowledged,
     /// The agent refuses us.
     Refused,
@@ -94,9 +94,9 @@ pub enum EndReason {
     Short,
     /// It was not granted within [`GRANT_WAIT_MAX`].
     NotGranted,
-    /// The agent speaks of stacks that stand still, and none do.
+    /// The agent reports stopped stacks, and none are stopped.
     Contradiction,
-    /// Somebody wants the stacks back.
+    /// A resume was requested.
     Requested,
 }
 
@@ -161,15 +161,15 @@ fn while_still(seen: Situation) -> Next {
         AgentState::Phase(_) if !status && seen.stopped_for >= SILENCE_MAX => {
             Next::Resume(EndReason::NotAcknowledged)
         }
-        // It forgot what it was told, or never heard it.
+        // The agent forgot the report, or never received it.
         AgentState::Phase(WindowPhase::Requested | WindowPhase::Granted) => Next::ReportQuiesced,
         AgentState::Silent(_) | AgentState::Phase(_) if !status => Next::ReportQuiesced,
         AgentState::Silent(_) | AgentState::Phase(_) => Next::Wait,
     }
 }
 
-/// Until when our stacks may stand still: no later than the agent's bound, counted from before it was asked, and a little
-/// earlier, so that starting begins in time. None when what the agent says cannot be.
+/// Until when our stacks may stay stopped: no later than the agent's bound, counted from before the request, and a
+/// little earlier, so that the start begins in time. None when the agent's values are impossible.
 pub fn deadline(
     asked_at: Duration,
     bound_s: u32,

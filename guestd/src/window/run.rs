@@ -1,7 +1,7 @@
 //! Execution of one window.
 //!
-//! It holds the turn from beginning to end. When it is dropped in between, marker and timer are there, and whoever dropped it
-//! resumes.
+//! It holds the lock from beginning to end. When it is dropped in between, marker and timer exist, and the caller that
+//! dropped it resumes.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ use crate::work::WorkError;
 /// Tries of one call that was not answered.
 const TRIES: u32 = 3;
 
-/// How often its own bound and requests are looked at, while the agent is waited for.
+/// How often its own bound and requests are checked, while it waits for the agent.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Between two questions, when the first was answered at once.
@@ -42,10 +42,10 @@ const PAUSE_BETWEEN: Duration = Duration::from_secs(1);
 /// Why there was no window.
 #[derive(Debug, thiserror::Error)]
 pub enum WindowError {
-    /// Another process of ours has one, or resumes.
+    /// Another guestd process has one open, or resumes.
     #[error("another window is open on this guest: see `guestd status`")]
     Taken,
-    /// Whose turn it is cannot be told.
+    /// The state of the lock is unknown.
     #[error("{why}: nothing is stopped")]
     Lock { why: String },
     /// What was stopped before does not run yet.
@@ -83,7 +83,7 @@ pub struct Runner<'a> {
 pub struct WindowEnd {
     pub id: OperationId,
     pub why: String,
-    /// Whether the agent was told that everything stood still, and heard it.
+    /// Whether the report that everything was stopped reached the agent.
     pub status: StackPhase,
     pub label: Option<Label>,
     pub down: Vec<DownStack>,
@@ -120,7 +120,7 @@ struct WindowState {
     up: Option<Duration>,
 }
 
-/// Whether something that was said was heard.
+/// Whether a message was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Delivery {
     Yes,
@@ -178,7 +178,7 @@ impl Runner<'_> {
         }
     }
 
-    /// From the request to the last word: why it ended, and what is down.
+    /// From the request to the last message: why it ended, and what is down.
     async fn through(&self, state: &mut WindowState, lock: &Lock) -> (String, Vec<DownStack>) {
         loop {
             self.listen(state).await;
@@ -216,7 +216,7 @@ impl Runner<'_> {
     fn seen(&self, state: &WindowState) -> Situation {
         let now = clock::since_boot(self.paths);
         let left = state.deadline.zip(now).map(|(deadline, now)| deadline.saturating_sub(now));
-        // A marker that somebody else took away was resumed by somebody else.
+        // A marker that another process removed was also resumed by that process.
         let taken = state.marker.is_some() && !Marker::is_there(self.paths);
         let request = if taken || lock::resume_requested(self.paths) {
             ResumeRequest::Resume
@@ -229,7 +229,7 @@ impl Runner<'_> {
         Situation { agent: state.agent, phase: state.phase, left, waited, stopped_for, request }
     }
 
-    /// Asks the agent how far it is, unless something here is more urgent.
+    /// Asks the agent for the phase, unless something here is more urgent.
     async fn listen(&self, state: &mut WindowState) {
         let asked_at = clock::since_boot(self.paths);
         let urgent = async {
@@ -249,8 +249,8 @@ impl Runner<'_> {
             () = urgent => return,
         };
         let news = self.read_answer(state, answer, asked_at);
-        // An agent that answers at once, always the same, is not asked without a pause; one that held the call back was
-        // the pause, and a change since would not be seen sooner by another.
+        // An agent that answers at once with no change is queried again only after a pause. If the agent held the call
+        // open, that was the pause, and another call would not show a change sooner.
         if news == News::None {
             tokio::time::sleep(PAUSE_BETWEEN.saturating_sub(begin.elapsed())).await;
         }
@@ -345,7 +345,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Starts what was stopped, then tells the agent. Should that not hear it, the controller tells it later.
+    /// Starts what was stopped, then notifies the agent. If the agent does not receive it, the controller reports it
+    /// later.
     async fn back(&self, state: &mut WindowState, lock: &Lock, settle: Duration) -> Vec<DownStack> {
         let mut down = Vec::new();
         state.restarted = clock::since_boot(self.paths);
@@ -353,7 +354,7 @@ impl Runner<'_> {
             state.marker.as_ref().filter(|_| state.still_since.is_some() || Marker::is_there(self.paths))
         {
             status_file::open(self.paths, state.id, "stacks are being started");
-            // The agent hears at once what does not come up; it is tried on after that.
+            // The agent is notified at once of what does not come up; the tries continue after that.
             let first = Tries(1);
             let resumed = resume::resume(self.paths, marker, Some(lock), (settle, first), |down| {
                 if down.is_empty() && state.up.is_none() {
@@ -406,7 +407,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Says something a few times, until it is heard.
+    /// Sends a message a few times, until it is delivered.
     async fn persist(&self, say: impl AsyncFn() -> Answer) -> Delivery {
         for tries in 1..=TRIES {
             match say().await {

@@ -106,7 +106,7 @@ struct WindowState {
 
 const BOUND_S: u32 = 300;
 
-/// One look takes so long at most.
+/// The longest time of one status call.
 const STEP_MAX: Duration = s(20);
 
 impl WindowState {
@@ -174,7 +174,7 @@ impl WindowState {
             Next::Wait => {}
             Next::Resume(_) => {
                 assert_ne!(self.phase, StackPhase::Running);
-                // Never later than the bound, but for the look that was under way.
+                // Never later than the bound, except for the status call that was under way.
                 let bound = self.granted_at.unwrap() + s(u64::from(BOUND_S));
                 assert!(self.now <= bound + STEP_MAX, "{:?} past {bound:?}", self.now);
                 return false;

@@ -98,7 +98,7 @@ async fn stacks_are_checked_after_apt() {
     assert_eq!((code, log.contains("no packages changed")), (Some(0), true), "{log}");
 }
 
-/// Between two of dpkg's runs nothing is well, and while stacks stand still for a backup nothing runs.
+/// Between two of dpkg's runs nothing is well, and while stacks are stopped for a backup nothing runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_checked_during_apt_or_a_window() {
     type Hold = fn(&Guest) -> Option<std::fs::File>;
@@ -204,7 +204,7 @@ async fn only_the_last_call_of_a_run_in_one_boot_is_checked() {
     let (agent, guest, world, lock) = amid("snapshot = \"try\"\nafter = \"roll_back\"").await;
     let first: Running = guest.start("apt-judge", &[]);
     assert_eq!(guest.ask("apt-hook", &[]).status.code(), Some(0), "the next step of this run");
-    // While apt goes on: another judge waits for its end.
+    // While apt runs: another judge waits for its end.
     assert_eq!(first.end().0.code(), Some(0));
     assert_eq!(world.judges().len(), 2);
     world.set_unit("db.service", "failed");

@@ -201,7 +201,7 @@ async fn a_stack_without_its_volume_is_not_started() {
     until("back", || world.states() == before && !world.marker(), || stack_status(&guest).to_string()).await;
 }
 
-/// As systemd does when the guest goes down: by the rollback itself, mostly.
+/// As systemd does when the guest shuts down: in most cases because of the rollback itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_terminated_try_is_continued_by_the_controller() {
     let (agent, guest, _world, before) = guest().await;
@@ -213,7 +213,7 @@ async fn a_terminated_try_is_continued_by_the_controller() {
     let (status, log) = running.stop();
     assert_eq!(status.code(), Some(12), "{log}");
     assert!(guest.path("var/lib/holdfast/try.json").exists(), "how far it is lies on the disk");
-    // The rollback never comes about: the next start asks for it, once, and tells what becomes of it.
+    // The rollback never happens: the next start requests it once, and reports its outcome.
     let running = guest.run();
     until("asked again", || requests() == 3, || stack_status(&guest).to_string()).await;
     agent.read(|script| {
@@ -233,7 +233,7 @@ async fn a_terminated_try_is_continued_by_the_controller() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interrupted_command_failed_and_a_finished_one_is_checked() {
     let (agent, guest, world, _) = guest().await;
-    // Its program hears nothing, as some do.
+    // Its program ignores SIGTERM, as some do.
     let begun = guest.path("begun");
     let script = "trap '' TERM; exec 2>/dev/null; touch \"$1\"; while [ -e \"$1\" ]; do sleep 0.1; done";
     let running = guest.start("try", &["--", "/bin/sh", "-c", script, "sh", begun.to_str().unwrap()]);

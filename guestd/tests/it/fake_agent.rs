@@ -65,21 +65,21 @@ pub struct AgentScript {
     pub requests: Vec<(String, String, serde_json::Value)>,
     /// Answers to the next requests; after that they are taken.
     pub on_request: VecDeque<OnRequest>,
-    /// How much work goes before a rollback.
+    /// The number of operations before a rollback.
     pub before_rollback: u32,
-    /// Whether a rollback is done. The guest would go down under it.
+    /// Whether a rollback is done. A real guest would shut down during it.
     pub rolls_back: bool,
     /// Whether a rollback is under way for as long as this is so.
     pub rolls_back_slowly: bool,
-    /// Snapshots of the guest's own, beside those that were asked for.
+    /// Snapshots that the guest made itself, in addition to those that were requested.
     pub other_snapshots: Vec<String>,
     /// How often work was taken back.
     pub cancelled: u32,
-    /// How often the work was looked at.
+    /// How often the work's status was requested.
     pub looks: u32,
     /// The agent's side of quiesce windows and restore tests.
     pub windows: Windows,
-    /// What the guest should run, as the agent tells it.
+    /// What the guest should run, as the agent reports it.
     pub desired: Option<serde_json::Value>,
     /// When it may be upgraded and restarted.
     pub maintenance: MaintenanceView,
@@ -279,7 +279,7 @@ async fn request(State(shared): State<Shared>, request: Request) -> Response {
     let key = parts.headers["idempotency-key"].to_str().unwrap().to_owned();
     script.requests.push((parts.uri.path().to_owned(), key, serde_json::from_slice(&bytes).unwrap()));
     match script.on_request.pop_front() {
-        // The connection goes with whoever serves it.
+        // The connection is closed with the task that serves it.
         Some(OnRequest::Lose) => {
             drop(script);
             std::panic::resume_unwind(Box::new("the answer is lost"));
@@ -330,7 +330,7 @@ async fn cancel(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     }))
 }
 
-/// Those that were asked for, then the others.
+/// First the requested snapshots, then the others.
 async fn snapshots(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     let script = shared.script.lock().unwrap();
     if !knows(&script, &headers) {

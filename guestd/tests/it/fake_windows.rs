@@ -14,21 +14,21 @@ use uuid::Uuid;
 
 use crate::fake_agent::{Shared, answer, knows, refuse};
 
-/// What became of windows.
+/// The state of the windows.
 pub struct Windows {
-    /// Whether a backup is due that wants the stacks to stand still.
+    /// Whether a backup is due that requires stopped stacks.
     pub due: bool,
-    /// How far the window is; none before one was asked for.
+    /// The phase of the window; none before one was requested.
     pub phase: Option<WindowPhase>,
-    /// It goes no further than this.
+    /// The window stays at this phase.
     pub stays_at: Option<WindowPhase>,
-    /// The bound that it tells.
+    /// The bound that it reports.
     pub bound_s: u32,
-    /// Calls whose answers are lost, after they were heard.
+    /// Calls that are received, but whose answers are lost.
     pub lost: BTreeSet<&'static str>,
-    /// Calls that come to nothing: the connection breaks before they are heard.
+    /// Calls that fail: the connection breaks before they are received.
     pub deaf: BTreeSet<&'static str>,
-    /// Those that were made, and came to nothing.
+    /// Those that were made, and failed.
     pub missed: BTreeSet<&'static str>,
     /// Calls whose answers are held back, and those that wait so.
     pub held: BTreeSet<&'static str>,
@@ -109,7 +109,7 @@ fn heard(
     }
     if lost || deaf {
         drop(script);
-        // The connection goes with whoever serves it.
+        // The connection is closed with the task that serves it.
         std::panic::resume_unwind(Box::new("the answer is lost"));
     }
     script.windows.view()
@@ -139,7 +139,7 @@ pub async fn ask(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) 
 }
 
 pub async fn look(State(shared): State<Shared>, request: Request) -> Response {
-    // Without the request to wait it is a look for the label, after all is over.
+    // Without the request to wait it is a query for the label, after all is over.
     assert!(request.uri().query().is_none_or(|query| query.starts_with("wait=")));
     let view = heard(&shared, "look", request.headers(), |windows| {
         windows.looks += 1;

@@ -17,7 +17,7 @@ enum Fault {
     Leap,
     /// More is left than ever was.
     Back,
-    /// Nobody answers any more, for longer than a restart of an agent takes.
+    /// The agent stops answering, for longer than a restart of an agent takes.
     Silence,
     /// Nothing can be written, neither to the disk nor to memory.
     NoRoom,
@@ -53,7 +53,7 @@ async fn comes_back(point: &'static str, fault: Fault) {
     // Where it comes by the same moment again it is not kept.
     let back = || {
         controller.go_on();
-        // What it heard right before it stood still may count from when it went on.
+        // A message that arrived right before the pause may count from when the process continued.
         if fault == Fault::Silence && !windows(&agent, |w| w.missed.is_empty()) {
             world.set_time(1_000 + 250);
         }
@@ -72,7 +72,7 @@ async fn comes_back(point: &'static str, fault: Fault) {
     assert!(world.was_guarded(), "{name}");
 }
 
-/// A folder where a file would be made: nobody can write it, root neither. Whoever would write it stands still.
+/// A folder where a file would be made: no process can write it, not even root.
 fn no_room(path: &Path) {
     if path.is_file() {
         std::fs::remove_file(path).unwrap();

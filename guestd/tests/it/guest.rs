@@ -89,7 +89,7 @@ impl Guest {
         }
     }
 
-    /// The state once it is in this mode with a problem that has these words.
+    /// The state once it is in this mode with a problem that contains this text.
     pub async fn fault(&self, mode: &str, words: &str) {
         let fits = || {
             let state = self.state();
@@ -110,14 +110,14 @@ impl Guest {
         Running { child: Some(command.spawn().unwrap()) }
     }
 
-    /// Runs it; it looks at its stacks many times a second.
+    /// Runs it; it checks its stacks many times a second.
     pub fn run_watching(&self) -> Running {
         let mut command = self.command("run");
         command.env("GUESTD_WATCH_MS", "50").stderr(Stdio::piped());
         Running { child: Some(command.spawn().unwrap()) }
     }
 
-    /// Runs it as systemd does that wants to hear of it here, this often.
+    /// Runs it as under systemd's watchdog, with this socket and this bound.
     pub fn run_notifying(&self, socket: &Path, bound: Duration) -> Running {
         let mut command = self.command("run");
         command.env("NOTIFY_SOCKET", socket).env("WATCHDOG_USEC", bound.as_micros().to_string());
@@ -125,7 +125,7 @@ impl Guest {
         Running { child: Some(command.spawn().unwrap()) }
     }
 
-    /// Runs it; it stands still at this moment, each time it comes there, until it is let go on.
+    /// Runs it; it pauses at this failpoint each time, until it is resumed.
     pub fn run_to(&self, point: &str) -> Running {
         let mut command = self.command("run");
         command.env("GUESTD_STANDS_AT", point);
@@ -133,8 +133,8 @@ impl Guest {
         Running { child: Some(command.spawn().unwrap()) }
     }
 
-    /// Puts the program into the guest, as an image has it. Another process writes it, so that nobody has it open for writing
-    /// when it is started.
+    /// Puts the program into the guest, as an image has it. Another process writes it, so that it is not open for
+    /// writing when it is started.
     pub fn install(&self) -> PathBuf {
         let program = self.path("usr/bin/guestd");
         fs::create_dir_all(program.parent().unwrap()).unwrap();
@@ -150,13 +150,13 @@ impl Guest {
         self.run_so(Command::new(program), "")
     }
 
-    /// Runs what lies in the guest, as systemd does; it dies at this moment, as by kill -9.
+    /// Runs the installed program, as systemd does; it dies at this moment, as by kill -9.
     pub fn run_installed(&self, point: &str) -> Running {
         #[expect(clippy::disallowed_methods, reason = "the program under test")]
         self.run_so(Command::new(self.path("usr/bin/guestd")), point)
     }
 
-    /// The same, where no file grows beyond 64 KiB: whoever writes more is told so, and not killed for it.
+    /// The same, where no file grows beyond 64 KiB: a process that writes more gets an error, and is not killed for it.
     pub fn run_installed_on_a_full_disk(&self) -> Running {
         #[expect(clippy::disallowed_methods, reason = "the program under test, under a limit of the shell's")]
         let mut command = Command::new("sh");
@@ -182,7 +182,7 @@ impl Guest {
         self.command("status").args(["--output", output]).output().unwrap()
     }
 
-    /// Runs a command of more than one word to its end.
+    /// Runs a command with arguments to its end.
     pub fn ask(&self, verb: &str, rest: &[&str]) -> Output {
         self.command(verb).args(rest).output().unwrap()
     }
@@ -202,7 +202,7 @@ impl Guest {
         command.env("PATH", format!("{}:{path}", self.path("bin").display()));
     }
 
-    /// Starts a command and goes on.
+    /// Starts a command without waiting for its end.
     pub fn start(&self, verb: &str, rest: &[&str]) -> Running {
         let mut command = self.command(verb);
         command.args(rest).stderr(Stdio::piped()).stdout(Stdio::null());
@@ -246,7 +246,8 @@ impl Running {
         (output.status, String::from_utf8(output.stderr).unwrap())
     }
 
-    /// Stops it where it is, as a guest that sleeps does, until it is woken. All of it stands when this returns.
+    /// Pauses it where it is, as in a suspended guest, until it is woken. The whole process is stopped when this
+    /// returns.
     pub async fn sleep(&mut self) {
         self.signal(Signal::STOP);
         let stat = format!("/proc/{}/stat", self.child.as_ref().unwrap().id());
@@ -254,7 +255,7 @@ impl Running {
         until("it sleeps", asleep, || fs::read_to_string(&stat).unwrap()).await;
     }
 
-    /// It goes on.
+    /// It continues.
     pub fn wake(&mut self) {
         self.signal(Signal::CONT);
     }
@@ -264,7 +265,7 @@ impl Running {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
-    /// Its terminal is lost: nobody reads any more, and the kernel says so.
+    /// Its terminal is lost: the output has no reader any more, and the kernel reports that.
     pub fn hang_up(&mut self) {
         let child = self.child.as_mut().unwrap();
         drop(child.stderr.take());
@@ -276,13 +277,13 @@ impl Running {
         Pid::from_raw(i32::try_from(self.child.as_ref().unwrap().id()).unwrap()).unwrap()
     }
 
-    /// Whether it stands still, by the kernel's word.
+    /// Whether it is stopped, by the kernel's state.
     pub fn is_suspended(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid().as_raw_nonzero())).unwrap();
         stat.rsplit_once(") ").unwrap().1.starts_with('T')
     }
 
-    /// Lets it go on, where it stands still.
+    /// Resumes it, where it is stopped.
     pub fn go_on(&self) {
         kill_process(self.pid(), Signal::CONT).unwrap();
     }

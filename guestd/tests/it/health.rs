@@ -59,7 +59,7 @@ async fn a_failed_stack_is_reported_and_not_started() {
     let table = String::from_utf8(guest.status("table").stdout).unwrap();
     assert!(table.contains("Unwell      app is down since"), "{table}");
     assert_eq!(starts(&world), Vec::<String>::new(), "nobody asked for that");
-    // A person mends it.
+    // A person repairs it.
     world.set_unit("db.service", "active");
     world.set_container("cache1", Some("app cache running"));
     until("it is over", || unwell(&agent).is_empty(), || stack_status(&guest).to_string()).await;
@@ -93,8 +93,8 @@ async fn a_failed_stack_is_restarted_with_growing_pauses_where_configured() {
     until("told as well", || unwell(&agent).is_empty(), || format!("{:?}", unwell(&agent))).await;
 }
 
-/// By hand: a unit that was stopped, or ended as a program does that is told to; containers that were stopped, whatever they
-/// ended with; and a project that was removed.
+/// By hand: a unit that was stopped, or that exited as a program does on SIGTERM; containers that were stopped, with
+/// any exit code; and a project that was removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_manually_stopped_stack_is_left_alone() {
     type Stop = fn(&World);
@@ -130,7 +130,7 @@ async fn a_manually_stopped_stack_is_left_alone() {
         is(&guest, stack, "runs").await;
         stop(&world);
         is(&guest, stack, "stopped").await;
-        // Some more looks, and Docker has forgotten who stopped what.
+        // After some more checks, Docker has forgotten the manual stops.
         if world.path("world/stopped/web1").exists() {
             for id in ["web1", "web2", "cache1"] {
                 world.set_stopped(id, Existing::NoLonger);
@@ -178,7 +178,7 @@ async fn a_failing_health_check_is_reported() {
     is(&guest, "db", "well").await;
 }
 
-/// While stacks stand still for a backup, while packages change, while something is tried, in a scratch guest.
+/// While stacks are stopped for a backup, while packages change, during `guestd try`, in a scratch guest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_polling_while_other_work_runs() {
     type Hold = fn(&Guest, &World) -> Option<std::fs::File>;
@@ -202,7 +202,7 @@ async fn no_polling_while_other_work_runs() {
         is(&guest, "db", "runs").await;
         let held = hold(&guest, &world);
         world.set_unit("db.service", "failed");
-        // Longer than a look under way when it was held could go on to act.
+        // This waits longer than a check that was under way when the lock was taken could still act.
         let file = guest.path("run/holdfast/guestd.json");
         let hellos = || std::fs::read_to_string(&file).unwrap();
         let before = hellos();

@@ -68,8 +68,8 @@ async fn the_next_start_resumes_everything() {
         let hellos = dead.agent.read(|script| script.hellos.len());
         let back = || dead.world.states() == dead.before && !dead.world.marker();
         until(point, back, || format!("{:?} {}", dead.world.states(), stack_status(&dead.guest))).await;
-        // Nobody knows of a window whose id was never noted: the agent's own bound ends it.
-        // Of any other the agent, which holds the lane for it, hears that it is over.
+        // A window whose id was never stored is unknown after the kill: the agent's own bound ends it. For any other
+        // window, the agent is notified that it is over, because it holds the lane for it.
         let stack_status = || windows(&dead.agent, |w| w.released.len() + w.given_up as usize > 0);
         until(
             &format!("{point}: told"),
@@ -84,7 +84,7 @@ async fn the_next_start_resumes_everything() {
     .await;
 }
 
-/// The controller lives, and a person's `guestd backup` dies: the lane, which the agent holds for it, is given back.
+/// The controller lives, and a person's `guestd backup` dies: the lane that the agent holds for it is released.
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn a_killed_manual_backup_is_resumed_and_reported() {
     each_point(
@@ -100,7 +100,7 @@ async fn a_killed_manual_backup_is_resumed_and_reported() {
             })
             .await;
             assert_eq!((world.states(), world.marker()), (before, false), "{point}");
-            // The controller tells the agent first, and then notes that it did.
+            // The controller notifies the agent first, and then records that it did.
             let noted = || stack_status(&guest)["open"].is_null();
             until(&format!("{point}: noted"), noted, || stack_status(&guest).to_string()).await;
             assert_eq!(controller.stop().0.code(), Some(0));
@@ -117,7 +117,8 @@ async fn the_timer_resumes_everything() {
             assert_eq!(dead.world.states(), dead.before, "{point}");
             return;
         };
-        // Early it waits; whoever removes the marker first would open the door to what is stopped after.
+        // Before the bound it waits. A process that removed the marker first would leave parts that stop later without
+        // a resume.
         if dead.world.marker() {
             let early = dead.guest.start_as_systemd(&timer);
             assert!(
@@ -127,7 +128,7 @@ async fn the_timer_resumes_everything() {
             assert!(dead.world.marker());
         }
         dead.world.set_time(1_000 + 890);
-        // The disk is full: nothing can be written where the marker lies, and it is taken away all the same.
+        // The disk is full: nothing can be written in the marker's folder, but the marker is removed all the same.
         let output = dead.guest.start_as_systemd(&timer);
         assert_eq!(output.status.code(), Some(0), "{point}: {output:?}");
         as_before(&dead, point);

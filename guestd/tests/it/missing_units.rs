@@ -7,7 +7,7 @@ use crate::guest::{Guest, until};
 use crate::windows::{guest, plan, stack_status, windows};
 use crate::world::World;
 
-/// A guest whose stacks stand still, from which every container that was stopped is removed.
+/// A guest whose stacks are stopped, from which every stopped container is removed.
 async fn pruned() -> (FakeAgent, Guest, World) {
     let (agent, guest, world, _) = guest().await;
     plan(&agent, |windows| windows.stays_at = Some(WindowPhase::Capturing));
@@ -85,7 +85,7 @@ async fn a_part_that_fails_after_its_start_is_not_running() {
     world.set_container("cache1", Some("app cache running"));
     until("all runs", || !world.marker(), || stack_status(&guest).to_string()).await;
     assert_eq!(world.states(), before);
-    // What falls over before it is stopped keeps nothing waiting.
+    // A part that failed before it was stopped delays nothing.
     world.set_container("cache1", Some("app cache restarting"));
     drop(running);
     let mut hand = guest.start_until("AllStopped", "backup");

@@ -19,10 +19,10 @@ use crate::windows::{guest, plan, stack_status, windows};
 
 const FOLDER: &str = "var/lib/holdfast";
 
-/// The program lies on the same disk as what it keeps, as in a guest.
+/// The program is on the same disk as its data, as in a guest.
 const PROGRAM: &str = "var/lib/holdfast/program";
 
-/// Which changes a run takes: those of its number, of so many.
+/// Which share of the changes a run takes: its number, and the number of shares.
 fn share() -> (u64, u64) {
     let text = std::env::var("GUESTD_POWER_SHARE").unwrap_or_else(|_| "1/1".to_owned());
     let (number, of) = text.split_once('/').unwrap();

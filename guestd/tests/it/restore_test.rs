@@ -8,7 +8,7 @@ use crate::guest::{Guest, until};
 use crate::windows::{plan, stack_status, windows};
 use crate::world::World;
 
-/// A guest that was backed up while its stacks stood still, as it wakes in a test.
+/// A guest that was backed up while its stacks were stopped, as it boots in a test.
 async fn restored() -> (FakeAgent, Guest, World) {
     let (agent, guest) = (FakeAgent::start().await, Guest::new());
     guest.keep(&agent.bootstrap(TOKEN));

@@ -23,7 +23,7 @@ async fn what_is_part_of_a_unit_is_waited_for() {
     assert_eq!((&*world.states()["db.service"], &*world.states()["db@1.service"]), ("active", "active"));
 }
 
-/// As `Requires=db.service`: systemd stops it with the database, and nobody but us starts it again.
+/// As `Requires=db.service`: systemd stops it with the database, and only guestd starts it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_needs_a_unit_stops_before_it_and_comes_back_after_it() {
     let (agent, guest, world, _) = guest().await;
@@ -65,7 +65,8 @@ async fn what_needs_a_unit_stops_before_it_and_comes_back_after_it() {
     );
 }
 
-/// As `RequiredBy=multi-user.target`: it goes with the database, and would bring up all that it wants.
+/// As `RequiredBy=multi-user.target`: the target stops with the database, and a start of it would start all that it
+/// wants.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_needs_a_unit_comes_back_without_what_a_person_stopped() {
     let (agent, guest, world, _) = guest().await;

@@ -32,13 +32,13 @@ impl Case {
         let (agent, guest) = (FakeAgent::start().await, Guest::new());
         guest.keep(&agent.bootstrap(TOKEN));
         let old = fs::read(guest.install()).unwrap();
-        // What follows a program's last section is read by nobody, and makes it another.
+        // No reader uses the bytes after a program's last section, so they only make it another build.
         let new = [old.as_slice(), b"another build"].concat();
         agent.script.lock().unwrap().artifact.clone_from(&new);
         Self { agent, guest, old, new }
     }
 
-    /// It is the guest's turn to run these bytes, as the agent says it.
+    /// The agent says that the guest should now run these bytes.
     fn turn(&self, version: &str, bytes: &[u8]) {
         self.says(version, &sha256(bytes), bytes.len() as u64);
     }
@@ -63,13 +63,13 @@ impl Case {
         until("a hello of that build", said, || self.guest.state().to_string()).await;
     }
 
-    /// The program that was there is there, nothing lies beside it, and it goes on saying hello.
+    /// The old program is in place, no other file is next to it, and it goes on sending hellos.
     async fn is_as_it_was(&self, running: Running) {
         let hellos = self.agent.read(|script| script.hellos.len());
         until("two more hellos", || self.agent.read(|script| script.hellos.len() >= hellos + 2), String::new)
             .await;
         assert_eq!(self.lies("guestd").as_deref(), Some(self.old.as_slice()));
-        // It may be tried once more in the same turn; what is fetched is thrown away each time.
+        // It may be tried once more in the same operation; the download is removed each time.
         until("nothing lies beside it", || self.lies("guestd.new").is_none(), String::new).await;
         assert_eq!(self.lies("guestd.old"), None);
         let own = sha256(&self.old);
@@ -149,7 +149,8 @@ async fn an_older_or_broken_program_is_not_installed() {
     }
 }
 
-/// It says its version and then fails: that is what the agent's snapshot is for. The old one lies beside it.
+/// It prints its version and then fails: the agent's snapshot covers that case. The old program is kept in the same
+/// folder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failing_program_leaves_the_old_one_in_place() {
     let case = Case::new().await;
@@ -181,7 +182,7 @@ async fn a_kill_anywhere_leaves_a_whole_program() {
     }
 }
 
-/// Whoever has the turn of stacks keeps the controller as it is, until it is given back.
+/// While a process holds the lock for stacks, the controller is not replaced.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_replacement_while_stacks_are_stopped() {
     let case = Case::new().await;

@@ -61,7 +61,7 @@ async fn security_upgrades_are_made_behind_a_snapshot_and_judged_after_it() {
     );
     let priorities = std::fs::read_to_string(world.path("world/priorities")).unwrap();
     assert!(priorities.starts_with("Package: *\nPin: release l=Debian-Security\n"), "{priorities}");
-    // The agent hears it, and the next night there is nothing to do.
+    // The agent receives the report, and the next night there is nothing to do.
     let _running = guest.run();
     let heard = || agent.read(|script| script.hellos.last().and_then(|hello| hello.upgrade.clone()));
     until("heard", || heard().is_some(), || format!("{:?}", heard())).await;
@@ -87,7 +87,7 @@ async fn an_upgrade_that_breaks_a_stack_or_is_left_half_done_goes_back_and_is_he
         assert_eq!(rollbacks(&agent), 1);
         let said = String::from_utf8(guest.status("table").stdout).unwrap();
         assert!(said.contains(words), "{said}");
-        // What a rollback does to this guest: the disk is as before, all that lay in memory is gone.
+        // The effect of a rollback on this guest: the disk is as before, and everything in memory is gone.
         std::fs::remove_file(&before).unwrap();
         std::fs::remove_dir_all(guest.path("run")).unwrap();
         std::fs::create_dir_all(guest.path("run")).unwrap();
@@ -228,7 +228,7 @@ async fn a_document_switches_upgrades_and_restarts_off() {
     agent.script.lock().unwrap().maintenance.security_upgrades = SecurityUpgrades::Off;
     let (code, log) = by_timer(&guest);
     assert_eq!((code, snapshots(&agent).len(), reboots(&world)), (Some(0), 0, 0), "{log}");
-    // A person who asks gets it.
+    // A person who runs the command gets an upgrade.
     assert_eq!(upgrade(&guest).0, Some(0));
     assert_eq!(snapshots(&agent).len(), 1);
 }

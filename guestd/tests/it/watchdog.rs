@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::guest::until;
 use crate::windows::{guest, stack_status};
 
-/// systemd as it listens, and how often it heard that the controller works.
+/// systemd's side of the socket: how often it received a message that the controller works.
 fn heard(socket: &UnixDatagram) -> usize {
     let mut bytes = [0; 512];
     let mut count = 0;
@@ -26,7 +26,7 @@ async fn the_watchdog_is_notified_by_a_working_controller_only() {
         until("it says that it works", || heard(&socket) > 0, || stack_status(&guest).to_string()).await;
     }
     running.sleep().await;
-    // All of it stands: what it said before is all that there is.
+    // The whole process is stopped: only the messages from before it are there.
     heard(&socket);
     assert_eq!(heard(&socket), 0);
     running.wake();

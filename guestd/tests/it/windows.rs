@@ -37,7 +37,7 @@ pub fn stack_status(guest: &Guest) -> serde_json::Value {
     }
 }
 
-/// Until a window is over, with these words.
+/// Waits until a window is over, with this reason.
 pub async fn over(guest: &Guest, words: &str) {
     let why = || stack_status(guest)["last"]["why"].as_str().unwrap_or_default().to_owned();
     until(
@@ -123,7 +123,7 @@ async fn nothing_is_stopped_without_marker_program_or_timer() {
     ] {
         let (agent, guest, world, before) = guest().await;
         if let Some(path) = folder_at {
-            // A folder where the file would be made: nobody can write it, root neither.
+            // A folder where the file would be made: no process can write it, not even root.
             std::fs::create_dir_all(guest.path(path).join("x")).unwrap();
         }
         if let Some(act) = fails {
@@ -220,7 +220,7 @@ async fn an_answer_that_comes_too_late_changes_nothing() {
     let _running = guest.run();
     until("quiesced", || windows(&agent, |w| !w.quiesced.is_empty()), || stack_status(&guest).to_string())
         .await;
-    // The answer to this look is held until long after the bound, and then says that all is well.
+    // The answer to this status call is held until long after the bound, and then reports that all is well.
     agent.script.lock().unwrap().windows.held.insert("look");
     until("held", || windows(&agent, |w| w.waiting.contains("look")), || stack_status(&guest).to_string())
         .await;
@@ -261,7 +261,7 @@ async fn a_clock_that_jumps_or_goes_ends_the_window() {
     }
 }
 
-/// Nothing can be written any more, neither to the disk nor to memory, from the moment that all stands still.
+/// From the moment that all is stopped, nothing can be written any more, neither to the disk nor to memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn starting_again_needs_no_room() {
     let (agent, guest, world, before) = guest().await;
@@ -285,14 +285,15 @@ async fn starting_again_needs_no_room() {
     until("all runs", || world.states() == before && !world.marker(), || format!("{:?}", world.states()))
         .await;
     until("told", || windows(&agent, |w| !w.released.is_empty()), || format!("{:?}", world.log())).await;
-    // What is shown to people could not be written: the agent hears it once all the same.
+    // The status for people could not be written: the agent is still notified once.
     let hellos = || agent.read(|script| script.hellos.len());
     let heard = hellos();
     until("more hellos", || hellos() > heard + 3, || hellos().to_string()).await;
     assert_eq!(windows(&agent, |w| w.released.len()), 1);
 }
 
-/// A folder where a file would be made: nobody can write it, root neither. One that is just being written gives way.
+/// A folder where a file would be made: no process can write it, not even root. Tried again while another process is
+/// just writing there.
 async fn no_room(path: &Path) {
     let in_the_way = [ErrorKind::NotADirectory, ErrorKind::AlreadyExists];
     let made = || {
@@ -316,14 +317,15 @@ async fn a_silent_agent_keeps_nothing_stopped() {
     .await;
     assert_eq!(world.states()["db.service"], "inactive");
     plan(&agent, |windows| windows.deaf.extend(["look", "released", "quiesced"]));
-    // What it said before that was heard by now.
+    // The messages from before were delivered by now.
     until("silent", || windows(&agent, |w| w.missed.contains("look")), || stack_status(&guest).to_string())
         .await;
     world.set_time(1_000 + 125);
     over(&guest, "did not answer for too long").await;
     assert_eq!(world.states(), before);
     assert!(!world.marker());
-    // It hears of it a minute later, whoever runs then, and that it began a minute ago: its copy may have been going on.
+    // The agent is notified a minute later, by the process that runs then, that the start began a minute ago: its copy
+    // may have been going on.
     assert!(guest.path("var/lib/holdfast/releases.json").exists());
     drop(running);
     world.set_time(1_000 + 185);
@@ -370,7 +372,7 @@ async fn contradictory_answers_stop_nothing_or_resume() {
     ] {
         let (agent, guest, world, before) = guest().await;
         plan(&agent, |windows| windows.stays_at = Some(phase));
-        // It is asked for, and is in that phase from the first look on.
+        // The window is requested, and is in that phase from the first status call on.
         let _running = guest.run();
         until("asked", || windows(&agent, |w| !w.asked.is_empty()), || stack_status(&guest).to_string())
             .await;
@@ -403,7 +405,7 @@ async fn a_stack_that_does_not_stop_calls_the_window_off() {
     }
 }
 
-/// Its data are as after a power cut, whatever stands still.
+/// Its data are as after a power cut, even if all is stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_part_cancels_the_window() {
     for (container, words) in
@@ -489,7 +491,7 @@ async fn stopping_the_controller_resumes_the_stacks_first() {
     assert_eq!(status.code(), Some(0), "{log}");
     assert_eq!(world.states(), before, "{log}");
     assert!(!world.marker() && world.timer().is_none());
-    // The agent hears it from whoever runs next.
+    // The next process that runs notifies the agent.
     world.set_time(1_000 + 30);
     let _running = guest.run();
     until("heard", || windows(&agent, |w| !w.released.is_empty()), || stack_status(&guest).to_string()).await;
@@ -532,7 +534,7 @@ async fn a_dry_run_shows_everything_and_stops_nothing() {
     assert!(error.contains("stacks.toml is refused at `stack.a.driver`"), "{error}");
 }
 
-/// The agent calls a backup by when the first of it was started, whoever did it.
+/// The agent labels a backup by when its first part was started, by any process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_suspend_the_timers_start_time_is_reported() {
     let (agent, guest, world, before) = guest().await;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::guest::Guest;
 
-/// Two stacks that run, one of which has a part that a person stopped, and a third that stands still on purpose.
+/// Two stacks that run, one of which has a part that a person stopped, and a third that is stopped on purpose.
 const STACKS: &str = r#"
 [stack.app]
 driver = "compose"
@@ -121,7 +121,7 @@ impl World {
         self.put("etc/holdfast/stacks.toml", text);
     }
 
-    /// How dpkg says that packages stand.
+    /// The package states as dpkg reports them.
     pub fn set_packages(&self, list: &str) {
         self.put("world/packages", list);
     }
@@ -136,7 +136,7 @@ impl World {
         self.put("world/apt-hook", &hook);
     }
 
-    /// dpkg's frontend lock, as apt has it; it goes with this.
+    /// dpkg's frontend lock, as apt has it; it is released when this is dropped.
     pub fn changes_packages(&self) -> fs::File {
         let path = self.path("var/lib/dpkg/lock-frontend");
         let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
@@ -144,7 +144,7 @@ impl World {
         file
     }
 
-    /// What systemd was told to start after packages change, the last call's last.
+    /// The units that systemd was asked to start after packages change, in the order of the calls.
     pub fn judges(&self) -> Vec<Vec<String>> {
         let mut units: Vec<PathBuf> =
             fs::read_dir(self.path("world/judges")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -153,7 +153,7 @@ impl World {
         units.into_iter().map(words).collect()
     }
 
-    /// How a unit stands.
+    /// Sets the state of a unit.
     pub fn set_unit(&self, unit: &str, state: &str) {
         self.put(&format!("world/u/{unit}"), &format!("{state}\n"));
     }
@@ -164,17 +164,17 @@ impl World {
         self.set_unit(part, "active");
     }
 
-    /// Other units need this one; how they stand is set apart from that.
+    /// Other units need this one; their states are set separately.
     pub fn needed(&self, unit: &str, by: &str) {
         self.put(&format!("world/needed/{unit}"), by);
     }
 
-    /// A target pulls these units in, which stand as they do.
+    /// A target pulls these units in; their states do not change.
     pub fn wants(&self, target: &str, units: &str) {
         self.put(&format!("world/wants/{target}"), units);
     }
 
-    /// How a container stands; nothing removes it.
+    /// Sets the state of a container; without a state it is removed.
     pub fn set_container(&self, id: &str, is_suspended: Option<&str>) {
         match is_suspended {
             Some(is_suspended) => {
@@ -185,12 +185,12 @@ impl World {
         }
     }
 
-    /// A container does not end when it is told to: it is killed in the end.
+    /// A container does not end on a stop request: it is killed in the end.
     pub fn set_deaf(&self, id: &str) {
         self.put(&format!("world/deaf/{id}"), "");
     }
 
-    /// A container falls over as soon as it is up; or it does so no longer.
+    /// A container fails as soon as it is up; or it does so no longer.
     pub fn set_falls(&self, id: &str, falls: bool) {
         match falls {
             true => self.put(&format!("world/falls/{id}"), ""),
@@ -203,7 +203,7 @@ impl World {
         self.put(&format!("world/grace/{id}"), &seconds.to_string());
     }
 
-    /// How a unit ends when it is told to.
+    /// The result of a unit when it is stopped.
     pub fn set_result(&self, unit: &str, result: &str) {
         self.put(&format!("world/result/{unit}"), result);
     }
@@ -213,7 +213,7 @@ impl World {
         self.put(&format!("world/policy/{id}"), policy);
     }
 
-    /// Somebody stopped a container, as Docker remembers it; or Docker has forgotten that.
+    /// A container was stopped by hand, as Docker remembers it; or Docker has forgotten that.
     pub fn set_stopped(&self, id: &str, known: Existing) {
         match known {
             Existing::Yes => self.put(&format!("world/stopped/{id}"), ""),
@@ -235,7 +235,7 @@ impl World {
         fs::remove_file(self.path(&format!("world/{kind}/{act}"))).unwrap();
     }
 
-    /// How every container and unit stands.
+    /// The state of every container and unit.
     pub fn states(&self) -> BTreeMap<String, String> {
         let mut states = BTreeMap::new();
         for folder in ["world/c", "world/u"] {

@@ -197,7 +197,7 @@ fn judge(unit: &str, tenths: u32) {
         .output();
     match judged {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
-        // The only lawful reason not to ask: a machine without systemd's tools.
+        // The only allowed reason to skip this check: a machine without systemd's tools.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => panic!("{error}"),
     }

@@ -124,7 +124,7 @@ fn the_environment_is_ignored() {
             hostile.env(name, "/run/x");
         }
         hostile.env("LANG", "../../x").env("LC_ALL", "\u{1b}").env("SUDO_COMMAND", "a\nMESSAGE=b");
-        // The loader's own words are heard before the program is: they must at least not reach what it does.
+        // The loader prints its own messages before the program starts: they must at least not change what it does.
         hostile
             .env("LD_PRELOAD", "/run/none.so")
             .env("LD_BIND_NOW", "1")

@@ -53,7 +53,7 @@ impl LoopDisk {
         (disk, part_uuid)
     }
 
-    /// Another partition beside the first, with a file system of its own; gives its UUID.
+    /// Another partition after the first, with its own file system; returns its UUID.
     pub fn second_partition(&self) -> String {
         run("addpart", &[&self.device, "2", "262144", "260000"]);
         let uuid = fresh_uuid();

@@ -144,7 +144,8 @@ fn a_private_mount_namespace_is_refused() {
     });
 }
 
-/// Killed at any moment: the disk is mounted and known as ours, or it is not mounted; the next call goes on from there.
+/// Killed at any moment: the disk is mounted and recorded as ours, or it is not mounted; the next call continues from
+/// there.
 #[test]
 fn a_kill_leaves_nothing_that_the_next_call_cannot_handle() {
     on_a_host("mounts::a_kill_leaves_nothing_that_the_next_call_cannot_handle", |host| {
@@ -189,8 +190,8 @@ fn a_kill_leaves_nothing_that_the_next_call_cannot_handle() {
     });
 }
 
-/// Somebody with root's hands exchanges the target's folder for a symlink out of `/mnt/holdfast` as fast as the kernel
-/// can, while the helper mounts and unmounts: nothing is ever mounted outside. (The kernel may still be renaming the very
+/// A process with root's rights swaps the target's folder for a symlink out of `/mnt/holdfast` as fast as the kernel
+/// can, while the helper mounts and unmounts: nothing is ever mounted outside. (The kernel may still be renaming that
 /// folder while it is mounted on; then the mount is beneath `/mnt/holdfast` under the folder's new name.)
 #[test]
 fn a_swapping_symlink_never_moves_a_mount() {

@@ -130,7 +130,7 @@ impl Host {
         Answer { exit: output.status.code(), reply, journal: self.lines(), stderr }
     }
 
-    /// What the journal got since it was last asked.
+    /// The lines that the journal received since the last call.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut datagram = [0_u8; 8192];

@@ -1,8 +1,8 @@
 //! Benchmark of check-ins against a bare echo server.
 //!
-//! Two servers, each in a process of its own so that its CPU can be read: the hub, and a bare axum + rustls + serde echo
-//! (parse the report, write it back). Each takes a changed report of 4 KiB and an unchanged one; the four are measured
-//! in turns, and what counts is the median of the rounds' ratios.
+//! Two servers run, each in its own process so that its CPU can be measured: the hub, and a bare axum + rustls + serde
+//! echo server (parse the report, write it back). Each receives a changed report of 4 KiB and an unchanged one. The
+//! four cases are measured alternately; the result is the median of the rounds' ratios.
 //!
 //! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]` prints
 //! lines `BENCH {json}`, which `cargo bench-all` collects.

@@ -33,14 +33,14 @@ impl<S: Sync> FromRequestParts<S> for Agent {
     }
 }
 
-/// An operator who may at least look.
+/// An operator who may at least read.
 pub(super) struct Operator {
     pub name: OperatorName,
     role: Role,
 }
 
 impl Operator {
-    /// Only who may do as much as this role goes on.
+    /// Continues only when the operator has at least this role.
     pub(super) fn may(&self, least: Role) -> Result<(), ApiError> {
         if self.role >= least {
             return Ok(());

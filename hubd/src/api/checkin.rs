@@ -27,7 +27,7 @@ use crate::domain::summary::Summary;
 use crate::serve::AdmittedConnection;
 use crate::store::{Checkin, CheckinReply, SectionTexts};
 
-/// How long an agent waits for its turn when a whole fleet comes back at once.
+/// How long an agent waits for a slot when a whole fleet comes back at once.
 const TURN_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Deserialize)]
@@ -94,7 +94,7 @@ pub(super) async fn check_in(
     ))
 }
 
-/// What is taken from a host's share before its report is read: as much as it says, and the most where it says nothing.
+/// The KiB charged to a host before its report is read: the declared size, or the maximum where none is declared.
 fn report_kib(said: Option<u64>) -> u32 {
     let most = REPORT_BYTES_MAX as u64;
     u32::try_from(said.unwrap_or(most).min(most).div_ceil(1024)).unwrap_or(u32::MAX)

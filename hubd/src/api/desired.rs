@@ -22,7 +22,7 @@ use super::{Hub, body};
 use crate::domain::desired::IfMatch;
 use crate::store::Put;
 
-/// The document stands in the body as text: quotes and line ends take two bytes each.
+/// The body holds the document as text: quotes and line ends take two bytes each.
 const PUT_BODY_MAX: usize = 2 * DOCUMENT_BYTES_MAX + 64 * 1024;
 
 /// Each version may be 1 MiB.

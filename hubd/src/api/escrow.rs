@@ -24,7 +24,7 @@ use super::problem::ApiError;
 use super::{Hub, body};
 use crate::store::{EscrowCaller, EscrowSelector};
 
-/// What a proof is asked with.
+/// The query parameters of a proof request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProofQuery {

@@ -19,7 +19,7 @@ use super::problem::ApiError;
 use super::{Hub, body};
 use crate::store::{PAGE_MAX, SubmitJob};
 
-/// The text stands in the body as a string: its quotes take two bytes each.
+/// The body holds the text as a string: its quotes take two bytes each.
 const SUBMIT_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
 
 /// A text that is no id names no job.

@@ -1,7 +1,7 @@
 //! The HTTP API: its routes and shared state.
 //!
 //! In: requests, with the peer's identity where a client certificate was shown. Out: one envelope each. A handler reads
-//! typed input, asks the store, and says what came of it; there is no SQL here and no rule.
+//! typed input, calls the store and answers with the result; it contains no SQL and no rules.
 //!
 //! | audience | authentication | routes |
 //! | --- | --- | --- |
@@ -53,7 +53,7 @@ use crate::store::{Issue, SharedStore};
 
 /// Everything the handlers need.
 pub struct Hub {
-    /// What is kept.
+    /// The store.
     pub store: SharedStore,
     /// What signs certificates.
     pub authority: Arc<Authority>,
@@ -66,7 +66,7 @@ pub struct Hub {
     pub long_polls: LongPolls,
     /// Becomes true when the hub is to stop.
     pub stop: watch::Receiver<bool>,
-    /// Turns for reading and keeping bodies.
+    /// Limits on reading and keeping bodies at once.
     pub concurrency: ConcurrencyLimits,
     /// How often one place, and how much one certificate, may ask.
     pub rates: RateLimits,
@@ -81,7 +81,7 @@ pub struct RateLimits {
 /// A waiting agent repeats its request every half minute: several hosts behind one address.
 const ENROLLMENT_REQUESTS_PER_MINUTE: u32 = 30;
 
-/// Eight whole reports at once, or one each eight seconds. Those of a box with a hundred guests take a tenth of it.
+/// Eight whole reports at once, or one each eight seconds. Reports of a host with a hundred guests take a tenth of it.
 const REPORT_KIB_PER_MINUTE: u32 = 8 * 1024;
 
 impl Default for RateLimits {
@@ -103,9 +103,9 @@ fn too_often(what: &str, often: TooOften) -> ApiError {
     ApiError::new(ErrorCode::RateLimited, format!("{what}: ask again in {} seconds", often.retry_after_s))
 }
 
-/// How many requests are worked on at a time, so that memory is bounded. Each audience has its own, so that strangers
-/// cannot starve operators, nor operators the agents. As many strangers as have connections have concurrency: none waits for another
-/// whose body is slow.
+/// How many requests are processed at a time, so that memory is bounded. Each audience has its own limit, so that
+/// strangers cannot starve operators, nor operators the agents. The limit for strangers equals their connections, so
+/// none waits for another whose body is slow.
 pub struct ConcurrencyLimits {
     /// Reports of up to 1 MiB, mostly some kilobytes.
     agents: Semaphore,

@@ -35,7 +35,7 @@ impl Head {
         Ok(Self { method, path: uri.path().to_owned(), headers, operator, ids })
     }
 
-    /// Goes on for who may do more than most changes take.
+    /// Continues only when the operator has at least this role, for changes that need more than the usual one.
     pub(super) fn may(&self, least: Role) -> Result<(), ApiError> {
         self.operator.may(least)
     }

@@ -22,7 +22,7 @@ use crate::store::NewOperator;
 
 const REQUEST_BODY_MAX: usize = 4 * 1024;
 
-/// All at once: a hub has as many as a team has people.
+/// All at once: a hub has only as many operators as a team has members.
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
     operator: Operator,

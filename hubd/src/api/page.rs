@@ -1,6 +1,6 @@
 //! Pages of lists: bounded length and a cursor.
 //!
-//! A cursor is text for the client to hand back; what is in it is ours alone.
+//! A cursor is opaque text that the client sends back; only the hub interprets it.
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
@@ -69,7 +69,7 @@ pub(super) fn open(cursor: &str) -> Result<String, ApiError> {
     String::from_utf8(bytes).map_err(|_| bad_cursor())
 }
 
-/// Makes a page; one item more than the page holds was asked for, to know whether there is a next.
+/// Makes a page. The caller fetched one item more than the page holds, which shows whether there is a next page.
 pub(super) fn page<T>(mut items: Vec<T>, limit: u32, place: impl Fn(&T) -> String) -> Page<T> {
     let limit = limit as usize;
     if items.len() <= limit {

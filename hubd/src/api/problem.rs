@@ -21,7 +21,7 @@ use crate::store::{
     RestoreRequestError, StoreError, WithdrawError, WriteError,
 };
 
-/// Sets `Retry-After` where the code asks for it.
+/// The value of `Retry-After`, for the error codes that carry one.
 const RETRY_AFTER_S: u32 = 5;
 
 /// A bad answer.

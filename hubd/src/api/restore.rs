@@ -29,10 +29,10 @@ use super::{Hub, body};
 use crate::authority::AgentKey;
 use crate::store::{NewRestore, NewWithdrawal, RestoreRedemption};
 
-/// The order stands in the body as a string: its quotes take two bytes each.
+/// The body holds the order as a string: its quotes take two bytes each.
 const RESTORE_BODY_MAX: usize = 2 * SIGNED_BYTES_MAX;
 
-/// A signed job of a verb. Its signatures are the boxes' to check; the hub knows no keys.
+/// A signed job of a verb. The hosts check its signatures; the hub knows no keys.
 fn signed(text: &str, verb: Verb) -> Result<(Payload, Sha256Text), ApiError> {
     let bad =
         |why: String| ApiError::new(ErrorCode::Range, format!("this is no signed {}: {why}", verb.as_str()));
@@ -117,13 +117,13 @@ pub(super) async fn redeem(
         reached: hub.reached.clone(),
     };
     let redeemed = hub.store.redeem_restore(redemption, hub.issue()).await?;
-    // The old box may be there after all, in a check-in that is held open.
+    // The old machine may still be connected, in a check-in that is held open.
     hub.long_polls.wake(redeemed.certificate.host);
     let enrolled = enrolled(&hub, redeemed.certificate);
     Ok(Answer(StatusCode::OK, Restored { enrolled, order: redeemed.order, handover: redeemed.handover }))
 }
 
-/// Told to the old box alone, which was refused already.
+/// Shown only to the replaced machine, whose other calls are refused.
 pub(super) async fn replacement(
     State(hub): State<Arc<Hub>>,
     Agent(presented): Agent,

@@ -1,6 +1,6 @@
 //! Certificate requests: the public key and the proof of its possession.
 //!
-//! The names, usages and CA flag that an applicant asks for are not even looked at, but for being there once each.
+//! The names, usages and CA flag that an applicant requests are ignored; only a repeated one is refused.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub enum CsrError {
     /// A kind of key that is not taken.
     #[error("the CSR's key is of a kind that is not taken: make an Ed25519, P-256 or P-384 key")]
     Kind,
-    /// It asks for the same thing twice.
+    /// It requests the same thing twice.
     #[error("the CSR asks for the same thing twice: make it anew with each attribute and extension once")]
     Twice,
     /// The signature is not by the CSR's own key.
@@ -104,15 +104,15 @@ impl AgentKey {
         Sha256::digest(&self.der).into()
     }
 
-    /// What operator and person at the box compare by eye.
+    /// What the operator and the person at the host compare by eye.
     #[must_use]
     pub fn fingerprint(&self) -> Pin {
         Pin::of(PinKind::Spki, &self.der)
     }
 }
 
-/// Whether an attribute, or an extension in one, stands there twice. What is asked for is not given in any case, but which
-/// of the two would count no two readers agree on, so it is no CSR.
+/// Whether an attribute, or an extension in one, occurs twice. The requested values are never granted, but readers
+/// disagree on which of the two counts. So the text is not accepted as a CSR.
 fn asks_twice(csr: &X509CertificationRequest<'_>) -> bool {
     let info = &csr.certification_request_info;
     let extensions = |attribute: &X509CriAttribute<'_>| match attribute.parsed_attribute() {
@@ -125,8 +125,8 @@ fn asks_twice(csr: &X509CertificationRequest<'_>) -> bool {
     info.attributes_map().is_err() || info.iter_attributes().any(extensions)
 }
 
-/// Whether what is signed and its algorithm stand in DER's one form for them, and the algorithm is one of those that are taken:
-/// the parser takes other tags with the same number, too.
+/// Whether the signed part and its algorithm are in their one DER form, and the algorithm is one of the accepted ones.
+/// The parser also accepts other tags with the same number.
 fn names_an_algorithm(der: &[u8], info: &[u8]) -> bool {
     const SEQUENCE: u8 = 0x30;
     /// ECDSA with SHA-256, ECDSA with SHA-384, Ed25519: each a sequence of its object identifier alone.
@@ -152,8 +152,8 @@ fn ends_in_bit_string(der: &[u8], signature: &[u8]) -> bool {
     length <= SHORT_LENGTH_MAX && der.ends_with(&part)
 }
 
-/// Whether a text is one PEM block of a CSR and nothing else. The reader would take the first of several and overlook
-/// what stands around it.
+/// Whether a text is one PEM block of a CSR and nothing else. The reader would take the first of several blocks and
+/// ignore the text around it.
 fn is_one_block(pem: &str) -> bool {
     let text = pem.trim();
     text.starts_with("-----BEGIN CERTIFICATE REQUEST-----")

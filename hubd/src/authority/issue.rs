@@ -1,7 +1,7 @@
 //! Certificates for hosts.
 //!
-//! The identity stands in the certificate as `urn:holdfast:host:<id>:<generation>` and comes from the hub's record; of
-//! the applicant there is the public key alone.
+//! The certificate holds the identity as `urn:holdfast:host:<id>:<generation>`, from the hub's record. Only the public
+//! key comes from the applicant.
 
 use holdfast_protocol::id::HostId;
 use jiff::{SignedDuration, Timestamp};
@@ -14,7 +14,7 @@ use super::{AgentKey, Authority};
 /// How long a host's certificate lives.
 pub const HOST_CERTIFICATE_LIFE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// Certificates begin this many seconds before they are made, for boxes whose clock is behind.
+/// Certificates begin this many seconds before they are made, for hosts whose clock is behind.
 pub(super) const SKEW_S: i64 = 3600;
 
 /// A certificate, made.
@@ -71,7 +71,7 @@ impl Authority {
     }
 }
 
-/// The identity as it stands in a certificate.
+/// The identity as a certificate holds it.
 fn host_urn(host: HostId, generation: u32) -> String {
     format!("urn:holdfast:host:{host}:{generation}")
 }

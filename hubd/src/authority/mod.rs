@@ -31,7 +31,7 @@ pub use csr::{AgentKey, CsrError};
 pub use issue::{HOST_CERTIFICATE_LIFE, IssueError, Issued};
 pub use server::{ServerCertificate, ServerCertificateError};
 
-/// The CA lives ten years: longer than a box, and a change of it is an enrolment of every box.
+/// The CA lives ten years: longer than a host. After a change of the CA every host must enroll again.
 const CA_DAYS: i64 = 3650;
 
 /// Every operator's token starts with this, so that one can be found where it should not be.
@@ -80,9 +80,9 @@ pub enum AuthorityError {
 }
 
 impl Authority {
-    /// Opens the authority of a folder. In a folder without any of its files it is made. A first start that ended in the
-    /// middle, by a loss of power, is gone on with: it leaves no database, and of these files the first ones. What is there
-    /// is used and never written over.
+    /// Opens the authority of a folder. In a folder without any of its files it is made. A first start that a loss of
+    /// power interrupted is continued: it leaves no database, and only the first of these files. Existing files are
+    /// used and never overwritten.
     ///
     /// # Errors
     /// [`AuthorityError`].

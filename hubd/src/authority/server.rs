@@ -18,7 +18,7 @@ const RENEW_AFTER: SignedDuration = SignedDuration::from_hours(60 * 24);
 /// Why the listener's certificate cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerCertificateError {
-    /// A name cannot stand in a certificate, or the library refused.
+    /// A name cannot be written into a certificate, or the library refused.
     #[error("the hub's own certificate cannot be made for {names}: check the public URL")]
     Make {
         /// The names it was for.
@@ -107,7 +107,7 @@ fn make_key(
     let certificate = params.signed_by(&key, &authority.issuer).map_err(failed)?;
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let signing = provider.key_provider.load_private_key(private).map_err(ServerCertificateError::Key)?;
-    // The CA goes along: an agent that has only its pin finds it here.
+    // The CA certificate is sent as well: an agent that has only its pin finds it here.
     let chain: Vec<CertificateDer<'static>> = vec![certificate.into(), authority.ca_der.clone()];
     Ok(CertifiedKey::new(chain, signing))
 }

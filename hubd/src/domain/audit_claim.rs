@@ -1,16 +1,17 @@
 //! The bound on the audit number that a host may claim.
 //!
-//! In: what is kept, what the host claims, and the time since it was last heard. Out: what is kept from now on. The number
-//! is sent back to the host for good: one that no audit can have reached would make it take its own records for an older
-//! copy, and a real older copy would never be noticed again. So it grows no faster than an agent writes.
+//! In: the stored number, the number that the host claims, and the time since the host last reported. Out: the number
+//! to store. The hub sends this number back to the host permanently. With a number that no audit can have reached, the
+//! host would take its own records for an older copy. A real older copy would then never be noticed again. So the
+//! number grows no faster than an agent writes.
 
 use jiff::SignedDuration;
 
-/// Lines that are believed in one report, whatever the time: an agent that enrols anew brings its audit with it, and
-/// shows all of it within some reports.
+/// Lines that are believed in one report, whatever the time: an agent that enrolls again brings its audit with it, and
+/// reports all of it within some reports.
 const AT_ONCE: u64 = 10_000;
 
-/// Lines in a second. Each is synced to a disk before its effect; no box writes so many for long.
+/// Lines per second. Each line is synced to a disk before its effect; no host writes so many for long.
 const PER_SECOND: u64 = 100;
 
 /// The highest number that is believed.

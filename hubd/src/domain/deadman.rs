@@ -21,8 +21,8 @@ const GRACE: SignedDuration = SignedDuration::from_secs(45);
 /// How often silence is judged.
 pub const TICK: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// When two looks at the clock are further apart than this, the hub itself was away (suspended, stopped), and hears
-/// anew from then on.
+/// When two readings of the clock are further apart than this, the hub itself was away (suspended, stopped). It then
+/// starts to listen anew.
 const ABSENCE: SignedDuration = SignedDuration::from_secs(20);
 
 /// How a host that was heard of at least once is.
@@ -32,7 +32,7 @@ pub enum Liveness {
     Online,
     /// One poll overdue.
     Late,
-    /// Overdue so long that an operator must look.
+    /// Overdue so long that an operator must check.
     Offline,
 }
 
@@ -50,8 +50,8 @@ pub fn evaluate(seen_at: Timestamp, poll: PollSeconds, hub_up_since: Timestamp, 
     }
 }
 
-/// What is written down, given what was written before. Only a check-in makes a host better, so silence never does:
-/// after a restart of the hub a host that was gone stays gone until it speaks.
+/// The liveness to record, given the recorded one. Only a check-in improves it, so silence never does: after a restart
+/// of the hub, an offline host stays offline until it reports.
 #[must_use]
 pub fn worsened(written: Liveness, judged: Liveness) -> Option<Liveness> {
     (judged > written).then_some(judged)
@@ -71,7 +71,7 @@ impl Listening {
         Self { since: now, looked_at: now }
     }
 
-    /// Looks at the clock; a gap or a step back starts the listening anew.
+    /// Reads the clock; a gap or a step back restarts the listening.
     pub fn look(&mut self, now: Timestamp) -> Timestamp {
         let gap = now.duration_since(self.looked_at);
         if gap > ABSENCE || gap.is_negative() {

@@ -1,8 +1,9 @@
 //! Checks of desired documents, and their delivery to hosts.
 //!
-//! In: what is current, what the operator saw (`If-Match`), what is offered; or what a host holds and refused. Out: a
-//! verdict. The rule of generations itself is [`holdfast_protocol::generation`], the same on both sides; what becomes of a
-//! change to a field is [`holdfast_protocol::desired::field`]. Deliberately absent: where documents and reports are kept.
+//! In: the current document, the version that the operator saw (`If-Match`) and the offered document; or what a host
+//! holds and refused. Out: a verdict. The rule of generations is [`holdfast_protocol::generation`], the same on both
+//! sides. [`holdfast_protocol::desired::field`] decides about a change to a field. Deliberately absent: where documents
+//! and reports are kept.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -41,7 +42,7 @@ pub enum PutError {
         "the current document is generation {current}, not {seen}: read it, redo the change on it, and put that"
     )]
     Moved {
-        /// What is current.
+        /// The current generation.
         current: Generation,
         /// What the operator saw.
         seen: Generation,
@@ -72,7 +73,7 @@ pub enum PutError {
     TooSmall {
         /// The JSON path.
         path: String,
-        /// What is asked for.
+        /// The requested size.
         wanted_gib: u32,
         golden: String,
         /// The size of its root disk.
@@ -119,7 +120,8 @@ pub fn judge_put(
     if seen.0 != number {
         return Err(PutError::Moved { current: number, seen: seen.0 });
     }
-    // A host may be ahead of a hub that was restored from an older copy; its own word then sets the measure.
+    // A host may be ahead of a hub that was restored from an older copy; then the host's own generation is the
+    // reference.
     if held > number {
         if offered.generation <= held {
             return Err(PutError::Behind { held });

@@ -1,8 +1,9 @@
 //! Checks of presented invites and enrollment requests.
 //!
-//! In: what is written of the invite, the applicant's key and now. Out: that a first certificate is due, that the one
-//! given before is repeated, or why neither. A lost reply is cured by asking again with the same key; another key shows
-//! that another machine has the invite. Deliberately absent: CSRs and certificates; the key is known here by its hash.
+//! In: the record of the invite, the applicant's key and the time. Out: that a first certificate is due, that the one
+//! given before is repeated, or why neither. After a lost reply the applicant repeats the request with the same key.
+//! Another key shows that another machine has the invite. Deliberately absent: CSRs and certificates; the key is known
+//! here by its hash.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -21,7 +22,7 @@ pub const REQUEST_AGAIN_S: u32 = 30;
 /// The SHA-256 of a public key, by which a returning applicant is known.
 pub type KeyHash = [u8; 32];
 
-/// What is written of an invite.
+/// The record of an invite.
 #[derive(Clone, Copy, Debug)]
 pub struct InviteRecord {
     /// When it ends.

@@ -1,10 +1,11 @@
 //! Retention and rate limits of escrow files.
 //!
-//! In: what is held, what is put, and now. Out: that it is kept and what goes for it, that it was kept before, or why
-//! not. The hub cannot distinguish a good file from a well-formed bad one, so no version that may still be needed is removed for
-//! something newer: a version goes only once another of the same key took its place [`SUPERSEDED_KEPT`] ago, and never
-//! when it is the last of its key that a holder was seen to open. Where nothing may go, what is new is refused: a stolen
-//! certificate can fill the place up, loudly, and loses nothing. Deliberately absent: opening a file.
+//! In: the held versions, the new version, and the time. Out: that it is kept and which version is removed for it, that
+//! it was kept before, or why not. The hub cannot distinguish a good file from a well-formed bad one. So no version
+//! that may still be needed is removed for something newer. A version is removed only once another of the same key
+//! replaced it [`SUPERSEDED_KEPT`] ago. It is never removed when it is the last of its key that a holder was seen to
+//! open. Where nothing may be removed, the new version is refused: a thief of a certificate can fill the quota,
+//! visibly, and destroys nothing. Deliberately absent: opening a file.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::escrow::{EscrowNumber, EscrowView, NUMBER_JUMP_MAX, VERSIONS_MAX};
@@ -19,7 +20,7 @@ pub const SUPERSEDED_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 pub enum Put {
     /// It is held already, the same in every point.
     Again,
-    /// It is kept, and this one goes for it, if any.
+    /// It is kept, and this version is removed for it, if any.
     Keep(Option<EscrowNumber>),
 }
 
@@ -114,7 +115,7 @@ pub enum Act {
     Read,
     /// An operator reads its files: counted apart, so that neither keeps the other from it.
     Fetch,
-    /// Lists, or asks for a proof.
+    /// Lists versions, or requests a proof.
     Look,
 }
 
@@ -130,7 +131,7 @@ impl Act {
         }
     }
 
-    /// How often within an hour. A box makes a few versions in its life, and compares once a day.
+    /// The limit per hour. A host makes a few versions in its life, and compares once a day.
     #[must_use]
     pub const fn per_hour(self) -> u32 {
         match self {

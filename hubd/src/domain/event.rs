@@ -11,7 +11,7 @@ macro_rules! kinds {
         }
 
         impl EventKind {
-            /// The kind as it stands on the wire.
+            /// The kind as written on the wire.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
@@ -39,11 +39,11 @@ kinds! {
     HeartbeatMissed = "heartbeat_missed"
     /// A host got its first certificate.
     HostEnrolled = "host_enrolled"
-    /// A new box took a lost one's place.
+    /// A new machine took the place of a lost one.
     HostRestored = "host_restored"
     /// Two held one identity.
     HostFrozen = "host_frozen"
-    /// A host spoke for the first time, or again after an alarm.
+    /// A host reported for the first time, or again after an alarm.
     HostOnline = "host_online"
     /// A host got its next certificate.
     HostRenewed = "host_renewed"
@@ -63,7 +63,7 @@ kinds! {
     JobTaken = "job_taken"
     /// A signed job is done.
     JobSucceeded = "job_succeeded"
-    /// An operator took a signed job back before the host spoke of it.
+    /// An operator withdrew a signed job before the host reported on it.
     JobWithdrawn = "job_withdrawn"
     /// An operator readmitted a revoked host.
     HostReadmitted = "host_readmitted"

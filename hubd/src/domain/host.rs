@@ -20,7 +20,7 @@ impl FromStr for HostRef {
     }
 }
 
-/// A name that reads as an id could never be asked for.
+/// Whether requests can refer to a host by this name: a name that reads as an id would be taken for the id.
 #[must_use]
 pub fn is_usable_name(name: &HostName) -> bool {
     name.as_str().parse::<HostId>().is_err()

@@ -15,7 +15,7 @@ pub struct Presented {
     pub generation: u32,
 }
 
-/// How a host stands with the hub.
+/// The status of a host at the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostStatus {
     /// It is served.
@@ -28,13 +28,13 @@ pub enum HostStatus {
 /// What the hub keeps of a host's certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdentityRecord {
-    /// How the host stands.
+    /// The status of the host.
     pub status: HostStatus,
     /// The newest generation issued.
     pub issued: u32,
     /// The newest generation that was presented.
     pub used: u32,
-    /// From this generation on it is the box that took a lost one's place; 0 when none did.
+    /// The first generation of the machine that took a lost one's place; 0 when none did.
     pub restored_from: u32,
     /// Generation of the first certificate after its last readmission; 0 when it never was readmitted.
     pub readmitted_from: u32,
@@ -43,7 +43,7 @@ pub struct IdentityRecord {
 /// Why a certificate is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
-    /// Nobody of that id was ever enrolled here, or the hub never issued this generation.
+    /// No host of that id was ever enrolled here, or the hub never issued this generation.
     #[error("this certificate names no host of this hub: enroll the host again with a new invite")]
     Unknown,
     /// It was revoked.
@@ -57,7 +57,7 @@ pub enum IdentityError {
         "this host is frozen because two held its identity: an operator must look, revoke it, and enrol the right one anew"
     )]
     Frozen,
-    /// The box's place was taken, by the operators' order.
+    /// Another machine took this one's place, by the operators' order.
     #[error(
         "another box took this one's place by an operator's order: this one stands still; to use it again, empty its state \
          folder and enrol it as a new host"
@@ -95,7 +95,7 @@ impl IdentityError {
 pub fn judge(presented: u32, record: IdentityRecord) -> Result<(), IdentityError> {
     match record.status {
         HostStatus::Revoked => Err(IdentityError::Revoked),
-        // Also while the new box is frozen: the old one is not part of that.
+        // Also while the new machine is frozen: the freeze does not concern the old one.
         _ if presented < record.restored_from => Err(IdentityError::Replaced),
         // What was revoked stays revoked, and does not freeze the readmitted host.
         _ if presented < record.readmitted_from => Err(IdentityError::Revoked),

@@ -1,8 +1,9 @@
 //! The queue of signed jobs for a host.
 //!
-//! In: what is kept under that id, how much waits already, and what was left now. Out: whether it is taken in. A text that
-//! the host refused or never spoke of may be replaced, since a second operator signs the same job; one that the host has
-//! taken may not. Deliberately absent: what the text says. The hub could not judge it, and must not need to.
+//! In: the job stored under that id, the number of waiting jobs, and the submitted job. Out: whether it is accepted. A
+//! text that the host refused or never reported on may be replaced, since a second operator signs the same job. A text
+//! that the host has accepted may not. Deliberately absent: the meaning of the text. The hub could not judge it, and
+//! must not need to.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
@@ -76,7 +77,7 @@ impl JobQueueError {
     }
 }
 
-/// Judges a job that is left for a host.
+/// Judges a job that is submitted for a host.
 ///
 /// # Errors
 /// [`JobQueueError`]; what is stored stays.
@@ -108,7 +109,7 @@ pub const fn judge(
     }
 }
 
-/// What is written down when a host says something new of a job.
+/// The event to record when a host reports a new state of a job.
 #[must_use]
 pub fn event(before: Option<JobState>, now: &JobReport) -> Option<EventKind> {
     if before == Some(now.state) {

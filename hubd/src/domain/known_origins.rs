@@ -1,8 +1,8 @@
 //! Addresses from which hosts and operators were served lately.
 //!
-//! In: peers and the origins they were served from. Out: whether an origin is known. Of each the newest few are kept, so the
-//! number is bounded by those who are known. Deliberately absent: trust. Who comes from such a place only waits apart from
-//! strangers until it shows who it is.
+//! In: peers and the origins they were served from. Out: whether an origin is known. For each peer the newest few are
+//! kept, so the number is bounded by the number of known peers. Deliberately absent: trust. A caller from a known
+//! origin only waits apart from strangers until it shows who it is.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,8 +1,8 @@
 //! The merge of a report into the stored one.
 //!
-//! In: what is kept (the agent run and its sequence), and the new report's coverage, run and sequence. Out: what to do
-//! with its sections and what the next report should carry. A run is identified by the agent's start time; each run begins
-//! with a full report. Deliberately absent: the sections themselves.
+//! In: the stored agent run and its sequence, and the new report's coverage, run and sequence. Out: what to do with its
+//! sections and what the next report should carry. A run is identified by the agent's start time; each run begins with
+//! a full report. Deliberately absent: the sections themselves.
 
 use holdfast_protocol::checkin::{Coverage, Need};
 use jiff::Timestamp;
@@ -30,10 +30,10 @@ pub struct IncomingReport {
 /// How a report's sections are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// They are all that a run of the agent knows, and are laid over what is kept: what it has not looked at yet stays as
-    /// it was last reported. Later changes are merged over them.
+    /// They are all that a run of the agent knows, and are laid over the stored ones. What the agent has not checked
+    /// yet stays as it was last reported. Later changes are merged over them.
     Replace,
-    /// They are laid over what is kept.
+    /// They are merged over the stored ones.
     Merge,
     /// They are dropped; the contact counts all the same.
     Ignore,

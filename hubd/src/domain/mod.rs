@@ -2,10 +2,10 @@
 //!
 //! | module | decides |
 //! | --- | --- |
-//! | [`deadman`] | whether a silent host is late or gone |
+//! | [`deadman`] | whether a silent host is late or offline |
 //! | [`desired`] | checks of desired documents, and their delivery |
 //! | [`enrollment`] | checks of invites and enrollment requests |
-//! | [`escrow`] | which versions of a wrapped key are kept, and how often a host may ask |
+//! | [`escrow`] | which versions of a wrapped key are kept, and how often a host may call |
 //! | [`event`] | kinds of events |
 //! | [`known_origins`] | addresses from which peers were served lately |
 //! | [`host`] | references to hosts by id or name |
@@ -15,7 +15,7 @@
 //! | [`escrow_notice`] | recipients of notices |
 //! | [`readmission`] | the decision to readmit a revoked host |
 //! | [`retry`] | when a failed delivery is tried again |
-//! | [`summary`] | what of a report the host list shows |
+//! | [`summary`] | the part of a report that the host list shows |
 
 pub mod audit_claim;
 pub mod deadman;

@@ -13,7 +13,7 @@ use super::identity::HostStatus;
 pub struct RevokedRecord {
     /// What it is called.
     pub name: HostName,
-    /// How it stands.
+    /// Its status.
     pub status: HostStatus,
     /// The newest certificate issued.
     pub issued: u32,

@@ -89,8 +89,8 @@ fn count(guests: &[GuestReport]) -> GuestCounts {
     counts
 }
 
-/// Foreign guests only when they stand in the way of something of ours, which the agent says with a condition. Whether a
-/// guest's backups protect it, the agent says with its posture; what is unknown at present comes with its cause.
+/// Foreign guests count only when they obstruct something of ours; the agent reports that with a condition. The agent's
+/// posture says whether a guest's backups protect it; an unknown posture comes with its cause.
 fn needs_a_person(guest: &GuestReport) -> bool {
     match guest.status {
         GuestStatus::Missing | GuestStatus::Broken | GuestStatus::Parked => true,

@@ -1,8 +1,8 @@
 //! Admission of connections: slots for known peers and for strangers.
 //!
-//! In: a place that connects; later the host or operator that it shows itself to be. Out: a slot, or a refusal. The decision is
-//! [`net::admission`]'s; here are the numbers, and which origins are known: those from which hosts and operators were
-//! served since the hub began. They wait apart from strangers until they show who they are.
+//! In: an origin that connects; later the host or operator that it shows itself to be. Out: a slot, or a refusal.
+//! [`net::admission`] decides. This module holds the numbers, and the known origins: those from which hosts and
+//! operators were served since the hub began. Their connections wait apart from strangers until they show who they are.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +16,8 @@ use rustls::pki_types::CertificateDer;
 use super::{AGENT_WAIT, STRANGER_WAIT, presented};
 use crate::domain::known_origins::KnownOrigins;
 
-/// Strangers at a time. Each may have sent 64 KiB of a body, so 64 MiB together; and as few handshakes stand before that of
-/// a host from a known origin: half a second of one core.
+/// Strangers at a time. Each may have sent 64 KiB of a body, so 64 MiB together. At most this many handshakes are ahead
+/// of that of a host from a known origin: half a second of one core.
 pub const STRANGERS_MAX: u32 = 1024;
 
 /// Of one place: several hosts and operators behind one address, before they show who they are.
@@ -105,7 +105,7 @@ impl net::server::Admission for Admission {
         Ok(ConnectionSettings { silence_max: AGENT_WAIT, extensions })
     }
 
-    /// The hub keeps no record of what it could not accept: an agent asks again.
+    /// The hub keeps no record of failed accepts: an agent connects again.
     fn accept_failed(&self) {}
 }
 

@@ -8,9 +8,9 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::domain::identity::Presented;
 
-/// Reads the identity; none when the certificate names no host. Our CA signs hosts' certificates itself: one with another
-/// in between was made by somebody whom the CA let sign, which it never does, and the verifier does not hold a root to
-/// the length of path that it allows.
+/// Reads the identity; none when the certificate names no host. Our CA signs hosts' certificates itself and lets no
+/// other CA sign. So a chain with a certificate in between is refused here: the verifier does not enforce a root's
+/// limit on the path length.
 #[must_use]
 pub fn presented(chain: &[CertificateDer<'_>]) -> Option<Presented> {
     let [certificate] = chain else { return None };

@@ -9,7 +9,7 @@ use super::writer::Tx;
 use crate::authority::Issued;
 use crate::store::CertificateRecord;
 
-/// How often a host without a desired document asks, in seconds.
+/// How often a host without a desired document polls, in seconds.
 const POLL_WITHOUT_DOCUMENT_S: u32 = 30;
 
 /// Whether a host that is not revoked has this name.
@@ -17,8 +17,8 @@ pub(super) fn name_is_taken(tx: &Tx<'_>, name: &HostName) -> rusqlite::Result<bo
     tx.prepare_cached("SELECT 1 FROM hosts WHERE name = ?1 AND status <> 'revoked'")?.exists([name.as_str()])
 }
 
-/// Whether another host than this one has, or ever had, a certificate of this key. Whoever holds that host's key would
-/// hold this one's, too.
+/// Whether another host has, or ever had, a certificate of this key. The holder of that host's key would hold this
+/// host's key, too.
 pub(super) fn key_is_anothers(tx: &Tx<'_>, key: [u8; 32], host: Option<i64>) -> rusqlite::Result<bool> {
     tx.prepare_cached("SELECT 1 FROM certificates WHERE spki = ?1 AND host IS NOT ?2")?
         .exists(params![key, host])

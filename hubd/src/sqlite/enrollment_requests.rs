@@ -1,8 +1,9 @@
 //! Enrollment requests and the decisions on them.
 //!
-//! The list of those that wait is short, and a newcomer always gets on it: one that was not heard for longest goes, first of the
-//! newcomer's own address when that has its part, then of the address that has most. An agent that waits repeats its request each
-//! half minute, so what goes first was sent once and left.
+//! The list of pending requests is short, and a new request always gets a place on it. The request that was not
+//! repeated for longest is removed. It is one of the newcomer's own address when that has used its share, else one of
+//! the address that has most. A waiting agent repeats its request each half minute, so a removed request was sent once
+//! and abandoned.
 
 use async_trait::async_trait;
 use holdfast_protocol::id::{EnrollmentRequestId, HostId};

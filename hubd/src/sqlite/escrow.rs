@@ -75,7 +75,7 @@ fn one(tx: &Tx<'_>, host: i64, number: EscrowNumber) -> rusqlite::Result<Option<
         .optional()
 }
 
-/// Those that are asked for, newest first.
+/// The selected versions, newest first.
 fn some(tx: &Tx<'_>, host: i64, which: EscrowSelector) -> rusqlite::Result<Vec<EscrowRow>> {
     let held = all(tx, host)?;
     let wanted: Vec<EscrowNumber> = match which {
@@ -218,7 +218,7 @@ impl<'a> Owner<'a> {
 }
 
 impl Sqlite {
-    /// Does something for the host that asks, once its certificate was judged and the act counted.
+    /// Does something for the calling host, once its certificate was judged and the act counted.
     async fn for_host<T: Send + 'static>(
         &self,
         action: &'static str,

@@ -15,7 +15,7 @@ pub(super) const COLUMNS: &str = "number, id, name, status, liveness, seen_at, w
     attention_guests + attention_waiting + attention_agent + (refused IS NOT NULL) AS attention,
     degraded_since, degraded_reason, certificate_ends_at";
 
-/// The table's checks allow these words alone.
+/// The table's checks allow only these values.
 fn read_state(row: &Row<'_>, degraded: Option<&Degraded>) -> rusqlite::Result<HostState> {
     let (status, liveness): (String, String) = (row.get("status")?, row.get("liveness")?);
     Ok(match (status.as_str(), liveness.as_str()) {

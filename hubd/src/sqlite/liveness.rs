@@ -34,7 +34,7 @@ impl Contacts for Sqlite {
                         (false, false) => LastContact::Checkin,
                     },
                     poll: PollSeconds::try_from(row.get::<_, u32>(5)?).unwrap_or(PollSeconds::MAX),
-                    // Whoever has never spoken is late for nothing, until it is missed.
+                    // A host that never reported cannot become late, only offline.
                     written: if row.get(3)? || row.get(6)? { Liveness::Late } else { Liveness::Online },
                 })
             })?;

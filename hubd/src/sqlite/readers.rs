@@ -40,7 +40,7 @@ impl Sqlite {
         };
         let idle = Arc::clone(&self.readers.idle);
         let read = move || {
-            // With a turn there is a connection; without one something is very wrong, and busy is the honest answer.
+            // Each slot has a connection; without one something is very wrong, and busy is the honest answer.
             let connection = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let result = connection.as_ref().map(work);
             idle.lock().unwrap_or_else(PoisonError::into_inner).extend(connection);

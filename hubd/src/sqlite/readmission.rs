@@ -98,7 +98,7 @@ pub(super) enum Decision {
         id: HostId,
         /// The certificate that it is given.
         generation: u32,
-        /// What is written down.
+        /// The event to record.
         kind: EventKind,
         message: String,
     },

@@ -68,7 +68,8 @@ fn find(tx: &Tx<'_>, secret: TokenHash) -> rusqlite::Result<Option<RestoreRow>> 
                 record: InviteRecord {
                     expires_at: row.get::<_, Time>(5)?.0,
                     used_by: row.get(6)?,
-                    // Counted from the certificate that this invite gave: later ones show that its box has moved on.
+                    // Counted from the certificate that this invite gave: later ones show that its machine has moved
+                    // on.
                     host_generation: given.map_or(0, |given| issued - given + 1),
                 },
             })
@@ -164,8 +165,8 @@ impl Restores for Sqlite {
     }
 }
 
-/// Gives the place to the new box: from its certificate on, older ones are the lost box's, and what was heard of that one
-/// says nothing of this one.
+/// Gives the place to the new machine. From its certificate on, older certificates belong to the lost machine. The lost
+/// machine's reports do not count for the new one.
 fn first(
     tx: &Tx<'_>,
     redemption: &RestoreRedemption,

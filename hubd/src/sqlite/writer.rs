@@ -114,7 +114,7 @@ where
             (Ok(()), None) => Err(WriteError::Store(StoreError::Stopped)),
             (Err(source), _) => Err(WriteError::Store(StoreError::Engine { action, source })),
         };
-        // Who asked may have gone; what is committed stays committed.
+        // The caller may no longer wait for the answer; what is committed stays committed.
         drop(self.reply.send(answer));
     }
 }

@@ -20,10 +20,10 @@ use crate::domain::escrow_notice::Recipients;
 use crate::domain::host::HostRef;
 use crate::domain::identity::{IdentityError, Presented};
 
-/// Which host asks, and when.
+/// The calling host, and the time.
 #[derive(Clone, Copy, Debug)]
 pub struct EscrowCaller {
-    /// The certificate it asks with.
+    /// The certificate that it presented.
     pub presented: Presented,
     pub at: Timestamp,
     /// The correlation id of the request.
@@ -40,7 +40,7 @@ pub enum EscrowSelector {
     EachKey,
 }
 
-/// Why a host does not get what it asks for.
+/// Why a host's request is refused.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EscrowError {
     /// Its certificate is not served.

@@ -27,7 +27,7 @@ pub struct OutgoingNotice {
 pub enum NoticeEnd {
     /// The receiver took it.
     Sent,
-    /// Nobody took it in all its time.
+    /// Its receiver did not accept it before its time was over.
     GivenUp,
 }
 

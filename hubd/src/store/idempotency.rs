@@ -1,7 +1,7 @@
 //! Idempotency keys of operator changes.
 //!
-//! The answer is kept in the transaction of the effect, so there is no moment at which one is there without the other.
-//! A refusal changed nothing and is not kept: the same key may be used again when its cause is gone.
+//! The answer is stored in the transaction of the effect, so neither ever exists without the other. A refusal changed
+//! nothing and is not stored: the same key may be used again once its cause is removed.
 
 use holdfast_protocol::id::{CorrelationId, IdempotencyKey, OperatorName};
 use jiff::Timestamp;

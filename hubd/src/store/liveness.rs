@@ -42,7 +42,7 @@ pub trait Contacts: Send + Sync {
     /// [`StoreError`].
     async fn listened_to(&self) -> Result<Vec<HostContact>, StoreError>;
 
-    /// Writes down who got worse, unless they spoke in the meantime. Each alarm is an event, raised once.
+    /// Records which hosts got worse, unless they reported in the meantime. Each alarm is an event, raised once.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -1,13 +1,13 @@
 //! The store of the hub: what is durable, whatever engine keeps it.
 //!
-//! In: typed requests of `api` and `task`. Out: what is durable. [`Store`] is the sum of one trait for each kind of thing;
-//! `sqlite` implements all of them. Four rules hold for each method, so that a second engine can stand behind the same
-//! words, and `tests/it/store` holds every engine to the same stories:
+//! In: typed requests of `api` and `task`. Out: what is durable. [`Store`] is the sum of one trait for each kind of
+//! thing; `sqlite` implements all of them. Four rules hold for each method, so that a second engine can implement the
+//! same traits. `tests/it/store` runs the same stories on every engine:
 //!
 //! 1. It can fail, with [`StoreError`]; where the rules of `domain` may refuse, with [`WriteError`], and then nothing changed.
 //! 2. What is not there is `None`, not an error.
-//! 3. Times, ids and randomness come with the request. An engine has neither a clock nor chance of its own.
-//! 4. It is one transaction, answered after it is durable. No word of an engine stands in a name or a type.
+//! 3. Times, ids and randomness come with the request. An engine has neither a clock nor a source of randomness.
+//! 4. It is one transaction, answered after it is durable. No name and no type refers to an engine.
 
 mod certificates;
 mod checkin;
@@ -104,7 +104,7 @@ pub trait Store:
     async fn ready(&self) -> Result<(), StoreError>;
 }
 
-/// Why the store could not do what was asked, though nothing was wrong with the request.
+/// Why the store could not carry out a request that was itself correct.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// Too much waits already.
@@ -122,7 +122,7 @@ pub enum StoreError {
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// What is written cannot be read back.
+    /// A stored value cannot be read back.
     #[error("the database holds something this hub cannot read, when asked to {action}")]
     Damaged {
         /// What was to be done.

@@ -61,7 +61,7 @@ pub enum OperatorError {
     /// The name is in use with another role, or was removed.
     #[error("{name} exists already, as {role:?} or removed: choose another name")]
     Taken { name: OperatorName, role: Role },
-    /// Nobody could make another one.
+    /// Without this admin, no operator could add another one.
     #[error(
         "{name} is the last admin with a token: make another admin first, or use `hubd operator` on the machine itself"
     )]

@@ -9,7 +9,7 @@ use super::StoreError;
 pub const ANSWERS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// Used and ended invites.
 pub const INVITES_KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
-/// Pending requests of agents that stopped asking.
+/// Pending requests of agents that stopped repeating them.
 pub const ENROLLMENT_REQUESTS_KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// At about 300 bytes each, some 60 MiB.
 pub const EVENTS_KEPT: u32 = 200_000;
@@ -19,13 +19,13 @@ pub const VERSIONS_KEPT: u32 = 200;
 pub const JOBS_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// Notices that were sent or given up.
 pub const NOTICES_KEPT: SignedDuration = SignedDuration::from_hours(365 * 24);
-/// Certificates of one host: the one in use, the next, and a few to look at.
+/// Certificates of one host: the one in use, the next, and a few for inspection.
 pub const CERTIFICATES_KEPT: u32 = 8;
 
-/// The end of what is past its time.
+/// The removal of expired records.
 #[async_trait]
 pub trait Pruning: Send + Sync {
-    /// Drops what is past its time.
+    /// Removes expired records.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -20,7 +20,7 @@ pub enum EnrollmentRequestError {
     /// It was approved.
     #[error("this enrollment request is approved already: revoke the host instead")]
     Decided,
-    /// The operator read another key off the box.
+    /// The operator gave another key than that of the request.
     #[error(
         "the key of this request is {actual}, not the one given: compare again; the request may be of another machine"
     )]
@@ -36,7 +36,7 @@ pub enum EnrollmentRequestError {
         "another host has this key, or had it: remove `identity/enrol.key.pem` in the agent's state folder and enrol again, so that the box makes a key of its own"
     )]
     KeyTaken,
-    /// What is written of the key cannot be used.
+    /// The stored key cannot be used.
     #[error("the key of this request cannot be used: let the agent send a new one")]
     Key(#[source] CsrError),
     /// The certificate could not be made.

@@ -9,9 +9,9 @@ use super::{Issue, WriteError};
 use crate::authority::{AgentKey, IssueError};
 use crate::domain::identity::{IdentityError, Presented};
 
-/// A renewal, asked for.
+/// A request for a renewal.
 pub struct Renewal {
-    /// The certificate it is asked with.
+    /// The certificate that it was made with.
     pub presented: Presented,
     /// The key of the next one.
     pub key: AgentKey,

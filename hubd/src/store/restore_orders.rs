@@ -1,7 +1,7 @@
 //! Restore orders of a host: listing and withdrawal.
 //!
-//! The hub reads no more of an order than its hash. Whether a withdrawal counts is for the boxes to say; it is handed over
-//! with the order that it names, and no box is given a place by an order that has one.
+//! The hub reads only the hash of an order. The hosts decide whether a withdrawal counts. The hub hands it over with
+//! the order that it names, and gives no machine a place by an order that has one.
 
 use async_trait::async_trait;
 use holdfast_protocol::id::HostId;
@@ -41,7 +41,7 @@ pub enum WithdrawError {
     Other {
         /// Whom it names.
         ordered: HostId,
-        /// Who was asked for.
+        /// The host that the request names.
         here: HostId,
     },
     /// No such order.

@@ -41,7 +41,7 @@ pub enum RestoreRequestError {
     Other {
         /// Whom the order names.
         ordered: HostId,
-        /// Who was asked for.
+        /// The host that the request names.
         here: HostId,
     },
     /// The host was revoked.
@@ -58,7 +58,7 @@ pub enum RestoreRequestError {
 pub struct RestoreRedemption {
     /// The hash of the secret.
     pub secret: TokenHash,
-    /// The new box's key.
+    /// The new machine's key.
     pub key: AgentKey,
     pub at: Timestamp,
     /// The correlation id of the request.
@@ -76,13 +76,13 @@ pub enum RestoreError {
     /// The host was revoked meanwhile.
     #[error("the host of this invite was revoked meanwhile: enrol this box as a new host")]
     Revoked,
-    /// The key is another's, or the old box's.
+    /// The key belongs to another host, or to the old machine.
     #[error(
         "a host has this key, or had it: remove `identity/enrol.key.pem` in the agent's state folder and enrol again, so that \
          the box makes a key of its own"
     )]
     KeyTaken,
-    /// The order lets another box take the place.
+    /// The order names the key of another machine.
     #[error(
         "the operators' order lets another box take this host's place: have one signed with the key that \
          `agentd enroll --show-key` prints here"
@@ -99,20 +99,20 @@ pub enum RestoreError {
     Exhausted,
 }
 
-/// What the new box is given.
+/// What the new machine receives.
 #[derive(Clone, Debug)]
 pub struct Redeemed {
     pub certificate: CertificateRecord,
     /// The order, as it was left.
     pub order: String,
-    /// What the lost box leaves.
+    /// What the hub hands over from the lost machine.
     pub handover: HandOver,
 }
 
 /// Restore invites and their redemption.
 #[async_trait]
 pub trait Restores: Send + Sync {
-    /// Makes an invite that lets a new box take a host's place.
+    /// Makes an invite that lets a new machine take a host's place.
     ///
     /// # Errors
     /// [`RestoreRequestError`]; `None` when there is no such host.
@@ -132,7 +132,7 @@ pub trait Restores: Send + Sync {
         issue: Issue,
     ) -> Result<Redeemed, WriteError<RestoreError>>;
 
-    /// By what the box of an older certificate was replaced; nothing, where it was not.
+    /// What replaced the machine of an older certificate; `None` where nothing did.
     ///
     /// # Errors
     /// [`StoreError`].

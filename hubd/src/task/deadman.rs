@@ -25,7 +25,7 @@ pub async fn run(store: SharedStore, clock: Arc<dyn Clock>, mut stop: watch::Rec
     }
 }
 
-/// One look at everybody.
+/// Checks all hosts once.
 ///
 /// # Errors
 /// [`StoreError`].

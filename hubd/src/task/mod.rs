@@ -11,7 +11,7 @@ use tokio::sync::watch;
 /// Waits for `stop` or for the time, whichever comes first.
 async fn rest(stop: &mut watch::Receiver<bool>, time: std::time::Duration) -> Rest {
     tokio::select! {
-        // An error means that the sender is gone, which also means stop.
+        // An error means that the sender was dropped, which also means stop.
         _ = stop.wait_for(|stop| *stop) => Rest::Stop,
         () = tokio::time::sleep(time) => Rest::Over,
     }

@@ -14,9 +14,9 @@ use crate::store::SharedStore;
 
 const EVERY: Duration = Duration::from_secs(3600);
 
-/// What is kept up.
+/// The parts that need upkeep.
 pub struct Upkeep {
-    /// What is kept.
+    /// The store.
     pub store: SharedStore,
     pub authority: Arc<Authority>,
     /// The listener's certificate.

@@ -1,5 +1,6 @@
 //! Client certificates that are refused, and the ones that are served.
-//! afterwards. Part 3.4.8 of the catalogue, with the hub's own CA in the hand of whoever makes them wrongly.
+//!
+//! Part 3.4.8 of the catalogue: an attacker holds the hub's own CA and makes wrong certificates with it.
 
 mod limbo;
 
@@ -72,7 +73,7 @@ impl Hand {
         self.shown(&params)
     }
 
-    /// A certificate by a CA that stands under ours, or beside it.
+    /// A certificate by a CA that is below ours, or next to it.
     fn under(&self, below: Below, change: impl FnOnce(&mut CertificateParams)) -> ClientCertificate {
         let ca_key = KeyPair::generate().unwrap();
         let mut ca = CertificateParams::default();
@@ -235,8 +236,8 @@ fn by_what_they_say(hand: &Hand) -> Vec<Row> {
     ]
 }
 
-/// Whether its serial number is odd, or its life long, is nothing that a check goes by: only our CA makes them, and what
-/// they are worth is read from the records. So these are the right host's, and served.
+/// No check depends on an odd serial number or a long life: only our CA makes certificates, and their worth is read
+/// from the records. So these are the right host's, and served.
 fn odd_and_right(hand: &Hand) -> Vec<(&'static str, ClientCertificate)> {
     vec![
         ("as it should be", hand.shown(&hand.right())),
@@ -274,7 +275,7 @@ async fn ask(world: &World, shown: &ClientCertificate, request: &str) -> Result<
     })
 }
 
-/// A call that only a host may make, with another host's id wherever somebody might look for one.
+/// A call that only a host may make, with another host's id wherever a handler might look for one.
 fn call(path: &str, other: HostId, body: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nhost: hub\r\nconnection: close\r\nx-host-id: {other}\r\nx-client-cert: {other}\r\n\
@@ -298,7 +299,7 @@ async fn what_is_no_hosts_certificate_changes_nothing() {
     let hand = Hand::new(&world, &host);
     let mut rows: Vec<Row> = by_the_handshake(&hand).into_iter().chain(by_what_they_say(&hand)).collect();
     rows.extend(limbo::rows(&hand));
-    // Right in every part, so that nothing but who asks is wrong.
+    // Right in every part, so that only the caller is wrong.
     let report = serde_json::to_string(&host.full(9, 0)).unwrap();
     let renewal = RenewRequest { csr_pem: csr(&KeyPair::generate().unwrap()) };
     let calls =

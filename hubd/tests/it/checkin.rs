@@ -41,7 +41,7 @@ async fn changed_sections_are_laid_over_the_full_report() {
     assert_eq!(detail.sections.waiting, waiting("detach").waiting);
     assert_eq!(detail.host.agent_version.as_deref(), Some("1.2.3"));
     assert_eq!((detail.host.attention, detail.host.state), (1, HostState::Online));
-    // A late copy changes nothing and is told so.
+    // A late copy changes nothing, and the answer says so.
     let late = host.check_in(&host.changed(3, 0, waiting("wipe")), "0s").await.data(StatusCode::OK);
     assert_eq!((late.acknowledged, late.need), (4, Need::Full));
     let after: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
@@ -56,7 +56,8 @@ async fn changed_sections_are_laid_over_the_full_report() {
     assert_eq!((after.sections.waiting, after.host.attention), (Some(Vec::new()), 0));
 }
 
-/// A return that takes longer is told to operators as the agent told it, and makes no host one that needs a person.
+/// A return that takes longer is shown to operators as the agent reported it. It does not mark the host as needing a
+/// person.
 #[tokio::test(flavor = "multi_thread")]
 async fn restore_test_results_reach_the_summary() {
     let world = World::start().await;
@@ -97,7 +98,7 @@ async fn a_held_check_in_is_answered_when_a_document_is_put() {
     let answer = answer.data(StatusCode::OK);
     assert_eq!(answer.desired.as_deref(), Some(document(1).as_str()));
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    // Who holds less is told at once; who holds it is held.
+    // A host with an older document is answered at once; a host with this document is held.
     let again = host.check_in(&host.changed(3, 0, Sections::default()), "25s").await.data(StatusCode::OK);
     assert_eq!(again.desired.as_deref(), Some(document(1).as_str()));
     let began = Instant::now();
@@ -150,7 +151,7 @@ async fn a_second_check_in_takes_the_place_of_the_first() {
     assert!(began.elapsed() < Duration::from_secs(10));
 }
 
-/// The newest report that is kept, read from beside the hub.
+/// The newest stored report, read from the database without the hub.
 async fn sequence(world: &World) -> i64 {
     let connection = rusqlite::Connection::open(world.folder.join("hub.db")).unwrap();
     connection.query_row("SELECT coalesce(sequence, 0) FROM hosts", [], |row| row.get(0)).unwrap()

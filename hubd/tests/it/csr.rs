@@ -109,7 +109,7 @@ fn asked_twice(key: &KeyPair) -> [(&'static str, String); 4] {
     [
         ("its names twice", with(&[&NAMES])),
         ("an unknown extension twice", with(&[&UNKNOWN, &UNKNOWN])),
-        // A set of an empty list of extensions, beside the list that is there already.
+        // A set of an empty list of extensions, in addition to the list that is there already.
         ("extensions in two lists", attributes(&[1, 2, 840, 113_549, 1, 9, 14], &[0x31, 2, 0x30, 0])),
         ("a challenge twice", attributes(&[1, 2, 840, 113_549, 1, 9, 7], &[0x31, 3, 0x13, 1, 0x61])),
     ]

@@ -29,7 +29,7 @@ use crate::world::{Answered, Host, World};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// A file of the form that the hub asks for. It opens with nothing, which the hub cannot tell.
+/// A file of the form that the hub requires. Nothing opens it, which the hub cannot detect.
 fn file(salt: &str) -> EscrowBytes {
     let age = format!("age-encryption.org/v1\n-> scrypt {salt} 16\nbody\n--- mac\nsealed");
     EscrowBytes::try_from(form::to_text(age.as_bytes()).into_bytes()).unwrap()

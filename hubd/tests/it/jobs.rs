@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::world::{Answered, Client, World};
 
-/// No job at all: the hub does not look into it.
+/// No job at all: the hub does not inspect it.
 pub(super) const BLOB: &str = "\u{1}whatever \"it\" is";
 
 fn id(n: u128) -> JobId {
@@ -73,10 +73,10 @@ async fn a_job_reaches_a_held_check_in_unopened_until_the_host_speaks_of_it() {
     let answer = held.data(StatusCode::OK);
     assert!(began.elapsed() < Duration::from_secs(20), "told at once");
     assert_eq!((answer.jobs[0].id, answer.jobs[0].blob.as_str()), (id(1), BLOB));
-    // Until the host speaks of it, it is told again.
+    // Until the host reports on the job, the hub sends it again.
     let again = host.check_in(&host.changed(3, 0, Sections::default()), "25s").await.data(StatusCode::OK);
     assert_eq!(again.jobs, answer.jobs);
-    // A word about another text is no answer.
+    // A report on another text is no answer.
     let other = says(vec![report(1, "another", JobState::Done)]);
     assert_eq!(host.check_in(&host.changed(4, 0, other), "0s").await.data(StatusCode::OK).jobs.len(), 1);
     for (sequence, state) in [(5, JobState::Waiting), (6, JobState::UnderWay), (7, JobState::Done)] {
@@ -150,7 +150,7 @@ async fn the_mailbox_is_bounded_and_each_host_has_its_own() {
     let answer = host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
     assert_eq!(answer.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [id(1), id(2), id(3), id(4)]);
     assert!(other.check_in(&other.full(1, 0), "0s").await.data(StatusCode::OK).jobs.is_empty());
-    // Another host's word about this host's job changes nothing.
+    // Another host's report on this host's job changes nothing.
     let claim = other.changed(2, 0, says(vec![report(1, BLOB, JobState::Done)]));
     other.check_in(&claim, "0s").await.data(StatusCode::OK);
     let detail: JobDetail = admin.get(&format!("/v1/hosts/box7/jobs/{}", id(1))).await.data(StatusCode::OK);
@@ -176,7 +176,8 @@ async fn a_host_that_was_set_back_receives_its_last_audit_number() {
             host.check_in(&host.changed(sequence, 0, trust(number)), "0s").await.data(StatusCode::OK);
         assert_eq!(answer.audit_seen, seen);
     }
-    // A wild number is not told back for good: it would void what was signed, and hide every later set-back.
+    // The hub does not send back an implausible number for good: it would void what was signed, and hide every later
+    // set-back.
     let wild = host.check_in(&host.changed(5, 0, trust(1 << 62)), "0s").await.data(StatusCode::OK);
     assert!((9..1_000_000).contains(&wild.audit_seen), "{}", wild.audit_seen);
     let over = host.check_in(&host.changed(6, 0, trust(u64::MAX)), "0s").await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Module → place; a module may import those of a higher place number, which stand lower or further right.
+/// Module → place; a module may import those of a higher place number, which are lower or further right.
 fn places(table: &str) -> BTreeMap<String, usize> {
     let rows = table.lines().filter(|line| line.starts_with("//! | ") && line.contains("[`"));
     let names = rows.flat_map(|row| row.split("[`").skip(1).filter_map(|rest| rest.split('`').next()));

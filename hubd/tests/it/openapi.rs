@@ -109,8 +109,8 @@ fn bodies() -> Vec<String> {
     all
 }
 
-/// Each call by each caller with everything that a careless or hostile one might say: what comes back is in the document, by
-/// its status and by its code, and is never the hub's own fault.
+/// Each call by each caller with every input that a careless or hostile caller might send. The document contains each
+/// answer, by its status and by its code, and no answer is the hub's own fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_is_undocumented() {
     let world = World::start().await;

@@ -89,7 +89,7 @@ async fn an_empty_folder_becomes_a_hub_and_the_token_is_not_printed() {
     let admin = client.with("authorization", &format!("Bearer {token}"));
     let who: WhoAmI = admin.get("/v1/whoami").await.data(StatusCode::OK);
     assert_eq!(who.name.as_str(), "admin");
-    // Another operator, made beside the running hub.
+    // Another operator, made while the hub runs.
     let made = hubd().args(["operator", "add", "eve", "--role", "viewer", "--dir"]).arg(&folder).output();
     let made = made.await.unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));

@@ -78,7 +78,7 @@ async fn a_revoked_host_comes_back_as_who_it_was_and_its_old_certificate_does_no
     let world = World::start().await;
     let old = with_history(&world).await;
     let id = old.enrolled.host_id;
-    // Left for the box before, and not for the one that comes back.
+    // A job for the host before its revocation; the readmitted host does not get it.
     leave(&world.admin(), 1, BLOB).await.data(StatusCode::CREATED);
     revoke(&world, id).await;
     assert_eq!(old.check_in(&old.full(3, 1), "0s").await.code(), ErrorCode::Revoked);
@@ -140,7 +140,7 @@ async fn a_stranger_with_the_name_of_a_revoked_host_gets_nothing_of_it_without_a
     let world = World::start().await;
     let old = with_history(&world).await;
     let id = old.enrolled.host_id;
-    // While the host is not revoked, nobody comes back as it.
+    // While the host is not revoked, no applicant comes back as it.
     let key = KeyPair::generate().unwrap();
     let asked = pending(&world, &key).await;
     let page: Page<EnrollmentRequestView> =
@@ -150,7 +150,7 @@ async fn a_stranger_with_the_name_of_a_revoked_host_gets_nothing_of_it_without_a
     assert_eq!(refused.code(), ErrorCode::PreconditionFailed);
     revoke(&world, id).await;
 
-    // To ask is not to be let in, and the revoked host's own key is no way in either.
+    // A request alone admits no host, and neither does the revoked host's own key.
     assert_eq!(pending(&world, &key).await.0, asked.0);
     assert_eq!(submit(&world, &old.key).await.code(), ErrorCode::Csr);
     let invite = Secret::new("0".repeat(43));
@@ -169,7 +169,7 @@ async fn a_stranger_with_the_name_of_a_revoked_host_gets_nothing_of_it_without_a
     assert_eq!(wrong("box7", Some(HostId::new(uuid::Uuid::nil()))).await, ErrorCode::NotFound);
     assert_eq!(detail(&world, id).await.host.state, HostState::Revoked);
 
-    // Let in without a word of the revoked host it is a new one, with nothing of the other's.
+    // Approved without naming the revoked host, it is a new host, with nothing of the other's.
     let view = approve(&world, &asked, "box7", None).await.data(StatusCode::OK);
     let new = let_in(&world, key).await;
     assert_ne!(new.enrolled.host_id, id);

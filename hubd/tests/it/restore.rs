@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::escrow::{Customer, version};
 use crate::world::{Answered, Host, World, csr, document, until};
 
-/// As operators would leave it; its signature is for the boxes to check.
+/// As operators would submit it; the hosts check its signature.
 pub(super) fn ordered(host: HostId, act: Act) -> String {
     let at = |text: &str| UtcSecond::try_from(text.to_owned()).unwrap();
     let order = Order {
@@ -37,7 +37,7 @@ pub(super) fn ordered(host: HostId, act: Act) -> String {
     SignedJob { payload, signatures: vec!["signed".to_owned()] }.to_json().unwrap()
 }
 
-/// The order lets the box with this key take the place.
+/// The order lets the machine with this key take the place.
 fn order(host: HostId, key: &KeyPair) -> String {
     let new_key = Some(Pin::of(PinKind::Spki, &key.subject_public_key_info()));
     ordered(host, Act::RestoreHost(args::RestoreHost { new_key }))
@@ -106,7 +106,7 @@ async fn the_new_host_gets_everything_and_the_old_one_is_stopped() {
         old.client.send(Method::POST, "/v1/renew", &RenewRequest { csr_pem: csr(&old.key) }).await;
     assert_eq!(renewed.code(), ErrorCode::Replaced);
 
-    // The old one's words neither freeze the new one nor count as its own.
+    // The old machine's reports neither freeze the new one nor count as its own.
     let new = world.host(restored.enrolled, key);
     new.check_in(&new.full(1, 0), "0s").await.data(StatusCode::OK);
     assert_eq!(old.check_in(&old.full(3, 0), "0s").await.code(), ErrorCode::Replaced);
@@ -147,7 +147,7 @@ async fn of_each_key_the_file_in_force_is_handed_over() {
     until("the customer was told of each", || async { customer.notices().len() == 2 }).await;
 }
 
-/// What the old box is shown.
+/// What the old machine is shown.
 async fn order_of(old: &Host) -> String {
     let path = "/v1/agent/replacement";
     old.client.send::<Replacement>(Method::POST, path, &()).await.data(StatusCode::OK).order
@@ -190,7 +190,7 @@ async fn the_invite_works_once_and_a_lost_reply_is_repeated() {
     assert_eq!(again.enrolled, restored.enrolled);
     assert_eq!(redeem(&world, &first, &other).await.code(), ErrorCode::InviteUsed);
     assert_eq!(orders(&world).await.iter().filter(|state| **state == RestoreState::Used).count(), 1);
-    // A second invite replaces the replacement; the first one's box is old then, too.
+    // A second invite replaces the replacement; the first invite's machine counts as old then, too.
     let third = redeem(&world, &second, &other).await.data(StatusCode::OK).enrolled;
     assert_eq!(third.certificate_generation, 3);
     let middle = world.host(restored.enrolled, mine);
@@ -260,7 +260,7 @@ async fn an_order_is_shown_until_it_ended_and_is_taken_back_by_another() {
     assert_eq!(orders(&world).await, [RestoreState::Ended, RestoreState::Withdrawn]);
 }
 
-/// The old box may wake up after that: it is shown both.
+/// The old machine may wake up after that: it is shown both.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_that_a_box_followed_is_handed_over_with_what_takes_it_back() {
     let world = World::start().await;

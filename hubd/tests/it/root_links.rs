@@ -1,8 +1,8 @@
 //! Links in the hub's folder, and commands that root runs.
 //!
-//! Each file that a command opens, makes or changes is a link to a file of root's, a link to nothing beside it, or a second
-//! name of root's file. Whatever the command says, root's files are as they were, and nothing in the folder became root's. Only
-//! root can be led astray, so anybody else has nothing to test here.
+//! Each file that a command opens, makes or changes is a link to root's file, a link to a missing file, or a second
+//! name of root's file. Whatever the command reports, root's files stay as they were, and nothing in the folder becomes
+//! root's. Only root can be misled this way, so other users have nothing to test here.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown, symlink};
@@ -14,10 +14,10 @@ use tokio::process::Command;
 
 use crate::world::World;
 
-/// `nobody`: some user who is not root.
+/// The uid of a user who is not root.
 const USER: u32 = 65_534;
 
-/// All that lies in a hub's folder, or is made there for a moment.
+/// All that a hub's folder holds, or that is made there for a moment.
 const PLACES: [&str; 12] = [
     "hub.db",
     "hub.db-wal",

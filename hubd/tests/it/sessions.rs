@@ -54,7 +54,7 @@ impl Line {
         self.0.flush().await.unwrap();
     }
 
-    /// The next answer of a connection that goes on.
+    /// The next answer of a connection that stays open.
     async fn answer(&mut self) -> String {
         let mut read = Vec::new();
         let reading = async {
@@ -150,7 +150,7 @@ async fn a_clone_is_frozen_on_the_connection_it_holds_and_the_right_one_with_it(
     line.say(&right.full(4, 0), "0s").await;
     let told = line.answer().await;
     assert!(told.starts_with("HTTP/1.1 403 ") && told.contains("\"FROZEN\""), "{told}");
-    // The way out: an operator lets the frozen host go and enrols the right box anew, under the same name.
+    // The way out: an operator revokes the frozen host and enrolls the right machine anew, under the same name.
     revoke(&world).await;
     let anew = world.enrol("box7").await;
     anew.check_in(&anew.full(1, 0), "0s").await.data(StatusCode::OK);

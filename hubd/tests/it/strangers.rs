@@ -1,7 +1,7 @@
 //! Crowds of strangers among served hosts and operators.
 //!
-//! Places were shared by all once: whoever opened as many connections as there were, and sent nothing, or began handshakes and
-//! went no further, kept everybody else out until they timed out, and then began anew.
+//! Earlier, all callers shared the connection slots. A caller that opened all of them and sent nothing, or began
+//! handshakes and did not finish them, kept all others out. When its connections timed out, it began again.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ async fn silent_and_half_open_connections_do_not_block_others() {
         // Over the connection that each has.
         host.check_in(&host.full(2, 0), "0s").await.data(StatusCode::OK);
         operator.get::<WhoAmI>("/v1/whoami").await.data(StatusCode::OK);
-        // And over another, from a place where nobody was served yet.
+        // And over another, from an address from which no host was served yet.
         let other = world.enrol("box8").await;
         other.check_in(&other.full(1, 0), "0s").await.data(StatusCode::OK);
         world.from([127, 8, 10, 1].into()).get::<Value>("/healthz").await.data(StatusCode::OK);
@@ -66,7 +66,7 @@ async fn silent_and_half_open_connections_do_not_block_others() {
     }
 }
 
-/// Twice as many slow bodies as strangers may have connections: the next stranger has its turn at once.
+/// Twice as many slow bodies as strangers may have connections: the next stranger gets a slot at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_bodies_do_not_block_others() {
     let world = World::narrow(160).await;

@@ -375,7 +375,7 @@ pub fn document(generation: u64) -> String {
     )
 }
 
-/// Waits until something is so; a bounded number of looks, none of them a guess at how long it takes.
+/// Waits until a condition holds; a bounded number of checks, none of them a guess at how long it takes.
 pub async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
     let looking = async {
         while !look().await {

@@ -20,7 +20,7 @@ const BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 pub struct AuditVerification {
     /// The number of the last line.
     pub lines: u64,
-    /// So many lines at the beginning are not in the file: nothing is proved of them.
+    /// This many lines at the beginning are not in the file: nothing is proved for them.
     pub missing: u64,
     /// The last one's hash.
     pub head: String,

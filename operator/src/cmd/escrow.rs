@@ -1,8 +1,8 @@
 //! `holdfast escrow`: the kit for a customer, and wrapped keys as files.
 //!
-//! What comes in: what the hub knows of a host. What goes out: a page without any secret, and files that open with the words of
-//! their sheets alone. Each file that is read is told to its customer by the hub. Deliberately absent: a code, a key, and the
-//! secret of an account.
+//! What comes in: what the hub knows of a host. What goes out: a page without any secret, and files that open only with
+//! the words of their sheets. The hub notifies the customer of each file that is read. Deliberately absent: a code, a
+//! key, and the secret of an account.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -66,9 +66,9 @@ pub struct KitSheet {
 /// A file that was written.
 #[derive(Debug, Serialize)]
 pub struct FetchedKey {
-    /// Where it lies.
+    /// The path of the file.
     pub path: PathBuf,
-    /// What it is.
+    /// The kind of the file.
     #[serde(flatten)]
     pub version: EscrowView,
 }
@@ -80,7 +80,7 @@ pub async fn run(command: EscrowCommand, hub: &Hub, screen: &Screen) -> Result<(
             screen.show(&kit, |kit, _| render::escrow::kit(kit))
         }
         EscrowCommand::Fetch { host, code, to } => {
-            // Before the customer is told of a read that comes to nothing.
+            // Checked before the read, so that the customer is not notified of a read that fails here.
             if !to.is_dir() {
                 return Err(EscrowCommandError::NoFolder { path: to }.into());
             }

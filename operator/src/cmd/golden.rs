@@ -18,7 +18,7 @@ use crate::screen::Screen;
 pub struct ImageOnHost {
     pub host: HostName,
     pub version: GoldenVersion,
-    /// What its archive there hashes to, as far as the host told.
+    /// The hash of its archive there, as far as the host reported it.
     pub sha256: Option<String>,
     /// Whether guests may be made from it; none where the archive is gone.
     pub status: Option<ImageStatus>,
@@ -46,7 +46,7 @@ pub async fn run(command: GoldenCommand, hub: &Hub, screen: &Screen) -> Result<(
     screen.show(&goldens, |goldens, style| render::golden::goldens(goldens, style))
 }
 
-/// Every version that lies on a host or that a guest there came from; the newest first.
+/// Every version that is stored on a host or that a guest there came from; the newest first.
 pub fn images_on_host(host: &HostName, sections: &Sections) -> Vec<ImageOnHost> {
     let mut found: BTreeMap<_, ImageOnHost> = BTreeMap::new();
     let empty = |version: &GoldenVersion| ImageOnHost {

@@ -20,7 +20,7 @@ struct OnHost {
     guest: GuestReport,
 }
 
-/// What is promised about a guest of ours: the document for programs.
+/// The promised protection of a managed guest: the document for programs.
 #[derive(Debug, Serialize)]
 struct GuestProtection {
     host: HostName,

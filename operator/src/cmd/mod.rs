@@ -29,7 +29,7 @@ use crate::hub::Hub;
 use crate::render;
 use crate::screen::Screen;
 
-/// Does what was asked for.
+/// Runs the command.
 pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> Result<(), CliError> {
     let folder = config::folder(config)?;
     if let Command::Login(args) = command {

@@ -20,7 +20,7 @@ use crate::pins::CheckedHost;
 use crate::screen::Screen;
 use crate::{clock, keygen, prompt, render};
 
-/// As long as the invite is good, and an hour for a box whose clock is off.
+/// The validity of the invite, and an hour more for a host with a wrong clock.
 const HOURS: u32 = 2;
 
 pub async fn run(args: RestoreArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {

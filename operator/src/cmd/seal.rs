@@ -1,8 +1,8 @@
 //! `holdfast storage seal`: credentials sealed for one host.
 //!
-//! In: the document that names the target, a password that is asked for, and the host's public key. Out: the text for the
-//! target's `creds`. Whose key that is, is the question that matters: the hub passes it on and could show its own, so it is
-//! either given by the person or compared by them. Deliberately absent: changing the document.
+//! In: the document that names the target, a password that is read from a prompt, and the host's public key. Out: the
+//! text for the target's `creds`. The owner of that key matters most: the hub passes the key on and could show its own.
+//! So the key is either given by the operator or compared by them. Deliberately absent: changing the document.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -53,7 +53,7 @@ pub async fn run(args: SealArgs, hub: &Hub, screen: &Screen) -> Result<(), CliEr
     screen.show(&outcome, |outcome, _| format!("{}\n", outcome.creds.as_str()))
 }
 
-/// Never the hub's word alone.
+/// The host's key. A key that only the hub reported is never accepted.
 fn recipient(
     host: &HostName,
     given: Option<HostRecipient>,

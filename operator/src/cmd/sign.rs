@@ -74,7 +74,8 @@ fn unsigned(payload: Payload) -> Result<JobFile, JobFileError> {
     Ok(JobFile { job: SignedJob { payload: bytes, signatures: Vec::new() }, payload, keys: Vec::new() })
 }
 
-/// A bulk change is let through under the document that the hub shows, or under none: who signs looks there what it is.
+/// A bulk change is released under the document that the hub shows, or under none: the operator who signs examines the
+/// change in that document.
 async fn require_document(payload: &Payload, hub: &Hub, detail: &HostDetail) -> Result<(), CliError> {
     let Act::ReleaseBrake(release) = &payload.act else { return Ok(()) };
     let host = detail.host.name.to_string();
@@ -118,7 +119,7 @@ fn payload(
     Ok((job_draft::complete(draft, shown, args.hours, reason, clock::now())?, entry))
 }
 
-/// What files ask for.
+/// The draft from the given files.
 fn files(args: &SignArgs) -> Result<Option<Draft>, CliError> {
     Ok(match (args.policy.as_deref(), args.draft.as_deref()) {
         (Some([operators, policy]), _) => Some(policy_update(operators, policy)?),
@@ -127,7 +128,7 @@ fn files(args: &SignArgs) -> Result<Option<Draft>, CliError> {
     })
 }
 
-/// What is ordered although no host asks for it.
+/// An action that the operator orders without a request by the host.
 fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
     let tier = args.tier.map(BackupTier::tier);
     if args.backup_now {
@@ -174,7 +175,7 @@ fn require_host(payload: &Payload, detail: &HostDetail, asked: &str) -> Result<(
     Err(CliError::OtherHost { host: asked.to_owned(), found, wanted })
 }
 
-/// What the host says of the same request, for whoever signs second.
+/// What the host reports of the same request, for the operator who signs second.
 fn waiting_entry(payload: &Payload, detail: &HostDetail) -> Option<WaitingForSignature> {
     let same = |draft: &Draft| draft.act == payload.act && draft.target == payload.target;
     let mut waiting = detail.sections.waiting.iter().flatten();

@@ -61,7 +61,7 @@ pub async fn watch(
                 return Err(CliError::TimedOut { host, seconds: timeout_s, missing: few(&missing) });
             }
             Convergence::Underway(missing) => {
-                // While work is under way its steps are told; else it is told what is waited for.
+                // While work is under way its steps are shown; otherwise what is waited for is shown.
                 if known.iter().all(|operation| operation.status.is_end()) {
                     view.waiting(&few(&missing));
                 }
@@ -109,7 +109,7 @@ impl<'a> View<'a> {
         ended.iter().for_each(|line| self.line(line));
     }
 
-    /// Bars stand back while a line is written.
+    /// Writes a line while the progress bars are hidden.
     fn line(&self, line: &str) {
         let line = clean(line);
         match &self.bars {

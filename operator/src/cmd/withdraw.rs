@@ -1,6 +1,6 @@
 //! `holdfast host withdraw`: a signed withdrawal of a restore order.
 //!
-//! The hub keeps it beside the order; the host, should it live, gets it as a job and remembers it for good.
+//! The hub keeps it with the order. The host, if it is still alive, gets it as a job and remembers it for good.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::pins::CheckedHost;
 use crate::screen::Screen;
 use crate::{clock, job_draft, keygen, prompt, render};
 
-/// The host is told as long as it may be away for a day.
+/// The withdrawal stays valid for a day, so a host that is offline for that long still receives it.
 const HOURS: u32 = 24;
 
 pub async fn run(args: WithdrawArgs, hub: &Hub, folder: &Path, screen: &Screen) -> Result<(), CliError> {
@@ -50,7 +50,7 @@ pub async fn run(args: WithdrawArgs, hub: &Hub, folder: &Path, screen: &Screen) 
     })
 }
 
-/// The one that a box could follow, or did.
+/// The one order that a host could follow, or did.
 fn only(detail: &HostDetail, name: &str) -> Result<Sha256Text, CliError> {
     let mut open = detail.restores.iter().filter(|order| order.state != RestoreState::Withdrawn);
     match (open.next(), open.next()) {

@@ -86,7 +86,7 @@ fn wrapped(sentence: &str, margin: &str) -> String {
     text + &line + "\n"
 }
 
-/// The files, and what was done beside.
+/// Lists the written files and their keys.
 pub fn fetched(written: &[FetchedKey]) -> String {
     let mut text = String::new();
     for FetchedKey { path, version } in written {

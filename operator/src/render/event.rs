@@ -9,7 +9,7 @@ use super::table::{NOTHING, Tone, plain, table};
 use super::time::stamp;
 use crate::screen::Style;
 
-/// Events, oldest first, so that the newest stands where the eye is.
+/// Events, oldest first, so that the newest is at the end of the output.
 pub fn events(events: &[EventView], names: &BTreeMap<HostId, HostName>, style: Style) -> String {
     if events.is_empty() {
         return "Nothing happened yet.\n".to_owned();
@@ -30,7 +30,7 @@ pub fn events(events: &[EventView], names: &BTreeMap<HostId, HostName>, style: S
     table(&["#", "AT", "WHAT", "HOST", "BY", "MESSAGE"], rows, style)
 }
 
-/// Kinds are open words of the hub; their endings tell what matters.
+/// The hub may add event kinds; the ending of a kind shows its severity.
 fn tone(kind: &str) -> Tone {
     if ["_missed", "_failed", "_broken", "_offline", "_refused", "_frozen", "_dropped"]
         .iter()

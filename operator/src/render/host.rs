@@ -132,7 +132,6 @@ fn addresses(guests: &[GuestReport]) -> String {
     if lines.is_empty() { lines } else { format!("\nAddresses of guests:\n{lines}") }
 }
 
-/// Orders to restore it that no box followed and nobody took back.
 /// Earlier epochs, each with the range of its own audit numbers.
 fn past_epochs(epochs: &[PastEpoch], now: Timestamp) -> String {
     if epochs.is_empty() {
@@ -257,7 +256,7 @@ fn work(sections: &Sections, now: Timestamp) -> String {
     text
 }
 
-/// Hosts that ask to be let in.
+/// Hosts that request enrollment.
 pub fn enrollment_requests(
     enrollment_requests: &[EnrollmentRequestView],
     now: Timestamp,
@@ -325,7 +324,7 @@ pub fn restore_invite(invite: &InviteCreated, host: &str, order: &Sha256Text, no
     )
 }
 
-/// A new invite: its code alone stands on a line of its own, to be copied.
+/// A new invite: its code is on a line of its own, to be copied.
 pub fn invite(invite: &InviteCreated, now: Timestamp) -> String {
     let until = format!("{} ({})", stamp(invite.expires_at), ago(invite.expires_at, now));
     format!(

@@ -60,7 +60,7 @@ fn target(title: &'static str, approval: &Approval) -> Vec<(&'static str, String
     pairs
 }
 
-/// What would be done to whom.
+/// The action of a job and its target.
 fn act(payload: &Payload) -> Vec<(&'static str, String)> {
     let mut pairs = vec![("Sign for", payload.act.verb().as_str().to_owned())];
     if let Target::Guest { uid, vmid, fingerprint } = &payload.target {
@@ -187,7 +187,7 @@ fn lines(name: &'static str, text: &str) -> Vec<(&'static str, String)> {
     text.lines().enumerate().map(|(n, line)| (place(n), line.to_owned())).collect()
 }
 
-/// By whom it was ordered for whom, and how long it is good for.
+/// Who ordered it, for which host, and how long it is valid.
 fn order(payload: &Payload, host: &HostName, now: Timestamp) -> Vec<(&'static str, String)> {
     let name = payload.host.as_ref().map_or(host, |seen| &seen.name);
     let mut pairs = vec![("Host", format!("{name} ({}), epoch {}", payload.host_id, payload.host_epoch))];
@@ -263,7 +263,7 @@ fn notes(report: &JobReport, now: Timestamp) -> String {
     }
 }
 
-/// One line of how a job stands, for who follows it.
+/// One line with the state of a job, for a person who watches it.
 pub fn line(job: &JobView, now: Timestamp) -> String {
     let word = state(job).0;
     let notes = job.report.as_ref().map(|report| notes(report, now)).filter(|notes| notes != NOTHING);

@@ -19,7 +19,7 @@ pub fn rank(guest: &GuestReport) -> (u8, Option<Posture>) {
     (u8::from(promised), report.and_then(|report| report.posture.as_ref()).map(|posture| posture.is))
 }
 
-/// The word of a table.
+/// The word for a guest's protection in a table.
 pub fn posture(guest: &GuestReport) -> Field {
     let Some(posture) = guest.protection.as_deref().and_then(|report| report.posture.as_ref()) else {
         return plain(NOTHING);
@@ -32,7 +32,7 @@ pub fn posture(guest: &GuestReport) -> Field {
     (posture.is.as_str().to_owned(), tone)
 }
 
-/// Guests of ours, those that nothing is promised first.
+/// Managed guests, those without any promise first.
 pub fn protection(guests: &[(&HostName, &GuestReport)], style: Style) -> String {
     let mut ours: Vec<_> = guests.iter().filter(|(_, guest)| guest.uid.is_some()).collect();
     if ours.is_empty() {

@@ -177,7 +177,8 @@ pub fn waiting() -> WaitingForSignature {
     }
 }
 
-/// What a host may say waits: a guest to be destroyed, a bulk change, what no signature does, what nobody can read.
+/// Samples of what a host may report as waiting: a guest to be destroyed, a bulk change, an action that no signature
+/// allows, an entry that cannot be read.
 pub fn waiting_to_sign() -> Vec<WaitingForSignature> {
     let destroy = json!({ "schema": "holdfast.job-draft/v1", "verb": "destroy_guest", "args": {}, "target": { "kind": "guest",
         "uid": id(1), "vmid": 120, "fingerprint": { "name": "web-1", "customer": "acme",

@@ -11,9 +11,9 @@ pub enum Tone {
     Good,
     /// Nothing to say.
     Plain,
-    /// On the way, or worth a look.
+    /// In progress, or worth a check.
     Look,
-    /// Needs a person.
+    /// A person must act.
     Bad,
 }
 
@@ -25,7 +25,7 @@ pub fn plain(text: impl ToString) -> Field {
     (text.to_string(), Tone::Plain)
 }
 
-/// What stands where nothing is known.
+/// Shown where a value is unknown.
 pub const NOTHING: &str = "-";
 
 /// Lays out rows under a header.
@@ -68,7 +68,7 @@ fn cell(text: &str, tone: Tone) -> Cell {
     }
 }
 
-/// Text that came from a box must not move the cursor, start a colour, or be read in another order than it stands.
+/// Text that came from a host must not move the cursor, start a colour, or be shown in another order than it is stored.
 pub fn clean(text: &str) -> String {
     text.chars()
         .map(|c| {
@@ -83,7 +83,7 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
-/// Characters without a shape of their own that turn or join those around them.
+/// Invisible characters that reorder or join those around them.
 const fn is_unseen(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')

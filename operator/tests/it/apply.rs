@@ -40,7 +40,7 @@ pub fn report(held: u64, memory_mib: u32, status: &str, operations: Value) -> Va
           "size": { "cores": 2, "memory_mib": memory_mib, "swap_mib": 0, "rootfs_gib": 8 } } ] })
 }
 
-/// A hub that holds generation 7 with 512 MiB, whose host is as asked for.
+/// A hub that holds generation 7 with 512 MiB, whose host matches it.
 pub async fn hub() -> FakeHub {
     let hub = FakeHub::logged_in().await;
     hub.on("GET /v1/hosts/box1", Reply::Data(detail(7, report(7, 512, "managed", json!([])))));

@@ -8,7 +8,7 @@ use crate::fake_hub::{FakeHub, Reply, stderr, stdout};
 
 const HOST: &str = "018f3c1e-6b1f-7c1d-9d0a-000000000001";
 
-/// Of the form alone: nobody opens it here.
+/// Only its form matters: it is not opened here.
 const CREDS: &str = "YWdlLWVuY3J5cHRpb24ub3JnL3Yx";
 
 fn print(byte: &str) -> String {
@@ -60,7 +60,7 @@ async fn hub(targets: &[Value], versions: &[Value]) -> FakeHub {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_kit_has_all_commands_for_each_key() {
     let targets = [target("off1", "aa"), target("off2", "bb"), target("off3", "cc")];
-    // Of the first key two codes; the older was put anew. The third target's key has no code.
+    // The first key has two codes; the older code, 1, was stored again later. The third target's key has no code.
     let versions = [version(4, 1, "aa"), version(3, 3, "aa"), version(2, 2, "bb")];
     let hub = hub(&targets, &versions).await;
     let output = hub.holdfast(&["escrow", "kit", "box1"]);

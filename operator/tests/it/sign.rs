@@ -347,7 +347,7 @@ async fn a_host_shown_differently_is_not_signed_for() {
         }
         assert!(!file.exists(), "nothing was signed");
     }
-    // The person looked at the box: it was set back, and the hub tells the truth.
+    // The operator compared the key on the host itself: it was set back, and the hub reports correctly.
     let wrong = hub.holdfast(&["host", "pin", "box4", "--fingerprint", "0000-0000-0000-0000-0000"]);
     assert_eq!(wrong.status.code(), Some(5), "{}", stderr(&wrong));
     let compared = hub.holdfast(&["host", "pin", "box4", "--fingerprint", seen.fingerprint.as_str()]);
@@ -356,7 +356,7 @@ async fn a_host_shown_differently_is_not_signed_for() {
     assert_eq!(hub.holdfast(&["host", "pin", "box1"]).status.code(), Some(2), "nobody to compare it");
 }
 
-/// What lets a bulk change pass is for the document that the person can look at.
+/// A release of the brake names the document that the person can examine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_brake_release_must_match_the_hubs_document() {
     let document =

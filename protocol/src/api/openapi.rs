@@ -77,7 +77,7 @@ pub(crate) fn component(schema: &Value) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// The derive tells an optional field as one that may be null, and in a request null is refused: such a field is left out.
+/// The derive describes an optional field as one that may be null. A request refuses null: such a field is left out.
 fn never_null(field: &mut Value) {
     let Some(field) = field.as_object_mut() else { return };
     let is_null = |one: &Value| *one == "null" || *one == json!({ "type": "null" });

@@ -44,7 +44,8 @@ pub(super) fn manifest(targets: &[StorageTarget]) -> Result<(), DesiredError> {
     }
 }
 
-/// No policy takes backups to a target that is not schedulable. What is in force on a host stays until it is signed away.
+/// No policy sends backups to a target that is not schedulable. A promise in force on a host stays until a signed job
+/// changes it.
 pub(super) fn schedulable(policies: &[BackupPolicy], manifest: &[StorageTarget]) -> Result<(), DesiredError> {
     for (index, policy) in policies.iter().enumerate() {
         let local = policy.tiers.local.as_ref().map(|tier| ("local.target", &tier.target));

@@ -13,11 +13,11 @@ use super::{DesiredGuest, DesiredVolume};
 pub enum Fate {
     /// It says which guest is meant: another value is another guest.
     Identity,
-    /// It is carried out; until then the guest's status tells why not.
+    /// It is carried out; until then the guest's status says why not.
     CarriedOut,
-    /// One way it is carried out. The other way it waits for a signature or a person, and the guest's status tells for whom.
+    /// One direction is carried out. The other waits for a signature or a person, and the guest's status says for whom.
     OneWay,
-    /// Nothing carries it out. The hub refuses it with its path; an agent that gets it all the same tells it.
+    /// Nothing carries it out. The hub refuses it with its path; an agent that receives it all the same reports it.
     Refused,
 }
 
@@ -49,7 +49,7 @@ pub const FIELDS: &[(&str, Fate)] = &[
     // What was switched on is not switched off by it.
     ("network.address_filter", Fate::OneWay),
     ("network.resolver", Fate::CarriedOut),
-    // What is promised rises by documents and falls by signatures.
+    // Documents raise a promise, and signatures lower it.
     ("policy", Fate::OneWay),
     // Bytes that an operator approved.
     ("controller.version", Fate::OneWay),
@@ -68,7 +68,7 @@ pub const FIELDS: &[(&str, Fate)] = &[
     ("volumes.storage", Fate::Refused),
 ];
 
-/// A field that is held to the document in the guest's configuration, and can be shown beside it.
+/// A field of the guest's configuration that is held to the document, and can be shown next to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum GuestField {
     /// Its name.
@@ -110,7 +110,7 @@ pub enum GuestField {
     /// The firewall's flag.
     #[serde(rename = "network.firewall")]
     Firewall,
-    /// Whom it asks for names.
+    /// The name servers that it uses.
     #[serde(rename = "network.resolver")]
     Resolver,
 }
@@ -156,7 +156,7 @@ impl GuestField {
     }
 }
 
-/// What is known of a guest that was made, by its host's last report.
+/// What its host's last report says of a guest that was made.
 #[derive(Clone, Debug)]
 pub struct MadeGuest<'a> {
     /// Its number.

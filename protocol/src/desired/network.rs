@@ -1,8 +1,9 @@
 //! The network settings of a guest in the document.
 //!
-//! Bridge, address, gateway and VLAN are always meant: left out, a guest has no gateway and no VLAN. The rest is meant where
-//! it is written: left out, it stays as it is on the host. So a document from before these fields changes nothing, and what
-//! somebody set by hand stays. Each has a word for the host's own way, by which a value is taken back.
+//! Bridge, address, gateway and VLAN always apply: when they are left out, a guest has no gateway and no VLAN. The
+//! other settings apply where they are written: when they are left out, they stay as they are on the host. So a
+//! document from before these fields changes nothing, and a setting made by hand stays. Each setting has a value for
+//! the host's own way, which takes a written value back.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,7 +15,7 @@ use crate::net::Ipv4Cidr;
 use crate::size::{MtuBytes, RateMib, VlanTag};
 use crate::text::texts;
 
-/// The resolver of a C library asks three servers at most.
+/// The resolver of a C library queries three servers at most.
 pub const NAME_SERVERS_MAX: usize = 3;
 
 /// The domains that old C libraries search.
@@ -40,14 +41,14 @@ pub struct GuestNetwork {
     /// How much its interface lets through in each direction. Left out, it stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Whether Proxmox's firewall looks at its interface. Left out, it stays as it is; `off` where it is on waits for a person.
-    /// Rules are not the document's.
+    /// Whether Proxmox's firewall is on for its interface. Left out, it stays as it is; `off` where it is on waits for
+    /// a person. Rules are not part of the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firewall: Option<FirewallFlag>,
     /// Whether Proxmox's firewall, where it is used for the guest, holds it to its addresses. Left out, it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_filter: Option<AddressFilter>,
-    /// Whom it asks for names. Left out, it stays as it is. A running guest has it from its next start.
+    /// The name servers that it uses. Left out, they stay as they are. A running guest has them from its next start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolver: Option<Resolver>,
 }
@@ -72,7 +73,7 @@ pub enum Rate {
     MibPerS(RateMib),
 }
 
-/// Whether Proxmox's firewall looks at an interface.
+/// Whether Proxmox's firewall is on for an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FirewallFlag {
@@ -89,15 +90,15 @@ pub enum AddressFilter {
     /// It is: `macfilter`, `ipfilter` and a set of its addresses are put right.
     #[default]
     Own,
-    /// What stands in Proxmox is left: a router, or a guest with addresses of its own making.
+    /// The setting in Proxmox is left: a router, or a guest with addresses of its own making.
     AsItIs,
 }
 
-/// Whom a guest asks for names.
+/// The name servers that a guest uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolver {
-    /// Whom the host asks.
+    /// Those of the host.
     Host,
     /// These.
     Own(OwnResolver),
@@ -107,7 +108,7 @@ pub enum Resolver {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnResolver {
-    /// The servers, asked in this order.
+    /// The servers, queried in this order.
     pub servers: NameServers,
     /// The domains in which a short name is looked for; without any, the host's own.
     #[serde(default, skip_serializing_if = "SearchDomains::is_empty")]

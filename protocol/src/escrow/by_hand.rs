@@ -4,10 +4,11 @@
 //! off-site target + customer + number of the sheet + guests ─▶ steps   what the customer types, on any Debian
 //! off-site target + customer                               ─▶ account  what makes the account on the server, once
 //! ```
-//! The printed sheet and the operator's page are made of the same steps. The lines are those of Debian, `age`, `jq` and the
-//! backup server's own client, each as that client was recorded to take it. No secret is in them: the account's secret is
-//! typed, and the wrapped key opens with the code alone. Without a target (a sheet that names nobody) a word in capital letters
-//! stands where its name would. Deliberately absent: restoring with Proxmox VE or with Holdfast.
+//! The printed sheet and the operator's page are made of the same steps. The lines use Debian's own tools, `age`, `jq`
+//! and the backup server's own client, each as that client was recorded to take it. They contain no secret: the
+//! customer types the account's secret, and the wrapped key opens with the code alone. Without a target (a sheet
+//! without names) a word in capital letters replaces each name. Deliberately absent: restoring with Proxmox VE or with
+//! Holdfast.
 
 use std::fmt::Write as _;
 
@@ -38,7 +39,7 @@ const ACCOUNT_MAX: usize = 64;
 pub struct Step {
     /// In words.
     pub says: String,
-    /// What is typed, a line each.
+    /// The commands to type, a line each.
     pub commands: Vec<String>,
 }
 
@@ -48,7 +49,7 @@ impl Step {
     }
 }
 
-/// A guest and the numbers under which its backups lie.
+/// A guest and the numbers under which its backups are stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuestNumbers {

@@ -1,22 +1,22 @@
 //! The outer form of an escrow file.
 //!
-//! In: bytes from anywhere. Out: the `age` file inside the text, or why it is none. All of it is judged without a key, so
-//! agent and hub judge by the same words, and nobody waits for a slow function that somebody else chose. What was scanned
-//! or typed from paper may have other line ends, blanks around its lines and lines of other lengths; that is forgiven,
-//! other characters are not. Deliberately absent: opening it.
+//! In: bytes from anywhere. Out: the `age` file inside the text, or why it is none. All of it is judged without a key.
+//! So agent and hub judge by the same rules, and neither waits for a slow function that another party chose. Text that
+//! was scanned or typed from paper may have other line ends, blanks around its lines and lines of other lengths. That
+//! is accepted; other characters are not. Deliberately absent: opening it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::code::ErrorCode;
 
-/// Longer files are not looked at.
+/// Longer files are refused.
 pub const FILE_BYTES_MAX: usize = 4096;
 
 /// 2¹⁶ rounds: 64 MiB. A code of 129 bits needs no slow function, so it is one that every machine can do.
 pub const WORK_FACTOR: u8 = 16;
 
-/// 2²⁰ rounds: 1 GiB. Whoever wraps a key by hand may choose so much.
+/// 2²⁰ rounds: 1 GiB. A person who wraps a key by hand may choose this much.
 pub const WORK_FACTOR_MAX: u8 = 20;
 
 const BEGIN: &str = "-----BEGIN AGE ENCRYPTED FILE-----";
@@ -93,7 +93,7 @@ fn from_text(text: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(encoded).ok()
 }
 
-/// How much work the passphrase asks for, by the header: one reader, `-> scrypt SALT FACTOR`, and its body in one line.
+/// The work factor of the passphrase, from the header: one reader, `-> scrypt SALT FACTOR`, and its body in one line.
 ///
 /// # Errors
 /// [`FormError`].

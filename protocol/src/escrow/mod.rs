@@ -1,21 +1,21 @@
 //! Wrapped backup keys at the hub, by version.
 //!
-//! | call, by the agent's certificate | asks | answer |
+//! | call, by the agent's certificate | request | answer |
 //! | --- | --- | --- |
 //! | `PUT /v1/agent/escrow` | [`EscrowPut`] | [`EscrowKept`]; the same version again is the same answer |
 //! | `GET /v1/agent/escrow/versions` | | [`EscrowList`], newest first |
 //! | `GET /v1/agent/escrow/versions/{number}/proof?nonce=…` | a fresh [`Nonce`] in hex | [`EscrowProof`], to be compared with [`proof`] |
 //! | `POST /v1/agent/escrow/versions/{number}/opened` | [`EscrowOpened`] | [`EscrowKept`] |
-//! | `GET /v1/agent/escrow`, `GET /v1/agent/escrow/versions/{number}` | | [`EscrowFound`]; the customer is told of it |
+//! | `GET /v1/agent/escrow`, `GET /v1/agent/escrow/versions/{number}` | | [`EscrowFound`]; the customer is notified of it |
 //!
-//! | call, by an operator | asks | answer |
+//! | call, by an operator | request | answer |
 //! | --- | --- | --- |
 //! | `GET /v1/hosts/{id or name}/escrow` | | [`EscrowList`], newest first |
-//! | `POST /v1/hosts/{id or name}/escrow/read` | [`EscrowRead`] | [`EscrowFiles`]; the customer is told of each |
+//! | `POST /v1/hosts/{id or name}/escrow/read` | [`EscrowRead`] | [`EscrowFiles`]; the customer is notified of each |
 //!
-//! A version is never overwritten and no agent can delete one. What is put for good is asked for by its proof, which shows
-//! nothing and is told to nobody; the file itself is read when a box is gone. To the hub the file is opaque: it looks at
-//! its [`form`] alone.
+//! A version is never overwritten and no agent can delete one. The agent checks a stored version by its proof, which
+//! reveals nothing and causes no notice. The file itself is read when a host is lost. The hub treats the file as
+//! opaque: it checks only its [`form`].
 //!
 //! | refused with | when |
 //! | --- | --- |
@@ -23,9 +23,9 @@
 //! | `ESCROW_TAKEN` | the number is another version's |
 //! | `ESCROW_NUMBER` | the number is behind the newest, or more than [`NUMBER_JUMP_MAX`] ahead of it |
 //! | `ESCROW_OTHER` | the host's escrows are another customer's |
-//! | `QUOTA` | [`VERSIONS_MAX`] are held, and none of them may go |
+//! | `QUOTA` | [`VERSIONS_MAX`] are held, and none of them may be removed |
 //! | `RATE_LIMITED` | too often |
-//! | `NOTICE_UNSET` | a read of which nobody would be told |
+//! | `NOTICE_UNSET` | the notice of a read would reach no recipient |
 //! | `NOT_FOUND` | there is no such version |
 
 pub mod by_hand;
@@ -47,13 +47,14 @@ use crate::job::{HostEpoch, Nonce, UtcSecond};
 /// Versions of one host that the hub holds, at most.
 pub const VERSIONS_MAX: u32 = 32;
 
-/// How far ahead of the newest a new version's number may be. Whoever steals a box's certificate cannot use all up.
+/// How far ahead of the newest a new version's number may be. A thief of a host's certificate cannot use up all
+/// numbers.
 pub const NUMBER_JUMP_MAX: u32 = 100;
 
-/// A file as base64, and what is said of it.
+/// A file as base64, and its description.
 pub const PUT_BYTES_MAX: usize = 4 * form::FILE_BYTES_MAX;
 
-/// The version of what is put.
+/// The version of the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum EscrowPutSchema {
     /// The only one so far.
@@ -62,7 +63,7 @@ pub enum EscrowPutSchema {
     V1,
 }
 
-/// A version to be kept. What is said beside the file is the agent's word; what counts stands inside.
+/// A version to be kept. The fields next to the file are the agent's claim; the content of the file counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EscrowPut {
@@ -108,18 +109,18 @@ pub struct EscrowView {
     pub made_at: UtcSecond,
     /// When the hub took it.
     pub kept_at: Timestamp,
-    /// When its holder last opened it with the code, as far as the agent told.
+    /// When its holder last opened it with the code, as far as the agent reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened_at: Option<UtcSecond>,
 }
 
-/// Whether somebody would be told of a read.
+/// Whether a read would be notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
-    /// The customer is told by webhook.
+    /// The customer is notified by webhook.
     Webhook,
-    /// Nobody: reads are refused until the hub's settings name somebody.
+    /// No recipient: reads are refused until the hub's settings name one.
     Unset,
 }
 
@@ -153,7 +154,7 @@ pub struct EscrowFound {
     pub file: EscrowBytes,
 }
 
-/// What an operator asks to read.
+/// The request of an operator to read files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EscrowRead {
@@ -190,7 +191,7 @@ pub fn newest_of_each_key(versions: &[EscrowView]) -> Vec<&EscrowView> {
 pub struct EscrowProof {
     /// Of which version.
     pub number: EscrowNumber,
-    /// [`proof`] of the nonce that was asked with.
+    /// [`proof`] of the nonce in the request.
     pub proof: Sha256Text,
 }
 

@@ -1,7 +1,7 @@
 //! The notice to a customer about a read of their key.
 //!
 //! Signed as every webhook of the hub: `x-holdfast-signature: sha256=<hex>` of HMAC-SHA256 over the body. It may arrive
-//! twice; the number tells.
+//! twice, with the same number in its header.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -23,15 +23,15 @@ pub enum NoticeSchema {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reader {
-    /// The box itself, by its certificate.
+    /// The host itself, by its certificate.
     Agent,
-    /// A new box that takes the place of a lost one, by a restore invite.
+    /// A new machine that takes the place of a lost one, by a restore invite.
     Restore,
     /// An operator.
     Operator,
 }
 
-/// A wrapped key left the hub. It opens with the code alone, which nobody but the customer has.
+/// A wrapped key left the hub. It opens with the code alone, which only the customer has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EscrowNotice {
@@ -41,7 +41,7 @@ pub struct EscrowNotice {
     pub at: Timestamp,
     /// Whose key it is.
     pub customer: CustomerId,
-    /// Of which box.
+    /// Of which host.
     pub host: HostId,
     /// As people call it.
     pub host_name: HostName,

@@ -24,7 +24,7 @@ use crate::restore::{Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, R
 /// Who may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Whoever reaches the address.
+    /// Anyone who reaches the address.
     Anyone,
     /// An agent, by its client certificate.
     Agent,

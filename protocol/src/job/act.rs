@@ -31,7 +31,7 @@ macro_rules! acts {
             /// Every verb.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// As it stands in a payload and in the policy.
+            /// As written in a payload and in the policy.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
@@ -135,7 +135,7 @@ acts! {
     DeleteBackup = "delete_backup", Guest {
         /// The archive, as Proxmox names it.
         archive: ArchiveText,
-        /// What else is lost with it, as far as there is such a thing. What is not named here keeps the backup.
+        /// What else is lost with it, if anything. A loss that is not named here prevents the deletion.
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         loses: BTreeSet<BackupLoss>,
     }
@@ -162,7 +162,7 @@ acts! {
         /// The new policy, whole.
         policy: String,
     }
-    /// Hands a bulk volume to another guest of the same customer. Both stand still.
+    /// Hands a bulk volume to another guest of the same customer. Both guests are stopped.
     ReassignVolume = "reassign_volume", Guest {
         /// Which, as Proxmox names it.
         volume: VolumeText,
@@ -179,15 +179,16 @@ acts! {
         /// What is done to whom.
         changes: Vec<BulkChange>,
     }
-    /// Restores an archive beside the guest.
+    /// Restores an archive as a copy next to the guest.
     Restore = "restore", Guest {
         /// The archive, as Proxmox names it.
         archive: ArchiveText,
     }
-    /// Lets a new box take the place of this host, whose state is lost. The lost one stands still, should it come back.
+    /// Lets a new machine take the place of this host, whose state is lost. The lost machine stays inactive, should it
+    /// come back.
     RestoreHost = "restore_host", Host {
-        /// The new box's key, as `agentd enroll --show-key` prints it there: no other box takes the place. An order of an
-        /// older `holdfast` does not say it.
+        /// The new machine's key, as `agentd enroll --show-key` prints it there: no other machine takes the place. An
+        /// order of an older `holdfast` does not contain it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         new_key: Option<Pin>,
     }
@@ -202,14 +203,14 @@ acts! {
         /// Which.
         snapshot: SnapshotName,
     }
-    /// Puts a copy that was restored beside a guest in its place. The guest is kept, laid aside.
+    /// Puts a restored copy of a guest in the guest's place. The replaced guest is kept.
     SwapGuest = "swap_guest", Guest {
         /// The copy, as the operator saw it.
         copy: SeenCopy,
-        /// Volumes mounted in the guest at whose paths the copy has none: they stay with what is laid aside.
+        /// Volumes mounted in the guest at whose paths the copy has none: they stay with the replaced guest.
         leaves: BTreeSet<VolumeText>,
     }
-    /// Takes an order to restore this host back, before a box followed it.
+    /// Withdraws an order to restore this host, before a machine followed it.
     WithdrawRestore = "withdraw_restore", Host {
         /// What the bytes of the order hash to.
         order: Sha256Text,

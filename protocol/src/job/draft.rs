@@ -1,7 +1,7 @@
 //! Job drafts, as the agent writes them.
 //!
-//! The rest of a payload is not the agent's to choose: host and epoch stand in the report, the id, the times, the nonce
-//! and the reason come from whoever signs.
+//! The agent does not choose the rest of a payload. Host and epoch are in the report; the signer adds the id, the
+//! times, the nonce and the reason.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -30,7 +30,7 @@ pub struct Draft {
     pub act: Act,
 }
 
-/// What whoever signs adds to a draft.
+/// What the signer adds to a draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The job's name.
@@ -39,7 +39,7 @@ pub struct Order {
     pub host_id: HostId,
     /// Which life of that host's state.
     pub host_epoch: HostEpoch,
-    /// The host as whoever signs knows it.
+    /// The host as the signer knows it.
     pub host: Option<SeenHost>,
     /// Not earlier.
     pub not_before: UtcSecond,

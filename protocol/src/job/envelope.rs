@@ -11,7 +11,7 @@ use crate::json::{self, JsonError};
 /// A payload in base64, and the signatures: eight of a kilobyte each.
 pub const SIGNED_BYTES_MAX: usize = BYTES_MAX / 3 * 4 + 4 + 16 * 1024;
 
-/// More people than any policy asks for.
+/// More signers than any policy requires.
 pub const SIGNATURES_MAX: usize = 8;
 
 /// A payload and who signed it. Nothing of it has been checked.

@@ -1,7 +1,8 @@
 //! The host of a job: its name and short fingerprint.
 //!
-//! A host's id is the hub's word. Its name and the key that it made itself are also known on the box, where a person can
-//! read the same fingerprint (`agentd status`). Deliberately absent: the life of the host's records, which is its epoch.
+//! The hub assigns a host's id. Its name and the key that it made itself are also known on the host, where a person can
+//! read the same fingerprint (`agentd status`). Deliberately absent: the life of the host's records, which is its
+//! epoch.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,10 +15,10 @@ use crate::id::{HostId, HostName};
 use crate::storage::HostRecipient;
 use crate::text::texts;
 
-/// Eighty bits: no one finds a second host with the same, and a person can read it out.
+/// Eighty bits: a second host with the same value cannot be found, and a person can read it out.
 const BYTES: usize = 10;
 
-/// So many hex digits stand together.
+/// So many hex digits form a group.
 const GROUP: usize = 4;
 
 texts! {
@@ -58,7 +59,7 @@ impl FromStr for HostFingerprint {
     }
 }
 
-/// A host as whoever signs knows it.
+/// A host as the signer knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeenHost {

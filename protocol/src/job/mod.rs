@@ -1,16 +1,16 @@
 //! Signed jobs: the one-shot acts that no hub can order by itself.
 //!
-//! What comes in: bytes whose signature was checked over exactly these bytes (who checks it is the crate
-//! `holdfast-trust`). What goes out: a [`Payload`], or the first mistake with its place. A payload names a target and an
-//! act, never a procedure; each act has its own closed arguments and its own kind of target. Deliberately absent: the
-//! signature, the clock, and whether this host should do it.
+//! What comes in: bytes whose signature was checked over exactly these bytes (by the crate `holdfast-trust`). What goes
+//! out: a [`Payload`], or the first mistake with its place. A payload names a target and an act, never a procedure;
+//! each act has its own closed arguments and its own kind of target. Deliberately absent: the signature, the clock, and
+//! whether this host should do it.
 //!
-//! | module | words |
+//! | module | contents |
 //! | --- | --- |
 //! | [`act`] | what may be ordered, with its arguments |
 //! | [`draft`] | the part of a payload that is the agent's to say |
 //! | [`envelope`] | a payload and its signatures on their way |
-//! | [`host`] | which box, as whoever signs knows it |
+//! | [`host`] | which host, as the signer knows it |
 //! | [`report`] | what became of a job |
 //! | [`target`] | upon what, and by what it is recognised |
 //! | [`stamp`] | times, nonce and reason, in one spelling each |
@@ -41,7 +41,7 @@ pub use target::{Fingerprint, SeenCopy, SeenGuest, Target, TargetKind};
 /// Longer than any payload that names one target.
 pub const BYTES_MAX: usize = 64 * 1024;
 
-/// From `not_before` to `expires_at`, at most: a forgotten job does not lie about for ever.
+/// From `not_before` to `expires_at`, at most: a forgotten job does not stay valid for ever.
 pub const LIFE_MAX_S: i64 = 24 * 3_600;
 
 /// The schema this module speaks.
@@ -61,7 +61,8 @@ pub struct Payload {
     pub host_id: HostId,
     /// Which life of that host's state: a state restored from an old copy has another one.
     pub host_epoch: HostEpoch,
-    /// The host as whoever signs knows it: the box compares it with itself. A job of an older `holdfast` does not say it.
+    /// The host as the signer knows it: the host compares it with itself. A job of an older `holdfast` does not contain
+    /// it.
     pub host: Option<SeenHost>,
     /// Upon what.
     pub target: Target,
@@ -77,7 +78,7 @@ pub struct Payload {
     pub reason: Reason,
 }
 
-/// The payload as it stands on the wire.
+/// The payload as written on the wire.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wire {
@@ -113,10 +114,10 @@ pub enum PayloadError {
         /// What was named.
         found: TargetKind,
     },
-    /// Lists for objects, nulls for what is not there: readable, and not how it is written.
+    /// Lists for objects, nulls for absent values: readable, but not the one accepted form.
     #[error("the job is not written in its one form: make it with `holdfast sign`")]
     Spelling,
-    /// It ends before it begins, or lies about too long.
+    /// It ends before it begins, or is valid for too long.
     #[error("the job is valid for {seconds} s; it must be 1 to {LIFE_MAX_S}: make it anew with a nearer end")]
     Life {
         /// From its begin to its end.
@@ -174,7 +175,7 @@ impl Payload {
         self.to_json().is_ok_and(|text| value(bytes) == value(text.as_bytes()))
     }
 
-    /// The text to sign: one line of JSON. Whoever signs, signs these bytes; nobody writes them anew.
+    /// The text to sign: one line of JSON. The signer signs these bytes; no program writes them anew.
     ///
     /// # Errors
     /// When the arguments cannot be written as JSON, which would be a fault of this program.

@@ -18,7 +18,7 @@ pub struct QueuedJob {
     pub blob: String,
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
@@ -65,7 +65,7 @@ pub struct JobReport {
     pub id: JobId,
     /// SHA-256 in hex of the text that was left: an answer to another text is no answer to this one.
     pub blob: String,
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
     /// What was ordered, once its signatures held.
     #[serde(default, skip_serializing_if = "Option::is_none")]

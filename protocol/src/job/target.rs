@@ -58,7 +58,7 @@ impl SeenGuest {
     }
 }
 
-/// A copy that stands beside a guest, as the operator saw it.
+/// A copy next to a guest, as the operator saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeenCopy {

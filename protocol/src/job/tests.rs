@@ -21,7 +21,7 @@ fn what_is_written_reads_back_as_the_same_bytes() {
     assert_eq!(payload.to_json().unwrap(), GOOD);
 }
 
-/// What older commands signed is read still; who takes it says what is missing.
+/// Jobs that older commands signed can still be read; the receiver reports what is missing.
 #[test]
 fn a_job_of_an_older_command_says_less() {
     let old = with(r#","host":{"name":"box7","fingerprint":"4f2a-9c01-77de-b3a8-0c11"}"#, "");
@@ -37,7 +37,7 @@ fn storage(name: &str) -> String {
     format!(r#"{{"name":"{name}","backend":{backend},"class":"slow","role":"local-backup"}}"#)
 }
 
-/// Where something was before, nothing is not said as `null`, and nothing else is said beside it.
+/// A value that is not there is not written as `null`, and no unknown field is accepted.
 #[test]
 fn a_storage_is_signed_for_whole_and_in_one_spelling() {
     let (host, guest) =

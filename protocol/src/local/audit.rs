@@ -1,9 +1,10 @@
 //! Audit lines about one guest, as its guest agent reads them.
 //!
-//! The chain runs through the records of all guests of a host, and a guest is shown its own alone. With each comes the hash
-//! of the line before it, whoever that is about: so the guest can compute the record's own hash, and nothing of the other
-//! line can be learnt from its hash. Records that were read once can be compared later, and the head with what the hub
-//! heard: what was changed, cut or put in between does not fit any more.
+//! One chain runs through the records of all guests of a host, and a guest is shown only its own. Each record comes
+//! with the hash of the line before it, which may be about another guest. So the guest can compute the record's own
+//! hash, and the hash reveals nothing about the other line. A guest can compare a record later with what it read
+//! before, and the head with what the hub received. A record that was changed, cut or put in between does not fit any
+//! more.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,7 +115,7 @@ mod tests {
             spoil(&mut bad);
             assert!(!bad.holds(), "{place}");
         }
-        // Nothing stands before the first line, and something before every other.
+        // Nothing precedes the first line, and something precedes every other.
         assert!(!record(2, &[]).holds() && !record(1, &[7; 32]).holds());
         assert!(!AuditRecord { before: "7".to_owned(), ..good }.holds());
     }

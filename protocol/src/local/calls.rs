@@ -23,7 +23,7 @@ pub use crate::api::{Answer, Method, Needed, Param, ParamLocation, SchemaOf};
 /// Who may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Whoever reaches the address.
+    /// Anyone who reaches the address.
     Anyone,
     /// A guest, by its token and from its own address.
     Guest,
@@ -106,7 +106,7 @@ const DIGEST: Param = Param {
     schema: of::<Sha256Text>,
 };
 
-/// A piece of work that is asked for.
+/// A call that requests a piece of work.
 const fn work(path: &'static str, name: &'static str, does: &'static str, body: (Needed, SchemaOf)) -> Call {
     Call {
         method: Method::Post,

@@ -1,8 +1,8 @@
 //! The build of the guest agent that a guest should run.
 //!
-//! The document names a build, an operator's signature approved exactly these bytes, and they lie on the box: only then is
-//! it told. What the guest does with it stands in [`Turn`]: before its turn, nothing. Deliberately absent: stacks. They are the
-//! guest's own matter (`/etc/holdfast/stacks.toml`), and no document asks for them.
+//! A guest gets the build only when the document names it, an operator's signature approved exactly these bytes, and
+//! the bytes are stored on the host. [`Turn`] says when the guest may install it. Deliberately absent: stacks. They are
+//! the guest's own matter (`/etc/holdfast/stacks.toml`), and no document requests them.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ pub const CONTROLLER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DesiredView {
-    /// The controller; none, where nothing is asked for, or what is asked for may not run, or is not on the box.
+    /// The controller; none where none is requested, or where the requested one may not run or is not on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<WantedController>,
     /// When it may be upgraded and restarted.
@@ -69,7 +69,7 @@ pub struct WantedController {
     /// How many there are.
     #[schemars(range(min = 1, max = CONTROLLER_BYTES_MAX))]
     pub bytes: u64,
-    /// Whether it is this guest's turn.
+    /// Whether this guest may install it now.
     pub turn: Turn,
 }
 
@@ -79,6 +79,6 @@ pub struct WantedController {
 pub enum Turn {
     /// Not yet: there is no snapshot to come back to.
     Waits,
-    /// Now: a snapshot stands, and the agent waits for the hello of the new one.
+    /// Now: a snapshot exists, and the agent waits for the hello of the new one.
     Now(OperationId),
 }

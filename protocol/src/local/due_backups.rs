@@ -1,7 +1,7 @@
 //! The due backups of a guest: `GET /v1/backups/due`.
 //!
-//! What the guest's policy wants to hold with its programs standing still waits a while for the controller, which asks for
-//! a window. If it does not come, the agent takes the backup without it and says so in its label.
+//! A backup that the guest's policy wants with stopped programs waits a while for the controller, which requests a
+//! window. If the controller does not, the agent takes the backup without it and says so in its label.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::PolicyName;
 use crate::protection::{Consistency, Tier};
 
-/// What is due, and when something will be next.
+/// What is due, and when the next backup will be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DueView {

@@ -68,7 +68,7 @@ pub struct UpgradeReport {
 pub enum UpgradeOutcome {
     /// There was nothing to upgrade.
     Current,
-    /// Packages are being changed, or the stacks are being asked after that.
+    /// Packages are being changed, or the stacks are being checked after that.
     UnderWay,
     /// Packages changed, and what was well before is well.
     Upgraded,
@@ -84,8 +84,8 @@ pub enum UpgradeOutcome {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestartNeeded {
-    /// Programs that run from files which were replaced since; the first eight, by name. Empty where a package asked for a
-    /// restart (`/run/reboot-required`) and no such program was found.
+    /// Programs that run from files which were replaced since; the first eight, by name. Empty where a package
+    /// requested a restart (`/run/reboot-required`) and no such program was found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub programs: Vec<String>,

@@ -95,7 +95,7 @@ pub struct RestoreTestView {
 pub enum TestVerdict {
     /// It came back: every stack healthy, every canary as it was.
     Proved,
-    /// It boots; nobody there could say more.
+    /// It boots; nothing in the guest could report more.
     BootedOnly,
     /// It did not come back.
     Failed,

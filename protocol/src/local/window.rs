@@ -28,8 +28,8 @@ pub const STACKS_MAX: usize = 32;
 /// Canary files of one guest: one on the root disk and one on each volume that its backups hold.
 pub const CANARIES_MAX: usize = 17;
 
-/// `POST /v1/quiesce-windows`: a backup with the guest's stacks standing still. The answer's operation is the window's id,
-/// and the backup's.
+/// `POST /v1/quiesce-windows`: a backup with the guest's stacks stopped. The answer's operation is the window's id, and
+/// the backup's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WindowRequest {
@@ -49,11 +49,11 @@ pub enum WindowPhase {
     Requested,
     /// The lane is held, and the bound runs. The controller may stop its stacks.
     Granted,
-    /// The controller said that they stand still.
+    /// The controller reported that they are stopped.
     Quiesced,
     /// The backup was begun.
     Capturing,
-    /// What the backup will hold is fixed: the stacks may run again. The copy goes on.
+    /// The content of the backup is fixed: the stacks may run again. The copy continues.
     Captured,
     /// The controller said that they run again.
     Released,
@@ -79,9 +79,9 @@ pub struct WindowView {
     pub id: OperationId,
     /// How far it is.
     pub phase: WindowPhase,
-    /// How long stacks may stand still, in seconds from the grant.
+    /// How long stacks may be stopped, in seconds from the grant.
     pub bound_s: u32,
-    /// What is left of that, by the agent's clock, from the grant on.
+    /// The rest of that time, by the agent's clock, from the grant on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_s: Option<u32>,
     /// What the backup holds, once that is known.
@@ -95,7 +95,7 @@ pub struct WindowView {
     pub problem: Option<ErrorBody>,
 }
 
-/// `PUT /v1/quiesce-windows/{id}/quiesced`: everything that ran stands still.
+/// `PUT /v1/quiesce-windows/{id}/quiesced`: everything that ran is stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quiesced {
@@ -105,7 +105,7 @@ pub struct Quiesced {
     /// What was stopped for it, and nothing else.
     #[schemars(length(max = 32))]
     pub stacks: Vec<StackName>,
-    /// What was written so that a restore test can tell the right data from other data.
+    /// What was written so that a restore test can distinguish the right data from other data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 17))]
     pub canaries: Vec<Canary>,
@@ -115,7 +115,7 @@ pub struct Quiesced {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Canary {
-    /// The file system it stands on, by its mount; none for the root disk.
+    /// The file system that holds it, by its mount; none for the root disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<MountPath>,
     /// What its bytes hash to.
@@ -133,8 +133,8 @@ pub struct Released {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub down: Vec<DownStack>,
-    /// How long ago the controller began to start what it had stopped, in milliseconds on its clock that runs through suspend;
-    /// left out where it does not know, and then nobody can say that nothing ran before the copy was fixed.
+    /// How long ago the controller began to start what it had stopped, in milliseconds on its clock that runs through
+    /// suspend. Left out where it does not know: then there is no proof that nothing ran before the copy was fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun_ms_ago: Option<u64>,
 }
@@ -145,7 +145,7 @@ pub struct Released {
 pub struct DownStack {
     /// Which.
     pub stack: StackName,
-    /// Why, in the words of what should have started it.
+    /// Why, in the words of the program that should have started it.
     #[schemars(length(min = 1, max = 512))]
     pub why: String,
 }

@@ -1,7 +1,7 @@
 //! Requests of a guest for its own snapshots, backups and rollbacks.
 //!
-//! Work is asked for, written down and answered with an operation's id; `GET /v1/operations/{id}` follows it. The guest
-//! is told by the token: a body may name it, and is refused when it names another.
+//! A request for work is written down and answered with an operation's id; `GET /v1/operations/{id}` follows it. The
+//! token identifies the guest: a body may name it, and is refused when it names another.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -50,7 +50,7 @@ pub struct BackupRequest {
     pub tier: Option<Tier>,
 }
 
-/// Work was taken: the answer to every call that asks for some, with status 202.
+/// Work was accepted: the answer to every call that requests some, with status 202.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Accepted {
@@ -75,7 +75,7 @@ pub enum Acceptance {
     Joined,
 }
 
-/// `GET /v1/snapshots`: the guest's snapshots that stand.
+/// `GET /v1/snapshots`: the guest's existing snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotsView {
@@ -93,13 +93,13 @@ pub struct SnapshotView {
     pub name: SnapshotName,
     /// When it was taken.
     pub taken_at: Timestamp,
-    /// When it goes.
+    /// When it is removed.
     pub expires_at: Timestamp,
     /// The operation that took it.
     pub operation: OperationId,
 }
 
-/// `GET /v1/backups`: what is asked for, under way and kept.
+/// `GET /v1/backups`: backups that are requested, under way and kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackupsView {
@@ -107,7 +107,7 @@ pub struct BackupsView {
     pub backups: Vec<BackupView>,
 }
 
-/// One backup, asked for, under way or kept.
+/// One backup: requested, under way or kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackupView {

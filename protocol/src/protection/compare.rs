@@ -1,8 +1,9 @@
 //! A comparison of two promises, facet by facet.
 //!
-//! The rules of `docs/adr/0015`. Each facet is judged by itself: one that is provably no weaker is taken, any other stays
-//! as it is in force and is named. So a request that raises one thing and lowers another raises the one at once. A volume
-//! that a request does not name keeps its promise. Deliberately absent: who may weaken a promise, and how that is asked for.
+//! The rules of `docs/adr/0015`. Each facet is judged by itself: one that is provably no weaker is accepted, any other
+//! stays as it is in force and is named. So a request that raises one thing and lowers another raises the one at once.
+//! A volume that a request does not name keeps its promise. Deliberately absent: who may weaken a promise, and how that
+//! is requested.
 
 mod coverage;
 
@@ -60,7 +61,7 @@ pub enum Facet {
     Consistency,
     /// How often one is restored for a test.
     RestoreTest,
-    /// How often the server looks through one.
+    /// How often the server verifies one.
     Verify,
     /// Whether the volume is backed up, and where to.
     Volume,
@@ -91,9 +92,9 @@ pub struct Change {
     pub part: Part,
     /// What of it.
     pub facet: Facet,
-    /// As it is in force, in words.
+    /// The value in force, in words.
     pub from: String,
-    /// As it is asked for, in words.
+    /// The requested value, in words.
     pub to: String,
 }
 
@@ -103,21 +104,21 @@ impl fmt::Display for Change {
     }
 }
 
-/// A facet that would be weaker, or of which that cannot be told.
+/// A facet that would be weaker, or of which that is unknown.
 pub type Loosening = Change;
 
-/// What a request means for what is in force.
+/// The effect of a request on what is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// What may be in force from now on: never weaker than what is.
+    /// What may be in force from now on: never weaker than before.
     pub next: Protection,
-    /// What is raised thereby.
+    /// What the request raises.
     pub raised: Vec<Change>,
     /// What stays, although the request is another.
     pub loosened: Vec<Loosening>,
 }
 
-/// Holds a request against what is in force.
+/// Compares a request with what is in force.
 #[must_use]
 pub fn compare(in_force: &Protection, requested: &Protection) -> Comparison {
     let mut judge = Judge::default();
@@ -237,7 +238,7 @@ impl Judge {
         }
     }
 
-    /// What is raised by some rules and lowered by others is raised by those, and held by these.
+    /// Raises the rules that the request raises, and keeps those that it lowers.
     fn retention(&mut self, tier: Tier, old: Retention, new: Retention) -> Retention {
         let both = old.join(&new);
         let change = |to: Retention| Change {
@@ -319,8 +320,8 @@ impl Judge {
     }
 }
 
-/// Whether every point of the old schedule is one of the new. A schedule that was only moved is not: whoever may move it
-/// again and again, each time shortly before it comes, switches it off.
+/// Whether every point of the old schedule is one of the new. A schedule that was only moved is not as dense: a hub
+/// that moves it again and again, each time shortly before it comes, switches it off.
 fn as_dense((old, old_zone): &(Vec<Calendar>, Zone), (new, new_zone): &(Vec<Calendar>, Zone)) -> bool {
     let held = |old: &Calendar| new.iter().any(|new| new.points().holds(old.points()));
     old_zone == new_zone && old.iter().all(held)

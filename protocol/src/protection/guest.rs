@@ -15,7 +15,7 @@ use crate::id::VolumeName;
 pub struct Protection {
     /// Its tiers. There may be none, where only volumes have a promise of their own.
     pub tiers: Tiers,
-    /// Its volumes beside the root disk, by name.
+    /// Its volumes besides the root disk, by name.
     pub volumes: Vec<KeptVolume>,
 }
 
@@ -135,17 +135,17 @@ pub fn kind_words(kind: &VolumeKind) -> String {
     }
 }
 
-/// How a guest is protected, as its agent tells it.
+/// How a guest is protected, as its agent reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProtectionReport {
-    /// What is in force; none, where nothing of the guest was ever promised.
+    /// The promise in force; none, where nothing of the guest was ever promised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_force: Option<Protection>,
-    /// What the document asks for, where that is something else.
+    /// The promise that the document requests, where it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<Protection>,
-    /// What of the request is held, in words.
+    /// The parts of the request that are held, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<String>,
     /// How well it is protected.

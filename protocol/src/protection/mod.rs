@@ -2,16 +2,16 @@
 //!
 //! What comes in: policies of the desired document. What goes out: what one guest is promised ([`Protection`]), when
 //! the next backup is due, and whether one promise is provably no weaker than another. Hub, operator and agent read the
-//! same words by the same rules. Deliberately absent: the clock, taking backups, and who may weaken a promise.
+//! same text by the same rules. Deliberately absent: the clock, taking backups, and who may weaken a promise.
 //!
-//! | module | words |
+//! | module | contents |
 //! | --- | --- |
 //! | [`calendar`] | points in time that come again |
-//! | [`compare`] | what of a promise is stronger, what is weaker or cannot be told |
+//! | [`compare`] | which parts of a promise are stronger, weaker or unknown |
 //! | [`guest`] | what one guest is promised |
 //! | [`policy`] | policies with their tiers, and schedules |
 //! | [`posture`] | how well a guest is protected, in one word |
-//! | [`prune`] | which backups a retention lets go |
+//! | [`prune`] | which backups a retention removes |
 //! | [`retention`] | which backups are kept |
 //! | [`tested`] | what restore tests of a tier showed, and whether a return takes longer than it did |
 //! | [`zone`] | time zones by name |

@@ -44,7 +44,7 @@ pub struct BackupPolicy {
 pub enum Tier {
     /// In the same pool, for mishaps of an hour.
     Snapshot,
-    /// On another storage of the same box or beside it.
+    /// On another storage of the same host, or near it.
     Local,
     /// In another place, encrypted before it leaves.
     OffSite,
@@ -64,13 +64,13 @@ impl fmt::Display for Tier {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tiers {
-    /// In the same pool: gone with it, so it is no backup.
+    /// In the same pool: lost with it, so it is no backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotTier>,
     /// `vzdump` to a directory, NFS or CIFS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local: Option<BackupTier>,
-    /// Proxmox Backup Server, encrypted with the box's key.
+    /// Proxmox Backup Server, encrypted with the host's key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_site: Option<OffSiteTier>,
 }
@@ -97,7 +97,7 @@ pub struct SnapshotTier {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackupTier {
-    /// Where to, by the name of a storage that was approved on the box.
+    /// The destination, by the name of a storage that was approved on the host.
     pub target: StorageName,
     /// When.
     pub schedule: Schedule,
@@ -110,13 +110,13 @@ pub struct BackupTier {
     pub restore_test_days: Option<TestDays>,
 }
 
-/// Backups that leave the box, encrypted.
+/// Backups that leave the host, encrypted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OffSiteTier {
     /// With which key: a backup that is not encrypted with it counts as none.
     pub key: KeyFingerprint,
-    /// The server is asked to look through a backup of it at least this often, where it is at all. That shows whether the
+    /// At least this often the server is requested to verify a backup of it, where it is at all. That shows whether the
     /// bytes are as they were sent; it proves nothing about the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_days: Option<TestDays>,
@@ -130,7 +130,7 @@ pub struct OffSiteTier {
 pub enum Consistency {
     /// As after a power cut.
     Crash,
-    /// They were asked to stand still.
+    /// The programs were paused on request.
     Application,
 }
 
@@ -155,7 +155,7 @@ pub struct Schedule {
     pub zone: Zone,
     /// Each is put off by a part of this, so that not all guests begin at once.
     pub jitter_min: JitterMinutes,
-    /// One that could not begin within this, from its point on, is missed, and told.
+    /// A backup that could not begin within this time, from its point on, is missed, and reported.
     pub window_min: WindowMinutes,
 }
 
@@ -214,8 +214,8 @@ impl Schedule {
     /// The last point that is not after `at`; none, where none came within [`LOOK_BACK`].
     #[must_use]
     pub fn last(&self, at: jiff::Timestamp) -> Option<jiff::Timestamp> {
-        // What is after a moment and not after `at` lies between the two: the window is widened until it holds a point, and
-        // then halved from the left for as long as it still holds one.
+        // A point after a moment and not after `at` is between the two. The window is widened until it holds a point,
+        // and then halved from the left for as long as it still holds one.
         let has = |from: jiff::Timestamp| self.next(from).filter(|point| *point <= at);
         let (mut left, mut found) = LOOK_BACK.iter().find_map(|back| {
             let left = at.checked_sub(*back).unwrap_or(jiff::Timestamp::MIN);

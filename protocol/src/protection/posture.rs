@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The word. The worst is the least.
+/// The posture. The worst is the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Posture {
     /// Nothing of it could be restored.
     Unprotected,
-    /// Nobody can tell at present.
+    /// It is unknown at present.
     Unknown,
     /// Something is there, and something is missing.
     Attention,
@@ -30,13 +30,13 @@ impl Posture {
     }
 }
 
-/// The word with its reasons.
+/// The posture with its reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostureReport {
-    /// The word.
+    /// The posture.
     pub is: Posture,
-    /// Why, in words, the weightiest first; what protects it, where it is protected.
+    /// Why, in words, the weightiest first; or what protects it, where it is protected.
     #[schemars(length(min = 1))]
     pub why: Vec<String>,
 }

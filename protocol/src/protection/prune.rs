@@ -1,10 +1,11 @@
 //! The backups that a retention removes, as one pure function.
 //!
-//! The rules choose one after another, `last` first and `yearly` last. Each goes from the newest backup to the oldest,
+//! The rules choose one after another, `last` first and `yearly` last. Each runs from the newest backup to the oldest,
 //! passes over periods in which an earlier rule has kept one, and keeps the newest of each other period until it has as
-//! many as it may. What a rule has passed by within a period that it kept one of, no later rule looks at again. Periods
-//! are those of the local calendar; weeks are ISO weeks. Above the rules stands one of ours: the newest backup that was
-//! proved by restoring it never goes. Deliberately absent: removing anything, and whether the clock can be trusted.
+//! many as it may. A backup that a rule passed over within a period of which it kept one is not considered by later
+//! rules. Periods are those of the local calendar; weeks are ISO weeks. One rule of ours precedes them all: the newest
+//! backup that was proved by restoring it is never removed. Deliberately absent: removing anything, and whether the
+//! clock can be trusted.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ pub enum Proof {
     None,
 }
 
-/// A backup, as far as its keeping goes.
+/// A backup, as far as retention needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatedBackup {
     /// When it was taken.

@@ -1,8 +1,8 @@
 //! Retention: Proxmox's `keep-*` rules as types.
 //!
-//! A rule keeps the newest backup of so many hours, days, ISO weeks, months and years each that no earlier rule has
-//! covered, and so many of the newest whatever their age. One that says more in every field covers at least as much, by
-//! the argument in `docs/adr/0015`. Deliberately absent: removing anything.
+//! A rule keeps the newest backup of a number of hours, days, ISO weeks, months and years each that no earlier rule has
+//! covered, and a number of the newest at any age. A retention with higher numbers in every field covers at least as
+//! much, by the argument in `docs/adr/0015`. Deliberately absent: removing anything.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! Results of restore tests for one tier of a guest.
 //!
-//! A return grows slower for months before anybody needs it: a database that is larger, a disk that is failing, a line that
-//! others share. Who reads that beforehand can still choose. Deliberately absent: how the trend is judged, which is the agent's.
+//! A return can grow slower for months before anybody needs it: a larger database, a failing disk, a line that others
+//! share. An operator who reads that beforehand can still choose. Deliberately absent: how the trend is judged, which
+//! is the agent's.
 
 use std::fmt;
 
@@ -20,7 +21,7 @@ pub struct TierTested {
     pub tier: Tier,
     /// The last one, whatever became of it.
     pub last: LastTest,
-    /// How long a return takes, beside how long it took.
+    /// How long a return takes, compared with earlier tests.
     pub trend: Trend,
 }
 
@@ -71,7 +72,7 @@ impl Took {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case", tag = "is")]
 pub enum Trend {
-    /// There are fewer tests than it takes to tell.
+    /// There are too few tests for a trend.
     TooFew {
         /// So many there are.
         tests: u32,
@@ -129,7 +130,7 @@ impl fmt::Display for Trend {
     }
 }
 
-/// A time as people say it, in its two largest units.
+/// A time in its two largest units.
 #[must_use]
 pub fn span(seconds: u64) -> String {
     match seconds {
@@ -163,7 +164,7 @@ mod tests {
         }
     }
 
-    /// An agent from before this says nothing of it; what it says beside it is read as before.
+    /// An agent from before this field omits it; its other fields are read as before.
     #[test]
     fn nothing_is_written_where_nothing_is_known() {
         let last = LastTest {

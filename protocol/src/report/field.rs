@@ -36,7 +36,7 @@ pub struct AppliedValue {
     pub at: Timestamp,
 }
 
-/// From when on a guest has what stands in its configuration.
+/// From when on a guest has the value in its configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InForce {

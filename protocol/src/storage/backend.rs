@@ -15,7 +15,7 @@ use crate::text::texts;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Backend {
-    /// A file system on a disk in the box.
+    /// A file system on a disk in the host.
     LocalDir {
         /// The UUID inside the file system.
         uuid: FsUuid,
@@ -56,7 +56,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The file system's UUID, where the box itself has to mount it.
+    /// The file system's UUID, where the host itself has to mount it.
     #[must_use]
     pub const fn uuid(&self) -> Option<&FsUuid> {
         match self {
@@ -84,7 +84,7 @@ impl Backend {
     }
 }
 
-/// What is told of it to people, and what no two targets may share: one disk is one place, however it is plugged in.
+/// The text shown to people, which no two targets may share: one disk is one place, however it is plugged in.
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,7 +102,7 @@ impl fmt::Display for Backend {
 texts! {
     /// The UUID inside an ext4, xfs or btrfs: 36 characters, lower case, not nil.
     FsUuid, 1..=36, "a file system's UUID is written as `lsblk -o UUID` does for ext4, xfs or btrfs: 36 characters, lower case", is_set_uuid;
-    /// Another machine: a host name in lower case, or an IPv4 address that is neither this box's own nor everybody's.
+    /// Another machine: a host name in lower case, or an IPv4 address that is neither this host's own nor everybody's.
     Server, 1..=253, "a server is a host name in lower case or an IPv4 address, not of this box itself", is_server;
     /// A folder that another machine exports.
     ExportPath, 1..=255, "an export is an absolute path of letters, digits, '.', '_' and '-', without '.' or '..' parts, not '/'", is_path;

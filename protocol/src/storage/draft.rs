@@ -1,8 +1,8 @@
 //! A storage target in an unfinished document.
 //!
-//! Whoever seals credentials needs what the target is, and the document lacks just these credentials. What comes in: its bytes
-//! and the target's name. What goes out: the backend as it is written there. Deliberately absent: judging it, and anything else
-//! of the document, which is judged when it is applied.
+//! A person who seals credentials needs the target's backend, and the document lacks just these credentials. What comes
+//! in: the document's bytes and the target's name. What goes out: the backend as written there. Deliberately absent:
+//! judging it, and anything else of the document, which is judged when it is applied.
 
 use serde::Deserialize;
 use serde_json::Value;

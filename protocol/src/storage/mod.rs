@@ -1,16 +1,16 @@
 //! Storage targets of the desired document.
 //!
-//! A part of the desired document. A target is only a request: no operator's signature is in it, so the agent uses none that
-//! was not approved on the box ([`approval`]). Deliberately absent: schedules and retention, which stand in
+//! A part of the desired document. A target is only a request: it contains no operator's signature, so the agent uses
+//! none that was not approved on the host ([`approval`]). Deliberately absent: schedules and retention, which are in
 //! [`crate::protection`] and name a target by its name; mount options; paths, since a target's name is its folder.
 //!
-//! | module | words |
+//! | module | contents |
 //! | --- | --- |
-//! | [`approval`] | what of a target an operator signs for |
+//! | [`approval`] | the part of a target that an operator signs for |
 //! | [`draft`] | a target in a document that is still being written |
-//! | [`backend`] | what a target is, and by what it is known again |
+//! | [`backend`] | what a target is, and how it is recognised |
 //! | [`recipient`] | the public half of a host's own key |
-//! | [`report`] | how a target stands |
+//! | [`report`] | the status of a target |
 //! | [`sealed`] | credentials that only the host can read |
 
 pub mod approval;
@@ -36,7 +36,7 @@ use crate::id::TargetName;
 /// Targets per host.
 pub const TARGETS_MAX: usize = 32;
 
-/// One target as it is asked for.
+/// One requested target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StorageTarget {
@@ -50,9 +50,9 @@ pub struct StorageTarget {
     pub role: StorageRole,
     /// Whether it should be used.
     pub state: TargetState,
-    /// What stands on the disk's sticker.
+    /// The text on the disk's sticker.
     pub label: Label,
-    /// Whether it is the one that is meant where nobody names one of its role.
+    /// Whether it is used where no target of its role is named.
     pub default: bool,
     /// Whether backups may be scheduled to it.
     pub schedulable: bool,
@@ -65,9 +65,9 @@ pub struct StorageTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorageClass {
-    /// Hot volumes may lie on it.
+    /// Hot volumes may be stored on it.
     Fast,
-    /// Only what is bulk, and backups.
+    /// Only bulk volumes, and backups.
     Slow,
 }
 
@@ -79,9 +79,9 @@ pub enum StorageRole {
     Primary,
     /// Backups of guests go to it, as archives.
     LocalBackup,
-    /// Backups leave the box for it, encrypted.
+    /// Backups leave the host for it, encrypted.
     OffsiteBackup,
-    /// Bulk volumes lie on it.
+    /// Bulk volumes are stored on it.
     BulkData,
 }
 
@@ -100,7 +100,7 @@ pub enum TargetState {
 macro_rules! words {
     ($($kind:ident { $($name:ident = $text:literal),* $(,)? })*) => {$(
         impl $kind {
-            /// As it stands in the document.
+            /// As written in the document.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
@@ -121,13 +121,13 @@ words! {
     TargetState { Attached = "attached", Disconnected = "disconnected", Decommissioned = "decommissioned" }
 }
 
-/// What stands on a disk's sticker: 1 to 64 printable characters.
+/// The text on a disk's sticker: 1 to 64 printable characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Label(#[schemars(length(min = 1, max = 64))] String);
 
 impl Label {
-    /// The words.
+    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -152,7 +152,7 @@ impl From<Label> for String {
     }
 }
 
-/// What is wrong with a manifest whose targets are each of the right form.
+/// Why a manifest is refused although each of its targets is of the right form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ManifestMistake {
     /// A name, or a place, twice; the second time in this field.

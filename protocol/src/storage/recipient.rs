@@ -1,7 +1,7 @@
 //! The public key to which secrets for a host are sealed.
 //!
 //! Here only the form is known. Deliberately absent: the key itself, and the check of the text's own checksum, which
-//! whoever seals makes.
+//! the sealing program makes.
 
 use crate::text::texts;
 

@@ -1,4 +1,4 @@
-//! How a target stands on its host.
+//! The status of a storage target on its host.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -19,10 +19,10 @@ pub struct TargetReport {
     pub role: StorageRole,
     /// How fast it is said to be.
     pub class: StorageClass,
-    /// What stands on its sticker, where the document names it.
+    /// The text on its sticker, where the document names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How it stands.
+    /// Its status.
     pub status: TargetStatus,
     /// Since when.
     pub since: Timestamp,
@@ -46,7 +46,7 @@ pub struct TargetReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OffSiteReport {
-    /// When it was asked.
+    /// When the server was queried.
     pub asked_at: Timestamp,
     /// The key that all must be encrypted with.
     pub key: KeyFingerprint,
@@ -58,13 +58,13 @@ pub struct OffSiteReport {
     /// Those that it found damaged: some of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
-    /// When it looked through the newest backup of each guest: the longest ago of these. None where one was never looked
-    /// through, or none is there.
+    /// When it verified the newest backup of each guest: the longest ago of these. None where one was never verified,
+    /// or none is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_at: Option<Timestamp>,
     /// Who removes what no retention keeps.
     pub pruned_by: PrunedBy,
-    /// Why it could not be asked, since then.
+    /// Why it could not be queried, since then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
 }
@@ -113,13 +113,13 @@ impl OffSiteReport {
 /// As much of a key's fingerprint as the server's own client shows.
 const KEY_SHOWN: usize = 23;
 
-/// How a target stands.
+/// The status of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetStatus {
     /// It is mounted, and is what it should be.
     Mounted,
-    /// It is mounted, and cannot be told apart from an empty one yet.
+    /// It is mounted, and cannot be distinguished from an empty one yet.
     Unmarked,
     /// Proxmox reaches it by itself.
     ByProxmox,
@@ -138,7 +138,7 @@ pub enum TargetStatus {
 }
 
 impl TargetStatus {
-    /// As it stands in the report.
+    /// As written in the report.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -154,7 +154,7 @@ impl TargetStatus {
         }
     }
 
-    /// Whether what lies on it is out of reach, although it should not be.
+    /// Whether its content is out of reach, although it should not be.
     #[must_use]
     pub const fn is_gone(self) -> bool {
         matches!(self, Self::Absent | Self::Dropped | Self::Wrong | Self::Refused)

@@ -26,7 +26,7 @@ impl Sealed {
         &self.0
     }
 
-    /// What is signed for: what the text hashes to. A SHA-256 in hex is always of that form.
+    /// What is signed for: the hash of the text. A SHA-256 in hex is always of that form.
     #[must_use]
     pub fn digest(&self) -> Option<Sha256Text> {
         let hash = Sha256::digest(self.0.as_bytes());
@@ -35,7 +35,7 @@ impl Sealed {
     }
 }
 
-/// Nobody can read it, and nobody wants to see it either.
+/// Not printed: no reader can use the sealed text.
 impl std::fmt::Debug for Sealed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Sealed({} characters)", self.0.len())

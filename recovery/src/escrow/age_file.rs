@@ -1,8 +1,8 @@
 //! Escrow file: ASCII-armoured `age`, for one passphrase.
 //!
 //! What can be judged without the code is judged when it is read ([`form`]): its length, its form, that there is one
-//! reader, a passphrase, and how much work that passphrase asks for. The library would ask the machine how much is too
-//! much, so a file could be refused on a slow one; there the bounds are fixed.
+//! reader, a passphrase, and how much work that passphrase requires. The library would derive its limit from the
+//! machine, so a slow machine could refuse a file; the bounds of [`form`] are fixed.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
@@ -35,8 +35,9 @@ impl EscrowFile {
         form::to_text(&self.bytes)
     }
 
-    /// The place of the one word that was typed wrongly: with what fits there instead, this file opens. Nothing where more
-    /// than one is wrong, or where the file asks for so much work that eleven tries would keep a person waiting.
+    /// The place of the one word that was typed wrongly: with the fitting word there instead, this file opens. `None`
+    /// where more than one is wrong, or where the file requires so much work that eleven tries would keep a person
+    /// waiting.
     #[must_use]
     pub fn wrong_position(&self, mismatch: &Mismatch) -> Option<Position> {
         if form::work_factor(&self.bytes) != Ok(WORK_FACTOR) {

@@ -18,14 +18,14 @@ pub struct Context {
     pub host_name: HostName,
     /// Whose data the key opens.
     pub customer: CustomerId,
-    /// Which life of the box's state.
+    /// Which life of the host's state.
     pub epoch: HostEpoch,
     pub code: CodeNumber,
     /// When the code was made, for people.
     pub made_at: UtcSecond,
 }
 
-/// What is remembered of an escrow outside of it.
+/// The record of an escrow that is kept outside of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {

@@ -28,7 +28,7 @@ pub enum WrapError {
     NotReadable(#[source] OpenError),
 }
 
-/// Why a file is not opened, or what is in it not used.
+/// Why a file is not opened, or its content not used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(

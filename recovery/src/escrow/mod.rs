@@ -4,10 +4,10 @@
 //! Context + BackupKey ─▶ Escrow ── wrap(code) ─▶ EscrowFile ─▶ hub, backup targets, paper
 //! whatever came back ── EscrowFile::parse (no key needed) ─▶ open(code, wanted) ─▶ Escrow, or who must do what
 //! ```
-//! Stock `age` opens the file with the words as passphrase, and the key file lies inside under `.key`, as
-//! `proxmox-backup-client` reads it. What comes back may have been in foreign hands: it is bounded and judged before
-//! anything slow is done, and what it is for stands inside, since `age` binds nothing from outside. Deliberately absent:
-//! which files there are and where they lie.
+//! Stock `age` opens the file with the words as passphrase. The key file is inside under `.key`, as
+//! `proxmox-backup-client` reads it. A returned file may have been in foreign hands, so it is bounded and judged before
+//! anything slow is done. Its purpose is written inside, since `age` binds nothing from outside. Deliberately absent:
+//! which files there are and where they are stored.
 
 mod age_file;
 mod context;
@@ -52,7 +52,7 @@ pub enum Expected<'a> {
     Exactly(&'a Record),
     /// This key, by whichever of its sheets: the file came by another way than its records.
     Key(&'a KeyFingerprint),
-    /// Nobody is left who knows: what is inside is shown to the person who decides.
+    /// No record is left to compare with: the content is shown to the person who decides.
     Any,
 }
 

@@ -32,7 +32,7 @@ const COMMAND: Style = Style { font: Font::Mono, size: 7.8, grey: 0.0 };
 const WORD: Style = Style { font: Font::Mono, size: 18.0, grey: 0.0 };
 const CODE: Style = Style { font: Font::Mono, size: 8.5, grey: 0.0 };
 
-/// Above the title: what it is of, and which page of how many. Gives where the next thing may stand.
+/// Above the title: the subject, and which page of how many. Returns where the next thing may be placed.
 fn head(ink: &mut Canvas, sheet: &Sheet<'_>, page: usize, title: &str) -> f32 {
     ink.text(Style { font: Font::Strong, ..SMALL }, Point { x: LEFT, y: TOP }, "HOLDFAST");
     let number = format!("Sheet {} \u{b7} page {page} of {}", sheet.record.context.code, sheet.pages());
@@ -59,7 +59,7 @@ pub fn words(ink: &mut Canvas, sheet: &Sheet<'_>) {
     warning(ink, with.min(without) - 4.0);
 }
 
-/// The second page: where the backups are, and what is typed with nothing of ours.
+/// The second page: where the backups are, and what is typed without Holdfast.
 pub fn by_hand(ink: &mut Canvas, sheet: &Sheet<'_>) {
     let y = head(ink, sheet, 2, text::BY_HAND) - 22.0;
     let body = Style { size: 8.8, ..BODY };
@@ -126,7 +126,7 @@ fn grid(ink: &mut Canvas, sheet: &Sheet<'_>, top: f32) -> f32 {
     top - height
 }
 
-/// Where steps stand.
+/// Where steps are placed.
 #[derive(Clone, Copy)]
 struct Column {
     at: Point,
@@ -190,7 +190,7 @@ pub fn further(ink: &mut Canvas, sheet: &Sheet<'_>, number: usize, page: &Page, 
     y -= 28.0;
     let width = |style: Style, line: &&str| style.font.width(style.size, line);
     let widest = load.lines.iter().map(|line| width(CODE, line)).fold(0.0, f32::max);
-    // All lines in one size, so that they stand below each other.
+    // All lines in one size, so that they align.
     let size = CODE.size * (INNER / widest).min(1.0);
     let x = (WIDTH - widest.min(INNER)) / 2.0;
     for line in load.lines {

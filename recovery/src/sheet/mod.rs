@@ -3,10 +3,11 @@
 //! ```text
 //! Record + RecoveryCode + OffSite + guests (+ EscrowFile, + BackupKey) ─▶ Sheet ─▶ to_pdf, to_text
 //! ```
-//! The first page says what it is for, the words, and what to do with Holdfast. The second says where the backups are and all
-//! that is typed to restore them without any program of Holdfast; the same on paper and as text ([`text`]). Two more pages are there when they are asked for: the wrapped key, which is worth nothing without the words,
-//! and the bare key, which is worth everything to whoever finds it. Deliberately absent: clocks (the date is that of the
-//! code), printers, and keeping what was made: a sheet is shown once.
+//! The first page contains its purpose, the words, and what to do with Holdfast. The second says where the backups are
+//! and all that is typed to restore them without any program of Holdfast; the same on paper and as text ([`text`]). Two
+//! more pages are there on request: the wrapped key, which is worth nothing without the words, and the bare key, which
+//! is worth everything to anyone who finds it. Deliberately absent: clocks (the date is that of the code), printers,
+//! and keeping what was made: a sheet is shown once.
 
 mod fonts;
 mod layout;
@@ -27,13 +28,13 @@ use crate::escrow::{EscrowFile, Record};
 /// Whether a sheet says whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// Host and customer stand on it.
+    /// Host and customer are printed on it.
     Named,
     /// Neither does: who finds it learns nothing.
     Anonymous,
 }
 
-/// What is to be printed.
+/// The content to print.
 #[derive(Clone, Copy, Debug)]
 pub struct Sheet<'a> {
     /// What the code is for.
@@ -41,7 +42,7 @@ pub struct Sheet<'a> {
     pub code: &'a RecoveryCode,
     /// Whether it says whose it is.
     pub naming: Naming,
-    /// Where the backups are. A sheet that names nobody does not say it.
+    /// Where the backups are. A sheet without names does not say it.
     pub off_site: Option<&'a OffSite>,
     /// Whose backups they are, with their numbers.
     pub guests: &'a [GuestNumbers],
@@ -52,7 +53,7 @@ pub struct Sheet<'a> {
 }
 
 impl Sheet<'_> {
-    /// What stands at the top, name by name.
+    /// The facts at the top, name by name.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let context = &self.record.context;
         // To the minute: a code that was never kept leaves its number to the next.

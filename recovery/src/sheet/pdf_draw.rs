@@ -80,7 +80,7 @@ impl Canvas {
         self.text(style, Point { x, ..at }, text);
     }
 
-    /// A text on as many lines as it needs within a width. Gives where the next line would stand.
+    /// A text on as many lines as it needs within a width. Returns where the next line would be.
     pub fn paragraph(&mut self, style: Style, at: Point, width: f32, text: &str) -> f32 {
         let leading = style.size * 1.38;
         let mut y = at.y;

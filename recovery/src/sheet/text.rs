@@ -20,7 +20,7 @@ pub const PURPOSE: &str = "The off-site backups are encrypted. Their key is lock
 /// Above the words.
 pub const TICK: &str = "Read each word once and tick it. Check that every letter is clear.";
 
-/// Beside the last word.
+/// Next to the last word.
 pub const ELEVENTH: &str = "Word 11 follows from the others: it tells when one was mistyped.";
 
 /// Above the fingerprint.
@@ -36,13 +36,13 @@ pub const WITHOUT: &str = "Without Holdfast";
 pub const WITHOUT_SHORT: &str = "No program of Holdfast is needed, and no help of the operator beyond the wrapped key and the \
     secret of the account: all that is typed stands on page 2.";
 
-/// The second page: what is typed with nothing of ours.
+/// The second page: what is typed without Holdfast.
 pub const BY_HAND: &str = "Without Holdfast";
 
 /// Above the names of server and account.
 pub const BACKUP_LOCATION: &str = "Where the backups are";
 
-/// There, on a sheet that names nobody.
+/// There, on a sheet without names.
 pub const NO_LOCATION: &str = "This sheet names nobody. The operator's page (holdfast escrow kit) says what to write for each word \
     in capital letters: keep it apart from this sheet.";
 

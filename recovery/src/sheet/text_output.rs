@@ -58,7 +58,7 @@ impl Sheet<'_> {
         page.paragraph(["!! "; 2], text::WARNING_MORE)
     }
 
-    /// What is typed with nothing of ours.
+    /// What is typed without Holdfast.
     fn second(&self, page: &mut Page) -> io::Result<()> {
         page.put(&["\n\u{c}\n"])?;
         page.title(text::BACKUP_LOCATION, '=')?;

@@ -23,7 +23,7 @@ const CLIENT: &str = include_str!("drill/backup-client.sh");
 const MACHINE: &str = include_str!("drill/machine.sh");
 const SECRET: &str = "d63e505a-e3ec-449a-9bc7-1da610d4ccde";
 
-/// What each guest has, by the number under which its newest backup lies.
+/// The files of each guest, by the number under which its newest backup is stored.
 const FILES: [(u32, &str, &str); 4] = [
     (20_001, "srv/www/index.html", "as it was the day before"),
     (20_001, "etc/hostname", "web-1"),
@@ -186,7 +186,7 @@ fn steps(text: &str) -> Vec<Printed> {
     steps
 }
 
-/// The name of the file that a step tells to get, and from where on a disk.
+/// The name of the file that a step says to get, and its folder on a disk.
 fn file_to_get(steps: &[Printed]) -> (String, String) {
     let step = steps.iter().find(|step| step.says.contains("Get the wrapped key")).unwrap();
     let after = |what: &str| {
@@ -232,7 +232,7 @@ fn the_printed_steps_restore_guest_files_with_stock_tools() {
     let steps = steps(&text);
     let (file, folder) = file_to_get(&steps);
     fs::write(position.at("disk/.holdfast/escrow-2.age"), wrapped).unwrap();
-    // What the sheet names is what lies on a backup disk.
+    // The file that the sheet names is the one on a backup disk.
     fs::copy(position.at("disk").join(folder).join(&file), position.at("machine/root").join(&file)).unwrap();
     let shown = position.typed(&lines(&steps), &words(&text));
     let root = position.at("machine/root");

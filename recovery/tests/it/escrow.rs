@@ -13,7 +13,7 @@ use holdfast_seal::backup_key::BackupKey;
 use crate::fixtures::{KEYS, code, context, escrow, key, passphrase};
 use crate::terminal::at_terminal;
 
-/// A file as text, of bytes that nobody judged.
+/// A file as text, of unchecked bytes.
 fn armoured(bytes: &[u8]) -> String {
     format!(
         "-----BEGIN AGE ENCRYPTED FILE-----\n{}\n-----END AGE ENCRYPTED FILE-----\n",

@@ -80,7 +80,7 @@ fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What is said and typed by hand, as it should stand there.
+/// The text and the commands of the manual steps, as they should be printed.
 fn by_hand() -> Vec<Step> {
     by_hand::steps(Some(&off_site()), context().code, &guests())
 }
@@ -138,7 +138,7 @@ fn words_copied_across_the_columns_are_read_in_order() {
     let begin = laid_out.find(text::TICK).unwrap() + text::TICK.len();
     let grid = &laid_out[begin..laid_out.find(text::WITH).unwrap()];
     let grid = grid.replace(text::ELEVENTH, "");
-    // The sentence about the eleventh word stands in the grid, and may lie on two lines of it.
+    // The sentence about the eleventh word is in the grid, and may take two lines of it.
     let words: Vec<&str> = printed.code.words().collect();
     let cells = grid.split_whitespace().filter(|cell| words.contains(cell) || cell.parse::<u8>().is_ok());
     let typed: Vec<&str> = cells.take(22).collect();

@@ -67,7 +67,7 @@ fn any_two_swapped_words_are_detected_and_named() {
                 let mut typed = code.clone();
                 typed.swap(one, other);
                 if other > one + 1 && numbers.next(10) > 0 {
-                    // Told all the same; what would mend it is worked out for neighbours and a tenth of the others.
+                    // Detected all the same; the repair is worked out for neighbours and a tenth of the others.
                     assert!(matches!(refusal(&typed), TypingError::Mismatch(_)));
                     continue;
                 }
@@ -139,7 +139,8 @@ fn a_misread_word_is_suggested() {
     assert!(guessed > CODES / 10, "{guessed} words have a neighbour");
 }
 
-/// The sheet promises that a wrong word is told by its place; with one that is in the list only the file or the code can.
+/// The sheet promises that a wrong word is named by its place. For a wrong word of the list only the file or the code
+/// can do that.
 #[test]
 fn one_wrong_listed_word_is_named_by_position() {
     let mut numbers = Numbers(8);
@@ -184,7 +185,8 @@ fn harmless_differences_are_accepted() {
         for (at, typed) in spellings.iter().enumerate() {
             match RecoveryCode::read(typed) {
                 Ok(read) => assert!(words(&read) == code, "{typed}"),
-                // Both halves may be words, or the same letters be two words: then it is told, never taken for another.
+                // Both halves may be words, or the same letters be two words: then it is reported, never taken for
+                // another.
                 Err(ReadError::Typing(_))
                     if at == torn || code.iter().any(|word| word.replace('-', "") == "yoyo") => {}
                 Err(error) => panic!("{error} for {typed}"),

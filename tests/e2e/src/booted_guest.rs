@@ -1,6 +1,7 @@
 //! Programs run in a booted guest, from outside.
 //!
-//! They are run by the guest's own systemd, in the guest's own control group: whatever holds the guest still holds them.
+//! They are run by the guest's own systemd, in the guest's own control group: whatever freezes the guest freezes them,
+//! too.
 
 use std::path::PathBuf;
 use std::process::Output;

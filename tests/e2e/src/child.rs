@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::wait;
 
-/// How long a program may take to end when asked to.
+/// How long a program may take to end after the request to end.
 const GOODBYE: Duration = Duration::from_secs(20);
 
 /// A running program.
@@ -30,7 +30,8 @@ impl Running {
         let out = File::options().create(true).append(true).open(log);
         let out = out.with_context(|| format!("cannot write {}", log.display()))?;
         let err = out.try_clone().context("cannot share the log")?;
-        // A group of its own: Ctrl-C on the terminal is for the stage, which then ends its parts in order.
+        // A process group of its own: Ctrl-C on the terminal reaches only the stage, which then ends its parts in
+        // order.
         command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
         let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         Ok(Self { name: name.to_owned(), child, log: log.to_owned() })
@@ -52,7 +53,7 @@ impl Running {
         wait::until(&format!("{}: {what}", self.name), bound, || {
             let ended = self.ended()?;
             let log = self.log()?;
-            // A line counts once its end is there; a half-written one is looked at again.
+            // A line counts once its end is there; a half-written one is read again later.
             let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
             match (whole.lines().find(|line| fits(line)), ended) {
                 (Some(line), _) => Ok(Some(line.to_owned())),
@@ -65,7 +66,7 @@ impl Running {
     /// How it ended, if it did.
     ///
     /// # Errors
-    /// When the kernel will not say.
+    /// When the kernel does not report it.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().with_context(|| format!("cannot ask after {}", self.name))
     }
@@ -93,7 +94,7 @@ impl Running {
         wait::until(&format!("the end of {name}"), bound, || self.ended())
     }
 
-    /// Asks it to end and waits; kills it when it does not.
+    /// Requests an orderly end and waits; kills the process when it does not end.
     ///
     /// # Errors
     /// When it had to be killed, or could not be.

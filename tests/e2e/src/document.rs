@@ -15,7 +15,7 @@ pub struct Ground {
     pub golden: String,
 }
 
-/// One guest. The uid is fixed, so that a story told twice tells of the same guests.
+/// One guest. The uid is fixed, so that a repeated story has the same guests.
 #[must_use]
 pub fn guest(ground: &Ground, number: u8, name: &str, customer: &str) -> Value {
     let mut network = json!({ "bridge": "vmbr0", "address": format!("{}.{}/{}", ground.network, 100 + number, ground.prefix) });

@@ -1,19 +1,19 @@
 //! The network namespace and user of a program.
 //!
-//! As root the box is a network namespace that the simulator made: the agent must be inside, because its local API
-//! listens on the box's bridge. `nsenter` is used, not `ip netns exec`, which would hide the machine's cgroups.
-//! Every program is asked to end when the stage's process dies, however it dies.
+//! As root the host is a network namespace that the simulator made: the agent must be inside, because its local API
+//! listens on the host's bridge. `nsenter` is used, not `ip netns exec`, which would hide the machine's cgroups. Every
+//! program gets a signal to end when the stage's process dies, for whatever reason.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A user without a name: nobody owns this number on a fresh Debian.
+/// A user without a name: no account has this number on a fresh Debian.
 pub const AGENT_UID: u32 = 64_999;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// As whoever started the stage.
+    /// As the user who started the stage.
     Same,
     /// As [`AGENT_UID`], without groups and capabilities; needs root.
     Unprivileged,

@@ -1,8 +1,8 @@
 //! The stage: simulator, hub, agent and operator, step by step.
 //!
 //! In: an empty folder, a golden archive, how guests run. Out: a simulator, a hub and an agent that run until the stage
-//! is dropped. Nothing here waits longer than it must, and nothing decides whether the outcome is right: that is the
-//! caller's.
+//! is dropped. Nothing here waits longer than it must. The stage does not decide whether the outcome is right: the
+//! caller does.
 
 mod agent;
 mod boxes;
@@ -41,7 +41,7 @@ pub const HOST: &str = "box1";
 pub struct Options {
     /// The built programs.
     pub programs: Programs,
-    /// An empty folder that everybody may enter.
+    /// An empty folder that every user may enter.
     pub folder: PathBuf,
     /// How guests run.
     pub runtime: Runtime,
@@ -69,7 +69,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// An empty stage. Waits while another one stands on this machine.
+    /// An empty stage. Waits while another stage exists on this machine.
     ///
     /// # Errors
     /// When the folder cannot be prepared.
@@ -92,7 +92,8 @@ impl Stage {
         })
     }
 
-    /// Puts the box, its simulator too, into a network namespace that the caller made. Before anything is started.
+    /// Puts the host, with its simulator, into a network namespace that the caller made. Called before anything is
+    /// started.
     pub fn stand_in(&mut self, namespace: PathBuf) {
         self.home.namespace = Some(namespace);
     }

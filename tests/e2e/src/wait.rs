@@ -1,22 +1,22 @@
 //! Waiting for a state of the world that another process brings about.
 //!
-//! There is nothing to be woken by across process borders, so the state is asked for again and again, up to a bound that
-//! is generous: it ends a hang, it measures nothing.
+//! A process cannot be woken by a state of another process. So the state is polled, up to a generous bound: the bound
+//! ends a hang, it measures nothing.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// Between the first two looks.
+/// Between the first two polls.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest pause. Most looks start a program, and many tests look at a time.
+/// The longest pause. Most polls start a program, and many tests poll at the same time.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// Looks until there is something to see.
+/// Calls `look` until it returns a value.
 ///
 /// # Errors
-/// What `look` fails with, or that `what` did not come to be within `bound`.
+/// The error of `look`, or that `what` did not happen within `bound`.
 pub fn until<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let (begun, mut pause) = (Instant::now(), PAUSE);
     loop {

@@ -1,14 +1,14 @@
 //! Changed copies of the fuzz targets' seeds.
 //!
-//! In: seeds, a dictionary, a number. Out: the same inputs for the same number. Each is a seed with a few small changes:
-//! bits, bytes, words of the dictionary, parts cut out, doubled or taken from another seed. Deliberately absent: any look
-//! at which code an input reaches; that is libFuzzer's (`cargo xtask fuzz`).
+//! In: seeds, a dictionary, a number. Out: the same inputs for the same number. Each is a seed with a few small
+//! changes: bits, bytes, words of the dictionary, parts cut out, doubled or taken from another seed. Deliberately
+//! absent: code coverage of an input; libFuzzer measures that (`cargo xtask fuzz`).
 #![forbid(unsafe_code)]
 
 /// No input is longer.
 const BYTES_MAX: usize = 8_192;
 
-/// So many changes at most to one seed.
+/// At most this many changes to one seed.
 const CHANGES_MAX: u64 = 6;
 
 /// Pseudo-random numbers (xorshift64*): the same for the same seed, on every machine.
@@ -40,11 +40,11 @@ impl Numbers {
     }
 }
 
-/// What inputs are made of.
+/// The parts that inputs are made of.
 #[derive(Clone, Debug, Default)]
 pub struct Material {
     pub seeds: Vec<Vec<u8>>,
-    /// Words that parsers know.
+    /// Tokens that parsers know.
     pub words: Vec<Vec<u8>>,
 }
 
@@ -103,7 +103,7 @@ fn insert(input: &mut Vec<u8>, at: usize, part: &[u8]) {
     input.splice(at..at, part.iter().copied());
 }
 
-/// The words of a libFuzzer dictionary: one in quotes a line, with `\\`, `\"` and `\xAB`.
+/// The entries of a libFuzzer dictionary: one in quotes a line, with `\\`, `\"` and `\xAB`.
 #[must_use]
 pub fn words(dictionary: &str) -> Vec<Vec<u8>> {
     let quoted = |line: &str| Some(line.strip_prefix('"')?.strip_suffix('"')?.to_owned());

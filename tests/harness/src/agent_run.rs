@@ -1,7 +1,8 @@
 //! One run of the agent's engine, until its end or kill.
 //!
-//! In: a world, who decides about death, whether controllers speak, and perhaps a new operation. Out: how the operations
-//! ended, or where it died. Bounded in virtual time: a world whose faults are over settles (I12).
+//! In: a world, the conductor that decides when the agent dies, whether controllers speak, and perhaps a new operation.
+//! Out: how the operations ended, or where the agent died. Bounded in virtual time: a world whose faults are over
+//! settles (I12).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub enum End {
     /// Every operation came to its end.
     Came(Vec<OperationState>),
     Killed(Place),
-    /// It goes on for ever, or broke.
+    /// It never ends, or it failed.
     Stuck(String),
 }
 
@@ -92,8 +93,8 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, tone: Tone, begin: 
     }
 }
 
-/// What the reconcile loop does at its start: it plans the recovery, keeps the plan, and writes what the plan adopts or
-/// parks. None when it was killed over that.
+/// What the reconcile loop does at its start: it plans the recovery, keeps the plan, and records what the plan adopts
+/// or parks. None when it was killed during that.
 async fn take_up(
     world: &World,
     ports: &Ports,

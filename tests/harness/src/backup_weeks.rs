@@ -1,9 +1,9 @@
 //! Weeks of backups under virtual time.
 //!
-//! In: nothing; it is one story. Out: what does not hold. A backup each night within its window, as many kept as the policy
-//! keeps, the proved one whatever it says; beside them two snapshots a day, of which the last two stay; an archive that somebody took away, nights through which nobody was there, a
-//! clock that leaps. What there is is read from the simulator's files and the agent's database each morning, never from the
-//! agent's word.
+//! In: nothing; it is one story. Out: what does not hold. The story has a backup each night within its window. As many
+//! are kept as the policy keeps, and the proved one is kept whatever the policy says. There are also two snapshots a
+//! day, of which the last two stay. An archive is removed by hand, the agent is off for some nights, and a clock leaps.
+//! Each morning the state is read from the simulator's files and the agent's database, never from the agent's report.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use crate::virtual_time;
 use crate::world::World;
 use crate::world_template::Template;
 
-/// How often the host is looked at. What is due wakes the agent by itself.
+/// How often the agent checks the host. A due backup wakes the agent by itself.
 const LOOK_EVERY: Duration = Duration::from_secs(1_200);
 
-/// So many backups are kept, the newest first.
+/// This many backups are kept, the newest first.
 const KEEPS: usize = 3;
 
-/// So many snapshots are kept, the newest first.
+/// This many snapshots are kept, the newest first.
 const SNAPSHOTS: usize = 2;
 
-/// Tells the story, and gives what does not hold.
+/// Plays the story, and returns what does not hold.
 #[must_use]
 pub fn run() -> Vec<String> {
     let template = Template::of(Ground::GuestRuns);
@@ -55,7 +55,7 @@ struct Nights {
     proved: Option<String>,
 }
 
-/// What a morning finds.
+/// The state that a morning finds.
 struct Morning {
     /// On record, oldest first, those of the policy alone.
     kept: Vec<StoredRecords>,
@@ -84,7 +84,8 @@ impl Nights {
         self.the_clock_leaps().await;
     }
 
-    /// What is not listed protects nobody: it is told, it pushes out no other, and another one is taken in its place.
+    /// A backup that is not listed protects no data: it is reported as missing, it replaces no other, and another one
+    /// is taken.
     async fn someone_takes_one_away(&mut self) {
         let before = self.morning();
         let Some(newest) = before.kept.last() else {
@@ -107,7 +108,7 @@ impl Nights {
         }
     }
 
-    /// Three nights without an agent are one backup.
+    /// Three nights without an agent give one backup.
     async fn no_one_is_there(&mut self) {
         let before = self.taken();
         tokio::time::sleep(Duration::from_secs(3 * 86_400)).await;
@@ -118,11 +119,11 @@ impl Nights {
         self.is(taken == 1, || format!("three nights were caught up with {taken} backups"));
     }
 
-    /// A year ahead for a while, and a month behind: nothing is begun for it, and nothing thrown away.
+    /// The clock leaps a year ahead for a while, and a month back. This begins nothing and removes nothing.
     async fn the_clock_leaps(&mut self) {
         let (before, taken) = (self.morning(), self.taken());
-        // Minutes from the beginning, and how far the clock is off from then on. It begins right: an agent that starts can
-        // know no better.
+        // Minutes from the beginning, and the clock's offset from then on. It begins right, because a starting agent
+        // cannot notice a wrong clock.
         let leaps = [(30, 400 * 86_400), (36, 0), (60, -30 * 86_400), (66, 0)];
         self.live_with(self.now() + SignedDuration::from_hours(3), &leaps).await;
         let after = self.morning();
@@ -139,7 +140,7 @@ impl Nights {
     /// What holds each morning once there are as many as are kept.
     fn holds(&mut self, when: &str, morning: &Morning) {
         let Morning { kept, there, snapshots } = morning;
-        // Of tonight and of yesterday afternoon, or, where nobody was there, the last ones.
+        // Of tonight and of yesterday afternoon, or, where no agent ran, the last ones.
         let last = self.now().strftime("scheduled-%Y%m%dT030000Z").to_string();
         self.is(snapshots.contains(&last) && snapshots.len() == SNAPSHOTS, || {
             format!("{when}: the snapshots are {snapshots:?}")
@@ -157,7 +158,7 @@ impl Nights {
         self.is(proved.as_ref().is_none_or(|proved| there.contains(proved)), || {
             format!("{when}: the proved backup {proved:?} is gone")
         });
-        // Beside the first one, of the making of the guest, and the proved one, which no retention counts away.
+        // In addition to the first one, from the making of the guest, and the proved one, which no retention removes.
         let counted =
             kept.iter().filter(|kept| !kept.missing && Some(&kept.archive) != proved.as_ref()).count();
         self.is(counted <= KEEPS, || format!("{when}: {counted} are kept"));
@@ -205,7 +206,7 @@ impl Nights {
         self.proved = Some(kept.archive.clone());
     }
 
-    /// Lives to the morning of the day after so many days.
+    /// Lives to the morning of the day after this many days.
     async fn live(&self, days: i64) {
         let now = self.now().as_second();
         let morning = (now - now.rem_euclid(86_400)) + days * 86_400 + 5 * 3_600;

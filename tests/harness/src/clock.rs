@@ -1,9 +1,9 @@
 //! One virtual clock for agent and simulator.
 //!
-//! Time is the paused time of the current thread's runtime: it stands still while anything can run and jumps to the next
-//! moment that somebody waits for. So waits cost nothing, and one seed gives one story. In: the moment at which a story
-//! begins. Out: the clock ports of both sides. A task of the simulator has a thread, as its code is synchronous, but runs
-//! only while it has the turn (`turns`); so one thing happens at a time. Deliberately absent: the machine's clocks.
+//! Time is the paused time of the current thread's runtime. It stops while anything can run, and jumps to the next
+//! moment that a task waits for. So waits cost nothing, and one seed gives one story. In: the moment at which a story
+//! begins. Out: the clock ports of both sides. A task of the simulator has a thread, as its code is synchronous, but
+//! runs only in its slot (`turns`); so one thing happens at a time. Deliberately absent: the machine's clocks.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -30,7 +30,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Begins now, which is called `at`. Must be called within a runtime whose time is paused.
+    /// Starts at the current virtual moment, which is called `at`. Must be called within a runtime whose time is
+    /// paused.
     #[must_use]
     pub fn starting_at(at: Timestamp) -> Self {
         Self { began: Instant::now(), at }
@@ -83,7 +84,8 @@ fn boot_moment(passed: Duration) -> BootMoment {
     BootMoment { boot: BootId::parse("boot-1").unwrap(), ms: u64::try_from(passed.as_millis()).unwrap() }
 }
 
-/// The clock of the agent's box: the world's time, and how far it is off. Waits are never wrong; only what time it is.
+/// The clock of the agent's host: the world's time plus an offset. The offset changes only the time of day, never the
+/// length of waits.
 #[derive(Clone, Debug)]
 pub struct BoxClock {
     timeline: Timeline,
@@ -97,7 +99,7 @@ impl BoxClock {
         Self { timeline, ahead_s: Arc::default() }
     }
 
-    /// Sets it so many seconds ahead of what is right; behind, when negative.
+    /// Sets it this many seconds ahead of the right time; behind, when negative.
     pub fn set_ahead_s(&self, seconds: i64) {
         self.ahead_s.store(seconds, Ordering::SeqCst);
     }
@@ -157,14 +159,14 @@ impl fmt::Debug for SimClock {
 }
 
 impl SimClock {
-    /// With a seed for what is random and the first process number.
+    /// With a seed for random values and the first process number.
     #[must_use]
     pub fn new(timeline: Timeline, first_number: u64, seed: u64, log: Arc<Log>) -> Self {
         Self {
             timeline,
             runtime: Handle::current(),
             numbers: AtomicU64::new(first_number),
-            // The generator below stands still at zero.
+            // The generator below never leaves zero, so the seed must not be zero.
             random: Mutex::new(seed | 1),
             log,
             running: Mutex::default(),

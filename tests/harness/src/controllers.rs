@@ -1,7 +1,7 @@
 //! Simulated guest agents: claim and hello.
 //!
-//! In: the simulator, by hand and not through the agent's client, and the store of the agent that is up. Out: nothing, until
-//! dropped; a controller whose agent is dead has nobody to speak to.
+//! In: the simulator, used directly and not through the agent's client, and the store of the running agent. Out:
+//! nothing, until dropped. A controller has no peer while its agent is dead.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,17 +28,18 @@ const EVERY: Duration = Duration::from_millis(700);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speech {
     Hello,
-    /// They do, until they are to exchange themselves: they fetch the new one, and are silent from then on.
+    /// They do until they must exchange themselves. Then they fetch the new one, and are silent from then on.
     Breaks,
-    /// They do, and the new one, which they exchange themselves for, says that it is not well.
+    /// They do, and the new controller reports that it is not well.
     Unwell,
-    /// They do, and what they fetch to exchange themselves they throw away: it does not run here. They say what they said.
+    /// They do. They discard the fetched controller, because it does not run here, and continue with their old
+    /// messages.
     Refuses,
     /// They do not.
     Silence,
 }
 
-/// Speaks for all guests, or is silent, for as long as it is awaited.
+/// Acts for all guests, or is silent, for as long as it is awaited.
 pub async fn speak(world: &World, store: &Store, speech: Speech) {
     if speech == Speech::Silence {
         return std::future::pending().await;
@@ -46,14 +47,15 @@ pub async fn speak(world: &World, store: &Store, speech: Speech) {
     speak_while(world, store, &Cell::new(speech)).await;
 }
 
-/// Speaks for all guests whenever they do.
+/// Acts for all guests, with the speech that the cell holds at each moment.
 pub async fn speak_while(world: &World, store: &Store, speech: &Cell<Speech>) {
     speak_every(EVERY, world, store, speech).await;
 }
 
 /// The same, as often as this.
 pub async fn speak_every(every: Duration, world: &World, store: &Store, speech: &Cell<Speech>) {
-    // A running guest keeps its environment until it stops: a bootstrap token that was traded is not traded again and again.
+    // A running guest keeps its environment until it stops: a bootstrap token that was traded is not traded again and
+    // again.
     let mut traded = BTreeMap::new();
     let mut greeted = BTreeSet::new();
     loop {
@@ -83,7 +85,7 @@ pub async fn speak_every(every: Duration, world: &World, store: &Store, speech: 
     }
 }
 
-/// Whose turn it is to exchange its controller fetches the new one, which says hello, or breaks.
+/// A guest in its slot to exchange its controller fetches the new one, which says hello, or breaks.
 async fn take_up(world: &World, store: &Store, speech: Speech) {
     let Ok(open) = store.open_operations().await else { return };
     for progress in open {
@@ -91,7 +93,7 @@ async fn take_up(world: &World, store: &Store, speech: Speech) {
         let (uid, now) = (update.target().uid, world.timeline.now());
         let runs = world.node.power.all().contains(&update.target().vmid.number());
         let Ok(Turn::Now(turn)) = store.turn_of(uid, update.sha256.clone()).await else { continue };
-        // Once is enough: an agent that looks on hears no new word of a controller that broke.
+        // Once is enough: a waiting agent gets no new message from a controller that broke.
         let fetched = store.fetched(turn).await.is_ok_and(|fetched| fetched == Fetched::Yes);
         if !runs || (fetched && speech == Speech::Breaks) || store.note_fetched(turn, now).await.is_err() {
             continue;
@@ -111,7 +113,7 @@ async fn take_up(world: &World, store: &Store, speech: Speech) {
             Speech::Refuses => hello(now),
             Speech::Breaks | Speech::Silence => continue,
         };
-        // A full disk at its agent: it says so again.
+        // Its agent has a full disk: it sends the hello again later.
         let _ = store.record_hello(uid, said).await;
     }
 }
@@ -127,8 +129,8 @@ fn token(line: &str) -> Option<BootstrapToken> {
     BootstrapToken::open(&Secret::new(text)).ok()
 }
 
-/// A guest that was made again from its own backup holds its old token, and so does a copy in its guest's place: it says hello
-/// and trades nothing.
+/// A guest that was made again from its own backup holds its old token, and so does a copy in its guest's place. It
+/// says hello and trades nothing.
 async fn greet(world: &World, store: &Store, vmid: u32) {
     let open = store.open_operations().await.unwrap_or_default();
     let again = open.iter().find(|progress| {
@@ -170,12 +172,12 @@ async fn trade(world: &World, store: &Store, vmid: u32, token: &BootstrapToken) 
     match store.redeem_claim(attempt, now).await {
         Ok(Redeemed::Granted { guest, .. }) => store.record_hello(guest, hello(now)).await.is_ok(),
         Ok(Redeemed::Refused | Redeemed::Twice { .. }) => true,
-        // A full disk at its agent: it tries again.
+        // Its agent has a full disk: it tries again.
         Err(_) => false,
     }
 }
 
-/// The controller of a scratch guest: it comes up, and finds one stack well.
+/// The controller of a scratch guest: it starts, and reports one stack as well.
 async fn report(store: &Store, attempt: Redemption, now: Timestamp) -> bool {
     let granted = match store.redeem_test_claim(attempt, now).await {
         Ok(Some(granted)) => granted,

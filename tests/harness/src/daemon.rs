@@ -1,8 +1,9 @@
 //! The agent's loops, from document to report.
 //!
-//! In: a world, perhaps a hub, who decides about death, and what is waited for. Out: whether that came, or where the agent
-//! died. The reconcile loop and the report are the agent's own; the exchange with the hub is the harness's, because the
-//! agent's needs sockets: it takes the document by the same parser and the same rules into the same store.
+//! In: a world, perhaps a hub, the conductor that decides when the agent dies, and the awaited state. Out: whether that
+//! state came, or where the agent died. The reconcile loop and the report are the agent's own. The exchange with the
+//! hub is the harness's, because the agent's needs sockets: it takes the document by the same parser and the same rules
+//! into the same store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +27,9 @@ use crate::hub::Hub;
 use crate::points::{Conductor, Place};
 use crate::world::World;
 
-/// How often the host is looked at, as in the agent.
+/// How often the agent checks the host, as in production.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// How often the hub is asked.
+/// How often the agent calls the hub.
 const CHECK_IN_EVERY: Duration = Duration::from_secs(5);
 /// A host whose faults are over has settled after this much virtual time.
 const SETTLED_WITHIN: Duration = Duration::from_secs(12 * 3600);
@@ -36,17 +37,17 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(12 * 3600);
 /// How it went.
 #[derive(Debug)]
 pub enum Served {
-    /// What was waited for came.
+    /// The awaited state was reached.
     Reached,
     Killed(Place),
-    /// It never came.
+    /// It was never reached.
     Stuck(String),
 }
 
-/// What is waited for.
+/// The awaited state.
 pub type Goal<'a> = &'a dyn Fn(&HostDetail) -> bool;
 
-/// Serves until the hub was told what is waited for, or until death.
+/// Serves until the report at the hub shows the awaited state, or until death.
 pub async fn serve(
     world: &World,
     hub: &Hub,
@@ -95,7 +96,7 @@ pub async fn serve(
     }
 }
 
-/// Reports, hears of documents and takes them, until the hub shows what is waited for.
+/// Reports, receives documents and accepts them, until the hub shows the awaited state.
 async fn exchange(
     world: &World,
     hub: &Hub,
@@ -129,7 +130,7 @@ async fn exchange(
     }
 }
 
-/// The dead wait for ever.
+/// A dead agent waits for ever.
 async fn pass(conductor: &Conductor, step: &'static str, side: Side) {
     if conductor.exchange(step, side).is_err() {
         std::future::pending::<()>().await;

@@ -21,7 +21,7 @@ pub struct Line {
     pub detail: String,
 }
 
-/// What a backup is called.
+/// The label of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupLabel {
     /// The operation that took it.
@@ -31,7 +31,7 @@ pub struct BackupLabel {
     pub consistency: String,
 }
 
-/// When a window's copy was seen to be fixed.
+/// When a window's copy was observed to be fixed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
     pub window: String,
@@ -53,7 +53,7 @@ pub struct StoredRecords {
     pub missing: bool,
 }
 
-/// What is written.
+/// The contents of the agent's database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Book {
     pub audit: Vec<Line>,
@@ -71,16 +71,16 @@ pub struct Book {
     pub made: BTreeSet<u32>,
     /// Numbers of guests with an operation that was parked.
     pub parked: BTreeSet<u32>,
-    /// What backups are called.
+    /// The labels of backups.
     pub labels: Vec<BackupLabel>,
-    /// When what they hold was fixed.
+    /// When the contents of backups were fixed.
     pub captures: Vec<Capture>,
     /// Backups that are on record, oldest first.
     pub backups: Vec<StoredRecords>,
 }
 
 impl Book {
-    /// Reads it. An agent that never was has written nothing.
+    /// Reads it. An agent that never ran has written nothing.
     #[must_use]
     pub fn of(folder: &Path) -> Self {
         let path = folder.join("agent.db");
@@ -171,7 +171,7 @@ impl Book {
     }
 }
 
-/// The VMIDs of whole guests, without copies beside them.
+/// The VMIDs of whole guests, without copies next to them.
 #[must_use]
 pub fn guests(folder: &Path) -> BTreeSet<u32> {
     let connection = Connection::open(folder.join("agent.db")).unwrap();
@@ -183,7 +183,7 @@ pub fn guests(folder: &Path) -> BTreeSet<u32> {
     guests
 }
 
-/// Numbers of guests that are made; copies beside a guest are whole when their records say so.
+/// Numbers of guests that are made; copies next to a guest are whole when their records say so.
 #[must_use]
 pub fn made(folder: &Path) -> BTreeSet<u32> {
     let connection = Connection::open(folder.join("agent.db")).unwrap();
@@ -196,7 +196,7 @@ pub fn made(folder: &Path) -> BTreeSet<u32> {
     made
 }
 
-/// Writes what a restore test of a backup showed, as the agent would have, while none is up.
+/// Writes the result of a restore test of a backup, as the agent would have, while no agent runs.
 pub fn prove(folder: &Path, kept: &StoredRecords, at_us: i64) {
     let connection = Connection::open(folder.join("agent.db")).unwrap();
     let sql =

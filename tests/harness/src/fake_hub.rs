@@ -1,8 +1,8 @@
 //! A hub in this process with scripted answers.
 //!
-//! In: the agent's own loop, by [`agentd::port::hub::Hub::over`]. Out: whatever the hub at hand wants to answer, lawful or not,
-//! as bytes. Each request takes a little virtual time. Deliberately absent: TLS. Who is reached is told by the pinned CA in
-//! the agent's identity, which each hub can look at when it is dialled.
+//! In: the agent's own loop, by [`agentd::port::hub::Hub::over`]. Out: any answer of the given hub, valid or not, as
+//! bytes. Each request takes a little virtual time. Deliberately absent: TLS. The pinned CA in the agent's identity
+//! shows which hub is meant; each hub can check it when it is dialled.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 
 use crate::clock::Timeline;
 
-/// What a request takes.
+/// The time that a request takes.
 const ON_THE_WAY: Duration = Duration::from_millis(2);
 
-/// What is answered.
+/// An answer and its timing.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// After how long.
     pub after: Duration,
-    /// What; nothing at all leaves the line dead until the agent gives up.
+    /// The answer; none leaves the line dead until the agent gives up.
     pub answer: Option<Answer>,
 }
 
@@ -61,7 +61,7 @@ pub fn framed(data: &Value, error: &Value) -> String {
 
 /// A hub of a test.
 pub trait Brain: Send {
-    /// Hears a request and says what is answered.
+    /// Receives a request and returns the reply.
     fn hear(&mut self, path: &str, body: &[u8], at: Duration) -> Reply;
 
     /// Whether an agent of this identity reaches this hub.
@@ -99,7 +99,7 @@ impl<B: Brain> Line for InProcess<B> {
     }
 }
 
-/// How an agent calls this hub. An identity that no TLS client can be made of reaches nobody, as in the agent.
+/// How an agent calls this hub. An identity that cannot make a TLS client reaches no hub, as in the agent.
 #[must_use]
 pub fn dial<B: Brain + 'static>(brain: &Arc<Mutex<B>>, timeline: Timeline) -> Dial {
     let brain = Arc::clone(brain);

@@ -13,7 +13,7 @@ use serde_json::json;
 /// The golden archive on the simulator's backup storage.
 pub const ARCHIVE: &str = "backup2:backup/vzdump-lxc-160-2026_11_21-04_02_15.tar.zst";
 
-/// Guests that somebody else made: one in our range of numbers, one in our pool.
+/// Foreign guests: one in our range of numbers, one in our pool.
 pub const FOREIGN: [u32; 2] = [302, 400];
 
 /// The identity of guest `n`.
@@ -42,7 +42,7 @@ pub fn guest(n: u8) -> DesiredGuest {
     .unwrap()
 }
 
-/// The guest as a made one is named.
+/// The guest under the name of a made one.
 #[must_use]
 pub fn target(n: u8) -> Target {
     Target { uid: uid(n), name: guest(n).name, vmid: vmid(299 + u32::from(n)) }
@@ -63,7 +63,7 @@ impl Kit {
         Self { file: file.to_owned(), sha256 }
     }
 
-    /// What root named on this box.
+    /// The policy that root wrote on this host.
     #[must_use]
     pub fn policy(&self) -> Policy {
         let golden = Golden {

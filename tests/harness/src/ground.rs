@@ -1,9 +1,9 @@
 //! The grounds that stories begin on.
 
-/// What is there before a story begins.
+/// The state of the world before a story begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ground {
-    /// Only what is somebody else's.
+    /// Only foreign guests.
     Empty,
     /// Guest 1, 300, made and running, without a volume that no backup holds.
     HotRuns,
@@ -11,11 +11,11 @@ pub enum Ground {
     GuestRuns,
     /// The same guest, stopped.
     GuestStands,
-    /// The running guest, with a snapshot of ours whose time is over.
+    /// The running guest, with a snapshot of ours that has expired.
     Snapshotted,
     /// Two guests of one customer, 300 and 301, both running.
     TwoGuests,
-    /// The stopped guest, and beside it one of the same customer, 301, with room for a volume.
+    /// The stopped guest, and next to it one of the same customer, 301, with room for a volume.
     Taker,
     /// The same two, both stopped.
     TwoStand,
@@ -27,10 +27,10 @@ pub enum Ground {
     Scheduled,
     /// The same, and it is promised backups, but no snapshots any more.
     LetGo,
-    /// The guest was destroyed on the node, with its volumes, its place in the pool and every right over its number. Its
-    /// first backup is left.
+    /// The guest was destroyed on the node, with its volumes, its place in the pool and every right over its number.
+    /// Its first backup is left.
     Lost,
-    /// The running guest, and beside it a copy of its first backup, 301.
+    /// The running guest, and next to it a copy of its first backup, 301.
     Copy,
     /// Nothing of ours, on a host on which documents may make one guest a day.
     OneADay,

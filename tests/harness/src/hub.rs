@@ -1,7 +1,8 @@
 //! The real hub in the same process, without sockets.
 //!
-//! In: what an operator and an agent would send, as JSON. Out: what they would be answered. The hub's threads work in real
-//! time; virtual time stands still while they do. Deliberately absent: TLS; which host asks is told as the handshake would.
+//! In: the JSON that an operator and an agent would send. Out: the answers they would get. The hub's threads work in
+//! real time; virtual time is stopped while they do. Deliberately absent: TLS; the calling host is passed in, as the
+//! handshake would report it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,7 +41,7 @@ struct HubClock(Timeline);
 
 impl hubd::clock::Clock for HubClock {
     fn now(&self) -> Timestamp {
-        // The hub keeps milliseconds.
+        // The hub stores milliseconds.
         let now = self.0.now();
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
@@ -94,7 +95,8 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
     Ok(Opened { routes, admin_token: opened.admin_token, stop, writer: opened.writer, _lock: opened.lock })
 }
 
-/// What the agent sends, to the routes themselves: who it is, the handshake would have told.
+/// The agent's requests, sent directly to the routes. The calling host is set here; in production the handshake reports
+/// it.
 #[derive(Debug)]
 struct Routes {
     routes: axum::Router,
@@ -114,10 +116,10 @@ impl Line for Routes {
     }
 }
 
-/// Lets virtual time stand still while other threads work on this.
+/// Stops virtual time while other threads work on this.
 async fn standing_still<T>(work: impl Future<Output = T>) -> T {
     let (release, held) = std::sync::mpsc::channel::<()>();
-    // Time does not jump while a blocking task runs. It ends when the rope is let go.
+    // Time does not jump while a blocking task runs. The task ends when the sender is dropped.
     let guard = tokio::task::spawn_blocking(move || held.recv().is_err());
     let done = work.await;
     drop(release);

@@ -7,26 +7,27 @@
 //!                                                                          │
 //!                                              matrix: cases ◀── invariant: what must hold afterwards
 //! ```
-//! In: a [`story`] per kind of operation, by an exhaustive match. Out: a table, and for each case that does not hold how to
-//! run just it again. Time is virtual, so a wait of an hour costs nothing, and one seed gives one story; only which of two
-//! guests moves first at one and the same moment is the runtime's choice. Deliberately absent: TLS and sockets (`agentd/tests/it/against_simulator`, `tests/e2e`), real processes and real disks (`tests/e2e`).
+//! In: a [`story`] per kind of operation, by an exhaustive match. Out: a table, and for each case that does not hold
+//! how to run only that case again. Time is virtual, so a wait of an hour costs nothing, and one seed gives one story.
+//! One exception: which of two guests moves first at the same moment is the runtime's choice. Deliberately absent: TLS
+//! and sockets (`agentd/tests/it/against_simulator`, `tests/e2e`), real processes and real disks (`tests/e2e`).
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`clock`], [`turns`] | virtual time for both sides, and turns for the simulator's tasks |
-//! | [`world`], [`world_template`], [`ground`], [`fixtures`] | a node with an agent, and how it stands before a story |
+//! | [`clock`], [`turns`] | virtual time for both sides, and slots for the simulator's tasks |
+//! | [`world`], [`world_template`], [`ground`], [`fixtures`] | a node with an agent, and its state before a story |
 //! | [`points`], [`transport`] | where the agent can be killed, and how its requests fail |
-//! | [`agent_run`], [`controllers`] | the agent from start to end or death, and who speaks meanwhile |
-//! | [`whole`] | the same of the whole agent: a document, and guests that ask |
-//! | [`windows`], [`window_memory`] | controllers in quiesce windows, and when their programs stood still |
+//! | [`agent_run`], [`controllers`] | the agent from start to end or death, and the guest agents that speak meanwhile |
+//! | [`whole`] | the same of the whole agent: a document, and guests with requests |
+//! | [`windows`], [`window_memory`] | controllers in quiesce windows, and when their programs were stopped |
 //! | [`daemon`], [`hub`] | the agent's loops, and a hub, from a document to the report |
 //! | [`story`] | the register of operations |
-//! | [`scene`], [`db_reader`], [`log`] | what there is, what is written, and what happened |
+//! | [`scene`], [`db_reader`], [`log`] | what exists, what the database holds, and what happened |
 //! | [`invariant`] | what must hold |
 //! | [`matrix`] | all cases, and the table |
 //! | [`power`] | agents and hubs that lose their power, with what was not synced |
 //! | [`planted`], [`outside`] | bugs that must be found: within the agent, and around it |
-//! | [`schedule`] | a whole agent, and a seed that chooses what goes wrong |
+//! | [`schedule`] | a whole agent, and a seed that chooses the faults |
 //! | [`signer`], [`mailbox`] | operators who sign, and what the hub passes on in a story |
 //! | [`fake_hub`] | a hub at the end of a line of bytes |
 //! | [`backup_weeks`] | a guest under a policy, for weeks |

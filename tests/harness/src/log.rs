@@ -1,7 +1,7 @@
 //! The event log of a world, with its hash.
 //!
-//! In: entries from the carrier and the clock. Out: lists for the invariants, and one number by which two runs of one seed
-//! can be compared. What is random (ids, claims) is not part of it.
+//! In: entries from the transport and the clock. Out: lists for the invariants, and one number by which two runs of one
+//! seed can be compared. Random values (ids, claims) are not part of it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ pub struct Effect {
     pub step: &'static str,
     /// Its kind of call.
     pub call: &'static str,
-    /// Whose it is.
+    /// The path of the request.
     pub path: String,
     /// What was answered.
     pub status: u16,
@@ -30,7 +30,7 @@ pub struct TaskSpan {
     pub upid: String,
     /// `vzrestore` and so on.
     pub kind: String,
-    /// What it works on.
+    /// The guest or storage that it works on.
     pub id: String,
     /// Who started it.
     pub owner: String,

@@ -1,7 +1,7 @@
 //! Signed jobs in the mailbox of a story of the whole agent.
 //!
-//! In: what operators order. Out: the same texts in every life, as a hub passes them on until it has heard of them; and
-//! whether each was taken once and came to its end. The intake is the agent's own.
+//! In: orders of the operators. Out: the same texts in every life, as a hub passes them on until it has a report of
+//! them; and whether each was taken once and came to its end. The intake is the agent's own.
 
 use agentd::operation::log::Status;
 use agentd::port::store::Store;
@@ -21,7 +21,7 @@ const HOST: u128 = 0x0190_6f3c_6b1f_7c1d_9d0a_2f6d_1c0b_7a02;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
-    /// What, in the world as it stands before.
+    /// The act, given the world before it.
     pub act: fn(&World) -> Act,
     pub target: fn() -> Target,
     /// How the job ends.
@@ -66,7 +66,7 @@ pub fn archive_of_guest_1(world: &World) -> ArchiveText {
     format!("backup2:backup/vzdump-lxc-300-{}", name.unwrap()).try_into().unwrap()
 }
 
-/// What root laid down, as at each start.
+/// The files that root wrote, as at each start.
 pub async fn lay_down(world: &World, store: &Store) -> Result<(), String> {
     store.lay_down(texts(1), world.timeline.now()).await.map(drop).map_err(|error| error.to_string())
 }
@@ -89,7 +89,7 @@ pub async fn letter(world: &World, store: &Store, nth: usize, order: &Order) -> 
     QueuedJob { id: id(nth), blob: signed(&payload, &[&ada()]) }
 }
 
-/// The box as it knows itself.
+/// The host as it knows itself.
 #[must_use]
 pub fn own() -> SeenHost {
     SeenHost { name: "box1".parse().unwrap(), fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap() }
@@ -107,14 +107,14 @@ pub async fn is_under_way(store: &Store, nth: usize) -> bool {
     reports.iter().any(|job| job.id == id(nth) && !job.state.is_end())
 }
 
-/// Whether its operation was left to a person: that is no end that the job could be done by. Whether it may be left so
-/// is the story's to say.
+/// Whether its operation was left to an operator: the job cannot be done by such an end. The story decides whether it
+/// may be left so.
 async fn was_parked(store: &Store, job: JobId) -> bool {
     let operation = store.operation(OperationId::new(job.uuid())).await.unwrap();
     operation.is_some_and(|operation| operation.status() == Status::Parked)
 }
 
-/// The line of the audit that tells a job's end.
+/// The audit action that records a job's end.
 const fn line_of(end: JobState) -> &'static str {
     match end {
         JobState::Cancelled => "job_cancelled",

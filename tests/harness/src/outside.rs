@@ -13,13 +13,13 @@ use rusqlite::Connection;
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outside {
-    /// How long programs stood still is forgotten.
+    /// The time that programs were stopped is forgotten.
     ForgetStandstill,
-    /// A guest gets eight times the memory that was asked for.
+    /// A guest gets eight times the requested memory.
     MoreMemory,
-    /// A rollback goes to the day before the snapshot that was signed.
+    /// A rollback returns to the day before the snapshot that was signed.
     OtherSnapshot,
-    /// A backup stands for the points of the day that comes after it.
+    /// A backup counts for the points of the day that comes after it.
     SettlePoints,
     /// Signed jobs that wait are stopped.
     StopJobs,
@@ -58,7 +58,7 @@ thread_local! {
     static PLANTED: Cell<Option<Outside>> = const { Cell::new(None) };
 }
 
-/// Plants a bug on this thread, or digs it out.
+/// Plants a bug on this thread, or removes it.
 pub fn plant(bug: Option<Outside>) {
     PLANTED.set(bug);
 }
@@ -96,7 +96,7 @@ fn more_memory(mut request: Request) -> Request {
     request
 }
 
-/// `…/snapshot/d7/rollback` goes to `d6`.
+/// `…/snapshot/d7/rollback` becomes `d6`.
 fn day_before(path: &str) -> String {
     let parts = path.strip_suffix("/rollback").and_then(|head| head.rsplit_once("/d"));
     let day = parts.and_then(|(head, day)| Some((head, day.parse::<u64>().ok()?.checked_sub(1)?)));

@@ -1,10 +1,10 @@
 //! The search for each planted bug.
 //!
-//! In: a bug. Out: where it was found and after how many cases, or that it was not. Each bug is hunted where it would show:
-//! in one family of the matrix's cases, judged against how the story goes without the bug, in a plot or by a stolen hub, seed by seed.
-//! Nothing depends on a clock: a number of cases bounds every hunt. A bug within the agent is there in the copy of the tree
-//! that `cargo xtask planted` makes, and nowhere else. Deliberately absent: a bug that is known not to be
-//! found; there is none.
+//! In: a bug. Out: where it was found and after how many cases, or that it was not found. Each bug is searched for
+//! where it would show: in one family of the matrix's cases, compared with the story's course without the bug, in a
+//! plot or by a stolen hub, seed by seed. Nothing depends on a clock: a number of cases bounds every search. A bug
+//! within the agent exists in the copy of the tree that `cargo xtask planted` makes, and nowhere else. Deliberately
+//! absent: a bug that is known not to be found; there is none.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -23,10 +23,10 @@ use crate::schedule::run_script;
 use crate::story::{self, Story};
 use crate::world_template::Template;
 
-/// So many seeds of a plot are tried.
+/// This many seeds of a plot are tried.
 pub const SEEDS_MAX: u64 = 20;
 
-/// So many stolen hubs are tried; each takes seconds.
+/// This many stolen hubs are tried; each takes seconds.
 const THIEVES_MAX: u64 = 4;
 
 /// A bug, and where it is planted.
@@ -67,7 +67,7 @@ impl Plant {
             Self::Inside(bug) => hunt(bug),
             Self::Around(Outside::ForgetStandstill | Outside::SettlePoints) => Hunt::Stolen(3),
             Self::Around(Outside::MoreMemory) => Hunt::StolenAndJudged { first: 1, days: 6, judge: "growth" },
-            // Nothing waits for long at the first one.
+            // With the first seed no job waits for long.
             Self::Around(Outside::StopJobs) => Hunt::StolenAndJudged { first: 2, days: 6, judge: "text" },
             Self::Around(Outside::OtherSnapshot) => {
                 Hunt::StolenAndJudged { first: 1, days: 6, judge: "text" }
@@ -108,7 +108,7 @@ impl Drop for Planted {
     }
 }
 
-/// How a story goes undisturbed and without bugs.
+/// The undisturbed course of a story without bugs.
 fn sound(story: &Story) -> Arc<Outcome> {
     static REPORTED: OnceLock<Mutex<BTreeMap<&'static str, Arc<Outcome>>>> = OnceLock::new();
     let known = REPORTED.get_or_init(Mutex::default).lock().unwrap().get(story.name).cloned();
@@ -120,15 +120,15 @@ fn sound(story: &Story) -> Arc<Outcome> {
     })
 }
 
-/// Where a bug is hunted.
+/// Where a bug is searched for.
 enum Hunt {
     /// In the matrix, in cases of this family of these stories.
     Matrix(Family, &'static [&'static str]),
     /// In a plot, seed by seed.
     Plot(Plot),
-    /// By a stolen hub, seed by seed, so many days each.
+    /// By a stolen hub, seed by seed, this many days each.
     Stolen(u64),
-    /// The same, from this seed on, and the judge of this name must be the one that finds it.
+    /// A stolen hub from this seed on; the judge of this name must be the one that finds it.
     StolenAndJudged { first: u64, days: u64, judge: &'static str },
     /// In nights of backups.
     Nights,
@@ -139,7 +139,7 @@ enum Hunt {
 /// A family of the matrix's cases.
 #[derive(Clone, Copy)]
 enum Family {
-    /// Nothing goes wrong.
+    /// No fault.
     Undisturbed,
     /// Tasks end otherwise than they should.
     Tasks,
@@ -180,7 +180,7 @@ const fn hunt(bug: Bug) -> Hunt {
     }
 }
 
-/// Looks for a bug until it is found.
+/// Searches for a bug until it is found.
 #[must_use]
 pub fn find(bug: Plant) -> Option<Find> {
     match bug.hunt() {

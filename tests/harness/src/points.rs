@@ -1,9 +1,9 @@
-//! Where the agent can be killed, and who decides.
+//! Where the agent can be killed, and what decides it.
 //!
-//! Points are the agent's own failpoints (before and after each journal write and each effect) and, beside them, both
-//! sides of every request that could change something: before it reaches the simulator, and after it was carried out while
-//! the answer is still on its way. In: what is to go wrong. Out: the points in the order in which they were reached. Once
-//! dead the agent reaches nothing any more.
+//! Points are the agent's own failpoints (before and after each journal write and each effect). Both sides of every
+//! request that could change something are points, too: before it reaches the simulator, and after it was carried out
+//! while the answer is still on its way. In: the planned faults. Out: the points in the order in which they were
+//! reached. A dead agent reaches nothing any more.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -16,7 +16,7 @@ use tokio::task;
 
 use crate::power::server::Served;
 
-/// What a point stands at.
+/// What a point is next to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// One of the agent's failpoints.
@@ -75,7 +75,7 @@ pub enum Kill {
 /// How requests of one step fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum How {
-    /// Refused with a sentence that nobody knows.
+    /// Refused with an error text that the agent does not know.
     Refused,
     /// Carried out, and the answer is lost.
     ReplyLost,
@@ -88,7 +88,7 @@ pub enum How {
 pub struct Fail {
     pub step: &'static str,
     pub how: How,
-    /// So often; then all is well again.
+    /// How often; then all is well again.
     pub times: u32,
 }
 
@@ -96,7 +96,7 @@ struct State {
     places: Vec<Place>,
     kill: Kill,
     fail: Option<Fail>,
-    /// The step that each task of the agent is in: operations of several guests go on at once, each in a task of its own.
+    /// The step that each task of the agent is in: operations of several guests run at once, each in a task of its own.
     steps: HashMap<Option<task::Id>, &'static str>,
     frames_to_undo: usize,
     written: u32,
@@ -129,7 +129,7 @@ impl Conductor {
         Arc::new(Self { state: Mutex::new(state), killed: Notify::new() })
     }
 
-    /// Nothing goes wrong.
+    /// Without faults.
     #[must_use]
     pub fn undisturbed() -> Arc<Self> {
         Self::new(Kill::Never, None)
@@ -140,7 +140,7 @@ impl Conductor {
         if state.dead.is_some() {
             return Err(Dead);
         }
-        // The exchange with the hub goes on beside the operations.
+        // The exchange with the hub runs next to the operations.
         if place.at != At::Exchange {
             state.steps.insert(task::try_id(), place.step);
         }
@@ -188,7 +188,7 @@ impl Conductor {
         self.reach(Place { step, side, at: At::Exchange })
     }
 
-    /// The agent dies at its so many-th point from here.
+    /// The agent dies at this many points from here.
     pub fn kill_after(&self, points: usize) {
         let mut state = self.state.lock().unwrap();
         state.kill = Kill::At(state.places.len() + points);
@@ -203,13 +203,13 @@ impl Conductor {
         Some(fail.how)
     }
 
-    /// The step that the agent's task which asks is in.
+    /// The step of the agent's task that makes the request.
     #[must_use]
     pub fn step(&self) -> &'static str {
         self.state.lock().unwrap().steps.get(&task::try_id()).copied().unwrap_or("operation")
     }
 
-    /// The run begins with an operation that stands so: its frames say when the way back begins.
+    /// The run begins with an operation in this status: its frames say when the way back begins.
     pub fn takes_up(&self, status: Status) {
         self.state.lock().unwrap().frames_to_undo = match status {
             Status::Queued => 2,

@@ -1,7 +1,8 @@
 //! The state of a world, from the simulator's files.
 //!
 //! In: a state folder. Out: configurations, volumes, snapshots and backups by name, each with a hash of its bytes.
-//! Deliberately absent: what is random in a configuration (addresses, tickets), which is made plain.
+//! Deliberately absent: random values in a configuration (addresses, bootstrap tokens), which are replaced by fixed
+//! ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,14 +13,14 @@ use std::path::Path;
 pub struct Scene {
     /// Configurations by number.
     pub guests: BTreeMap<u32, String>,
-    /// What stands in the files of `FOREIGN` guests, byte by byte.
+    /// The contents of the files of `FOREIGN` guests, byte by byte.
     pub raw: BTreeMap<u32, String>,
     /// Volumes and snapshots: `tank:300/vm-300-disk-0`, `tank:300/vm-300-disk-0@before`.
     pub volumes: BTreeMap<String, Volume>,
     /// Archives: `backup2:vzdump-lxc-300-….tar.zst`.
     pub archives: BTreeMap<String, u64>,
     pub running: BTreeSet<u32>,
-    /// When the copies of backups were fixed, in seconds since 1970, by the logs beside their archives.
+    /// When the copies of backups were fixed, in seconds since 1970, by the logs next to their archives.
     pub fixed: BTreeMap<String, i64>,
 }
 
@@ -78,12 +79,12 @@ impl Scene {
         scene
     }
 
-    /// What is there of one guest: its volumes, snapshots and archives.
+    /// The holdings of one guest: its volumes, snapshots and archives.
     pub fn holdings(&self) -> impl Iterator<Item = &String> {
         self.volumes.keys().chain(self.archives.keys())
     }
 
-    /// Whose a volume or an archive is.
+    /// The guest that owns a volume or an archive.
     #[must_use]
     pub fn owner(holding: &str) -> Option<u32> {
         let (_, rest) = holding.split_once(':')?;
@@ -119,7 +120,7 @@ pub struct Comparable {
 }
 
 impl Comparable {
-    /// What differs, for people.
+    /// The differences, for people.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut all = Vec::new();
@@ -153,7 +154,7 @@ fn differ<K: Ord + std::fmt::Display, V: PartialEq + std::fmt::Debug>(
     );
 }
 
-/// When the copy was fixed, by the log beside it: in these worlds every storage takes snapshots.
+/// When the copy was fixed, by the log next to it: in these worlds every storage takes snapshots.
 fn fixed_at(log: &Path) -> Option<i64> {
     let text = std::fs::read_to_string(log).unwrap();
     let line = text.lines().find(|line| line.contains("INFO: creating vzdump archive"))?;

@@ -28,7 +28,7 @@ fn field(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 impl Signer {
-    /// An operator, whose key depends on nothing but this number.
+    /// An operator, whose key depends only on this number.
     #[must_use]
     pub fn of(name: &'static str, number: u8) -> Self {
         Self { name, key: SigningKey::from_bytes(&[number; 32]) }

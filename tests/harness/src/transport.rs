@@ -1,6 +1,6 @@
 //! The transport from agent to simulator, in process.
 //!
-//! In: the client's request. Out: the simulator's answer, or the fault that the story asks for. Every request takes a
+//! In: the client's request. Out: the simulator's answer, or the fault that the story sets. Every request takes a
 //! little virtual time, so that nothing happens at the same moment as its cause. A dead agent's request never returns.
 
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::log::{Effect, Log};
 use crate::outside;
 use crate::points::{Conductor, How};
 
-/// What a request takes each way.
+/// The time that a request takes each way.
 const ONE_WAY: Duration = Duration::from_millis(1);
 
-/// The carrier of one run of the agent.
+/// The transport of one run of the agent.
 pub struct InProcess {
     pub node: Arc<Node>,
     pub timeline: Timeline,
-    /// What is to go wrong.
+    /// The planned faults.
     pub conductor: Arc<Conductor>,
     pub log: Arc<Log>,
-    /// More requests than this in one story mean that it goes round in circles.
+    /// More requests than this in one story mean an endless loop.
     pub patience: usize,
 }
 
@@ -87,7 +87,7 @@ impl InProcess {
         }
     }
 
-    /// The dead wait for ever; whoever runs them drops them.
+    /// A dead agent waits for ever; its caller drops it.
     async fn pass(&self, side: Side) {
         if self.conductor.request(side).is_err() {
             std::future::pending::<()>().await;
@@ -106,5 +106,5 @@ fn refused() -> Response {
     Response { status: 500, reason: "the harness refuses this".to_owned(), body }
 }
 
-/// How the carrier begins what it says when it gives up on the agent.
+/// The beginning of the transport's message when it stops an agent that sends requests without end.
 pub const WITHOUT_END: &str = "the agent asks without end";

@@ -1,8 +1,8 @@
 //! Threads of synchronous work, one running at a time.
 //!
-//! In: the work of a simulator's task. Out: after each turn, for how long it pauses, or that it ended. Threads are kept
-//! and used again, since starting one costs more than most turns. Deliberately absent: time; whoever hands out the turns
-//! decides when the next one is.
+//! In: the work of a simulator's task. Out: after each slot, for how long it pauses, or that it ended. Threads are kept
+//! and used again, since starting one costs more than most slots. Deliberately absent: time; the caller decides when
+//! the next slot is.
 
 use std::cell::RefCell;
 use std::sync::Mutex;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use pve_sim::clock::TaskWork;
 use tokio::runtime::Handle;
 
-/// How a turn ended.
+/// How a slot ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
-    /// It waits for so long.
+    /// It waits for this long.
     Paused(Duration),
     /// There is no more to do.
     Ended,
@@ -46,10 +46,10 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Makes it ready. It does not move before its first turn.
+    /// Prepares the work. It does not run before its first slot.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// When no thread can be started.
     pub fn start(runtime: Handle, work: TaskWork) -> std::io::Result<Self> {
         let ((go, going), (report, reported)) = (channel(), channel());
         let job = Job { runtime, work, rope: Rope { go: going, report } };
@@ -70,7 +70,7 @@ impl Worker {
     /// Lets it move until it pauses or ends.
     #[must_use]
     pub fn turn(&self) -> Reported {
-        // A worker that broke has said why on its own thread; here it has ended.
+        // A worker that panicked has reported why on its own thread; here it has ended.
         if self.go.send(()).is_err() {
             return Reported::Ended;
         }
@@ -81,7 +81,7 @@ impl Worker {
 fn serve(own: &Sender<Job>, queue: &Receiver<Job>) {
     while let Ok(Job { runtime, work, rope }) = queue.recv() {
         let _time = runtime.enter();
-        // A world that is gone before the first turn takes its work with it.
+        // When the world is gone before the first slot, its work is dropped.
         if rope.go.recv().is_err() {
             IDLE.lock().unwrap().push(own.clone());
             continue;
@@ -90,15 +90,15 @@ fn serve(own: &Sender<Job>, queue: &Receiver<Job>) {
         ROPE.with(|held| *held.borrow_mut() = Some(rope));
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         ROPE.with(|held| *held.borrow_mut() = None);
-        // First idle, then told: the next work may begin with the answer.
+        // First idle, then reported: the next work may begin with the answer.
         IDLE.lock().unwrap().push(own.clone());
         drop(outcome);
-        // Nobody waits any more when the world is gone.
+        // When the world is gone, no receiver waits any more.
         let _ = report.send(Reported::Ended);
     }
 }
 
-/// Called by the work: hands the turn back. Without anybody to hand it back to, the world is gone and time with it.
+/// Called by the work: ends its slot. Without a receiver the world is gone, and its time too.
 pub fn pause(length: Duration) {
     ROPE.with(|held| {
         if let Some(rope) = &*held.borrow()

@@ -1,9 +1,10 @@
 //! One run of the whole agent.
 //!
-//! In: a world, who decides about death, and what is asked for. Out: as of the engine's life, whether all came to its end
-//! or where the agent died. Each life begins as the outside would: the hub sends the document again, and a guest that has
-//! no answer yet asks again under the same key, with another id. Deliberately absent: the hub itself ([`crate::daemon`]), and
-//! requests that fail, which are taken back and asked for again ([`crate::schedule`]).
+//! In: a world, the conductor that decides when the agent dies, and the goals. Out: as for the engine's life, whether
+//! all came to its end or where the agent died. Each life begins as the outside would begin it: the hub sends the
+//! document again, and a guest without an answer sends its request again under the same key, with another id.
+//! Deliberately absent: the hub itself ([`crate::daemon`]), and failing requests, which are taken back and requested
+//! again ([`crate::schedule`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,22 +31,22 @@ use crate::points::Conductor;
 use crate::windows::{self, Windows};
 use crate::world::World;
 
-/// How often the host is looked at when nothing is new.
+/// How often the agent checks the host when nothing is new.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// Nothing was changed and nothing is open for so many looks: it has settled.
+/// Nothing was changed and nothing is open for this many checks: it has settled.
 const QUIET_LOOKS: u32 = 4;
 
 /// A host whose faults are over has settled after this much virtual time.
 const SETTLED_WITHIN: Duration = Duration::from_secs(12 * 3600);
 
-/// What is asked for.
+/// The requests of the document and the guests.
 pub struct Goals {
     /// The document's guests.
     pub guests: Vec<DesiredGuest>,
-    /// What guests ask for, by their numbers.
+    /// The requests of guests, by their numbers.
     pub asks: Vec<(u8, Ask)>,
-    /// What operators sign, once all of that is over.
+    /// The jobs that operators sign, once all of that is over.
     pub jobs: Vec<Order>,
 }
 
@@ -54,7 +55,7 @@ pub struct Life<'a> {
     pub speech: Speech,
     /// What they do in quiesce windows.
     pub windows: Windows,
-    /// What is asked for.
+    /// The goals of this life.
     pub goals: &'a Goals,
     /// Which life it is.
     pub number: usize,
@@ -86,7 +87,7 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, life: &Life<'_>) ->
     }
 }
 
-/// Asks for it, and waits until all of it is over.
+/// Sends the goals, and waits until all of them have ended.
 async fn report(world: &World, ports: &Ports, conductor: &Conductor, life: &Life<'_>) -> End {
     let store = &ports.store;
     pass(conductor, "document", Side::Before).await;
@@ -181,7 +182,7 @@ fn request(world: &World, life: &Life<'_>, nth: usize, (guest, ask): (u8, Ask)) 
     }
 }
 
-/// The dead wait for ever.
+/// A dead agent waits for ever.
 async fn pass(conductor: &Conductor, step: &'static str, side: Side) {
     if conductor.exchange(step, side).is_err() {
         std::future::pending::<()>().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use holdfast_protocol::id::OperationId;
 
-/// Programs that stood still.
+/// Stopped programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stood {
     /// For which window.
@@ -17,12 +17,12 @@ pub struct Stood {
     pub deadline: Duration,
     /// When it last heard its agent.
     pub heard: Duration,
-    /// Until when indeed.
+    /// When it ended in fact.
     pub to: Option<Duration>,
 }
 
 impl Stood {
-    /// By when its controller starts it, whatever it hears from now on.
+    /// The latest moment at which its controller starts it, whatever it receives from now on.
     pub(crate) fn at_the_latest(&self) -> Duration {
         self.deadline.min(self.heard + SILENCE_MAX)
     }
@@ -33,7 +33,7 @@ impl Stood {
 pub struct Memory(Mutex<HeldWindow>);
 
 impl Memory {
-    /// All the times at which programs stood still.
+    /// All the times at which programs were stopped.
     #[must_use]
     pub fn stood(&self) -> Vec<Stood> {
         self.0.lock().unwrap().stood.clone()
@@ -55,7 +55,7 @@ impl Memory {
         }
     }
 
-    /// Whatever stands still past its own bounds was started by then.
+    /// Starts every program that is stopped past its own bounds.
     pub(crate) fn keep_bounds(&self, now: Duration) {
         for stood in &mut self.0.lock().unwrap().stood {
             let latest = stood.at_the_latest();
@@ -89,9 +89,9 @@ impl Memory {
 #[derive(Debug, Default)]
 struct HeldWindow {
     stood: Vec<Stood>,
-    /// Windows whose end was said, or that were never more than refused.
+    /// Windows whose end was reported, or that were only refused.
     done: BTreeSet<OperationId>,
 }
 
-/// Past such a silence of its agent a controller starts what it stopped, as `guestd` does.
+/// After such a silence of its agent a controller starts what it stopped, as `guestd` does.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(120);

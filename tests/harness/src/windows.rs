@@ -1,8 +1,9 @@
 //! Simulated guest agents in quiesce windows.
 //!
-//! In: the agent that is up, by the same look that its local API answers with. Out: in the world, when programs stood still
-//! and for which window. What a controller knows outlives the agent, since it lives in the guest; its own bounds are kept
-//! whether the agent lives or not: the window's, and that of an agent which is silent for too long. Deliberately absent: stacks and hooks, which are `guestd`'s.
+//! In: the running agent, by the same view that its local API answers with. Out: in the world, when programs were
+//! stopped and for which window. The knowledge of a controller outlives the agent, since it is in the guest. Its own
+//! bounds are kept whether the agent lives or not: the window's, and that of an agent which is silent for too long.
+//! Deliberately absent: stacks and hooks, which are `guestd`'s.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,20 +21,20 @@ use holdfast_protocol::operation::OperationKind;
 use crate::points::Conductor;
 use crate::world::World;
 
-/// How often a controller looks.
+/// How often a controller checks.
 const EVERY: Duration = Duration::from_millis(300);
 
 /// What controllers do with windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
-    /// Nothing: nobody is there who could stop anything.
+    /// Nothing: no controller is there to stop anything.
     NoOne,
     /// What they should.
     Play,
     /// They stop their programs, and start them no sooner than their own bound says.
     Slow,
-    /// They stop their programs and start them again by their own bound, and never say the latter: killed meanwhile, with
-    /// only their timer left.
+    /// They stop their programs, start them again by their own bound, and never report the latter. They were killed
+    /// meanwhile, and only their timer is left.
     NeverRelease,
 }
 
@@ -53,7 +54,7 @@ pub async fn play(world: &World, store: &Store, conductor: &Conductor, windows: 
     }
 }
 
-/// One look at one window, and whether nothing more is to be done about it.
+/// One check of one window; returns whether nothing more is to be done about it.
 pub async fn is_settled(
     world: &World,
     store: &Store,
@@ -66,11 +67,11 @@ pub async fn is_settled(
         Some(look) => look.view(&Clock::boot_moment(&world.timeline)).phase.is_over(),
         None => true,
     };
-    // What stood still is over when its controller said that all runs again.
+    // A window with stopped programs is settled when its controller reported that all runs again.
     world.windows.is_done(window) || (over && world.windows.of(window).is_none())
 }
 
-/// The windows that are asked for, open, or stood still for.
+/// The windows that are requested, open, or have stopped programs.
 async fn known(world: &World, store: &Store) -> BTreeSet<OperationId> {
     let open = store.open_operations().await.unwrap().into_iter();
     let open = open.filter(|progress| progress.operation.kind() == OperationKind::QuiescedBackup);
@@ -83,7 +84,7 @@ async fn known(world: &World, store: &Store) -> BTreeSet<OperationId> {
     all
 }
 
-/// One look at a window, and what follows.
+/// One check of a window, and its result.
 async fn turn(
     world: &World,
     store: &Store,
@@ -128,7 +129,7 @@ fn released(ago: Duration) -> WindowEvent {
     WindowEvent::Released(Restarted { down: Vec::new(), begun_ago: Some(ago) })
 }
 
-/// Says it. Whether it was heard.
+/// Sends the event. Returns whether it was received.
 async fn say(
     world: &World,
     store: &Store,
@@ -143,7 +144,7 @@ async fn say(
     heard
 }
 
-/// The dead hear nothing.
+/// A dead agent receives nothing.
 async fn pass(conductor: &Conductor, step: &'static str, side: Side) {
     if conductor.exchange(step, side).is_err() {
         std::future::pending::<()>().await;

@@ -34,14 +34,14 @@ use power_disk::fate::Fate;
 /// How long a simulated worker rests between two of its steps.
 const PACE: Duration = Duration::from_millis(40);
 
-/// More requests than this in one story mean that the agent goes round in circles.
+/// More requests than this in one story mean that the agent is in an endless loop.
 const REQUESTS_MAX: usize = 20_000;
 
 /// The beginning of the name of each process's own folder; its number follows.
 const LISTING: &str = "holdfast-harness-";
 
 /// Where this process makes its worlds: in memory where the machine offers it. Templates live as long as their process,
-/// so what processes that are gone have left is taken away first.
+/// so leftovers of ended processes are removed first.
 fn listing() -> &'static Path {
     static OWN: OnceLock<PathBuf> = OnceLock::new();
     OWN.get_or_init(|| {
@@ -67,7 +67,7 @@ pub fn folder() -> TempDir {
     TempDir::new_in(listing()).unwrap()
 }
 
-/// Takes everything away that this process made; no world is used afterwards.
+/// Removes everything that this process made; no world is used afterwards.
 pub fn clean_up() {
     std::fs::remove_dir_all(listing()).unwrap();
 }
@@ -78,13 +78,13 @@ pub struct World {
     pub log: Arc<Log>,
     /// The common parts.
     pub kit: Kit,
-    /// What the agent's box takes for the time.
+    /// The clock of the agent's host.
     pub box_clock: BoxClock,
     /// What the guests' controllers remember of windows.
     pub windows: Memory,
     patience: usize,
     clock: Arc<SimClock>,
-    /// The disk that the agent's folder lies on, where it is one that forgets.
+    /// The disk that holds the agent's folder, when it is one that loses unsynced data.
     power: Option<Arc<Served>>,
     agent: PathBuf,
     dir: TempDir,
@@ -93,11 +93,11 @@ pub struct World {
 /// What a world begins with.
 #[derive(Clone, Copy, Debug)]
 pub struct Beginning {
-    /// What time it is.
+    /// The time at the beginning.
     pub at: Timestamp,
     /// The first process number, larger than any that the folder knows.
     pub number: u64,
-    /// The seed of what is random.
+    /// The seed of random values.
     pub seed: u64,
 }
 
@@ -147,7 +147,7 @@ impl World {
         Self { kit, ..self }
     }
 
-    /// The same for a story of weeks, in which an agent that only looks sends many requests.
+    /// The same for a story of weeks, in which even an idle agent sends many requests.
     #[must_use]
     pub fn patient(self) -> Self {
         Self { patience: usize::MAX, ..self }
@@ -165,7 +165,7 @@ impl World {
         self.agent.clone()
     }
 
-    /// From now on the agent's folder lies on a disk that loses its power before this change.
+    /// Puts the agent's folder on a disk that loses its power before this change.
     pub fn lay_on_disk(&mut self, cut_at: u64) -> Arc<Served> {
         std::fs::create_dir_all(&self.agent).unwrap();
         let disk = Arc::new(Served::at(&self.agent, cut_at));
@@ -173,8 +173,8 @@ impl World {
         disk
     }
 
-    /// The power is back: the agent's folder is what is found on the disk. What ran before keeps its open files, which take
-    /// nothing any more.
+    /// The power is back: the agent's folder is what is found on the disk. Programs of the previous life keep their
+    /// open files, which accept nothing any more.
     pub fn power_is_back(&mut self, fate: Fate) {
         let Some(disk) = self.power.take() else { return };
         let found =
@@ -184,7 +184,7 @@ impl World {
         self.agent = found;
     }
 
-    /// An agent on this world, with what is to go wrong in it.
+    /// An agent on this world, with the planned faults.
     pub async fn agent(&self, conductor: &Arc<Conductor>) -> Ports {
         let transport = InProcess {
             node: Arc::clone(&self.node),
@@ -233,7 +233,7 @@ impl World {
         for _ in 0..1_000 {
             match Store::open_on_callers_thread(folder, self.box_clock.now()) {
                 Err(OpenError::Held(_)) => tokio::task::yield_now().await,
-                // Nothing runs on a box without power.
+                // Nothing runs on a host without power.
                 Err(_) if self.power.as_ref().is_some_and(|disk| disk.is_cut()) => {
                     std::future::pending::<()>().await;
                 }
@@ -243,7 +243,7 @@ impl World {
         panic!("somebody holds the agent's folder {}", folder.display())
     }
 
-    /// Who looks at the host for an agent.
+    /// The observer of the host for an agent.
     #[must_use]
     pub fn eye(&self, ports: &Ports) -> Observer {
         let policy = self.kit.policy();
@@ -275,7 +275,7 @@ impl World {
         Scene::of(&self.state())
     }
 
-    /// Where a template made of this world goes on.
+    /// The beginning of a template that is made of this world.
     #[must_use]
     pub fn ending(&self, seed: u64) -> Beginning {
         let at = self.timeline.now().checked_add(jiff::SignedDuration::from_mins(5)).unwrap();

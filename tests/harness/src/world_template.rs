@@ -1,7 +1,7 @@
 //! Template worlds, copied for each case.
 //!
-//! In: a name. Out: a folder in memory with the simulator's state and the agent's database, the moment at which it goes on,
-//! and what there is in it. Each is made by an agent that nothing disturbs, out of the one before it.
+//! In: a name. Out: a folder in memory with the simulator's state and the agent's database, the moment at which it
+//! continues, and its contents. Each is made by an undisturbed agent, out of the one before it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -79,9 +79,9 @@ pub struct Template {
     beginning: Beginning,
     /// The common parts.
     pub kit: Kit,
-    /// What there is in it.
+    /// The scene in it.
     pub scene: Scene,
-    /// What its agent has written.
+    /// The contents of its agent's database.
     pub book: Book,
 }
 
@@ -100,7 +100,7 @@ impl Template {
         self.beginning.at
     }
 
-    /// A world of its own, for one case. To be called within virtual time.
+    /// A world of its own, for one case. Must be called within virtual time.
     #[must_use]
     pub fn world(&self, seed: u64) -> World {
         let dir = folder();
@@ -156,7 +156,7 @@ async fn promise(world: &World) {
     assert_eq!(changed, Changed::Yes);
 }
 
-/// A node with nothing of ours, and guests that somebody else made.
+/// A node with nothing of ours, and foreign guests.
 fn empty() -> Template {
     let dir = folder();
     let at: Timestamp = "2026-11-21T05:00:00Z".parse().unwrap();
@@ -192,7 +192,7 @@ fn fill(state: &Path) {
 fn keep(world: World) -> Template {
     let (kit, beginning) = (world.kit.clone(), world.ending(1));
     let dir = world.into_folder();
-    // The memory of tasks is only ballast: cases look at their own.
+    // Old task logs are not needed: cases check only their own tasks.
     let tasks = dir.path().join("pve/tasks");
     std::fs::remove_dir_all(&tasks).unwrap();
     std::fs::create_dir(&tasks).unwrap();

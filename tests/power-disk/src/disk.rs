@@ -1,8 +1,8 @@
 //! A disk in memory that loses unsynced changes at a power loss.
 //!
 //! In: changes of files and folders, in the order in which they are made, and the number of the change before which the
-//! power goes. Out: what the disk answers, and the folder that is found afterwards. A file's bytes last once the file was
-//! synced, and a name lasts once its folder was synced: POSIX promises no more. Owners and modes last at once.
+//! power is lost. Out: the answers of the disk, and the folder that is found afterwards. A file's bytes last once the
+//! file was synced, and a name lasts once its folder was synced: POSIX promises no more. Owners and modes last at once.
 //! A file with a second name is found twice.
 //! Deliberately absent: symbolic links, and moves between folders, which no folder of ours knows.
 
@@ -15,14 +15,14 @@ use std::sync::Mutex;
 /// A file or folder by its number.
 pub type Ino = u64;
 
-/// The folder that everything lies in.
+/// The root folder of the disk.
 pub const ROOT: Ino = 1;
 
-/// The end of the name of a file that SQLite shares between its readers and makes anew after each start: nothing in it is
-/// meant to last, and the kernel writes it back whenever it likes.
+/// The end of the name of a file that SQLite shares between its readers and makes anew after each start. Nothing in it
+/// must last, and the kernel writes it back at any time.
 const SHARED: &str = "-shm";
 
-/// Why the disk does not do it.
+/// Why the disk refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The power is gone.
@@ -37,7 +37,7 @@ pub enum Fault {
     WrongKind,
 }
 
-/// Who may do what.
+/// Owner and permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// The permission bits.
@@ -46,19 +46,19 @@ pub struct Meta {
     pub gid: u32,
 }
 
-/// What one looks like.
+/// The attributes of a file or folder.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Who may do what.
+    /// Owner and permissions.
     pub meta: Meta,
-    /// A folder, or a file of so many bytes.
+    /// None for a folder; the size in bytes for a file.
     pub size: Option<u64>,
 }
 
 /// A change of a file that was not synced yet.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    /// Bytes from a place on.
+    /// Bytes from an offset on.
     Write(usize, Vec<u8>),
     Size(usize),
 }
@@ -102,7 +102,7 @@ impl Naming {
     }
 }
 
-/// What is on the disk, what is to be, and the changes between them.
+/// The synced state, the current state, and the changes between them.
 #[derive(Clone, Debug)]
 pub(crate) struct Twice<T, C> {
     pub(crate) kept: T,
@@ -135,7 +135,7 @@ struct State {
 #[derive(Debug)]
 pub struct Disk {
     state: Mutex<State>,
-    /// The power goes before this change.
+    /// The power is lost before this change.
     cut_at: u64,
 }
 
@@ -148,7 +148,7 @@ impl Disk {
         Self { state: Mutex::new(State { nodes, changes: 0, cut: false }), cut_at }
     }
 
-    /// Takes the power away.
+    /// Cuts the power.
     pub fn cut(&self) {
         self.state.lock().unwrap().cut = true;
     }
@@ -165,7 +165,7 @@ impl Disk {
         self.state.lock().unwrap().changes
     }
 
-    /// What there is, for whoever says what of it is found.
+    /// Gives the nodes to the function that decides what of them is found.
     pub(crate) fn look_at<T>(&self, look: impl FnOnce(&BTreeMap<Ino, Node>) -> T) -> T {
         look(&self.state.lock().unwrap().nodes)
     }
@@ -181,7 +181,7 @@ impl Disk {
         Ok(done)
     }
 
-    /// What one looks like.
+    /// The attributes of a file or folder.
     ///
     /// # Errors
     /// [`Fault::Missing`].
@@ -258,7 +258,7 @@ impl Disk {
         self.alter(ino, Change::Size(size))
     }
 
-    /// Sets who may do what.
+    /// Sets owner and permissions.
     ///
     /// # Errors
     /// [`Fault::Missing`].
@@ -300,7 +300,7 @@ impl Disk {
         })
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     ///
     /// # Errors
     /// [`Fault`].
@@ -316,7 +316,7 @@ impl Disk {
         self.change(|state| state.rename(folder, Naming::Gone(name.to_owned())))
     }
 
-    /// Gives a file another name in its folder, in the place of what has it.
+    /// Gives a file another name in its folder; a file with that name is replaced.
     ///
     /// # Errors
     /// [`Fault`].
@@ -392,13 +392,13 @@ impl State {
     }
 }
 
-/// Takes a folder in, with everything beneath it.
+/// Reads a folder, with everything beneath it.
 fn load(path: &Path, ino: Ino, nodes: &mut BTreeMap<Ino, Node>) {
     let meta = std::fs::metadata(path).unwrap();
     let held = Meta { mode: meta.permissions().mode() & 0o7777, uid: meta.uid(), gid: meta.gid() };
     let kind = if meta.is_dir() {
         let mut names = BTreeMap::new();
-        // Its own place is taken before those of what lies in it.
+        // Its own entry is stored before those of its contents.
         let empty = Twice { kept: BTreeMap::new(), now: BTreeMap::new(), pending: Vec::new() };
         nodes.insert(ino, Node { meta: held, kind: Kind::Folder(empty) });
         for entry in std::fs::read_dir(path).unwrap().map(Result::unwrap) {

@@ -9,15 +9,15 @@ use std::path::Path;
 use crate::dice::Dice;
 use crate::disk::{Change, Disk, Ino, Kind, Node, ROOT, Twice};
 
-/// A disk writes sectors of so many bytes whole or not at all.
+/// A disk writes sectors of this many bytes whole or not at all.
 const SECTOR: usize = 512;
 
-/// What becomes of what was not synced.
+/// The fate of unsynced data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// All of it is lost.
     Lost,
-    /// All of it is there, although nobody asked for it.
+    /// All of it is there, although no sync was requested.
     Kept,
     /// Of each file some writes, in part; of each folder the first changes of names. The seed says which.
     Torn(u64),
@@ -34,7 +34,7 @@ impl Fate {
         }
     }
 
-    /// Writes what is found on a disk after the power came back into an empty folder.
+    /// Writes into an empty folder what is found on a disk after the power came back.
     pub fn found(self, disk: &Disk, into: &Path) {
         disk.look_at(|nodes| self.lay_out(nodes, into));
     }

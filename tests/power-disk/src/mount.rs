@@ -1,8 +1,8 @@
 //! The FUSE file system that shows the simulated disk.
 //!
-//! In: a disk and a folder. Out: the folder shows the disk. Whoever works in the folder uses the
-//! kernel's own calls, so nothing of the agent is built otherwise for this. Writes reach the disk at once and in order, as the
-//! kernel keeps none back. Needs the right to mount: root, or `fusermount3` of the package `fuse3`.
+//! In: a disk and a folder. Out: the folder shows the disk. A program in the folder uses the kernel's own calls, so
+//! nothing of the agent is built differently for this. Writes reach the disk at once and in order, because the kernel
+//! holds none back. Needs the right to mount: root, or `fusermount3` of the package `fuse3`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ use rustix::mount::{UnmountFlags, unmount};
 
 use crate::disk::{Disk, Fault, Ino, Look, Meta};
 
-/// Nobody else changes the disk, so the kernel may remember what it saw for as long as this.
+/// Only this mount changes the disk, so the kernel may cache what it saw for this long.
 const KNOWN_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// The size of a block, in bytes, and how many there are, nearly all of them free.
 const BLOCK: u32 = 4096;
 const BLOCKS: u64 = 1 << 24;
 
-/// Shows a disk in a folder until this is dropped; then whoever still has a file open there has lost it.
+/// Shows a disk in a folder until this is dropped; files that are still open there are then lost.
 ///
 /// # Errors
-/// What the kernel says of the mount.
+/// The kernel's error for the mount.
 pub fn mount(path: &Path, disk: Arc<Disk>) -> std::io::Result<MountedDisk> {
     let mut config = Config::default();
     config.mount_options = vec![MountOption::FSName("holdfast-power".to_owned()), MountOption::NoAtime];
@@ -47,7 +47,8 @@ pub struct MountedDisk {
 
 impl Drop for MountedDisk {
     fn drop(&mut self) {
-        // Whoever still uses it does not keep it in its folder. Without the right to unmount, the session's end does it.
+        // A process that still uses the disk does not keep it mounted. Without the right to unmount, the session's end
+        // does it.
         let _ = unmount(&self.path, UnmountFlags::DETACH);
     }
 }

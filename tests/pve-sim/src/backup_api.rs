@@ -1,9 +1,9 @@
 //! A backup server's own API, over the folders of [`crate::storage::backup_server`].
 //!
-//! In: one call as text. Out: status and body as text. Held to `pbs/exchanges.jsonl`. Known are the four calls that our agent makes;
-//! a verification is over when it is asked for. Whoever knows the server's secret is the token of its `role`; `no_one` and
-//! `DatastoreAudit` are roles as well. A snapshot with `.damaged` beside it fails its verification. Deliberately absent: sockets, other
-//! owners, prune, tickets.
+//! In: one call as text. Out: status and body as text. Checked against `pbs/exchanges.jsonl`. It knows the four calls that our agent
+//! makes. A verification is finished as soon as it is requested. A caller that knows the server's secret acts as the token with the
+//! server's `role`; `no_one` and `DatastoreAudit` are roles as well. A snapshot with a `.damaged` file next to it fails its
+//! verification. Deliberately absent: sockets, other owners, prune, tickets.
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ impl Call<'_> {
         parts.fold(self.server.join(store), |folder, part| folder.join("ns").join(part))
     }
 
-    /// The places of the snapshots that are asked for, whole or still being written.
+    /// The places of the requested snapshots, complete or still being written.
     fn places(&self, store: &str) -> Vec<(u32, i64, PathBuf)> {
         let groups = self.folder(store).join("ct");
         let mut found = Vec::new();
@@ -196,7 +196,7 @@ impl Call<'_> {
         data(&json!(upid))
     }
 
-    /// By the name as it stands in the path, still escaped.
+    /// The task with this name, as it is written in the path: still escaped.
     fn task(&self, upid: &str) -> Reply {
         let Ok(ended) = std::fs::read_to_string(self.server.join("tasks").join(upid)) else {
             return (400, "no such task".to_owned());

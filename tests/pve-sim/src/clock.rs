@@ -18,11 +18,11 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn next_number(&self) -> u64;
     fn random(&self, bytes: &mut [u8]);
 
-    /// Runs a task's work beside everything else; the work pauses with [`Clock::pause`] and says what time it is by this
-    /// clock. A thread of its own by default; a harness hands out turns.
+    /// Runs a task's work in parallel to everything else. The work pauses with [`Clock::pause`] and reads the time from
+    /// this clock. By default it gets a thread of its own; a harness schedules it instead.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// When no thread can be started.
     fn run_task(&self, name: &str, work: TaskWork) -> std::io::Result<()> {
         let kind = name.split(':').nth(5).unwrap_or_default();
         std::thread::Builder::new().name(format!("task-{kind}")).spawn(work).map(drop)
@@ -87,13 +87,13 @@ impl Settable {
         Self { inner, ahead_ms: AtomicI64::new(0) }
     }
 
-    /// Seconds that pass evenly whatever the time of day is set to: what uptimes are counted in.
+    /// Seconds that pass evenly, independent of the set time of day. Uptimes are counted in them.
     #[must_use]
     pub fn even_s(&self) -> i64 {
         self.inner.now_ms() / 1000
     }
 
-    /// Sets it so many seconds ahead of what is right; behind, when negative.
+    /// Sets it so many seconds ahead of the right time; behind it, when negative.
     pub fn set_ahead_s(&self, seconds: i64) {
         self.ahead_ms.store(seconds.saturating_mul(1000), Ordering::SeqCst);
     }

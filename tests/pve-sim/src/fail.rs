@@ -75,7 +75,7 @@ macro_rules! die {
     ($($arg:tt)*) => { return Err($crate::fail::Refusal::die(format!($($arg)*))) };
 }
 
-/// An unexpected failure of this program's own files, told as the real code tells a failed system call.
+/// An unexpected failure of this program's own files, reported as the real code reports a failed system call.
 #[must_use]
 pub fn host(what: &str, error: &dyn std::error::Error) -> Refusal {
     let mut text = format!("{what} failed: {error}");

@@ -23,7 +23,7 @@ pub struct Ask<'a> {
     pub authorization: &'a str,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reported {
     Answer {

@@ -1,12 +1,13 @@
 //! A Proxmox VE that remembers.
 //!
 //! ```text
-//!  wire, door --> http::entry: login, route, rights, parameters --> call::* --> node::World (access, storage, guests)
+//!  listener   --> http::entry: login, route, rights, parameters --> call::* --> node::World (access, storage, guests)
 //!                                    |                            '--> task::worker (long work) --> archive, power
 //!                                    '-- schema: the table of calls and their checks
 //! ```
-//! It is built from the published rules (schema, privileges, notes) and held to recordings of a genuine one by [`replay`]. It shares no
-//! type with any client, so that a shared misreading cannot hide. Deliberately absent: virtual machines, clustering, firewall, SDN.
+//! It is built from the published rules (schema, privileges, notes) and checked against recordings of a genuine node by [`replay`]. It
+//! shares no type with any client, so that a shared misreading cannot hide. Deliberately absent: virtual machines, clustering, firewall,
+//! SDN.
 #![forbid(unsafe_code)]
 
 pub mod access;

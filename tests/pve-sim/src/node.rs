@@ -42,9 +42,9 @@ pub struct Settings {
 /// How old the figures of guests may be in the list of the cluster's resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figures {
-    /// They are looked at for each answer.
+    /// They are read for each answer.
     Live,
-    /// They are of the last round of the status daemon, which goes round each so many seconds. Locks, tags and pools are live.
+    /// They are from the last round of the status daemon, which runs every so many seconds. Locks, tags and pools are live.
     Every(i64),
 }
 
@@ -99,7 +99,7 @@ pub struct Node {
     /// Where things are.
     pub paths: Paths,
     pub clock: Arc<dyn Clock>,
-    /// The same, for whoever sets it wrong.
+    /// The same clock, for a caller that sets it wrong on purpose.
     pub settable: Arc<Settable>,
     pub settings: Settings,
     pub tasks: Tasks,

@@ -16,7 +16,7 @@ pub struct Running {
     pub since_s: i64,
     /// Frozen by a backup or a snapshot; the API still says `running`.
     pub frozen: bool,
-    /// The process that stands for it.
+    /// The process that represents it.
     pub pid: u32,
 }
 
@@ -61,7 +61,7 @@ impl Power {
         Ok(found)
     }
 
-    /// Brings the runtime in line with the marks after a restart; guests that do not come up are told and forgotten.
+    /// Brings the runtime in line with the marks after a restart. Guests that do not come up are logged and forgotten.
     ///
     /// # Errors
     /// When the runtime or the marks fail altogether.
@@ -115,7 +115,7 @@ impl Power {
     /// Starts a guest.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub fn start(&self, spec: &GuestSpec, now_s: i64) -> Result<(), RuntimeError> {
         self.runtime.start(spec)?;
         let mark = self.marks.join(spec.vmid.to_string());
@@ -133,17 +133,17 @@ impl Power {
     /// Stops a guest at once.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub fn stop(&self, vmid: u32) -> Result<(), RuntimeError> {
         self.runtime.stop(vmid)?;
         self.forget(vmid);
         Ok(())
     }
 
-    /// Asks a guest to go down and says whether it did.
+    /// Requests an orderly shutdown of a guest and returns whether it went down.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub fn shutdown(&self, vmid: u32, patience: Duration) -> Result<bool, RuntimeError> {
         let down = self.runtime.shutdown(vmid, patience)? == ShutdownOutcome::Down;
         if down {
@@ -155,22 +155,22 @@ impl Power {
     /// The interfaces of a running guest.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub fn interfaces(&self, vmid: u32) -> Result<Option<Vec<Interface>>, RuntimeError> {
         self.runtime.interfaces(vmid)
     }
 
-    /// Holds a guest still.
+    /// Freezes a guest.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub fn freeze(&self, vmid: u32) -> Result<(), RuntimeError> {
         self.runtime.freeze(vmid)?;
         self.note_frozen(vmid, true);
         Ok(())
     }
 
-    /// Lets a guest go on.
+    /// Lets a frozen guest continue.
     pub fn thaw(&self, vmid: u32) {
         if let Err(error) = self.runtime.thaw(vmid) {
             tracing::error!(vmid, %error, "guest still frozen");
@@ -191,7 +191,7 @@ impl Power {
         self.lock().keys().copied().collect()
     }
 
-    /// Ends all guests but keeps the marks: the simulator goes, the node is meant to stay.
+    /// Ends all guests but keeps the marks: the simulator ends, but the node's state stays.
     pub fn close(&self) {
         if let Err(error) = self.runtime.close() {
             tracing::warn!(%error, "guests could not all be ended");
@@ -199,7 +199,7 @@ impl Power {
     }
 }
 
-/// Where nothing stands for a guest, a number that looks like a process.
+/// A number that looks like a process id, for a guest without a process.
 const fn stand_in(vmid: u32) -> u32 {
     4_000 + vmid % 20_000
 }

@@ -96,7 +96,7 @@ fn a_touched_token_signs_whatever_its_numbers_look_like() {
     assert!(high > 0 && low > 0 && short > 0, "{high} {low} {short}");
     let (r, s) = token.numbers(0);
     assert!(matches!(check(&token.around(&pair(&plain(&r), &plain(&s)), 0)), Err(SignatureError::Untouched)));
-    // The token signed that nobody touched it; saying otherwise does not help.
+    // The token signed that no person touched it; claiming otherwise does not help.
     assert!(matches!(check(&token.around(&pair(&plain(&r), &plain(&s)), 1)), Err(SignatureError::Mismatch)));
 }
 

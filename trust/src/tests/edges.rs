@@ -76,7 +76,7 @@ fn no_option_stands_twice_and_a_space_in_quotes_is_none() {
     assert!(matches!(spaced.right(&key, Namespace::Job, now()), SigningRight::May(_)));
 }
 
-/// A comma within quotes parts no options, wherever it stands and however long what is quoted is.
+/// A comma within quotes separates no options, wherever it is and however long the quoted text is.
 #[test]
 fn options_are_parted_by_the_commas_outside_quotes() {
     let alice = Hand::plain(1);
@@ -141,7 +141,7 @@ fn a_policy_is_as_long_as_it_may_be_and_asks_for_as_many_as_there_are() {
     assert!(of("signatures = 2\nsigners = [\"alice\", \"bob\"]").is_ok());
 }
 
-/// What a box lives by that was given no policy.
+/// The rules of a host that was given no policy.
 #[test]
 fn without_a_policy_what_destroys_waits_and_is_counted() {
     for verb in Verb::ALL {

@@ -1,8 +1,8 @@
 //! The one build that programs and tests share.
 //!
-//! In: the workspace. Out: programs and test binaries in the one shape that all tests share (the agent with its feature
-//! `testing`), and two files that tell nextest where they are. While cargo builds or lints, it holds a lock on its folder;
-//! parts that run side by side must not wait for it.
+//! In: the workspace. Out: programs and test binaries in the one configuration that all tests share (the agent with its
+//! feature `testing`), and two files that list them for nextest. While cargo builds or lints, it holds a lock on its
+//! folder; parts that run in parallel must not wait for it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub fn is_built() -> bool {
     std::env::var_os(BUILT).is_some()
 }
 
-/// What nextest is told of the binaries, and of the workspace.
+/// The files that list the binaries and the workspace for nextest.
 fn lists() -> [PathBuf; 2] {
     let folder = target().join("ci");
     [folder.join("binaries.json"), folder.join("workspace.json")]
@@ -61,7 +61,7 @@ fn nextest(verb: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs the tests that a filter of nextest's names, with more words for nextest and more of the environment.
+/// Runs the tests that a nextest filter selects, with more arguments for nextest and more environment variables.
 pub fn run_tests<'a>(
     filter: &str,
     words: &[String],

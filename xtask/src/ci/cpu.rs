@@ -1,7 +1,7 @@
 //! How long cores worked for the processes that were waited for.
 //!
-//! In: `/proc/self/stat`. Out: user and system time of all children that have ended, and of what they waited for. A process
-//! that nobody waits for is not counted.
+//! In: `/proc/self/stat`. Out: user and system time of all children that have ended, and of what they waited for. A
+//! process that its parent did not wait for is not counted.
 
 use std::time::Duration;
 

@@ -21,10 +21,10 @@ use crate::{demo, fuzz, matrix, package, page, schedules};
 /// The table's heading in `docs/ci.md`.
 const HEADING: &str = "\n## Runs at full depth\n";
 
-/// The crash matrix with all second kills is run in so many units.
+/// The crash matrix with all second kills is run in this many units.
 const MATRIX_SHARDS: u64 = 8;
 
-/// Stolen hubs, of thirty days each, are played in so many units, each of so many seeds.
+/// Stolen hubs, of thirty days each, are run in this many units, and each unit has this many seeds.
 const HOSTILE_SHARDS: u64 = 10;
 const HOSTILE_SEEDS: u64 = 5;
 
@@ -50,13 +50,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether it was asked for.
+    /// Whether it was requested.
     pub const fn is_wanted(&self) -> bool {
         self.deep
     }
 }
 
-/// One share of so many, counted from 1.
+/// One share of a number of shares, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Share {
     number: usize,
@@ -252,7 +252,7 @@ pub fn run(options: &Options) -> Result<()> {
     reported
 }
 
-/// The commit that a unit is told to have run on: with a `+` where the tree changed while it ran.
+/// The commit that is recorded for a unit: with a `+` where the tree changed while it ran.
 fn tested(before: &str, after: &str) -> String {
     if before == after { before.to_owned() } else { format!("{}+", before.trim_end_matches('+')) }
 }

@@ -103,7 +103,7 @@ fn choose(asked: &[String], is_root: bool) -> (Vec<&'static Part>, Vec<LeftOut>)
     let can_run = |part: &Part| part.root == Root::NotNeeded || is_root;
     let mut wanted: Vec<&str> =
         ALL.iter().filter(|part| is_asked(part) && can_run(part)).map(|part| part.name).collect();
-    // What is needed stands before what needs it: one walk from the end finds all of it.
+    // A part comes after the parts it needs: one walk from the end finds all of them.
     for part in ALL.iter().rev() {
         if wanted.contains(&part.name) {
             wanted

@@ -24,7 +24,7 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// All that can be asked for by name.
+    /// All suites that can be requested by name.
     pub const NAMED: [Self; 5] = [Self::Check, Self::Test, Self::Sim, Self::E2e, Self::System];
 
     pub const fn name(self) -> &'static str {
@@ -47,7 +47,7 @@ pub enum Root {
     NotNeeded,
 }
 
-/// Whether a part gives way to others that want the same core.
+/// Whether a part yields to others that need the same core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     /// Its programs watch timeouts of their own.
@@ -80,7 +80,7 @@ pub struct Part {
     pub load: u32,
     /// What only one part may use at a time.
     pub uses: Option<Shared>,
-    /// Whether it gives way.
+    /// Whether it yields.
     pub priority: Priority,
     /// It is stopped after this time; far more than it ever took.
     pub limit: Duration,

@@ -1,7 +1,7 @@
 //! `cargo ci --profile`: where CI's time goes, written to `docs/ci.md`.
 //!
 //! In: how the parts ended, nextest's report of the tests, cargo's own timings of the build. Out: three sections of the
-//! page; what was written by hand, and the table of runs at full depth, stay.
+//! page; what was written by hand, and the table of runs at full depth, are kept.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const PARTS: &str = "\n## Parts\n";
 const TESTS: &str = "\n## The twenty slowest tests\n";
 const UNITS: &str = "\n## The twenty longest steps of the build\n";
 
-/// So many rows in each list.
+/// The number of rows in each list.
 const ROWS: usize = 20;
 
 /// Writes the three sections.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::workspace;
 
-/// The second kills of the crash matrix are split into so many parts.
+/// The second kills of the crash matrix are split into this many parts.
 pub const DOUBLE_KILL_PARTS: u64 = 20;
 
 /// Seeds of schedules that each run takes, and of how many they are.
@@ -19,20 +19,20 @@ pub const HOSTILE_DAYS: u64 = 10;
 /// Stolen hubs that each run takes, and of how many they are.
 pub const HOSTILE: Seeds = Seeds { a_run: 1, of: 10 };
 
-/// The bugs planted around the agent are split into so many parts.
+/// The bugs planted around the agent are split into this many parts.
 pub const PLANTED_PARTS: u64 = 5;
 
-/// The losses of power are split into so many parts.
+/// The losses of power are split into this many parts.
 pub const POWER_PARTS: u64 = 80;
 
-/// A guest's losses of power are split into so many parts.
+/// A guest's losses of power are split into this many parts.
 pub const GUEST_POWER_PARTS: u64 = 12;
 
 /// Seeds that rotate.
 pub struct Seeds {
-    /// So many in each run.
+    /// How many seeds each run takes.
     pub a_run: u64,
-    /// Of so many.
+    /// The number of all seeds.
     pub of: u64,
 }
 

@@ -25,7 +25,8 @@ pub struct Limits {
     heartbeat: Duration,
     /// The time between the signal to end and the one to die.
     grace: Duration,
-    /// Everything ends after this time, with what was not reached, rather than being cut off by whoever called.
+    /// The whole run ends after this time and lists the parts that were not reached, rather than being cut off by its
+    /// caller.
     whole: Duration,
 }
 
@@ -38,7 +39,7 @@ impl Limits {
     };
 }
 
-/// Of a log without an end, so many last lines are shown.
+/// How many of the last lines are shown of an endless log.
 const LAST_LINES: usize = 60;
 
 /// How a part ended.
@@ -60,7 +61,7 @@ struct Running {
     group: Pid,
     since: Instant,
     log: PathBuf,
-    /// Set once it was told to end: the reason, and when it is killed.
+    /// Set once the end signal was sent: the reason, and when it is killed.
     ending: Option<(String, Instant)>,
 }
 
@@ -102,7 +103,7 @@ fn run_by(me: PathBuf, parts: &[&'static Part], began: Instant, limits: Limits) 
         began,
         limits,
     };
-    // As many messages as there are parts: nobody waits to send one.
+    // The channel has room for one message per part, so no sender blocks.
     let (done, ends) = sync_channel(parts.len().max(1));
     shop.work(&done, &ends)?;
     for entry in shop.entries.iter().filter(|entry| matches!(entry.state, State::Waiting | State::NotReached))
@@ -169,7 +170,7 @@ impl Shop {
         Ok(())
     }
 
-    /// Says what is under way, so that a quiet hour looks different from a hang.
+    /// Prints what is under way, so that a long silence does not look like a hang.
     fn report_beat(&self) {
         let all: Vec<String> = self
             .running
@@ -212,7 +213,7 @@ impl Shop {
             let at = one.ending.as_ref().map_or(one.since + limit, |(_, kill)| *kill);
             next = next.min(at);
         }
-        // Past a moment that was seen to, it is looked at once a second.
+        // After a moment that has passed, it is checked once a second.
         next.saturating_duration_since(now).max(Duration::from_secs(1))
     }
 
@@ -255,7 +256,7 @@ fn child(me: &Path, part: &Part, log: &Path) -> Result<Child> {
     command.spawn().with_context(|| format!("cannot start {}", part.name))
 }
 
-/// A group that has ended has nobody to hear it.
+/// Sends the signal. An error means that the group has already ended.
 fn signal(group: Pid, signal: Signal) {
     let _gone = kill_process_group(group, signal);
 }
@@ -297,7 +298,7 @@ mod tests {
     use super::*;
     use crate::ci::part::{Root, Suite};
 
-    /// A part that never ends by itself, nor by being asked to.
+    /// A part that never ends by itself, nor on a signal to end.
     const STUBBORN: Part = Part {
         name: "runner-test-stubborn",
         suite: Suite::Check,
@@ -342,7 +343,7 @@ mod tests {
         (ended, group.and_then(|text| Pid::from_raw(text.trim().parse().unwrap())))
     }
 
-    /// The processes of a group that live: state and group stand behind the name in `/proc/PID/stat`.
+    /// The processes of a group that live: state and group follow the name in `/proc/PID/stat`.
     fn living(group: Pid) -> Vec<String> {
         let stat = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
         let is_of = |line: &String| {
@@ -354,7 +355,7 @@ mod tests {
     }
 
     fn nothing_is_left_of(group: Option<Pid>) {
-        // It may have been ended before it could say its group; then there is nothing to look for.
+        // It may have been ended before it could print its group; then there is nothing to check.
         let Some(group) = group else { return };
         let deadline = Instant::now() + Duration::from_secs(30);
         // Who was killed needs a moment to be gone.

@@ -44,7 +44,7 @@ pub fn fetch_images() -> Result<()> {
     golden::fetch(golden::Image::Stacks)
 }
 
-/// Two halves: what cargo-deny asks of the graph, and what is known of the crates in it, which needs no network here.
+/// Two checks: cargo-deny on the dependency graph, and the known faults of its crates, which needs no network here.
 pub fn deny() -> Result<()> {
     crate::advisories::check(&workspace::root())?;
     must(workspace::program(DENY.ready()?).current_dir(workspace::root()).args([
@@ -69,8 +69,8 @@ pub fn lint() -> Result<()> {
 /// What nextest reported of the part `tests`.
 pub const REPORT: &str = "tests.xml";
 
-/// All but what needs a part of its own. The crash matrix and the seeds of schedules and hubs are the suite `sim`'s; they
-/// are tests too, for whoever runs `cargo test -p harness`.
+/// All but what needs a part of its own. The crash matrix and the seeds of schedules and hubs belong to the suite
+/// `sim`. They are tests too, for a developer who runs `cargo test -p harness`.
 const TESTS: &str = "not package(e2e) and not (package(harness) and test(/^(matrix|schedules::the_first|\
                      schedules::the_plots|schedules::seeds|hostile)/)) and not test(/^debian::/)";
 

@@ -29,7 +29,7 @@ pub fn programs() -> Result<Programs> {
     Programs::in_folder(&target().join("debug"))
 }
 
-/// Runs cargo and shows what it has compiled. What the compiler complains about goes to the terminal.
+/// Runs cargo and shows what it has compiled. Compiler errors are written to the terminal.
 fn with_progress(build: &mut Command) -> Result<()> {
     let shown = shown(build);
     let mut child = build.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run `{shown}`"))?;

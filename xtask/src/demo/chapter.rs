@@ -14,7 +14,7 @@ pub fn typed(line: &str) {
     println!("   $ {line}");
 }
 
-/// How many operations of that kind ended well for that guest, as the hub was told.
+/// How many operations of that kind ended well for that guest, as reported to the hub.
 pub fn done(stage: &Stage, kind: &str, name: &str) -> Result<usize> {
     let host = stage.holdfast(&["host", "show", HOST])?;
     let operations = host.pointer("/sections/operations").and_then(Value::as_array).map(Vec::as_slice);
@@ -22,7 +22,7 @@ pub fn done(stage: &Stage, kind: &str, name: &str) -> Result<usize> {
     Ok(operations.unwrap_or_default().iter().filter(is_it).count())
 }
 
-/// Managed, running, and its controller was heard.
+/// Managed, running, and its controller has reported.
 pub fn well(guest: &Value) -> bool {
     guest["status"] == "managed" && guest["run"] == "running" && !guest["controller"].is_null()
 }

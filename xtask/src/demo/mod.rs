@@ -1,7 +1,7 @@
 //! `cargo demo`: a whole Holdfast on this machine.
 //!
 //! In: nothing but the checkout. Out: the story on the terminal; with `--once` an exit code. The stage itself is
-//! `e2e::stage`; what is here is the order of the story, its words, and what must be true at its end. Each of those is
+//! `e2e::stage`; this module has the order of the story, its texts, and what must be true at its end. Each of those is
 //! checked, so a demo that ends well is a test.
 
 pub mod build;
@@ -71,7 +71,7 @@ impl Options {
     }
 }
 
-/// Builds what is needed and tells the story.
+/// Builds what is needed and runs the story.
 pub fn run(options: &Options) -> Result<()> {
     let runtime = runtime(options)?;
     let programs = match &options.programs {
@@ -103,11 +103,11 @@ fn left_out(why: &str) -> Result<Length> {
     Ok(Length::Quick)
 }
 
-/// Root boots real systems; everybody else runs processes. What is left out, and why, is said.
+/// Root boots real systems; every other user runs processes. What is left out, and why, is printed.
 fn runtime(options: &Options) -> Result<Runtime> {
     let runtime = if options.plain || !packages::is_root() { Runtime::Process } else { Runtime::Nspawn };
     packages::prepare(Purpose::Demo(runtime))?;
-    // What goes on in a network of its own has said it before.
+    // A run inside its own network has printed it before.
     if options.in_own_network || options.plain || packages::is_root() {
         return Ok(runtime);
     }
@@ -129,7 +129,7 @@ fn report(
         .tempdir()
         .context("cannot make a folder for the stage")?;
     let root = packages::is_root();
-    // The agent's user must be able to pass through, and to run the programs, wherever the checkout lies.
+    // The agent's user must be able to enter the folders, and to run the programs, wherever the checkout is.
     let programs = if root { crate::test_programs::share(&programs, folder.path())? } else { programs };
     let stage = StageOptions {
         programs,
@@ -151,7 +151,7 @@ pub fn once_as_user() -> Result<()> {
     if packages::is_root() { user::report_as_someone() } else { once(Runtime::Process, Length::Whole) }
 }
 
-/// For CI: so much of the story with guests of that kind.
+/// For CI: this length of the story with guests of that kind.
 pub fn once(runtime: Runtime, length: Length) -> Result<()> {
     run(&Options::once(runtime, length))
 }

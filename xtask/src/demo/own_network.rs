@@ -1,8 +1,8 @@
 //! A network namespace for the demo with guests that are folders.
 //!
-//! In: a machine that may have its own SSH server, and no bridge for restore tests. Out: this same program again, in a network
-//! where only the demo listens and with such a bridge. Root needs a namespace alone, everybody else a user namespace around it,
-//! in which capabilities are dropped before the program begins.
+//! In: a machine that may have its own SSH server, and no bridge for restore tests. Out: this same program again, in a
+//! network where only the demo listens and with such a bridge. Root needs only a network namespace. Every other user
+//! needs a user namespace around it, in which capabilities are dropped before the program begins.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ use crate::workspace::program;
 const PREPARE: &str = "mount -t sysfs none /sys && ip link set lo up && ip link add hftest0 type bridge \
                        && ip link set hftest0 up && exec \"$@\"";
 
-/// What enters a namespace, prepares it, and then runs the words after it.
+/// A command that enters a namespace, prepares it, and then runs the command after it.
 fn entering() -> Command {
     let mut command = program("unshare");
     command.args(["--net", "--mount"]);
@@ -43,7 +43,7 @@ pub fn permitted() -> Result<(), String> {
     }
 }
 
-/// Goes on in a network of its own. Does not return when that works.
+/// Continues in its own network. Does not return when that works.
 pub fn go_on(options: &Options, programs: &Programs, golden: &Golden) -> Result<()> {
     let mut command = entering();
     command.arg(std::env::current_exe().context("which program am I?")?);

@@ -42,7 +42,7 @@ fn half_a_day_away() -> Result<u64> {
     Ok((now.as_secs() / 3_600 + 12) % 24)
 }
 
-/// A backup of each guest now, and how long its program stood still for it.
+/// A backup of each guest now, and how long its program was stopped for it.
 pub fn back_up(stage: &Stage) -> Result<()> {
     chapter(8, "Nobody waits for the night: in each guest, its own agent is asked for a backup");
     for name in GUESTS {
@@ -51,7 +51,7 @@ pub fn back_up(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// One backup, asked for in the guest.
+/// One backup, requested in the guest.
 fn back_up_stopped(stage: &Stage, name: &str) -> Result<()> {
     let vmid = vmid(stage, name)?;
     let before = stage.orders(&vmid, 0)?.count;
@@ -70,7 +70,7 @@ pub fn backup_now(stage: &Stage, name: &str) -> Result<String> {
     stage.sign(&[name, "--backup-now"], name, "before the night")
 }
 
-/// Each backup is restored into a scratch guest, whose programs are asked.
+/// Each backup is restored into a scratch guest, and its programs are queried.
 pub fn restore_tests(stage: &Stage) -> Result<()> {
     chapter(9, "Each backup is tried: restored into a scratch guest, started, asked, destroyed");
     for name in GUESTS {

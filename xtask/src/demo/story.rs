@@ -13,10 +13,10 @@ use super::{loss, protection, signature};
 /// Some things about a guest are observed once a minute.
 const HEALED: Duration = Duration::from_secs(180);
 
-/// How much of it is told.
+/// How much of the story is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Guests are made, and come back to what was asked for.
+    /// Guests are made, and brought back to what the document requires.
     Quick,
     /// Also backups, restore tests, losses and a signature.
     Whole,
@@ -40,7 +40,7 @@ impl Length {
     }
 }
 
-/// Tells it, and gives the stage as it is at the end.
+/// Runs the story, and returns the stage as it is at the end.
 pub fn report(options: Options, length: Length) -> Result<Stage> {
     println!("\n{}\nAll of it is in {}", length.introduction(), options.folder.display());
     let runtime = options.runtime;
@@ -139,7 +139,7 @@ fn end(stage: &Stage, number: u8, length: Length) -> Result<()> {
     Ok(())
 }
 
-/// The memory that stands in Proxmox's own file.
+/// The memory size in Proxmox's own file.
 fn memory(stage: &Stage, vmid: &str) -> Result<String> {
     let number: u32 = vmid.parse().context("a VMID is a number")?;
     let configurations = stage.configurations()?;

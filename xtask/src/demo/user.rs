@@ -13,7 +13,7 @@ use crate::workspace::{must, program};
 /// `no_one` owns no file, and is there on every Debian.
 const NO_ONE: &str = "65534";
 
-/// Tells the plain story as `no_one`: this very program again, with programs and golden that were built before.
+/// Runs the quick story as `no_one`: it starts this program again, with programs and golden that were built before.
 pub fn report_as_someone() -> Result<()> {
     let programs = crate::test_programs::for_tests()?;
     let golden = build::golden(&programs, Runtime::Process)?;

@@ -87,7 +87,7 @@ fn floors(graph: &Graph, circles: &[BTreeSet<String>]) -> usize {
     below.keys().map(|file| depth(file, &below, &mut known)).max().unwrap_or(0)
 }
 
-/// Looks at every crate.
+/// Checks every crate.
 pub fn check(sources: &[Source]) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let mut pairs = Vec::new();

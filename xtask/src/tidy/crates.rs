@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::Breach;
 
-/// The crates of the workspace: what of ours each may link, and what of others it must not.
+/// The crates of the workspace: which of our crates each may link, and which external crates it must not.
 const RULES: &[(&str, &[&str], &[&str])] = &[
     (
         "agent-admin",
@@ -106,7 +106,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol"], &[]),
 ];
 
-/// Linked nowhere, by nobody.
+/// Crates that no crate may link.
 const BANNED: &[(&str, &str)] = &[
     ("openssl-sys", "rustls is the one TLS library"),
     ("native-tls", "rustls is the one TLS library"),
@@ -114,7 +114,7 @@ const BANNED: &[(&str, &str)] = &[
     ("serde_yml", "unmaintained"),
 ];
 
-/// What `cargo metadata` tells, as far as it matters here.
+/// The fields of the output of `cargo metadata` that matter here.
 #[derive(Deserialize)]
 pub struct Metadata {
     packages: Vec<Package>,
@@ -134,7 +134,7 @@ struct Dependency {
     kind: Option<String>,
 }
 
-/// Asks cargo.
+/// Runs `cargo metadata`.
 pub fn workspace(root: &Path) -> Result<Metadata> {
     #[expect(clippy::disallowed_methods, reason = "cargo knows the graph")]
     let output = Command::new(env!("CARGO"))

@@ -42,7 +42,8 @@ pub fn check(sources: &[Source]) -> Vec<Breach> {
     breaches
 }
 
-/// What is sent to a hub, an agent, Proxmox or a receiver of webhooks is nobody else's to read, count or hold back.
+/// What is sent to a hub, an agent, Proxmox or a receiver of webhooks must not be read, counted or held back by a
+/// proxy.
 fn clients(source: &Source) -> Vec<Breach> {
     let says = "an HTTP client that takes its proxy from the environment: `.no_proxy()` belongs to each";
     let mut breaches = Vec::new();

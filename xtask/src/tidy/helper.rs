@@ -1,7 +1,7 @@
 //! Limits on the helper's code and dependencies.
 //!
-//! In: its sources, `helper/dependencies.txt`, `cargo tree`. A dependency that arrives, leaves or changes its version is
-//! a breach until somebody has written it into the file.
+//! In: its sources, `helper/dependencies.txt`, `cargo tree`. A dependency that is added, removed or changes its version
+//! is a breach until it is written into the file.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! The layer table of `ARCHITECTURE.md`, held against what `agentd`'s modules import.
 //!
-//! A module may import from lower layers, and in its own layer from those that stand to its right in the table.
+//! A module may import from lower layers, and in its own layer from those to its right in the table.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::{Breach, Source};
 
-/// The heading under which the table stands.
+/// The heading above the table.
 const HEADING: &str = "## agentd by layers";
 const SOURCES: [&str; 2] = ["agentd/src/", "crates/agent-core/src/"];
 

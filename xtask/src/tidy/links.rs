@@ -11,7 +11,7 @@ use crate::book;
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Checks the pages; `exists` tells of a path from the root whether something is there.
+/// Checks the pages; `exists` returns whether a path from the root exists.
 pub fn check(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<Breach> {
     let is_page = |source: &&Source| {
         let path = source.path.as_str();

@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the house rules that a program can check.
 //!
 //! In: the tracked files, `ARCHITECTURE.md`, `cargo metadata`. Out: one line per breach, and failure if there is one.
-//! Each file beside this one is one rule family; each has a unit test with something it must refuse.
+//! Each other file of this module is one rule family; each has a unit test with something it must refuse.
 
 mod circles;
 mod crates;

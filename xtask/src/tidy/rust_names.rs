@@ -1,7 +1,8 @@
 //! Declared names of a Rust file, by a small tokenizer.
 //!
 //! In: source text. Out: the names of types, traits, functions, modules, constants, fields and variants, each with its
-//! line. Strings, characters and comments are skipped. Names that a macro declares are read as far as they look alike.
+//! line. Strings, characters and comments are skipped. Names that a macro declares are read where they have the same
+//! form.
 
 /// What a name is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ fn members(tokens: &[(Token, usize)], from: usize, what: Members, names: &mut Ve
     for (at, (token, line)) in tokens.iter().enumerate().skip(from) {
         match token {
             Token::Punctuation(';') if depth == 0 => return,
-            // A tuple struct has no names; what stands in brackets before the brace are bounds.
+            // A tuple struct has no field names; brackets before the brace are bounds.
             Token::Punctuation('{') => depth += 1,
             Token::Punctuation('}') => {
                 depth = depth.saturating_sub(1);

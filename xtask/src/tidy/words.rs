@@ -26,7 +26,7 @@ const DONE: &[&str] = &[
     "xtask/",
 ];
 
-/// Words that no segment of a declared name may be, and that no first line may hold.
+/// Words that must not be a segment of a declared name, and must not be in a first line.
 const BANNED: &[&str] = &[
     "aside",
     "beside",

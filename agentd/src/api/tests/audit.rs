@@ -14,7 +14,7 @@ impl World {
 async fn two_guests_read_their_own_records_and_never_the_others() {
     let world = World::new().await;
     let (web, db) = (world.token(0, WEB_AT).await, world.token(1, DB_AT).await);
-    // Both at work, turn by turn, so that the chain runs through both.
+    // Both at work, alternately, so that the chain runs through both.
     for round in 0..5 {
         for (from, token) in [(WEB_AT, &web), (DB_AT, &db)] {
             let goal = json!({"name": format!("round-{round}")}).to_string();

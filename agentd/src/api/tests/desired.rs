@@ -38,7 +38,7 @@ fn lay(world: &World) {
     Artifacts::of(world._dir.path()).take_in(&from).unwrap();
 }
 
-/// The first guest is to have a controller that may run and lies here.
+/// The first guest is to have a controller that may run and is stored here.
 pub(super) async fn all_is_there(world: &World) {
     intended(world, 2, "0.2.0", &digest()).await;
     approve(world, "0.2.0", &digest());
@@ -97,7 +97,7 @@ async fn no_one_gets_anothers_bytes_and_no_changed_byte_is_handed_out() {
         let answer = at(WEB_AT, format!("/v1/artifacts/{other}"), web.clone()).await;
         assert_eq!(answer.code(), Some(ErrorCode::NotFound), "{other}");
     }
-    // Of the same size, so that nothing but its bytes tells.
+    // Of the same size, so that only its bytes show the difference.
     let lies = world._dir.path().join("controllers").join(digest());
     std::fs::write(&lies, [&PROGRAM[..PROGRAM.len() - 1], b"X"].concat()).unwrap();
     let answer = at(WEB_AT, path, web).await;
@@ -105,7 +105,7 @@ async fn no_one_gets_anothers_bytes_and_no_changed_byte_is_handed_out() {
     assert!(!String::from_utf8_lossy(&answer.body).contains("ELF"));
 }
 
-/// An update of the first guest, under way up to the guest's turn.
+/// An update of the first guest, under way up to the guest's slot.
 async fn turn(world: &World, build: &str) -> OperationId {
     let target =
         Target { uid: WEB.parse().unwrap(), name: "web".parse().unwrap(), vmid: 300.try_into().unwrap() };
@@ -170,7 +170,7 @@ async fn its_turn_is_reported_while_it_is_and_who_fetches_then_is_written_down()
     assert_eq!((bad[0].outcome, bad[0].guest), (ControllerOutcome::Bad, WEB.parse().unwrap()));
 }
 
-/// What made the guest known has ended, so that something else can hold it.
+/// Ends the operation that made the guest known, so that another one can hold the guest.
 async fn end_provision(world: &World) {
     for progress in world.store.open_operations().await.unwrap() {
         let problem = holdfast_protocol::envelope::ErrorBody::new(ErrorCode::Parked, "test");

@@ -33,9 +33,10 @@ async fn a_guest_is_reported_what_is_due_to_it_and_not_while_it_is_taken() {
     let one = &due[0];
     assert_eq!((one.tier, one.consistency, &one.policy), (Tier::Local, Consistency::Application, &None));
     assert_eq!(one.since, "2026-11-22T02:30:00Z".parse().unwrap());
-    // What is asked for already is not due once more.
+    // A backup that is requested already is not due once more.
     let ask = Request::post("/v1/backups").header("authorization", format!("Bearer {web}"));
-    // Who waits for a change hears of it. A look that is asked for beside it and has ended came after its first one.
+    // A caller that waits for a change learns of it. A plain read that is sent besides it and has ended came after its
+    // first read.
     let wait = world.get(WEB_AT, "/v1/backups/due?wait=55s", Some(&web));
     let asked = async {
         assert_eq!(reported(WEB_AT, &web).await.due.len(), 1);

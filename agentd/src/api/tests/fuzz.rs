@@ -113,7 +113,7 @@ fn remember(body: &mut Value, known: &[String], dice: &mut Dice) {
     }
 }
 
-/// Ids and names that an answer gave us: they are asked for later.
+/// Ids and names that an answer gave us, used in later requests.
 fn learn(known: &mut Vec<String>, value: &Value) {
     match value {
         Value::Object(object) => {
@@ -167,7 +167,7 @@ async fn a_method_that_the_document_does_not_have_is_reported_which_there_are() 
 #[tokio::test(start_paused = true)]
 async fn any_knows_the_document_alone_is_never_surprised() {
     let world = World::new().await;
-    // Of a window that is granted more can be said, and less when it is over.
+    // A granted window has more valid calls; a window that is over has fewer.
     let (token, window) = world.granted().await;
     super::desired::all_is_there(&world).await;
     let document: Value =
@@ -185,7 +185,7 @@ async fn any_knows_the_document_alone_is_never_surprised() {
         let asked = format!("seed {seed}, request {number}: {} {}", request.method(), request.uri());
         let answer = world.send(WEB_AT, request).await;
         *heard.entry((call.path, answer.status.as_u16())).or_default() += 1;
-        // That a guest's own work fills its lane is told by 503 too, with the time to wait.
+        // A lane that is full of the guest's own work is also reported by 503, with the time to wait.
         let full = answer.status.as_u16() == ErrorCode::Busy.http_status() && answer.retry_after.is_some();
         let body = String::from_utf8_lossy(&answer.body);
         assert!(full || !answer.status.is_server_error(), "{asked}: {body}");
@@ -206,11 +206,11 @@ async fn any_knows_the_document_alone_is_never_surprised() {
         learn(&mut known, &value);
     }
     println!("{} requests by seed {seed}: {heard:?}", heard.values().sum::<u64>());
-    // It got everywhere: all calls but these were answered as asked.
+    // Coverage: every call except these was answered with success.
     let answered = |path: &str| heard.keys().any(|(heard, status)| *heard == path && *status < 300);
     let never: Vec<&str> = calls.iter().map(|call| call.path).filter(|path| !answered(path)).collect();
-    // A claim is nothing that a document tells, no guest that is real has a test to report, nobody takes the snapshots here
-    // that were asked for, and what stands still is said of a window once, in its first minutes.
+    // No document contains a claim, and no real guest has a restore test to report. Requested snapshots are not taken
+    // here. *Quiesced* is said of a window once, in its first minutes.
     let cannot =
         ["/v1/claim", "/v1/quiesce-windows/{id}/quiesced", "/v1/restore-tests/report", "/v1/rollback"];
     assert!(never.iter().all(|path| cannot.contains(path)), "{never:?}");

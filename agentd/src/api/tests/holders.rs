@@ -79,7 +79,7 @@ async fn a_token_of_an_earlier_generation_shows_a_second_holder() {
 async fn a_token_shown_from_elsewhere_while_its_guest_uses_it_freezes_both() {
     let world = World::new().await;
     let (web_token, db_token) = (world.token(0, WEB_AT).await, world.token(1, DB_AT).await);
-    // Before the guest itself ever spoke there is one holder at most, whoever it is.
+    // Before the guest itself ever called there is at most one holder, whichever it is.
     world.is_turned_away(DB_AT, &web_token).await;
     assert_eq!(world.access().await, Access::Open);
     world.is_served(WEB_AT, &web_token).await;
@@ -128,12 +128,12 @@ async fn a_guest_owner_address_the_document_moved_is_no_second_holder() {
     assert_eq!(world.access().await, Access::Open);
     world.is_served([10, 66, 0, 93], &token).await;
     assert_eq!(world.access().await, Access::Open);
-    // Now it is at its new place; whoever speaks from the old one is another.
+    // Now the guest is at its new address; a caller from the old address is another holder.
     world.is_turned_away(WEB_AT, &token).await;
     assert_eq!(world.access().await, Access::Frozen);
 }
 
-/// Moved by hand on the node, or not moved yet where the document has it: Proxmox is asked before anybody is frozen.
+/// Moved by hand on the node, or not moved yet to the document's address: Proxmox is asked before a guest is frozen.
 #[tokio::test]
 async fn a_guest_that_calls_from_where_proxmox_has_it_is_served_and_not_frozen() {
     let world = World::new().await;
@@ -141,7 +141,7 @@ async fn a_guest_that_calls_from_where_proxmox_has_it_is_served_and_not_frozen()
     world.has_number(300);
     world.is_served(WEB_AT, &token).await;
     let by_hand = [10, 66, 0, 77];
-    // Proxmox does not answer: nobody is frozen by half, and nobody is served.
+    // Proxmox does not answer: no guest is frozen on incomplete evidence, and no caller is served.
     world.is_turned_away(by_hand, &token).await;
     assert_eq!(world.access().await, Access::Open);
     world.pass(60);
@@ -151,11 +151,11 @@ async fn a_guest_that_calls_from_where_proxmox_has_it_is_served_and_not_frozen()
     // The document's own address stays good: the guest is put back there.
     world.is_served(WEB_AT, &token).await;
     world.pass(60);
-    // A document that moves it, which waits for a person: the guest stays where it is, and is heard.
+    // A document that moves it, which waits for a person: the guest keeps its address, and is served.
     *world.web_at.lock().unwrap() = Some(IpAddr::from(WEB_AT));
     world.store.offer_desired(document(2, "10.99.0.5/24"), world.clock.now()).await.unwrap();
     world.is_served(WEB_AT, &token).await;
-    // Whoever calls from a third place is a second holder.
+    // A caller from a third address is a second holder.
     world.is_turned_away([10, 66, 0, 78], &token).await;
     assert_eq!(world.access().await, Access::Frozen);
     let said = world.said("token_twice").await;

@@ -57,8 +57,8 @@ fn described(call: &Call) -> BTreeMap<u16, String> {
     all.map(|(status, said)| (status.parse().unwrap(), said["description"].to_string())).collect()
 }
 
-/// Each call with everything that a careless or hostile guest might say: what comes back is told in the document, by its
-/// status and by its code, and is never our own fault.
+/// Each call with everything that a careless or hostile guest might send. The document describes each answer by its
+/// status and its code, and no answer is ever our own fault.
 #[tokio::test]
 async fn no_answer_is_undocumented() {
     let world = World::new().await;
@@ -92,7 +92,7 @@ async fn no_answer_is_undocumented() {
                 parts.into_iter().flat_map(move |part| queries.map(|query| (token, part, query, body)))
             })
         }) {
-            // The path and the query matter only where there is one; a body only where it is read.
+            // The path and the query matter only if the call has them; a body only if it is read.
             let asks = call.body.is_some() || body.is_empty();
             if !asks || (part != ID && !call.path.contains('{')) || (!query.is_empty() && !body.is_empty()) {
                 continue;

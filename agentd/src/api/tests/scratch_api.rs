@@ -47,7 +47,7 @@ async fn a_scratch_guest_claims_says_hello_learns_its_mounts_and_reports_once() 
     let world = World::new().await;
     let (operation, claim) = world.try_a_backup().await;
     let bootstrap: Bootstrap = world.claim_at_test_listener(AT, &claim, "one").await.data();
-    // It is not told who it is a copy of, only whose.
+    // The bootstrap does not say which guest it is a copy of, only which customer's.
     assert_eq!((bootstrap.guest.uuid(), bootstrap.customer.as_str()), (operation.uuid(), "acme"));
     let token = bootstrap.token.expose();
     let hello = json!({"version": "0.1.0", "health": "well", "boot_id": "b-1"}).to_string();
@@ -68,7 +68,8 @@ async fn a_scratch_guest_claims_says_hello_learns_its_mounts_and_reports_once() 
     assert!(guest.hello.is_none(), "its guest said nothing");
 }
 
-/// A restored guest has its guest's token in its files: shown at this door it is unknown, and the guest goes on undisturbed.
+/// A restored guest has its guest's token in its files: this listener does not know it, and the guest continues
+/// undisturbed.
 #[tokio::test]
 async fn each_listener_knows_its_own_tokens_and_claims_alone() {
     let world = World::new().await;

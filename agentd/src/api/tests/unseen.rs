@@ -4,7 +4,7 @@ use holdfast_protocol::report::GuestReport;
 
 use super::*;
 
-/// As after a fall back to the last good document, which is older than the guest.
+/// As after a fallback to the last good document, which is older than the guest.
 async fn unnamed(world: &World) {
     let mut document = document(2, "10.66.0.91/24").document().clone();
     document.guests.remove(0);
@@ -38,7 +38,7 @@ async fn no_one_is_frozen_by_half_of_what_is_known() {
     let used = world.get(WEB_AT, "/v1/self", Some(&token)).await;
     assert_eq!(used.status, StatusCode::OK);
     unnamed(&world).await;
-    // It moved meanwhile; without its address this would look like a second holder.
+    // It moved meanwhile; without its address this would appear as a second holder.
     const MOVED: [u8; 4] = [10, 66, 0, 95];
     let early = world.get(MOVED, "/v1/self", Some(&token)).await;
     assert_eq!(early.code(), Some(ErrorCode::Unavailable));

@@ -45,7 +45,7 @@ impl World {
         self.get(WEB_AT, &format!("/v1/quiesce-windows/{id}"), Some(token)).await.data()
     }
 
-    /// The guest's token, with the provision that holds its lane out of the way.
+    /// The guest's token, with the provision parked so that the guest's lane is free.
     async fn free(&self) -> String {
         let (id, claim) = self.provision(0).await;
         let bootstrap: Bootstrap = self.claim(WEB_AT, &claim, None).await.data();
@@ -116,7 +116,7 @@ async fn a_window_is_asked_for_granted_entered_and_left_and_a_waiting_look_hears
         let both = async { tokio::join!(world.get(WEB_AT, &follow, Some(&token)), world.grant(id)).0 };
         tokio::time::timeout(Duration::from_secs(10), both).await.expect("woken by the grant")
     };
-    // The grant is several writes, and the look may hear of an earlier one.
+    // The grant is several writes, and the waiting call may be answered at an earlier one.
     assert!(!heard.await.data::<WindowView>().phase.is_over());
     assert_eq!(world.window(&token, id).await.left_s, Some(900));
     world.pass(100);
@@ -182,7 +182,8 @@ async fn a_goal_that_waits_is_cancelled_as_others_are() {
     assert_eq!(world.ask_window(&token, r#"{"tier":"snapshot"}"#).await.code(), Some(ErrorCode::Range));
 }
 
-/// Every call with another guest's window, in the path and in the body: refused alike, and nothing is written.
+/// Every call with another guest's window, in the path and in the body: all are refused in the same way, and nothing is
+/// written.
 #[tokio::test]
 async fn no_guest_touches_anothers_window() {
     let world = World::new().await;

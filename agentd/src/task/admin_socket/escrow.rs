@@ -1,8 +1,8 @@
 //! Answers about recovery codes.
 //!
-//! What comes in: one question of a person at the box. What goes out: one answer. The code is made, shown and typed in the
-//! asker's own process; what is needed for that is given out, and what came of it written down. Deliberately absent:
-//! opening what is sealed or wrapped.
+//! In: one question of a person at the host. Out: one answer. The code is made, shown and typed in the caller's own
+//! process. This module gives out what that needs and records the result. Deliberately absent: opening anything sealed
+//! or wrapped.
 
 use std::collections::BTreeSet;
 
@@ -206,7 +206,7 @@ impl StatusTask {
     }
 }
 
-/// Whether words are asked for at all. That the newer code was typed since is shown by typing it now.
+/// Whether the words must be typed at all. Typing the newer code now shows that it was typed since.
 fn may_go(known: &[CodeRecord], code: CodeNumber, now: Timestamp) -> Result<(), EscrowError> {
     match escrow::may_retire(known, code, now) {
         Ok(()) | Err(NotRetired::Undrilled(_)) => Ok(()),
@@ -216,7 +216,7 @@ fn may_go(known: &[CodeRecord], code: CodeNumber, now: Timestamp) -> Result<(), 
     }
 }
 
-/// Leave to open the credentials of each off-site target, as for asking its server.
+/// Permission to open the credentials of each off-site target, as for querying its server.
 fn warrants(records: &[TargetRecord], desired: Option<&Desired>) -> Vec<ServerWarrant> {
     let wanted = desired.map(Desired::storage).unwrap_or_default();
     let of = |record: &TargetRecord| {

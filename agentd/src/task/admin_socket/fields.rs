@@ -15,7 +15,7 @@ use crate::operation::Operation;
 use crate::port::admin_socket::{Answer, FieldsView};
 use crate::port::store::{Store, StoreError};
 
-/// Of a running container Proxmox only notes what goes with its next stop, and shows it as gone.
+/// For a running container Proxmox only notes what will be removed at its next stop, and shows it as gone.
 const SPENT_CLAIM: &str = "The claim by which it got its token still stands in its configuration, and in backups of it, until its \
      next start. It is used and opens nothing.";
 
@@ -42,7 +42,7 @@ impl StatusTask {
     }
 }
 
-/// What is left of the claim by which a guest got its token, where it was not started since.
+/// What is left of the claim by which a guest got its token, if it was not started since.
 ///
 /// # Errors
 /// [`StoreError`].

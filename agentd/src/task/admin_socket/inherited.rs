@@ -1,7 +1,8 @@
 //! The take-up of a lost host's guests, for the admin socket.
 //!
-//! What comes in: whom they say to stay away. What goes out: how many come back. First the records, then the mark that lets
-//! documents in; cut off between, it is simply done again. Said again later, it lets somebody go who was to come back.
+//! In: the guests that shall not come back. Out: how many come back. First the records are written, then the mark that
+//! lets documents in; after an interruption, it is simply done again. A later repeat excludes a guest that was to come
+//! back.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::Desired;

@@ -11,7 +11,7 @@ use crate::plan::restore_test_status;
 use crate::port::admin_socket::{Answer, GuestTests, TestLine};
 use crate::port::store::StoreError;
 
-/// A guest that is tried every week has half a year of them, beside as many that could not be run.
+/// A guest that is tried every week has half a year of tests, and as many that could not be run.
 const SHOWN: u32 = 2 * limits::TESTS_PER_VERDICT;
 
 impl StatusTask {

@@ -62,7 +62,7 @@ fn a_goal_of_the_document_waits_for_the_requests_before_it_and_no_others() {
     let before =
         records(vec![queued(1, 1, Ask::Backup { tier: None }), queued(2, 1, Ask::Backup { tier: None })]);
     assert_eq!(origins(&arrivals.choose(start(), &[asked(1, 1)], &before)), [Origin::Request(id(1))]);
-    // The first is under way; the plan has no request for a busy guest. More is asked for.
+    // The first is under way; the plan has no request for a busy guest. More is requested.
     let open = OpenOperation { id: id(1), kind: OperationKind::Backup, guest: uid(1) };
     let mut busy =
         records(vec![queued(2, 1, Ask::Backup { tier: None }), queued(3, 1, Ask::Backup { tier: None })]);
@@ -109,7 +109,7 @@ fn other_guests_go_on() {
         (1..=4).map(|n| RequestDecision { request: id(n.into()), answer: start(n) }).collect();
     let turns = Arrivals::default().choose(Vec::new(), &all, &records);
     assert_eq!(origins(&turns), [1, 2, 3, 4].map(|n| Origin::Request(id(n))));
-    // Backups are taken one after another, and what the document wants of a guest whose backup waits goes on.
+    // Backups are taken one after another. What the document wants of a guest whose backup waits continues.
     let backups: Vec<RequestDecision> = (1..=4).map(|n| asked(u64::from(n), n)).collect();
     let start = vec![action(Operation::Start(Start(target(3))))];
     let turns = Arrivals::default().choose(start, &backups, &records);

@@ -1,7 +1,7 @@
 //! The take-over of a lost host's recovery codes.
 //!
-//! What comes in: what the hub handed over. What goes out: records of codes as if they had been made here, marked as what they
-//! are: until the words are typed here, nothing but the hub's word says what is in a file. A repeat changes nothing.
+//! In: what the hub handed over. Out: records of codes as if they had been made here, but marked as handed over. Until
+//! the words are typed here, only the hub's statement says what is in a file. A repeat changes nothing.
 
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::escrow::EscrowFound;
@@ -18,7 +18,8 @@ use crate::port::identity::{Identity, IdentityError};
 use crate::port::store::StoreError;
 use crate::port::store::escrow::HandedCode;
 
-/// Where the lost box's document names no target with the key: the backups may be gone, and the sheet still has its number.
+/// Used when the lost host's document names no target with the key: the backups may be gone, and the sheet still has
+/// its number.
 const NO_TARGET: &str = "lost-host";
 
 /// Why they are not.
@@ -77,7 +78,7 @@ fn code(handed: &HandOver, found: &EscrowFound, identity: &Identity) -> Result<H
     })
 }
 
-/// The off-site target whose backups were encrypted with a key, by the lost box's document.
+/// The off-site target whose backups were encrypted with a key, by the lost host's document.
 fn target(handed: &HandOver, key: &KeyFingerprint) -> Option<TargetName> {
     let document = Desired::parse(handed.desired.as_deref()?.as_bytes()).ok()?;
     let of = document.storage().iter().find(|target| offsite::key(&Approval::of(target)) == Some(key))?;

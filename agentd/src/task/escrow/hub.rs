@@ -1,11 +1,12 @@
 //! Copies of wrapped keys at the hub.
 //!
-//! The hub's word counts for nothing: that it holds a file is believed when it answers a nonce with what only the file's
-//! holder can say. The file is never read back whole; of a read the customer would be told. No version there is ever
-//! overwritten, so what was lost or changed is put again under a later number. A version that this box never put is told,
-//! and the newest file put anew behind it; a number far ahead is not followed, so that nobody uses the numbers up. The numbers
-//! of a box whose place this one took go on: what of it was handed over is kept as our own, and the rest is no stranger's. A hub that
-//! is away is no alarm about a copy that was proved before; its silence is told elsewhere.
+//! The hub's statement alone counts for nothing. It is believed to hold a file only when it answers a nonce with
+//! something that only the holder of the file can compute. The file is never read back whole, because the customer
+//! would be notified of a read. No version at the hub is ever overwritten, so a lost or changed file is put again under
+//! a later number. A version that this host never put is reported, and the newest file is put again behind it. A number
+//! far ahead is not followed, so that nothing can use up the numbers. When this host took the place of another one,
+//! that host's numbers continue: the versions that were handed over count as our own, and the rest do not count as
+//! foreign. A hub that is away raises no alarm about a copy that was proved before; its silence is reported elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,14 +29,14 @@ use crate::port::store::StoreError;
 use crate::port::store::escrow::EscrowError;
 use crate::task::hub_sync::Dial;
 
-/// How the hub is asked: each time as who this agent is by then, since its certificate is renewed.
+/// How the hub is called: each time with the agent's current identity, since its certificate is renewed.
 #[derive(Clone)]
 pub struct HubCopies {
-    /// Who this agent is.
+    /// The identity of this agent.
     pub folder: IdentityFolder,
     /// How the hub is called.
     pub dial: Dial,
-    /// What the box left whose place this one took.
+    /// What the host left whose place this one took.
     pub handed: HandOverFolder,
 }
 
@@ -66,21 +67,21 @@ enum Failed {
     Randomness(#[source] getrandom::Error),
 }
 
-/// The hub, what it said that it holds, and the last number that it has taken.
+/// The hub, the files that it says it holds, and the last number that it has accepted.
 struct HubEscrow {
     hub: Hub,
     list: EscrowList,
     newest: Option<EscrowNumber>,
-    /// The last that the box put whose place this one took; 0 where there was none.
+    /// The last number that the host put whose place this one took; 0 if there was none.
     before: u32,
     strange: Strange,
 }
 
-/// Whether the hub lists a version that is behind all that this box put.
+/// Whether the hub lists a version later than all that this host put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strange {
     No,
-    /// Somebody else put it, or the records here are older than the hub's.
+    /// Another host put it, or the records here are older than the hub's.
     Newer,
     /// No honest hub takes such a number.
     Far(EscrowNumber),
@@ -94,12 +95,12 @@ enum HeldVersion {
     NotYet,
     /// There is something else, or nothing any more.
     Lost,
-    /// Proved, and something that this box never put is newer.
+    /// Proved, and a version that this host never put is newer.
     Overtaken,
 }
 
 impl HeldVersion {
-    /// What a person is told of it.
+    /// What is reported to a person about it.
     const fn alarm(self, was_right: bool) -> Option<&'static str> {
         match (self, was_right) {
             (Self::Yes, _) | (Self::NotYet, false) => None,
@@ -159,7 +160,7 @@ impl EscrowTask {
                     ),
                 },
                 Err(Failed::Store(error)) => return Err(error),
-                // A hub that lies is not helped by asking it sooner, and each asking would use up a number.
+                // Asking a lying hub sooner does not help, and each try would use up a number.
                 Err(error @ (Failed::Unproved | Failed::Far(_))) => Some(chain(&error)),
                 Err(error) => {
                     round = Round::Again;
@@ -187,7 +188,7 @@ impl EscrowTask {
         Ok(HubEscrow { hub, list, newest, before, strange })
     }
 
-    /// One file: proved, or put and then proved; and its last drill told.
+    /// One file: proved, or put and then proved; its last drill is reported too.
     async fn one(
         &self,
         listing: &mut HubEscrow,
@@ -237,7 +238,7 @@ impl HubEscrow {
     async fn held(&self, version: EscrowNumber, bytes: &EscrowBytes) -> Result<HeldVersion, Failed> {
         match self.list.versions.iter().find(|view| view.number == version) {
             None => Ok(HeldVersion::NotYet),
-            // The lost box's own, which was not handed over.
+            // The lost host's own version, which was not handed over.
             Some(view) if version.number() <= self.before && view.sha256 != bytes.sha256() => {
                 Ok(HeldVersion::NotYet)
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_protocol::checkin::{CheckinAnswer, Coverage, Need};
 use holdfast_protocol::report::Sections;
 
-/// No hub makes an agent ask more often than this, whatever it answers.
+/// No hub makes an agent check in more often than this, whatever it answers.
 pub(super) const SHORTEST: Duration = Duration::from_secs(1);
 
 /// What became of the document in an answer.
@@ -26,11 +26,11 @@ pub(super) struct Exchange {
     acknowledged: Option<Sections>,
 }
 
-/// Whether changes may be told now, or are held back for a while.
+/// Whether changes may be reported now, or are held back for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
     Changes,
-    /// They may not; what the hub must have to begin with is told all the same.
+    /// Changes are held back; a full report that the hub needs first is sent all the same.
     Nothing,
 }
 
@@ -52,7 +52,7 @@ impl DeliveredReport {
         self.coverage == Coverage::Full || !self.sections.is_empty()
     }
 
-    /// Whether this is all there is to tell.
+    /// Whether this report covers everything there is to report.
     pub(super) fn leaves_out_nothing_of(&self, now: &Sections) -> bool {
         self.after == *now
     }
@@ -76,8 +76,8 @@ impl Exchange {
             Delivery::Nothing => (Sections::default(), before.clone()),
         };
         if !sections.is_empty() {
-            // Should the answer to this news get lost, nobody knows whether the hub has it: then all is told anew.
-            // Otherwise news that is taken back meanwhile would look like no change, and the hub would keep it.
+            // If the answer to this news is lost, it is unknown whether the hub has it, so everything is reported
+            // again. Otherwise news that is taken back meanwhile would look like no change, and the hub would keep it.
             self.acknowledged = None;
         }
         DeliveredReport { sequence, coverage: Coverage::Changed, sections, after }
@@ -87,7 +87,7 @@ impl Exchange {
     pub(super) fn answered(&mut self, answer: &CheckinAnswer, reported: DeliveredReport) {
         self.acknowledged = match answer.need {
             Need::Changed if answer.acknowledged >= reported.sequence => Some(reported.after),
-            // The hub has nothing to lay changes over, or kept another report than this one.
+            // The hub has no base for changes, or kept another report than this one.
             Need::Full | Need::Changed => None,
         };
     }
@@ -102,7 +102,7 @@ pub(super) fn pause(answer: &CheckinAnswer, verdict: Verdict, elapsed: Duration,
     }
     let was_held = elapsed + SHORTEST >= wait.min(interval);
     match verdict {
-        // News of it is told soon, and a hub that sends one after the other does not make us spin.
+        // News of it is reported soon, and a hub that sends one document after the other does not cause a busy loop.
         Verdict::Taken => SHORTEST.saturating_sub(elapsed),
         _ if answer.need == Need::Full => SHORTEST,
         Verdict::Nothing if was_held && elapsed >= SHORTEST => Duration::ZERO,

@@ -12,13 +12,13 @@ use super::exchange::Verdict;
 use crate::port::store::desired::OfferError;
 use crate::port::store::{Store, StoreError};
 
-/// The number alone, of a document that may be of a version we do not know.
+/// Only the number of a document, which may be of a version we do not know.
 #[derive(Deserialize)]
 struct NumberOnly {
     generation: Generation,
 }
 
-/// Takes the document or notes why not. Only a store that fails is an error: then the hub will offer it again.
+/// Accepts the document or notes why not. Only a store that fails is an error: then the hub will offer it again.
 pub(super) async fn offer(store: &Store, text: &str, now: Timestamp) -> Result<Verdict, StoreError> {
     let desired = match Desired::parse(text.as_bytes()) {
         Ok(desired) => desired,

@@ -1,8 +1,8 @@
 //! A renewed identity is the old one with another certificate: pure.
 //!
-//! The hub says who an agent is once, when it is enrolled. Were it believed again at each renewal, whoever stole it could
-//! make this host another one, for which operators signed other jobs, or put a CA in the place of the pinned one, and the
-//! rightful hub would not be heard any more.
+//! The hub states an agent's identity once, at enrollment. If it were believed again at each renewal, anyone who stole
+//! the hub could turn this host into another one, for which operators signed other jobs. Or they could replace the
+//! pinned CA, and the rightful hub would no longer be accepted.
 
 use holdfast_protocol::enrol::Enrolled;
 use holdfast_protocol::id::HostId;

@@ -9,7 +9,7 @@ use crate::port::hub::Hub;
 use crate::port::store::Refusal;
 
 impl HubSync {
-    /// Stands still, if the order is one. Asked again as long as it is not.
+    /// Stops the agent's work if the order is one. Checked again as long as it is not.
     pub(super) async fn hear_of_replacement(&self, hub: &Hub) {
         if matches!(self.store.refusal(), Some(Refusal::Replaced { .. })) {
             return;
@@ -35,7 +35,7 @@ impl HubSync {
         };
         let withdrawal = replacement.withdrawal.as_deref();
         let order = was_replaced(&replacement.order, withdrawal, &roster, old, now)?;
-        // A withdrawal that this box heard of once is not passed over.
+        // A withdrawal that this host received once is not ignored.
         let withdrawn = self.store.withdrawn(Sha256Text::from_digest(order.digest())).await?;
         if withdrawn.is_some() {
             return Err(NoOrder::Withdrawn.into());

@@ -21,7 +21,7 @@ use super::*;
 use crate::port::clock::RealClock;
 use crate::task::stop;
 
-/// The same box, as it knows itself.
+/// The same host, as it knows itself.
 fn own(identity: &Identity) -> holdfast_protocol::job::SeenHost {
     let fingerprint = "4f2a-9c01-77de-b3a8-0c11".parse().unwrap();
     holdfast_protocol::job::SeenHost { name: identity.enrolled.host_name.clone(), fingerprint }
@@ -160,7 +160,7 @@ async fn a_refused_document_is_reported_at_once_and_not_asked_for_again() {
     let (sections, store) = (world.sections.clone(), world.store.clone());
     let story = async {
         next(&mut world.heard).await;
-        // As the report's loop does it: whatever the store tells anew wakes the hub's loop.
+        // As the report's loop does it: each change in the store that must be reported wakes the hub's loop.
         let mut changes = store.changes();
         changes.wait_for(|changes| changes.desired > 0).await.unwrap();
         sections.send_replace(Arc::new(Sections { waiting: Some(Vec::new()), ..Sections::default() }));

@@ -1,8 +1,8 @@
 //! Connection slots of the local API, with reserves per guest.
 //!
-//! In: an address that connects. Out: a slot, or why not. The decision is [`net::admission`]'s; here are the numbers
-//! and how often one may connect. A guest that was refused could not be heard meanwhile, and the store is told, so that its
-//! silence is held against nobody.
+//! In: an address that connects. Out: a slot, or the reason for the refusal. [`net::admission`] decides; this module
+//! has the numbers and how often one address may connect. A guest that was refused could not be heard meanwhile. The
+//! store records this, so that the guest's silence is not held against it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::port::store::Store;
 /// Handshakes under way have no narrower bound: one that stalls costs no CPU, and a shared bound would let those that stall
 /// hold up those that do not.
 pub(super) const CONNECTIONS_ALL: u32 = 1024;
-/// Addresses of no guest, together. As few handshakes stand before a guest's at worst: some 30 ms of CPU.
+/// Addresses of no guest, together. At worst this many handshakes are ahead of a guest's: some 30 ms of CPU.
 pub(super) const CONNECTIONS_STRANGERS: u32 = 64;
-/// One such address: a guest that was moved by hand opens one or two before it is seen where it is.
+/// One such address: a guest that was moved by hand opens one or two before it is observed at its new address.
 const CONNECTIONS_ORIGIN: u32 = 4;
 /// A handshake costs the agent about as much CPU as ten requests, so one peer begins ten a second at most. A controller keeps
 /// its connection for ten minutes, and each of a person's commands opens one.
@@ -67,7 +67,7 @@ impl Admit {
     ) -> Self {
         Self(Arc::new(Shared {
             slots: Slots::new(limits(0)),
-            // Of two kinds: addresses without end must not keep a guest from having a bucket.
+            // Two limiters: an endless number of foreign addresses must not keep a guest from having a bucket.
             by_member: Rates::per_minute(CONNECTIONS_PER_MINUTE),
             by_origin: Rates::per_minute(CONNECTIONS_PER_MINUTE),
             known,
@@ -110,7 +110,7 @@ impl Admission for Admit {
         slot.speaks();
     }
 
-    /// Guests show no certificate: who one is, its token says.
+    /// Guests show no certificate: only the token identifies a guest.
     fn known(
         &self,
         _: &GuestSlot,
@@ -156,7 +156,7 @@ fn limits(members: usize) -> Limits {
 mod tests {
     use super::*;
 
-    /// A box with more guests than connections is none.
+    /// A host with more guests than connections is not valid.
     #[test]
     fn the_reserves_of_all_known_guests_fit() {
         for members in [0, 1, 119, 120, 121, 300, 960] {

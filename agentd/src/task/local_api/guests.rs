@@ -1,8 +1,8 @@
 //! Addresses of guests, for connection slots.
 //!
-//! In: the document in use, what Proxmox was last seen to have, the address of scratch guests. Out: a table of addresses,
-//! kept up to date. Where two claim one address, the document's has it. Deliberately absent: whether who calls is that
-//! guest; that is asked of its token, in `api`.
+//! In: the document in use, the addresses that Proxmox was last seen to have, the address of scratch guests. Out: a
+//! table of addresses, kept up to date. If two claim one address, the document's guest has it. Deliberately absent:
+//! whether a caller is that guest; `api` finds that from its token.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use super::super::stop::Stop;
 use crate::model::view::HostSnapshot;
 use crate::port::store::Store;
 
-/// Who has slots of its own.
+/// The owner of reserved slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Member {
     Guest(GuestUid),
@@ -25,7 +25,7 @@ pub enum Member {
     Scratch,
 }
 
-/// Every known address, with whose it is.
+/// Every known address, with its owner.
 pub type KnownAddresses = BTreeMap<IpAddr, Member>;
 
 /// Keeps the table as the document and the host say.
@@ -36,7 +36,7 @@ pub struct KnownTask {
     pub view: watch::Receiver<Arc<HostSnapshot>>,
     /// From where a scratch guest may speak.
     pub scratch: Option<IpAddr>,
-    /// Where the table goes.
+    /// Where the table is published.
     pub known: watch::Sender<Arc<KnownAddresses>>,
 }
 
@@ -59,7 +59,7 @@ impl KnownTask {
                         is_new
                     });
                 }
-                // What was known stays; the next change asks again.
+                // What was known stays; the next change reads again.
                 Err(error) => tracing::warn!(%error, "the addresses of guests could not be read"),
             }
             tokio::select! {

@@ -92,7 +92,8 @@ async fn is_closed(stream: &mut TcpStream) {
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
 }
 
-/// Whether anybody speaks there: what begins as TLS and goes on as nonsense is answered with an alert.
+/// Whether the listener answers there: a connection that begins as TLS and continues as nonsense is answered with an
+/// alert.
 async fn is_admitted(running: &Running, from: [u8; 4]) -> bool {
     let mut stream = connect(running, from).await;
     let said = stream.write_all(&[22, 3, 1, 255, 255, 0]).await;
@@ -120,7 +121,7 @@ async fn a_pinned_client_is_served_with_its_own_address() {
     assert!(TcpStream::connect(running.address).await.is_err(), "nobody listens any more");
 }
 
-/// As it was seen: eight silent connections from each of 130 addresses, more than there are. Every guest is served.
+/// As it was observed: eight silent connections from each of 130 addresses, more than there are. Every guest is served.
 #[tokio::test]
 async fn a_crowd_of_strangers_keeps_no_guest_from_its_connections() {
     allow_many_descriptors();
@@ -150,7 +151,7 @@ async fn a_crowd_of_strangers_keeps_no_guest_from_its_connections() {
     }
 }
 
-/// A stranger is served as well, whatever other strangers hold: the oldest of the largest crowd goes.
+/// A stranger is served as well, whatever other strangers hold: the oldest connection of the largest crowd is closed.
 #[tokio::test]
 async fn a_newcomer_among_strangers_is_served() {
     let running = start(&[]).await;
@@ -169,8 +170,8 @@ async fn silent_connections_of_a_guest_fill_its_own_and_end_by_themselves() {
     let (own, other) = (guest_at(1), guest_at(2));
     let before = running.store.would_hear_since(uid(1));
     let mut silent = Vec::new();
-    // Taken by the kernel, and one more than it may have closed by the agent without a word. It could not be heard then, and
-    // that is not held against it.
+    // Accepted by the kernel, and one more that the agent may have closed silently. The guest could not be heard then,
+    // and this is not held against it.
     while running.store.would_hear_since(uid(1)) == before {
         for _ in 0..CONNECTIONS_EACH {
             silent.push(connect(&running, own).await);
@@ -186,7 +187,7 @@ async fn silent_connections_of_a_guest_fill_its_own_and_end_by_themselves() {
     assert!(calls(&running, own).await.is_ok());
 }
 
-/// No handshake is begun with who does not speak TLS, and who is slow to finish one holds up nobody.
+/// No handshake is begun with a peer that does not speak TLS, and a slow handshake delays no other guest.
 #[tokio::test]
 async fn slow_and_senseless_handshakes_hold_up_no_one() {
     let running = start(&[1, 2]).await;

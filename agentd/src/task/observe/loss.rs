@@ -1,9 +1,9 @@
 //! The proof that a missing guest is gone.
 //!
-//! What comes in: who may be gone, and who stands under its number. What goes out: the proof, if there is one, or what
-//! speaks against it. A destruction in the node's list of tasks proves most; without one, a volume that is listed anywhere
-//! says that only the configuration went, and the guest's newest data with it is still there. What does not answer proves
-//! nothing. Deliberately absent: how many looks make a loss.
+//! In: the guest that may be gone, and what exists under its number. Out: the proof, if there is one, or what
+//! contradicts it. A destruction in the node's list of tasks proves most. Without one, a volume that is listed anywhere
+//! shows that only the configuration is gone, and the guest's newest data is still there. What does not answer proves
+//! nothing. Deliberately absent: how many observations make a loss.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +17,12 @@ use crate::plan::missing_guest::{Newcomer, Suspect};
 use crate::port::pve::task::TaskEnd;
 use crate::port::pve::{ContentKind, Role};
 
-/// What one look says of a guest that may be gone.
+/// The result of one observation of a guest that may be gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gone {
     /// It is gone.
     Proved(LossProof),
-    /// Nobody has its number, but these of its volumes are listed.
+    /// No guest has its VMID, but these of its volumes are listed.
     VolumesStand(BTreeSet<VolumeId>),
     /// Nothing is proved.
     Unproved,
@@ -30,7 +30,7 @@ pub enum Gone {
 
 /// Which of a guest's volumes are listed.
 enum Listed {
-    /// These, and what else lies on storages that did not answer.
+    /// These, and any others on storages that did not answer.
     Some(BTreeSet<VolumeId>),
     /// None, on storages that all answered.
     None,
@@ -39,7 +39,7 @@ enum Listed {
 }
 
 impl Observer {
-    /// Whether a guest that may be gone is gone, and who has its number.
+    /// Whether a guest that may be gone is gone, and what has its number.
     /// `made_at` is when we made it.
     pub async fn look_for(&self, suspect: &Suspect, made_at: Timestamp) -> (VmidFact, Gone) {
         let fact = self.number(suspect.vmid).await;
@@ -63,7 +63,7 @@ impl Observer {
         (fact, gone)
     }
 
-    /// Whether a task of anybody destroyed what had this number since we made the guest.
+    /// Whether any task destroyed the guest with this number since we made ours.
     async fn was_destroyed(&self, suspect: &Suspect, made_at: Timestamp) -> bool {
         let Ok(since) = u64::try_from(made_at.as_second()) else { return false };
         let tasks = self.pve.destroyed_since(suspect.vmid, since).await;
@@ -75,7 +75,8 @@ impl Observer {
         let storages: BTreeSet<Option<StorageName>> = suspect.volumes.iter().map(named).collect();
         let (mut present, mut silent) = (BTreeSet::new(), storages.contains(&None));
         for storage in storages.iter().flatten() {
-            // By whose they are, not by what they were made for: a disk of a number that is nobody's is an image.
+            // Selected by the VMID that owns them, not by their purpose: a disk whose VMID belongs to no guest is
+            // listed as an image.
             for kind in [ContentKind::Rootdir, ContentKind::Images] {
                 let list = self.pve.storage_content(Role::Operate, storage, kind, Some(suspect.vmid)).await;
                 let Ok(list) = list else {

@@ -1,7 +1,7 @@
 //! Operations under way, each in its own task.
 //!
-//! What comes in: what the plan begins. What goes out: journals that say so before anything is done. Deliberately absent: who
-//! goes first (`arrivals`).
+//! In: what the plan begins. Out: journals that record it before anything is done. Deliberately absent: which operation
+//! is first (`arrivals`).
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::port::store::journal::{NewOperation, OpenOperationError};
 use crate::task::admission::{Begin, Origin};
 
 impl Reconcile {
-    /// Operations that are open and that nobody performs.
+    /// Takes up operations that are open and that no task performs.
     pub(super) async fn take_up(&self, state: &mut State) -> Result<(), StoreError> {
         if self.ports.store.refusal().is_some() {
             return Ok(());
@@ -94,7 +94,7 @@ impl Reconcile {
                 Ok(done) => (id, done.vmid()),
                 Err(stopped) => {
                     tracing::error!(operation = %id, error = chain(&stopped), "an operation stopped where it stands");
-                    // It is taken up again; not at once, or a full disk would be asked without end.
+                    // It is taken up again, but not at once: otherwise a full disk would be tried without end.
                     ports.clock.sleep(Duration::from_secs(5)).await;
                     (id, vmid)
                 }
@@ -116,7 +116,7 @@ impl Reconcile {
             }
             Some(Err(error)) => {
                 tracing::error!(%error, "an operation's task broke");
-                // Which one is not known any more: whoever is still open is taken up again.
+                // It is no longer known which one it was: every operation that is still open is taken up again.
                 if state.under_way.is_empty() {
                     state.ids.clear();
                 }

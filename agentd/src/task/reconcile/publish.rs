@@ -1,6 +1,6 @@
 //! The published host snapshot.
 //!
-//! What comes in: what was seen, planned, and could not be had. What goes out: the view. Deliberately absent: who reads it.
+//! In: what was observed, planned, and could not be read. Out: the view. Deliberately absent: who reads it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::model::observed::Sight;
 use crate::model::view::HostSnapshot;
 use crate::plan::{Inputs, fields, fill_level, old_goldens, plan, report, waiting_goldens};
 use crate::port::store::Refusal;
-/// How long a host may go unseen before what was seen of it is called unknown.
+/// How long a host may be unobserved before its last observation is called unknown.
 fn two_polls(every: Duration) -> SignedDuration {
     SignedDuration::try_from(every.saturating_mul(2)).unwrap_or(SignedDuration::MAX)
 }
@@ -65,7 +65,8 @@ impl Reconcile {
         }));
     }
 
-    /// Only records changed, such as a hello: the last picture is told anew, and nothing is opened on it.
+    /// Only records changed, such as a hello: the last observation is reported again, and no operation is opened from
+    /// it.
     pub(super) async fn report_again(&self, state: &State) {
         let Some(picture) = &state.picture else { return };
         let now = self.ports.clock.now();
@@ -99,7 +100,7 @@ impl Reconcile {
         let mut problems = self.records_problems();
         problems.push(ErrorBody::new(error.code(), chain(error)));
         self.view.send_modify(|view| {
-            // What was seen before stays, for two polls as it was; then its age is told.
+            // What was observed before stays unchanged for two polls; after that its age is reported.
             let since = view.seen_at.unwrap_or(began);
             let unobserved_since = (now.duration_since(since) > two_polls(self.every)).then_some(since);
             *view = Arc::new(HostSnapshot { problems, unobserved_since, ..HostSnapshot::clone(view) });

@@ -1,9 +1,9 @@
 //! Storage entries of Proxmox: compared and changed.
 //!
-//! What comes in: the records, the document's requests, and how each target stands. What goes out: words for the report, and
-//! one call at a time, beside all else: a Proxmox that hangs delays no news of a disk. Like mounts they have no journal:
-//! each try begins from what Proxmox shows since the last one, and what is settled is written down with its line in the
-//! audit. Deliberately absent: decisions (`plan/owed`), leave (`gate/entry`).
+//! In: the records, the document's requests, and the state of each target. Out: text for the report, and one call at a
+//! time, concurrent with everything else: a Proxmox that hangs delays no news of a disk. Like mounts, entries have no
+//! journal. Each try begins from what Proxmox shows since the last one, and a settled change is recorded with its line
+//! in the audit. Deliberately absent: decisions (`plan/owed`), permission (`gate/entry`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::port::pve::{Pve, PveError};
 use crate::port::store::protection::Changed;
 use crate::port::store::{Store, StoreError};
 
-/// How often Proxmox's entries are held to what was approved.
+/// How often Proxmox's entries are compared with what was approved.
 const ASK_EVERY: Duration = Duration::from_secs(60);
 
 /// A call that was refused is made again after this, doubled up to the longest; and whenever document or approval change.
@@ -50,7 +50,7 @@ pub enum News {
 struct Tries {
     count: u32,
     not_before: Duration,
-    /// The deed whose line stands in the audit: tries of it again are the same decision.
+    /// The change whose line is in the audit: repeated tries of it are the same decision.
     noted: Option<(EntryAction, EntryChange)>,
     refusal: Option<(ErrorCode, String)>,
 }
@@ -84,7 +84,7 @@ pub struct With<'a> {
 }
 
 impl Entries {
-    /// Asks for the entries where it is time, and anything depends on them.
+    /// Reads the entries when it is time, and anything depends on them.
     pub fn ask(&mut self, pve: &Arc<dyn Pve>, now: Duration, records: &[TargetRecord]) {
         if records.iter().any(concerned)
             && self.asked.is_empty()
@@ -97,7 +97,7 @@ impl Entries {
         }
     }
 
-    /// Documents or approvals are others: what was refused before may be right now.
+    /// Documents or approvals have changed: what was refused before may be right now.
     pub fn changed(&mut self) {
         self.ask_at = Duration::ZERO;
         for tries in self.tries.values_mut() {
@@ -119,7 +119,8 @@ impl Entries {
         }
     }
 
-    /// How the entry of a target in use differs, and why it could not be made; nothing, before Proxmox was asked.
+    /// How the entry of a target in use differs, and why it could not be made; nothing before the first answer of
+    /// Proxmox.
     pub fn reported(&self, record: Option<&TargetRecord>, keeper: Option<&Keeper>) -> Vec<String> {
         let Some(record) = record else { return Vec::new() };
         let name = &record.approval.name;
@@ -145,7 +146,7 @@ impl Entries {
                 self.seen = Some(entries);
                 self.fresh = Fresh::Yes;
             }
-            // What was seen before stands until it is seen otherwise.
+            // What was seen before stays valid until something else is seen.
             News::Seen(Ok(Err(error))) => {
                 tracing::warn!(error = chain(&error), "the entries of storages cannot be read");
             }
@@ -221,7 +222,7 @@ impl Entries {
         }
     }
 
-    /// Takes the first step that is owed. Written before done.
+    /// Takes the first step that is due. Recorded before it is done.
     ///
     /// # Errors
     /// [`StoreError`]; nothing was done then.
@@ -287,7 +288,7 @@ impl Entries {
             let detail =
                 format!("{name}: {}: {}, by job {}", warrant.approval().backend, action.words(), due.job);
             let noted = with.store.note_entry((name.clone(), due), detail, with.clock.now()).await?;
-            // Signed otherwise between the look and now: the next turn reads so.
+            // Signed differently between the observation and now: the next cycle reads it so.
             if noted == Changed::No {
                 return Ok(());
             }

@@ -1,7 +1,7 @@
 //! Remembered states of targets between polls.
 //!
-//! What comes in: what was seen and what came of deeds. What goes out: rows of the report, and which changes stand in the
-//! audit. Nothing of it is needed after a restart. Deliberately absent: decisions.
+//! In: what was observed, and the results of actions. Out: rows of the report, and which changes are in the audit.
+//! Nothing of it is needed after a restart. Deliberately absent: decisions.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::execute::storage::Outcome;
 use crate::model::storage::{MarkerSeen, TargetMemory, TargetRecord};
 use crate::plan::storage::{Judged, TargetAction};
 
-/// A deed that was refused is tried again after this, doubled up to the longest; and whenever the disks change.
+/// An action that was refused is tried again after this, doubled up to the longest; and whenever the disks change.
 const RETRY_FIRST: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(300);
 
@@ -25,14 +25,14 @@ pub struct Memory {
     pub reported: Option<(TargetStatus, Timestamp)>,
     /// When it was last found mounted anew.
     pub mounted_at: Option<Timestamp>,
-    /// The deed whose line stands in the audit: tries of it again are the same decision.
+    /// The action whose line is in the audit: repeated tries of it are the same decision.
     pub noted: Option<TargetAction>,
     pub tries: u32,
     pub not_before: Duration,
 }
 
 impl Memory {
-    /// Takes in what came of a deed.
+    /// Takes in the result of an action.
     pub fn heard(&mut self, outcome: Outcome, now: Duration, at: Timestamp) {
         let settled = match outcome {
             Outcome::Mounted { id, marker, .. } => {
@@ -74,8 +74,8 @@ impl Memory {
     }
 }
 
-/// The line of the audit for a change; what is only not there yet is none. A share is not mounted by us: that it is there is
-/// a line where it was gone.
+/// The line of the audit for a change; a target that is only not there yet has none. A share is not mounted by us: its
+/// presence gets a line only after it was gone.
 pub fn line(before: Option<TargetStatus>, status: TargetStatus) -> Option<&'static str> {
     match status {
         TargetStatus::ByProxmox if before.is_some_and(TargetStatus::is_gone) => Some("storage_returned"),
@@ -89,7 +89,7 @@ pub fn line(before: Option<TargetStatus>, status: TargetStatus) -> Option<&'stat
     }
 }
 
-/// What is in force is told before what is asked for. None, where there is neither.
+/// The backend in force is reported rather than the requested one. `None` when there is neither.
 pub fn report(
     name: &TargetName,
     judged: &Judged,

@@ -1,9 +1,10 @@
 //! Polls of backup servers, and verification of backups.
 //!
-//! What comes in: the records, the document's sealed credentials, time. What goes out: a row of the report, problems, and who
-//! removes backups, for the plan. One question at a time, beside all else. Like mounts they have no journal: what a server
-//! looked through stands in its own list, so a lost answer is the same question again, and a server that looks twice does no
-//! harm. A line is in the audit before each. Deliberately absent: decisions (`plan/offsite`), leave (`gate/offsite`).
+//! In: the records, the document's sealed credentials, time. Out: a row of the report, problems, and who removes
+//! backups, for the plan. One query at a time, concurrent with everything else. Like mounts, queries have no journal. A
+//! server lists itself what it verified, so after a lost answer the same query is sent again, and verifying twice does
+//! no harm. A line is in the audit before each. Deliberately absent: decisions (`plan/offsite`), permission
+//! (`gate/offsite`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,10 +30,10 @@ use crate::port::store::StoreError;
 /// A list of some thousand snapshots is some megabytes over the wire.
 const LOOK_EVERY: Duration = Duration::from_secs(300);
 
-/// While the server looks through something.
+/// The interval while the server verifies backups.
 const FOLLOW_EVERY: Duration = Duration::from_secs(60);
 
-/// A server that did not answer is asked again after this, doubled up to the longest.
+/// A server that did not answer is queried again after this, doubled up to the longest.
 const RETRY_MAX: Duration = Duration::from_secs(3600);
 
 /// What came of one question.
@@ -43,7 +44,7 @@ pub type ServerQuery = (TargetName, Question, Answer);
 struct Memory {
     report: Option<OffSiteReport>,
     running: Option<VerifyTask>,
-    /// Whose backups are to be looked through next.
+    /// The guest whose backups are to be verified next.
     next: Option<(Vmid, u32)>,
     silent: Option<(ErrorCode, String)>,
     failed: u32,
@@ -65,7 +66,7 @@ impl OffSite {
         }
     }
 
-    /// The next answer; never, where nothing is asked.
+    /// The next answer; never, if no query is open.
     pub async fn news(&mut self) -> Result<ServerQuery, JoinError> {
         match self.asked.join_next().await {
             Some(news) => news,
@@ -73,7 +74,7 @@ impl OffSite {
         }
     }
 
-    /// What is told of a target.
+    /// What is reported about a target.
     pub fn report(&self, name: &TargetName) -> Option<OffSiteReport> {
         let memory = self.targets.get(name)?;
         let silent = memory.silent.as_ref().map(|(_, says)| says.clone());
@@ -103,10 +104,10 @@ impl OffSite {
         unsealed.into_iter().chain(damaged).chain(silent).collect()
     }
 
-    /// Asks the next question whose time has come. Written before asked.
+    /// Sends the next query that is due. Recorded before it is sent.
     ///
     /// # Errors
-    /// [`StoreError`]; nothing was asked then.
+    /// [`StoreError`]; then nothing was sent.
     pub async fn step(
         &mut self,
         records: &[TargetRecord],
@@ -152,7 +153,7 @@ impl OffSite {
     /// Takes in an answer.
     ///
     /// # Errors
-    /// [`StoreError`]; what was said is asked again then.
+    /// [`StoreError`]; then the query is sent again.
     pub async fn hear(
         &mut self,
         news: Result<ServerQuery, JoinError>,
@@ -196,7 +197,7 @@ impl OffSite {
                 memory.report = key(&record.approval).map(|key| reported(&looked, key, &ours, at));
                 memory.next = due(&looked, &ours, at).filter(|_| memory.running.is_none());
                 if let Some(VerifyEnd::Badly(says)) = ended {
-                    // It is not asked for the same again at once: the next look will do.
+                    // The same is not requested again at once: the next poll will do.
                     memory.next = None;
                     let detail = format!("{name}: looking through backups ended badly: {says}");
                     with.store.note_storage("offsite_verified_badly", detail, at).await?;

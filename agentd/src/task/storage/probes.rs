@@ -1,7 +1,8 @@
 //! Probes of targets in use.
 //!
-//! What comes in: the records, what is remembered of each target, time. What goes out: what each disk and server did, into
-//! that memory. One try of a target at a time, beside all else. Deliberately absent: what follows from it (`plan/storage`).
+//! In: the records, what is remembered of each target, time. Out: the result of each disk and server, stored in that
+//! memory. One try of a target at a time, concurrent with everything else. Deliberately absent: what follows from it
+//! (`plan/storage`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub enum ProbeAttempt {
 #[derive(Default)]
 pub struct Probes {
     under_way: JoinSet<(TargetName, ProbeAttempt)>,
-    /// From when each target is tried again; the end of time while that goes on.
+    /// When each target is tried next; the end of time while a try is under way.
     next: BTreeMap<TargetName, Duration>,
 }
 
@@ -99,7 +100,7 @@ impl Probes {
             Ok(news) => news,
             Err(error) => {
                 tracing::error!(%error, "trying a storage target broke off");
-                // Whose it was is not known: all that can be tried are tried.
+                // It is not known which target it was: all that can be tried are tried.
                 self.next.clear();
                 return;
             }
@@ -145,7 +146,7 @@ fn trial(record: &TargetRecord, memory: Option<&Memory>) -> Option<Trial> {
         },
         Backend::Nfs { server, .. } => Some(Trial::Server(server.clone(), NFS_PORT)),
         Backend::Cifs { server, .. } => Some(Trial::Server(server.clone(), SMB_PORT)),
-        // Asked by `offsite`.
+        // Queried by `offsite`.
         Backend::Pbs { .. } => None,
     }
 }

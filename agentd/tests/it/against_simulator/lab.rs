@@ -32,7 +32,7 @@ struct Cli {
     setup: SetupArguments,
 }
 
-/// A simulated node, and a box beside it.
+/// A simulated node, and a host next to it.
 pub struct Lab {
     pub sim: Handle,
     pub dir: tempfile::TempDir,

@@ -1,7 +1,7 @@
 //! Tests of retention against the simulator's implementation.
 //!
-//! The simulated node's days are those of UTC. A row is told to it by what the clocks of the zone showed, so that its days
-//! are that zone's: in the hour that clocks show twice both halves are pressed into one.
+//! The simulated node's days are those of UTC. The simulator gets each row by the local clock time of the zone, so that
+//! its days are that zone's. In the hour that clocks show twice, both halves are pressed into one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use super::lab::{GOLDEN, Lab, vmid};
 const SEEDS: std::ops::Range<u64> = 1..401;
 const GUEST: u32 = 777;
 
-/// Each with its own day of the change; Auckland's and New York's lie on other sides of the year.
+/// Each with its own day of the change; those of Auckland and New York are on other sides of the year.
 const ZONES: [&str; 4] = ["UTC", "Europe/Berlin", "America/New_York", "Pacific/Auckland"];
 
 /// Moments around which periods are easily miscounted: clocks that change, ISO weeks across the end of a year (2026 has 53),
@@ -38,7 +38,7 @@ const AROUND: [&str; 8] = [
     "2028-02-29T12:00:00Z",
 ];
 
-/// So a storage tells apart several archives of one second.
+/// So a storage distinguishes several archives of one second.
 const SUFFIXES: [&str; 3] = ["tar.zst", "tar.gz", "tar.lzo"];
 
 /// A generator of numbers by which a test is the same each time.
@@ -55,7 +55,7 @@ impl Dice {
     }
 }
 
-/// One backup of a row: when, which of those of its second, and whether somebody protects it in Proxmox.
+/// One backup of a row: when, which of those of its second, and whether it is protected in Proxmox.
 #[derive(Clone, Copy, Debug)]
 struct Made {
     at: Timestamp,
@@ -81,8 +81,8 @@ fn row(dice: &mut Dice) -> Vec<Made> {
     made
 }
 
-/// Rules and counts; without any, one. Two of one second are two to us and one to Proxmox's `keep-last`, so a row that has
-/// such is not asked for that rule.
+/// Rules and counts; without any, one. Two backups of one second are two to us and one to Proxmox's `keep-last`, so
+/// that rule is not used for a row that has such backups.
 fn keep(dice: &mut Dice, twins: bool) -> BTreeMap<&'static str, u64> {
     let mut rules = BTreeMap::new();
     for rule in ["last", "hourly", "daily", "weekly", "monthly", "yearly"] {
@@ -96,7 +96,8 @@ fn keep(dice: &mut Dice, twins: bool) -> BTreeMap<&'static str, u64> {
     rules
 }
 
-/// What clocks of the zone show, as seconds of a zone whose clocks never change. Later stays later, and each hour stays one.
+/// What clocks of the zone show, as seconds of a zone whose clocks never change. The order of times is kept, and each
+/// hour stays one hour.
 fn shown(zone: &TimeZone, at: Timestamp) -> i64 {
     let civil: DateTime = zone.to_datetime(at);
     let plain = civil.to_zoned(TimeZone::UTC).unwrap().timestamp().as_second();
@@ -108,7 +109,7 @@ fn shown(zone: &TimeZone, at: Timestamp) -> i64 {
     hour + within / 2 + if first { 0 } else { 1_800 }
 }
 
-/// The simulated storage's folder, and how its archives of the guest are called.
+/// The simulated storage's folder, and the names of its archives of the guest.
 struct Archives<'a> {
     lab: &'a Lab,
     folder: PathBuf,
@@ -176,7 +177,8 @@ fn record(made: Made, name: &str, n: usize) -> BackupRecord {
     }
 }
 
-/// Seconds at which something stays or is protected: of several archives of one second it is the same whichever stays.
+/// Seconds at which an archive stays or is protected. For several archives of one second it does not matter which
+/// stays.
 fn stays(row: &[(Made, String)], goes: impl Fn(&str) -> bool) -> Vec<i64> {
     let left = row.iter().filter(|(_, name)| !goes(name));
     left.map(|(made, _)| made.at.as_second()).collect()

@@ -135,7 +135,7 @@ async fn undo(client: &PveClient) {
         .await
         .unwrap();
     assert!(!rest.iter().any(|volume| volume.vmid == Some(vmid(300))), "{rest:?}");
-    // A destroyed guest leaves its pool, and with it goes our right to look there: absence alone proves nothing.
+    // A destroyed guest leaves its pool, and we lose our right to look there: absence alone proves nothing.
     assert!(prove_sight(client, Role::Operate, &wanted).await.unwrap().is_err());
 }
 

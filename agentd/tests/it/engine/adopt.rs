@@ -17,7 +17,7 @@ use super::drift::{Agent, report, serves, start};
 use super::jobs::{ended, found, lay_down, leave, order, signed, waits};
 use super::world::{World, guest, uid, vmid};
 
-/// A guest of ours on a node whose agent has lost its records; its mark is left, or taken off by hand.
+/// A guest of ours on a node whose agent has lost its records; its mark is kept, or removed by hand.
 async fn stranger(marked: Marked) -> (World, Agent) {
     let world = World::start().await;
     let mut before = start(&world).await;
@@ -119,7 +119,7 @@ async fn a_guest_is_taken_over_as_it_was_seen_and_nothing_else_of_it_changes() {
     }
 }
 
-/// What no signature allows, and what is not as it was signed for: told exactly, and nothing is changed.
+/// What no signature allows, and what is not as it was signed for: reported exactly, and nothing is changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_not_be_taken_over_stays_as_it_is() {
     let mark = agentd::model::mark::tags(uid(9)).join(";");
@@ -168,7 +168,7 @@ async fn what_may_not_be_taken_over_stays_as_it_is() {
     agent.stop().await;
 }
 
-/// Under a number that no document named for it and that is out of the range, or that is nobody's.
+/// Under a number that no document named for it and that is out of the range, or that belongs to no guest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_number_that_is_not_for_it_is_refused() {
     let (world, mut agent) = stranger(Marked::Yes).await;
@@ -198,7 +198,7 @@ async fn a_number_that_is_not_for_it_is_refused() {
     agent.stop().await;
 }
 
-/// Proxmox refuses the mark, or loses its answer: the guest ends as it was, or ours, never half.
+/// Proxmox refuses the mark, or loses its answer: the guest ends as it was, or ours, never in between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_reply_takes_no_one_over_twice() {
     for fault in [

@@ -27,7 +27,7 @@ fn approval(sha256: &str, version: &str, kind: ReleaseKind) -> Draft {
     Draft { target: Target::Host {}, act }
 }
 
-/// What is signed for a controller that is asked for.
+/// The payload to sign for a controller that the document wants.
 pub fn controller(goal: &holdfast_protocol::desired::DesiredController) -> Draft {
     approval(goal.sha256.as_str(), goal.version.as_str(), ReleaseKind::Controller)
 }
@@ -50,7 +50,7 @@ async fn a_golden_waits_for_a_signature_over_its_bytes_and_an_exchanged_one_wait
         approval(&world.golden_sha256, "2026.11.1", ReleaseKind::Golden)
     );
 
-    // Other bytes, another version, another kind: signed, taken, and no help.
+    // Other bytes, another version, another kind: signed and accepted, but without effect here.
     for draft in [
         approval(&"ab".repeat(32), "2026.11.1", ReleaseKind::Golden),
         approval(&world.golden_sha256, "2026.11.2", ReleaseKind::Golden),
@@ -96,7 +96,8 @@ async fn a_golden_waits_for_a_signature_over_its_bytes_and_an_exchanged_one_wait
     agent.stop().await;
 }
 
-/// Root's word is for bytes as well: an archive that is not what root named waits as if nobody had named it.
+/// Root's approval is bound to bytes as well: an archive that differs from the one that root named waits as if it had
+/// not been named.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_root_named_is_held_to_its_digest() {
     let world = World::start().await;
@@ -112,14 +113,14 @@ async fn what_root_named_is_held_to_its_digest() {
     agent.stop().await;
 }
 
-/// The build that came with the golden is approved with it; another one is told, and goes on meanwhile.
+/// The build that came with the golden is approved with it; another one is reported, and continues to run meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_controller_that_no_one_approved_is_reported_until_someone_signs_for_it() {
     let world = World::start().await;
     let mut agent = start(&world).await;
     lay_down(&agent).await;
     agent.goal(1, vec![guest(1)]).await;
-    // That it serves without a condition says that its own build came with the golden.
+    // It serves without a condition, which shows that its own build came with the golden.
     agent.until("it serves", |view| serves(view, 1)).await;
     let says = |version: &str, build: &str| HelloRecord {
         reported: Default::default(),
@@ -140,7 +141,7 @@ async fn a_controller_that_no_one_approved_is_reported_until_someone_signs_for_i
         Draft::parse(waiting.payload.as_bytes()).unwrap(),
         approval(&"f2".repeat(32), "0.2.0", ReleaseKind::Controller)
     );
-    // The same bytes under another version, other bytes under this one: no help.
+    // The same bytes under another version, other bytes under this one: without effect.
     for draft in [
         approval(&"f2".repeat(32), "0.2.1", ReleaseKind::Controller),
         approval(&"f3".repeat(32), "0.2.0", ReleaseKind::Controller),
@@ -158,7 +159,7 @@ async fn a_controller_that_no_one_approved_is_reported_until_someone_signs_for_i
     agent.stop().await;
 }
 
-/// What the helper builds into root's folder is taken up by a running agent; that it lies there approves nothing.
+/// A running agent notices what the helper builds into root's folder; its presence there approves nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_golden_that_was_built_meanwhile_is_reported_and_waits_for_a_signature() {
     let world = World::start().await;
@@ -202,7 +203,7 @@ async fn a_golden_that_was_built_meanwhile_is_reported_and_waits_for_a_signature
         report(&view, 1).unwrap().golden.as_ref().map(ToString::to_string).as_deref(),
         Some("2026.11.1")
     );
-    // A newer one can be signed for before any guest wants it; and a newest one of 1970 is told as old.
+    // A newer one can be signed for before any guest wants it; and a newest one of 1970 is reported as old.
     let newer = manifest.to_string().replace("2026.11.1\"", "2026.11.2\"");
     std::fs::write(folder.join("golden-2026.11.2.json"), newer).unwrap();
     let beforehand = |view: &agentd::model::view::HostSnapshot| {

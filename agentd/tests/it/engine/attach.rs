@@ -85,7 +85,7 @@ async fn a_lost_reply_attaches_nothing_twice() {
         for before in 0..3 {
             let world = World::start().await;
             let ports = made(&world).await;
-            // The faults strike in order: the first ones only slow the changes before the one that is meant.
+            // The faults are used up in order: the first ones only slow the changes before the intended one.
             (0..=before).for_each(|_| world.sim.node.faults.arm(fault.clone()));
             let done = attach(&ports).await;
             assert_eq!(done.status(), Status::Done, "{fault:?}: {}", reported(&done));
@@ -95,8 +95,8 @@ async fn a_lost_reply_attaches_nothing_twice() {
     }
 }
 
-/// The kernel of this node takes no new mount into a running guest, and a storage that is away makes none: what was
-/// asked for is withdrawn, and nothing is left of it.
+/// The kernel of this node takes no new mount into a running guest, and a storage that is away makes none. The request
+/// is withdrawn, and nothing is left of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_attached_leaves_no_goal_behind() {
     for hot_mounts in [HotMounts::NoAppArmor, HotMounts::Work] {
@@ -115,7 +115,7 @@ async fn what_cannot_be_attached_leaves_no_goal_behind() {
     }
 }
 
-/// Somebody else has the number, or the mark is gone, or a disk was exchanged: nothing is changed.
+/// Another owner has the number, or the mark is gone, or a disk was exchanged: nothing is changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_that_is_not_provably_ours_keeps_its_protection() {
     let edits = [
@@ -135,7 +135,7 @@ async fn a_guest_that_is_not_provably_ours_keeps_its_protection() {
     }
 }
 
-/// The slot was taken by hand in the meantime: it is left alone, and protection is put back.
+/// The slot was taken by hand in the meantime: it is left alone, and protection is restored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mount_that_someone_made_is_left_alone() {
     let world = World::start().await;

@@ -38,7 +38,7 @@ async fn one_backup_whatever_reply_is_lost_and_it_is_written_down() {
     }
 }
 
-/// A request that never arrived is not sent again: another backup is the schedule's matter.
+/// A request that never arrived is not sent again: the schedule decides on another backup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_request_is_no_backup() {
     let world = World::start().await;
@@ -51,10 +51,11 @@ async fn a_lost_request_is_no_backup() {
     assert_eq!(ports.store.backup_of(undone.id).await.unwrap(), None);
 }
 
-/// Killed while it held the guest still: Proxmox says running, the guest may stand frozen. Said at once, and loudly.
+/// Killed while it held the guest still: Proxmox says running, but the guest may be frozen. Reported at once, as an
+/// alarm.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_that_may_stand_frozen_is_parked_at_once() {
-    // While its snapshot is made; and where there are none, while its last changes are copied.
+    // While its snapshot is made; and without snapshots, while its last changes are copied.
     for phase in ["snapshotting", "final sync"] {
         let world = World::start().await;
         let ports = made(&world).await;
@@ -85,8 +86,8 @@ async fn an_ok_without_an_archive_is_no_backup() {
     assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
 }
 
-/// The hour that autumn repeats: Proxmox takes the time of an archive from its name in local time, and so an hour too early.
-/// What the task's own log named is its archive all the same, and no older than the request for it.
+/// The hour that autumn repeats: Proxmox derives the time of an archive from its name in local time, and so an hour too
+/// early. The archive that the task's own log named is its archive all the same, and no older than the request for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_owner_name_says_an_hour_too_early_is_found() {
     let world = World::start().await;
@@ -99,8 +100,8 @@ async fn an_archive_owner_name_says_an_hour_too_early_is_found() {
     assert!(record.taken_at.as_second() >= before.as_second(), "{record:?}");
 }
 
-/// Killed in the copy: only the worker would have finished the archive. It is over at once, by the usual clock, and the guest's
-/// lock is told with what takes it away.
+/// Killed in the copy: only the worker would have finished the archive. The wait ends at once, by the usual clock. The
+/// guest's lock is reported together with the command that removes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_owner_worker_died_is_not_waited_for() {
     for fault in [killed("copy"), Fault::OrphanBackup { vmid: 300, after_ms: 0 }] {
@@ -119,7 +120,7 @@ async fn an_archive_owner_worker_died_is_not_waited_for() {
     }
 }
 
-/// The first backup of a guest asks for room as each one does: its guest is made and says so, and the next one is owed.
+/// The first backup of a guest needs room like each one: its guest is made and reports it, and the next backup is due.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_backup_is_not_begun_where_it_has_no_room() {
     let world = World::start().await;

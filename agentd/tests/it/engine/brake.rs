@@ -7,7 +7,7 @@ use holdfast_protocol::report::Running;
 use super::drift::{report, serves, start};
 use super::world::{World, guest};
 
-/// Three guests, of which the first so many should stand still.
+/// Three guests, of which the first so many should be stopped.
 fn goal(stopped: u8) -> Vec<DesiredGuest> {
     (1..=3)
         .map(|n| DesiredGuest {
@@ -46,7 +46,7 @@ async fn small_documents_get_no_further_than_one_large_one() {
     let waiting: Vec<_> = view.waiting.iter().filter(|held| held.payload.contains("release_brake")).collect();
     assert_eq!(waiting.len(), 1, "{view:#?}");
     assert!(waiting[0].payload.contains(&guest(3).uid.to_string()), "{:?}", waiting[0]);
-    // What takes nothing away goes on.
+    // A change that takes nothing away continues.
     agent.goal(5, goal(0)).await;
     agent.until("all three serve again", |view| (1..=3).all(|n| serves(view, n))).await;
     agent.stop().await;

@@ -39,7 +39,7 @@ async fn a_volume_is_in_the_archives_that_go_to_its_target_and_in_no_others() {
     let cases: [(&[&str], &[&str], &[&str]); 3] = [
         (&["/srv/media"], &["/srv/db"], &["/srv/media"]),
         (&[], &["/srv/db", "/srv/media"], &[]),
-        // No volume is mounted there, and others are beneath: it is taken along rather than lost.
+        // No volume is mounted there, and others are below it: it is included rather than lost.
         (&["/srv"], &["/srv/db", "/srv/media"], &[]),
     ];
     for (n, (leaves_out, holds, left_out)) in (1..).zip(cases) {

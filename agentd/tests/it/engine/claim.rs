@@ -31,7 +31,7 @@ async fn a_used_claim_goes_with_the_next_restart() {
     let running = config(&world);
     assert!(running.contains("env") && running.contains("delete: env"), "{running}");
 
-    // Who asks for its fields is told so, until it was started anew.
+    // A request for its fields reports this, until the guest was started anew.
     let ended = view.ended_at.unwrap();
     let reported = async |began| spent_claim(&ports.store, uid(1), began).await.unwrap();
     let before = ended.checked_sub(SignedDuration::from_secs(5)).unwrap();

@@ -107,7 +107,8 @@ async fn whatever_changed_since_it_was_signed_saves_the_guest() {
     }
 }
 
-/// A volume is attached by hand while the guest goes down, or after protection was lifted: it is not destroyed with it.
+/// A volume is attached by hand during the guest's shutdown, or after protection was lifted: it is not destroyed with
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_at_the_last_moment_saves_the_guest() {
     for step in ["shut_down", "lift_protection", "destroy_guest"] {
@@ -147,7 +148,7 @@ async fn a_lost_reply_destroys_once() {
     }
 }
 
-/// The worker dies after its first volume. What is true at the end is told, and nothing else.
+/// The worker dies after its first volume. Only what is true at the end is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_a_destroy_is_never_called_done() {
     let world = World::start().await;
@@ -176,7 +177,7 @@ async fn a_destroy_that_frees_nothing_is_taken_back() {
     assert_eq!(ports.pve.guest_status(vmid(300)).await.unwrap().power, Power::Stopped);
 }
 
-/// Proxmox leaves a volume that another number owns, and says OK: the operation does not.
+/// Proxmox leaves a volume that another number owns, and says OK: the operation does not say so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ok_with_leftovers_is_reported_as_what_it_is() {
     let world = World::start().await;

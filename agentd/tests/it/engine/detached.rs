@@ -15,7 +15,7 @@ async fn a_detached_volume_is_reported_and_not_replaced() {
     agent.until("a guest that serves", |view| serves(view, 1)).await;
     agent.stop().await;
     let disks = world.disks();
-    // Of a guest that runs the mount would only be marked to go.
+    // In a running guest the mount would only be marked for removal.
     let operate = world.token("operate");
     assert_eq!(world.task(&operate, "POST", "/nodes/pve1/lxc/300/status/stop", &[]).await, "OK");
     for (key, value) in [("protection", "0"), ("delete", "mp0")] {
@@ -28,7 +28,7 @@ async fn a_detached_volume_is_reported_and_not_replaced() {
         conditions.iter().any(|condition| condition.message.contains(detached))
     };
     agent.until("told", is_reported).await;
-    // Its protection is put back meanwhile; nothing else is done, by several looks.
+    // Its protection is restored meanwhile; over several observations nothing else is done.
     for _ in 0..3 {
         agent.view.changed().await.unwrap();
     }

@@ -32,7 +32,7 @@ const INSIDE: &str = "HOLDFAST_DISKS_INSIDE";
 const HELPER: &str = "/run/program/holdfast-helper";
 const SOCKET: &str = "/run/holdfast-helper.sock";
 const AT: &str = "/mnt/holdfast/usb1";
-/// The devices as the agent sees them; what is not in there was pulled out.
+/// The devices as the agent sees them; a device that is not listed there was pulled out.
 const BLOCKS: &str = "/run/blocks";
 const UUID: &str = "0b5f1f3c-9d0e-4a6b-8f51-1c2d3e4f5a6b";
 
@@ -102,7 +102,7 @@ fn serve() {
     });
 }
 
-/// A loop device over a file; it goes away with the last who uses it.
+/// A loop device over a file; it is removed with its last user.
 struct Disk {
     name: String,
     _held: File,
@@ -125,13 +125,13 @@ impl Disk {
         Self { name, _held: held }
     }
 
-    /// As a USB disk that is pulled out: its entry goes at once, its mount stays.
+    /// Like a USB disk that is pulled out: its entry is removed at once, its mount stays.
     fn pull_out(self) {
         std::fs::remove_file(Path::new(BLOCKS).join(&self.name)).unwrap();
     }
 }
 
-/// Which disk is meant: by the UUID and, as a serial number, by the file behind it.
+/// Names the intended disk: by the UUID and, as a serial number, by the file behind it.
 fn policy(file: &Path) {
     let text = format!(
         "caller_uid = 990\ntransports = [\"loop-for-tests-only\"]\n[[target]]\nname = \"usb1\"\nuuid = \"{UUID}\"\n\
@@ -240,13 +240,13 @@ async fn story() {
     std::fs::create_dir(Path::new(AT).join(".holdfast")).unwrap();
     let (whole, _) = storage.stands(TargetStatus::Mounted).await;
     println!("measured: {:?} durable writes of 4 KiB a second", whole.iops);
-    // Root has made no entry for it in Proxmox; the line that makes it is told.
+    // Root has made no entry for it in Proxmox; the line that makes it is reported.
     let unnamed =
         |one: &TargetReport| one.entry.iter().any(|what| what.contains("pvesm add dir usb1 --path"));
     storage.until("held to Proxmox", unnamed).await;
     assert!(std::fs::read_to_string(Path::new(AT).join(".holdfast/target.json")).unwrap().contains("usb1"));
 
-    // Pulled out: told from the device's entry, and the dead mount is taken away so that nobody writes to it.
+    // Pulled out: noticed from the device's entry, and the dead mount is removed so that no process writes to it.
     disk.pull_out();
     let (dropped, took) = storage.stands(TargetStatus::Dropped).await;
     println!("drop to report, device pulled out: {} ms", took.as_millis());
@@ -274,8 +274,8 @@ async fn story() {
     assert_eq!(again.device.as_deref(), Some(format!("/dev/{}", back.name).as_str()));
     assert_eq!(again.iops, whole.iops, "measured once");
 
-    // Unmounted behind the agent's back: the kernel's table wakes it, and it is mounted again, perhaps before anybody has
-    // looked at what was told; so the audit is asked.
+    // Unmounted behind the agent's back: the kernel's table wakes it, and it is mounted again, perhaps before the
+    // report was read; so the test reads the audit.
     let dropped = |lines: &[String]| lines.iter().filter(|line| line.starts_with("storage_dropped")).count();
     let before = dropped(&audit(&agent).await);
     let begun = Instant::now();
@@ -288,7 +288,7 @@ async fn story() {
     assert!(begun.elapsed() < Duration::from_secs(2));
     storage.stands(TargetStatus::Mounted).await;
 
-    // Emptied meanwhile: the same drive and UUID, and not the disk that was attached.
+    // Emptied meanwhile: the same drive and UUID, but not the disk that was attached.
     back.pull_out();
     storage.until("gone again", gone).await;
     Disk::file("blue", UUID);
@@ -304,7 +304,7 @@ async fn story() {
     assert!(unmounted.await.is_ok(), "an emptied disk is unmounted again");
     emptied.pull_out();
 
-    // Let go by a signature: not mounted any more, whatever is plugged in.
+    // Released by a signature: not mounted any more, whatever is plugged in.
     goal(&agent, 2, "decommissioned").await;
     sign_what_waits(&agent, &mut storage, Verb::DetachStorage).await;
     storage.stands(TargetStatus::Detached).await;

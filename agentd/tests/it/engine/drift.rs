@@ -135,14 +135,14 @@ async fn guests_are_made_drift_is_healed_and_no_one_is_forgotten() {
     agent.until("seen as stopped", |view| !serves(view, 1)).await;
     agent.until("healed", |view| serves(view, 1)).await;
 
-    // A document that no longer names a guest: it runs on and is told as unmanaged.
+    // A document that no longer names a guest: it continues to run and is reported as unmanaged.
     agent.goal(2, vec![guest(1), guest(2)]).await;
     let unmanaged =
         |view: &HostSnapshot| report(view, 3).is_some_and(|report| report.status == GuestStatus::Unmanaged);
     let view = agent.until("unmanaged", unmanaged).await;
     assert_eq!(report(&view, 3).unwrap().run, Running::Running);
 
-    // Somebody else's number, an unapproved golden: each is told, and nothing changes.
+    // Another guest's number, an unapproved golden: each is reported, and nothing changes.
     let before = world.guests();
     let foreign = DesiredGuest { vmid: report(&view, 3).unwrap().vmid, ..guest(4) };
     let strange = DesiredGuest { golden: "2026.12.1".parse().unwrap(), ..guest(5) };
@@ -188,7 +188,7 @@ async fn an_agent_that_is_dropped_at_work_goes_on_where_it_stood() {
     agent.stop().await;
 }
 
-/// Every request that changes a guest that is there: larger disks, other sizes, standing still, running again.
+/// Every request that changes an existing guest: larger disks, other sizes, stopped, running again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_follows_its_document() {
     let world = World::start().await;
@@ -230,7 +230,7 @@ async fn a_guest_follows_its_document() {
     agent.stop().await;
 }
 
-/// A snapshot whose time is over goes by itself, and one whose time is not over stays.
+/// An expired snapshot is removed by itself, and one that has not expired stays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_snapshot_goes_when_its_time_is_over() {
     let world = World::start().await;
@@ -238,7 +238,7 @@ async fn a_snapshot_goes_when_its_time_is_over() {
     agent.goal(1, vec![guest(1)]).await;
     agent.until("a guest that serves", |view| serves(view, 1)).await;
     for (n, name, lives_s) in [(100, "young", 3_600), (101, "old", -1)] {
-        // The loop takes up what is open.
+        // The loop takes up open operations.
         let id = open(&agent.ports, n, snapshot(name, lives_s)).await.id;
         ended(&agent.ports, |view| view.id == id).await;
     }
@@ -264,7 +264,8 @@ async fn ended(ports: &Ports, is: impl Fn(&OperationView) -> bool) {
     panic!("it never ended");
 }
 
-/// Proxmox away: it is said, what was seen before stays with its time, and when it is back the work goes on.
+/// Proxmox is away: this is reported, and what was seen before stays with its time. When Proxmox is back, the work
+/// continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn proxmox_away_is_said_and_waited_out() {
     let world = World::start().await;
@@ -280,7 +281,7 @@ async fn proxmox_away_is_said_and_waited_out() {
     agent.stop().await;
 }
 
-/// A guest that falls over again and again is started a few times and then left for a person.
+/// A guest that stops again and again by itself is started a few times and then left for a person.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_that_does_not_stay_up_is_left_for_a_person() {
     let world = World::start().await;
@@ -300,7 +301,7 @@ async fn a_guest_that_does_not_stay_up_is_left_for_a_person() {
     agent.stop().await;
 }
 
-/// A start that worked, as its journal would tell.
+/// A start that worked, as its journal would show.
 async fn started_once(ports: &Ports, number: Vmid, at: Timestamp) {
     let target = Target { uid: uid(1), name: guest(1).name, vmid: number };
     let new = NewOperation {

@@ -39,7 +39,7 @@ const SECRET: &str = "11111111-2222-3333-4444-555555555555";
 const SILENT: &str = "the server does not answer";
 const KEY_FILE: &[u8] = include_bytes!("../../../../seal/tests/backup-key.json");
 
-/// A box whose storage loop has a sealed token, beside a backup server that answers.
+/// A host whose storage loop has a sealed token, with a backup server that answers.
 pub struct Ground {
     pub world: World,
     pub agent: Agent,
@@ -174,7 +174,7 @@ impl Ground {
         self.until("it waits no more", |view| view.waiting.is_empty()).await;
     }
 
-    /// Waits until nothing is owed to the entry any more.
+    /// Waits until no change of the entry is due any more.
     pub async fn settled(&self) -> TargetRecord {
         let mut changes = self.agent.ports.store.changes();
         let waiting = async {
@@ -208,7 +208,8 @@ impl Ground {
         std::fs::read_to_string(self.file("storage.cfg")).unwrap()
     }
 
-    /// Waits until the share stands so, with a problem of its own where it is gone, and until it is in the audit so often.
+    /// Waits until the share has this state, with a problem of its own when it is gone, and until it is in the audit
+    /// this often.
     async fn stands(&mut self, status: TargetStatus, words: &str, (action, times): (&str, usize)) {
         let is_gone = status.is_gone();
         let reported = |view: &StorageView| {
@@ -298,7 +299,7 @@ async fn what_is_sealed_for_another_is_refused_with_its_code_and_nothing_is_made
         assert_eq!(ground.definitions(), before, "{code}");
         assert!(ground.agent.ports.store.storage_targets().await.unwrap().remove(0).entry.is_some());
     }
-    // Signed for one text, and another stands in the document: not even opened.
+    // Signed for one text, and the document has another one: not even opened.
     let (creds, swapped) = (ground.good(), ground.good());
     ground.serve("changed on the server");
     ground.goal("attached", "off1", &server(), Some(&creds)).await;
@@ -345,7 +346,8 @@ async fn an_entry_that_is_there_is_never_overwritten() {
     ground.agent.stop().await;
 }
 
-/// By its server's silence, and by Proxmox's word: each drop and each return is told, and a line of the audit.
+/// Noticed by its server's silence and by Proxmox's status: each drop and each return is reported, with a line in the
+/// audit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_share_that_drops_and_comes_back_is_reported_both_times() {
     for (kind, place) in [("nfs", ("export", "/srv/bulk")), ("cifs", ("share", "bulk"))] {
@@ -355,7 +357,7 @@ async fn a_share_that_drops_and_comes_back_is_reported_both_times() {
         let parameters =
             [("storage", "nas1"), ("type", kind), ("server", "nas"), place, ("content", "backup")];
         assert_eq!(ground.world.by_hand("POST", "/storage", &parameters), 200);
-        // What is sealed for it is not needed: root made the entry.
+        // Its sealed credentials are not needed: root made the entry.
         let creds = (kind == "cifs").then(|| ground.sealed("nas1", &share, &ground.key));
         ground.goal("attached", "nas1", &share, creds.as_ref()).await;
         ground.sign("attach_storage").await;

@@ -26,8 +26,8 @@ fn posting(path: &str) -> Aim {
     Aim { method: "POST".to_owned(), path: path.to_owned() }
 }
 
-/// Each kind of task ends in words of its own when its node goes down in good order: none of them is the archive's fault, and
-/// the guest is made all the same when the node is back.
+/// Each kind of task ends with its own message when its node shuts down cleanly. None of them is the archive's fault,
+/// and the guest is made all the same when the node is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_goes_down_in_good_order_costs_a_try() {
     for (task, phase) in [("vzrestore", "unpacking"), ("vzstart", "start"), ("vzdump", "copy")] {
@@ -92,7 +92,8 @@ async fn a_lost_reply_is_found_again() {
     }
 }
 
-/// A killed restore leaves a locked rest outside every pool: no token can clear it, so it is parked with the command.
+/// A killed restore leaves a locked remainder outside every pool: no token can clear it, so it is parked with the
+/// command.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_restore_is_parked_with_what_to_do() {
     let world = World::start().await;
@@ -106,7 +107,7 @@ async fn a_killed_restore_is_parked_with_what_to_do() {
     assert_eq!(world.guests().len(), 1, "left untouched");
 }
 
-/// Somebody takes our half-made guest over: the undo must not destroy it.
+/// Another owner takes our half-made guest over: the undo must not destroy it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_undo_spares_a_guest_that_someone_took_over() {
     let world = World::start().await;
@@ -123,7 +124,7 @@ async fn an_undo_spares_a_guest_that_someone_took_over() {
     assert_eq!(done.cause().unwrap().code, ErrorCode::ForeignGuest, "{}", reported(&done));
     assert_eq!(world.guests().len(), 1, "the guest is still there");
 
-    // Whoever took it gives it back and destroys it on the node: retried, the undo finds nothing left to do.
+    // The owner who took it gives it back and destroys it on the node: retried, the undo finds nothing left to do.
     let set = |key: &str, value: String| Edit::Set { vmid: 300, key: key.to_owned(), value };
     for edit in [set("tags", mark::tags(uid(1)).join(";")), set("description", mark::description(uid(1)))] {
         apply(&world.sim.node, &edit).unwrap();
@@ -135,8 +136,8 @@ async fn an_undo_spares_a_guest_that_someone_took_over() {
     assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
 }
 
-/// With the guest goes our right to see its volumes. What the undo's own destroy says at its end counts; where nobody knows
-/// how it ended, a person gets the lines that show what is left, and nothing is called clean.
+/// With the guest we lose the right to see its volumes. The end of the undo's own destroy task counts. If that end is
+/// unknown, a person gets the lines that show what is left, and nothing is called clean.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_undo_is_done_only_when_its_destroy_said_so() {
     let task = || "vzdestroy".to_owned();
@@ -166,7 +167,7 @@ async fn an_undo_is_done_only_when_its_destroy_said_so() {
     }
 }
 
-/// A number that somebody has is refused and nothing changes; the next free one of a range is taken.
+/// A number that is in use is refused and nothing changes; the next free one of a range is taken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn someone_elses_number_is_left_alone() {
     let world = World::start().await;
@@ -202,7 +203,7 @@ async fn a_changed_golden_is_refused() {
     assert!(world.guests().is_empty() && world.disks().is_empty());
 }
 
-/// A controller that never speaks: after the bound everything is taken back, a running and protected guest as well.
+/// A controller that never says hello: after the bound everything is taken back, a running and protected guest as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_that_never_says_hello_is_taken_back_whole() {
     let world = World::start().await;
@@ -221,7 +222,7 @@ async fn a_guest_that_never_says_hello_is_taken_back_whole() {
     assert_eq!(record.place, Place::Nowhere);
 }
 
-/// Two redeemers of one claim: nobody knows which is the guest, so it is frozen and left for a person.
+/// Two redeemers of one claim: it is unknown which is the guest, so it is frozen and left for a person.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_redeemer_freezes_the_guest_and_parks_its_making() {
     let world = World::start().await;
@@ -235,11 +236,11 @@ async fn a_second_redeemer_freezes_the_guest_and_parks_its_making() {
     assert_eq!(world.guests().len(), 1, "kept for the person who looks");
 }
 
-/// Somebody reads the bootstrap token from the configuration and is first; the guest comes second.
+/// An attacker reads the bootstrap token from the configuration and is first; the guest comes second.
 async fn redeem_twice(ports: &Ports) {
     let token = loop {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        // Before its start a claim that somebody redeemed is minted anew, and the second would be nobody's.
+        // Before its start a claim that was redeemed is minted anew, and the second would belong to no guest.
         let runs = ports.pve.guest_status(vmid(300)).await.is_ok_and(|status| status.power == Power::Running);
         if !runs {
             continue;

@@ -22,7 +22,7 @@ fn walled(address: &str, filter: &str) -> DesiredGuest {
     wanted
 }
 
-/// Somebody changes its memory: the agent reads its configuration again, and puts that right, too.
+/// Changes its memory by hand: the agent reads its configuration again, and corrects that, too.
 async fn touched(world: &World, vmid: Vmid) {
     let digest = world.pve().guest_config(vmid).await.unwrap().digest;
     let change = ConfigUpdate::new(digest, vec![ConfigChange::Memory(128.try_into().unwrap())]).unwrap();
@@ -46,7 +46,7 @@ async fn until(world: &World, vmid: Vmid, what: &str, is: impl Fn(&FilterFacts) 
     }
 }
 
-/// The set holds this address of ours and no other, and what somebody allowed by hand.
+/// The set holds this address of ours and no other, and what was allowed by hand.
 fn holds(seen: &FilterFacts, address: &str) -> bool {
     let allowed = seen.allowed.iter().flatten().map(|(text, owner)| (text.as_str(), *owner));
     allowed.eq([(address, EntryOwner::Ours), ("10.66.0.99", EntryOwner::Others)])
@@ -57,7 +57,7 @@ fn reported(view: &HostSnapshot, state: AddressFilterState) -> bool {
     report(view, 1).is_some_and(|report| report.address_filter == Some(state))
 }
 
-/// Whoever looks at the report sees that nothing filters, and where its setting is.
+/// The report shows that nothing filters, and where the setting for it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_without_the_flag_is_reported() {
     let world = World::start().await;
@@ -97,7 +97,7 @@ async fn a_guest_behind_the_firewall_is_held_to_its_addresses_and_follows_the_do
     agent.until("nothing is left to tell", |view| serves(view, 1)).await;
     agent.until("the report says so", |view| reported(view, AddressFilterState::Set)).await;
 
-    // It moves: its set goes with it, and the address that it had is nobody's.
+    // The guest moves: its set moves with it, and its former address belongs to no guest.
     agent.goal(2, vec![walled("10.66.0.2/24", "own")]).await;
     until(&world, vmid, "held to its new address", |seen| holds(seen, "10.66.0.2")).await;
     let config = world.pve().guest_config(vmid).await.unwrap();

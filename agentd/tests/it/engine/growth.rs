@@ -41,7 +41,7 @@ fn root(world: &World, vmid: &str) -> String {
     line.rsplit_once("size=").unwrap().1.to_owned()
 }
 
-/// Whether the root disk and the memory of the first guest are so large, as they are seen.
+/// Whether the root disk and the memory of the first guest have these sizes, as observed.
 fn is(gib: u32, mib: u32) -> impl Fn(&HostSnapshot) -> bool {
     move |view| {
         report(view, 1).is_some_and(|one| {

@@ -13,7 +13,7 @@ pub struct HandAt {
 }
 
 impl HandAt {
-    /// Edits what stands on the node.
+    /// Edits configurations on the node.
     pub fn new(step: &'static str, node: &Arc<Node>, edits: Vec<Edit>) -> Arc<Self> {
         let node = Arc::clone(node);
         Self::doing(step, move || edits.iter().for_each(|edit| apply(&node, edit).unwrap()))

@@ -27,7 +27,7 @@ use super::jobs::{ended, lay_down, leave, order};
 use super::offsite::{Server, key};
 use super::world::{Controllers, World, end, guest, reported, uid, vmid};
 
-/// A box with two guests, each backed up to a server elsewhere.
+/// A host with two guests, each backed up to a server elsewhere.
 async fn two_guests(world: &World) -> Ports {
     Server::copy_of(world);
     let ports = world.sound().await;
@@ -54,7 +54,7 @@ fn number(n: u8) -> holdfast_protocol::id::Vmid {
     vmid(299 + u32::from(n))
 }
 
-/// The agent's state is gone; with [`Gone::Guests`] so is all that stood on the node.
+/// The agent's state is gone; with [`Gone::Guests`] so is everything on the node.
 #[derive(PartialEq)]
 enum Gone {
     Guests,
@@ -80,7 +80,7 @@ fn heard(n: u8, vmid: holdfast_protocol::id::Vmid) -> GuestReport {
     .unwrap()
 }
 
-/// A guest that a copy took the place of, and whose backups on the server are all from before.
+/// A guest whose place a copy took, and whose backups on the server are all from before.
 fn heard_after_a_swap(n: u8) -> GuestReport {
     let mut report = heard(n, vmid(350 + u32::from(n)));
     report.former_vmids = vec![number(n)];
@@ -134,7 +134,7 @@ async fn the_guests_of_a_lost_box_come_back_from_what_left_it() {
     take_up(&agent, taken(&list, &wanted, &[])).await;
     agent.goal(1, wanted.to_vec()).await;
 
-    // What of it can be tried nobody is shown before it is back, and no grant would mend that.
+    // Before it is back no one is shown which of its backups can be tried, and no grant would change that.
     let fingerprint = Fingerprint { name: guest(1).name, customer: None, volumes: Default::default() };
     let target = Target::Guest { uid: uid(1), vmid: Some(vmid(300)), fingerprint };
     let mail = order(&agent, Draft { target, act: Act::RestoreTest(args::RestoreTest { tier: None }) }).await;
@@ -143,7 +143,8 @@ async fn the_guests_of_a_lost_box_come_back_from_what_left_it() {
     assert_eq!(refused.code, ErrorCode::Unavailable, "{refused}");
     assert!(refused.message.contains("web-1 is not back"), "{refused}");
 
-    // Nothing that anybody vouches for: nothing is made, above all nothing empty. The same with another key than was signed.
+    // No operator vouches for any backup yet: nothing is made, above all nothing empty. The same with another key than
+    // was signed.
     let nothing = |view: &HostSnapshot| {
         (1..=2).all(|n| says(view, n, ErrorCode::Unavailable, "no backup of it was found"))
     };
@@ -160,7 +161,7 @@ async fn the_guests_of_a_lost_box_come_back_from_what_left_it() {
     assert_eq!(world.guests().len(), 0, "{:?}", world.guests());
 
     attach(&agent, Some(wrong), approval(&key())).await;
-    // What runs in them was approved on the lost box; here an operator signs for it anew.
+    // The software in them was approved on the lost host; here an operator signs for it anew.
     let back = |view: &HostSnapshot, n| {
         report(view, n).is_some_and(|one| one.status == GuestStatus::Managed && one.controller.is_some())
     };
@@ -184,8 +185,8 @@ async fn the_guests_of_a_lost_box_come_back_from_what_left_it() {
     agent.stop().await;
 }
 
-/// As after a swap, or any return under another VMID, with the host lost before the next backup: what left it lies under the
-/// VMID that the guest had before, and Proxmox refuses the look into it in that one's name.
+/// As after a swap, or any return under another VMID, with the host lost before the next backup. The off-site backup is
+/// stored under the VMID that the guest had before, and Proxmox refuses to show its content under that VMID.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_comes_back_from_a_backup_under_a_former_vmid() {
     let world = World::start().await;
@@ -211,7 +212,8 @@ async fn a_guest_comes_back_from_a_backup_under_a_former_vmid() {
     agent.stop().await;
 }
 
-/// Nobody took the lost guests up. Whoever got the VMID of one would write into the group that holds its last backups.
+/// The lost guests were not taken up. A guest that got the VMID of one would write into the group that holds its last
+/// backups.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_guest_gets_no_vmid_under_which_backups_lie() {
     let world = World::start().await;
@@ -223,7 +225,7 @@ async fn a_new_guest_gets_no_vmid_under_which_backups_lie() {
     assert_eq!((done.status(), done.view().vmid), (Status::Done, Some(vmid(302))), "{}", reported(&done));
 }
 
-/// The document names the VMID of a guest that nobody took up.
+/// The document names the VMID of a guest that was not taken up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_vmid_that_the_document_names_is_asked_for_backups_too() {
     let world = World::start().await;
@@ -243,7 +245,8 @@ async fn a_vmid_that_the_document_names_is_asked_for_backups_too() {
     agent.stop().await;
 }
 
-/// While the server that operators attached cannot be read nobody knows what lies there: a new guest waits, and it is said.
+/// While the server that operators attached cannot be read, its content is unknown: a new guest waits, and this is
+/// reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_guest_waits_for_the_list_of_a_backup_server() {
     let world = World::start().await;
@@ -262,7 +265,7 @@ async fn a_new_guest_waits_for_the_list_of_a_backup_server() {
     agent.stop().await;
 }
 
-/// The hub, or whoever shares the server, names a number whose archives are another guest's.
+/// The hub, or another user of the server, names a number whose archives are another guest's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_of_another_guest_makes_no_one() {
     let world = World::start().await;
@@ -273,11 +276,11 @@ async fn an_archive_of_another_guest_makes_no_one() {
     attach(&agent, None, approval(&key())).await;
     take_up(&agent, taken(&[heard(3, vmid(300))], &[guest(3)], &[])).await;
     agent.goal(1, vec![guest(3)]).await;
-    // It carries the mark of the guest that it is: that one's data is not destroyed, either. A person looks.
+    // It carries the mark of another guest, whose data is not destroyed, either. It is left to a person.
     let refused = |view: &HostSnapshot| says(view, 3, ErrorCode::Parked, "does not carry the mark");
     agent.until("left for a person", refused).await;
     let guests = world.guests();
-    // Not 301: backups of somebody lie under that.
+    // Not 301: other backups are stored under that.
     let owner = guests.get("302.conf").unwrap();
     assert!(owner.contains(&uid(1).to_string()) && !owner.contains(&uid(3).to_string()), "{owner}");
     assert_eq!(world.pve().guest_status(vmid(302)).await.unwrap().power, Power::Stopped, "it never ran");
@@ -286,7 +289,7 @@ async fn an_archive_of_another_guest_makes_no_one() {
     agent.stop().await;
 }
 
-/// The guests stand there after all: they are not made ours by a hand-over, and not made twice.
+/// The guests exist there after all: a hand-over does not make them ours, and they are not made twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_handed_over_as_lost_and_stands_here_is_touched_by_no_one() {
     let world = World::start().await;
@@ -305,7 +308,7 @@ async fn who_is_handed_over_as_lost_and_stands_here_is_touched_by_no_one() {
             && report(view, 1).is_some_and(|one| one.status == GuestStatus::Foreign)
     };
     let view = agent.until("told", foreign).await;
-    // One advice for each, and none that would have anybody destroy what stands here.
+    // One piece of advice for each, and none that would destroy what exists here.
     let said: Vec<&str> =
         view.guests.iter().flat_map(|one| &one.conditions).map(|one| one.message.as_str()).collect();
     assert_eq!(said.iter().filter(|text| text.contains("--take-up --without")).count(), 2, "{said:#?}");
@@ -315,7 +318,7 @@ async fn who_is_handed_over_as_lost_and_stands_here_is_touched_by_no_one() {
         agent.until("another look", |view| view.seen_at > seen).await;
     }
     assert_eq!(world.guests(), before);
-    // A person looks, and says that the one is not lost: from then on it is an operator's to adopt.
+    // A person decides that this guest is not lost: from then on an operator may adopt it.
     take_up(&agent, taken(&list, &wanted, &[guest(1).name.to_string()])).await;
     agent
         .until("adopted by a signature", |view| says(view, 1, ErrorCode::ForeignGuest, "must adopt it"))

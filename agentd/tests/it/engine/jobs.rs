@@ -67,7 +67,7 @@ fn host() -> HostId {
     HostId::new(Uuid::from_u128(77))
 }
 
-/// The box as it knows itself.
+/// The host as it knows itself.
 fn own() -> SeenHost {
     SeenHost { name: "box7".parse().unwrap(), fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap() }
 }
@@ -81,7 +81,7 @@ pub async fn lay_down(agent: &Agent) {
     agent.ports.store.lay_down(RosterTexts { operators, policy }, agent.ports.clock.now()).await.unwrap();
 }
 
-/// Signs what waits, as it was told.
+/// Signs what waits, with the payload it was given.
 pub async fn signed(agent: &Agent, waiting: &WaitingForSignature) -> QueuedJob {
     order(agent, Draft::parse(waiting.payload.as_bytes()).unwrap()).await
 }
@@ -109,7 +109,7 @@ pub async fn leave(agent: &Agent, mail: &QueuedJob) -> Outcome {
     take(&agent.ports.store, (host(), &own()), mail, agent.ports.clock.now()).await.unwrap()
 }
 
-/// Waits until a job has ended, and gives what is told of it.
+/// Waits until a job has ended, and gives the report about it.
 pub async fn ended(agent: &Agent, id: JobId) -> JobReport {
     let mut changes = agent.ports.store.changes();
     let waiting = async {
@@ -148,7 +148,7 @@ async fn a_guest_goes_by_a_signature_once_and_only_as_it_was_seen() {
     let view = agent.until("the second may be let go", waits(Verb::DestroyGuest)).await;
     let waiting = found(&view, Verb::DestroyGuest).unwrap().clone();
 
-    // Signed, and then something changed: nothing is done, and it is told.
+    // Signed, and then something changed: nothing is done, and this is reported.
     let early = signed(&agent, &waiting).await;
     let number = report(&view, 2).unwrap().vmid.unwrap();
     let unused = Edit::Set {
@@ -209,7 +209,7 @@ async fn a_bulk_change_goes_on_by_a_signature_for_these_guests_and_this_document
     agent.stop().await;
 }
 
-/// A restore that was signed becomes one copy beside the guest, under the job's own id; a stranger's archive none.
+/// A signed restore becomes one copy next to the guest, under the job's own id; a stranger's archive becomes none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_is_restored_as_a_copy_by_a_signature() {
     let world = World::start().await;
@@ -257,7 +257,8 @@ async fn a_backup_is_restored_as_a_copy_by_a_signature() {
     agent.stop().await;
 }
 
-/// A volume changes hands by a signature that names both guests; what is not as signed for, or of two customers, does not.
+/// A volume changes hands by a signature that names both guests. A volume that differs from what was signed for, or of
+/// two customers, does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
     let world = World::start().await;
@@ -293,7 +294,7 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
         Outcome::Away(why) => why.code(),
         other => panic!("{other:?}"),
     };
-    // At the door already: another customer's, itself, one that is not ours, one that is called otherwise.
+    // Refused on arrival: another customer's guest, the guest itself, one that is not ours, one with another name.
     let renamed = SeenGuest {
         fingerprint: Fingerprint { name: "web-9".parse().unwrap(), ..seen(2).fingerprint },
         ..seen(2)
@@ -317,8 +318,8 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
         (JobState::Failed, None, ErrorCode::Locked)
     );
 
-    // The request first: what is stopped by hand while it should run is started again. The brake lets the agent stop two of
-    // them itself.
+    // The request first: a guest that is stopped by hand while it should run is started again. The brake lets the agent
+    // stop two of them itself.
     agent.goal(2, goal(RunState::Stopped)).await;
     for n in 1..=3 {
         match world.pve().stop(seen(n).vmid).await {
@@ -376,7 +377,7 @@ async fn a_volume_is_handed_over_by_a_signature_over_both_guests() {
     agent.stop().await;
 }
 
-/// What operators ask for although nothing is due: a backup of a tier, and a test of what is there.
+/// What operators request although nothing is due: a backup of a tier, and a test of an existing backup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tier_is_backed_up_and_a_backup_tried_by_a_signature() {
     let world = World::start().await;
@@ -413,7 +414,8 @@ async fn a_tier_is_backed_up_and_a_backup_tried_by_a_signature() {
     agent.stop().await;
 }
 
-/// A backup goes by a signature that names it and what is lost with it; the last one on its storage goes by none.
+/// A backup is deleted by a signature that names it and what is lost with it; no signature deletes the last on its
+/// storage.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_is_deleted_by_a_signature_that_says_what_is_lost() {
     let world = World::start().await;

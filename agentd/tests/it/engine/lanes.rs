@@ -27,7 +27,7 @@ impl Agent {
         accepted.operation
     }
 
-    /// Waits until all of these have ended, and gives them in the order asked.
+    /// Waits until all of these have ended, and returns them in the given order.
     async fn ended(&self, ids: &[OperationId]) -> Vec<OperationView> {
         let mut changes = self.ports.store.changes();
         let all = async {
@@ -64,7 +64,7 @@ async fn ten_requests_of_one_guest_run_one_by_one_and_others_at_once() {
     agent.goal(1, vec![plain(1), plain(2), plain(3)]).await;
     agent.until("three guests that serve", |view| (1..=3).all(|n| serves(view, n))).await;
 
-    // Eight at once fill the lane of the first guest; the last two come when there is a place.
+    // Eight at once fill the lane of the first guest; the last two are sent when there is a place.
     let asks = [
         snapshot("s1"),
         Ask::Backup { tier: None },
@@ -113,7 +113,7 @@ async fn ten_requests_of_one_guest_run_one_by_one_and_others_at_once() {
     agent.stop().await;
 }
 
-/// Dropped in the middle again and again: every request is one operation, and each has one end.
+/// Dropped at any point again and again: every request is one operation, and each has one end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_outlive_an_agent_that_is_dropped() {
     let world = World::start().await;
@@ -143,7 +143,7 @@ async fn requests_outlive_an_agent_that_is_dropped() {
     agent.stop().await;
 }
 
-/// What cannot be served ends with a reason its guest can read, and the next one is served.
+/// A request that cannot be served ends with a reason its guest can read, and the next one is served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_goal_that_needs_a_signature_ends_and_the_next_goes_on() {
     let world = World::start().await;

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use super::restore_test::{only_record, trial};
 use super::world::{Controllers, FastClock, World, asked_backup, made, open, reported, tasks};
 
-/// A clock that a test sets ahead, and that says how often somebody waited by it.
+/// A clock that a test sets ahead, and that counts the waits on it.
 struct HandClock {
     fast: FastClock,
     ahead_s: AtomicU64,
@@ -37,7 +37,7 @@ impl HandClock {
         Arc::new(Self { fast: FastClock::start(), ahead_s: AtomicU64::new(0), waits })
     }
 
-    /// A day and a half passes, and whoever waits by this clock looks again.
+    /// A day and a half passes, and every waiter on this clock checks again.
     async fn a_day_and_a_half(&self) {
         self.ahead_s.fetch_add(6 * limits::LONG_S, Ordering::SeqCst);
         let mut waits = self.waits.subscribe();
@@ -69,7 +69,7 @@ impl Clock for HandClock {
     }
 }
 
-/// A worker stays in a phase until it is let go.
+/// A worker stays in a phase until it is released.
 fn hold(world: &World, task: &str, phase: &str) {
     let (task, phase) = (task.to_owned(), phase.to_owned());
     world.sim.node.faults.arm(Fault::HoldWorker { task, phase, hold_ms: 600_000 });
@@ -86,7 +86,7 @@ async fn held(world: &World) {
     }
 }
 
-/// Runs it; while its task is held much more time passes than any bound, and then `then` is done.
+/// Runs it. While its task is held, much more time passes than any bound; then `then` is run.
 async fn through(
     world: &World,
     ports: &Ports,
@@ -119,7 +119,7 @@ async fn a_restore_is_followed_for_as_long_as_it_runs() {
     assert_eq!((world.guests().len(), world.restores(300).await), (1, 1));
 }
 
-/// The same for a backup that is tried; and no second one began beside it.
+/// The same for a backup that is tried; and no second one is begun in addition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restore_test_is_followed_for_as_long_as_its_restore_runs() {
     let (world, clock) = (World::start().await, HandClock::start());
@@ -132,7 +132,7 @@ async fn a_restore_test_is_followed_for_as_long_as_its_restore_runs() {
     assert_eq!(world.guests().len(), 1);
 }
 
-/// The first upload of a large guest: its archive is in our records when it is whole, and there is no second one.
+/// The first upload of a large guest: its archive is recorded once it is complete, and there is no second one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_is_followed_for_as_long_as_it_runs() {
     let (world, clock) = (World::start().await, HandClock::start());
@@ -145,7 +145,7 @@ async fn a_backup_is_followed_for_as_long_as_it_runs() {
     assert_eq!(tasks(&world, TaskKind::Backup).await, 2, "the first one, and this");
 }
 
-/// A person who takes it to hang stops its task in Proxmox: what it made is taken back.
+/// A person who believes that it hangs stops its task in Proxmox: what it made is taken back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restore_that_a_person_stops_is_taken_back() {
     let (world, clock) = (World::start().await, HandClock::start());
@@ -172,8 +172,8 @@ impl Failpoints for After {
     }
 }
 
-/// Whatever brought it there: while its restore runs nothing is called a leftover, neither by the step nor by its undo, and
-/// nobody is told to destroy what is being made.
+/// Whatever caused it: while its restore runs nothing is called a leftover, neither by the step nor by its undo. No
+/// operator is advised to destroy what is being made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_being_restored_is_no_leftover() {
     let (world, clock) = (World::start().await, HandClock::start());

@@ -26,7 +26,7 @@ fn intended() -> DesiredGuest {
     guest
 }
 
-/// The box has a storage for what is bulk, and the guest was made there.
+/// The host has a storage for bulk volumes, and the guest was made there.
 async fn lives(world: &mut World) -> Agent {
     world.bulk = "shed";
     let mut agent = start(world).await;
@@ -36,14 +36,14 @@ async fn lives(world: &mut World) -> Agent {
     agent
 }
 
-/// Who runs an operation is alone with it.
+/// The ports without the agent's loop: the test runs its operation alone.
 async fn alone(agent: Agent) -> Ports {
     let ports = agent.ports.clone();
     agent.stop().await;
     ports
 }
 
-/// Where a volume's data lies.
+/// The folder with a volume's data.
 fn tree(world: &World, storage: &str, number: u32, disk: u8) -> PathBuf {
     let image = format!("pve/root/mnt/{storage}/images/{number}/vm-{number}-disk-{disk}/tree");
     world.dir.path().join(image)
@@ -63,8 +63,8 @@ async fn layout(world: &World, number: u32) -> Vec<String> {
     std::iter::once(root).chain(config.mounts.values().map(mount)).collect()
 }
 
-/// What is hot is fast again and what is bulk is on the bulk storage; of that the backup's part is there, and the other is
-/// mounted, empty, and still left out of the backups.
+/// Hot volumes are on fast storage again and bulk volumes on the bulk storage. Of the bulk volumes, the one that was in
+/// the backup has its data. The other one is mounted, empty, and still left out of the backups.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_comes_back_on_its_own_storage() {
     let mut world = World::start().await;
@@ -100,7 +100,7 @@ async fn each_comes_back_on_its_own_storage() {
         assert!(audit.iter().any(|line| line.detail.contains(said)), "{said}: {audit:#?}");
     }
 
-    // The next backup goes by what is there now, and so does what would come back from it.
+    // The next backup uses the current disks, and so does a guest that would be restored from it.
     let mut target = asked_backup().target;
     target.vmid = vmid(301);
     let more = end(&ports, 10, Operation::Backup(Backup { target, ..asked_backup() })).await;
@@ -108,8 +108,8 @@ async fn each_comes_back_on_its_own_storage() {
     assert_eq!(ports.store.backup_of(more.id).await.unwrap().unwrap().disks, Some(disks));
 }
 
-/// A backup from before disks were written down: nobody knows how large they were, so Proxmox makes what the archive names,
-/// all on the one storage, and that is said.
+/// A backup from before disks were recorded: their sizes are unknown, so Proxmox makes what the archive names, all on
+/// the one storage, and this is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_backup_comes_back_on_one_storage_and_says_so() {
     let mut world = World::start().await;
@@ -126,7 +126,7 @@ async fn an_older_backup_comes_back_on_one_storage_and_says_so() {
     let said =
         "all of them are made on tank, /srv/media, /srv/files as well, and stay there until root moves them";
     assert!(audit.iter().any(|line| line.detail.contains(said)), "{audit:#?}");
-    // What it holds was not known beforehand; its own list of disks says so once it is restored.
+    // Its content was not known beforehand; its own list of disks shows it once it is restored.
     assert!(!audit.iter().any(|line| line.detail.contains("empty")), "{audit:#?}");
     let views = agent.ports.store.operation_views(20).await.unwrap();
     let notes: Vec<&str> =
@@ -136,7 +136,7 @@ async fn an_older_backup_comes_back_on_one_storage_and_says_so() {
     agent.stop().await;
 }
 
-/// The storage of bulk volumes is as little filled up as that of root disks.
+/// The storage of bulk volumes must not be filled up either, like that of root disks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_storage_is_asked_for_what_will_lie_there() {
     let mut world = World::start().await;
@@ -157,7 +157,7 @@ async fn each_storage_is_asked_for_what_will_lie_there() {
     assert_eq!(world.restores(301).await, 0);
 }
 
-/// A copy beside its guest has no disk on fast storage that belongs elsewhere; a swap leaves each where it is.
+/// A copy of a guest has no disk on fast storage that belongs elsewhere; a swap leaves each disk where it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_has_its_disks_where_they_belong() {
     let mut world = World::start().await;

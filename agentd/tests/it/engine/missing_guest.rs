@@ -69,7 +69,7 @@ pub async fn destroyed(world: &World) {
     panic!("it was never destroyed");
 }
 
-/// Somebody else's container, made under 300 in our pool.
+/// Another owner's container, made under 300 in our pool.
 async fn newcomer(world: &World) {
     let request = RestoreRequest {
         vmid: vmid(300),
@@ -143,8 +143,8 @@ pub fn again(world: &World, backup: &BackupRecord) -> Operation {
     Operation::Provision(again)
 }
 
-/// What the seed lets the token do that makes guests is what `agentd setup` prints for such a box, line by line: what comes
-/// back here comes back there.
+/// The seed grants the guest-making token exactly what `agentd setup` prints for such a host, line by line. So a guest
+/// that comes back in this test also comes back on a real host.
 #[test]
 fn the_seed_grants_what_setup_prints() {
     let names = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<StorageName>>();
@@ -179,8 +179,8 @@ async fn hardware(world: &World, number: u32) -> Option<HardwareAddress> {
     HardwareAddress::of(config.nets.get(&0).unwrap())
 }
 
-/// In the middle of the night, its number free: it comes back by itself under another one, with its token and its hardware
-/// address, and its backups go on beside those that it had.
+/// In the middle of the night, its number free: it comes back by itself under another one, with its token and its
+/// hardware address. Its backups continue in addition to those that it had.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_guest_comes_back_by_itself_and_its_backups_go_on() {
     let world = World::start().await;
@@ -201,7 +201,7 @@ async fn a_lost_guest_comes_back_by_itself_and_its_backups_go_on() {
     let storage = world.policy().backup_storage.unwrap();
     let backup =
         Backup { target, storage, why: BackupWhy::Asked, due: None, key: None, leaves_out: Vec::new() };
-    // Who runs an operation is alone with it.
+    // The agent is stopped, so that the test runs its operation alone.
     let ports = agent.ports.clone();
     agent.stop().await;
     let more = end(&ports, 9, Operation::Backup(backup)).await;
@@ -212,7 +212,7 @@ async fn a_lost_guest_comes_back_by_itself_and_its_backups_go_on() {
     assert_eq!(all[1], first[0], "the old one is as it was");
 }
 
-/// Its calendar's next point is in the night: what it did since its return would be in no backup until then.
+/// Its calendar's next point is in the night: until then its changes since its return would be in no backup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_guest_in_a_policy_is_backed_up_when_it_is_back() {
     let world = World::start().await;
@@ -246,7 +246,8 @@ async fn a_lost_guest_in_a_policy_is_backed_up_when_it_is_back() {
     agent.stop().await;
 }
 
-/// Nobody could look into the archive, and it is not what it was: what came of it is taken back before it is marked.
+/// The archive could not be read beforehand, and it is not what it was: the guest made from it is removed before it is
+/// marked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_exchanged_archive_makes_no_one() {
     let world = World::start().await;
@@ -264,7 +265,8 @@ async fn an_exchanged_archive_makes_no_one() {
     assert_eq!((world.guests(), world.disks()), before, "{}", reported(&ended));
 }
 
-/// No task tells what became of it: whatever had its hardware address may live on, and the guest comes back under another.
+/// No task shows how it ended: a guest with its hardware address may still exist, so the guest comes back under another
+/// one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_owner_end_no_one_saw_comes_back_under_a_new_hardware_address() {
     let world = World::start().await;
@@ -279,8 +281,8 @@ async fn one_owner_end_no_one_saw_comes_back_under_a_new_hardware_address() {
     agent.stop().await;
 }
 
-/// Only its configuration went. Its disks are newer than any backup: nothing is made beside them, and once the configuration
-/// is back all is as it was.
+/// Only its configuration is gone. Its disks are newer than any backup, so no second guest is made. Once the
+/// configuration is back, everything is as it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_owner_disks_are_still_there_is_not_lost() {
     let world = World::start().await;
@@ -296,7 +298,7 @@ async fn a_guest_owner_disks_are_still_there_is_not_lost() {
         })
     };
     agent.until("told", reported).await;
-    // Two more whole looks, after which a proof would have counted.
+    // Two more complete observations, after which a proof would have counted.
     for _ in 0..2 {
         let seen = agent.view.borrow().seen_at;
         agent.until("another look", |view| view.seen_at > seen).await;
@@ -321,7 +323,7 @@ pub fn is_back(view: &HostSnapshot) -> bool {
     })
 }
 
-/// The newcomer is not touched, it is said, and the guest comes back from its own backup under another number.
+/// The newcomer is not touched, this is reported, and the guest comes back from its own backup under another number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_guest_comes_back_although_its_vmid_is_in_use() {
     let world = World::start().await;
@@ -341,7 +343,7 @@ async fn a_missing_guest_comes_back_although_its_vmid_is_in_use() {
     agent.stop().await;
 }
 
-/// A number that somebody has whom we may not see proves nothing: it may be our own guest, taken out of the pool.
+/// A used number whose guest we may not see proves nothing: it may be our own guest, taken out of the pool.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_we_may_not_see_is_not_lost() {
     let world = World::start().await;
@@ -358,7 +360,7 @@ async fn what_we_may_not_see_is_not_lost() {
         })
     };
     agent.until("told", reported).await;
-    // Two more whole looks, after which a proof would have counted.
+    // Two more complete observations, after which a proof would have counted.
     for _ in 0..2 {
         let seen = agent.view.borrow().seen_at;
         agent.until("another look", |view| view.seen_at > seen).await;
@@ -369,7 +371,7 @@ async fn what_we_may_not_see_is_not_lost() {
     agent.stop().await;
 }
 
-/// Nobody sees that number now: an administrator put it back by hand, and forgot the pool.
+/// That number cannot be observed now: an administrator put it back by hand, and forgot the pool.
 fn put_back() -> Vec<Edit> {
     let (tags, line) = (mark::tags(uid(1)).join(";"), mark::first_line(uid(1)));
     let config = format!(
@@ -378,8 +380,8 @@ fn put_back() -> Vec<Edit> {
     vec![Edit::Place { vmid: 300, config }]
 }
 
-/// While its backup was restored, somebody put the lost guest back: what was made is taken back before it ever ran, and the
-/// guest is the old one again.
+/// While its backup was restored, an administrator put the lost guest back. The restored guest is removed before it
+/// ever ran, and the guest is the old one again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_comes_back_meanwhile_is_alone() {
     for seen in [Pool::Forgotten, Pool::Kept] {
@@ -407,7 +409,7 @@ async fn one_that_comes_back_meanwhile_is_alone() {
     }
 }
 
-/// Later than that it is told, and what a person can do about it; neither of the two is touched.
+/// Later than that it is reported, with what a person can do about it; neither of the two is touched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_comes_back_later_is_reported() {
     let world = World::start().await;
@@ -436,7 +438,7 @@ async fn one_that_comes_back_later_is_reported() {
     agent.stop().await;
 }
 
-/// It waits rather than fill the storage that others live on, and is as lost as before.
+/// It waits rather than fill a storage that others use, and is still lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_would_fill_its_storage_waits() {
     let world = World::start().await;
@@ -462,14 +464,14 @@ async fn kept(ports: &Ports, ended: &OperationState) {
     assert!(matches!(place, Place::Made { vmid: at, .. } if at == vmid(301)), "{place:?}");
 }
 
-/// What is told of it until it is heard.
+/// What is reported about it until its hello arrives.
 async fn said(ports: &Ports) -> Option<String> {
     let records = ports.store.records(Generation::new(1), ports.clock.now()).await.unwrap();
     records.silent.get(&uid(1)).cloned()
 }
 
-/// It serves customers from its start on, whether its controller speaks or not: it is kept and told, by its number, until it
-/// says hello.
+/// It serves customers from its start on, whether its controller calls or not. It is kept, and reported by its number
+/// until it says hello.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_comes_back_silent_is_kept_and_reported() {
     for whence in [Whence::ThisBox, Whence::LostBox] {
@@ -502,7 +504,8 @@ async fn one_that_comes_back_silent_is_kept_and_reported() {
     }
 }
 
-/// One that fell over before it was heard ran as well: its disks are kept, and starting it is the plan's matter.
+/// A guest that stopped by itself before its hello ran as well: its disks are kept, and the plan decides on starting
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_comes_back_and_falls_over_is_kept() {
     let world = World::start().await;
@@ -517,7 +520,7 @@ async fn one_that_comes_back_and_falls_over_is_kept() {
     assert!(world.guests().contains_key("301.conf"));
 }
 
-/// One that never had a controller, such as an adopted guest, is not waited for, and nothing is told of that.
+/// One that never had a controller, such as an adopted guest, is not waited for, and nothing is reported about that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_never_spoke_is_back_without_a_word() {
     let world = World::start().await;
@@ -531,7 +534,7 @@ async fn one_that_never_spoke_is_back_without_a_word() {
     assert_eq!((ended.conditions().count(), said(&ports).await), (0, None));
 }
 
-/// Whether who came back stands in our pool.
+/// Whether the guest that came back is in our pool.
 #[derive(Clone, Copy)]
 enum Pool {
     Kept,

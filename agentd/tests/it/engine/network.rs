@@ -35,7 +35,7 @@ fn value<'a>(config: &'a GuestConfig, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-/// What stands in its configuration of all that: packets, limit, flag, servers, domains.
+/// The network settings in its configuration: packets, limit, flag, servers, domains.
 async fn seen(world: &World, vmid: Vmid) -> [Option<String>; 5] {
     let config = world.pve().guest_config(vmid).await.unwrap();
     let own = |key: &str| value(&config, key).map(str::to_owned);
@@ -46,7 +46,7 @@ fn texts(texts: [&str; 5]) -> [Option<String>; 5] {
     texts.map(|text| Some(text.to_owned()))
 }
 
-/// Waits until a document's guest is as wanted, by what stands in Proxmox.
+/// Waits until a document's guest is as wanted, according to Proxmox.
 async fn until(agent: &mut Agent, world: &World, vmid: Vmid, wanted: [Option<String>; 5]) {
     let looks = LOOK_AT_LEAST.as_secs();
     let mut changes = agent.ports.store.changes();
@@ -91,7 +91,7 @@ async fn a_network_is_made_changed_and_taken_back_as_the_document_says() {
     agent.until("what waits for a start is told", waits).await;
     assert_eq!(seen(&world, second).await, all, "what a document names no more stays");
 
-    // The first one's servers only wait for its next start, by which a delete does nothing.
+    // The first one's servers only wait for its next start, so a delete has no effect on them.
     let back = |n: u8| {
         let mut wanted = whole(n);
         let network = json!({

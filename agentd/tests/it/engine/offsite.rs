@@ -122,7 +122,7 @@ async fn a_backup_is_listed_with_the_key_that_was_promised() {
     assert_eq!(list[0].format, "pbs-ct");
 }
 
-/// The server took it in the clear, whatever the entry says: an alarm, and no protection.
+/// The server stored it unencrypted, whatever the entry says: an alarm, and no protection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_arrived_unencrypted_is_an_alarm() {
     let world = World::start().await;
@@ -133,7 +133,7 @@ async fn what_arrived_unencrypted_is_an_alarm() {
     assert_eq!(alarm.code, ErrorCode::BackupUnsealed, "{alarm}");
     let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
     assert_eq!(record.sealed, None);
-    // Also where nobody promised anything.
+    // Also without any promise.
     let asked = Backup { storage: storage(), ..asked_backup() };
     let done = end(&ports, 2, Operation::Backup(asked)).await;
     assert_eq!(done.conditions().next().unwrap().code, ErrorCode::BackupUnsealed, "{}", reported(&done));
@@ -167,8 +167,8 @@ async fn an_ok_that_the_server_does_not_list_is_no_backup() {
     assert_eq!(ports.store.backups(guest(1).uid, 10).await.unwrap().len(), 1, "only the first one");
 }
 
-/// Killed in the copy, and the client goes on without its worker: while it is listed as unfinished it is followed, then it is
-/// kept, and the lock is told.
+/// Killed in the copy, and the client continues without its worker. While the backup is listed as unfinished it is
+/// followed; then it is kept, and the lock is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_that_the_client_finishes_without_its_worker_is_kept() {
     let world = World::start().await;
@@ -185,7 +185,7 @@ async fn a_backup_that_the_client_finishes_without_its_worker_is_kept() {
     assert!(format!("{condition:?}").contains("pct unlock 300"), "{condition:?}");
 }
 
-/// Killed before its client sent anything: looked for twice, and then it is over.
+/// Killed before its client sent anything: looked up twice, and then it is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_that_no_client_sends_is_over_after_a_second_look() {
     let world = World::start().await;
@@ -198,7 +198,8 @@ async fn a_backup_that_no_client_sends_is_over_after_a_second_look() {
     assert_eq!(undone.cause().unwrap().code, ErrorCode::Locked, "{}", reported(&undone));
 }
 
-/// The namespace is not looked at when the entry is made: it shows with the first backup, as a failure and not as one.
+/// The namespace is not checked when the entry is made: the error shows with the first backup, as a failure and not as
+/// a backup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_that_is_not_there_takes_no_backup() {
     let world = World::start().await;
@@ -229,8 +230,8 @@ async fn a_copy_and_a_test_are_made_of_it() {
     assert_eq!(copied.status(), Status::Done, "{}", reported(&copied));
 }
 
-/// The server still lists it, and nothing of it can be read: the key that opens it is lost, and that is red. A server that
-/// does not answer says nothing of the backup.
+/// The server still lists it, but it cannot be read: the key that opens it is lost, and that is an alarm. A server that
+/// does not answer says nothing about the backup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_key_fails_the_test_and_a_server_that_is_away_does_not() {
     let world = World::start().await;
@@ -265,8 +266,9 @@ async fn a_lost_key_fails_the_test_and_a_server_that_is_away_does_not() {
     assert_eq!(verdict("tcp connect error").await, TestVerdict::NotRun);
 }
 
-/// Lost with its volumes, and nothing of it is left but what left the box: it comes back by what setup granted, from a
-/// backup that nobody could look into beforehand. On a box where setup was not run again nothing is made, and that is said.
+/// The guest is lost with its volumes, and only backups outside the host are left. It comes back by the rights that
+/// setup granted, from a backup that could not be read beforehand. On a host where setup was not run again nothing is
+/// made, and this is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_guest_comes_back_from_the_server() {
     let world = World::start().await;
@@ -301,7 +303,8 @@ async fn a_lost_guest_comes_back_from_the_server() {
     assert_eq!(done.status(), Status::Done, "{}", reported(&done));
     assert_eq!(done.view().vmid, Some(vmid(301)), "{}", reported(&done));
     assert!(reported(&done).contains("judged once it is restored"), "{}", reported(&done));
-    // What it came back from cannot be looked into under its new number: no test of it, and no grant that would mend it.
+    // The backup that it came back from cannot be read under its new number: no test of it, and no grant that would fix
+    // it.
     let test = tried(&world, &ports, 5, &record).await;
     let all = ports.store.restore_tests(guest(1).uid, 9).await.unwrap();
     assert_eq!(
@@ -311,7 +314,7 @@ async fn a_lost_guest_comes_back_from_the_server() {
         reported(&test)
     );
     assert!(all[0].why.contains("had the number 300") && !all[0].why.contains("agentd doctor"), "{all:?}");
-    // And its backups go on, beside those that it had under its former number.
+    // And its backups continue, in addition to those that it had under its former number.
     let Operation::Backup(due) = backup(&ports) else { panic!("a backup") };
     let target = Target { vmid: vmid(301), ..due.target };
     let more = end(&ports, 4, Operation::Backup(Backup { target, ..due })).await;
@@ -321,8 +324,8 @@ async fn a_lost_guest_comes_back_from_the_server() {
     assert_eq!((next.guest, next.sealed), (record.guest, record.sealed));
 }
 
-/// Our token may usually not remove anything: then the server's word stands in the failure, and nothing is gone. Where it
-/// may, the backup goes.
+/// Usually our token may not remove anything: then the failure quotes the server's answer, and nothing is removed. With
+/// the permission, the backup is removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_prunes_is_said_by_the_role_on_the_server() {
     let world = World::start().await;

@@ -18,7 +18,7 @@ use pve_sim::fault::admin::{Edit, apply};
 
 use super::world::{Controllers, World, guest, open, reported, vmid};
 
-/// The only parked operation, as a person at the box answers to it.
+/// The only parked operation, with the answer of a person at the host.
 async fn answer(ports: &agentd::execute::Ports) -> Answer {
     let parked = ports.store.parked().await.unwrap();
     let [entry] = parked.as_slice() else { panic!("{parked:?}") };
@@ -33,7 +33,7 @@ async fn half_made(world: &World, ports: &agentd::execute::Ports) {
     assert_eq!(parked.status(), Status::Parked, "{}", reported(&parked));
 }
 
-/// Retried before it was mended it parks again; mended, it is taken back whole, and the guest can be made anew.
+/// Retried before it was fixed it parks again; once fixed, it is taken back completely, and the guest can be made anew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mended_leftover_is_taken_back_when_it_is_retried() {
     let world = World::start().await;
@@ -62,7 +62,7 @@ async fn a_mended_leftover_is_taken_back_when_it_is_retried() {
     assert_eq!((world.guests().len(), world.disks().len()), (1, 3));
 }
 
-/// Forgotten, what is left stays for the person, and the guest is made under another number.
+/// Forgotten: the leftover stays for the person, and the guest is made under another number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_forgotten_leftover_stays_and_the_guest_is_made_anew() {
     let world = World::start().await;
@@ -91,7 +91,7 @@ impl Failpoints for After {
     }
 }
 
-/// Killed between "sent" and "task written down": the plan finds the task, writes it down, and it is followed.
+/// Killed between "sent" and "task recorded": the plan finds the task, records it, and it is followed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_task_is_adopted_by_the_plan() {
     let world = World::start().await;
@@ -117,7 +117,7 @@ async fn a_lost_task_is_adopted_by_the_plan() {
     assert_eq!((done.status(), world.restores(300).await), (Status::Done, 1), "{}", reported(&done));
 }
 
-/// While the agent was away the number went to somebody else: parked before anything is asked of the newcomer.
+/// While the agent was away the number was given to another owner: parked before any call about the newcomer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_on_a_number_that_changed_hands_is_parked_by_the_plan() {
     let world = World::start().await;
@@ -144,7 +144,7 @@ async fn work_on_a_number_that_changed_hands_is_parked_by_the_plan() {
     );
     let observed = eye.look(&Questions::default()).await.unwrap();
     let mut left = ports.store.open_operations().await.unwrap();
-    // Begun, so that a step is at stake: what only waits in its lane is judged when its turn comes.
+    // Begun, so that a step is at stake: an operation that only waits in its lane is judged when it may begin.
     let begun = agentd::operation::log::Event::Begun;
     left[0] = ports.store.append(&left[0], begun, ports.clock.now()).await.unwrap();
     let tasks = BTreeMap::new();

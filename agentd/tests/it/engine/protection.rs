@@ -34,7 +34,7 @@ fn reported(view: &HostSnapshot) -> Option<&ProtectionReport> {
     report(view, 1)?.protection.as_deref()
 }
 
-/// How many of the newest are kept, by what is in force.
+/// How many of the newest are kept, by the promise in force.
 fn keeps(view: &HostSnapshot) -> Option<u32> {
     match reported(view)?.in_force.as_ref()?.tiers.local.as_ref()?.retention {
         Retention::Keep(keep) => Some(keep.last?.get()),
@@ -72,7 +72,8 @@ async fn a_promise_is_raised_by_documents_and_lowered_once_by_a_signature() {
     let condition = &report(&view, 1).unwrap().conditions[0];
     assert_eq!(condition.code, ErrorCode::NeedsSignature, "{condition:?}");
 
-    // Signed for the request before: in force is what was seen, but the document says something else now.
+    // Signed for the request before: the promise in force is the one that was seen, but the document has another one
+    // now.
     assert!(matches!(leave(&agent, &early).await, Outcome::Taken));
     let end = ended(&agent, early.id).await;
     assert_eq!((end.state, end.problem.unwrap().code), (JobState::Failed, ErrorCode::TargetChanged));
@@ -89,7 +90,7 @@ async fn a_promise_is_raised_by_documents_and_lowered_once_by_a_signature() {
         .until("one is kept, and nothing waits", |view| keeps(view) == Some(1) && view.waiting.is_empty())
         .await;
 
-    // Raised again, the same job brings nothing down any more; and all of it outlives the agent.
+    // Raised again, the same job lowers nothing any more; and all of it outlives the agent.
     agent.goal_under(5, policies(9, 3), under()).await;
     agent.until("nine are kept", |view| keeps(view) == Some(9)).await;
     assert!(matches!(leave(&agent, &good).await, Outcome::Known));

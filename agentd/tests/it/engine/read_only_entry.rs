@@ -13,8 +13,8 @@ use super::world::{World, end, find, guest, made, reported};
 
 const READER: &str = "22222222-3333-4444-5555-666666666666";
 
-/// A server whose account of this entry may only read, as its administrator makes it; and the grants of `agentd setup` on a
-/// box whose storage has a twin.
+/// A server whose account of this entry may only read, as its administrator makes it; and the grants of `agentd setup`
+/// on a host whose storage has a twin.
 fn counterpart(world: &World, server: &Server) {
     let account = server.place.join("accounts/pve@pbs!ro");
     std::fs::create_dir_all(&account).unwrap();
@@ -70,8 +70,8 @@ async fn tried(ports: &Ports, n: u8, backup: &BackupRecord, place: TestPlace) ->
     (done.status(), record.unwrap_or_else(|| panic!("{}", reported(&done))))
 }
 
-/// Tried, and recorded under the name that the backup was taken by. The token reaches nothing on the storage itself, and by
-/// the twin it reads and does no more: what Proxmox lets through the server refuses.
+/// Tried, and recorded under the backup's original name. The token reaches nothing on the storage itself, and through
+/// the twin it can only read: what Proxmox lets through, the server refuses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_is_tried_by_a_token_that_has_nothing_where_it_lies() {
     let world = World::unwatched().await;
@@ -141,7 +141,7 @@ async fn a_backup_is_tried_by_a_token_that_has_nothing_where_it_lies() {
             "off1-read",
             "content/{}",
             vec![("protected", "0")],
-            // Not the client's doing but a call of the node's own, which tells no more than the status.
+            // Not from the client but from a call of the node's own, which reports no more than the status.
             "500 403 Forbidden",
         ),
     ] {
@@ -149,7 +149,7 @@ async fn a_backup_is_tried_by_a_token_that_has_nothing_where_it_lies() {
         let said = world.said(&world.token("scratch"), method, &path, &params);
         assert!(said.starts_with(wanted), "{method} {path}: {said}");
     }
-    // Without a guest's number Proxmox asks for no more than the token has. The server does.
+    // Without a guest's number Proxmox demands no more than the token has. The server does.
     let pruned = world
         .task(
             &world.token("scratch"),
@@ -158,13 +158,14 @@ async fn a_backup_is_tried_by_a_token_that_has_nothing_where_it_lies() {
             &[("prune-backups", "keep-last=1")],
         )
         .await;
-    // What the server said to it stands in the task's log.
+    // The server's answer is in the task's log.
     assert_eq!(pruned, "error pruning backups - check log");
     let left: Vec<String> = listed(&ports).await.into_iter().map(|row| row.volid).collect();
     assert_eq!(left.len(), 2, "{left:?}");
 }
 
-/// A twin that shows other backups, is gone, or lost its key: the backup is not tried, and never called bad for it.
+/// A twin that shows other backups, is gone, or lost its key: the backup is not tried, and never called bad because of
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_with_a_counterpart_says_nothing_of_the_backup() {
     let world = World::start().await;

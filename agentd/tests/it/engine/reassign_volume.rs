@@ -164,7 +164,7 @@ async fn what_may_not_be_is_refused_before_anything_is_done() {
     }
 }
 
-/// What is wrong after the move hands the volume back, under whatever name it then gets, and protects both.
+/// A wrong result after the move hands the volume back, under whatever name it then gets, and protects both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_afterwards_hands_it_back() {
     let world = World::start().await;

@@ -56,7 +56,7 @@ fn quick(ports: Ports) -> Ports {
     Ports { clock: Arc::new(FastClock::times(400)), ..ports }
 }
 
-/// The guest as it stood, and nothing beside it.
+/// The guest as it was, and no other guest.
 async fn only_the_guest(world: &World, ports: &Ports, reported: &str) {
     assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{reported}");
     assert_eq!(ports.store.copies().await.unwrap(), Vec::new(), "{reported}");
@@ -116,7 +116,7 @@ async fn a_copy_stands_isolated_next_to_its_guest() {
     ports.store.verify_audit().await.unwrap();
 }
 
-/// Whatever is not the guest's own harmless backup is refused, and nothing is made.
+/// Anything but the guest's own harmless backup is refused, and nothing is made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_archive_is_refused_before_anything_is_made() {
     let edits = [
@@ -146,7 +146,7 @@ async fn a_hostile_archive_is_refused_before_anything_is_made() {
     only_the_guest(&world, &ports, &reported(&refused)).await;
 }
 
-/// Puts a configuration before all else in an archive, in the spelling that Proxmox unpacks and does not show.
+/// Puts a configuration first in an archive, in the spelling that Proxmox unpacks and does not show.
 fn put_before(archive: &Path, text: &str) {
     let mut header = tar::Header::new_ustar();
     header.set_path("etc/vzdump/pct.conf").unwrap();
@@ -181,8 +181,8 @@ async fn a_guests_own_file_of_that_name_is_passed_over() {
     assert_eq!(done.status(), Status::Done, "{}", reported(&done));
 }
 
-/// Proxmox merges the first configuration of an archive, and shows the first that is spelt in full: whoever can write the
-/// storage puts another before it. No reading beforehand sees it.
+/// Proxmox merges the first configuration of an archive, and shows the first whose name is spelt in full. Anyone who
+/// can write to the storage can put another one before it. A check beforehand does not see it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_archive_did_not_show_is_found_in_what_it_made_and_taken_back() {
     let world = World::start().await;
@@ -253,12 +253,12 @@ async fn a_lost_reply_makes_one_copy() {
         assert_eq!(done.status(), Status::Done, "{fault:?}: {}", reported(&done));
         assert!(world.sim.node.faults.armed().is_empty(), "{fault:?} never struck");
         assert_eq!((world.guests().len(), world.disks().len()), (2, 5), "{fault:?}");
-        // One whose task has vanished is in no list.
+        // A restore whose task has vanished is in no list.
         assert!(world.restores(301).await <= 1 && world.restores(302).await == 0, "{fault:?}");
     }
 }
 
-/// A killed restore leaves a locked rest that no token can clear; one that fails in its task leaves nothing.
+/// A killed restore leaves a locked remainder that no token can clear; one that fails in its task leaves nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_restore_is_a_persons_and_its_guest_is_not_kept_from_its_work() {
     let world = World::start().await;
@@ -281,7 +281,7 @@ async fn a_dead_restore_is_a_persons_and_its_guest_is_not_kept_from_its_work() {
     only_the_guest(&world, &ports, &reported(&undone)).await;
 }
 
-/// What was restored but cannot be set aside is taken back: this copy, and nothing else.
+/// A restored copy that cannot be finished is taken back: this copy, and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_cannot_be_tagged_is_removed() {
     let world = World::start().await;
@@ -339,7 +339,8 @@ async fn a_storage_that_a_copy_would_fill_takes_none() {
     only_the_guest(&world, &ports, &reported(&refused)).await;
 }
 
-/// The number goes to somebody else before the restore, after it, or before the last look: whose it is then is not touched.
+/// The number is given to another owner before the restore, after it, or before the last check: that guest is not
+/// touched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_number_that_was_reused_by_hand_is_not_touched() {
     let stranger = || Edit::Place { vmid: 301, config: STRANGER.to_owned() };
@@ -362,7 +363,7 @@ async fn a_number_that_was_reused_by_hand_is_not_touched() {
     }
 }
 
-/// A copy that somebody made their own before it was taken back stays.
+/// A copy that another owner took over before it was taken back stays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_undo_spares_a_copy_that_is_not_only_ours() {
     let set = |key: &str, value: &str| Edit::Set { vmid: 301, key: key.to_owned(), value: value.to_owned() };
@@ -387,7 +388,7 @@ async fn an_undo_spares_a_copy_that_is_not_only_ours() {
     }
 }
 
-/// What a person answers to a copy that was parked: mended and tried again, or theirs.
+/// What a person answers to a copy that was parked: fixed and tried again, or kept by the person.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_parked_copy_is_finished_or_left_to_a_person() {
     let world = World::start().await;
@@ -428,7 +429,8 @@ async fn a_parked_copy_is_finished_or_left_to_a_person() {
     assert_eq!((left, world.guests().len()), (vec![vmid(301)], 3), "what is left of it is theirs");
 }
 
-/// The loop tells of a copy, leaves it alone, keeps its guest as ever, and forgets it when a person destroyed it.
+/// The loop reports a copy, leaves it alone, manages its guest as before, and forgets the copy when a person destroyed
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_loop_reports_of_a_copy_and_never_touches_it() {
     let world = World::start().await;
@@ -478,7 +480,7 @@ async fn the_loop_reports_of_a_copy_and_never_touches_it() {
     agent.stop().await;
 }
 
-/// Killed by the agent's own death at any step, it goes on from the journal with one restore.
+/// Killed by the agent's own death at any step, it continues from the journal with one restore.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_of_a_dead_agent_is_finished_by_the_next() {
     for (step, side, moment) in [

@@ -52,7 +52,7 @@ pub async fn only_record(ports: &Ports) -> TestRecord {
     all.remove(0)
 }
 
-/// The guest as it stood, and nothing beside it.
+/// The guest as it was, and no other guest.
 async fn only_the_guest(world: &World, ports: &Ports, reported: &str) {
     assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{reported}");
     assert_eq!(ports.store.copies().await.unwrap(), Vec::new(), "{reported}");
@@ -76,7 +76,7 @@ async fn a_backup_that_boots_says_so_and_leaves_nothing() {
     ports.store.verify_audit().await.unwrap();
 }
 
-/// Each return is measured, and the fourth is the first that can be held against those before it.
+/// Each return is measured, and the fourth is the first that can be compared with those before it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_fourth_test_has_a_trend() {
     let world = World::start().await;
@@ -91,7 +91,7 @@ async fn the_fourth_test_has_a_trend() {
     }
 }
 
-/// While its backup is tried a guest is snapshotted; and two tests are never under way at once.
+/// While its backup is tried a guest can be snapshotted; and two tests are never under way at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_test_holds_no_guests_lane() {
     let world = World::start().await;
@@ -111,8 +111,8 @@ async fn a_test_holds_no_guests_lane() {
     assert_eq!(done.status(), Status::Done, "{}", reported(&done));
 }
 
-/// Bytes that rot on the backup storage, wherever they are: the test is red, says why, and leaves nothing. At its beginning
-/// an archive cannot even be looked into.
+/// Bytes that are damaged on the backup storage, at any position: the test fails, gives the reason, and leaves nothing.
+/// With damage at its beginning, an archive cannot even be read beforehand.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_with_a_flipped_byte_fails_its_test() {
     type Place = fn(usize) -> usize;
@@ -148,7 +148,7 @@ async fn a_backup_with_a_flipped_byte_fails_its_test() {
     }
 }
 
-/// What the records call a backup of the guest is somebody else's archive.
+/// The archive that the records call a backup of the guest belongs to another owner.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_of_someone_else_fails_its_test() {
     let world = World::start().await;
@@ -170,8 +170,9 @@ fn fails(task: &str, phase: &str, text: &str) -> Fault {
     Fault::FailWorker { task: task.to_owned(), phase: phase.to_owned(), text: text.to_owned() }
 }
 
-/// The host broke it off, not the backup: a pool that ran full meanwhile (`tar` then ends as it does for rotten bytes), a
-/// number that was taken, a right or a network that is missing. Each of them left the backup unfit for a lost guest once.
+/// The host ended the test, not the backup: a pool that ran full meanwhile (`tar` then ends as it does for damaged
+/// bytes), a number that was taken, a right or a network that is missing. Each of them once left the backup unfit for a
+/// lost guest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_the_hosts_fault_is_no_failed_test() {
     let fill = |percent| Edit::StorageFill { storage: "tank".to_owned(), percent: Some(percent) };
@@ -227,7 +228,7 @@ async fn what_is_the_hosts_fault_is_no_failed_test() {
     }
 }
 
-/// What keeps a test from beginning says nothing about the backup.
+/// A test that cannot begin says nothing about the backup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_test_that_cannot_begin_is_not_run() {
     let world = World::start().await;
@@ -281,7 +282,7 @@ async fn a_backup_that_does_not_start_fails_its_test() {
     only_the_guest(&world, &ports, &reported(&done)).await;
 }
 
-/// The scratch guest's token reaches no guest of a customer. What it may do where files are backups stands in the next one.
+/// The scratch guest's token reaches no guest of a customer. The next test shows what it may do on a storage of files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_token_of_scratch_guests_reaches_no_other() {
     let world = World::unwatched().await;
@@ -334,8 +335,8 @@ async fn the_token_of_scratch_guests_reaches_no_other() {
     assert_eq!(newest(&ports).await.archive, archive);
 }
 
-/// Proxmox lets whoever may allocate in *a* pool overwrite any stopped guest with an archive. What holds is `protection`,
-/// which we set on every guest and which this token cannot lift; without it the guest is gone.
+/// Proxmox lets a token that may allocate in *a* pool overwrite any stopped guest with an archive. What prevents this
+/// is `protection`, which we set on every guest and which this token cannot lift; without it the guest is gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_forced_restore_over_a_customers_guest_meets_its_protection() {
     let world = World::unwatched().await;
@@ -359,8 +360,8 @@ async fn a_forced_restore_over_a_customers_guest_meets_its_protection() {
     assert_eq!(forced(), "200 OK", "it is protection alone that holds");
 }
 
-/// On a storage of files there is nothing narrower than a right to read that also prunes all that lies there: it is told as
-/// that (`docs/adr/0045`). No call of our client does it, and the token cannot delete one backup by its name.
+/// On a storage of files no right is narrower than a right to read that also prunes everything there. It is reported as
+/// such (`docs/adr/0045`). No call of our client does it, and the token cannot delete one backup by its name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_files_are_backups_the_token_that_reads_them_could_prune_them() {
     let world = World::unwatched().await;
@@ -370,7 +371,7 @@ async fn where_files_are_backups_the_token_that_reads_them_could_prune_them() {
     let file = find(&world.dir.path().join("pve"), &name);
     assert_eq!(end(&ports, 1, Operation::Backup(asked_backup())).await.status(), Status::Done);
     let (token, on) = (world.token("scratch"), "/nodes/pve1/storage/backup2");
-    // Somebody's mark on a backup does not stand either.
+    // A mark that was set on a backup by hand does not stay either.
     let kept = format!("{on}/content/{first}");
     assert_eq!(world.by_hand("PUT", &kept, &[("protected", "1")]), 200);
     let prune = [("prune-backups", "keep-last=1")];

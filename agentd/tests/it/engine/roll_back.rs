@@ -74,7 +74,7 @@ async fn a_guest_goes_back_once_whatever_reply_is_lost() {
     }
 }
 
-/// What was written since is gone, on every volume; what stood still stands still.
+/// What was written since is gone, on every volume; a guest that was stopped stays stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_that_stood_goes_back_and_stands() {
     let world = World::start().await;
@@ -90,7 +90,8 @@ async fn a_guest_that_stood_goes_back_and_stands() {
     assert_eq!(world.pve().guest_status(vmid(300)).await.unwrap().power, Power::Stopped);
 }
 
-/// A volume in no backup goes back as well, so an operator must have signed; nothing is touched before that is looked at.
+/// A volume in no backup is rolled back as well, so an operator must have signed; nothing is touched before that is
+/// checked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_with_bulk_volumes_is_not_rolled_back_unsigned() {
     let world = World::start().await;
@@ -120,8 +121,8 @@ async fn a_half_done_rollback_is_parked_with_what_to_do() {
     assert_eq!(world.pve().guest_status(vmid(300)).await.unwrap().power, Power::Stopped, "it is not started");
 }
 
-/// A rollback whose worker dies before it does anything has not happened, however often: the tag goes, and nothing else
-/// changed.
+/// A rollback whose worker dies before it does anything has not happened, however often: the tag is removed, and
+/// nothing else changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rollback_that_died_before_it_began_is_taken_back() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! Tests of backup servers asked by their API.
+//! Tests of backup servers called by their API.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Transport for Dialled {
     }
 }
 
-/// A box with one guest whose policy wants its off-site backups looked through, beside a server that holds two of them.
+/// A host with one guest whose policy wants its off-site backups verified, and a server that holds two of them.
 async fn ground() -> (Ground, PathBuf) {
     let mut ground = Ground::new().await;
     let place = ground.world.dir.path().join("pve/run/outside/10.66.0.1");
@@ -58,7 +58,7 @@ async fn ground() -> (Ground, PathBuf) {
     let off_site = json!({ "key": key(), "verify_days": 7, "backup": backup });
     let mut goal = serde_json::to_value(guest(1)).unwrap();
     goal.as_object_mut().unwrap().insert("policy".to_owned(), "usual".into());
-    // Asked for by name: no other guest gets a number under which backups lie.
+    // Requested by name: no other guest gets a number that has backups.
     goal.as_object_mut().unwrap().insert("vmid".to_owned(), 300.into());
     ground.guests =
         json!({ "policies": [{ "name": "usual", "tiers": { "off_site": off_site } }], "guests": [goal] });
@@ -72,7 +72,7 @@ fn off_site(view: &agentd::model::storage::StorageView) -> Option<&OffSiteReport
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_is_reported_of_looks_through_what_is_due_and_raises_the_alarm() {
     let (mut ground, place) = ground().await;
-    // The guest is made first: under a number that has backups already nobody is made.
+    // The guest is made first: no guest is made under a number that has backups already.
     let (lists, demoted) = (place.join("store1/ns/hf/ct"), place.join("aside"));
     std::fs::rename(&lists, &demoted).unwrap();
     let creds = ground.good();
@@ -88,7 +88,7 @@ async fn a_server_is_reported_of_looks_through_what_is_due_and_raises_the_alarm(
     ground.agent.until("a guest with an off-site promise", promised).await;
     std::fs::remove_dir_all(&lists).ok();
     std::fs::rename(&demoted, &lists).unwrap();
-    // Another document is a reason to ask at once.
+    // Another document is a reason to query at once.
     ground.goal("attached", "off1", &server(), Some(&creds)).await;
     let view = ground
         .until("looked through by the server", |view| {
@@ -120,7 +120,7 @@ async fn a_server_is_reported_of_looks_through_what_is_due_and_raises_the_alarm(
     assert_eq!(off_site(&view).unwrap().pruned_by, PrunedBy::Agent);
     assert!(view.problems.iter().any(|problem| problem.code == ErrorCode::BackupUnsealed), "{view:#?}");
 
-    // A server that knows our token no more is told as silent; what it said before stands.
+    // A server that no longer knows our token is reported as silent; its earlier report stays.
     std::fs::write(place.join("secret"), "another").unwrap();
     ground.goal("attached", "off1", &server(), Some(&creds)).await;
     let view =

@@ -29,7 +29,7 @@ async fn taken(ports: &Ports, n: u8, name: &str, lives_s: i64) -> OperationState
     done
 }
 
-/// A snapshot that somebody takes by hand.
+/// A snapshot that is taken by hand.
 async fn by_hand(world: &World, name: &str) {
     let line = Description::try_from("before I try something".to_owned()).unwrap();
     let new = NewSnapshot { name: name.parse().unwrap(), line };
@@ -72,7 +72,7 @@ async fn one_snapshot_and_one_removal_whatever_reply_is_lost() {
     }
 }
 
-/// A worker that dies over a snapshot leaves a lock that no token can take off, and a guest that may stand frozen.
+/// A worker that dies during a snapshot leaves a lock that no token can remove, and a guest that may be frozen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_half_made_snapshot_is_parked_with_what_to_do() {
     let world = World::start().await;
@@ -176,7 +176,7 @@ async fn a_locked_guest_is_waited_for() {
     assert_eq!(tasks(&world, TaskKind::Snapshot).await, 1, "none was begun on the locked guest");
 }
 
-/// Not past its time, not in our records, not with our line: whatever is not proved stays.
+/// Not expired, not in our records, not with our line: any snapshot without proof stays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_our_own_snapshots_past_their_time_are_removed() {
     let world = World::start().await;
@@ -192,7 +192,7 @@ async fn only_our_own_snapshots_past_their_time_are_removed() {
     assert_eq!(listed(&world).await.len(), 2);
 }
 
-/// The guest that asked for it may ask for its removal before its time.
+/// The guest that requested it may request its removal before its time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn its_own_guest_may_have_it_removed_early() {
     let world = World::start().await;

@@ -101,7 +101,7 @@ async fn verdict(ports: &Ports, done: &OperationState) -> (TestVerdict, String) 
     (record.verdict, record.why)
 }
 
-/// The guest as it stood, and nothing beside it; and whatever the scratch guest was given is worth nothing now.
+/// The guest as it was, and no other guest; every token that the scratch guest was given is worthless now.
 async fn only_the_guest(world: &World, ports: &Ports, done: &OperationState) {
     assert_eq!((world.guests().len(), world.disks().len()), (1, 3), "{}", reported(done));
     assert_eq!(ports.store.copies().await.unwrap(), Vec::new());
@@ -119,7 +119,7 @@ fn report(health: StackHealth, canaries: &[Canary]) -> TestReport {
     TestReport { guest: None, stacks, canaries: canaries.to_vec(), reached: Vec::new() }
 }
 
-/// A backup with the guest standing still, whose controller told one canary.
+/// A backup with the guest's programs stopped, whose controller reported one canary.
 async fn quiesced(ports: &Ports) {
     let operation =
         Operation::QuiescedBackup(QuiescedBackup { backup: asked_backup(), bound: QuiesceBound::usual() });
@@ -169,7 +169,7 @@ async fn a_backup_owner_controller_finds_everything_as_it_was_is_proved() {
     only_the_guest(&world, &ports, &done).await;
 }
 
-/// It boots, its programs run, and what is in it is not what was there.
+/// It boots, its programs run, and its content is not what was there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_canary_that_changed_fails_the_test() {
     let world = World::start().await;
@@ -204,7 +204,7 @@ async fn each_way_to_say_less_has_its_word() {
     }
 }
 
-/// Nobody speaks: what is seen from outside is what is said.
+/// No controller calls: the verdict is only what is seen from outside.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_without_a_controller_boots_and_no_more() {
     let world = World::start().await;
@@ -215,7 +215,7 @@ async fn a_guest_without_a_controller_boots_and_no_more() {
     only_the_guest(&world, &ports, &done).await;
 }
 
-/// A bridge that is missing, or that leads somewhere: nothing is restored at all.
+/// A bridge that is missing, or that leads to another network: nothing is restored at all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_bridge_of_its_own_nothing_is_tried() {
     for (others, part) in
@@ -237,7 +237,7 @@ async fn without_a_bridge_of_its_own_nothing_is_tried() {
     }
 }
 
-/// Somebody plugs something in after the restore: it is not started, and that is no word against the backup.
+/// A network is plugged in after the restore: it is not started, and that does not count against the backup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bridge_that_leads_somewhere_after_the_restore_is_not_the_backups_fault() {
     let world = World::start().await;

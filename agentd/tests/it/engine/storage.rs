@@ -78,7 +78,7 @@ async fn a_target_is_approved_whole_once_and_only_from_what_the_operator_saw() {
     let record = only(&agent).await;
     assert_eq!((&record.approval, record.status, record.marked), (&first, TargetState::Attached, None));
 
-    // Again, by another name, or in place of something that is not there: nothing of it.
+    // Again, under another name, or in place of a target that does not exist: all are refused.
     away(&agent, attach(None, first.clone()), ErrorCode::TargetChanged).await;
     away(&agent, attach(Some(first.clone()), first.clone()), ErrorCode::TargetChanged).await;
     away(&agent, attach(None, approval("usb9", 1, "slow")), ErrorCode::TargetChanged).await;
@@ -101,7 +101,7 @@ async fn a_target_is_approved_whole_once_and_only_from_what_the_operator_saw() {
     agent.stop().await;
 }
 
-/// `tank` holds volumes of a guest and `backup2` its only backup: neither is let go, whoever signs.
+/// `tank` holds volumes of a guest and `backup2` its only backup: neither can be released by any signature.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_holds_the_only_copy_of_something_is_not_let_go() {
     let world = World::start().await;
@@ -117,7 +117,7 @@ async fn what_holds_the_only_copy_of_something_is_not_let_go() {
         let words = failed(&agent, let_go(target, LetGo::Decommissioned), ErrorCode::Forbidden).await;
         assert!(words.contains(says), "{words}");
     }
-    // Guests' root disks and hot volumes go to `tank`, which counts as slow from now on.
+    // Guests' root disks and hot volumes are made on `tank`, which counts as slow from now on.
     agent.goal(2, vec![guest(1), guest(2)]).await;
     let view = agent
         .until("it is refused", |view| report(view, 2).is_some_and(|one| !one.conditions.is_empty()))
@@ -138,7 +138,8 @@ async fn what_holds_the_only_copy_of_something_is_not_let_go() {
     agent.stop().await;
 }
 
-/// A disk that dies under its mount takes writes into memory: Proxmox lists the archive, and it is none.
+/// A disk that dies under its mount keeps writes in memory: Proxmox lists the archive, but it does not exist on the
+/// disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_on_a_disk_that_works_no_more_counts_as_none() {
     let world = World::start().await;

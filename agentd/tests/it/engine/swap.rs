@@ -61,7 +61,7 @@ async fn swap(world: &World, ports: &Ports, pair: (Vmid, Vmid), leaves: &[&str])
     Operation::SwapGuest(Box::new(swap))
 }
 
-/// A guest that runs, 300, and beside it a copy of its first backup, 301, which it has written over since.
+/// A guest that runs, 300, and a copy of its first backup, 301, which it has overwritten since.
 async fn pair(world: &World) -> Ports {
     let ports = made(world).await;
     write(world, "vm-300-disk-0", "since the backup");
@@ -82,7 +82,7 @@ fn read(world: &World, disk: &str) -> Option<String> {
 
 const PAIR: fn() -> (Vmid, Vmid) = || (vmid(300), vmid(301));
 
-/// Controllers that come up with their old token: whoever runs in the guest's place says hello, again and again.
+/// Controllers that come up with their old token: the guest that runs in that place says hello, again and again.
 struct Speaks(tokio::task::JoinHandle<()>);
 
 impl Drop for Speaks {
@@ -154,7 +154,7 @@ impl Before {
     fn of(world: &World) -> Self {
         let lines = |text: String| {
             let (own, _pending) = text.split_once("\n[").unwrap_or((&text, ""));
-            // A used bootstrap token that was taken away goes when the guest goes down.
+            // A used bootstrap token that was removed disappears when the guest is shut down.
             let plain = |line: &&str| *line != "onboot: 0" && !line.starts_with("lxc.environment");
             own.lines().filter(plain).map(str::to_owned).collect()
         };
@@ -205,7 +205,7 @@ async fn a_copy_takes_the_place_of_its_guest_which_is_kept() {
     assert_eq!((former.protection, power(&ports, 300).await), (Switch::On, Power::Stopped));
     assert_eq!(read(&world, "vm-300-disk-0").as_deref(), Some("since the backup"));
 
-    // Our records: one transaction, and the first backup goes on under the new number.
+    // Our records: one transaction, and the first backup stays valid under the new number.
     let record = ports.store.guest(uid(1)).await.unwrap().unwrap();
     assert!(
         matches!(&record.place, Place::Made { vmid: at, volumes, .. } if *at == vmid(301) && volumes.len() == 2)
@@ -231,7 +231,7 @@ async fn a_copy_takes_the_place_of_its_guest_which_is_kept() {
     assert_eq!(read(&world, "vm-300-disk-0").as_deref(), Some("since the backup"));
 }
 
-/// A copy that is needed takes its place although the backup behind it finds no room; that backup is not begun.
+/// A copy that is needed takes its place although the backup after it has no room; that backup is not begun.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_backup_behind_a_swap_is_not_begun_where_it_has_no_room() {
     let world = World::start().await;
@@ -257,7 +257,7 @@ async fn a_copy_that_says_nothing_gives_the_place_back() {
     let world = World::start().await;
     let ports = quick(pair(&world).await);
     let before = Before::of(&world);
-    // The guest itself speaks until it goes down: that is not the copy's word.
+    // The guest itself says hello until it is shut down: that does not count as the copy's hello.
     let _speaks = Speaks::of(&ports, vmid(300));
     let undone = end(&ports, 3, swap(&world, &ports, PAIR(), &[BULK]).await).await;
     assert_eq!(undone.status(), Status::Undone, "{}", reported(&undone));
@@ -276,7 +276,7 @@ async fn a_guest_that_stood_still_is_not_started_on_the_way_back() {
     assert_eq!((power(&ports, 300).await, power(&ports, 301).await), (Power::Stopped, Power::Stopped));
 }
 
-/// What is not as it was signed for is refused before anything is done.
+/// A guest or copy that is not as it was signed for is refused before anything is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_as_signed_for_is_not_swapped() {
     let edits: Vec<(&str, Vec<Edit>, &[&str], ErrorCode)> = vec![
@@ -331,7 +331,7 @@ fn copied_mark() -> Edit {
     set(301, "tags", &mark::tags(uid(1)).join(";"))
 }
 
-/// Numbers that our records know otherwise: a stale signature swaps nothing else.
+/// Numbers that our records assign differently: a stale signature swaps nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_numbers_swap_nothing() {
     let world = World::start().await;
@@ -361,7 +361,7 @@ async fn wrong_numbers_swap_nothing() {
     }
 }
 
-/// A person's hand in between: what was begun goes back, and both are as they were but for what the hand did.
+/// A manual edit in between: what was begun is undone, and both are as they were except for the edit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hand_in_between_sends_everything_back() {
     let cases = [
@@ -371,7 +371,7 @@ async fn a_hand_in_between_sends_everything_back() {
         ("promote_copy", vec![set(300, "net0", NET0_PLUGGED)], Status::Undone),
         ("start_placed", vec![set(301, "hostname", "theirs")], Status::Undone),
         ("confirm_placed", vec![Edit::Stop { vmid: 301 }], Status::Undone),
-        // A copy that is somebody's by then is left to them, unplugged.
+        // A copy that has another owner by then is left to that owner, unplugged.
         ("promote_copy", vec![set(301, "description", "theirs")], Status::Undone),
         // A guest that is, is a person's to clear up.
         ("start_placed", vec![set(300, "description", "theirs")], Status::Parked),
@@ -409,7 +409,7 @@ async fn one_at_most_is_plugged(ports: &Ports, reported: &str) {
     assert!(plugged <= 1, "{reported}");
 }
 
-/// A copy that somebody destroyed in between does not keep the guest from coming back.
+/// A copy that was destroyed in between does not keep the guest from coming back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_comes_back_although_its_copy_is_gone() {
     let world = World::start().await;
@@ -467,8 +467,8 @@ async fn a_copy_that_cannot_be_plugged_in_or_started_gives_the_place_back() {
     }
 }
 
-/// From the text that operators signed to the end: refused until what stays behind is named, done, and told; and the loop goes
-/// on with the guest under its new number and leaves the other alone.
+/// From the text that operators signed to the end: refused until what stays behind is named, done, and reported. The
+/// loop continues with the guest under its new number and leaves the other alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signed_swap_is_done_by_the_loop_which_goes_on_with_the_copy() {
     let world = World::start().await;

@@ -23,7 +23,7 @@ fn hot() -> DesiredGuest {
     hot
 }
 
-/// A guest that serves, and whose turn it is to run the controller that was signed for.
+/// A guest that serves, and whose slot it is to run the controller that was signed for.
 async fn in_its_turn(world: &World) -> (Agent, DesiredController, OperationId) {
     let mut agent = start(world).await;
     lay_down(&agent).await;
@@ -38,7 +38,7 @@ async fn in_its_turn(world: &World) -> (Agent, DesiredController, OperationId) {
         sha256: sha256.as_str().to_owned().try_into().unwrap(),
     };
     agent.goal(2, vec![DesiredGuest { controller: Some(goal.clone()), ..hot() }]).await;
-    // It lies here and is asked for; that is not enough.
+    // It is stored here and requested; that is not enough.
     let view = agent.until("it waits for a signature", waits(Verb::ApproveRelease)).await;
     assert_eq!(tasks(world, TaskKind::Snapshot).await, 0);
     let mail = signed(&agent, found(&view, Verb::ApproveRelease).unwrap()).await;
@@ -84,7 +84,7 @@ async fn a_controller_that_comes_up_stays() {
     };
     agent.ports.store.record_hello(hot().uid, hello).await.unwrap();
     assert_eq!(ended(&agent, update).await, OperationStatus::Done);
-    // Nobody is told anything, and nothing more is to be signed: it is as asked for.
+    // No problem is reported, and nothing more is to be signed: it is as requested.
     agent.until("it serves", |view| serves(view, 1) && view.waiting.is_empty()).await;
     assert_eq!(tasks(&world, TaskKind::RollBack).await, 0);
     let stands = agent.ports.store.snapshots(hot().uid).await.unwrap();
@@ -113,7 +113,7 @@ async fn verdicts(agent: &Agent) -> Vec<ControllerOutcome> {
     records.controller_verdicts.iter().map(|verdict| verdict.outcome).collect()
 }
 
-/// Silence has many causes: nothing is rolled back for it, nobody calls the build bad, and a person is told.
+/// Silence has many causes: nothing is rolled back for it, the build is not marked bad, and a person is notified.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_falls_silent_is_left_for_a_person() {
     let world = World::start().await;
@@ -130,7 +130,8 @@ async fn one_that_falls_silent_is_left_for_a_person() {
     agent.stop().await;
 }
 
-/// Its own word to the end of its turn: the guest goes back, and gets these bytes only when they are signed for again.
+/// It reports itself unwell until its slot ends: the guest goes back, and gets these bytes only when they are signed
+/// for again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_says_that_it_is_not_well_is_taken_back() {
     let world = World::start().await;

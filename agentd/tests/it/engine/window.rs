@@ -36,7 +36,7 @@ async fn look(ports: &Ports, id: OperationId) -> WindowView {
     ports.store.look_at_window(id).await.unwrap().unwrap().view(&ports.clock.boot_moment())
 }
 
-/// Waits until the window is as asked for.
+/// Waits until the window is as required.
 async fn until(ports: &Ports, id: OperationId, intended: impl Fn(&WindowView) -> bool) -> WindowView {
     let mut changes = ports.store.changes();
     let waits = async {
@@ -80,8 +80,8 @@ async fn label(ports: &Ports, done: &OperationState) -> Label {
     ports.store.backup_of(done.id).await.unwrap().unwrap().label.unwrap()
 }
 
-/// The copy goes on for as long as it likes: captured is told when the storage snapshot was taken, and the operation ends
-/// with the copy.
+/// The copy takes as long as it needs. *Captured* is reported when the storage snapshot was taken, and the operation
+/// ends with the copy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_window_is_granted_captured_before_the_copy_ends_and_labelled() {
     let world = World::start().await;
@@ -112,7 +112,7 @@ async fn a_window_is_granted_captured_before_the_copy_ends_and_labelled() {
     assert!(view.kept.is_some() && view.problem.is_none(), "{view:?}");
 }
 
-/// A controller that asks and never says that anything stands still: the backup is taken when the bound has passed.
+/// A controller that requests a window and never says that anything is stopped: the backup is taken after the bound.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_controller_that_never_answers_gets_its_backup_and_the_reason() {
     let world = World::start().await;
@@ -146,7 +146,7 @@ async fn a_window_that_is_given_up_takes_no_backup() {
     assert!(ports.store.backup_of(id).await.unwrap().is_none());
 }
 
-/// A second guest beside the first.
+/// A second guest besides the first.
 async fn second(world: &World, ports: &Ports) -> Target {
     let _controllers = Controllers::start(ports);
     let done = end(ports, 90, world.provision(2)).await;
@@ -172,7 +172,7 @@ fn backup_by_hand(world: &World) {
     assert_eq!(world.by_hand("POST", "/nodes/pve1/vzdump", &params), 200);
 }
 
-/// Proxmox copies one guest at a time: while it copies another, nobody's programs are stopped.
+/// Proxmox copies one guest at a time: while it copies another, no guest's programs are stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_window_is_granted_while_another_guest_is_copied() {
     let world = World::start().await;
@@ -236,7 +236,7 @@ async fn no_window_is_granted_while_someone_else_copies() {
     assert_eq!((done.status(), phases.len()), (Status::Done, 4), "{}", reported(&done));
 }
 
-/// Somebody's job comes between the grant and our own: programs are let go at once, and our job ends before it begins.
+/// Another job runs between the grant and our own: programs are released at once, and our job ends before it begins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_window_owner_backup_waits_for_another_ends_at_once() {
     let world = World::start().await;
@@ -275,7 +275,7 @@ async fn a_window_owner_backup_waits_for_another_ends_at_once() {
     world.sim.node.faults.release();
 }
 
-/// Killed while the guest may stand frozen: parked at once, the window is over, and its view says what a person must do.
+/// Killed while the guest may be frozen: parked at once, the window is over, and its view says what a person must do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_worker_in_a_window_is_parked_and_reported_to_the_controller() {
     for phase in ["locked", "snapshotting", "first sync", "final sync"] {
@@ -309,9 +309,9 @@ async fn dead_worker(phase: &str) {
     assert_eq!(say(&ports, id, let_go()).await, WindowPhase::Cancelled, "heard all the same");
 }
 
-/// Killed in the copy: what it holds was fixed before, so the controller starts everything at once and nothing stands still for
-/// what becomes of the copy. One that a backup server's client finishes all the same is called what was earned; where none
-/// comes, a person is told.
+/// Killed in the copy: its content was fixed before, so the controller starts everything at once and nothing stays
+/// stopped for the result of the copy. A backup that a backup server's client finishes all the same gets the label that
+/// it earned; when there is none, it is reported to a person.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_dies_in_the_copy_keeps_no_one_standing() {
     let orphan = Fault::OrphanBackup { vmid: 300, after_ms: 500 };
@@ -344,12 +344,12 @@ async fn a_worker_that_dies_in_the_copy_keeps_no_one_standing() {
             }
             _ => assert_eq!(ended.cause().unwrap().code, ErrorCode::Locked, "{}", reported(&ended)),
         }
-        // It was let go of, and stays so.
+        // It was released, and stays so.
         assert_eq!(look(&ports, id).await.phase, WindowPhase::Released, "{wanted:?}");
     }
 }
 
-/// The agent dies in the copy and comes back within the bound: the moment stands in the log, and nothing is lost.
+/// The agent dies in the copy and comes back within the bound: the moment is in the log, and nothing is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_is_killed_in_the_copy_still_sees_the_moment() {
     let world = World::start().await;
@@ -389,7 +389,7 @@ async fn an_agent_that_is_killed_in_the_copy_still_sees_the_moment() {
     assert_eq!(tasks(&world, TaskKind::Backup).await, 2, "one backup, however often the agent died");
 }
 
-/// A guest that does not run has no moment to give: refused before anything is stopped.
+/// A guest that does not run has no moment to capture: refused before anything is stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_that_stands_still_is_granted_no_window() {
     let world = World::start().await;
@@ -402,7 +402,8 @@ async fn a_guest_that_stands_still_is_granted_no_window() {
     assert_eq!(tasks(&world, TaskKind::Backup).await, 1, "the first one");
 }
 
-/// A storage without snapshots: the guest is frozen for the last changes, and may go on when it is thawed.
+/// A storage without snapshots: the guest is frozen for the last changes, and its programs may continue when it is
+/// thawed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_there_are_no_snapshots_the_thaw_is_the_moment() {
     let world = World::start().await;
@@ -430,7 +431,7 @@ async fn where_there_are_no_snapshots_the_thaw_is_the_moment() {
     assert!(log.contains("backup mode: suspend"), "{log}");
 }
 
-/// Nobody can read the log: the backup's own snapshot, whole, with the lock back at the backup, tells the moment.
+/// The log cannot be read: the backup's own snapshot, complete, with the lock back at the backup, shows the moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_the_log_cannot_be_read_the_lock_reports() {
     let world = World::start().await;

@@ -40,7 +40,7 @@ use serde_json::json;
 
 pub const ARCHIVE: &str = "backup2:backup/vzdump-lxc-155-2026_11_21-04_02_15.tar.zst";
 
-/// Waits pass so many times as fast as they say; the wall clock is the machine's, as the simulator's is.
+/// Waits pass this many times faster; the wall clock is the machine's, as the simulator's is.
 pub struct FastClock(Instant, u32);
 
 impl FastClock {
@@ -82,7 +82,7 @@ pub struct World {
     pub dir: tempfile::TempDir,
     pub golden: PathBuf,
     pub golden_sha256: String,
-    /// Where bulk volumes go.
+    /// The storage for bulk volumes.
     pub bulk: &'static str,
 }
 
@@ -121,7 +121,7 @@ impl World {
         Self::with(HotMounts::Work).await
     }
 
-    /// One in which anything may be sent: for what somebody else would send with a token of ours.
+    /// A world in which any call may be sent: for calls that an attacker would send with a token of ours.
     pub async fn unwatched() -> Self {
         Self::of(|builder| builder).await
     }
@@ -168,7 +168,7 @@ impl World {
         PveClient::new(&settings, Arc::new(RealPace::default())).unwrap()
     }
 
-    /// Opens the engine's store, waiting for the one before it to let go.
+    /// Opens the engine's store, waiting for the one before it to release its lock.
     pub async fn store(&self) -> Store {
         let folder = self.dir.path().join("agent");
         std::fs::create_dir_all(&folder).unwrap();
@@ -282,7 +282,7 @@ impl World {
         self.answer(authorization, method, path, params).0
     }
 
-    /// The same. Gives the status and what the answer is for: `403 Permission check failed`.
+    /// The same. Returns the status and its reason phrase: `403 Permission check failed`.
     pub fn said(&self, authorization: &str, method: &str, path: &str, params: &[(&str, &str)]) -> String {
         let (status, reason, _) = self.answer(authorization, method, path, params);
         format!("{status} {reason}")
@@ -331,7 +331,7 @@ impl World {
         format!("PVEAPIToken={id}={}", self.sim.tokens.get(&id).unwrap())
     }
 
-    /// What stands on the node, by hand: the configuration files, with what is random made plain.
+    /// The configuration files on the node, with random parts made uniform.
     pub fn guests(&self) -> BTreeMap<String, String> {
         let folder = find(&self.dir.path().join("pve"), "lxc");
         let mut all = BTreeMap::new();
@@ -431,7 +431,7 @@ pub fn target() -> Target {
     Target { uid: guest(1).uid, name: guest(1).name, vmid: vmid(300) }
 }
 
-/// A backup of it that somebody asked for.
+/// A backup of it that was requested.
 pub fn asked_backup() -> Backup {
     let storage = "backup2".parse().unwrap();
     Backup { target: target(), storage, why: BackupWhy::Asked, due: None, key: None, leaves_out: Vec::new() }
@@ -451,7 +451,7 @@ pub async fn end(ports: &Ports, n: u8, operation: Operation) -> OperationState {
     run(ports, open(ports, n, operation).await).await.unwrap()
 }
 
-/// A snapshot of that guest, which may go after so many seconds.
+/// A snapshot of that guest, which may be removed after this many seconds.
 pub fn snapshot(name: &str, lives_s: i64) -> Operation {
     let now = FastClock::start().now().as_second();
     Operation::Snapshot(Snapshot {
@@ -469,7 +469,8 @@ pub async fn tasks(world: &World, kind: TaskKind) -> usize {
     world.pve().find_tasks(query).await.unwrap().len()
 }
 
-/// The guests' controllers: whoever runs and holds a bootstrap token trades it and says hello. Ends when dropped.
+/// The guests' controllers: every guest that runs and holds a bootstrap token trades it and says hello. Ends when
+/// dropped.
 pub struct Controllers(tokio::task::JoinHandle<()>);
 
 impl Drop for Controllers {

@@ -1,7 +1,8 @@
 //! Tests of copies of wrapped keys on a disk.
 //!
-//! The disk is a tmpfs at the very place where the helper mounts, in a mount namespace of this test's own: it begins itself
-//! anew in one, as root. An ordinary user has none, and the comparing itself is tested beside it (`port/escrow_copy`).
+//! The disk is a tmpfs at the very place where the helper mounts, in a mount namespace of this test's own. The test
+//! restarts itself in one, as root. An ordinary user has none; the comparison itself has its own test
+//! (`port/escrow_copy`).
 
 use std::path::Path;
 use std::process::Command;
@@ -123,7 +124,7 @@ fn inside() {
             let before = on_disk(&place.store().escrow().await.unwrap()).next().unwrap().seen_at;
             reported.send_replace(view(TargetStatus::Dropped));
             reported.send_replace(view(TargetStatus::Mounted));
-            // What is compared may be seen as one and the same sight; another code is another one in any case.
+            // Two comparisons may fall into one observation; another code is another one in any case.
             place.another(Purpose::Another).await;
             until(&place, "put back", |known| {
                 right(known, 2 + round) && on_disk(known).next().unwrap().seen_at > before
@@ -134,7 +135,7 @@ fn inside() {
             let wrong = audit.iter().filter(|line| line.action == "escrow_copy_wrong").count();
             assert_eq!(wrong, round + 1, "{audit:#?}");
         }
-        // Another disk in its place is not written to, and told.
+        // Another disk in its place is not written to, and is reported.
         std::fs::write(folder.join("target.json"), marker("01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02")).unwrap();
         std::fs::remove_file(&path).unwrap();
         place.another(Purpose::Another).await;
@@ -148,7 +149,7 @@ fn inside() {
         place.another(Purpose::Another).await;
         let known = until(&place, "right again", |known| right(known, 5)).await;
         assert_eq!(lies(), wanted);
-        // What is given up goes from the disk.
+        // A code that is given up is removed from the disk.
         place.later(RETIRE_AFTER + SignedDuration::from_hours(1));
         let now = place.now();
         let newest = known.codes.last().unwrap().number();

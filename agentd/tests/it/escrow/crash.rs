@@ -1,7 +1,8 @@
 //! Tests of recovery codes, killed at every point.
 //!
-//! After each, with the agent started anew: every code that somebody was told to keep opens the key, so at least one does
-//! wherever one did before or the words were typed back; what was said at the terminal is true; and it can be gone on with.
+//! After each, with the agent started anew: every code that a person was asked to keep opens the key. So at least one
+//! does wherever one did before or the words were typed back. What was said at the terminal is true, and work can
+//! continue.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,7 +25,7 @@ use crate::escrow::place::{Made, Place, key, lay_down_with, other_key};
 use crate::paper::{ENTER, Paper};
 use crate::terminal::typed_by;
 
-/// At which of its points the agent dies; it is this test, begun anew as a process of its own.
+/// At which of its points the agent dies; the agent is this test, started again as a process of its own.
 const DIES_AT: &str = "HOLDFAST_TEST_DIES_AT";
 const BOX: &str = "HOLDFAST_TEST_BOX";
 const READY: &str = "the door is open";
@@ -51,7 +52,7 @@ fn agent(number: &str) {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
-/// Runs a person's line beside an agent that dies at a point. What the terminal showed, and how the agent ended.
+/// Runs a person's command while an agent dies at a point. Returns what the terminal showed, and how the agent ended.
 #[expect(clippy::disallowed_methods, reason = "a process that is killed")]
 fn with_a_dying_agent(
     place: &Path,
@@ -74,7 +75,7 @@ fn with_a_dying_agent(
     (shown, ended)
 }
 
-/// What a person does, and the words that they hold.
+/// What a person does, and which words they hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Story {
     Create,
@@ -122,7 +123,7 @@ fn is_kept(code: &CodeRecord) -> bool {
     matches!(code.status, CodeStatus::Kept { .. })
 }
 
-/// Every code that is kept opens its key with the words that somebody holds; the number of the newest for this key.
+/// Every code that is kept opens its key with the words that a person holds; the number of the newest for this key.
 fn all_open(place: &Place, signed: &BackupKey, papers: &[(u32, &RecoveryCode)]) -> Option<u32> {
     let codes = place.codes().codes;
     for code in codes.iter().filter(|code| is_kept(code)) {
@@ -174,7 +175,7 @@ fn every_point(story: Story, test: &str) {
     }
 }
 
-/// The agent was started again. What was said is held to what is so, and the person goes on.
+/// The agent was started again. What was said is compared with the actual state, and the person continues.
 fn go_on(
     story: Story,
     (place, what): (&Place, &str),
@@ -238,7 +239,7 @@ fn the_agent_dies_at_each_write_of_the_first_code_of_another_key() {
     );
 }
 
-/// A line that a person runs, whose process can be killed.
+/// A command that a person runs, whose process can be killed.
 fn killable(arguments: &str) -> String {
     format!("sh -c 'echo $$ > pid; exec bin/agentd {arguments}' || echo FAILED")
 }
@@ -270,7 +271,7 @@ fn a_signal_takes_the_sheet_away_and_uses_up_no_number() {
         let codes = place.codes().codes;
         assert_eq!((codes.len(), codes[0].number().number()), (1, 1), "{signal:?}");
     }
-    // The terminal shows nothing of the words either.
+    // The terminal does not show the words either.
     let mut paper = Paper::new(0);
     let mut who = |fresh: &str| {
         if paper.words.is_empty() && fresh.contains(ENTER) {
@@ -288,7 +289,7 @@ fn a_signal_takes_the_sheet_away_and_uses_up_no_number() {
     assert_eq!(all_open(&place, &key(), &[(1, &kept.code())]), Some(1));
 }
 
-/// What was left by signal 9 is told from what is somebody else's, and from what is being printed.
+/// A sheet that signal 9 left is distinguished from another owner's file, and from a sheet that is being printed.
 #[test]
 fn only_a_sheet_that_no_one_holds_is_taken_away() {
     let place = Place::new();
@@ -323,7 +324,7 @@ fn only_a_sheet_that_no_one_holds_is_taken_away() {
     std::fs::remove_file(own).unwrap();
 }
 
-/// Two people at once: the number goes to one of them, and no file is kept under another's record.
+/// Two people at once: one of them gets the number, and no file is kept under another's record.
 #[test]
 fn of_two_makings_of_one_number_the_first_keeps_nothing() {
     let place = Place::new();
@@ -348,7 +349,7 @@ fn any_types_is_killed_at_each_question_and_the_code_before_still_opens() {
     let before = [Made::new(1, SignedDuration::ZERO)];
     let folder = lay_down_with(&key(), &before);
     let place = Place::at(folder.path(), Arc::new(Nowhere));
-    // A folder of its own: whatever begins a code on this machine clears the one above.
+    // A folder of its own: any command that begins a code on this machine clears the one above.
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let sheet = memory.path().join("killed.txt");
     let arguments = [
@@ -384,7 +385,7 @@ fn any_types_is_killed_at_each_question_and_the_code_before_still_opens() {
             place.nothing_of(&paper.words, &[]);
         }
     }
-    // Nobody could take the sheet away any more; the next start does. Its words open nothing.
+    // No process could remove the sheet any more; the next start does. Its words open nothing.
     assert!(sheet.exists());
     let next = memory.path().join("next.txt");
     let line = format!("! bin/agentd escrow rotate --sheet {}", next.display());
@@ -396,7 +397,7 @@ fn any_types_is_killed_at_each_question_and_the_code_before_still_opens() {
         })
     });
     assert_eq!(gone, Some(true));
-    // One that was left where sheets are made by custom goes whatever is begun next.
+    // A sheet that was left in the usual place for sheets is removed at the start of any command.
     let left = std::path::PathBuf::from(format!("/dev/shm/holdfast-test-{}-left.txt", std::process::id()));
     std::fs::write(&left, "Recovery code for the encrypted off-site backups\n\nabacus\n").unwrap();
     std::fs::set_permissions(&left, std::fs::Permissions::from_mode(0o600)).unwrap();

@@ -20,13 +20,13 @@ use crate::escrow::place::Place;
 pub struct HeldFile {
     /// What was put, by the version.
     pub puts: BTreeMap<u32, EscrowPut>,
-    /// What lies in a version's place, and is served as if it were it.
+    /// The file that is stored in place of a version, and served as if it were that version.
     pub swapped: BTreeMap<u32, EscrowBytes>,
-    /// Which versions were told to be opened, and when.
+    /// Which versions were reported as opened, and when.
     pub opened: BTreeMap<u32, String>,
     /// What every question is answered with.
     pub refuses: Option<&'static str>,
-    /// Whether nothing but hashes is kept of what is put.
+    /// Whether only hashes are kept of what is put.
     pub forgets: bool,
 }
 
@@ -44,7 +44,7 @@ impl FakeHub {
         self.0.lock().unwrap()
     }
 
-    /// How an enrolled agent asks this hub.
+    /// How an enrolled agent calls this hub.
     pub fn copies(&self, place: &Place) -> HubCopies {
         let state = place.path().join("state");
         let folder = IdentityFolder::open(&state).unwrap();

@@ -17,7 +17,7 @@ use crate::escrow::recovered::hand_over;
 use crate::paper::Paper;
 use crate::terminal::typed_by;
 
-/// What the lost box had: a key, the number of its newest sheet, and the words on it.
+/// What the lost host had: a key, the number of its newest sheet, and the words on it.
 fn of_the_lost_box(
     number: u32,
     key: &holdfast_seal::backup_key::BackupKey,
@@ -70,7 +70,7 @@ fn the_old_sheet_is_in_force_is_drilled_and_its_numbers_go_on() {
         drop(running);
     }
     assert_eq!(hub.held().puts.keys().copied().collect::<Vec<_>>(), [2, 5], "nothing is put anew");
-    // Nothing but the hub's word says that the words open it: so they are asked for.
+    // Only the hub's statement says that the words open it, so a drill is demanded.
     assert_eq!(codes(&place), [ErrorCode::EscrowDrill]);
     assert!(place.codes().codes.iter().all(|code| code.origin == CodeOrigin::HandedOver));
 
@@ -97,8 +97,8 @@ fn the_old_sheet_is_in_force_is_drilled_and_its_numbers_go_on() {
     assert_eq!(hub.held().puts.keys().copied().collect::<Vec<_>>(), [2, 5, 6], "behind the lost box's");
 }
 
-/// The hub says that the file is this key's, and it is not: that shows when the words are typed, and until then it is no code
-/// that another key could replace.
+/// The hub says that the file is this key's, and it is not: that shows when the words are typed. Until then it is no
+/// code that another key could replace.
 #[test]
 fn what_no_one_typed_here_yet_is_no_leave_to_change_the_key() {
     use agentd::plan::escrow::may_replace;

@@ -21,7 +21,7 @@ use crate::escrow::copies::{until, view};
 use crate::escrow::fake_hub::FakeHub;
 use crate::escrow::place::{Place, key};
 
-/// The loop under test, which this ends when it goes.
+/// The loop under test, which ends when this is dropped.
 pub struct Running {
     _storage: watch::Sender<Arc<agentd::model::storage::StorageView>>,
     _stopper: Stopper,
@@ -50,7 +50,7 @@ async fn compared(place: &Place, code: CodeNumber) -> Codes {
     until(place, "compared", |known| seen(known) && settled(known)).await
 }
 
-/// What is put right is told of first; that is not how it stays.
+/// What is repaired is reported first; that problem does not stay.
 fn settled(known: &Codes) -> bool {
     let passing = ["lost it, or holds", "lists a newer version"];
     known
@@ -63,13 +63,13 @@ async fn version(place: &Place, code: CodeNumber) -> u32 {
     place.store().escrow_files().await.unwrap().remove(&code).unwrap().version.number()
 }
 
-/// How often it was told that a copy is wrong.
+/// How often a wrong copy was reported.
 async fn alarms(place: &Place) -> Vec<String> {
     let audit = place.store().audit(500).await.unwrap();
     audit.into_iter().filter(|line| line.action == "escrow_copy_wrong").map(|line| line.detail).collect()
 }
 
-/// How the copies at the hub stand: all right, and so many.
+/// The state of the copies at the hub: all right, and this many.
 fn right(known: &Codes, copies: usize) -> bool {
     known.copies.len() == copies
         && known.copies.iter().all(|copy| copy.place == CopyPlace::Hub && copy.problem.is_none())
@@ -94,7 +94,7 @@ fn what_the_hub_loses_swaps_or_rolls_back_is_put_anew() {
             (3, 1),
             "behind the second, and never over the first"
         );
-        // A drill is told.
+        // A drill is reported.
         let drilled = place.now();
         place.store().note_drill(first, "a test".to_owned(), drilled).await.unwrap();
         let reported =
@@ -116,7 +116,7 @@ fn what_the_hub_loses_swaps_or_rolls_back_is_put_anew() {
             );
         }
         assert_eq!(wrong().await, 3, "both were right before");
-        // What it refuses is told, with its own word; and the box goes on.
+        // What the hub refuses is reported, with the hub's own code; and the host continues.
         hub.held().refuses = Some("ESCROW_OTHER");
         place.another(Purpose::Another).await;
         let known =
@@ -128,7 +128,7 @@ fn what_the_hub_loses_swaps_or_rolls_back_is_put_anew() {
     });
 }
 
-/// What a hub could hold instead of what was put, and what it is refused with when somebody wants to open it.
+/// What a hub could hold instead of what was put, and the refusal when it is to be opened.
 struct Instead {
     what: &'static str,
     file: Vec<u8>,
@@ -173,7 +173,7 @@ fn whatever_the_hub_holds_instead_is_refused_by_who_opens_it_and_put_right_by_th
     place.runtime().block_on(async {
         until(&place, "put", |known| right(known, 2)).await;
         for (already, Instead { what, file, refused }) in all.into_iter().enumerate() {
-            // All but a file of a form that may be opened is refused before anything slow is begun.
+            // Everything except a file in a form that may be opened is refused before anything slow is begun.
             let opened =
                 EscrowFile::parse(&file).and_then(|file| file.open(&words, Expected::Exactly(&record)));
             assert_eq!(opened.map(drop).unwrap_err().code(), refused, "{what}");
@@ -224,8 +224,8 @@ fn a_version_that_this_box_never_put_is_reported_and_does_not_stay_the_newest() 
     });
 }
 
-/// The hub holds versions that the lost box put, the last of them far ahead of any first one. They are nobody's alarm here,
-/// and the numbers go on behind them.
+/// The hub holds versions that the lost host put, the last of them far ahead of any first one. They raise no alarm
+/// here, and the numbers continue behind them.
 #[test]
 fn the_numbers_of_the_box_owner_place_this_one_took_go_on() {
     let (place, hub) = (Place::new(), FakeHub::new());
@@ -252,7 +252,7 @@ fn the_numbers_of_the_box_owner_place_this_one_took_go_on() {
         until(&place, "put", |known| right(known, 2)).await;
         assert_eq!((version(&place, second).await, alarms(&place).await), (152, Vec::new()));
         assert_eq!(hub.held().puts.keys().copied().collect::<Vec<_>>(), [1, 2, 150, 151, 152]);
-        // The hub forgets it all: what was put here comes back, behind the lost box's numbers.
+        // The hub forgets it all: what was put here comes back, behind the lost host's numbers.
         hub.held().puts.clear();
         assert!(right(&compared(&place, second).await, 2));
         assert_eq!(hub.held().puts.keys().copied().collect::<Vec<_>>(), [151, 152]);

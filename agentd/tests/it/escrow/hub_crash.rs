@@ -20,8 +20,8 @@ use crate::escrow::fake_hub::FakeHub;
 use crate::escrow::hub::start;
 use crate::escrow::place::{Made, Place, key, lay_down_with};
 
-/// Two for each: two files put and noted; one put anew (told, renewed, put, drill told, noted) while the other is looked at;
-/// one forgotten while the other is looked at.
+/// Two for each: two files put and noted; one put anew (reported, renewed, put, drill reported, noted) while the other
+/// is looked at; one forgotten while the other is looked at.
 const POINTS: u32 = 2 * (2 * 2 + 5 + 1 + 1 + 1);
 
 struct StopsAt {
@@ -40,7 +40,7 @@ impl Failpoints for StopsAt {
     }
 }
 
-/// All that are kept were looked at since then and are right, and nothing else is remembered.
+/// All kept copies were checked since then and are right, and nothing else is remembered.
 fn all_right(known: &Codes, since: Timestamp) -> bool {
     let kept = known.codes.iter().filter(|code| matches!(code.status, CodeStatus::Kept { .. }));
     let kept: Vec<CodeNumber> = kept.map(|code| code.number()).collect();
@@ -90,7 +90,7 @@ fn the_agent_dies_at_each_point_of_the_copies_at_the_hub() {
                 died = died.wait_for(|dead| *dead) => !*died.unwrap(),
             }
         });
-        // The last point stands after the last write, and who looks on may see that first.
+        // The last point is after the last write, and an observer may see that write first.
         assert!(is_finished || number <= POINTS, "point {number}: there are more");
         assert!(!is_finished || number >= POINTS, "point {number}: there are fewer");
         first.abort();

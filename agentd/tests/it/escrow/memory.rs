@@ -1,6 +1,6 @@
 //! Tests of the memory of a process with a code.
 //!
-//! It is read as root reads it. To an ordinary user it is closed, which is asked instead.
+//! It is read as root reads it. For an ordinary user the memory is closed, and the test checks that instead.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -50,7 +50,7 @@ fn memory(pid: &str) -> Vec<Mapping> {
     all
 }
 
-/// In whatever form they could lie there: three words of the paper in a row, as text or as numbers.
+/// In every form they could have in memory: three words of the paper in a row, as text or as numbers.
 fn forms_of_words(words: &[String]) -> Vec<Vec<u8>> {
     let list = include_str!("../../../../recovery/data/eff_large_wordlist.txt");
     let number = |word: &String| {
@@ -81,7 +81,7 @@ fn forms_of_key() -> Vec<Vec<u8>> {
     [&text.as_bytes()[..22], &text.as_bytes()[22..], &raw[..16], &raw[16..]].map(<[u8]>::to_vec).into()
 }
 
-/// Where any of the forms lies.
+/// The mappings that contain any of the forms.
 fn found(memory: Vec<Mapping>, forms: &[Vec<u8>]) -> Vec<Mapping> {
     // All forms in one pass: there are dozens, and tens of megabytes.
     let any = AhoCorasick::new(forms).unwrap();
@@ -94,14 +94,14 @@ impl fmt::Debug for Mapping {
     }
 }
 
-/// Where words and key lie.
+/// Where words and key are in memory.
 #[derive(Debug)]
 pub struct Look {
     pub words: Vec<Mapping>,
     pub key: Vec<Mapping>,
 }
 
-/// Reads all memory of a process that can leave no core. None to an ordinary user, to whom it must be closed.
+/// Reads all memory of a process that can leave no core. None for an ordinary user, to whom it must be closed.
 pub fn look(pid: &str, words: &[String]) -> Option<Look> {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
@@ -114,7 +114,7 @@ pub fn look(pid: &str, words: &[String]) -> Option<Look> {
     Some(Look { words: found(memory(), &forms_of_words(words)), key: found(memory(), &forms_of_key()) })
 }
 
-/// Standard output that takes nothing more: so a process stays, after all is done.
+/// A standard output that accepts no more bytes: so the process stays after all its work is done.
 pub struct Stuck(File);
 
 impl Stuck {

@@ -33,7 +33,7 @@ impl Paper {
     }
 }
 
-/// What a person did not give up on is in the store, opens with the words, and nothing else holds them.
+/// A code whose making was completed is in the store and opens with the words; nothing else holds the words.
 fn opens(place: &Place, paper: &Paper, number: u32) -> EscrowFile {
     let known = place.codes();
     let code = current(&known.codes, key().fingerprint()).unwrap();
@@ -52,13 +52,13 @@ fn a_code_is_made_typed_back_and_drilled_and_nothing_of_it_stays() {
     assert!(shown.contains("Recovery code 1 opens the off-site backups at off1 from now on."), "{shown}");
     assert_eq!(paper.asked, 5, "three words and two slips: {shown}");
     opens(&place, &paper, 1);
-    // The words stood on the alternate screen alone, which was wiped before it was left.
+    // The words were shown only on the alternate screen, which was wiped before it was left.
     let (before, rest) = shown.split_once("\x1b[?1049h").unwrap();
     let (page, after) = rest.split_once("\x1b[?1049l").unwrap();
     assert!(page.ends_with("\x1b[2J\x1b[H"));
     place.nothing_of(&paper.words, &[before, after]);
 
-    // One word of the list in place of another is named by its place, as the sheet promises.
+    // A wrong word that is on the list is named by its position, as the sheet promises.
     let mut wrong = paper.words.clone();
     wrong[6] = if wrong[6] == "abacus" { "zoology" } else { "abacus" }.to_owned();
     let typed =
@@ -79,7 +79,7 @@ fn a_code_is_made_typed_back_and_drilled_and_nothing_of_it_stays() {
     assert!(json.contains("holdfast.escrow-status/v1"), "{json}");
     place.nothing_of(&paper.words, &[&drilled, &status, &json]);
 
-    // A second one is only made by who says so, and then both open the key.
+    // A second one is only made on explicit request, and then both open the key.
     let again = typed_by(place.path(), "! bin/agentd escrow create", &mut |fresh: &str| paper.answer(fresh));
     assert!(again.contains("code 1 opens this key already"), "{again}");
     let mut newer = Paper::new(0);
@@ -91,7 +91,7 @@ fn a_code_is_made_typed_back_and_drilled_and_nothing_of_it_stays() {
     place.file(first.number()).open(&paper.code(), Expected::Exactly(&first.record)).unwrap();
     assert!(place.file(first.number()).open(&newer.code(), Expected::Exactly(&first.record)).is_err());
 
-    // The older one goes after the hold alone, and by the words of the newer.
+    // The older one is removed only after the hold, and by the words of the newer.
     let held = typed_by(place.path(), "! bin/agentd escrow retire 1", &mut |fresh: &str| newer.answer(fresh));
     assert!(held.contains("an older one stays for 14 days"), "{held}");
     place.later(RETIRE_AFTER + SignedDuration::from_hours(1));
@@ -105,7 +105,7 @@ fn a_code_is_made_typed_back_and_drilled_and_nothing_of_it_stays() {
     place.nothing_of(&newer.words, &[&rotated[rotated.find("1049l").unwrap()..], &held, &gone, &last]);
 }
 
-/// Whoever goes away in the middle leaves a number that opens nothing, and what opened the key before.
+/// A person who leaves in the middle leaves a number that opens nothing, and what opened the key before still does.
 #[test]
 fn any_ends_it_at_any_question_leaves_what_was() {
     let place = Place::new();
@@ -132,7 +132,7 @@ fn any_ends_it_at_any_question_leaves_what_was() {
     let (code, status) = place.without_terminal(&["escrow", "status"]);
     assert_eq!(code, 0, "{status}");
     assert_eq!(status.matches("never typed back, opens nothing").count(), 1, "the last try alone: {status}");
-    // It opens nothing, so nothing is asked before that is said.
+    // It opens nothing, so this is said before any question.
     let retire = at_terminal(place.path(), "! bin/agentd escrow retire 2", &[]);
     assert!(retire.contains("code 2 opens nothing: there is nothing to give up"), "{retire}");
     let newest = at_terminal(place.path(), "! bin/agentd escrow retire 1", &[]);

@@ -11,7 +11,7 @@ use crate::terminal::{at_terminal, typed_by};
 
 const PROMPT: &str = "Password of pve@pbs!bk at the backup server (not shown): ";
 
-/// What the command writes at this box, by a document that has no key yet.
+/// What the command writes on this host, by a document that has no key yet.
 fn made(place: &Place) -> (Backend, Sealed, String) {
     let document = json!({ "storage": [{ "name": "off1", "backend": { "pbs": { "server": "10.66.0.1",
         "datastore": "store1", "namespace": "hf", "fingerprint": vec!["86"; 32].join(":") } } }] });

@@ -37,7 +37,7 @@ use tokio::sync::watch;
 
 const KEY: &[u8] = include_bytes!("../../../../seal/tests/backup-key.json");
 
-/// What stands in the marker of a disk.
+/// The mark in the marker of a disk.
 pub const MARK: &str = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01";
 
 pub fn key() -> BackupKey {
@@ -49,7 +49,7 @@ pub fn other_key() -> BackupKey {
     BackupKey::parse(include_bytes!("../../../../recovery/tests/keys/none-3.json")).unwrap()
 }
 
-/// The box's clock, set ahead as a test likes.
+/// The host's clock, set ahead as a test needs.
 struct Ahead(Mutex<SignedDuration>, RealClock);
 
 impl Clock for Ahead {
@@ -168,7 +168,7 @@ impl Place {
         let Self { path, _folder: folder, runtime, store, .. } = self;
         drop((runtime, store));
         let state = path.join("state");
-        // The lock of a store that was just dropped is let go by its thread a moment later.
+        // The thread of a store that was just dropped releases its lock a moment later.
         let lock = std::fs::File::open(state.join("agent.lock")).unwrap();
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
         drop(lock);
@@ -195,7 +195,7 @@ impl Place {
         (output.status.code().unwrap(), String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// Neither the words nor the bare key are in any file of this box, nor in what was shown.
+    /// Neither the words nor the bare key are in any file of this host, nor in what was shown.
     pub fn nothing_of(&self, words: &[String], shown: &[&str]) {
         assert_eq!(words.len(), 11);
         let json = key().to_json().unwrap();
@@ -222,7 +222,7 @@ impl Place {
         assert!(places.iter().any(|(name, _)| name.ends_with("agent.db")));
         for (name, text) in &places {
             assert!(!text.contains(&bare), "the key is in {name}");
-            // Three of its words in a row are the code's, and no chance.
+            // Three of its words in a row come from the code, not from chance.
             for three in words.windows(3) {
                 for between in [" ", "\n", "-", ", "] {
                     assert!(!text.contains(&three.join(between)), "words are in {name}");
@@ -246,12 +246,12 @@ fn goal(purpose: Purpose, at: Timestamp) -> Goal {
     Goal { record, target: "off1".parse().unwrap(), purpose, by: "a test".to_owned() }
 }
 
-/// What a code of this box is for.
+/// What a code of this host is for.
 pub fn record() -> Record {
     goal(Purpose::First, RealClock::start().now()).record
 }
 
-/// A code that was made, and the file that it opens; to be laid into more than one box, since making one is slow.
+/// A code that was made, and the file that it opens; used in more than one host, since making one is slow.
 pub struct Made {
     pub code: RecoveryCode,
     pub file: EscrowFile,
@@ -270,7 +270,7 @@ impl Made {
     }
 }
 
-/// A box's folder in which no agent runs: the key that is signed for, and the codes that were kept there before.
+/// A host's folder in which no agent runs: the key that is signed for, and the codes that were kept there before.
 pub fn lay_down_with(signed: &BackupKey, kept: &[Made]) -> tempfile::TempDir {
     let folder = lay_down(signed);
     let state = folder.path().join("state");
@@ -289,7 +289,7 @@ pub fn lay_down_with(signed: &BackupKey, kept: &[Made]) -> tempfile::TempDir {
     folder
 }
 
-/// A box's folder: its program, its settings, an attached off-site target, and the document that names it.
+/// A host's folder: its program, its settings, an attached off-site target, and the document that names it.
 fn lay_down(signed: &BackupKey) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
@@ -316,7 +316,7 @@ fn sign_for(state: &Path, target: &StorageTarget, generation: u32) {
     runtime.block_on(store.offer_desired(desired, now)).unwrap();
 }
 
-/// As an operator asks for and signs for it.
+/// The target as an operator requests it and signs for it.
 fn target(state: &Path, key: &BackupKey) -> StorageTarget {
     let host_key = host_key::open(state).unwrap();
     let backend: Backend =
@@ -331,7 +331,7 @@ fn target(state: &Path, key: &BackupKey) -> StorageTarget {
     target_of(&backend, &creds.seal(&host_key.recipient().unwrap()).unwrap())
 }
 
-/// The target, by its backend and what is sealed for it.
+/// The target, by its backend and its sealed credentials.
 pub fn target_of(backend: &Backend, creds: &Sealed) -> StorageTarget {
     serde_json::from_value(
         json!({ "name": "off1", "backend": backend, "class": "slow", "role": "offsite-backup",
@@ -340,7 +340,7 @@ pub fn target_of(backend: &Backend, creds: &Sealed) -> StorageTarget {
     .unwrap()
 }
 
-/// What a signed job leaves in the records: signing for it is another test's matter.
+/// The records that a signed job leaves: another test covers the signing.
 fn attach(state: &Path, target: &StorageTarget, at: Timestamp) {
     drop(Store::open_on_callers_thread(state, at).unwrap());
     let connection = rusqlite::Connection::open(state.join("agent.db")).unwrap();

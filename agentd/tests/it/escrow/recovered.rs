@@ -23,7 +23,7 @@ const AGAIN: &str = "All eleven words again (not shown): ";
 const LINE: &str =
     "bin/agentd storage recover-key --document document.json --target off1 --user 'pve@pbs!bk'";
 
-/// What the hub hands over: wrapped keys by their versions, and the lost box's document.
+/// What the hub hands over: wrapped keys by their versions, and the lost host's document.
 pub fn hand_over(place: &Place, wrapped: &[(u32, &Record, &EscrowFile)], desired: Option<&str>) {
     let found = |(number, record, file): &(u32, &Record, &EscrowFile)| -> EscrowFound {
         let bytes = EscrowBytes::try_from(file.to_text().into_bytes()).unwrap();
@@ -42,7 +42,7 @@ pub fn hand_over(place: &Place, wrapped: &[(u32, &Record, &EscrowFile)], desired
     HandOverFolder::of(&place.path().join("state")).keep(&handed).unwrap();
 }
 
-/// A box that took a lost one's place: what the hub handed over lies in its state, and the words are on somebody's paper.
+/// A host that took a lost one's place: its state holds what the hub handed over, and a person has the words on paper.
 struct LostHost {
     place: Place,
     paper: Paper,
@@ -58,7 +58,7 @@ impl LostHost {
         let record = place.codes().codes.remove(0).record;
         assert_eq!(record.context.code, number);
         let file = Escrow::new(record.context.clone(), key()).wrap(&code).unwrap();
-        // Who this box is.
+        // The identity of this host.
         drop(FakeHub::new().copies(&place));
         let lost = Self { place, paper: Paper::of(&code), record, file };
         lost.hand_over(&lost.record, &lost.file);
@@ -81,7 +81,7 @@ impl LostHost {
         fs::write(self.place.path().join("document.json"), page.to_string()).unwrap();
     }
 
-    /// What is in the state folder, but for what the running agent writes of itself.
+    /// What is in the state folder, except what the running agent writes about itself.
     fn left(&self) -> Vec<(String, Vec<u8>)> {
         let state = self.place.path().join("state");
         let mut all = Vec::new();
@@ -155,7 +155,7 @@ fn typed_with_slips_it_is_sealed_to_this_box_and_is_nowhere_else() {
     assert_eq!(lost.left(), before, "nothing is written");
     lost.place.nothing_of(&lost.paper.words, &[&shown, &text]);
 
-    // The same by a file that came another way, and in words; the hub handed nothing over.
+    // The same with a file that came another way, and in words; the hub handed nothing over.
     fs::remove_dir_all(lost.place.path().join("state/restore")).unwrap();
     fs::write(lost.place.path().join("copy.age"), lost.file.to_text()).unwrap();
     let shown = at_terminal(
@@ -230,7 +230,7 @@ fn a_wrong_file_or_key_is_refused_and_changes_nothing() {
     }
     lost.hand_over(&lost.record, &lost.file);
 
-    // No password, a login that is none, nobody at the terminal, nothing handed over.
+    // No password, an invalid login, no person at the terminal, nothing handed over.
     let ended = at_terminal(lost.place.path(), &format!("! {LINE}"), &[(PASSWORD, "")]);
     assert!(ended.contains("no password was typed"), "{ended}");
     let no_one = lost.refused(&LINE.replace("pve@pbs!bk", "a b"));
@@ -266,7 +266,8 @@ fn neither_words_nor_key_are_in_its_memory_once_the_key_is_sealed() {
             return Some("secret".to_owned());
         }
         if fresh.ends_with(WORDS) {
-            // Once more by hand, with the last word missing: the others lie in locked memory while the question stands.
+            // Once more by hand, with the last word missing: the others are in locked memory while the question is
+            // open.
             return Some(lost.paper.words[..10].join(" "));
         }
         if fresh.ends_with("10 of 11, go on: ") {

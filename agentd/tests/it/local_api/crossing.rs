@@ -1,8 +1,8 @@
 //! Tests of calls about another guest.
 //!
-//! The rows come from the protocol's own table, so a call that is added is crossed too. What is sent to Proxmox is sent for a
-//! row of the database, by a task that this listener does not have; so a cell that changes no row but the audit's and the
-//! frozen guest's has sent nothing.
+//! The rows come from the protocol's own table, so a call that is added is tested too. Every call to Proxmox is sent
+//! for a row of the database, by a task that this listener does not have. So a case that changes no row except the
+//! audit's and the frozen guest's has sent nothing.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ struct Owned {
 }
 
 impl Owned {
-    /// Asks for one of each.
+    /// Requests one of each.
     async fn of(world: &World, (from, token): (IpAddr, &str), snapshot: &'static str) -> Self {
         let ask = async |path: &str, body: Value| {
             let request = world.request("POST", path, Some(token), &body.to_string());
@@ -39,7 +39,7 @@ impl Owned {
         }
     }
 
-    /// This call about what is this guest's.
+    /// The path of this call, with what belongs to this guest.
     fn path(&self, call: &Call) -> String {
         let id = match call.path {
             path if path.starts_with("/v1/quiesce-windows") => &self.window,
@@ -51,7 +51,7 @@ impl Owned {
     }
 }
 
-/// A body that is right but for whom it may be about.
+/// A body that is valid except for the guest that it is about.
 fn body(call: &Call, about: Option<&str>, snapshot: &str) -> String {
     let mut body = match call.path {
         _ if call.body.is_none() || call.method == Method::Delete => return String::new(),
@@ -66,7 +66,7 @@ fn body(call: &Call, about: Option<&str>, snapshot: &str) -> String {
     body.to_string()
 }
 
-/// Another's id in the path. Ids of work are known to be another's; names and digests are each guest's own.
+/// Another guest's id in the path. Ids of work are known to belong to another; names and digests are each guest's own.
 fn in_path(call: &Call) -> Option<ErrorCode> {
     match call.path {
         path if path.contains("{id}") => Some(ErrorCode::NotYours),
@@ -75,7 +75,7 @@ fn in_path(call: &Call) -> Option<ErrorCode> {
     }
 }
 
-/// Another's uid in the body. A hello has no word for a guest, and a report is heard at another door.
+/// Another guest's uid in the body. A hello has no field for a guest, and a report belongs to another listener.
 fn in_body(call: &Call) -> Option<ErrorCode> {
     match call.path {
         _ if call.body.is_none() || call.method == Method::Delete => None,
@@ -115,7 +115,8 @@ pub async fn all(world: &World) -> usize {
     cells
 }
 
-/// A token of an earlier generation, and its own from elsewhere: as with none, but the guest is frozen, and nothing else.
+/// A token of an earlier generation, and its own from elsewhere: refused as without a token, but the guest is frozen,
+/// and nothing else changes.
 async fn frozen(
     world: &World,
     call: &Call,

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use crate::local_api::wire::HeadAlone;
 use crate::local_api::world::{Expect, WEB_AT, World};
 
-/// What stands behind the doubtful request, and must never be heard as one.
+/// The request behind the doubtful one, which must never be parsed as a request.
 fn smuggled(world: &World) -> String {
     world.request("GET", "/v1/self", Some(&world.web), "")
 }
@@ -61,7 +61,7 @@ fn rows(world: &World) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Bodies in pieces. Whatever the pieces are, the agent does not begin to read them.
+/// Chunked bodies. Whatever the chunks are, the agent does not begin to read them.
 fn in_pieces(world: &World) -> Vec<(&'static str, String)> {
     let bearer = format!("authorization: Bearer {}\r\n", world.web);
     let next = smuggled(world);
@@ -102,7 +102,7 @@ pub async fn all(world: &World) -> usize {
     }
     for (name, bytes) in pieces {
         let answer = world.refuses(name, WEB_AT, bytes.as_bytes(), Expect::Closed).await;
-        // Who was still talking when the connection ended may not hear why.
+        // A client that was still sending when the connection ended may not get the reason.
         if let Some(answer) = answer {
             assert_eq!(answer.code(), Some(ErrorCode::Range), "{name}");
             assert!(answer.head.contains(&"connection: close".to_owned()), "{name}: {:?}", answer.head);
@@ -123,7 +123,7 @@ async fn without_tls(world: &World) -> usize {
         let mut heard = Vec::new();
         let end = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut heard)).await;
         assert!(end.is_ok(), "{bytes:?} was neither answered nor closed");
-        // At most TLS's own word that this is no TLS.
+        // At most TLS's own alert that this is no TLS.
         assert!(heard.len() <= 7 && !heard.starts_with(b"HTTP"), "{heard:?}");
         assert!(world.state() == before && world.calls() == calls);
         world.serves(WEB_AT, &world.web).await;
@@ -131,7 +131,7 @@ async fn without_tls(world: &World) -> usize {
     rows.len()
 }
 
-/// Heads and bodies that do not come to an end: the agent ends them, and serves others meanwhile.
+/// Heads and bodies that never end: the agent ends them, and serves others meanwhile.
 async fn slow(world: &World) -> usize {
     let before = (world.state(), world.calls());
     let silent = async {

@@ -3,11 +3,11 @@
 //! | module | shows |
 //! | --- | --- |
 //! | `world` | a listener with two guests, each at its own address, and what must hold of every refusal |
-//! | `wire` | somebody who says any bytes |
+//! | `wire` | a client that sends any bytes |
 //! | `tokens` | tokens that are none, or another's, or from elsewhere |
 //! | `paths` | calls in another spelling, to another host, by another method |
-//! | `crossing` | every call about another guest, in path and body, and by whoever is nobody here |
-//! | `framing` | requests of which nobody could say where they end |
+//! | `crossing` | every call about another guest, in path and body, and by callers that are no guest here |
+//! | `framing` | requests whose end cannot be determined |
 //! | `shapes` | bodies and headers of the wrong shape |
 #![forbid(unsafe_code)]
 #![expect(
@@ -47,7 +47,7 @@ refused!(paths_are_refused_by_their_code_and_change_nothing, paths::all, 1);
 refused!(frames_are_refused_by_their_code_and_change_nothing, framing::all, 1);
 refused!(shapes_are_refused_by_their_code_and_change_nothing, shapes::all, 1);
 
-/// Every call of the protocol's table, by whoever should not say it.
+/// Every call of the protocol's table, by callers that may not make it.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_crosses_from_one_guest_to_another() {
     let world = World::start().await;

@@ -124,7 +124,8 @@ async fn spellings(world: &World) -> usize {
         assert!(refused && world.calls() == before, "{target:?}: {answer:?}");
         count += 1;
     }
-    // A query where none is taken, from who may ask: told, and nothing else.
+    // A query where none is taken, from a caller that is allowed to call: the mistake is reported, and nothing else
+    // happens.
     for (method, path) in [
         ("GET", "/v1/self?x"),
         ("GET", "/v1/storage?guest=db"),

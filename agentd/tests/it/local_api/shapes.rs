@@ -14,7 +14,7 @@ const CALLS: [(&str, &str, &str); 4] = [
 
 type Row = (&'static str, Vec<u8>, ErrorCode);
 
-/// What is wrong for every call alike.
+/// The errors that are the same for every call.
 fn rows(good: &str, field: &str) -> Vec<Row> {
     use ErrorCode::{DuplicateKey, Range, Size, Syntax, UnknownField};
     let open = good.strip_suffix('}').unwrap();
@@ -60,7 +60,7 @@ fn rows(good: &str, field: &str) -> Vec<Row> {
     ]
 }
 
-/// What is wrong for one call alone.
+/// The errors of one call alone.
 fn special() -> Vec<(&'static str, Row)> {
     use ErrorCode::{Missing, NotYours, Range, Syntax};
     let snapshot = |name, body: String, code| ("/v1/snapshots", (name, body.into_bytes(), code));
@@ -155,7 +155,7 @@ fn special() -> Vec<(&'static str, Row)> {
     rows
 }
 
-/// Keys under which nothing can be asked for once.
+/// Keys that cannot make a request idempotent.
 fn keys(world: &World) -> Vec<(&'static str, String)> {
     let with = |lines: &str| {
         let bearer = format!("authorization: Bearer {}\r\ncontent-length: 2\r\n", world.web);
@@ -193,7 +193,7 @@ pub async fn all(world: &World) -> usize {
         world.refuses(name, WEB_AT, request.as_bytes(), Expect::Code(ErrorCode::Range)).await;
         count += 1;
     }
-    // And what is right is taken after all of it.
+    // And a correct request is accepted after all of it.
     let answer =
         world.ask(WEB_AT, &world.request("POST", "/v1/snapshots", Some(&world.web), CALLS[0].1)).await;
     assert_eq!(answer.unwrap().status, 202);

@@ -7,7 +7,7 @@ use holdfast_protocol::secret::TokenHash;
 
 use crate::local_api::world::{DB, DB_AT, Expect, WEB_AT, World};
 
-/// The lines of a request's head that should say who asks, and where it comes from.
+/// The lines of a request's head that should say who the caller is, and where it comes from.
 struct Row {
     name: &'static str,
     from: IpAddr,
@@ -97,8 +97,8 @@ pub async fn all(world: &World) -> usize {
     count
 }
 
-/// Tokens that are right, shown by another than their guest while the guest uses them: the stranger learns no more than
-/// with none, and both are frozen until a person has looked.
+/// Valid tokens, shown by another caller than their guest while the guest uses them. The stranger learns no more than
+/// without one, and both are frozen until an operator has checked.
 pub async fn holders(world: &World) -> usize {
     let nothing = world.ask(WEB_AT, &world.head("GET", "/v1/self", "")).await.unwrap();
     let anew = world.claim(DB, DB_AT).await;

@@ -47,7 +47,7 @@ impl Wire {
         &self.stream
     }
 
-    /// Says it. Who is cut off while saying it finds out when reading.
+    /// Sends it. A client that is cut off while sending notices this when it reads.
     pub async fn say(&mut self, bytes: &[u8]) {
         let said = async {
             self.stream.write_all(bytes).await?;
@@ -94,7 +94,7 @@ impl Wire {
         Some(())
     }
 
-    /// Whether the agent ends the connection, and says nothing more.
+    /// Whether the agent ends the connection, and sends nothing more.
     pub async fn ends(&mut self) -> bool {
         let end = tokio::time::timeout(PATIENCE, self.more()).await;
         matches!(end, Ok(None)) && self.read.is_empty()

@@ -47,7 +47,8 @@ pub const DB: &str = "018f3c1e-6b1f-7c1d-9d0a-000000000002";
 pub const WEB_AT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 66, 7, 91));
 pub const DB_AT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 66, 7, 92));
 
-/// The wall clock stands, so that answers to one request are the same bytes; the other leaps, so that no bucket is empty.
+/// The wall clock does not advance, so that answers to one request are the same bytes; the other leaps, so that no
+/// bucket is empty.
 struct LeapingClock(AtomicU64);
 
 impl Clock for LeapingClock {
@@ -86,11 +87,11 @@ pub struct World {
 /// What must come of bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Expect {
-    /// This code, whatever was asked of which handler.
+    /// This code, for any request to any handler.
     Code(ErrorCode),
     /// This code, and no handler was called.
     Unheard(ErrorCode),
-    /// Not by this method, and no handler was called; these are told to be taken.
+    /// Not by this method, and no handler was called; the answer lists these as allowed.
     Allows(&'static [&'static str]),
     /// The same without a body, since that is how a HEAD is answered.
     HeadAlone(u16),
@@ -216,7 +217,7 @@ impl World {
         envelope.data.unwrap().token.expose().to_owned()
     }
 
-    /// As a person lets a guest in again, after a look.
+    /// As an operator lets a guest in again after a check.
     pub async fn thaw(&self, uid: &str) {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let why = "the copy is gone".to_owned();
@@ -235,7 +236,7 @@ impl World {
         format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nx-request-id: {id}\r\n{lines}\r\n", self.address)
     }
 
-    /// A connection from this address. Seats of connections that just ended are free within a moment.
+    /// A connection from this address. Slots of connections that just ended are free within a moment.
     pub async fn connect(&self, from: IpAddr) -> Wire {
         self.connect_with(&self.connector, from).await
     }
@@ -262,7 +263,7 @@ impl World {
         wire.answer(HeadAlone::No).await
     }
 
-    /// A right request of the first guest is served, over a connection that stays open as long as the agent lets it.
+    /// A correct request of the first guest is served, over a connection that stays open as long as the agent allows.
     async fn still_serves(&self) {
         let request = self.request("GET", "/v1/self", Some(&self.web), "");
         let mut kept = self.kept.lock().await;
@@ -295,8 +296,8 @@ impl World {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Says bytes and holds what comes of them to the rules: exactly this, nothing on disk changed, and the right request
-    /// that follows is served.
+    /// Sends bytes and checks the result: exactly this, nothing on disk changed, and the correct request that follows
+    /// is served.
     pub async fn refuses(&self, name: &str, from: IpAddr, bytes: &[u8], expect: Expect) -> Option<Answer> {
         let (before, calls) = (self.state(), self.calls());
         let mut wire = self.connect(from).await;

@@ -1,9 +1,9 @@
 //! Guests that Proxmox's firewall does not hold to their addresses.
 //!
-//! What comes in: the admin socket. What goes out: one check for each state in which guests of ours were seen, with what it
-//! means and which setting changes it. It is a notice and no failure: whether a guest gets a firewall is root's choice, and a
-//! line to copy would cut guests off whose rules nobody wrote. An agent that does not answer is told by the check of its
-//! records.
+//! Input: the admin socket. Output: one check for each state in which guests of ours were seen, with its meaning and
+//! the setting that changes it. It is a notice and no failure: whether a guest gets a firewall is root's choice. A
+//! command to copy would cut off guests that have no firewall rules yet. If the agent does not answer, the check of its
+//! records reports that.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The checks, in the order in which one builds on the other.
 //!
-//! What comes in: a client and the settings. What goes out: [`Check`]s. When a call fails, the checks that need its
-//! answer are *unknown*, never good.
+//! Input: a client and the settings. Output: [`Check`]s. When a call fails, the checks that need its answer are
+//! *unknown*, never good.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::settings::{GoldenSettings, Settings};
 use crate::setup::file_sha256;
 use crate::setup::plan::{Places, ScratchPlaces, archive_vmid};
 
-/// What of Proxmox the settings speak of.
+/// The parts of Proxmox that the settings name.
 fn places(settings: &Settings) -> Places {
     let proxmox = &settings.proxmox;
     let archives: Vec<VolumeId> =
@@ -54,7 +54,7 @@ fn places(settings: &Settings) -> Places {
     }
 }
 
-/// Whether the running agent can write what it must remember.
+/// Whether the running agent can write its records.
 #[must_use]
 pub fn records(state: &Path) -> Check {
     let name = "the agent's records";
@@ -202,7 +202,7 @@ async fn rights(pve: &dyn Pve, role: Role, places: &Places) -> Result<Permission
     Ok(all.into_iter().collect())
 }
 
-/// Those that the settings name. How the entries of targets stand is told by the running agent (`entries`).
+/// The storages that the settings name. The running agent reports the state of the targets' entries (`entries`).
 async fn storages(pve: &dyn Pve, places: &Places, backups: Option<&StorageName>) -> Vec<Check> {
     let list = match pve.storages().await {
         Ok(list) => list,

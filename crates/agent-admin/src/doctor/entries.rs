@@ -1,7 +1,7 @@
 //! The check of storage entries against their approvals.
 //!
-//! What comes in: the admin socket. What goes out: one check for each target whose entry differs or is missing, with the line
-//! that makes it. An agent that does not answer is told by the check of its records.
+//! Input: the admin socket. Output: one check for each target whose entry differs or is missing, with the command that
+//! makes it. If the agent does not answer, the check of its records reports that.
 
 use std::path::Path;
 

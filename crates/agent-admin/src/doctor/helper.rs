@@ -1,6 +1,6 @@
 //! The root helper and its disks, as checks.
 //!
-//! What comes in: the helper's answer, or why there is none. What goes out: [`Check`]s with the line that mends. Pure.
+//! Input: the helper's answer, or why there is none. Output: [`Check`]s with the command that fixes the fault. Pure.
 
 use holdfast_protocol::json::chain;
 
@@ -14,7 +14,7 @@ const NAME: &str = "the root helper";
 pub fn judge(answer: Result<HelperStatus, HelperError>) -> Vec<Check> {
     let status = match answer {
         Ok(status) => status,
-        // A box without disks of its own needs none.
+        // A host without disks of its own needs none.
         Err(error @ HelperError::NotInstalled { .. }) => {
             return vec![Check::new(State::Unknown, NAME, chain(&error))];
         }

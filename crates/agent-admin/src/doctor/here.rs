@@ -1,7 +1,7 @@
 //! Checks of the host itself: clock, service, identity, secrets, pins.
 //!
-//! What comes in: the settings, files and links that anybody may look at, and what the running agent says of itself. What
-//! goes out: [`Check`]s with the line that mends. The judging is pure; looking is a function beside each.
+//! Input: the settings, files and links that any user may read, and the running agent's status. Output: [`Check`]s with
+//! the command that fixes the fault. Each check is a pure function, with a separate function that reads its input.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::settings::{Settings, TokenSettings};
 
 /// A renewal is tried from ten days before the end; with less than this it has failed for a week.
 const CERTIFICATE_LEFT_MIN: SignedDuration = SignedDuration::from_hours(3 * 24);
-/// Older secrets are made anew by `setup` once their file is gone.
+/// `setup` replaces an older secret once its file is removed.
 const SECRET_AGE_MAX: SignedDuration = SignedDuration::from_hours(400 * 24);
 const UNITS: &str = "/usr/lib/systemd/system";
 const WANTED: &str = "/etc/systemd/system";
@@ -82,7 +82,7 @@ fn secret(name: String, file: &Path, age: SignedDuration) -> Check {
     if age <= SECRET_AGE_MAX {
         return Check::new(State::Good, name, said);
     }
-    // `setup` makes a token anew whose secret is gone.
+    // `setup` makes a token anew when the file of its secret is missing.
     let mend = vec![format!("rm {}", file.display())];
     Check {
         mend,
@@ -90,7 +90,7 @@ fn secret(name: String, file: &Path, age: SignedDuration) -> Check {
     }
 }
 
-/// The units of the package, where it is installed: whether they come back after a restart.
+/// The units of the package, where it is installed: whether they start again after a reboot.
 fn units(units: &Path, wanted: &Path) -> Vec<Check> {
     let ours = [
         ("agentd.service", "multi-user.target"),
@@ -110,7 +110,8 @@ fn units(units: &Path, wanted: &Path) -> Vec<Check> {
         .collect()
 }
 
-/// What the running agent sees, with what it read at its start: the checks above read tokens, pins and settings anew.
+/// The view of the running agent, with the settings that it read at its start: the checks above read tokens, pins and
+/// settings anew.
 fn sees_proxmox(status: &AgentStatus, now: Timestamp) -> Check {
     const NAME: &str = "Proxmox, as the running agent sees it";
     let agent = status.sections.agent.as_ref();

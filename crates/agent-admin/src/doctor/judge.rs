@@ -1,8 +1,8 @@
-//! What a token may, held to what it needs.
+//! A token's rights compared with its needs.
 //!
-//! What comes in: effective permissions, and the same table of privileges that `setup` grants by. What goes out: per
-//! path what is missing and what is too much, each with the commands that mend it. Pure. Deliberately absent: guessing
-//! which entry of the access list a surplus comes from; the token cannot see the list.
+//! Input: effective permissions, and the table of privileges that `setup` also uses. Output: for each path the missing
+//! and the surplus privileges, each with the commands that fix it. Pure. Deliberately absent: guessing which entry of
+//! the access list a surplus comes from; the token cannot see the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +20,9 @@ pub struct Finding {
     pub missing: BTreeSet<String>,
     /// There and not needed.
     pub surplus: BTreeSet<String>,
-    /// What cannot be done without what is missing.
+    /// The operations that the missing privileges prevent.
     pub prevents: Vec<&'static str>,
-    /// Commands that mend it.
+    /// Commands that fix it.
     pub mend: Vec<String>,
 }
 
@@ -94,16 +94,16 @@ fn prevented(role: Role, at: &[Place], missing: &BTreeSet<String>) -> Vec<&'stat
     NEEDS.iter().filter(touches).map(|need| need.operation).collect()
 }
 
-/// What may be there on a path, though nothing may need it just there.
+/// The privileges that may exist on a path without being needed exactly there.
 fn allowed(role: Role, path: &str, here: &[Place], places: &Places) -> BTreeSet<&'static str> {
     let mut allowed: BTreeSet<&str> = here.iter().flat_map(|place| privileges(role, *place)).collect();
     let bridge = AclPath::bridge(&places.bridge);
     if path.strip_prefix(bridge.as_str()).is_some_and(|rest| rest.starts_with('/')) {
-        // VLANs that setup was told of; the settings do not repeat them.
+        // VLANs that were given to setup; the settings do not repeat them.
         allowed.extend(privileges(role, Place::Bridge));
     }
     if path.starts_with("/vms/") {
-        // Members of our pools show as paths of their own.
+        // Members of our pools are listed with their own paths.
         allowed.extend(privileges(role, Place::Pool));
         allowed.extend(privileges(role, Place::ScratchPool));
     }
@@ -120,7 +120,7 @@ fn grant_lines(role: Role, place: Place, path: &AclPath, token_id: &str) -> Vec<
     vec![role_line(name), grant.line()]
 }
 
-/// Sets a role to exactly what the table says; makes it when it is not there.
+/// Sets a role to exactly the privileges of the table; makes it when it is missing.
 fn role_line(name: &str) -> String {
     let all = pve_roles(&Role::ALL);
     let privileges: Vec<String> = all.get(name).into_iter().flatten().map(|p| (*p).to_owned()).collect();
@@ -139,7 +139,7 @@ fn surplus_lines(
     let mut lines: Vec<String> =
         here.iter().filter_map(|place| pve_role(role, *place)).map(role_line).collect();
     let all = pve_roles(&Role::ALL);
-    // A grant of our own that is left over from other settings can be named; whose another is, the list shows.
+    // Our own grant that is left over from other settings can be named; for any other, the access list shows its owner.
     let ours =
         all.iter().find(|(_, privileges)| privileges.iter().copied().eq(has.iter().map(String::as_str)));
     let name = ours.filter(|_| here.is_empty()).map(|(name, _)| *name);
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Exactly what `setup` grants.
+    /// Exactly the grants of `setup`.
     fn granted(role: Role) -> BTreeMap<String, BTreeSet<String>> {
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let roles = pve_roles(&Role::ALL);

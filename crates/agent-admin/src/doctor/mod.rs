@@ -1,7 +1,7 @@
 //! `agentd doctor`: checks that the agent has what it needs.
 //!
-//! What comes in: the settings. What goes out: one line for each check, with what mends it, and exit code 0 or 1. It
-//! only reads, with the agent's own tokens, so what it sees is what the agent will see. Deliberately absent: mending.
+//! Input: the settings. Output: one line for each check, with the fix, and exit code 0 or 1. It only reads, with the
+//! agent's own tokens, so it sees exactly what the agent will see. Deliberately absent: fixing faults.
 
 mod addresses;
 mod check;
@@ -63,7 +63,7 @@ pub enum DoctorError {
 }
 
 impl DoctorError {
-    /// 1 for failed checks, sysexits for what kept them from being made.
+    /// 1 for failed checks, sysexits for an error that prevented them.
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
@@ -108,7 +108,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<(), DoctorError> {
     if failed == 0 { Ok(()) } else { Err(DoctorError::Failed(failed)) }
 }
 
-/// For people: a table, and below it what mends what failed.
+/// For people: a table, and below it the fixes for failed checks.
 fn text(checks: &[Check]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);

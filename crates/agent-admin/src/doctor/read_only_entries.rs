@@ -1,8 +1,8 @@
 //! The check of read-only storage entries for restore tests.
 //!
-//! What comes in: the settings, and Proxmox's entries as the observe token sees them. What goes out: for each storage of
-//! backups one [`Check`]. A storage without a twin is no failure, and what its grant opens is said each time. Deliberately
-//! absent: what a twin's account may do at its server; its credentials are root's and the server's.
+//! Input: the settings, and Proxmox's entries as the observe token sees them. Output: for each storage of backups one
+//! [`Check`]. A storage without a twin is no failure, and what its grant opens is said each time. Deliberately absent:
+//! what a twin's account may do at its server; its credentials are root's and the server's.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::plan::read_only_entry::{KIND, wrong};
 use crate::port::pve::{Pve, PveError};
 use crate::setup::plan::Places;
 
-/// The checks, on a box that tries backups.
+/// The checks, on a host that tries backups.
 pub(super) async fn checks(pve: &dyn Pve, places: &Places) -> Vec<Check> {
     if places.scratch.is_none() {
         return Vec::new();

@@ -1,11 +1,11 @@
-//! One line of what `doctor` found.
+//! One line of the findings of `doctor`.
 
 use holdfast_protocol::json::chain;
 use serde::Serialize;
 
 use crate::port::pve::PveError;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -15,19 +15,19 @@ pub enum State {
     Failed,
     /// Nothing is wrong, and a person should know it.
     Notice,
-    /// It could not be looked at.
+    /// It could not be checked.
     Unknown,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// How it came out.
+    /// The result.
     pub state: State,
-    /// What was looked at.
+    /// The checked item.
     pub name: String,
-    /// What was found.
+    /// The finding.
     pub detail: String,
-    /// Commands that mend it.
+    /// Commands that fix it.
     pub mend: Vec<String>,
 }
 

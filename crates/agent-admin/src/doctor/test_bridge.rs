@@ -1,8 +1,8 @@
 //! The check of the bridge of scratch guests.
 //!
-//! What comes in: the settings, and what the kernel shows. What goes out: one [`Check`], or none on a box without such a
-//! bridge. A scratch guest at work is plugged in and is no stranger. Deliberately absent: its firewall rules, which nobody
-//! without root can read; the scratch guest tries them from inside.
+//! Input: the settings, and the state that the kernel shows. Output: one [`Check`], or none on a host without such a
+//! bridge. A running scratch guest is plugged in and does not count as a stranger. Deliberately absent: its firewall
+//! rules, which only root can read; the scratch guest tests them from inside.
 
 use holdfast_protocol::json::chain;
 

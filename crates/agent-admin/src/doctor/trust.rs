@@ -1,6 +1,6 @@
 //! The check of the operators file and policy.
 //!
-//! What comes in: the settings, the files, and what the running agent says that it goes by. What goes out: one check.
+//! Input: the settings, the files, and the texts that the running agent uses. Output: one check.
 
 use holdfast_protocol::audit::hex;
 use holdfast_protocol::json::chain;
@@ -16,7 +16,7 @@ use crate::settings::Settings;
 
 const NAME: &str = "operators and policy";
 
-/// Looks at the files, and asks the running agent.
+/// Reads the files, and asks the running agent.
 #[must_use]
 pub fn files(settings: &Settings) -> Check {
     let (operators, policy) = (&settings.trust.operators, &settings.trust.policy);

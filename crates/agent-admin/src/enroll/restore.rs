@@ -1,7 +1,8 @@
 //! `agentd enroll --restore` and `--take-up`: a host replaces a lost one.
 //!
-//! Nothing is taken from the hub without the operators' order, held to the operators that root laid down here. What is
-//! handed over is on the disk before the identity, and both before the command says so; cut off, it is simply run again.
+//! Nothing is taken from the hub without the operators' order, checked against the operators file that root installed
+//! here. The handed-over data is on disk before the identity, and both before the command reports success. If it is
+//! interrupted, it is simply run again.
 
 use holdfast_protocol::restore::{HandOver, RestoreRedeem, Restored};
 use holdfast_trust::{Operators, Policy, Roster};
@@ -17,7 +18,7 @@ use crate::port::identity::{Identity, IdentityFolder, Purpose};
 use crate::port::trust_files;
 use crate::settings::{Settings, TrustSettings};
 
-/// Who may sign on this box, by what root laid down.
+/// Who may sign on this host, by the files that root installed.
 pub(super) fn roster(trust: &TrustSettings) -> Result<Roster, EnrollError> {
     let texts = trust_files::laid_down(&trust.operators, &trust.policy)?;
     let texts = texts.ok_or_else(|| EnrollError::NoOperators { path: trust.operators.clone() })?;
@@ -58,7 +59,7 @@ pub(super) async fn redeem(
     Ok((identity, handover))
 }
 
-/// What a person does next.
+/// The operator's next steps.
 pub(super) fn next_steps(handover: &HandOver) -> String {
     let list = handover.sections.guests.iter().flatten();
     let guests: Vec<&str> = list.filter(|guest| was_there(guest)).map(|guest| guest.name.as_str()).collect();
@@ -82,7 +83,7 @@ pub(super) fn next_steps(handover: &HandOver) -> String {
             the goldens, too.\n"
 }
 
-/// Has the running agent write down the lost box's guests, which come back then, and take documents again.
+/// Has the running agent write down the lost host's guests, which come back then, and take documents again.
 pub(super) fn take_up(settings: &Settings, without: &[String]) -> Result<(), EnrollError> {
     let question = Question::TakeUp { without: without.to_vec() };
     let Answer::TakenUp { guests } = admin_socket::put(&settings.state.dir, question)? else {
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
     use crate::plan::inherited::{NotTaken, taking};
 
-    /// Whoever copies a name of this list into `--without` is understood.
+    /// A name copied from this list into `--without` is understood.
     #[test]
     fn who_is_named_as_a_guest_of_the_lost_box_is_known_to_the_taking_up() {
         let uid = |n: u32| format!("018f3c1e-6b1f-7c1d-9d0a-{n:012}");

@@ -1,6 +1,6 @@
 //! Confirmation of a new recovery code, typed back from the paper.
 //!
-//! So it is known that what was written down is what was shown.
+//! It proves that the written words are the words that were shown.
 
 use holdfast_recovery::RecoveryCode;
 use holdfast_recovery::checksum::PLACES;
@@ -12,21 +12,22 @@ use super::EscrowCommandError;
 use crate::code_prompt::{self, TypingFailed};
 use crate::terminal::{Line, Terminal};
 
-/// Which words are asked for.
+/// The words that are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedWords {
-    /// Three, by chance.
+    /// Three, chosen at random.
     Three,
     All,
 }
 
-/// Wrong answers that are borne. Whoever has the paper needs none; who has not guesses no word of 7,776.
+/// Wrong answers that are allowed. An operator who has the paper makes none; one without it cannot guess a word out of
+/// 7,776.
 const SLIPS_MAX: u32 = 5;
 
 /// Asks until the words are right.
 ///
 /// # Errors
-/// [`EscrowCommandError::NotBack`], or what keeps from asking.
+/// [`EscrowCommandError::NotBack`], or the error that prevents asking.
 pub fn typed(
     code: &RecoveryCode,
     asked: AskedWords,
@@ -64,7 +65,7 @@ pub fn typed(
     }
 }
 
-/// Asks for one word, by its place from 0. Whether it was right.
+/// Asks for one word, by its position from 0. Returns whether it was right.
 fn one(code: &RecoveryCode, place: usize, terminal: &mut Terminal) -> Result<bool, EscrowCommandError> {
     let mut typed = Locked::with_capacity(TYPED_BYTES_MAX).map_err(TypingFailed::Terminal)?;
     let says = format!("Word {} of your paper (not shown): ", place + 1);

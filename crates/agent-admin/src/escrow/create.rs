@@ -1,10 +1,10 @@
 //! `agentd escrow create` and `rotate`: a new recovery code.
 //!
-//! The code is made, the key is wrapped under it and opened again as a proof, the words are shown once and typed back. Only then
-//! the wrapped key is kept.
+//! The code is made, the key is wrapped under it and opened again as a proof, the words are shown once and typed back.
+//! Only then is the wrapped key kept.
 //!
-//! Each step is written down by the agent before the next one begins, and none takes anything away: whenever this dies,
-//! whatever opened the key before still opens it, and a code that came to nothing leaves its number to the next.
+//! The agent records each step before the next one begins, and no step removes anything. Whenever this process dies,
+//! earlier codes still open the key, and an abandoned code leaves its number to the next one.
 
 use std::path::{Path, PathBuf};
 
@@ -39,23 +39,23 @@ pub struct CreateArguments {
     /// Whose data it is, where the guests here are not all one customer's.
     #[arg(long, value_name = "CUSTOMER")]
     customer: Option<CustomerId>,
-    /// Make a sheet to print, instead of showing the words: a PDF, or plain text where the name ends in .txt. It must lie in
-    /// memory, and is taken away once the words were typed back, and by whatever ends this.
+    /// Make a sheet to print, instead of showing the words: a PDF, or plain text where the name ends in .txt. It must
+    /// be stored in memory, and is removed once the words were typed back, and whenever this command ends.
     #[arg(long, value_name = "FILE")]
     sheet: Option<PathBuf>,
-    /// Leave host and customer out of the sheet, so that who finds it learns nothing.
+    /// Leave host and customer out of the sheet, so that a finder learns nothing from it.
     #[arg(long)]
     anonymous: bool,
-    /// A page more with the wrapped key, to be kept apart from the words: it opens nothing without them.
+    /// An additional page with the wrapped key, to be kept apart from the words: it opens nothing without them.
     #[arg(long, requires = "sheet")]
     wrapped_page: bool,
-    /// A page more with the bare key. It opens every backup without any code, and cannot be revoked.
+    /// An additional page with the bare key. It opens every backup without any code, and cannot be revoked.
     #[arg(long, requires = "sheet")]
     paper_key: bool,
     /// Ask for all eleven words, not for three.
     #[arg(long)]
     strict: bool,
-    /// Words for people, or JSON for programs. What is said at the terminal is the same.
+    /// Text for people, or JSON for programs. The dialogue at the terminal is the same.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
@@ -71,7 +71,7 @@ struct Document<'a> {
 /// Makes a code.
 ///
 /// # Errors
-/// [`EscrowCommandError`]; what opened the key before still does.
+/// [`EscrowCommandError`]; earlier codes still open the key.
 pub fn run(arguments: &CreateArguments, purpose: Purpose) -> Result<(), EscrowCommandError> {
     let settings = Settings::load(&arguments.config)?;
     let begun = made(arguments, purpose, &settings.state.dir)?;
@@ -79,7 +79,7 @@ pub fn run(arguments: &CreateArguments, purpose: Purpose) -> Result<(), EscrowCo
     Ok(())
 }
 
-/// The whole of it at the terminal. Code and key are wiped by the end.
+/// The whole dialogue at the terminal. Code and key are wiped at the end.
 fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<Begun, EscrowCommandError> {
     // All that can be refused is refused before a number is given.
     let host_key = host_key::read(state)?.ok_or(EscrowCommandError::NoHostKey)?;
@@ -102,7 +102,7 @@ fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<B
     let code_number = begun.record.context.code;
     let escrow = Escrow::new(begun.record.context.clone(), key(&begun, &host_key)?);
     let code = RecoveryCode::generate()?;
-    // It opens what it wrapped, and compares, before it is a file at all.
+    // The wrapped key is opened and compared before it becomes a file.
     let file = escrow.wrap(&code)?;
     note(put_escrow(state, EscrowQuestion::Shown { code: code_number, attempt: begun.attempt })?)?;
     let naming = if arguments.anonymous { Naming::Anonymous } else { Naming::Named };
@@ -133,7 +133,7 @@ fn made(arguments: &CreateArguments, purpose: Purpose, state: &Path) -> Result<B
     Ok(*begun)
 }
 
-/// The key, as it was sealed for this target. What is in there was held to the fingerprint that was signed for.
+/// The key, as it was sealed for this target. It was checked against the signed fingerprint.
 fn key(begun: &Begun, host_key: &HostKey) -> Result<BackupKey, EscrowCommandError> {
     let approval = &begun.approval;
     let meant = SealContext { target: &approval.name, backend: &approval.backend };

@@ -19,10 +19,10 @@ use crate::{Output, print_json};
 pub struct DrillArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// Which code, where there are several; its number stands on the sheet.
+    /// Which code, where there are several; its number is on the sheet.
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     code: Option<CodeNumber>,
-    /// Words for people, or JSON for programs.
+    /// Text for people, or JSON for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
@@ -32,10 +32,10 @@ pub struct DrillArguments {
 pub struct RetireArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// The code that goes; its number stands on the sheet.
+    /// The code to retire; its number is on the sheet.
     #[arg(value_name = "NUMBER", value_parser = number)]
     code: CodeNumber,
-    /// Which code replaced it; the newest of the same key, where it is not said.
+    /// Which code replaced it; by default the newest of the same key.
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     by: Option<CodeNumber>,
 }
@@ -70,7 +70,7 @@ pub fn run(arguments: &DrillArguments) -> Result<(), EscrowCommandError> {
     Ok(())
 }
 
-/// Gives up an older code.
+/// Retires an older code.
 ///
 /// # Errors
 /// [`EscrowCommandError`]; it stays then.
@@ -88,7 +88,7 @@ pub fn retire(arguments: &RetireArguments) -> Result<(), EscrowCommandError> {
     Ok(())
 }
 
-/// Asks for the words of a code until they open its file, which is what it should be; and has it written down.
+/// Asks for the words of a code until they open the expected file, and has the agent record it.
 fn try_code(settings: &Settings, of: EscrowQuestion, first: &str) -> Result<CodeNumber, EscrowCommandError> {
     let state = &settings.state.dir;
     let wrapped = match put_escrow(state, of)? {

@@ -4,12 +4,12 @@
 //! | --- | --- |
 //! | `create`, `rotate` | [`create`] |
 //! | `drill` | [`drill`] |
-//! | `retire` | [`drill`] as well: a code goes by typing the one that replaced it |
+//! | `retire` | [`drill`] as well: a code is retired by typing the one that replaced it |
 //! | `status` | [`status`] |
 //!
-//! The running agent keeps the records and the wrapped keys; codes and keys are in this process alone, and nothing of them
-//! passes the agent's door. Exit code 0: done. 1: the agent refuses. 65: what is sealed or wrapped does not open. 69: no agent
-//! runs. 73: the sheet cannot be made. 74: there is no terminal, or nothing more came from it. 78: the configuration.
+//! The running agent keeps the records and the wrapped keys; codes and keys are in this process alone, and are never
+//! sent to the agent. Exit code 0: done. 1: the agent refuses. 65: a sealed or wrapped key does not open. 69: no agent
+//! runs. 73: the sheet cannot be made. 74: there is no terminal, or its input ended. 78: the configuration.
 
 use std::path::PathBuf;
 
@@ -30,20 +30,20 @@ mod screen;
 mod signals;
 mod status;
 
-/// What is asked about recovery codes.
+/// The commands for recovery codes.
 #[derive(Debug, clap::Subcommand)]
 pub enum EscrowCommand {
-    /// Make the recovery code that opens the off-site backups when this box is gone.
+    /// Make the recovery code that opens the off-site backups when this host is gone.
     #[command(after_long_help = LONG)]
     Create(create::CreateArguments),
-    /// Make another code for the same key. Those before it go on opening it until they are retired.
+    /// Make another code for the same key. Earlier codes still open it until they are retired.
     #[command(after_long_help = LONG)]
     Rotate(create::CreateArguments),
     /// Type the words of the code in use: yes or no, and nothing is shown. To be done every half year.
     Drill(drill::DrillArguments),
-    /// Give up an older code, by typing the one that replaced it; 14 days after that was made at the soonest.
+    /// Retire an older code, by typing the one that replaced it; 14 days after that was made at the soonest.
     Retire(drill::RetireArguments),
-    /// Which codes there are, which of them open which key, and where the wrapped keys lie.
+    /// Which codes there are, which of them open which key, and where the wrapped keys are stored.
     Status(status::StatusArguments),
 }
 
@@ -69,7 +69,7 @@ pub enum EscrowCommandError {
     /// The agent.
     #[error(transparent)]
     Agent(#[from] StatusError),
-    /// No answer to the last word.
+    /// No answer to the last request.
     #[error(
         "the words were right, and the agent did not say whether the code is kept: hold on to the paper until \
          `agentd escrow status` tells that code {code} is in use; if it says that it opens nothing, destroy the paper and \
@@ -122,10 +122,10 @@ pub enum EscrowCommandError {
         .0.display()
     )]
     Taken(PathBuf),
-    /// Somebody prints it.
+    /// Another process prints it.
     #[error("{} is the sheet of another `agentd escrow`, which still runs: end that one first", .0.display())]
     Busy(PathBuf),
-    /// No signal would be heard.
+    /// Signals could not be received.
     #[error("a sheet could not be taken away again when this is ended by a signal, so none is made")]
     Signals(#[source] std::io::Error),
     /// A sheet that cannot be made.
@@ -137,7 +137,7 @@ pub enum EscrowCommandError {
         #[source]
         source: std::io::Error,
     },
-    /// A terminal that shows nothing that it can take back.
+    /// A terminal that cannot erase what it shows.
     #[error(
         "this terminal cannot take back what it shows (TERM is {0:?}): use another one, or have a sheet made with --sheet"
     )]

@@ -2,7 +2,8 @@
 //!
 //! It exists while it is printed, and is wiped and removed afterwards.
 //!
-//! Whoever holds the file holds a lock on it, so that what a killed process left is told from what another one is printing.
+//! The process that holds the file also holds a lock on it. So a sheet that a killed process left is distinguished from
+//! one that another process is printing.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -22,22 +23,22 @@ use crate::terminal::{Line, Terminal};
 /// By the kernel's `magic.h`: tmpfs and ramfs.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Where sheets are made by custom, and looked for.
+/// Where sheets are usually made, and searched for.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// More files than these are not looked at for what a killed process left.
+/// The most files that are checked for sheets of a killed process.
 const LOOKED_AT_MAX: usize = 4096;
 
-/// A sheet tells itself within so much of its beginning, or, as a PDF, of its end.
+/// A sheet is recognised within so many bytes from its beginning, or, as a PDF, from its end.
 const KNOWN_BY: u64 = 4096;
 
-/// A place for a sheet: an empty file in memory. Taken away when this is dropped.
+/// A place for a sheet: an empty file in memory. Removed when this is dropped.
 pub struct Paper {
     path: PathBuf,
     sheet: SharedSheet,
 }
 
-/// The file, for whoever takes it away first: its command, or a signal.
+/// The file, shared by the two that may remove it first: its command, or a signal.
 #[derive(Clone)]
 pub struct SharedSheet(Arc<Mutex<Option<SheetFile>>>);
 
@@ -47,10 +48,10 @@ struct SheetFile {
 }
 
 impl Paper {
-    /// Makes the file, for its owner alone. What a killed process left there is taken away first.
+    /// Makes the file, for its owner alone. A file that a killed process left there is removed first.
     ///
     /// # Errors
-    /// Where something else is there, or it would lie on a disk.
+    /// Where something else is there, or the file would be stored on a disk.
     pub fn place(path: &Path) -> Result<Self, EscrowCommandError> {
         let failed = |source| EscrowCommandError::Sheet { path: path.to_owned(), source };
         clear(path)?;
@@ -67,7 +68,7 @@ impl Paper {
         if IN_MEMORY.contains(&found) { Ok(paper) } else { Err(EscrowCommandError::OnDisk(path.to_owned())) }
     }
 
-    /// The file, to be taken away by a signal as well.
+    /// The file, shared so that a signal can remove it too.
     pub fn sheet(&self) -> SharedSheet {
         self.sheet.clone()
     }
@@ -75,7 +76,7 @@ impl Paper {
     /// Fills it, and waits until it was printed.
     ///
     /// # Errors
-    /// [`EscrowCommandError`]; the file is taken away then.
+    /// [`EscrowCommandError`]; the file is removed then.
     pub fn print(self, sheet: &Sheet<'_>, terminal: &mut Terminal) -> Result<Self, EscrowCommandError> {
         let failed = |source| EscrowCommandError::Sheet { path: self.path.clone(), source };
         if self.path.extension().is_some_and(|end| end == "txt") {
@@ -120,7 +121,7 @@ impl SharedSheet {
         }
     }
 
-    /// Wipes it and takes it away, once.
+    /// Wipes it and removes it, once.
     pub fn take_away(&self) {
         let Some(mut sheet) = self.lock().take() else { return };
         if let Err(error) = sheet.wipe() {
@@ -146,19 +147,19 @@ impl SheetFile {
     }
 }
 
-/// What stands where a sheet should.
+/// The state of the place for a sheet.
 enum SheetFileState {
     Free,
-    /// A sheet that nobody holds any more.
+    /// A sheet that no process holds any more.
     Left(SheetFile),
-    /// A file that nothing was written to: a sheet, if a sheet was to be there.
+    /// An empty file: a sheet, if a sheet was expected there.
     Empty(SheetFile),
-    /// A sheet that somebody prints.
+    /// A sheet that another process prints.
     Held,
     Other,
 }
 
-/// Makes room: what a killed process left at this place and in its folder is wiped and taken away.
+/// Makes room: sheets that a killed process left at this place and in its folder are wiped and removed.
 fn clear(path: &Path) -> Result<(), EscrowCommandError> {
     let failed = |source| EscrowCommandError::Sheet { path: path.to_owned(), source };
     match look(path).map_err(failed)? {
@@ -170,16 +171,16 @@ fn clear(path: &Path) -> Result<(), EscrowCommandError> {
     path.parent().map_or(Ok(()), clear_folder)
 }
 
-/// Takes away what a killed process left in shared memory.
+/// Removes sheets that a killed process left in shared memory.
 ///
 /// # Errors
-/// Where a sheet is there and cannot be taken away.
+/// Where a sheet is there and cannot be removed.
 pub fn clear_left() -> Result<(), EscrowCommandError> {
     clear_folder(Path::new(SHARED_MEMORY))
 }
 
 fn clear_folder(folder: &Path) -> Result<(), EscrowCommandError> {
-    // What cannot be looked at is not this command's.
+    // A file that cannot be checked does not belong to this command.
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.take(LOOKED_AT_MAX).flatten() {
         if let Ok(SheetFileState::Left(mut sheet)) = look(&entry.path()) {
@@ -189,9 +190,10 @@ fn clear_folder(folder: &Path) -> Result<(), EscrowCommandError> {
     Ok(())
 }
 
-/// Looks at one place. A sheet is a file of our own, for nobody else, in memory, of one name, and it says that it is one.
+/// Checks one place. A sheet is a file of our own user in memory, unreadable for others, with one name, and its content
+/// marks it as a sheet.
 fn look(path: &Path) -> io::Result<SheetFileState> {
-    // Nobody is followed, and nothing waited for: others write to such folders.
+    // No link is followed and the open does not block: other users may write to such folders.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits();
     let opened = File::options().read(true).write(true).custom_flags(flags.cast_signed()).open(path);
     let mut file = match opened {
@@ -218,7 +220,7 @@ fn look(path: &Path) -> io::Result<SheetFileState> {
     }
 }
 
-/// Whether a file says that it is a sheet of ours.
+/// Whether the content of a file marks it as our sheet.
 fn is_sheet(file: &mut File) -> io::Result<bool> {
     let length = file.metadata()?.len();
     let mut piece = |from: u64| -> io::Result<Vec<u8>> {

@@ -12,20 +12,20 @@ use crate::terminal::{Line, Terminal};
 /// The alternate screen, empty, from its first line.
 const ENTER: &str = "\x1b[?1049h\x1b[2J\x1b[H";
 
-/// Emptied, and back to what was there before.
+/// Wiped, and back to the earlier content.
 const LEAVE: &str = "\x1b[2J\x1b[H\x1b[?1049l";
 
-/// The kernel's own terminals know no other screen: what scrolled off is wiped there, too.
+/// The kernel's own terminals have no alternate screen: the scroll-back is wiped there too.
 const LEAVE_CONSOLE: &str = "\x1b[2J\x1b[H\x1b[3J";
 
-/// More than eleven lines and what is said around them.
+/// More than eleven lines and the text around them.
 const BYTES: usize = 2048;
 
 /// How words are shown.
 pub struct Screen;
 
 impl Screen {
-    /// Whether this terminal can take back what it shows.
+    /// Whether this terminal can erase what it shows.
     ///
     /// # Errors
     /// [`EscrowCommandError::Plain`].
@@ -36,10 +36,10 @@ impl Screen {
         }
     }
 
-    /// Shows the words until the person has written them down.
+    /// Shows the words until the operator has written them down.
     ///
     /// # Errors
-    /// [`EscrowCommandError`]; the screen is wiped whatever happens.
+    /// [`EscrowCommandError`]; the screen is wiped in every case.
     pub fn show(sheet: &Sheet<'_>, terminal: &mut Terminal) -> Result<(), EscrowCommandError> {
         let failed = TypingFailed::Terminal;
         let page = page(sheet).map_err(failed)?;
@@ -54,7 +54,7 @@ impl Screen {
     }
 }
 
-/// What wipes the words off this terminal, and leaves what was there before.
+/// The escape sequence that wipes the words off this terminal, and keeps the earlier content.
 pub fn leave() -> &'static str {
     if term().starts_with("linux") { LEAVE_CONSOLE } else { LEAVE }
 }

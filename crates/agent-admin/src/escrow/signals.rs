@@ -1,7 +1,7 @@
 //! Signals while a recovery code is made.
 //!
-//! A lost connection comes as SIGHUP, an ended session as SIGTERM. Signal 9 cannot be heard: what it leaves, the next start takes
-//! away ([`super::paper`]).
+//! A lost connection arrives as SIGHUP, an ended session as SIGTERM. SIGKILL cannot be handled: the next start removes
+//! the files that it leaves ([`super::paper`]).
 
 use std::io;
 
@@ -16,10 +16,10 @@ use crate::terminal::{Before, Terminal};
 const ENDING: [fn() -> SignalKind; 4] =
     [SignalKind::hangup, SignalKind::interrupt, SignalKind::quit, SignalKind::terminate];
 
-/// What a shell reports of a program that a signal ended.
+/// The base of a shell's exit code for a program that a signal ended.
 const ENDED_BY: i32 = 128;
 
-/// From now on a signal takes the sheet away and gives the terminal back before this process ends.
+/// From now on a signal removes the sheet and restores the terminal before this process ends.
 ///
 /// # Errors
 /// [`EscrowCommandError::Signals`].
@@ -43,7 +43,7 @@ pub fn clean_up(sheet: Option<SharedSheet>, terminal: &Terminal) -> Result<(), E
     Ok(())
 }
 
-/// The number of the first that comes.
+/// The number of the first signal that arrives.
 async fn first(listening: &mut [(i32, Signal)]) -> i32 {
     std::future::poll_fn(|context| {
         for (number, signal) in listening.iter_mut() {

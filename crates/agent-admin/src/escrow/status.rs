@@ -31,7 +31,7 @@ struct Document<'a> {
     status: &'a EscrowStatus,
 }
 
-/// Tells.
+/// Prints the state of the recovery codes.
 ///
 /// # Errors
 /// [`EscrowCommandError`].

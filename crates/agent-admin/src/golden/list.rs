@@ -1,7 +1,7 @@
 //! `agentd golden list`: images and their guests.
 //!
-//! In: the manifests in the dump folder, and the running agent's word on approvals and guests. Without an agent the
-//! manifests are shown alone. Out: a table or one document. Nothing is hashed here; the agent did.
+//! Input: the manifests in the dump folder, and the running agent's report on approvals and guests. Without an agent
+//! the manifests are shown alone. Output: a table or one document. Nothing is hashed here; the agent did that.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ struct Document<'a> {
     refresh: Option<Refresh>,
 }
 
-/// How the newest one that was built here stands to the age that root wants.
+/// The age of the newest image built here, compared with the age that root set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Refresh {
     newest_days: i64,
@@ -58,12 +58,12 @@ impl Refresh {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Row {
     version: GoldenVersion,
-    /// When it was built, where its manifest lies here.
+    /// When it was built, where its manifest is stored here.
     made_at: Option<Timestamp>,
     sha256: Option<String>,
     size_bytes: Option<u64>,
     packages: Option<usize>,
-    /// As the running agent sees it; none while none runs, or for a version whose archive is gone.
+    /// Its status by the running agent; none while no agent runs, or for a version whose archive is gone.
     status: Option<ImageStatus>,
     /// The guests that were made from it.
     guests: Vec<String>,
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &ListArguments) -> Result<(), GoldenError> {
     Ok(())
 }
 
-/// One row for every version that lies here, that the agent knows, or that a guest came from; newest first.
+/// One row for every version that is stored here, that the agent knows, or that a guest came from; newest first.
 fn rows(found: &[StoredImage], reports: &[GoldenReport], guests: &[GuestReport]) -> Vec<Row> {
     let mut rows: BTreeMap<_, Row> = BTreeMap::new();
     let empty = |version: &GoldenVersion| Row {
@@ -117,7 +117,7 @@ fn rows(found: &[StoredImage], reports: &[GoldenReport], guests: &[GuestReport])
     for report in reports {
         let row = rows.entry(report.version.age_key()).or_insert_with(|| empty(&report.version));
         row.status = Some(report.status);
-        // What the agent hashed counts more than what a manifest says.
+        // The agent's hash has priority over that of a manifest.
         row.sha256 = report.sha256.clone().or(row.sha256.take());
     }
     for guest in guests {

@@ -1,7 +1,7 @@
 //! `agentd golden`: images on this host.
 //!
-//! Exit code 0: done. 1: the helper or the builder said no. 65: what was asked for is not so. 69: nobody answers. Building
-//! goes through the root helper; nothing is approved here: that takes an operator's signature.
+//! Exit code 0: done. 1: the helper or the builder refused. 65: the request does not fit the actual state. 69: no
+//! answer. Building goes through the root helper. Nothing is approved here: that takes an operator's signature.
 
 mod list;
 mod prune;
@@ -30,18 +30,19 @@ pub struct GoldenArguments {
 enum GoldenCommand {
     /// Have a new image built by the root helper, from Debian's archives and the recipe of this package; takes minutes.
     Build(BuildArguments),
-    /// Show the images on this box: version, age, digest, whether guests may be made of it, and which were.
+    /// Show the images on this host: version, age, digest, whether guests may be made of it, and which were.
     List(list::ListArguments),
-    /// Show which images nobody needs any more, and with --yes take away those that are named, as root.
+    /// Show which images are no longer needed, and with --yes remove those that are named, as root.
     Prune(prune::PruneArguments),
-    /// Write what an operator signs so that guests may be made from an image (`holdfast sign HOST --draft FILE`).
+    /// Write the draft that an operator signs so that guests may be made from an image
+    /// (`holdfast sign HOST --draft FILE`).
     ApproveRequest(request::RequestArguments),
 }
 
 /// The arguments of `build`.
 #[derive(Debug, clap::Args)]
 struct BuildArguments {
-    /// Words for people, or JSON (`holdfast.golden-built/v1`) for programs.
+    /// Text for people, or JSON (`holdfast.golden-built/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
@@ -78,14 +79,14 @@ pub enum GoldenError {
         #[source]
         source: std::io::Error,
     },
-    /// The archive is not what its manifest says.
+    /// The archive does not match its manifest.
     #[error("{} hashes to {found}, its manifest says {said}: it was exchanged or is damaged; build another version", path.display())]
     Exchanged {
         /// Which.
         path: PathBuf,
-        /// What it hashes to.
+        /// Its actual hash.
         found: String,
-        /// What it should.
+        /// Its expected hash.
         said: String,
     },
     /// Which guests there are is not known.
@@ -102,7 +103,7 @@ pub enum GoldenError {
         /// Why.
         why: String,
     },
-    /// The folder is not root's alone.
+    /// Other users than root can write to the folder.
     #[error("nothing is taken away where somebody else than root has a hand")]
     Folder(#[source] HeldError),
     /// A file that stays.
@@ -114,7 +115,7 @@ pub enum GoldenError {
         #[source]
         source: std::io::Error,
     },
-    /// A word that no job can carry.
+    /// A value that no job can carry.
     #[error("this cannot be written as a request: {0}")]
     Unwritable(String),
     /// The file for the request.
@@ -158,7 +159,7 @@ pub fn run(arguments: GoldenArguments) -> Result<(), GoldenError> {
     }
 }
 
-/// What was built: the document for programs.
+/// The built image: the document for programs.
 #[derive(serde::Serialize)]
 struct Built<'a> {
     schema: &'static str,
@@ -210,7 +211,7 @@ fn page(built: &BuiltGolden) -> String {
     )
 }
 
-/// The settings, the folder, and what lies there, oldest first.
+/// The settings, the folder, and the images there, oldest first.
 fn stored(config: &ConfigPath) -> Result<(Settings, GoldenDumpSettings, Vec<StoredImage>), GoldenError> {
     let settings = Settings::load(config)?;
     let dump = settings.golden_dump.clone().ok_or(GoldenError::NoDump)?;

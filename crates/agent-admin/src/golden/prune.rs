@@ -1,10 +1,10 @@
-//! `agentd golden prune`: takes away images that no guest needs any more.
+//! `agentd golden prune`: removes images that no guest needs any more.
 //!
-//! In: the manifests in the dump folder, which root alone writes, and the running agent's word on approvals and guests; without
-//! it nothing goes. Out: for each image whether it could go or why it stays. The agent's word can only keep an image: what goes,
-//! a person names, with `--yes`. Its archive goes first, so that a prune that was cut off is found again by the manifest.
-//! Deliberately absent: asking a document that is not here yet; a
-//! guest that wants an image which is gone waits, and says so.
+//! Input: the manifests in the dump folder, which root alone writes, and the running agent's report on approvals and
+//! guests; without that report nothing is removed. Output: for each image whether it could be removed, or why it stays.
+//! The agent's report can only keep an image: an operator names the images to remove, with `--yes`. The archive is
+//! removed first, so that an interrupted prune is found again by the manifest. Deliberately absent: reading a document
+//! that has not arrived yet; a guest that wants a removed image waits, and reports that.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ was built, one that root named in [[golden]] of agent.toml, and one that Proxmox
 pub(super) struct PruneArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// The images to take away; without them all are shown.
+    /// The images to remove; without them all are shown.
     #[arg(required_if_eq("yes", "true"))]
     versions: Vec<GoldenVersion>,
-    /// Take away those that are named and may go; otherwise it is only shown.
+    /// Remove those that are named and may be removed; otherwise they are only shown.
     #[arg(long)]
     yes: bool,
-    /// Words for people, or JSON (`holdfast.golden-prune/v1`) for programs.
+    /// Text for people, or JSON (`holdfast.golden-prune/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
@@ -49,12 +49,12 @@ struct Document<'a> {
     goldens: &'a [Fate],
 }
 
-/// What becomes of one image.
+/// The decision about one image.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Fate {
     version: GoldenVersion,
     size_bytes: u64,
-    /// Why it stays; none when it goes.
+    /// Why it stays; none when it can be removed.
     stays: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &PruneArguments) -> Result<(), GoldenError> {
     Ok(())
 }
 
-/// Holds the fates to what a person named: a named image that stays is refused, and one that is not named stays.
+/// Applies an operator's choice: a named image that must stay is refused, and one that is not named stays.
 fn choose(fates: &mut [Fate], named: &[GoldenVersion]) -> Result<(), GoldenError> {
     for version in named {
         let fate = fates.iter().find(|fate| fate.version == *version);
@@ -106,7 +106,7 @@ fn choose(fates: &mut [Fate], named: &[GoldenVersion]) -> Result<(), GoldenError
     Ok(())
 }
 
-/// The folder: as root only where nobody else has a hand in it.
+/// The folder: as root only where no other user can write to it.
 fn open(folder: &Path) -> Result<HeldFolder, GoldenError> {
     let opened = if rustix::process::geteuid().is_root() {
         HeldFolder::roots_alone(folder)
@@ -116,14 +116,14 @@ fn open(folder: &Path) -> Result<HeldFolder, GoldenError> {
     opened.map_err(GoldenError::Folder)
 }
 
-/// What is known of who needs which.
+/// The facts about which guest needs which image.
 struct PruneFacts<'a> {
     reports: &'a [GoldenReport],
     guests: &'a [GuestReport],
     named: BTreeSet<&'a GoldenVersion>,
 }
 
-/// What becomes of each, oldest first.
+/// The decision about each, oldest first.
 fn fates(found: &[StoredImage], known: &PruneFacts<'_>) -> Vec<Fate> {
     let approved = known.reports.iter().filter(|report| report.status == ImageStatus::Approved);
     let newest_approved = approved.map(|report| &report.version).max_by_key(|version| version.age_key());
@@ -156,7 +156,7 @@ fn fates(found: &[StoredImage], known: &PruneFacts<'_>) -> Vec<Fate> {
     fates
 }
 
-/// What is not taken for a golden of the builder's, or may not be deleted in Proxmox either.
+/// Why an image does not count as the builder's, or may not be deleted in Proxmox either.
 fn strange(golden: &StoredImage) -> Option<String> {
     let number = GoldenDump::vmid()?;
     if !golden.manifest.archive.starts_with(&format!("vzdump-lxc-{number}-")) {
@@ -181,7 +181,8 @@ fn keep_shared(found: &[StoredImage], fates: &mut [Fate]) {
     }
 }
 
-/// The archive with what Proxmox lays beside it, the bill of materials, and last the manifest by which it is found.
+/// Removes the archive with the files that Proxmox puts next to it, the bill of materials, and last the manifest by
+/// which it is found.
 fn remove(folder: &HeldFolder, golden: &StoredImage) -> Result<(), GoldenError> {
     let copy_of = |end: &str| PathBuf::from(format!("{}{end}", golden.archive.display()));
     let plain = |name: &&String| name.starts_with("golden-") && !name.contains('/');
@@ -331,7 +332,7 @@ mod tests {
         assert!(matches!(named(&["2026.10.1"]), Err(GoldenError::NoSuch(_))));
     }
 
-    /// As root: what another user can change is no folder of goldens.
+    /// As root: a folder that another user can change is no folder of goldens.
     #[test]
     fn a_folder_that_others_write_to_is_left_alone() {
         if !rustix::process::geteuid().is_root() {

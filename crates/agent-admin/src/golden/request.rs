@@ -1,7 +1,8 @@
 //! `agentd golden approve-request`: a job draft for one image.
 //!
-//! In: the image's version, and its archive's own bytes, hashed here and now. Out: a draft of `approve_release` for
-//! exactly these bytes. It gives nobody any right: whoever signs it looks at version and digest.
+//! Input: the image's version, and the bytes of its archive, hashed by this command. Output: a draft of
+//! `approve_release` for exactly these bytes. The draft alone gives no rights: the operator who signs it checks version
+//! and digest.
 
 use std::path::{Path, PathBuf};
 
@@ -23,15 +24,15 @@ pub(super) struct RequestArguments {
     config: ConfigPath,
     /// Which image.
     version: GoldenVersion,
-    /// Where the request goes; otherwise golden-VERSION.approve.json here. Never over an existing file.
+    /// The file to write the request to; otherwise golden-VERSION.approve.json here. Never over an existing file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Words for people, or JSON (`holdfast.golden-request/v1`) for programs.
+    /// Text for people, or JSON (`holdfast.golden-request/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
 }
 
-/// What was written: the document for programs.
+/// The written request: the document for programs.
 #[derive(serde::Serialize)]
 struct Written<'a> {
     schema: &'static str,
@@ -63,7 +64,7 @@ pub(super) fn run(arguments: &RequestArguments) -> Result<(), GoldenError> {
     Ok(())
 }
 
-/// The draft, for the bytes that lie there now.
+/// The draft, for the bytes that are stored there now.
 fn request(golden: &StoredImage) -> Result<String, GoldenError> {
     let found = digest(&golden.archive)
         .map_err(|source| GoldenError::Archive { path: golden.archive.clone(), source })?;

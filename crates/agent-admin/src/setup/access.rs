@@ -1,7 +1,7 @@
 //! Access to Proxmox's access control: commands or API.
 //!
-//! What comes in: a closed [`Read`] or [`Write`]. What goes out: JSON, or the secret that a new token comes with.
-//! Deliberately absent: deciding anything.
+//! Input: a closed [`Read`] or [`Write`]. Output: JSON, or the secret that a new token comes with. Deliberately absent:
+//! deciding anything.
 
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -33,15 +33,15 @@ pub enum WayError {
     /// The command refused.
     #[error("`{line}` failed: {message}")]
     Command {
-        /// What was run.
+        /// The command.
         line: String,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// The command or server took too long.
     #[error("`{what}` did not end within {} s: look at the load of the node", WAIT_MAX.as_secs())]
     Slow { what: String },
-    /// The answer is not what we know.
+    /// The answer has an unknown form.
     #[error("the answer to `{what}` cannot be read: report this with the Proxmox version")]
     Answer { what: String },
     /// The credential is of no form we know.
@@ -64,7 +64,7 @@ pub enum WayError {
     Refused {
         what: String,
         status: u16,
-        /// What it said.
+        /// Its message.
         message: String,
     },
 }
@@ -73,7 +73,7 @@ pub enum WayError {
 pub enum Way {
     /// `pveum` and `pvesh`, as root on the node.
     Commands,
-    /// The API, with a credential of somebody who may change access control.
+    /// The API, with a credential of a user who may change access control.
     Api(Api),
 }
 
@@ -91,7 +91,7 @@ impl Way {
         }
     }
 
-    /// Makes one change. A new token's secret comes back, once.
+    /// Makes one change. The secret of a new token is returned, once.
     pub async fn write(&self, write: &Write) -> Result<Option<Secret>, WayError> {
         let answer = match self {
             Self::Commands => {
@@ -120,7 +120,7 @@ impl Way {
     }
 }
 
-/// Runs a command to its end. No secret ever stands in its words.
+/// Runs a command to its end. Its arguments never hold a secret.
 async fn run(words: &[String]) -> Result<Vec<u8>, WayError> {
     let line = words.join(" ");
     let (program, arguments) = words.split_first().ok_or_else(|| WayError::Answer { what: String::new() })?;
@@ -150,7 +150,7 @@ async fn run(words: &[String]) -> Result<Vec<u8>, WayError> {
     Err(WayError::Command { line, message })
 }
 
-/// Runs a command that is no part of Proxmox, for the steps on the box itself.
+/// Runs a command that is no part of Proxmox, for the steps on the host itself.
 pub async fn run_local(words: &[String]) -> Result<(), WayError> {
     run(words).await.map(|_| ())
 }

@@ -1,7 +1,7 @@
 //! The arguments of `agentd setup`, and the choices made of them.
 //!
-//! What comes in: the command line, and on a Proxmox box its certificate and name. What goes out: [`Choices`], or what
-//! is missing. A golden's archive is hashed here: naming it to `setup` is how root approves it.
+//! Input: the command line, and on a Proxmox host its certificate and name. Output: [`Choices`], or the missing
+//! arguments. A golden's archive is hashed here: naming it to `setup` is how root approves it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -40,7 +40,7 @@ The plan is shown first. Running it again changes only what is not as it should 
 pub struct SetupArguments {
     #[command(flatten)]
     pub(super) config: ConfigPath,
-    /// The node [default: this box's host name].
+    /// The node [default: this host's host name].
     #[arg(long)]
     pub(super) node: Option<NodeName>,
     /// The user of Proxmox that is made.
@@ -55,12 +55,12 @@ pub struct SetupArguments {
     /// The VMIDs of scratch guests; none of them in --vmid-range.
     #[arg(long, value_name = "FIRST-LAST", requires = "scratch_pool", value_parser = vmid_range)]
     pub(super) scratch_range: Option<[Vmid; 2]>,
-    /// Where scratch guests' disks go: a storage without archives [default: --storage].
+    /// Where scratch guests' disks are made: a storage without archives [default: --storage].
     #[arg(long, value_name = "STORAGE", requires = "scratch_pool")]
     pub(super) scratch_storage: Option<StorageName>,
-    /// By which entry of Proxmox the backups of a storage are read for tests: the same namespace of the same backup server, by
-    /// an account that may only read there; may stand several times. Root makes the entry, and the `scratch` token then has
-    /// nothing on the storage itself.
+    /// The Proxmox entry through which the backups of a storage are read for tests: the same namespace of the same
+    /// backup server, by an account that may only read there; may be given several times. Root makes the entry, and the
+    /// `scratch` token then has no rights on the storage itself.
     #[arg(long = "scratch-twin", value_name = "STORAGE=ENTRY", requires = "scratch_pool", value_parser = counterpart)]
     pub(super) scratch_twins: Vec<(StorageName, StorageName)>,
     /// How much memory a scratch guest gets, in MiB.
@@ -69,8 +69,8 @@ pub struct SetupArguments {
     /// How many cores a scratch guest gets.
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = cores)]
     pub(super) scratch_cores: Cores,
-    /// Also make a bridge on which scratch guests reach the agent and nobody else, so that their controllers can say
-    /// whether the programs of a restored backup run: this box's address there; the guest gets the next one.
+    /// Also make a bridge on which scratch guests reach only the agent, so that their controllers can report whether
+    /// the programs of a restored backup run: this host's address there; the guest gets the next one.
     #[arg(
         long,
         value_name = "ADDRESS/PREFIX",
@@ -80,62 +80,62 @@ pub struct SetupArguments {
         value_parser = test_network
     )]
     pub(super) test_network: Option<TestBridge>,
-    /// Where root disks and hot volumes go.
+    /// Where root disks and hot volumes are made.
     #[arg(long, required_unless_present = "remove")]
     pub(super) storage: Option<StorageName>,
-    /// Where bulk volumes go.
+    /// Where bulk volumes are made.
     #[arg(long)]
     pub(super) bulk_storage: Option<StorageName>,
-    /// A further storage on which documents may place root disks and volumes, as a target with role primary or bulk-data; may
-    /// stand several times.
+    /// A further storage on which documents may place root disks and volumes, as a target with role primary or
+    /// bulk-data; may be given several times.
     #[arg(long = "guest-storage", value_name = "STORAGE")]
     pub(super) guest_storages: Vec<StorageName>,
-    /// Where backups go.
+    /// Where backups are stored.
     #[arg(long)]
     pub(super) backup_storage: Option<StorageName>,
     /// A storage target (disk, share or backup server) that the agent may make the entry of in Proxmox, once it is signed for;
-    /// may stand several times. Makes a `storage` token, which lies sealed.
+    /// may be given several times. Makes a `storage` token, which is stored sealed.
     #[arg(long = "target", value_name = "NAME")]
     pub(super) targets: Vec<TargetName>,
     /// The bridge of our guests.
     #[arg(long, default_value = "vmbr0")]
     pub(super) bridge: BridgeName,
-    /// Addresses on the bridge that others have, such as a DHCP server's range: no document gives one to a guest; may stand
-    /// several times.
+    /// Addresses on the bridge that others have, such as a DHCP server's range: no document gives one to a guest; may
+    /// be given several times.
     #[arg(long = "reserve", value_name = "ADDRESS[-ADDRESS]")]
     pub(super) reserved_addresses: Vec<AddressRange>,
-    /// A VLAN on the bridge that guests may use; may stand several times.
+    /// A VLAN on the bridge that guests may use; may be given several times.
     #[arg(long = "vlan", value_parser = vlan)]
     pub(super) vlans: Vec<VlanTag>,
     /// The VMIDs the agent may pick from.
     #[arg(long, value_name = "FIRST-LAST", required_unless_present = "remove", value_parser = vmid_range)]
     pub(super) vmid_range: Option<[Vmid; 2]>,
-    /// An address of this box on the bridge, with port; may stand several times.
+    /// An address of this host on the bridge, with port; may be given several times.
     #[arg(long, required_unless_present = "remove")]
     pub(super) listen: Vec<SocketAddr>,
-    /// A golden archive, approved by naming it: VERSION,VOLUME,FILE; may stand several times.
+    /// A golden archive, approved by naming it: VERSION,VOLUME,FILE; may be given several times.
     #[arg(long = "golden", value_name = "VERSION,VOLUME,FILE")]
     pub(super) goldens: Vec<GoldenArgument>,
     /// Where the root helper builds goldens, and after how many days a new one is due [default: 30]: STORAGE,FOLDER[,DAYS],
     /// such as local,/var/lib/vz/dump.
     #[arg(long, value_name = "STORAGE,FOLDER,DAYS", value_parser = golden_dump)]
     pub(super) golden_dump: Option<GoldenDump>,
-    /// Who may sign for this box: a file of public keys in OpenSSH's allowed_signers form, laid down as root's.
+    /// Who may sign for this host: a file of public keys in OpenSSH's allowed_signers form, installed as root's.
     #[arg(long, value_name = "FILE")]
     pub(super) operators: Option<PathBuf>,
     /// How many signatures each verb needs, its delay and its daily cap; without it the built-in rules hold.
     #[arg(long, value_name = "FILE", requires = "operators")]
     pub(super) policy: Option<PathBuf>,
-    /// The folder for what must last.
+    /// The folder for persistent data.
     #[arg(long, default_value = "/var/lib/holdfast", default_value_if("remove", "true", None))]
     pub(super) state_dir: Option<PathBuf>,
-    /// The Debian user of the agent (with --api: nobody is made and the files are yours).
+    /// The Debian user of the agent (with --api: no user is made and the files are yours).
     #[arg(long, default_value = "holdfast", value_parser = system_user)]
     pub(super) system_user: String,
     /// The address the agent will use [default: https://127.0.0.1:8006, or that of --api].
     #[arg(long)]
     pub(super) url: Option<String>,
-    /// A pin of Proxmox's certificate; may stand several times [default: the key of this box's own].
+    /// A pin of Proxmox's certificate; may be given several times [default: the key of this host's own].
     #[arg(long = "pin")]
     pub(super) pins: Vec<Pin>,
     /// Work through the API at this address.
@@ -153,7 +153,8 @@ pub struct SetupArguments {
     /// Do not ask.
     #[arg(long)]
     pub(super) yes: bool,
-    /// Take away what was set up: what the settings name, unless it is named here. Guests and the state folder stay.
+    /// Remove what was set up: the items that the settings name, unless they are named here. Guests and the state
+    /// folder stay.
     #[arg(long)]
     pub(super) remove: bool,
     /// Table for people, or JSON for programs.
@@ -199,7 +200,7 @@ fn golden_dump(text: &str) -> Result<GoldenDump, String> {
     Ok(GoldenDump { storage: storage.parse().map_err(|error| format!("{error}"))?, folder, refresh_days })
 }
 
-/// `name@pve`: what Proxmox takes, and nothing that means something elsewhere in a path or a line.
+/// `name@pve`: only characters that Proxmox takes and that have no special meaning in a path or a line.
 fn user(text: &str) -> Result<String, String> {
     let plain =
         |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
@@ -259,7 +260,7 @@ pub enum ChoiceError {
     /// A choice that was not made.
     #[error("{0} is missing: it is needed to set up a box")]
     Missing(&'static str),
-    /// Archives lie where scratch guests' disks would.
+    /// Archives are stored where scratch guests' disks would be.
     #[error(
         "archives lie on {storage}: the token of scratch guests could delete them there; name another storage with --scratch-storage"
     )]
@@ -272,13 +273,13 @@ pub enum ChoiceError {
     Counterpart {
         /// The storage.
         of: StorageName,
-        /// What is expected.
+        /// The expected value.
         rule: &'static str,
     },
     /// No node.
     #[error("this box has no host name that could be a node: name the node with --node")]
     Node,
-    /// No certificate on this box.
+    /// No certificate on this host.
     #[error("no certificate of Proxmox is found on this box: name its pin with --pin spki/sha256:…")]
     Pin,
     /// A golden's archive cannot be read.
@@ -332,7 +333,7 @@ pub enum ChoiceError {
 }
 
 impl SetupArguments {
-    /// Completes the choices from this box.
+    /// Completes the choices from this host.
     pub(super) fn choices(&self) -> Result<Choices, ChoiceError> {
         // The parser of the arguments demands these, or fills them in.
         let state_dir = chosen(&self.state_dir, "--state-dir")?;
@@ -399,7 +400,7 @@ impl SetupArguments {
         }
     }
 
-    /// Whose the files on this box are, where they are not those of whoever runs this.
+    /// The user that owns the files on this host, where it is not the user who runs this.
     pub(super) fn owner(&self) -> Option<String> {
         self.api.is_none().then(|| self.system_user.clone())
     }
@@ -422,10 +423,10 @@ pub(super) fn absolute(path: &Path) -> Result<(), ChoiceError> {
     if path.is_absolute() { Ok(()) } else { Err(ChoiceError::Relative { path: path.to_owned() }) }
 }
 
-/// Larger than either may be; their readers say so.
+/// Larger than either may be; their parsers report that.
 const TRUST_BYTES_MAX: u64 = 128 * 1024;
 
-/// Reads both files as the agent will, so that what it would not take is never laid down.
+/// Reads both files as the agent will, so that files which it would refuse are never installed.
 fn trust(operators: Option<&Path>, policy: Option<&Path>) -> Result<Option<Trust>, ChoiceError> {
     let read = |path: &Path| {
         let failed = |source| ChoiceError::TrustFile { path: path.to_owned(), source };
@@ -472,7 +473,7 @@ pub(crate) fn file_sha256(path: &Path) -> std::io::Result<String> {
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The key of the certificate that pveproxy shows: an own one of the administrator's before the node's.
+/// The key of the certificate that pveproxy shows: the administrator's own certificate has priority over the node's.
 fn own_pin() -> Option<Pin> {
     ["/etc/pve/local/pveproxy-ssl.pem", "/etc/pve/local/pve-ssl.pem"].iter().find_map(|path| {
         let certificate = CertificateDer::from_pem_file(path).ok()?;

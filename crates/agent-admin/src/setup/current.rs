@@ -1,7 +1,7 @@
-//! What is there in Proxmox's access control now.
+//! The present state of Proxmox's access control.
 //!
-//! What comes in: the answers of six reads, as the API or `pvesh` gives them. What goes out: pools, roles, users,
-//! tokens and the access list. Deliberately absent: anything that is not ours to compare.
+//! Input: the answers of six reads, as the API or `pvesh` gives them. Output: pools, roles, users, tokens and the
+//! access list. Deliberately absent: anything that is not ours to compare.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,13 +21,13 @@ pub struct AclEntry {
 /// Whether an entry of the access list spreads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Spread {
-    /// To this path alone.
+    /// On this path alone.
     Here,
     /// To all paths below.
     Below,
 }
 
-/// What is there.
+/// The present state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CurrentSetup {
     /// Which Proxmox it is.

@@ -1,9 +1,9 @@
 //! The steps from the current to the desired setup.
 //!
-//! What comes in: [`DesiredSetup`], [`CurrentSetup`], and which secrets we still have. What goes out: every wanted thing as one
-//! [`Step`], done already or with the writes that bring it about, in an order that works. Pure. Running the writes and
-//! settling again gives a list with nothing to do. What our own tokens had on storages by other choices is taken away.
-//! Deliberately absent: taking away what somebody else granted; `doctor` shows that.
+//! Input: [`DesiredSetup`], [`CurrentSetup`], and which secrets we still have. Output: every wanted item as one
+//! [`Step`], already done or with the writes that make it so, in an order that works. Pure. Running the writes and
+//! comparing again gives a list with nothing to do. Rights of our own tokens on storages from earlier choices are
+//! removed. Deliberately absent: removing rights that another user granted; `doctor` shows those.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::privilege::pve_roles;
 use super::write::Write;
 use crate::port::pve::Role;
 
-/// How a wanted thing stands.
+/// The state of a wanted item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepState {
     Done,
@@ -26,11 +26,11 @@ pub enum StepState {
 /// One wanted thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it is, in words.
+    /// A description of the step.
     pub what: String,
-    /// How it stands.
+    /// Its state.
     pub status: StepState,
-    /// What brings it about.
+    /// The writes that make it so.
     pub writes: Vec<Write>,
 }
 
@@ -81,7 +81,8 @@ pub fn settle(wanted: &DesiredSetup, seen: &CurrentSetup, secrets: &BTreeSet<Rol
     steps
 }
 
-/// Grants on storages that other choices needed, of our roles to our own tokens. The user keeps what another of its tokens needs.
+/// Grants of our roles to our own tokens on storages that only earlier choices needed. The user keeps what another of
+/// its tokens needs.
 fn left_over(wanted: &DesiredSetup, seen: &CurrentSetup) -> Vec<Step> {
     let ours = pve_roles(&Role::ALL);
     let is_needed = |entry: &AclEntry| {
@@ -161,7 +162,7 @@ fn token_step(user: &str, role: Role, seen: &CurrentSetup, have_secret: bool) ->
     }
 }
 
-/// What `--remove` takes away: grants, tokens, user, roles, and pools when they are empty.
+/// The items that `--remove` removes: grants, tokens, user, roles, and pools when they are empty.
 #[must_use]
 pub fn unsettle(wanted: &DesiredSetup, seen: &CurrentSetup) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -281,7 +282,8 @@ mod tests {
         assert_eq!(writes(&settle(&wanted, &seen, &all)), 0);
     }
 
-    /// A box that was set up before its storage had a twin: what the token had there goes, and what another has stays.
+    /// A host that was set up before its storage had a twin: the token's rights there are removed, and another user's
+    /// rights stay.
     #[test]
     fn what_a_counterpart_takes_the_place_of_is_taken_away() {
         let mut before = tried();

@@ -1,8 +1,8 @@
 //! The helper's policy, folder and units, fitted to this host.
 //!
-//! What comes in: the choices, and what lies on the box. What goes out: steps. The policy names the agent's user, the folder
-//! that goldens are built into, and no disk: which disks are mounted is root's to add, and what root wrote there is never
-//! replaced. Deliberately absent: starting the agent; it has no identity before it is enrolled.
+//! Input: the choices, and the files on the host. Output: steps. The policy names the agent's user, the folder that
+//! goldens are built into, and no disk. Root adds the disks to mount, and root's entries are never replaced.
+//! Deliberately absent: starting the agent; it has no identity before it is enrolled.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ enum Now {
 }
 
 impl Unit {
-    /// The words that have it run from boot on.
+    /// The command that makes it run from boot on.
     #[must_use]
     pub fn enabling(&self) -> Vec<String> {
         let now = match self.now {
@@ -45,7 +45,7 @@ impl Unit {
         ["systemctl", "enable"].iter().chain(now).chain([&self.name]).map(|word| (*word).to_owned()).collect()
     }
 
-    /// The words that stop it for good.
+    /// The command that stops it permanently.
     #[must_use]
     pub fn disabling(&self) -> Vec<String> {
         ["systemctl", "disable", "--now", self.name].map(str::to_owned).to_vec()
@@ -59,10 +59,10 @@ pub const ENABLED: [Unit; 3] = [
     Unit { name: "agentd.service", target: "multi-user.target", now: Now::Later },
 ];
 
-/// What `setup` makes of them.
+/// The steps of `setup` for them.
 ///
 /// # Errors
-/// When a policy lies there that cannot be read.
+/// When there is a policy that cannot be read.
 pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let Some(user) = &choices.system_user else { return Ok(Vec::new()) };
     if !Path::new(PROGRAM).exists() {
@@ -85,7 +85,7 @@ fn dump(choices: &Choices) -> Option<&Path> {
     choices.golden_dump.as_ref().map(|dump| dump.folder.as_path())
 }
 
-/// Whether a policy is still what `setup` wrote: with disks in it, it is root's own.
+/// Whether a policy is unchanged since `setup` wrote it: with disks in it, it is root's own.
 #[must_use]
 pub fn is_as_written(there: &str) -> bool {
     caller(there).is_some_and(|uid| there == text(uid, builds_into(there).as_deref()))

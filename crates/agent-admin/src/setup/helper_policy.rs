@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// What is to lie there: a new policy without disks, or the old one with the right user and the right folder of goldens.
-/// Without such a folder what root wrote about one stays.
+/// The policy to install: a new one without disks, or the old one with the right user and the right folder of goldens.
+/// Without such a folder root's own entry for one stays.
 #[must_use]
 pub fn fitted(there: Option<&str>, uid: u32, dump: Option<&Path>) -> String {
     let Some(there) = there else { return text(uid, dump) };

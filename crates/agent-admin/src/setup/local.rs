@@ -1,8 +1,8 @@
 //! The user, folders and settings file on the host.
 //!
-//! What comes in: the operator's choices. What goes out: steps that say how they stand, and their execution. Secrets
-//! have files of their own, readable by the agent's user alone. Deliberately absent: removing the state folder; it may
-//! hold the only record of what was done.
+//! Input: the operator's choices. Output: steps with their state, and their execution. Secrets have files of their own,
+//! readable by the agent's user alone. Deliberately absent: removing the state folder; it may hold the only record of
+//! what was done.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,18 +22,18 @@ use crate::port::pve::Role;
 use crate::port::sealed_token::{self, SealedTokenError};
 use crate::settings::secret_file;
 
-/// One step on the box.
+/// One step on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalStep {
-    /// What it is, in words.
+    /// A description of the step.
     pub what: String,
-    /// How it stands.
+    /// Its state.
     pub status: StepState,
-    /// What brings it about.
+    /// The action that makes it so.
     pub act: LocalAct,
 }
 
-/// What is done on the box.
+/// The action on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalAct {
     /// Makes the Debian user.
@@ -44,17 +44,17 @@ pub enum LocalAct {
     OpenFolder(PathBuf),
     /// Writes the settings file.
     Settings { path: PathBuf, text: String },
-    /// Lays down who may sign: whoever runs this owns it, and all may read it.
+    /// Installs the file that says who may sign: the user who runs this owns it, and all may read it.
     TrustFile { path: PathBuf, text: String },
     /// Writes a file that all may read.
     PlainFile { path: PathBuf, text: String },
-    /// Lays down the helper's policy, or puts the user's number and the folder of goldens in it right.
+    /// Installs the helper's policy, or corrects the user's number and the folder of goldens in it.
     HelperPolicy { path: PathBuf },
-    /// Runs a command of the system's.
+    /// Runs a system command.
     Command(Vec<String>),
 }
 
-/// Why a step on the box failed.
+/// Why a step on the host failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
     /// A file or folder.
@@ -67,13 +67,13 @@ pub enum LocalError {
     #[error("{} is not written: {why}; operators put others in their place by `holdfast sign HOST --policy OPERATORS POLICY`", path.display())]
     OtherTrust {
         path: PathBuf,
-        /// What is there.
+        /// What exists there already.
         why: String,
     },
     /// The user is not in the user database.
     #[error("there is no user {user} on this box although it was just made: look at /etc/passwd")]
     NoUser { user: String },
-    /// The helper's policy is there and is none.
+    /// The file of the helper's policy is not a policy.
     #[error("{} is no policy that the helper would take: correct it, or remove it and run this again", path.display())]
     HelperPolicy { path: PathBuf },
     /// The host's own key.
@@ -116,7 +116,7 @@ pub fn owner(name: &str) -> Option<Owner> {
 /// Steps before Proxmox is touched: the secrets need a place.
 ///
 /// # Errors
-/// When something lies in a folder's place that is no folder, or is a stranger's.
+/// When something that is no folder, or belongs to another user, is at a folder's path.
 pub fn prepare(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let mut steps = Vec::new();
     if let Some(name) = &choices.system_user {
@@ -147,7 +147,7 @@ fn folder_state(path: &Path, act: &LocalAct, user: Option<&str>) -> Result<StepS
     let (uid, _) = folder.owner();
     let wanted = user.map(|user| owner(user).map(|owner| owner.uid));
     let owned = wanted.is_none_or(|wanted| wanted == Some(uid));
-    // Root's own was made by a run that was cut off. What is a third user's is not taken from that user.
+    // A folder owned by root was made by an interrupted run. A third user's folder is not taken from that user.
     if !owned && uid != 0 && uid != rustix::process::geteuid().as_raw() {
         return Err(HeldError::of(path, Refusal::Owner { uid }).into());
     }
@@ -161,7 +161,7 @@ fn folder_state(path: &Path, act: &LocalAct, user: Option<&str>) -> Result<StepS
 /// The step after: the settings file.
 ///
 /// # Errors
-/// When what lies in its place cannot be read, or is a link.
+/// When the file at its path cannot be read, or is a link.
 pub fn settings_step(choices: &Choices) -> Result<LocalStep, LocalError> {
     let text = settings_text(choices);
     let differs = StepState::Differs("it says other things; the old one is kept as agent.toml.old");
@@ -170,10 +170,10 @@ pub fn settings_step(choices: &Choices) -> Result<LocalStep, LocalError> {
     Ok(LocalStep { what, status, act: LocalAct::Settings { path: choices.config.clone(), text } })
 }
 
-/// How a file of this text stands.
+/// The state of a file with this text.
 ///
 /// # Errors
-/// When what lies in its place cannot be read, or is a link.
+/// When the file at its path cannot be read, or is a link.
 pub fn file_state(path: &Path, text: &str, differs: StepState) -> Result<StepState, LocalError> {
     Ok(match atomic_file::read(path, crate::settings::CONFIG_BYTES_MAX)? {
         Some(there) if there.as_slice() == text.as_bytes() => StepState::Done,
@@ -201,7 +201,7 @@ pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalErr
             if let Some(old) = atomic_file::read(path, crate::settings::CONFIG_BYTES_MAX)? {
                 atomic_file::write(&path.with_extension("toml.old"), &old, Readers::Group)?;
             }
-            // They say which images root approved: the agent reads them and cannot change them.
+            // The settings say which images root approved: the agent reads them and cannot change them.
             let given = match to_own(choices)? {
                 Given::To { gid, .. } => Given::ToGroup { gid },
                 given @ (Given::Kept | Given::ToGroup { .. }) => given,
@@ -225,7 +225,7 @@ pub async fn carry_out(act: &LocalAct, choices: &Choices) -> Result<(), LocalErr
     Ok(())
 }
 
-/// The words that make the Debian user.
+/// The command that makes the Debian user.
 #[must_use]
 pub fn useradd(name: &str, home: &Path) -> Vec<String> {
     let home = home.display().to_string();
@@ -243,7 +243,7 @@ fn to_own(choices: &Choices) -> Result<Given, LocalError> {
 /// Keeps a new token's secret, for the agent's user alone.
 ///
 /// # Errors
-/// When it cannot be written; the caller says so, and the next run makes the token anew.
+/// When it cannot be written; the caller reports it, and the next run makes the token anew.
 pub fn keep_secret(choices: &Choices, role: Role, secret: &Secret) -> Result<(), LocalError> {
     let (path, given) = (choices.secret_file(role), to_own(choices)?);
     if role == Role::Storage {
@@ -256,11 +256,11 @@ pub fn keep_secret(choices: &Choices, role: Role, secret: &Secret) -> Result<(),
     Ok(atomic_file::write_for(&path, secret.expose().as_bytes(), Readers::Owner, given)?)
 }
 
-/// The tokens whose secrets are at hand.
+/// The tokens whose secrets exist on this host.
 ///
 /// # Errors
-/// When a link or a stranger's file lies in a secret's place. That is told before Proxmox makes a token which could then not
-/// be kept.
+/// When there is a link or another user's file at a secret's path. That is reported before Proxmox makes a token whose
+/// secret could then not be stored.
 pub fn secrets_at_hand(choices: &Choices) -> Result<BTreeSet<Role>, LocalError> {
     let mut found = BTreeSet::new();
     for role in choices.roles() {
@@ -280,7 +280,7 @@ pub fn secrets_at_hand(choices: &Choices) -> Result<BTreeSet<Role>, LocalError> 
     Ok(found)
 }
 
-/// What a token's file holds, where it is one that the agent would take.
+/// The secret in a token's file, where the agent would accept it.
 fn secret(path: &Path) -> Result<Option<Secret>, LocalError> {
     match held_folder::open_file(path) {
         Ok(file) => Ok(secret_file::read_from(file, path).ok()),
@@ -387,7 +387,7 @@ pub fn settings_text(choices: &Choices) -> String {
     text
 }
 
-/// A file beside the settings.
+/// A file next to the settings.
 fn copy_of(choices: &Choices, name: &str) -> String {
     choices.config.with_file_name(name).display().to_string()
 }

@@ -1,4 +1,4 @@
-//! `agentd setup`: what the agent needs in Proxmox and on the host.
+//! `agentd setup`: the agent's needs in Proxmox and on the host.
 //!
 //! ```text
 //! arguments ─▶ choices ─▶ wanted ─┐
@@ -47,18 +47,18 @@ use remove::Ours;
 use show::PrintedStep;
 use write::Write;
 
-/// Why the box is not set up.
+/// Why the host is not set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     #[error(transparent)]
     Choice(#[from] ChoiceError),
-    /// What was laid down cannot be read, so what is ours is not known.
+    /// The installed settings cannot be read, so the names of our items are not known.
     #[error("what was set up is not known: name --user and --pool")]
     Settings(#[from] SettingsError),
     /// The credential cannot be read.
     #[error("the credential cannot be read from {from}")]
     Credential {
-        /// Where it should have come from.
+        /// The file that it should have been read from.
         from: String,
         #[source]
         source: std::io::Error,
@@ -68,15 +68,15 @@ pub enum SetupError {
     /// An answer of Proxmox.
     #[error(transparent)]
     Seen(#[from] SeenError),
-    /// A Proxmox that cannot hand a guest its claim.
+    /// A Proxmox version that cannot pass a guest its claim.
     #[error("Proxmox VE {found} is too old: {}.{} or newer is needed", Version::OLDEST.0, Version::OLDEST.1)]
     TooOld {
-        /// What it says it is.
+        /// The version that it reports.
         found: String,
     },
     #[error(transparent)]
     Local(#[from] LocalError),
-    /// Nobody said yes.
+    /// The operator did not say yes.
     #[error("nothing was changed: say yes, or give --yes")]
     NotConfirmed,
     /// The answer cannot be read.
@@ -109,7 +109,7 @@ impl SetupError {
 /// Runs the command.
 ///
 /// # Errors
-/// Says what is missing or who refused. What was done before stays and is found done by the next run.
+/// Says what is missing or who refused. Finished steps stay, and the next run finds them done.
 pub fn run(arguments: &SetupArguments) -> Result<(), SetupError> {
     if arguments.remove {
         let ours = Ours::of(arguments)?;
@@ -158,7 +158,7 @@ fn read_credential(file: &Path) -> Result<Secret, SetupError> {
     Ok(Secret::new(std::mem::take(&mut *text)))
 }
 
-/// What is to be done, before, in and after Proxmox.
+/// The steps before, in and after Proxmox.
 struct Todo {
     before: Vec<LocalStep>,
     steps: Vec<Step>,
@@ -194,7 +194,7 @@ async fn look(way: &Way, user: &str) -> Result<CurrentSetup, SetupError> {
     if !version.is_some_and(|version| version.is_supported()) {
         return Err(SetupError::TooOld { found: seen.version });
     }
-    // Asking for the tokens of nobody is an error in Proxmox.
+    // Proxmox answers with an error when the tokens of a user that does not exist are read.
     if seen.users.contains(user) {
         seen.take(Read::Tokens, way.read(Read::Tokens, user).await?)?;
     }
@@ -217,7 +217,7 @@ async fn set_up(arguments: &SetupArguments, choices: &Choices, way: &Way) -> Res
     for step in todo.after.iter().filter(|step| step.status != StepState::Done) {
         local::carry_out(&step.act, choices).await?;
     }
-    // Proxmox saying yes is no evidence: look again.
+    // Proxmox's success is no proof: read the state again.
     let again = Todo::find(choices, way).await?;
     let open = again.steps.iter().find(|step| step.status != StepState::Done);
     if let Some(step) = open {
@@ -227,7 +227,7 @@ async fn set_up(arguments: &SetupArguments, choices: &Choices, way: &Way) -> Res
     Ok(())
 }
 
-/// Shows the plan. Whether it is to be carried out: there is something to do, and somebody said yes.
+/// Shows the plan. Returns whether to carry it out: there is something to do, and the operator said yes.
 fn agreed(arguments: &SetupArguments, planned: &PrintedStep) -> Result<bool, SetupError> {
     if arguments.output == Output::Table {
         print!("{}", planned.text());

@@ -1,8 +1,8 @@
-//! What `setup` will do, as a value.
+//! The plan of `setup`, as a value.
 //!
-//! What comes in: the operator's choices. What goes out: the wanted state in Proxmox, and the files, in the order in
-//! which they must come to be. Pure: nothing is read or written here. Deliberately absent: guests. Setting up and
-//! removing never touch one.
+//! Input: the operator's choices. Output: the wanted state in Proxmox, and the files, in the order in which they must
+//! come to be. Pure: nothing is read or written here. Deliberately absent: guests. Setting up and removing never touch
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ pub struct Golden {
     pub file: PathBuf,
 }
 
-/// Who may sign for this box from its first day.
+/// Who may sign for this host from its first day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
     /// The operators file.
@@ -41,7 +41,7 @@ pub struct Trust {
     pub names: Vec<String>,
 }
 
-/// What the operator chose.
+/// The operator's choices.
 #[derive(Clone, Debug)]
 pub struct Choices {
     /// The user of Proxmox, `holdfast@pve`.
@@ -69,9 +69,9 @@ pub struct Choices {
     /// The VMIDs that the agent may pick from.
     pub vmid_range: [Vmid; 2],
     pub goldens: Vec<Golden>,
-    /// Where goldens are built on this box.
+    /// Where goldens are built on this host.
     pub golden_dump: Option<GoldenDump>,
-    /// Who may sign, where that is laid down now.
+    /// Who may sign, where those files are installed now.
     pub trust: Option<Trust>,
     /// Where guests reach the agent.
     pub listen: Vec<SocketAddr>,
@@ -79,7 +79,7 @@ pub struct Choices {
     pub state_dir: PathBuf,
     /// The configuration file.
     pub config: PathBuf,
-    /// The Debian user that the agent runs as. None when the files belong to whoever runs this.
+    /// The Debian user that the agent runs as. None when the files belong to the user who runs this.
     pub system_user: Option<String>,
 }
 
@@ -93,14 +93,15 @@ impl Choices {
         roles
     }
 
-    /// What of Proxmox the table speaks of.
+    /// The parts of Proxmox that the table names.
     #[must_use]
     pub fn places(&self) -> Places {
         // The name before the colon is a storage's: VolumeId saw to its form.
         let of_goldens = self.goldens.iter().filter_map(|golden| golden.archive.storage().parse().ok());
         let built_on = self.golden_dump.iter().map(|dump| dump.storage.clone());
         let built_as = self.golden_dump.iter().filter_map(|_| GoldenDump::vmid());
-        // What it may make entries for it uses: backups go there, come back from there, and are tried.
+        // The agent uses the targets that it may make entries for: it stores backups there, restores from there, and
+        // tests them.
         let targets = self.targets.iter().filter_map(|target| target.as_str().parse().ok());
         Places {
             node: self.node.clone(),
@@ -131,7 +132,7 @@ impl Choices {
         format!("{}!{role}", self.user)
     }
 
-    /// Where a role's secret lies.
+    /// Where a role's secret is stored.
     #[must_use]
     pub fn secret_file(&self, role: Role) -> PathBuf {
         self.state_dir.join("secrets").join(secret_name(role))
@@ -152,11 +153,11 @@ pub struct Scratch {
     pub cores: Cores,
     /// Where they may speak to the agent.
     pub speech: Option<TestBridge>,
-    /// By which entries their backups are read, where not by the storage's own.
+    /// The entries through which their backups are read, where that is not the storage's own entry.
     pub twins: BTreeMap<StorageName, StorageName>,
 }
 
-/// What of Proxmox is for scratch guests.
+/// The parts of Proxmox for scratch guests.
 #[derive(Clone, Debug)]
 pub struct ScratchPlaces {
     pub pool: PoolName,
@@ -168,7 +169,7 @@ pub struct ScratchPlaces {
     pub twins: BTreeMap<StorageName, StorageName>,
 }
 
-/// What of Proxmox the table of privileges speaks of.
+/// The parts of Proxmox that the table of privileges names.
 #[derive(Clone, Debug)]
 pub struct Places {
     pub node: NodeName,
@@ -176,11 +177,11 @@ pub struct Places {
     pub pool: PoolName,
     /// Where backups are tried.
     pub scratch: Option<ScratchPlaces>,
-    /// Where disks lie.
+    /// Where disks are stored.
     pub guest_storages: Vec<StorageName>,
-    /// Where our guests' backups lie.
+    /// Where our guests' backups are stored.
     pub backup_storages: Vec<StorageName>,
-    /// Where other archives lie.
+    /// Where other archives are stored.
     pub archive_storages: Vec<StorageName>,
     /// Storage targets that the agent may make entries for.
     pub targets: BTreeSet<TargetName>,
@@ -238,7 +239,7 @@ impl Places {
         }
     }
 
-    /// What scratch guests' token read archives by before their storage had a twin.
+    /// The grants by which the token of scratch guests read archives before their storage had a twin.
     fn no_longer(&self) -> Vec<Grant> {
         let twinned = self.scratch.iter().flat_map(|scratch| scratch.twins.keys());
         let read = |pve_role| {
@@ -286,7 +287,7 @@ pub struct DesiredSetup {
     pub user: String,
     pub tokens: Vec<Role>,
     pub grants: Vec<Grant>,
-    /// What a token no longer needs once something narrower is named, and must not keep.
+    /// Grants that a token no longer needs, and must not keep, once something narrower is named.
     pub no_longer: Vec<Grant>,
 }
 
@@ -310,7 +311,7 @@ impl DesiredSetup {
     }
 }
 
-/// The file of a role's secret. That of `storage` lies sealed.
+/// The file of a role's secret. That of `storage` is stored sealed.
 #[must_use]
 pub fn secret_name(role: Role) -> String {
     let end = if role == Role::Storage { ".sealed" } else { "" };
@@ -368,7 +369,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The same on a box that tries its backups, and those of one server through a twin.
+    /// The same on a host that tries its backups, and those of one server through a twin.
     pub fn tried() -> Choices {
         let mut wide = choices();
         wide.targets = BTreeSet::from(["off1".parse().unwrap()]);

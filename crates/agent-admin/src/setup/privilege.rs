@@ -1,12 +1,12 @@
 //! A table of the Proxmox privileges each operation needs.
 //!
-//! What comes in: nothing; the table is written down, each line from a proof on a real node. What goes out: for each
-//! token and place the privileges it needs, and the Proxmox role that carries them. Every grant is made for the user
-//! *and* its privilege-separated token, on exactly that path, not propagated. `Datastore.Allocate` on `/storage`, with which
-//! one makes a storage of any path, is the `storage` token's alone, which lies sealed (`docs/adr/0023`). On one storage it
-//! reads archives whosever they are, deletes none by name, and may prune them all: that is the `scratch` token's way to them
-//! (by a twin that can only read, where root named one: `docs/adr/0045`), and the `allocate` token's to those of a guest that
-//! is gone, over which nobody has `VM.Backup` any more (`docs/adr/0034`).
+//! Input: none; the table is fixed, each line proved on a real node. Output: for each token and place the privileges it
+//! needs, and the Proxmox role that carries them. Every grant is made for the user *and* its privilege-separated token,
+//! on exactly that path, not propagated. `Datastore.Allocate` on `/storage` allows making a storage of any path. Only
+//! the `storage` token has it, and that token is stored sealed (`docs/adr/0023`). On a single storage the privilege
+//! reads the archives of every owner, deletes none by name, and may prune them all. The `scratch` token reaches
+//! archives this way (through a read-only twin storage, where root named one: `docs/adr/0045`). The `allocate` token
+//! reaches this way the archives of a destroyed guest, over which no token has `VM.Backup` any more (`docs/adr/0034`).
 //! Deliberately absent: `Sys.Modify`, `Permissions.Modify`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,17 +21,17 @@ pub enum Place {
     /// The pool of scratch guests.
     ScratchPool,
     Node,
-    /// Each storage that guests' disks lie on.
+    /// Each storage that holds guests' disks.
     GuestStorage,
-    /// Each storage that archives lie on: goldens and backups.
+    /// Each storage that holds archives: goldens and backups.
     ArchiveStorage,
-    /// Each storage that our guests' backups lie on.
+    /// Each storage that holds our guests' backups.
     BackupStorage,
     /// The same, where backups are tried and no twin was named.
     TriedStorage,
     /// Each read-only twin by which backups are tried.
     Counterpart,
-    /// The storage that scratch guests' disks lie on.
+    /// The storage that holds scratch guests' disks.
     ScratchStorage,
     /// All storages: where making an entry is checked.
     Storages,
@@ -48,7 +48,7 @@ pub enum Place {
 /// One line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Need {
-    /// What it is for, in words.
+    /// A description of its purpose.
     pub operation: &'static str,
     pub role: Role,
     pub place: Place,
@@ -182,7 +182,7 @@ pub fn privileges(role: Role, place: Place) -> BTreeSet<&'static str> {
     lines.flat_map(|need| need.privileges.iter().copied()).collect()
 }
 
-/// What a privilege is for, in words.
+/// The purposes of a privilege, as text.
 #[must_use]
 pub fn operations(role: Role, place: Place, privilege: &str) -> Vec<&'static str> {
     let lines = NEEDS.iter().filter(|need| need.role == role && need.place == place);
@@ -254,7 +254,7 @@ mod tests {
         set.iter().copied().collect::<Vec<_>>().join(" ")
     }
 
-    /// `docs/privileges.md`, for who wants to grant by hand or to check what is granted.
+    /// `docs/privileges.md`, for an operator who wants to grant by hand or to check the grants.
     fn page() -> String {
         let mut page = String::from(
             "# What the agent may do in Proxmox\n\n\

@@ -1,7 +1,7 @@
-//! `agentd setup --remove`: takes away what `setup` made.
+//! `agentd setup --remove`: removes what `setup` made.
 //!
-//! What comes in: the settings that were laid down, and what the arguments say otherwise; then what is there in Proxmox and
-//! on the box. What goes out: steps, or the same as a script that finds out itself. Nothing has to be named a second time.
+//! Input: the installed settings, and arguments that override them; then the present state in Proxmox and on the host.
+//! Output: steps, or a script that finds out the present state itself. Nothing has to be named a second time.
 //! Deliberately absent: guests, storages, archives, the agent's records and its Debian user: all of these stay.
 
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ const SCRATCH_POOL: &str = "holdfast-scratch";
 const STATE: &str = "/var/lib/holdfast";
 const POLICY_BYTES_MAX: u64 = 64 * 1024;
 
-/// What is ours, by name.
+/// The names of our items.
 #[derive(Clone, Debug)]
 pub struct Ours {
     /// The user of Proxmox.
@@ -43,12 +43,12 @@ pub struct Ours {
     pub state_dir: PathBuf,
     /// The settings.
     pub config: PathBuf,
-    /// The Debian user; none when the files belong to whoever runs this.
+    /// The Debian user; none when the files belong to the user who runs this.
     pub system_user: Option<String>,
 }
 
 impl Ours {
-    /// What the arguments name, else what the settings name, else the usual.
+    /// The names from the arguments, else from the settings, else the defaults.
     pub fn of(arguments: &SetupArguments) -> Result<Self, SetupError> {
         absolute(&arguments.config.config)?;
         let laid_down = match Settings::load(&arguments.config) {
@@ -111,14 +111,14 @@ impl Ours {
     }
 }
 
-/// What becomes of the helper's policy: what root wrote into it stays root's.
+/// What happens to the helper's policy: root's own entries in it stay.
 enum Policy {
     None,
     Goes(PathBuf),
     Stays(PathBuf),
 }
 
-/// What is to be done, in this order, and what stays.
+/// The steps, in this order, and what stays.
 struct Todo {
     units: Vec<&'static Unit>,
     steps: Vec<Step>,
@@ -152,7 +152,7 @@ impl Todo {
     }
 }
 
-/// Those that are there. A link on the way to one is told before anything is taken away.
+/// Those that exist. A link on the way to one is reported before anything is removed.
 fn there(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, LocalError> {
     let mut there = Vec::new();
     for path in files {
@@ -163,7 +163,7 @@ fn there(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, LocalError> {
     Ok(there)
 }
 
-/// What is not touched, in words.
+/// The items that are not touched, as text.
 fn left(ours: &Ours, wanted: &DesiredSetup) -> Vec<String> {
     let pools = wanted.pools.iter();
     let mut left: Vec<String> = pools
@@ -175,7 +175,7 @@ fn left(ours: &Ours, wanted: &DesiredSetup) -> Vec<String> {
     left
 }
 
-/// Shows it, asks, and does it.
+/// Shows the plan, asks for confirmation, and carries it out.
 pub async fn take_away(arguments: &SetupArguments, ours: &Ours, way: &Way) -> Result<(), SetupError> {
     let todo = Todo::find(ours, way).await?;
     if !super::agreed(arguments, &todo.shown("planned"))? {
@@ -205,7 +205,7 @@ pub async fn take_away(arguments: &SetupArguments, ours: &Ours, way: &Way) -> Re
     Ok(())
 }
 
-/// The same as a script to run by hand on the node, which finds out itself what is there.
+/// The removal as a script to run by hand on the node; it finds out the present state itself.
 #[must_use]
 pub fn script(ours: &Ours) -> String {
     let mut text = super::script::head("takes away what the agent had; guests and the state folder stay");

@@ -1,7 +1,7 @@
 //! Restarting an agent that runs, once it has other tokens or settings.
 //!
-//! In: what was to be done. Out: one step where an agent runs that would go on with what it read at its start. It loses no
-//! work by a restart: what is under way is taken up from the journal.
+//! Input: the steps of this run. Output: one step where a running agent would go on with the settings that it read at
+//! its start. It loses no work by a restart: operations under way are resumed from the journal.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The setup plan as a shell script.
 //!
-//! What comes in: the choices. What goes out: text for `sh`, safe to run twice. Secrets go straight from Proxmox into
-//! their files. Deliberately absent: looking at what is there; the script finds out itself.
+//! Input: the choices. Output: text for `sh`, safe to run twice. Secrets go straight from Proxmox into their files.
+//! Deliberately absent: reading the present state; the script does that itself.
 
 use super::current::CurrentSetup;
 use super::diff::settle;
@@ -69,7 +69,8 @@ pub fn script(choices: &Choices) -> String {
     text
 }
 
-/// A file that is there as it should be, or not at all. No line of either kind of file is this one word.
+/// Installs a file, or fails where a file with other content exists. No line of either kind of file equals the
+/// delimiter `TRUST`.
 fn laid_down(file: &std::path::Path, text: &str) -> String {
     let (file, text) = (path(file), text.trim_end_matches('\n'));
     format!(

@@ -16,7 +16,7 @@ pub struct Line {
     commands: Vec<String>,
 }
 
-/// The plan, or what became of it.
+/// The plan, or its outcome.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct PrintedStep {
     /// `holdfast.setup/v1`.
@@ -26,20 +26,20 @@ pub struct PrintedStep {
     /// Steps that had or have to be taken.
     pub to_do: usize,
     pub steps: Vec<Line>,
-    /// What is left as it is by a removal.
+    /// The items that a removal leaves as they are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
 }
 
 impl PrintedStep {
-    /// Puts lines together: on the box, in Proxmox, on the box again.
+    /// Puts lines together: on the host, in Proxmox, on the host again.
     #[must_use]
     pub fn of(outcome: &'static str, lines: Vec<Line>) -> Self {
         let to_do = lines.iter().filter(|line| line.state != "there").count();
         Self { schema: "holdfast.setup/v1", outcome, to_do, steps: lines, left: Vec::new() }
     }
 
-    /// With what stays.
+    /// Adds the items that stay.
     #[must_use]
     pub fn leaving(mut self, left: &[String]) -> Self {
         self.left = left.to_vec();
@@ -70,7 +70,7 @@ impl PrintedStep {
     }
 }
 
-/// A step on the box.
+/// A step on the host.
 #[must_use]
 pub fn here(what: &str, status: &StepState) -> Line {
     line(what, status, Vec::new())

@@ -1,8 +1,8 @@
 //! The unit of the bridge of scratch guests.
 //!
-//! What comes in: the address that `--test-network` gives this box there. What goes out: the bridge with both ends, the
-//! file that `holdfast-test-bridge.service` reads, and steps. Deliberately absent: making the bridge and its rules, which
-//! the unit does, so that they are there after every boot.
+//! Input: the address that `--test-network` gives this host there. Output: the bridge with both ends, the file that
+//! `holdfast-test-bridge.service` reads, and steps. Deliberately absent: making the bridge and its rules, which the
+//! unit does, so that they are there after every boot.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::model::policy::TestBridge;
 
 /// The unit.
 pub const UNIT: &str = "holdfast-test-bridge.service";
-/// A short name that no one else's bridge has.
+/// A short name that no other bridge has.
 const BRIDGE: &str = "hftest0";
 
-/// Both ends of the bridge, from this box's address there. The scratch guest gets the next one.
+/// Both ends of the bridge, from this host's address there. The scratch guest gets the next one.
 ///
 /// # Errors
 /// When the network has no room for two.
@@ -31,7 +31,7 @@ pub fn both_ends(own: Ipv4Cidr) -> Result<TestBridge, &'static str> {
         return Err(RULE);
     }
     let host_bits = u32::MAX >> own.prefix();
-    // Neither the network's own address nor the one of all.
+    // Neither the network address nor the broadcast address.
     let is_a_hosts = |bits: u32| ![0, host_bits].contains(&(bits & host_bits));
     let next = own.address().to_bits().wrapping_add(1);
     let fits = is_a_hosts(own.address().to_bits()) && is_a_hosts(next);
@@ -49,7 +49,7 @@ pub fn both_ends(own: Ipv4Cidr) -> Result<TestBridge, &'static str> {
 /// Steps, once the settings are written.
 ///
 /// # Errors
-/// When what lies in the file's place cannot be read, or is a link.
+/// When the file at this path cannot be read, or is a link.
 pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let speech = choices.scratch.as_ref().and_then(|scratch| scratch.speech.as_ref());
     let Some(speech) = speech else { return Ok(Vec::new()) };
@@ -67,7 +67,7 @@ pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     Ok(steps)
 }
 
-/// The unit, and what it makes. It is restarted, too: it may run with another address.
+/// The unit, and the bridge that it makes. It is restarted too: it may run with another address.
 fn of_unit(speech: &TestBridge, status: &StepState) -> [LocalStep; 2] {
     let step = |verb: &str, what| LocalStep {
         what,
@@ -78,7 +78,7 @@ fn of_unit(speech: &TestBridge, status: &StepState) -> [LocalStep; 2] {
     [step("enable", format!("unit {UNIT}, from boot on")), step("restart", made)]
 }
 
-/// Beside the settings.
+/// The file next to the settings.
 fn file(config: &Path) -> PathBuf {
     config.with_file_name("test-bridge.env")
 }

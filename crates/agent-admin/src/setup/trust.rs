@@ -1,7 +1,7 @@
 //! The operators file and policy, installed by `setup`.
 //!
-//! What comes in: their texts, checked, and what lies on the box and is in use there. What goes out: steps, or the refusal
-//! to replace who may sign. That is what a signed `policy_update` is for: whoever could replace them here by running a
+//! Input: their checked texts, and the files on the host with the ones in use there. Output: steps, or the refusal to
+//! replace who may sign. A signed `policy_update` exists for that: anyone who could replace them here by running a
 //! command again would need no signature. Deliberately absent: putting them into use; the agent does that at its start.
 
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use crate::port::atomic_file;
 /// Larger than either may be.
 const BYTES_MAX: u64 = 128 * 1024;
 
-/// The two files beside the settings.
+/// The two files next to the settings.
 #[must_use]
 pub fn files(config: &Path) -> [PathBuf; 2] {
     ["operators", "policy.toml"].map(|name| config.with_file_name(name))
 }
 
-/// The steps that lay them down, where they were named.
+/// The steps that install them, where they were named.
 ///
 /// # Errors
-/// When others lie there, or are in use.
+/// When other files are there, or other texts are in use.
 pub fn steps(choices: &Choices) -> Result<Vec<LocalStep>, LocalError> {
     let Some(trust) = &choices.trust else { return Ok(Vec::new()) };
     let [operators, policy] = files(&choices.config);
@@ -68,7 +68,7 @@ fn said(text: &str) -> String {
     format!("other ones lie there already (sha256 {})", hex(&Sha256::digest(text.as_bytes())))
 }
 
-/// What a running agent goes by. One that does not run holds them to its own records when it starts.
+/// Checks the texts that a running agent uses. A stopped agent compares the files with its own records when it starts.
 fn in_use(choices: &Choices, trust: &Trust) -> Result<(), LocalError> {
     let Ok(status) = admin_socket::ask(&choices.state_dir) else { return Ok(()) };
     let Some(used) = status.sections.trust.and_then(|section| section.operators) else { return Ok(()) };

@@ -1,8 +1,8 @@
 //! One change to Proxmox's access control, as `pveum` and API call.
 //!
-//! What comes in: a closed [`Write`]. What goes out: the words of the command, or verb, path and parameters. Both are
-//! made from the same value, so that what is printed is what is done. Deliberately absent: doing it (`way`), and any
-//! change to a guest.
+//! Input: a [`Write`], a closed enum. Output: the arguments of the command, or verb, path and parameters. Both are made
+//! from one value, so that the printed command equals the change that is made. Deliberately absent: executing it
+//! (`way`), and any change to a guest.
 
 use crate::port::pve::{AclPath, Role};
 
@@ -14,7 +14,7 @@ pub enum Write {
     DeletePool(String),
     /// Makes a role.
     AddRole { name: String, privileges: Vec<String> },
-    /// Sets the privileges of a role that is there.
+    /// Sets the privileges of an existing role.
     SetRole {
         name: String,
         /// Its privileges, all of them.
@@ -22,7 +22,7 @@ pub enum Write {
     },
     /// Removes a role.
     DeleteRole(String),
-    /// Makes a user, without a password: nobody can log in as it.
+    /// Makes a user without a password, so login as this user is impossible.
     AddUser(String),
     /// Removes a user.
     DeleteUser(String),
@@ -123,7 +123,7 @@ impl Write {
         }
     }
 
-    /// As the words of a command.
+    /// As the arguments of a command.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -168,7 +168,7 @@ impl Write {
     }
 }
 
-/// A word for a POSIX shell.
+/// An argument, quoted for a POSIX shell.
 #[must_use]
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@,=+".contains(c);

@@ -80,7 +80,7 @@ fn the_fields_of_a_guest_stand_side_by_side() {
     assert!(fields::page(&unread).contains("could not be read at the last look"));
 }
 
-/// A storage that is full for a day is one line, and what else was done is seen beside it.
+/// A storage that is full for a day is one line, and the other operations stay visible.
 #[test]
 fn tries_that_failed_alike_are_one_line_with_their_count() {
     let mut status = status();

@@ -1,7 +1,7 @@
 //! `agentd storage make-key`: the key for a backup server.
 //!
-//! What goes out ([`super::sealing`]) goes into the document; an operator signs for the fingerprint as for any other. Nothing
-//! is kept here: until the document carries it, the key encrypts nothing, and is lost with the text without harm.
+//! The output ([`super::sealing`]) goes into the document; an operator signs for the fingerprint as for any other.
+//! Nothing is kept here. Until the document carries the key, it encrypts nothing, so losing the text does no harm.
 //! Deliberately absent: showing the key, and changing the key of a target that is in use.
 
 use holdfast_protocol::id::KeyFingerprint;
@@ -14,7 +14,7 @@ use super::sealing::{self, ForDocument, SealingArguments};
 use crate::now;
 use crate::settings::Settings;
 
-/// The arguments. What stands at the target's `key` is not looked at.
+/// The arguments. The present value of the target's `key` is ignored.
 #[derive(Debug, clap::Args)]
 pub struct MakeKeyArguments {
     #[command(flatten)]

@@ -2,12 +2,13 @@
 //!
 //! It is opened with the recovery code and sealed to this host, in one process.
 //!
-//! What comes in: the wrapped key, handed over by the hub or from a file, and the words, typed at a terminal. What goes out is
-//! what `make-key` gives ([`super::sealing`]), so that all behind it is one path: an operator signs for the fingerprint, and
-//! Proxmox gets the key with the target's entry. The fingerprint must stand in the document already: it is what operators sign
-//! for, and no other key is sealed, whatever the hub hands over. What was handed over must be what the hub said of it, too: this
-//! host's, of this sheet and date. Words and key are in this process's memory alone, and in none of it once the key is sealed.
-//! Deliberately absent: a file of the bare key (`agentd recover`), and taking the hub's word for which key it should be.
+//! Input: the wrapped key, handed over by the hub or from a file, and the words, typed at a terminal. The output is
+//! that of `make-key` ([`super::sealing`]), so that the rest is one path: an operator signs for the fingerprint, and
+//! Proxmox gets the key with the target's entry. The fingerprint must already be in the document: operators sign for
+//! it, and no other key is sealed, whatever the hub hands over. The handed-over file must also match the hub's
+//! description: this host's, of this sheet and date. Words and key are only in this process's memory, and are wiped
+//! once the key is sealed. Deliberately absent: a file of the bare key (`agentd recover`), and trusting the hub about
+//! which key it should be.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,7 @@ pub enum RecoverKeyError {
     /// What was handed over.
     #[error(transparent)]
     HandOver(#[from] HandOverError),
-    /// Who this box is.
+    /// Who this host is.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// Nothing was.
@@ -52,10 +53,10 @@ pub enum RecoverKeyError {
         /// Why the hub kept it back.
         withheld: Option<String>,
     },
-    /// The box did not get its place whole.
+    /// The host did not replace the lost one completely.
     #[error("this box did not take the lost one's place to the end: run `agentd enroll --restore` again")]
     NotEnrolled,
-    /// The document does not say which key it should be.
+    /// The document does not name the key.
     #[error(
         "{} names no `key` for {target}: write the fingerprint there that operators sign for; it stands in the lost box's document \
          and on the sheet",
@@ -78,7 +79,7 @@ pub enum RecoverKeyError {
         path: PathBuf,
         /// The target.
         target: TargetName,
-        /// What it names.
+        /// The key that it names.
         wanted: KeyFingerprint,
         /// What was handed over.
         handed: String,
@@ -109,7 +110,7 @@ pub fn run(arguments: &RecoverKeyArguments) -> Result<(), StorageCommandError> {
     let (from, arguments) = (arguments.from.as_deref(), &arguments.sealing);
     let settings = Settings::load(&arguments.config)?;
     let state = &settings.state.dir;
-    // All that can be refused is refused before anybody types eleven words.
+    // All refusals come before the operator types eleven words.
     let recipient = sealing::recipient(state)?;
     let (backend, key) = backend(arguments)?;
     let (file, record) = match from {
@@ -138,7 +139,7 @@ pub fn run(arguments: &RecoverKeyArguments) -> Result<(), StorageCommandError> {
     Ok(())
 }
 
-/// The backend whole, with the key that it names.
+/// The complete backend, with the key that it names.
 fn backend(arguments: &SealingArguments) -> Result<(Backend, KeyFingerprint), StorageCommandError> {
     let written = arguments.written()?;
     let named = written.get("pbs").and_then(|pbs| pbs.get("key")).is_some();
@@ -153,7 +154,7 @@ fn backend(arguments: &SealingArguments) -> Result<(Backend, KeyFingerprint), St
     }
 }
 
-/// What the hub handed over of this key, and what it should be by what the hub said of it.
+/// The wrapped key that the hub handed over, and its expected record by the hub's description.
 fn handed(
     state: &Path,
     key: &KeyFingerprint,

@@ -1,10 +1,10 @@
 //! Sealing of a storage target's credentials, for `make-key` and `recover-key`.
 //!
-//! The login of the backup server and the backup key are sealed together to this very host.
+//! The login of the backup server and the backup key are sealed together to exactly this host.
 //!
-//! What comes in: a document that names the target, name and password for the server, typed at a terminal, and a key. What
-//! goes out: the target's `backend` with the key's fingerprint, and its `creds` with the key inside. Whoever opens them cannot
-//! tell where the key comes from. Deliberately absent: showing a key, and changing the document.
+//! Input: a document that names the target, name and password for the server, typed at a terminal, and a key. Output:
+//! the target's `backend` with the key's fingerprint, and its `creds` with the key inside. The opened credentials do
+//! not show where the key comes from. Deliberately absent: showing a key, and changing the document.
 
 use std::path::{Path, PathBuf};
 
@@ -40,10 +40,10 @@ pub struct SealingArguments {
     /// The target.
     #[arg(long, value_name = "TARGET")]
     pub(super) target: TargetName,
-    /// Who logs in at the backup server.
+    /// The user for the backup server.
     #[arg(long, value_name = "USER")]
     user: String,
-    /// Words for people, or JSON for programs.
+    /// Text for people, or JSON for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     pub(super) output: Output,
 }
@@ -70,7 +70,7 @@ pub enum SealingError {
         path: PathBuf,
         /// The target.
         target: TargetName,
-        /// What is wrong with it, where it is there.
+        /// Its fault, where it exists.
         #[source]
         source: Option<serde_json::Error>,
     },
@@ -100,7 +100,7 @@ impl SealingError {
     }
 }
 
-/// What goes into the document, in the target's place.
+/// The text for the document, in place of the target's entry.
 #[derive(Serialize)]
 pub(super) struct ForDocument {
     schema: &'static str,
@@ -110,7 +110,7 @@ pub(super) struct ForDocument {
     pub(super) creds: Sealed,
 }
 
-/// Who logs in at the server, and with what.
+/// The user and password for the server.
 pub(super) struct Login {
     user: String,
     password: Secret,
@@ -128,7 +128,7 @@ impl SealingArguments {
         if backend.get("pbs").is_some_and(Value::is_object) { Ok(backend) } else { Err(self.no_target(None)) }
     }
 
-    /// What is written there is no backend of a backup server.
+    /// The document's entry is no backend of a backup server.
     pub(super) fn no_target(&self, source: Option<serde_json::Error>) -> SealingError {
         SealingError::NoTarget { path: self.document.clone(), target: self.target.clone(), source }
     }
@@ -161,7 +161,7 @@ impl SealingArguments {
         Ok(ForDocument { schema, target: self.target.clone(), fingerprint, backend, creds })
     }
 
-    /// Tells it.
+    /// Prints the result.
     pub(super) fn report(&self, made: &ForDocument, words: impl FnOnce(&ForDocument)) {
         match self.output {
             Output::Json => print_json(made),

@@ -10,7 +10,7 @@ use holdfast_protocol::id::BridgeName;
 
 use super::archive::hostile;
 
-/// Why a guest is not taken over, whoever signs.
+/// Why a guest is not taken over, whatever signature there is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
     /// A line that is not allowed.

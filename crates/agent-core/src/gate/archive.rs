@@ -6,10 +6,10 @@
 //! archive's is only judged.
 //!
 //! What Proxmox unpacks is beyond judging. It shows the first `./etc/vzdump/pct.conf` of a tar archive and, once all is
-//! unpacked, merges the one that then lies in the guest's root: the first of any spelling, since nothing is written
-//! twice. In a backup that `vzdump` made these are one; in an archive that somebody put together who can write the
-//! storage they need not be. No reading beforehand sees that one. Nor does the agent see the other members: path
-//! escapes, links out and device nodes are for `tar` as Proxmox runs it, within the new guest's user namespace. Two things stand
+//! unpacked, merges the one that is then in the guest's root: the first of any spelling, since nothing is written
+//! twice. In a backup that `vzdump` made these are one; in an archive made by anyone who can write to the storage they
+//! may differ. No reading beforehand sees the second one. Nor does the agent see the other members: path escapes, links
+//! out and device nodes are for `tar` as Proxmox runs it, within the new guest's user namespace. Two things protect
 //! against it. A golden is known by the digest of all its bytes. And what was made is judged again by [`judge_made`],
 //! before it is marked, kept or started; what fails that is taken back.
 
@@ -55,10 +55,10 @@ pub enum ArchiveRefused {
         archive_bytes: u64,
         wanted: DiskGib,
     },
-    /// It is a backup of somebody else.
+    /// It is a backup of another guest.
     #[error("the backup is refused because it does not carry the mark of guest {0}: it is somebody else's")]
     Anothers(GuestUid),
-    /// It cannot be told what it would make.
+    /// What it would make is not known.
     #[error(
         "the archive is refused because its configuration has no root disk: make it again, or use another"
     )]
@@ -76,7 +76,7 @@ pub struct MadeRefused {
     pub why: &'static str,
 }
 
-/// Which networks of an archive may stand in it.
+/// Which networks an archive may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nets {
     /// The first alone: it is the one that the restore call replaces.
@@ -196,8 +196,8 @@ pub fn judge_made(
     }
 }
 
-/// Judges a guest that was made again from its own backup, as [`judge_made`] and [`judge_backup`] together do. Nobody has
-/// `VM.Backup` over a number that stands in no pool, so Proxmox did not show the archive's own lines beforehand.
+/// Judges a guest that was made again from its own backup, as [`judge_made`] and [`judge_backup`] together do. No token
+/// has `VM.Backup` over a number that is in no pool, so Proxmox did not show the archive's own lines beforehand.
 ///
 /// # Errors
 /// The first line for which it must not be used.
@@ -219,7 +219,7 @@ pub fn judge_made_again(
     }
 }
 
-/// What a line of a guest means that no archive stands behind, such as one that somebody else made.
+/// What a line means of a guest without an archive, such as one that somebody else made.
 pub(super) fn hostile(key: &str, value: &str) -> Option<&'static str> {
     refusal(key, value, Volumes::Own, Nets::Rewritten)
 }

@@ -25,7 +25,7 @@ use crate::model::records::{PassedBy, Touched};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
     pub document: Numbered,
-    /// What may be done to whom, each once.
+    /// What may be done to which guest, each once.
     pub changes: BTreeSet<(GuestUid, OperationKind)>,
 }
 
@@ -54,7 +54,7 @@ impl Brake {
     pub fn new(rule: BrakeRule, running: &BTreeSet<GuestUid>, touched: &[Touched], now: Timestamp) -> Self {
         let window = SignedDuration::from_hours(i64::from(rule.window_h));
         let since = now.checked_sub(window).unwrap_or(Timestamp::MIN);
-        // What lies in the future, because the clock went back, counts.
+        // Times in the future, because the clock went back, count.
         let within = || touched.iter().filter(|touched| touched.at > since);
         let free = within().filter(|touched| touched.by == PassedBy::Brake).map(|touched| touched.guest);
         let free: BTreeSet<GuestUid> = free.collect();
@@ -116,7 +116,7 @@ pub struct BulkHeld {
     pub generation: Generation,
     /// What its content hashes to.
     pub content: Option<ContentHash>,
-    /// What would be done to whom.
+    /// What would be done to which guest.
     pub changes: Vec<BulkChange>,
     /// How many guests count at present.
     pub touched: usize,

@@ -1,8 +1,8 @@
 //! The loss for a guest when one of its backups is deleted.
 //!
-//! What comes in: the guest's backups as the records have them, the one that goes, and which of them were proved. What goes
-//! out: what whoever signs for it must have named. What is missing from its storage counts as no backup. Pure, and asked
-//! twice: when a removal is planned, and again before it is sent.
+//! What comes in: the guest's backups as the records have them, the one to delete, and which of them were proved. What
+//! goes out: the losses that the signature must name. A backup that is missing from its storage does not count. Pure,
+//! and called twice: when a removal is planned, and again before it is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::retention::taken_at;
 use crate::model::records::BackupRecord;
 
-/// What is lost with a backup, beside itself.
+/// What is lost with a backup, besides the backup itself.
 #[must_use]
 pub fn losses(
     backups: &[BackupRecord],

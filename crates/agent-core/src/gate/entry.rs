@@ -74,7 +74,7 @@ impl EntryWarrant {
             EntryDue::Disable => None,
             EntryDue::Make => {
                 let signed = &record.approval.creds;
-                // Both or neither, the same bytes, and none only where there is nobody to log in: without them a share
+                // Both or neither, with the same bytes. None only where no login is needed: without credentials a share
                 // would be taken as everybody's.
                 let same =
                     offered.and_then(Sealed::digest) == *signed && offered.is_some() == signed.is_some();

@@ -76,7 +76,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// From what was counted. What lies in the future, because the clock went back, counts.
+    /// From what was counted. Times in the future, because the clock went back, count.
     #[must_use]
     pub fn new(limits: &GrowthLimits, ledger: &[Grown], now: Timestamp) -> Self {
         let since = now.checked_sub(DAY).unwrap_or(Timestamp::MIN);

@@ -36,7 +36,7 @@ pub enum TurnedAway {
     /// Not a signed job.
     #[error(transparent)]
     Envelope(#[from] SignedJobError),
-    /// Nobody may sign anything here.
+    /// No operator may sign anything here.
     #[error(
         "this box has no operators file, so nobody may sign: root lays one down and names it in [trust] of agent.toml"
     )]
@@ -61,7 +61,7 @@ pub enum TurnedAway {
     /// It is no job of this kind.
     #[error("{verb} is not done this way: this is a fault of agentd", verb = .0.as_str())]
     Unsupported(Verb),
-    /// A volume for somebody else, or for nobody else.
+    /// A volume for another customer's guest, or for no other guest.
     #[error("a volume is handed over between two guests of one customer, and {0}: sign for two such guests")]
     Pair(String),
     /// The new operators file.
@@ -100,7 +100,7 @@ pub enum TurnedAway {
         /// What it would be.
         to: TargetName,
     },
-    /// What would be out of reach is nowhere else.
+    /// The data that would be out of reach has no other copy.
     #[error("storage {target} holds {what}: see to it that this is somewhere else too, then sign anew")]
     OnlyCopy { target: TargetName, what: String },
     /// A change of a promise that needs no signature.
@@ -210,7 +210,7 @@ pub fn judge(
         return Err(TurnedAway::TooShort { ends: payload.expires_at, due });
     }
     match &payload.act {
-        // It is not for a host that is there; whom it replaced hears of it from the hub (`gate/replaced`).
+        // It is not for a host that is there; the host that it replaced hears of it from the hub (`gate/replaced`).
         Act::RestoreHost(_) => return Err(TurnedAway::Unsupported(payload.act.verb())),
         Act::PolicyUpdate(update) => {
             new_roster(&update.signers, &update.policy, roster.policy.version)?;
@@ -238,7 +238,7 @@ fn needs_none(from: &Protection, to: &Protection, limits: &BackupLimits) -> bool
     compare(from, to).loosened.is_empty() && within(from, to, limits).1.is_empty()
 }
 
-/// Whether a job says what it must be held to, beside the host that it means.
+/// Whether a job says what it must be held to, in addition to the host that it means.
 fn bound(payload: &Payload) -> Result<(), NotHere> {
     if binding(payload.act.verb()) == Binding::AsSaid {
         return Ok(());
@@ -246,7 +246,7 @@ fn bound(payload: &Payload) -> Result<(), NotHere> {
     let owner = NotHere::Unbound("whose guest it means");
     match (&payload.act, &payload.target) {
         (Act::ReleaseBrake(release), _) if release.document.is_none() => Err(change_limit::unbound()),
-        // Whose it becomes stands among the arguments.
+        // The arguments say whose it becomes.
         (Act::AdoptGuest(_), _) | (_, Target::Host {}) => Ok(()),
         (Act::ReassignVolume(hand), _) if hand.to.fingerprint.customer.is_none() => Err(owner),
         (_, Target::Guest { fingerprint, .. }) if fingerprint.customer.is_none() => Err(owner),

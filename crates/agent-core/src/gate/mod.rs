@@ -19,7 +19,7 @@
 //! | [`job_validation`] | may this signed job be taken |
 //! | [`only_copy`] | may a storage target be let go |
 //! | [`protection`] | what of a request about backups is raised, and what is held |
-//! | [`restore`] | may a box take a lost one's place, and does this one stand still |
+//! | [`restore`] | may a host take a lost one's place, and does this one stop serving |
 //! | [`retention`] | which backups may go by the retention in force |
 //! | [`restore_capacity`] | whether a storage has room for what is restored |
 //! | [`warrant`] | what an operator signed |
@@ -51,16 +51,16 @@ use crate::model::policy::Sha256Hex;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     // What can be taken back, or adds without taking away.
-    /// Restores into a VMID that nobody has.
+    /// Restores into a VMID that no guest has.
     RestoreFresh {
         /// The image it is made from.
         golden: GoldenVersion,
         /// What the image's bytes hash to.
         sha256: Sha256Hex,
     },
-    /// Restores a guest that is gone from its own backup, into a VMID that nobody has.
+    /// Restores a guest that is gone from its own backup, into a VMID that no guest has.
     RestoreOwnBackup,
-    /// Restores a backup of a guest that lives, into a VMID that nobody has, and leaves the copy standing.
+    /// Restores a backup of a guest that lives, into a VMID that no guest has, and keeps the copy.
     RestoreCopy,
     /// Restores a backup into a scratch guest without a way out, and starts it.
     TryBackup,
@@ -146,7 +146,7 @@ pub enum Expiry {
 /// Which backup would be pruned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prune {
-    /// One of ours that the retention in force no longer keeps, with a newer one beside it.
+    /// One of ours that the retention in force no longer keeps, with a newer one next to it.
     OutsidePolicy,
     /// The newest proved one.
     NewestProved,
@@ -158,7 +158,7 @@ pub enum Prune {
     OnlyHolder,
 }
 
-/// Which guest would be rolled back, by whom.
+/// Which guest would be rolled back, and at whose request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RollBack {
     /// The guest itself, to a snapshot made through its own local API; nothing outside any backup is in it.
@@ -222,7 +222,7 @@ pub enum Verdict {
 #[must_use]
 pub fn gate(effect: &Effect, provenance: Provenance, approved: &Approved) -> Verdict {
     match base(effect, provenance, approved) {
-        // A checked signature stands for exactly its target; who checked it says so by the road.
+        // A checked signature is for exactly its target; the provenance says that it was checked.
         Verdict::NeedsSignature(_) if provenance == Provenance::SignedJob => Verdict::Free,
         verdict => verdict,
     }

@@ -1,6 +1,6 @@
 //! The check that no only copy is on a released target.
 //!
-//! What comes in: where guests' volumes lie, and what guests are promised. What goes out: every reason against it, in
+//! What comes in: where guests' volumes are, and what guests are promised. What goes out: every reason against it, in
 //! words; none is a yes. Pure. Deliberately absent: backups, which the ledger counts in the transaction that lets the
 //! target go (`agent-store`).
 
@@ -38,7 +38,7 @@ pub fn against<'a>(target: &TargetName, guests: impl IntoIterator<Item = KeptCop
     reasons
 }
 
-/// Whether a volume lies on a target: Proxmox names it by the storage, whole, up to the colon.
+/// Whether a volume is on a target: Proxmox names it by the storage, whole, up to the colon.
 #[must_use]
 pub fn lies_on(volume: &VolumeId, target: &TargetName) -> bool {
     volume.as_str().split_once(':').is_some_and(|(storage, _)| storage == target.as_str())

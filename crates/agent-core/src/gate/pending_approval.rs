@@ -19,7 +19,7 @@ pub enum Remedy {
 /// One held request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingApproval {
-    /// To whom it would be done.
+    /// The guest that it is about.
     pub guest: GuestUid,
     /// What would happen, in words.
     pub effect: String,
@@ -48,7 +48,7 @@ impl PendingApproval {
     }
 }
 
-/// These types hold nothing that JSON cannot say; were it otherwise, an empty text can be signed by nobody.
+/// JSON can represent every value of these types. If it could not, no operator could sign the empty text.
 pub(super) fn text(draft: &Draft) -> String {
     draft.to_json().unwrap_or_default()
 }

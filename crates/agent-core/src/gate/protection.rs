@@ -1,10 +1,10 @@
 //! The guard of backup promises.
 //!
-//! What comes in: what is in force for a guest, what the document asks for, where backups may go, and what documents may ask
-//! for. What goes out: what is in force from now on, which of the request is held with the effect that it would have, and what
-//! an operator would sign. What is weaker and what cannot be told is for the rules of `protocol::protection::compare`; what is more
-//! than a document may ask for is that of [`beyond`]. Pure. Deliberately absent:
-//! the signature, and putting anything into force.
+//! What comes in: what is in force for a guest, what the document requests, where backups may go, and what documents
+//! may request. What goes out: what is in force from now on, which of the request is held with the effect that it would
+//! have, and what an operator would sign. The rules of `protocol::protection::compare` decide what is weaker and what
+//! cannot be determined. The rules of [`beyond`] decide what is more than a document may request. Pure. Deliberately
+//! absent: the signature, and putting anything into force.
 
 pub mod beyond;
 
@@ -29,7 +29,7 @@ pub struct Guarded {
     pub beyond: Vec<Loosened>,
     /// What would be in force if that were signed for.
     pub intended: Protection,
-    /// Where backups would go although nobody approved it: held for root on this box.
+    /// Where backups would go without approval: held for root on this host.
     pub unapproved: Vec<Unapproved>,
 }
 
@@ -127,7 +127,7 @@ struct Targets<'a> {
 }
 
 impl Targets<'_> {
-    /// The request without targets that nobody approved: what is in force keeps its own, what is new is not begun.
+    /// The request without unapproved targets: what is in force keeps its own target, what is new is not begun.
     fn approved(mut self, in_force: &Protection, goal: &Protection) -> (Protection, Vec<Unapproved>) {
         let old = &in_force.tiers;
         let local = goal.tiers.local.as_ref();
@@ -155,7 +155,7 @@ impl Targets<'_> {
         (Protection { tiers, volumes }, self.held)
     }
 
-    /// A bulk volume is in the backups of the tier that goes to its target, on the box or away from it.
+    /// A bulk volume is in the backups of the tier with its target, on the host or away from it.
     fn is_any_tiers(&self, target: &StorageName) -> bool {
         [Tier::Local, Tier::OffSite].into_iter().any(|tier| (self.may)(tier, target))
     }

@@ -30,7 +30,7 @@ pub enum NoOrder {
     #[error("the order is for host {wanted}, and the hub hands over {here}: look who runs the hub")]
     Host {
         wanted: HostId,
-        /// Whom the hub speaks of.
+        /// The host that the hub means.
         here: HostId,
     },
     /// For a host of another name.
@@ -40,29 +40,29 @@ pub enum NoOrder {
         /// What the hub calls it.
         here: HostName,
     },
-    /// For another box.
+    /// For a host with another key.
     #[error(
         "the order lets the box with key {wanted} take the place, and this box has {here}: sign one with what \
          `agentd enroll --show-key` prints here"
     )]
     Key { wanted: Pin, here: Pin },
-    /// For another host by what this box knows of itself, or it does not say for which.
+    /// For another host by what this host knows of itself, or it does not say for which.
     #[error(transparent)]
     NotHere(#[from] NotHere),
     /// Operators took it back.
     #[error("the order was taken back by the operators")]
     Withdrawn,
-    /// No box followed it in its time.
+    /// No host followed it in its time.
     #[error(
         "the order ended at {until:.0}, and the hub served this box at {served:.0}: no box followed it, and it is over"
     )]
     Over {
         /// When it ended.
         until: Timestamp,
-        /// When this box was served.
+        /// When this host was served.
         served: Timestamp,
     },
-    /// For another life: this box is the one that took the place, or has moved on since.
+    /// For another life: this host is the one that took the place, or has moved on since.
     #[error("the order ends epoch {wanted} of this host's state, and this is epoch {here}")]
     Epoch {
         wanted: HostEpoch,
@@ -80,7 +80,7 @@ pub enum NoOrder {
     },
 }
 
-/// The old box, as it knows itself.
+/// The old host, as it knows itself.
 #[derive(Clone, Copy, Debug)]
 pub struct OldBox<'a> {
     pub host: HostId,
@@ -92,7 +92,7 @@ pub struct OldBox<'a> {
     pub served: Option<Timestamp>,
 }
 
-/// The new box: its key, and what it is to become.
+/// The new host: its key, and what it is to become.
 #[derive(Clone, Copy, Debug)]
 pub struct NewBox<'a> {
     /// Whose place it takes.
@@ -117,10 +117,10 @@ fn ordered(text: &str, roster: &Roster, host: HostId, now: Timestamp) -> Result<
     }
 }
 
-/// Whether this box, which has no records yet, may become that host.
+/// Whether this host, which has no records yet, may become that host.
 ///
 /// # Errors
-/// [`NoOrder`]; then it becomes nobody.
+/// [`NoOrder`]; then this host takes no other host's place.
 pub fn may_take_the_place(
     text: &str,
     named: &Sha256Text,
@@ -150,13 +150,13 @@ pub fn may_take_the_place(
     Ok(order)
 }
 
-/// Whether this box was replaced. Its time does not matter: an old box may wake up after years. The life of its state
-/// does: who took the place has another, and the order that made it does not end it. A box that its hub went on serving
-/// after the order's end was not replaced by it. An order of an older `holdfast` does not name the host; it is followed, since
-/// a box may sleep from before.
+/// Whether this host was replaced. Its time does not matter: an old host may wake up after years. The life of its state
+/// does: who took the place has another, and the order that made it does not end it. A host that its hub went on
+/// serving after the order's end was not replaced by it. An order of an older `holdfast` does not name the host; it is
+/// followed, since a host may sleep from before.
 ///
 /// # Errors
-/// [`NoOrder`]; then it goes on by what it holds.
+/// [`NoOrder`]; then it continues with the state that it holds.
 pub fn was_replaced(
     text: &str,
     withdrawal: Option<&str>,

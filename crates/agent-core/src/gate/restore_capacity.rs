@@ -4,8 +4,9 @@
 //! the storage is, how large the disks are, and how much their archive holds. What goes out: why there is no room, with the
 //! sizes, or nothing. Deliberately absent: what others will write meanwhile; the level leaves room for that.
 //!
-//! Disks are promised far beyond a thin storage on ordinary boxes, and a restore fills no more of it than it unpacks. By
-//! the disks' sizes alone most tests would be refused there for ever, so the archive's own size counts where it says less.
+//! Disks are promised far beyond a thin storage on ordinary hosts, and a restore fills no more of it than it unpacks.
+//! By the disks' sizes alone most tests would be refused there for ever, so the archive's own size counts where it says
+//! less.
 
 use std::fmt;
 
@@ -35,7 +36,8 @@ pub struct Packed<'a> {
 }
 
 impl Packed<'_> {
-    /// What it holds at most, unpacked. Its name says whether it is compressed; a backup server tells what it holds.
+    /// What it holds at most, unpacked. Its name says whether it is compressed; a backup server reports the unpacked
+    /// size.
     fn holds(self) -> u64 {
         match self.name.rsplit_once(".tar") {
             Some((_, suffix)) if !suffix.is_empty() => self.bytes.saturating_mul(UNPACKS_TO),

@@ -1,11 +1,12 @@
 //! Backups and scheduled snapshots that the retention lets go.
 //!
-//! What comes in: the guest's backups as the records have them, one tier of its promise, which of them were proved, and the
-//! time. What goes out: for each backup what its going would be, as the gate names it. What does not protect does not push
-//! out what does: a backup that is missing, not encrypted as promised, or of a time to come is neither counted nor removed.
-//! And what somebody asked for does not push out what the schedule took: a guest that was taken over could ask until nothing
-//! is left of the time before. It goes itself as if it were the schedule's. The last one that counts stays whatever a
-//! retention says, and so does the newest that holds a volume of which later ones have nothing. Pure, and asked twice: when a removal is planned, and again before it is sent.
+//! What comes in: the guest's backups as the records have them, one tier of its promise, which of them were proved, and
+//! the time. What goes out: for each backup what its removal would be, as the gate names it. What does not protect does
+//! not push out what does: a backup that is missing, not encrypted as promised, or of a time to come is neither counted
+//! nor removed. And what somebody asked for does not push out what the schedule took: a guest that was taken over could
+//! ask until nothing is left of the time before. It is removed itself as if it were the schedule's. The last one that
+//! counts stays whatever a retention says, and so does the newest that holds a volume of which later ones have nothing.
+//! Pure, and called twice: when a removal is planned, and again before it is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ use super::Prune;
 use crate::model::limits;
 use crate::model::records::{BackupRecord, BackupWhy, HeldMounts, SnapshotRecord, VolumeId};
 
-/// One tier of a promise, as far as its backups' keeping goes.
+/// The part of a tier's promise that says which backups are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptTier<'a> {
     pub tier: Tier,
@@ -47,8 +48,9 @@ pub fn taken_at(backup: &BackupRecord) -> Timestamp {
     backup.point.unwrap_or(backup.taken_at)
 }
 
-/// What the going of each of a guest's backups would be; none for those that are not this tier's or do not count. Those that
-/// somebody protects in Proxmox are kept beside what the retention keeps and take no place in it, as Proxmox does.
+/// What the removal of each of a guest's backups would be; none for those that are not this tier's or do not count.
+/// Those that somebody protects in Proxmox are kept in addition to what the retention keeps and take no place in it, as
+/// Proxmox does.
 #[must_use]
 pub fn judge<'b>(
     backups: &'b [BackupRecord],
@@ -76,7 +78,7 @@ pub fn judge<'b>(
     let all: Vec<&BackupRecord> = backups.iter().filter(|backup| counts(backup)).collect();
     let by_itself: Vec<&BackupRecord> =
         all.iter().copied().filter(|backup| backup.why != BackupWhy::Asked).collect();
-    // Mostly nobody asked for any.
+    // Mostly there are no requested backups.
     let together = if all.len() == by_itself.len() { BTreeMap::new() } else { fates(&all) };
     let alone = fates(&by_itself);
     let (last, last_by_itself) = (newest(&all), newest(&by_itself));
@@ -94,8 +96,8 @@ pub fn judge<'b>(
     backups.iter().map(effect).collect()
 }
 
-/// Of each mount of which the newest backup has nothing, the newest backup that holds it. What the newest leaves out by a
-/// promise goes to another target.
+/// Of each mount of which the newest backup has nothing, the newest backup that holds it. What the newest leaves out by
+/// a promise is backed up to another target.
 fn only_holders<'b>(all: &[&'b BackupRecord]) -> BTreeSet<&'b VolumeId> {
     let mut from_newest = all.to_vec();
     from_newest.sort_by_key(|backup| std::cmp::Reverse(taken_at(backup)));

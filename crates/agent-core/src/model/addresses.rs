@@ -1,7 +1,7 @@
 //! Addresses of the guests' bridge, and their holders.
 //!
-//! What comes in: what root wrote down, and the kernel's word. What goes out: data that the plan holds documents to. Empty is
-//! not known: nothing is refused for what nobody said.
+//! What comes in: what root wrote down, and what the kernel reports. What goes out: data that the plan checks documents
+//! against. An empty value means unknown, and nothing is refused for an unknown value.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -82,14 +82,14 @@ impl fmt::Display for AddressRange {
 /// An interface that answers for an address.
 pub type Answer = (Ipv4Addr, HardwareAddress);
 
-/// The guests' bridge, by the kernel's word.
+/// The guests' bridge, as the kernel reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BridgeNet {
     /// The host's own addresses on it.
     pub own: BTreeSet<Ipv4Addr>,
     /// The networks that the host reaches on it; none where it has no address there.
     pub networks: BTreeSet<Ipv4Cidr>,
-    /// The routers by which the host itself goes on from there.
+    /// The routers that the host itself uses from there.
     pub gateways: BTreeSet<Ipv4Addr>,
     /// Who answers for which address, as the host last heard.
     pub answers: BTreeSet<Answer>,
@@ -103,9 +103,9 @@ pub struct BridgeNet {
 
 /// What answered for an address of which it is not the holder, over several looks.
 ///
-/// Two that share an address push each other out of the kernel's table with every word. So what was seen once is remembered for a
-/// while; and it is told only when it was seen over some time, since a guest that was made again has another interface for a
-/// moment.
+/// Two interfaces that share an address replace each other in the kernel's table with every answer. So one that was
+/// seen once is remembered for a while. It is reported only once it was seen over some time, since a guest that was
+/// made again has another interface for a moment.
 #[derive(Clone, Debug, Default)]
 pub struct StrangeAnswers(BTreeMap<Answer, AnswerTimes>);
 
@@ -121,7 +121,7 @@ impl StrangeAnswers {
     /// More than a table of the kernel holds by its own bound.
     const MAX: usize = 1024;
 
-    /// Takes what one look showed, and tells what lasted.
+    /// Takes the result of one observation, and returns the answers that lasted.
     pub fn take(&mut self, now: BTreeSet<Answer>, at: Timestamp) -> BTreeMap<Answer, Timestamp> {
         for answer in now.into_iter().take(Self::MAX) {
             self.0.entry(answer).or_insert(AnswerTimes { first: at, last: at }).last = at;

@@ -13,7 +13,7 @@ pub enum BackupFlag {
 }
 
 impl BackupFlag {
-    /// For a volume of the document. What goes to a target of its own is kept out of other backups call by call: Proxmox
+    /// For a volume of the document. Data for a target of its own is excluded from other backups call by call: Proxmox
     /// takes a change of the flag from the next stop on (`docs/adr/0031`).
     #[must_use]
     pub const fn of(kind: &VolumeKind) -> Self {

@@ -1,6 +1,6 @@
 //! Times of one boot, on the clock that includes suspend.
 //!
-//! What a bound is counted on that must neither stop while the host sleeps nor move when somebody sets the time. Readings
+//! Bounds are counted on it that must neither stop while the host sleeps nor move when somebody sets the time. Readings
 //! of two boots cannot be compared: whatever was counted is over then. Pure; the clock port reads them.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct BootId(String);
 
 impl BootId {
-    /// As the kernel writes it; none when that is not one word.
+    /// As the kernel writes it; none when that is not a single word.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();

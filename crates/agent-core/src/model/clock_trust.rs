@@ -1,9 +1,10 @@
 //! The rule by which the latest trusted time moves.
 //!
-//! What comes in: glances at the wall clock, at the clock that only runs forward, and at whether somebody keeps the wall
-//! clock right. What goes out: a time to be written down, which no clock is believed to stand behind afterwards. A time
-//! that was written too far ahead would stop every job until it is reached, so a jump is not believed: after one the clock
-//! must run evenly again. A jump ahead and back therefore leaves nothing behind. Pure; nothing of it outlives a run.
+//! What comes in: readings of the wall clock, of the clock that only runs forward, and of whether the wall clock is
+//! synchronised. What goes out: a time to be written down; afterwards no clock is trusted that is behind it. A time
+//! that was written too far ahead would stop every job until it is reached, so a jump is not believed: after one the
+//! clock must run evenly again. A jump ahead and back therefore leaves nothing behind. Pure; nothing of it outlives a
+//! run.
 //!
 //! Schedules go by a time of their own, [`TrustedTime`]: the wall clock for as long as it runs evenly, and from a jump on the time
 //! that has passed since, until the wall clock is believed again ([`docs/adr/0027`](../../../docs/adr/0027-schedules-under-a-wrong-clock.md)).
@@ -14,7 +15,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use jiff::{SignedDuration, Timestamp};
 
-/// Whether somebody keeps the wall clock right.
+/// Whether the wall clock is synchronised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synchrony {
     /// A time service says that it does.
@@ -23,7 +24,7 @@ pub enum Synchrony {
     Unkept,
 }
 
-/// One look at the clocks.
+/// One reading of the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSample {
     /// The wall clock.
@@ -37,16 +38,17 @@ pub struct ClockSample {
 /// A clock is believed once it ran evenly for so long. An operator's slip with `date` is seen and set right within it.
 pub const STEADY: Duration = Duration::from_secs(600);
 
-/// What is written is behind by at most this: a resting agent rests.
+/// The written time is behind by at most this: an idle agent writes no more often.
 const WRITTEN_EVERY: SignedDuration = SignedDuration::from_mins(15);
 
 /// Both clocks may part by this between two glances, and by a thousandth of what passed: a slewed clock is no jump.
 const APART: Duration = Duration::from_secs(2);
 
-/// A person is told of a clock that nobody keeps after this: a machine that starts needs a while.
+/// An unsynchronised clock is reported to the operator after this time: a machine that starts needs a while.
 const REPORTED_AFTER: Duration = Duration::from_secs(600);
 
-/// A wall clock that nobody keeps is believed again once it ran evenly for so long: somebody set it, and left it there.
+/// An unsynchronised wall clock is trusted again once it ran evenly for this long: an operator set it and left it
+/// there.
 const SETTLED: Duration = Duration::from_secs(3_600);
 
 /// The time that schedules go by.
@@ -54,7 +56,8 @@ const SETTLED: Duration = Duration::from_secs(3_600);
 pub struct TrustedTime {
     /// What time it is.
     pub at: Timestamp,
-    /// Since when it is gone by: the beginning of this run, or the end of a jump. Nobody was waited for before.
+    /// Since when this time is used: the beginning of this run, or the end of a jump. No controller was waited for
+    /// before that.
     pub since: Timestamp,
     /// Whether something may be thrown away by it.
     pub steady: Steady,
@@ -63,9 +66,9 @@ pub struct TrustedTime {
 /// Whether a clock is good enough to throw something away by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steady {
-    /// It is kept right, ran evenly for a while, and stands behind no time that was seen.
+    /// It is synchronised, ran evenly for a while, and is not behind any time that was seen.
     Yes,
-    /// It is not, or nobody knows yet.
+    /// It is not, or that is not known yet.
     No,
 }
 
@@ -83,7 +86,7 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// What time it is when the clock that only runs forward stands there.
+    /// The time at this reading of the clock that only runs forward.
     #[must_use]
     pub fn at(&self, forward: Duration) -> TrustedTime {
         let passed =
@@ -97,7 +100,7 @@ impl Anchor {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timekeeper {
     anchor: Option<Anchor>,
-    /// Since when both clocks run evenly, whoever keeps them.
+    /// Since when both clocks run evenly, whether synchronised or not.
     even_since: Option<Duration>,
     /// The latest time that an earlier run had seen.
     latest: Option<Timestamp>,
@@ -108,7 +111,7 @@ pub struct Timekeeper {
 }
 
 impl Timekeeper {
-    /// Takes a glance. Gives the time to be written down, when it is believed and far enough from the last one.
+    /// Takes one reading. Gives the time to be written down, when it is believed and far enough from the last one.
     pub fn look(&mut self, glance: ClockSample) -> Option<Timestamp> {
         let even = self.last.is_some_and(|last| ran_evenly(&last, &glance));
         if !even {
@@ -121,12 +124,12 @@ impl Timekeeper {
         reported
     }
 
-    /// Tells the latest time that an earlier run had seen, before the first glance.
+    /// Sets the latest time that an earlier run had seen, before the first reading.
     pub const fn not_before(&mut self, latest: Timestamp) {
         self.latest = Some(latest);
     }
 
-    /// What schedules go by; none before the first glance.
+    /// The time that schedules use; none before the first reading.
     #[must_use]
     pub const fn anchor(&self) -> Option<Anchor> {
         self.anchor
@@ -219,7 +222,8 @@ mod tests {
             Self { keeper: Timekeeper::default(), wall_s: 1_800_000_000, forward_s: 5 }
         }
 
-        /// Lets so many minutes pass, a glance in each. Gives what was to be written, in seconds after the start.
+        /// Lets so many minutes pass, with one reading in each. Gives what was to be written, in seconds after the
+        /// start.
         fn run(&mut self, minutes: u64, synchrony: Synchrony) -> Vec<i64> {
             let mut written = Vec::new();
             for _ in 0..minutes {

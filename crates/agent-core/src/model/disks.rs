@@ -1,7 +1,7 @@
 //! The disks of a guest, as recorded with its backup.
 //!
-//! What comes in: storages, sizes and paths. What goes out: the same, and how much of it lies on each storage. Deliberately
-//! absent: mount options. A guest that has any is not written down, since they would be lost.
+//! What comes in: storages, sizes and paths. What goes out: the same, and how much of it is on each storage.
+//! Deliberately absent: mount options. A guest that has any is not written down, since they would be lost.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Disks {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RootDisk {
-    /// Where it lies.
+    /// Where it is stored.
     pub storage: StorageName,
     /// How large it is, rounded up.
     pub size: DiskGib,
@@ -37,7 +37,7 @@ pub struct MountDisk {
     pub slot: u8,
     /// Where it is mounted.
     pub path: MountPath,
-    /// Where it lies.
+    /// Where it is stored.
     pub storage: StorageName,
     /// How large it is, rounded up.
     pub size: DiskGib,
@@ -56,7 +56,7 @@ pub enum Content {
     Held,
 }
 
-/// What lies on one storage.
+/// The data on one storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The size of all disks there.
@@ -66,7 +66,7 @@ pub struct Share {
 }
 
 impl Disks {
-    /// What lies where.
+    /// The data by storage.
     #[must_use]
     pub fn shares(&self) -> BTreeMap<&StorageName, Share> {
         let root = (&self.rootfs.storage, self.rootfs.size, Content::Held);

@@ -1,7 +1,7 @@
 //! Recovery codes of this host and the keys they open.
 //!
-//! A code itself is nowhere: it was shown once, to one person. What is remembered is which number it has, which key it
-//! opens, and how far its making came.
+//! A code itself is not stored: it was shown once, to one person. What is remembered is which number it has, which key
+//! it opens, and how far its making came.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct CodeRecord {
     pub begun_at: Timestamp,
     /// When its words were last typed, and opened it.
     pub drilled_at: Option<Timestamp>,
-    /// Whether it was made on this box.
+    /// Whether it was made on this host.
     pub origin: CodeOrigin,
 }
 
@@ -35,7 +35,8 @@ pub struct CodeRecord {
 pub enum CodeOrigin {
     /// Here: its file was opened as it was made.
     Made,
-    /// On the lost box whose place this one took. The hub handed its file over, and what is in it shows when the words are typed.
+    /// On the lost host whose place this one took. The hub handed its file over, and its content is known once the
+    /// words are typed.
     HandedOver,
 }
 
@@ -65,7 +66,7 @@ impl CodeRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CodeStatus {
-    /// Its number was given, and nobody saw the words.
+    /// Its number was assigned, and its words were not shown to anyone.
     Begun,
     /// Its words were shown, and never typed back: they open nothing.
     Shown { at: Timestamp },
@@ -75,7 +76,7 @@ pub enum CodeStatus {
     Retired { at: Timestamp },
 }
 
-/// Where a copy of a wrapped key lies.
+/// Where a copy of a wrapped key is stored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum CopyPlace {
@@ -131,7 +132,7 @@ pub struct KeptFile {
     pub file: EscrowFile,
 }
 
-/// How a copy stood when it was last looked at.
+/// The state of a copy when it was last checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CopyRecord {
@@ -140,7 +141,7 @@ pub struct CopyRecord {
     pub place: CopyPlace,
     /// Why it is not as it should be; none where it is.
     pub problem: Option<String>,
-    /// When it was looked at.
+    /// When it was checked.
     pub seen_at: Timestamp,
 }
 
@@ -150,6 +151,6 @@ pub struct CopyRecord {
 pub struct Codes {
     /// Every code, by its number.
     pub codes: Vec<CodeRecord>,
-    /// Every copy that was looked at.
+    /// Every copy that was checked.
     pub copies: Vec<CopyRecord>,
 }

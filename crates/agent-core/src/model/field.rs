@@ -18,7 +18,7 @@ use holdfast_protocol::report::Running;
 /// Fields with their texts.
 pub type Texts = BTreeMap<GuestField, String>;
 
-/// All fields of a guest, where they could be told, and when they were read.
+/// All fields of a guest, where they are known, and when they were read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestFields {
@@ -104,7 +104,7 @@ pub fn of_place(place: &NetPlace) -> Texts {
     named.into_iter().filter_map(|(field, text)| Some((field, text?))).collect()
 }
 
-/// Whom a guest is to ask for names.
+/// The name servers that a guest is to use.
 #[must_use]
 pub fn resolver(goal: &Resolver) -> String {
     resolver_text(&ResolverText::of(goal))

@@ -1,8 +1,9 @@
 //! The address filter of a guest's first network, as observed.
 //!
-//! In: the options of the guest's firewall and its set `ipfilter-net0`, as they were read. Out: what is to be changed. With
-//! `ipfilter`, `macfilter` and such a set, Proxmox drops what the guest sends from other addresses, and lets ARP pass for these
-//! alone (`25-firewall`). Deliberately absent: whether a rule is in force, which no call of Proxmox says.
+//! In: the options of the guest's firewall and its set `ipfilter-net0`, as they were read. Out: what is to be changed.
+//! With `ipfilter`, `macfilter` and such a set, Proxmox drops what the guest sends from other addresses, and lets ARP
+//! pass for these alone (`25-firewall`). Deliberately absent: whether a rule is in force, which no call of Proxmox
+//! reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// The set of the first network's addresses.
 pub const SET: &str = "ipfilter-net0";
 
-/// What stands beside each address that we put into it.
+/// The comment at each address that we put into it.
 pub const COMMENT: &str = "holdfast";
 
 /// Whether an option is on.
@@ -28,7 +29,7 @@ pub enum Switched {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryOwner {
     Ours,
-    /// Somebody else: it stays.
+    /// Another owner: it stays.
     Others,
 }
 
@@ -48,7 +49,7 @@ pub struct FilterFacts {
 /// What is known of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FilterSeen {
-    /// Nobody looked: it is not ours, or its first network could not be read.
+    /// Not checked: the guest is not ours, or its first network could not be read.
     #[default]
     NotLooked,
     /// Its first network was read and has no firewall's flag: nothing is filtered.
@@ -63,7 +64,7 @@ pub enum FilterSeen {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilterRequest {
-    /// These, and what somebody else allowed.
+    /// These, and what others allowed.
     pub addresses: BTreeSet<Ipv4Addr>,
 }
 
@@ -111,7 +112,7 @@ impl FilterFacts {
 }
 
 impl FilterSeen {
-    /// What is reported of it; nothing, where nobody looked.
+    /// The state to report; none where it was not checked.
     #[must_use]
     pub const fn state(&self) -> Option<AddressFilterState> {
         match self {

@@ -121,7 +121,7 @@ pub struct Grown {
     pub amount: Amount,
     /// Why it could.
     pub passed: Passed,
-    /// Whether its operation goes on.
+    /// Whether its operation is under way.
     pub under_way: UnderWay,
 }
 

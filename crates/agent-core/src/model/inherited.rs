@@ -1,7 +1,7 @@
 //! Guests taken up from a lost host, until all are back.
 //!
-//! They stand in our records as made, by an operation that never ran here: so none is made anew, empty, and each comes back
-//! by the way of lost guests. Who came back was made by another operation.
+//! Our records list them as made, by an operation that never ran here. So none is made anew, empty, and each comes back
+//! by the way of lost guests. A guest that came back was made by another operation.
 
 use holdfast_protocol::id::{GuestUid, OperationId};
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +13,7 @@ use super::records::{GuestRecord, Place};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InheritedGuests {
-    /// What stands for the operations of the lost box that made them.
+    /// The placeholder for the operations of the lost host that made them.
     pub by: OperationId,
     pub at: Timestamp,
     /// Who was spoken of: those that come back in their order, and those that stay away.
@@ -21,7 +21,7 @@ pub struct InheritedGuests {
 }
 
 impl InheritedGuests {
-    /// Whether a guest of the lost box is not here yet, and nothing is under way for it.
+    /// Whether a guest of the lost host is not here yet, and nothing is under way for it.
     #[must_use]
     pub fn is_away(&self, record: &GuestRecord) -> bool {
         matches!(&record.place, Place::Made { by, .. } if *by == self.by)

@@ -22,7 +22,7 @@ pub const HEAVY_OPEN_MAX: usize = 12;
 /// are mostly a nightly matter, and the two of one night are the same state.
 pub const LOCAL_FRESH: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
-/// So many backups of a lost guest are looked at: the retention of both tiers together, many times over.
+/// How many backups of a lost guest are considered: the retention of both tiers together, many times over.
 pub const REMAINS_MAX: u32 = 1_000;
 
 /// A guest whose only backup is the one that its making took is not tried before another may be there, in hours: nothing
@@ -40,14 +40,15 @@ pub const STORAGE_AT_ONCE: usize = 1;
 pub const LANE_WAITING_MAX: usize = 8;
 
 /// Requests that wait on a whole host: two for each of a hundred guests, and as much again of head-room; 512 rows of
-/// about 300 bytes are read in one look of a millisecond.
+/// about 300 bytes are read at once in a millisecond.
 pub const HOST_WAITING_MAX: usize = 512;
 
 /// A request that could not begin for so long ends refused: a day, in which the longest night of backups is over.
 pub const REQUEST_WAIT_MAX_S: i64 = 24 * 3_600;
 
-/// Backups that a guest may ask for within a day, with a window or without, beside those that are due: one before each thing
-/// that may go wrong on a busy day, and no way to fill a shared storage, or to hold the one place for backups, without end.
+/// Backups that a guest may ask for within a day, with a window or without, in addition to those that are due: one
+/// before each thing that may go wrong on a busy day, and no way to fill a shared storage, or to hold the one place for
+/// backups, without end.
 pub const ASKED_BACKUPS_PER_DAY: u32 = 12;
 
 /// For so long they count.
@@ -87,7 +88,7 @@ pub const GROWTHS_PER_DAY: usize = 1_024;
 /// An ended operation keeps its events for so long: a person who comes back from a week away sees how it went.
 pub const EVENTS_KEPT: jiff::SignedDuration = jiff::SignedDuration::from_hours(7 * 24);
 
-/// An ended operation that nothing names is told for so long: a quarter.
+/// How long an ended operation that nothing references is kept and reported: a quarter of a year.
 pub const OPERATIONS_KEPT: jiff::SignedDuration = jiff::SignedDuration::from_hours(92 * 24);
 
 /// Lines of the audit that are older than this lie in files: two months at most are in the database.
@@ -96,24 +97,25 @@ pub const AUDIT_IN_DATABASE: jiff::SignedDuration = jiff::SignedDuration::from_h
 /// A part of the audit has at most so many lines: some five mebibytes.
 pub const AUDIT_SEGMENT_LINES: i64 = 16_384;
 
-/// Records larger than this are told: a host of a hundred guests that ask for little has a twentieth of it.
+/// Records larger than this are reported: a host of a hundred guests with few requests has a twentieth of it.
 pub const RECORDS_REPORTED_BYTES: u64 = 512 * 1024 * 1024;
 
 /// Records up to this size are checked whole before the agent starts, which takes a few hundredths of a second; larger ones
 /// while it runs.
 pub const CHECKED_AT_START_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A controller that was granted a window says within this that all stands still. It hears of the grant at once; the stacks of
-/// a shop stop within seconds, a large database within minutes. Meanwhile nobody else's backup can begin.
+/// A controller that was granted a window says within this time that its programs are stopped. It hears of the grant at
+/// once. The stacks of a shop stop within seconds, a large database within minutes. Meanwhile no other guest's backup
+/// can begin.
 pub const QUIESCED_WAIT_S: u64 = 300;
 
-/// Ended requests that are kept per guest, so that who asked can read how it ended; the oldest goes first.
+/// Ended requests that are kept per guest, so that the caller can read how it ended; the oldest is deleted first.
 pub const ENDED_REQUESTS_PER_GUEST: u32 = 64;
 
 /// A snapshot that a guest asks for is kept at least an hour: shorter ones are gone before a person could use them.
 pub const SNAPSHOT_KEEP_MIN_S: u32 = 3_600;
 
-/// A snapshot that nobody gave a time is kept a day: long enough to see whether an update was good.
+/// A snapshot without a given time is kept for a day: long enough to see whether an update was good.
 pub const SNAPSHOT_KEEP_S: u32 = 24 * 3_600;
 
 /// A snapshot is transient: after a month it costs a whole copy of the guest.
@@ -129,8 +131,9 @@ pub const BUSY_HEAVY_S: u32 = 60;
 /// slow disk; five times that.
 pub const HELLO_WAIT_S: u64 = 300;
 
-/// A few guests say hello once a minute each. The more there are, the rarer, since every hello is a handshake: twelve a
-/// minute altogether, until that would be so rare that a controller which fell silent goes unnoticed.
+/// A few guests say hello once a minute each. The more guests there are, the rarer the hellos, since every hello is a
+/// handshake: twelve a minute altogether, until that would be so rare that a controller which fell silent goes
+/// unnoticed.
 const HELLO_AGAIN_S: std::ops::RangeInclusive<u32> = 60..=600;
 const HELLO_EACH_S: u32 = 5;
 
@@ -141,32 +144,32 @@ pub fn hello_again_s(guests: usize) -> u32 {
     together.clamp(*HELLO_AGAIN_S.start(), *HELLO_AGAIN_S.end())
 }
 
-/// The longest turn of a guest to exchange its controller: three of the rarest hellos, and five minutes.
+/// The longest slot of a guest to exchange its controller: three of the rarest hellos, and five minutes.
 pub const UPDATE_TURN_MAX_S: u64 = 3 * 600 + 300;
 
 /// A restored guest that stays up for so long has booted: a Debian with systemd is through its units in some ten seconds.
 pub const TEST_STAYS_UP_S: u64 = 30;
 
-/// A look at a booting guest takes no longer than this, Proxmox's own slowness included.
+/// A check of a booting guest takes no longer than this, Proxmox's own slowness included.
 pub const TEST_BOOT_S: u64 = 300;
 
 /// A scratch guest's controller starts the stacks one after another and asks each how it is. A shop with a large database
 /// is up in a few minutes; what is not up after this does not come up.
 pub const TEST_REPORT_S: u64 = 1_800;
 
-/// A controller that has not said hello by then does not speak, and what is known is that the guest boots.
+/// A controller that has not said hello by then counts as silent. Then it is only known that the guest boots.
 pub const TEST_HELLO_S: u64 = 300;
 
-/// A backup that did not come back is tried again after this, unless a newer one is there before: a day, in which somebody
-/// has read of it.
+/// A backup that did not come back is tried again after this, unless a newer one is there before: a day, in which an
+/// operator has read of it.
 pub const TEST_FAILED_AGAIN_H: i64 = 24;
 
 /// A test that could not be run, for want of room mostly, is tried again after this.
 pub const TEST_NOT_RUN_AGAIN_H: i64 = 1;
 
-/// A backup is tried again after so many hours for each day of the promised interval, seven eighths of it: the last eighth is
-/// for the tests before it in the queue. Of a week that is 21 hours, of which a box that tries one after another in twenty
-/// minutes needs 17 for fifty guests; of a day it is three.
+/// A backup is tried again after so many hours for each day of the promised interval, seven eighths of it: the last
+/// eighth is for the tests before it in the queue. Of a week that is 21 hours, of which a host that tries one after
+/// another in twenty minutes needs 17 for fifty guests; of a day it is three.
 pub const TEST_AGAIN_H_PER_DAY: i64 = 21;
 
 /// A test is compared with so many before it: two months of weekly ones.
@@ -182,7 +185,8 @@ pub const TREND_BOUND_PERCENT: u64 = 150;
 /// are most of a minute, which of a small guest is more than half of the whole.
 pub const TREND_BOUND_S: u64 = 60;
 
-/// Tests kept per guest, storage and verdict, beside those whose backup is still there: of weekly ones half a year.
+/// Tests kept per guest, storage and verdict, in addition to those whose backup is still there: of weekly ones half a
+/// year.
 pub const TESTS_PER_VERDICT: u32 = 26;
 
 /// A test leaves this share of the host's memory alone, as a divisor: a tenth.
@@ -201,8 +205,8 @@ pub const RETRY_FIRST_S: i64 = 15;
 /// The longest wait between two tries: an hour, so that a host heals within one.
 pub const RETRY_MAX_S: i64 = 3_600;
 
-/// An operation that is under way for longer is told: a night, in which 250 GB come over a line of 100 Mbit/s. It is not
-/// ended for that: a terabyte takes a day.
+/// An operation that is under way for longer is reported. The limit is a night, in which 250 GB are transferred over a
+/// line of 100 Mbit/s. The operation is not ended for that: a terabyte takes a day.
 pub const LONG_S: u64 = 6 * 3_600;
 
 /// A golden of a few gigabytes is read in minutes on any disk.
@@ -229,7 +233,7 @@ pub const OVERDUE_MIN: jiff::SignedDuration = jiff::SignedDuration::from_hours(1
 /// A controller that was silent for so long is not waited for. It says hello every ten minutes at the rarest.
 pub const CONTROLLER_SILENT: jiff::SignedDuration = jiff::SignedDuration::from_mins(25);
 
-/// Clocks of this box and of Proxmox, which are one machine's, agree to this: a backup is listed with whole seconds.
+/// Clocks of this host and of Proxmox, which are one machine's, agree to this: a backup is listed with whole seconds.
 pub const CLOCKS_APART: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
 
 /// A copy that outlives its worker is watched for this long: what is left of a 50 GB upload at 30 MB/s.
@@ -239,16 +243,16 @@ pub const ORPHAN_WAIT_S: u64 = 1_800;
 /// three-hourly ones.
 pub const SNAPSHOTS_PER_GUEST: usize = 8;
 
-/// Snapshots that its policy may have a guest keep at once: those of a day by the hour, of a week by the day, and the one
-/// that is taken before the oldest goes.
+/// Snapshots that its policy may have a guest keep at once: those of a day by the hour, of a week by the day, and the
+/// one that is taken before the oldest is removed.
 pub const SCHEDULED_SNAPSHOTS_PER_GUEST: usize = 32;
 
 /// How full a storage may be for a new snapshot. A thin pool that runs full stops every guest on it, and a guest can
 /// write a tenth of a pool within minutes.
 pub const SNAPSHOT_FILL_MAX_PERCENT: u64 = 85;
 
-/// How full a storage may get by a guest that was lost: fuller than by what can wait, since it serves nobody until it is
-/// back, and not so full that the others stop.
+/// How full a lost guest may make a storage. It may fill it further than work that can wait, since the guest serves no
+/// user until it is back. The limit still keeps the other guests running.
 pub const RESTORE_FILL_MAX_PERCENT: u64 = 95;
 
 /// Start, stop, resize, destroy: Proxmox itself waits 60 s for a start.
@@ -267,20 +271,20 @@ pub const VMID_CANDIDATES: usize = 64;
 pub const ENDED_SHOWN: usize = 20;
 
 /// Quiesce windows that are kept per guest, so that a controller which comes back late still finds its own; the oldest
-/// goes first.
+/// is deleted first.
 pub const WINDOWS_PER_GUEST: u32 = 32;
 
 /// And of the last day all of them, of which a guest has no more: one each [`BACKUP_DISTANCE`] for two tiers, those that it may
 /// ask for, and as many again that came to nothing.
 pub const WINDOWS_PER_DAY: u32 = 640;
 
-/// For so long programs that stood still are counted.
+/// How long the time for which programs stood still is counted.
 pub const STOOD_STILL: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
-/// Idempotency keys kept per guest; the oldest goes first.
+/// Idempotency keys kept per guest; the oldest is deleted first.
 pub const IDEMPOTENCY_KEYS_PER_GUEST: u32 = 256;
 
-/// Generations of the desired document that are kept beside the one in use.
+/// Generations of the desired document that are kept in addition to the one in use.
 pub const DOCUMENTS_KEPT: u32 = 8;
 
 /// Tries of a step that only looks or changes a line of configuration, when Proxmox is busy or away.
@@ -297,8 +301,9 @@ pub fn retry_after_s(count: u32) -> i64 {
 /// and three say that more than one guest's backup is the trouble.
 pub const PARKED_TESTS: usize = 3;
 
-/// Audit lines that somebody else may claim to know beyond our last. Of 256 bytes and more each these are 4 GiB: no copy
-/// is so much older. A number that is believed is not heard again, so a wild one would hide every later older copy.
+/// How many audit lines another party may claim to know beyond our last. Of 256 bytes and more each these are 4 GiB: no
+/// copy is so much older. A number that is believed is not heard again, so a wild one would hide every later older
+/// copy.
 pub const AUDIT_AHEAD: u64 = 1 << 24;
 
 #[cfg(test)]

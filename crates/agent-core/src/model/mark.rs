@@ -1,9 +1,9 @@
 //! The ownership tag of a guest.
 //!
 //! Two tags (`holdfast`, `hf-<first 8 hex of the uid>`) and the first line of the description (`holdfast guest <uid>`).
-//! All of it must be there, and agree with our records, before anything but reading. A copy that was restored beside a
-//! guest has a mark of its own (`holdfast`, `copy_of-<12 hex>`, `holdfast beside <uid> by <operation>`), so that no part
-//! of it can be taken for the guest. Deliberately absent: trust in a part of a mark.
+//! All of it must be there, and agree with our records, before anything but reading. A copy that was restored next to a
+//! guest has a mark of its own (`holdfast`, `copy_of-<12 hex>`, `holdfast beside <uid> by <operation>`), so that no
+//! part of it can be taken for the guest. Deliberately absent: trust in a part of a mark.
 
 use std::collections::BTreeSet;
 
@@ -63,8 +63,8 @@ pub fn copy_tags(by: OperationId) -> [String; 2] {
     [copy_tag(by), TAG.to_owned()]
 }
 
-/// The first line of a copy's description. The restore call itself carries it, so there is no moment at which a copy
-/// stands there with the line of the guest.
+/// The first line of a copy's description. The restore call itself carries it, so a copy never exists with the line of
+/// the guest.
 #[must_use]
 pub fn copy_line(of: GuestUid, by: OperationId) -> String {
     format!("{COPY_LINE}{of} by {by}")
@@ -80,8 +80,8 @@ pub fn copy_description(of: GuestUid, by: OperationId, from: &str) -> String {
     )
 }
 
-/// The whole description of a guest that a copy took the place of. It is known as what stands beside its guest, as the copy
-/// was.
+/// The whole description of a guest that a copy took the place of. It is recognised as a copy of its guest, as the copy
+/// was before.
 #[must_use]
 pub fn former_description(of: GuestUid, by: OperationId, now: Vmid) -> String {
     format!(
@@ -91,8 +91,8 @@ pub fn former_description(of: GuestUid, by: OperationId, now: Vmid) -> String {
     )
 }
 
-/// The whole description of a scratch guest. It is a copy of its guest like any other; that it is thrown away stands in
-/// our records alone.
+/// The whole description of a scratch guest. It is a copy of its guest like any other; only our records say that it is
+/// thrown away.
 #[must_use]
 pub fn test_description(of: GuestUid, by: OperationId, from: &str) -> String {
     format!(

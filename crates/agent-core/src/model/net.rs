@@ -75,7 +75,7 @@ impl NetPlace {
     }
 }
 
-/// Whom a guest asks for names, as Proxmox writes it; none of a part is the host's own.
+/// The name servers of a guest, as Proxmox writes it; none of a part is the host's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolverText {
     /// `nameserver`: addresses, a blank between them.

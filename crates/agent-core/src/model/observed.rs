@@ -20,7 +20,7 @@ use super::policy::Sha256Hex;
 use super::records::BackupRecord;
 use super::volume_id::VolumeId;
 
-/// One look at the host.
+/// One observation of the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
     pub at: Timestamp,
@@ -38,7 +38,7 @@ pub struct Observed {
     pub node: Option<NodeFacts>,
     /// Guests of ours that were proved gone twice in a row.
     pub lost: BTreeMap<GuestUid, Loss>,
-    /// Guests of ours whose number nobody has, with those of their volumes that are still listed.
+    /// Guests of ours whose number no guest has, with those of their volumes that are still listed.
     pub orphaned: BTreeMap<GuestUid, BTreeSet<VolumeId>>,
     /// The archives of goldens that guests are to be made from, as they are now.
     pub goldens: BTreeMap<GoldenVersion, GoldenFact>,
@@ -46,7 +46,7 @@ pub struct Observed {
     pub golden_roots: BTreeMap<GoldenVersion, u64>,
     /// What storages of backups list, as they were last asked.
     pub listings: BTreeMap<StorageName, BackupListing>,
-    /// The controllers whose bytes lie on the box, with their sizes.
+    /// The controllers whose bytes are stored on the host, with their sizes.
     pub controllers: BTreeMap<Sha256Hex, u64>,
     /// The largest packet of the guests' bridge in bytes, where the kernel says it.
     pub bridge_mtu: Option<u32>,
@@ -66,7 +66,7 @@ pub struct Loss {
 /// How it was proved that a guest is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossProof {
-    /// The node's list of tasks shows that its number was destroyed since we made it: it lives nowhere any more.
+    /// The node's list of tasks shows that its number was destroyed since we made it: it exists no more.
     Destroyed,
     /// Neither it nor a volume of it is seen where both would be. Its processes may run on, or its disks elsewhere.
     Absent,
@@ -83,7 +83,7 @@ pub struct Remains {
 /// A storage of backups, by its own list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackupListing {
-    /// It answered. What our records name and it does not list stands in the records.
+    /// It answered. What our records name and it does not list is in the records.
     Listed {
         /// Backups that it refuses to delete.
         protected: BTreeSet<VolumeId>,
@@ -117,9 +117,9 @@ pub enum Sight {
 /// Whether a VMID can be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmidFact {
-    /// Nobody in the cluster has it.
+    /// No guest in the cluster has it.
     Free,
-    /// Somebody has it, seen by us or not.
+    /// A guest has it, seen by us or not.
     Taken,
     Unknown,
 }
@@ -131,7 +131,7 @@ pub struct ObservedGuest {
     pub name: String,
     /// Whether it runs.
     pub run: Running,
-    /// For how long, in seconds, by Proxmox's word; 0 when it stands still.
+    /// For how long, in seconds, as Proxmox reports it; 0 when it is stopped.
     pub up_s: u64,
     /// Who locks it.
     pub lock: Option<String>,
@@ -160,13 +160,13 @@ pub struct GuestFacts {
     pub swap_mib: u64,
     /// Root disk in bytes, where the configuration says so.
     pub rootfs_bytes: Option<u64>,
-    /// The storage that its root disk lies on.
+    /// The storage of its root disk.
     pub rootfs_storage: Option<String>,
     /// Mounts by slot.
     pub mounts: BTreeMap<u16, MountFacts>,
     /// Every volume, mounted or not.
     pub volumes: BTreeSet<VolumeId>,
-    /// Those of them that are mounted nowhere.
+    /// Those of them that are not mounted.
     pub detached: BTreeSet<VolumeId>,
     /// Whether Proxmox refuses to destroy it.
     pub protection: Protection,
@@ -174,7 +174,7 @@ pub struct GuestFacts {
     pub name: Option<String>,
     /// Its first network, where it could be read.
     pub net: Option<NetLine>,
-    /// Whom it asks for names, with what waits for its next start.
+    /// Its name servers, with the change that waits for its next start.
     pub resolver: ResolverText,
     /// The numbers of its other networks.
     pub more_nets: BTreeSet<u16>,
@@ -232,7 +232,7 @@ pub enum StorageFact {
     },
     /// Proxmox says it is not there.
     Inactive,
-    /// Nobody answered: neither full nor empty, neither there nor gone.
+    /// No answer came: neither full nor empty, neither there nor gone.
     Unknown,
 }
 

@@ -74,7 +74,7 @@ impl VerifyTask {
 pub enum VerifyEnd {
     /// To its end, and all was well.
     Well,
-    /// Otherwise, in the server's words. What it found stands at each backup.
+    /// Any other end, in the server's words. The findings are with each backup.
     Badly(String),
 }
 

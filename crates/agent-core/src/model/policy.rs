@@ -1,7 +1,7 @@
 //! Root's settings for guests: VMIDs, storages, images, networks.
 //!
-//! A digest that the settings name counts as approved by whoever may write them; an archive without one waits for an
-//! operator's signature. Nothing a document says widens it.
+//! A digest in the settings counts as approved by those who may write the settings. An archive without a digest waits
+//! for an operator's signature. Nothing that a document says widens it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -60,7 +60,7 @@ impl Policy {
 pub struct GoldenDump {
     pub storage: StorageName,
     pub folder: PathBuf,
-    /// When the newest image there is older than so many days, it is told.
+    /// When the newest image there is older than this many days, that is reported.
     pub refresh_days: u32,
 }
 
@@ -135,21 +135,21 @@ impl TestPlace {
     }
 }
 
-/// A bridge without ports that ends at the agent's door: `systemd/holdfast-test-bridge.service` makes it.
+/// A bridge without ports that ends at the agent's local API: `systemd/holdfast-test-bridge.service` makes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestBridge {
     pub bridge: BridgeName,
     /// The scratch guest's address there. There is one at a time, so there is one address.
     pub guest: Ipv4Cidr,
-    /// The agent's door there, for scratch guests alone.
+    /// The agent's local API there, for scratch guests alone.
     pub listener: SocketAddr,
 }
 
 /// How much may be done without a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrakeRule {
-    /// So many guests may always be touched within the window: a box with three guests can be worked on.
+    /// So many guests may always be touched within the window: a host with three guests can be worked on.
     pub at_least: u32,
     /// And this share of those that run, in percent.
     pub share_percent: u32,
@@ -161,7 +161,8 @@ impl BrakeRule {
     /// The longest window: a week, so that the count never looks further back.
     pub const WINDOW_MAX_H: u32 = 7 * 24;
 
-    /// A fifth of the guests in a day: whoever stole the hub needs five days to stop them all, in which somebody looks.
+    /// A fifth of the guests in a day: an attacker who stole the hub needs five days to stop them all. An operator
+    /// looks within that time.
     #[must_use]
     pub const fn usual() -> Self {
         Self { at_least: 2, share_percent: 20, window_h: 24 }
@@ -183,7 +184,7 @@ pub struct QuiesceBound(u32);
 impl QuiesceBound {
     /// The shortest: less than stopping and starting a few stacks takes would never hold.
     pub const MIN_S: u32 = 60;
-    /// The longest: nobody's programs stand still for more than an hour.
+    /// The longest: no guest's programs stand still for more than an hour.
     pub const MAX_S: u32 = 3_600;
 
     /// A quarter of an hour: stopping a database takes a minute, and a storage snapshot a second.

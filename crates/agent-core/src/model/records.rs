@@ -51,14 +51,14 @@ pub struct GuestRecord {
     pub access: Access,
     /// Which of its tokens is the valid one; 0 is none yet.
     pub token_generation: u32,
-    /// The last word of its controller.
+    /// The last message of its controller.
     pub hello: Option<HelloRecord>,
 }
 
 /// Where a guest is on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Nowhere yet, or nowhere any more because its making was taken back.
+    /// Not made yet, or not there any more because its making was taken back.
     Nowhere,
     /// An operation is making it under this number, or stopped half-way.
     Making {
@@ -102,7 +102,7 @@ pub enum Access {
     Frozen,
 }
 
-/// The last word of a controller.
+/// The last message of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HelloRecord {
     pub version: String,
@@ -132,7 +132,7 @@ pub struct ReportedConditions {
     pub restart_needed: Option<RestartNeeded>,
 }
 
-/// A snapshot that one of our operations made and that stands.
+/// A snapshot that one of our operations made and that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotRecord {
     /// Of which guest.
@@ -142,13 +142,13 @@ pub struct SnapshotRecord {
     pub vmid: Vmid,
     /// The operation that made it.
     pub made_by: OperationId,
-    /// Who asked for it.
+    /// Its requester.
     pub taken_by: TakenBy,
     /// When, by Proxmox's clock.
     pub taken_at: Timestamp,
-    /// When it may go; none for what a schedule took, which goes by the retention of its tier.
+    /// When it may be removed; none for what a schedule took, which the retention of its tier removes.
     pub expires_at: Option<Timestamp>,
-    /// The point of the schedule that it stands for, where a schedule took it.
+    /// The point of the schedule that it covers, where a schedule took it.
     pub point: Option<Timestamp>,
 }
 
@@ -166,8 +166,8 @@ pub enum TakenBy {
     Schedule,
 }
 
-/// A copy of a guest that one of our operations restored beside it, or is about to. It is no guest: nothing is done to it
-/// but by the operation that makes it.
+/// A copy of a guest that one of our operations restored next to it, or is about to. It is no guest: nothing is done to
+/// it but by the operation that makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredCopyRecord {
     pub made_by: OperationId,
@@ -183,7 +183,7 @@ pub struct RestoredCopyRecord {
     pub stage: CopyStage,
 }
 
-/// How what stands beside a guest came there.
+/// How a copy of a guest was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// It was restored from this archive.
@@ -255,7 +255,7 @@ pub struct ReleaseRecord {
 pub enum ControllerOutcome {
     /// The new controller said that it is not well, and the guest went back.
     Bad,
-    /// Nobody was heard in the guest after it was fetched.
+    /// No controller was heard in the guest after it was fetched.
     Silent,
 }
 
@@ -294,7 +294,8 @@ pub enum PassedBy {
     Release,
 }
 
-/// How a guest came to the VMID that it has, where an earlier one was its own: what lies under that is an earlier state.
+/// How a guest came to the VMID that it has, where an earlier one was its own: the backups under that one are of an
+/// earlier state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renumbered {
     /// What gave it the number.
@@ -327,15 +328,15 @@ pub struct Records {
     pub attempts: Vec<Attempts>,
     /// What the brake counts, of the last week.
     pub touched: Vec<Touched>,
-    /// Snapshots that stand, sorted by guest and time of expiry.
+    /// Existing snapshots, sorted by guest and time of expiry.
     pub snapshots: Vec<SnapshotRecord>,
     /// Stacks that did not come back from a backup, sorted by guest.
     pub stacks_down: Vec<StacksDown>,
-    /// Guests that came back and were not heard since, with what was told of that.
+    /// Guests that came back and were not heard since, with the message that was reported about that.
     pub silent: BTreeMap<GuestUid, String>,
     /// When each guest agent that ever said hello was last heard, to the second; not before this agent would have heard it.
     pub heard: BTreeMap<GuestUid, Timestamp>,
-    /// Copies beside guests, sorted by number.
+    /// Copies of guests, sorted by number.
     pub copies: Vec<RestoredCopyRecord>,
     /// Every number that was ever given to a guest, with that guest.
     pub used_vmids: Vec<(Vmid, GuestUid)>,
@@ -361,12 +362,12 @@ pub struct Records {
     pub proofs: BTreeMap<OperationId, Timestamp>,
     /// Storage targets that operators approved.
     pub storage: Vec<TargetRecord>,
-    /// Recovery codes of this box, by their numbers.
+    /// Recovery codes of this host, by their numbers.
     pub codes: Vec<CodeRecord>,
-    /// What was taken up of a lost box.
+    /// What was taken up of a lost host.
     pub left: Option<InheritedGuests>,
-    /// The last tests of each guest's backups: of each storage the last of each verdict, and of those that came back as many
-    /// as a trend is told by; sorted by guest and time.
+    /// The last tests of each guest's backups, sorted by guest and time. Of each storage it keeps the last test of each
+    /// verdict, and as many that came back as a trend needs.
     pub tests: Vec<TestRecord>,
     /// How long each guest's programs stood still for backups within the last 24 hours.
     pub stood_still: BTreeMap<GuestUid, SignedDuration>,

@@ -1,6 +1,6 @@
 //! Requests of guests, as recorded before the answer.
 //!
-//! A request's id is the id of the operation it becomes, so one request has at most one operation (I2), and whoever asked
+//! A request's id is the id of the operation it becomes, so one request has at most one operation (I2). The caller
 //! follows one id from the first answer to the end.
 
 use holdfast_protocol::envelope::ErrorBody;
@@ -48,7 +48,7 @@ pub enum Ask {
         /// For which tier; without it for the one that is due, else for the local one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<Tier>,
-        /// How long they may stand still: what was told is what is granted.
+        /// How long they may stand still: the bound that is reported is the bound that is granted.
         bound: QuiesceBound,
     },
 }
@@ -84,7 +84,7 @@ pub struct QueuedRequest {
     pub serial: u64,
     /// Its id, and its operation's.
     pub id: OperationId,
-    /// Who asked, and to whom it would be done.
+    /// The guest that sent the request, which is also the guest it is about.
     pub guest: GuestUid,
     pub ask: Ask,
     pub asked_at: Timestamp,

@@ -25,7 +25,7 @@ pub struct TargetRecord {
     pub approval: Approval,
     /// Whether it is used.
     pub status: TargetState,
-    /// What stands in the marker on the disk: the job by which this disk was first attached under this name.
+    /// The content of the marker on the disk: the job by which this disk was first attached under this name.
     pub mark: JobId,
     /// That the marker is on the disk, once it is.
     pub marked: Option<Marked>,
@@ -52,7 +52,7 @@ pub enum EntryDue {
 }
 
 impl EntryDue {
-    /// As it stands in the store.
+    /// As it is in the store.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -98,7 +98,7 @@ pub enum MarkerSeen {
     Unwritable(String),
     /// None, where there should be ours.
     Missing,
-    /// That of another target or box, or no marker at all but something in its place.
+    /// That of another target or host, or no marker at all but something in its place.
     Other(String),
     /// The disk does not answer.
     Unread(String),
@@ -133,11 +133,11 @@ pub struct TargetMemory {
     pub was_mounted: bool,
     /// Its server, when it was tried last.
     pub server: ServerSeen,
-    /// Proxmox's last word of it.
+    /// What Proxmox reported of it last.
     pub said: LastStorageState,
 }
 
-/// Proxmox's last word of a storage; a Proxmox that is silent takes none back.
+/// What Proxmox reported last of a storage; no answer does not reset it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LastStorageState {
     /// It said none since the agent started.
@@ -149,7 +149,7 @@ pub enum LastStorageState {
     Inactive,
 }
 
-/// Whether anything was looked at yet.
+/// Whether anything was checked yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstPoll {
     /// Nothing is known: an empty list would say that there is nothing.
@@ -159,7 +159,7 @@ pub enum FirstPoll {
     Yes,
 }
 
-/// All that is told of storage.
+/// All that is reported of storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StorageView {
     /// Whether the list is whole.

@@ -1,10 +1,11 @@
 //! The judgement of a presented token: one holder, none, or two.
 //!
-//! In: which of a guest's tokens was shown, from where, and what is written of it. Out: one verdict. A token was handed
-//! over once, to one guest, which has one address (the document's, or the one that Proxmox gives it). So whoever shows it from elsewhere while the guest uses it from its own
-//! address, and whoever shows an earlier one after the later was used, is a second holder: a copy of the guest, or somebody
-//! who read its disk or its backup. Nobody can tell from here which of the two is the right one, so both are frozen. The
-//! same rule stands between hosts and their hub. Deliberately absent: how a token is found, and what follows.
+//! In: which of a guest's tokens was shown, from where, and what is recorded of it. Out: one verdict. A token was
+//! handed over once, to one guest, which has one address (the document's, or the one that Proxmox gives it). A caller
+//! that shows it from elsewhere while the guest uses it from its own address is a second holder. So is a caller that
+//! shows an earlier token after the later one was used. A second holder is a copy of the guest, or somebody who read
+//! its disk or its backup. Which of the two is the right one cannot be known here, so both are frozen. The same rule
+//! holds between hosts and their hub. Deliberately absent: how a token is found, and what follows.
 
 use std::net::IpAddr;
 
@@ -36,7 +37,7 @@ pub enum Verdict {
     ServeAndNote,
     /// It is as if no token had been shown.
     Refuse,
-    /// It is the guest, or its copy at the guest's place, and nobody may speak for it.
+    /// It is the guest, or its copy at the guest's address, and no caller may act for it.
     Frozen,
     /// Two hold it: both are to be frozen. Who showed it learns no more than from [`Verdict::Refuse`].
     Twice,
@@ -54,7 +55,7 @@ pub fn judge(shown: PresentedToken, from: IpAddr, own: Option<IpAddr>, holding: 
         // The document gave the guest another address, and the guest has not moved yet: one holder, at the wrong place.
         (PresentedToken::Current, Some(last)) if last == from => Verdict::Refuse,
         (PresentedToken::Current | PresentedToken::Former, Some(_)) => Verdict::Twice,
-        // Nobody used the present one so far, so there is one holder at most.
+        // The present token was never used so far, so there is one holder at most.
         (PresentedToken::Current | PresentedToken::Former, None) => Verdict::Refuse,
     }
 }
@@ -91,7 +92,7 @@ mod tests {
                 assert_eq!(verdict, wanted, "{shown:?} from {from}, used from {used_from:?}, {access:?}");
             }
         }
-        // A guest without an address of its own is nobody's.
+        // The token of a guest without an address of its own is refused.
         let holding = Holding { access: Access::Open, used_from: None };
         assert_eq!(judge(Current, own, None, holding), Refuse);
     }

@@ -19,7 +19,7 @@ pub struct HostSnapshot {
     pub seen_at: Option<Timestamp>,
     /// Since when it was not, where that is longer than two polls.
     pub unobserved_since: Option<Timestamp>,
-    /// The box, when Proxmox told.
+    /// The host, when Proxmox reported it.
     pub host: Option<HostSection>,
     pub guests: Vec<GuestReport>,
     /// The paths of the volumes that are attached to each guest of ours whose configuration could be read.

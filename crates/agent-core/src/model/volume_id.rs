@@ -26,7 +26,7 @@ impl VolumeId {
         &self.0
     }
 
-    /// On which storage it lies.
+    /// On which storage it is.
     #[must_use]
     pub fn storage(&self) -> Option<&str> {
         self.0.split_once(':').map(|(storage, _)| storage)

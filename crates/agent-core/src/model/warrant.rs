@@ -48,16 +48,16 @@ pub enum Allows {
     /// Handing one of its volumes to another guest of the same customer.
     ReassignVolume {
         volume: VolumeId,
-        /// To whom, as the operator saw it.
+        /// To which target, as the operator saw it.
         to: Box<SignedState>,
     },
-    /// Restoring a backup of the target beside it.
+    /// Restoring a backup of the target next to it.
     RestoreCopy { archive: VolumeId },
     /// Putting a copy of the target in its place.
     SwapGuest {
         /// The copy, as the operator saw it; its uid is the target's.
         copy: Box<SignedState>,
-        /// Volumes of the target that stay with what is laid aside.
+        /// Volumes of the target that stay with the replaced guest.
         leaves: BTreeSet<VolumeId>,
     },
     /// Taking the target over, which our records do not know.
@@ -141,7 +141,7 @@ impl Warrant {
         Ok(Self { job: payload.job_id, allows, target: SignedState::of(*uid, *vmid, fingerprint) })
     }
 
-    /// A warrant that nobody signed.
+    /// A warrant that no operator signed.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn for_tests(job: JobId, allows: Allows, target: SignedState) -> Self {
@@ -189,7 +189,7 @@ impl Warrant {
         }
     }
 
-    /// Holds it to handing a volume over, and says which and to whom.
+    /// Holds it to handing a volume over, and says which volume and to which guest.
     ///
     /// # Errors
     /// When it was signed for something else.
@@ -204,7 +204,7 @@ impl Warrant {
         }
     }
 
-    /// Holds it to restoring a backup beside its guest, and says which.
+    /// Holds it to restoring a backup next to its guest, and says which.
     ///
     /// # Errors
     /// When it was signed for something else.
@@ -254,7 +254,7 @@ impl Warrant {
     }
 }
 
-/// How the journal writes a warrant down and reads it back. Nobody else may call this.
+/// How the journal writes a warrant down and reads it back. No other code may call this.
 pub(crate) mod journal {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,7 +1,7 @@
 //! *attach_volume*: a desired volume for an existing guest.
 //!
-//! Proxmox refuses new volumes while protection is on, so it comes off for that moment, in a step of its own, and goes
-//! back on whatever happens: forwards by the next step, backwards by the undo.
+//! Proxmox refuses new volumes while protection is on, so it is taken off for that moment, in a step of its own, and
+//! put back whatever happens: forwards by the next step, backwards by the undo.
 
 use holdfast_protocol::desired::{DesiredVolume, VolumeKind};
 use holdfast_protocol::id::StorageName;
@@ -26,7 +26,7 @@ pub struct AttachVolume {
 }
 
 impl AttachVolume {
-    /// Where a volume of this kind goes: bulk ones where there is room for them, if this box has such a storage.
+    /// Where a volume of this kind is made: bulk ones where there is room for them, if this host has such a storage.
     #[must_use]
     pub fn storage<'a>(
         kind: &VolumeKind,

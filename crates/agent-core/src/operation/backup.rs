@@ -16,7 +16,7 @@ use crate::model::records::BackupWhy;
 #[serde(deny_unknown_fields)]
 pub struct Backup {
     pub target: Target,
-    /// Where it goes.
+    /// Where it is stored.
     pub storage: StorageName,
     /// Why it is taken.
     pub why: BackupWhy,
@@ -26,7 +26,7 @@ pub struct Backup {
     /// The key it must be encrypted with; without it, it counts as none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyFingerprint>,
-    /// Where volumes are mounted whose data goes to another target.
+    /// The mounts of volumes whose data is for another target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaves_out: Vec<MountPath>,
 }

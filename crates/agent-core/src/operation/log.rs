@@ -25,7 +25,7 @@ use crate::model::disks::Disks;
 use crate::model::hardware::HardwareAddress;
 use crate::model::records::{HeldMounts, VolumeId};
 
-/// Where an operation stands. Steps are named by their place.
+/// How far an operation has come. Steps are named by their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -59,7 +59,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// Its turn came.
+    /// It leaves the queue.
     Begun,
     /// A step is about to be tried. On disk before the effect.
     Intended { step: u16 },
@@ -99,9 +99,9 @@ pub enum Event {
         /// What a person should run or look at.
         remedy: String,
     },
-    /// A person has it tried again, from where it stood. Its probes decide what is left to do, so nothing is done twice.
+    /// A person has it tried again, from where it was. Its probes decide what is left to do, so nothing is done twice.
     Reopened {
-        /// Where it stood when it was parked.
+        /// Its status when it was parked.
         at: Status,
         by: String,
     },
@@ -182,7 +182,7 @@ pub enum Finding {
         /// Why, in words.
         why: String,
     },
-    /// What became of a guest's turn to exchange its controller.
+    /// What became of a guest's slot to exchange its controller.
     Controller {
         /// In one word.
         came: Came,
@@ -219,7 +219,7 @@ pub struct Entry {
     "event {event} may not follow status {status:?}: the journal was changed by hand, or this is a fault of agentd"
 )]
 pub struct IllegalEvent {
-    /// Where the operation stood.
+    /// How far the operation had come.
     pub status: Status,
     /// The event's name.
     pub event: &'static str,
@@ -232,7 +232,7 @@ impl Status {
         matches!(self, Self::Done | Self::Undone | Self::Parked | Self::Forgotten)
     }
 
-    /// Whether an operation of so many steps can stand here.
+    /// Whether an operation of so many steps can be at this place.
     const fn within(self, steps: u16) -> bool {
         match self {
             Self::Before(at)

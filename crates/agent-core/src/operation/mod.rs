@@ -1,7 +1,7 @@
 //! Operations on guests: lists of typed steps.
 //!
-//! What comes in: a decision of the plan. What goes out: steps, events, and where the operation stands. All of it is
-//! pure and is written to the journal as JSON with a version. Deliberately absent: doing anything.
+//! What comes in: a decision of the plan. What goes out: steps, events, and how far the operation has come. All of it
+//! is pure and is written to the journal as JSON with a version. Deliberately absent: doing anything.
 //!
 //! | module | what |
 //! | --- | --- |

@@ -59,7 +59,7 @@ struct StepRecord {
     done_at: Option<Timestamp>,
 }
 
-/// Where an operation stands and what it learnt.
+/// How far an operation has come, and what it learnt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationState {
     pub id: OperationId,
@@ -202,7 +202,7 @@ impl OperationState {
         }
     }
 
-    /// Where it stands.
+    /// How far it has come.
     #[must_use]
     pub const fn status(&self) -> Status {
         self.status
@@ -354,7 +354,7 @@ impl OperationState {
         })
     }
 
-    /// What became of the guest's turn to exchange its controller.
+    /// What became of the guest's slot to exchange its controller.
     #[must_use]
     pub fn controller(&self) -> Option<(Came, &str)> {
         self.facts.iter().find_map(|fact| {
@@ -391,7 +391,7 @@ impl OperationState {
         self.remedy.as_deref()
     }
 
-    /// Where it stood when it was parked.
+    /// Its status when it was parked.
     #[must_use]
     pub fn parked_at(&self) -> Option<Status> {
         self.parked.as_ref().map(|parked| parked.status)

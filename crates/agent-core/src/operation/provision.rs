@@ -35,7 +35,7 @@ pub struct Provision {
     pub volume_storages: Vec<StorageName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk_storage: Option<StorageName>,
-    /// Where the first backup goes.
+    /// Where the first backup is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_storage: Option<StorageName>,
 }
@@ -77,11 +77,11 @@ pub struct MissingGuest {
     /// Where it was lost.
     #[serde(default, skip_serializing_if = "Whence::is_this_box")]
     pub whence: Whence,
-    /// The hardware address that it keeps; none where the one it had may still be somebody's.
+    /// The hardware address that it keeps; none where the one it had may still be in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<HardwareAddress>,
-    /// Its disks, each where it is made again; none where nobody wrote them down, and all that the archive names is made on the
-    /// storage of root disks.
+    /// Its disks, each where it is made again. None where they were not written down: then all that the archive names
+    /// is made on the storage of root disks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disks: Option<Disks>,
 }
@@ -93,7 +93,8 @@ pub enum Whence {
     /// Here: the token in its backup is the one that we know.
     #[default]
     ThisBox,
-    /// On the box whose place this one took: its token and the leaf that it trusts are that box's, and it needs a claim.
+    /// On the host whose place this one took: its token and the leaf that it trusts are that host's, and it needs a
+    /// claim.
     LostBox,
 }
 
@@ -123,8 +124,8 @@ impl Provision {
         }
     }
 
-    /// Whether the guest is started with a claim, which Proxmox takes out of what is in force with its next stop alone. One that
-    /// came back to its own box has its token.
+    /// Whether the guest is started with a claim, which Proxmox takes out of what is in force with its next stop alone.
+    /// One that came back to its own host has its token.
     #[must_use]
     pub fn starts_with_a_claim(&self) -> bool {
         self.lost().is_none_or(|lost| lost.whence == Whence::LostBox)
@@ -139,8 +140,8 @@ impl Provision {
         }
     }
 
-    /// Its disks come with the backup, and so do its token and its identity: no claim is handed over, but to one whose token
-    /// is another box's. Volumes that no backup holds are attached afterwards, as those of any guest.
+    /// Its disks come with the backup, and so do its token and its identity: no claim is handed over, but to one whose
+    /// token is another host's. Volumes that no backup holds are attached afterwards, as those of any guest.
     fn again(whence: Whence) -> Vec<Step> {
         let mut steps = vec![Step::ChooseVmid, Step::CheckArchive, Step::Restore, Step::Mark, Step::Protect];
         steps.extend(match whence {

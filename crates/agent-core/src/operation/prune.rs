@@ -18,22 +18,22 @@ use crate::model::warrant::{Warrant, WrongWarrant};
 pub struct PruneBackup {
     pub target: Target,
     pub archive: VolumeId,
-    /// Where it lies.
+    /// Where it is stored.
     pub storage: StorageName,
-    /// By which tier's retention it goes.
+    /// The tier whose retention removes it.
     pub tier: Tier,
     /// The operation that took it. Another archive of that name is left alone.
     pub taken_by: OperationId,
-    /// One that stays, which must be listed beside it. By the retention a newer one of the same tier.
+    /// One that stays, which must be listed in addition to it. By the retention a newer one of the same tier.
     pub successor: VolumeId,
     /// By which time it was judged. Much later, or earlier, it is judged anew.
     pub judged_at: Timestamp,
-    /// By what it goes.
+    /// What removes it.
     #[serde(default, skip_serializing_if = "PruneBy::is_retention")]
     pub by: PruneBy,
 }
 
-/// By what a backup goes.
+/// What removes a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PruneBy {
@@ -90,7 +90,7 @@ impl Spec for PruneBackup {
 
     fn effects(&self) -> Vec<Effect> {
         vec![match self.by {
-            // That it is so was judged with what is in force, and is judged again before it goes.
+            // This was judged by what is in force, and is judged again before the removal.
             PruneBy::Retention => Effect::PruneBackup(Prune::OutsidePolicy),
             PruneBy::Signature(_) => Effect::DeleteBackup,
         }]

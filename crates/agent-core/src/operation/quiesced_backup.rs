@@ -1,7 +1,8 @@
 //! *quiesced_backup*: a backup while the guest's stacks are stopped.
 //!
-//! The operation holds the guest's lane from the grant of the window to the end of the copy, and the host's one place for
-//! backups from before the grant to the end of the copy: nobody's programs stand still while a backup waits for its turn.
+//! The operation holds the guest's lane from the grant of the window to the end of the copy. It holds the host's one
+//! place for backups from before the grant to the end of the copy. So no guest's programs stand still while a backup
+//! waits for that place.
 
 use serde::{Deserialize, Serialize};
 

@@ -34,9 +34,9 @@ pub enum Makes<'a> {
     Guest(&'a Provision),
     /// A guest that is there, and that our records do not know.
     Adopted(&'a Adopt),
-    /// A copy that stays beside its guest.
+    /// A copy that is kept next to its guest.
     Copy(&'a RestoreCopy),
-    /// A copy that goes with its test.
+    /// A copy that is removed with its test.
     Scratch(&'a RestoreTest),
 }
 
@@ -156,7 +156,7 @@ operations! {
     PruneBackup(PruneBackup): Light, Guest, makes Nothing, counts never;
     /// Destroys a guest, by a signature.
     Destroy(Box<Destroy>): Light, Guest, makes Nothing, counts never;
-    /// Restores a backup of a guest beside it.
+    /// Restores a backup of a guest next to it.
     RestoreCopy(Box<RestoreCopy>): Heavy, Guest, makes Copy, counts never;
     /// Tries a backup.
     RestoreTest(Box<RestoreTest>): Heavy, Guest, makes Scratch, counts never;
@@ -207,7 +207,7 @@ impl Operation {
         }
     }
 
-    /// What it is about, beside its guest.
+    /// What it is about, besides its guest.
     #[must_use]
     pub fn subject(&self) -> Subject {
         self.spec().subject()

@@ -57,7 +57,7 @@ fn what_a_guest_is_made_from_is_the_effect() {
     assert!(!golden(&made(true)) && made(true).contains(&Effect::RestoreOwnBackup));
 }
 
-/// What takes something away is open to the guest it is about, to nobody else's.
+/// What takes something away is open to the guest that it concerns, and to no other guest.
 #[test]
 fn a_guest_may_take_away_its_own_and_no_other_may() {
     let free = |operation: &Operation, road| {

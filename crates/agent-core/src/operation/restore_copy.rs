@@ -1,8 +1,8 @@
 //! *restore_copy*: a backup restored under a new VMID.
 //!
-//! The guest itself is only looked at. Its copy never gets its mark, its addresses or its bootstrap token, and is never started:
-//! the archive brings all of that along, so the restore call itself says what the copy is and which networks and disks it
-//! has. What is between the two, a swap, is work of its own.
+//! The guest itself is only read. Its copy never gets its mark, its addresses or its bootstrap token, and is never
+//! started: the archive brings all of that along, so the restore call itself says what the copy is and which networks
+//! and disks it has. A swap of the two is an operation of its own.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use crate::model::policy::Policy;
 use crate::model::records::VolumeId;
 use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
 
-/// The host name of a copy ends so, that people tell it from its guest in every list.
+/// The suffix of a copy's host name: it distinguishes the copy from its guest in every list.
 const SUFFIX: &str = "-copy";
 
-/// A backup to be restored beside its guest.
+/// A backup to be restored next to its guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreCopy {

@@ -1,9 +1,10 @@
 //! *restore_test*: a backup restored into a scratch guest and checked.
 //!
-//! It shows whether the backup comes back. It holds no guest's lane: what it makes is nobody's, and a guest goes on being
-//! backed up and snapshotted while its last backup is tried. All tests share one lane of their own, so there is one at a
-//! time on a box. A test that fails takes back what it made; what it showed is kept either way. What its controller says is
-//! judged in [`verdict`]; what a test says that was broken off, in [`blame`]; how long it took, in [`took`].
+//! It shows whether the backup comes back. It holds no guest's lane: what it makes belongs to no guest, and a guest
+//! goes on being backed up and snapshotted while its last backup is tried. All tests share one lane of their own, so
+//! there is one at a time on a host. A test that fails takes back what it made; what it showed is kept either way.
+//! [`verdict`] judges what its controller says. [`blame`] judges a test that was broken off. [`took`] measures how long
+//! it took.
 
 pub mod blame;
 pub mod took;
@@ -22,7 +23,7 @@ use crate::model::mark;
 use crate::model::policy::TestPlace;
 use crate::model::records::VolumeId;
 
-/// Whose lane the tests of a box share: no guest's.
+/// The lane that the tests of a host share: no guest's lane.
 pub const LANE: GuestUid = GuestUid::new(Uuid::nil());
 
 /// The host name of a scratch guest begins so.

@@ -19,7 +19,7 @@ pub struct RollBack {
     pub snapshot: SnapshotName,
     /// The operation that made the snapshot.
     pub made_by: OperationId,
-    /// What of it lies outside every backup.
+    /// The part of it that is in no backup.
     pub bulk: BulkRule,
 }
 

@@ -33,7 +33,7 @@ pub struct Reconfigure {
     /// From which addresses it may send, by Proxmox's firewall.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<FilterRequest>,
-    /// Whom it asks for names.
+    /// Its name servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolver: Option<Resolver>,
     /// Whether protection, which somebody took off, is put back.
@@ -88,8 +88,8 @@ impl Reconfigure {
 }
 
 impl Reconfigure {
-    /// A change of sizes, network or resolver counts: without the right resolver its programs find nobody after its next
-    /// start. Putting protection back alone takes nothing away.
+    /// A change of sizes, network or resolver counts: without the right resolver its programs reach no other machine
+    /// after its next start. Putting protection back alone takes nothing away.
     pub(super) const fn change_limit(&self) -> ChangeLimit {
         let sizes = self.cores.is_some() || self.memory.is_some() || self.swap.is_some();
         if sizes || self.network.is_some() || self.resolver.is_some() {

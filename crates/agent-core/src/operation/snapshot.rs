@@ -18,9 +18,9 @@ pub struct Snapshot {
     pub target: Target,
     /// What it is called.
     pub name: SnapshotName,
-    /// Who asks for it.
+    /// Its requester.
     pub taken_by: TakenBy,
-    /// When it may go; none for what a schedule took, which goes by the retention of its tier.
+    /// When it may be removed; none for what a schedule took, which the retention of its tier removes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// The point of a schedule that it is for.
@@ -37,11 +37,11 @@ pub struct ExpireSnapshot {
     pub name: SnapshotName,
     /// The operation that made it. Another one of that name is left alone.
     pub made_by: OperationId,
-    /// Why it goes.
+    /// Why it is removed.
     pub why: ExpiryWhy,
 }
 
-/// Why a snapshot goes.
+/// Why a snapshot is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpiryWhy {
@@ -92,7 +92,7 @@ impl Spec for ExpireSnapshot {
         vec![Effect::ExpireSnapshot(match self.why {
             ExpiryWhy::PastItsTime => Expiry::OwnPastItsTime,
             ExpiryWhy::Asked => Expiry::OwnAsked(self.target.uid),
-            // That it is so was judged with what is in force, and is judged again before it goes.
+            // This was judged by what is in force, and is judged again before the removal.
             ExpiryWhy::OutsidePolicy => Expiry::OwnOutsidePolicy,
         })]
     }

@@ -48,7 +48,8 @@ pub enum Holds {
     Tests,
 }
 
-/// What an operation is about, beside its guest. Two of the same subject are about the same thing, whatever they do to it.
+/// What an operation is about, besides its guest. Two of the same subject are about the same thing, whatever they do to
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The guest as a whole.
@@ -100,13 +101,13 @@ pub struct Rules {
     /// Whether it reads or writes a whole archive, and so counts against the host's cap on heavy work. Of those that take a
     /// backup one is open on a host at a time: Proxmox runs no two on a node.
     pub weight: Weight,
-    /// Which lane it needs beside its guest's.
+    /// Which lane it needs besides its guest's.
     pub reach: Reach,
     /// Whether one of them may count against the change limit: only of those is it read later what they were.
     pub counted: Counted,
 }
 
-/// Whom an operation is about, and what it does to lanes. A literal of all fields: nothing can be forgotten.
+/// The guest that an operation is about, and what it does to lanes. A literal of all fields: nothing can be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts<'a> {
     pub guest: Guest<'a>,
@@ -114,7 +115,7 @@ pub struct Facts<'a> {
     pub takes: Takes<'a>,
 }
 
-/// An operation's own words.
+/// An operation's own texts.
 pub trait Spec {
     fn facts(&self) -> Facts<'_>;
 
@@ -123,7 +124,7 @@ pub trait Spec {
     /// Its steps, in order. The same operation always has the same steps.
     fn steps(&self) -> Vec<Step>;
 
-    /// Every effect that it has, for the gate, whoever asked for it.
+    /// Every effect that it has, for the gate, whatever its origin.
     fn effects(&self) -> Vec<Effect>;
 
     /// The fields of the document that it carries out; none, where it changes none that is held to the document.

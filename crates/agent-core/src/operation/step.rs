@@ -53,7 +53,7 @@ impl Weight {
 pub enum Exhausted {
     /// The operation takes back what it made.
     Undo,
-    /// The operation goes on, and says what is missing.
+    /// The operation continues, and reports what is missing.
     Continue,
     /// The guest serves already: it is left as it is, for a person.
     Park,
@@ -68,7 +68,7 @@ pub struct StepFacts {
     pub weight: Weight,
     /// How long and how often it may try.
     pub bound: Bound,
-    /// What is asked of the world to tell whether it has happened, in words.
+    /// What is checked on the host to find out whether it has happened, in words.
     pub check: &'static str,
     /// How it is taken back.
     pub undo: Undo,

@@ -1,8 +1,9 @@
 //! *swap_guest*: a signed swap of a guest with its restored copy.
 //!
-//! The guest goes down, is laid aside as the copy was, and is kept; the copy gets its mark, its name and its networks, is
-//! started, and must say hello. Only then our records change, in one transaction. Until then every step can be taken back by
-//! what was found before the first one. Nothing here can delete anything: there is no step that does.
+//! The guest is stopped, marked as a copy as the other was, and kept; the copy gets its mark, its name and its
+//! networks, is started, and must say hello. Only then our records change, in one transaction. Until then every step
+//! can be taken back by what was found before the first one. Nothing here can delete anything: there is no step that
+//! does.
 //!
 //! | module | what |
 //! | --- | --- |
@@ -24,7 +25,7 @@ use crate::model::mark::{self, Mark};
 use crate::model::records::VolumeId;
 use crate::model::warrant::{SignedState, Warrant, WrongWarrant};
 
-/// The host name of what was laid aside ends so, that people tell it from its guest in every list.
+/// The suffix of the replaced guest's host name: it distinguishes the two in every list.
 const SUFFIX: &str = "-former";
 
 /// A guest and the copy that takes its place.
@@ -46,7 +47,7 @@ pub struct SwapGuest {
 /// What stays with the guest that is laid aside is not what was signed for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeftBehind {
-    /// The copy lacks something that nobody named.
+    /// The copy lacks something that the signature does not name.
     #[error(
         "the copy has nothing where {0} is mounted, which would stay with the guest that is laid aside, out of use: if that is \
          meant, sign anew and name it (`--leave {0}`)"
@@ -107,13 +108,14 @@ impl SwapGuest {
         &self.copy
     }
 
-    /// Volumes of the guest that stay with what is laid aside, because the copy has nothing at their paths.
+    /// Volumes of the guest that stay with the replaced guest, because the copy has nothing at their paths.
     #[must_use]
     pub const fn leaves(&self) -> &BTreeSet<VolumeId> {
         &self.leaves
     }
 
-    /// Whether exactly those volumes stay behind that were signed for: nobody loses one without having named it.
+    /// Whether exactly those volumes stay behind that were signed for: no volume is lost that the signature does not
+    /// name.
     ///
     /// # Errors
     /// [`LeftBehind`].
@@ -240,7 +242,7 @@ mod tests {
         assert_eq!(judged(&["a:1", "a:2"], &["a:1"]), Err(LeftBehind::NotLeft(VolumeId::new("a:2"))));
     }
 
-    /// Whatever goes wrong, neither of the two is ever taken apart.
+    /// Whatever fails, neither of the two is ever destroyed.
     #[test]
     fn no_step_and_no_way_back_deletes_anything() {
         for step in of("web-1").steps() {

@@ -1,12 +1,12 @@
 //! *update_controller*: another build of the guest agent, behind a snapshot.
 //!
-//! What may follow is linear: a snapshot; the guest's turn, in which the controller fetches the bytes and puts them in its
-//! own place; the hello of the new one. When that does not come, the same operation rolls the guest back, so nothing else
-//! comes between, and no more is lost than was written in the guest's turn. What is not needed is told as such and skipped.
-//! A guest goes back for its own word alone: the new controller spoke, and says that it is not well. Silence has many causes
-//! (a stopped guest, a full disk, a network that others fill), and no process of a container is seen from outside, so a
-//! guest that fell silent stays as it is, for a person. What was heard is judged here, purely; deliberately absent: waiting
-//! for it.
+//! What may follow is linear: a snapshot; the guest's slot, in which the controller fetches the bytes and puts them in
+//! its own place; the hello of the new one. When that does not come, the same operation rolls the guest back. So
+//! nothing else comes between, and no more is lost than was written in the guest's slot. What is not needed is reported
+//! as such and skipped. A guest is rolled back only on its own report: the new controller spoke, and says that it is
+//! not well. Silence has many causes (a stopped guest, a full disk, a network that others fill), and no process of a
+//! container is seen from outside. So a guest that fell silent stays as it is, for a person. What was heard is judged
+//! here, purely; deliberately absent: waiting for it.
 
 use holdfast_protocol::job::act::ReleaseVersion;
 use holdfast_protocol::report::Health;
@@ -39,35 +39,35 @@ pub struct UpdateController {
 pub enum Came {
     /// The new controller said hello and is well.
     Up,
-    /// The new controller said, to the end of the guest's turn, that it is not well: the guest goes back.
+    /// The new controller said, to the end of the guest's slot, that it is not well: the guest is rolled back.
     Bad,
-    /// The guest had the bytes, and nobody was heard in it since. It stays as it is, and a person looks.
+    /// The guest had the bytes, and no controller was heard in it since. It stays as it is, and a person looks.
     Silent,
 }
 
-/// What is known while it is waited.
+/// What is known while the operation waits.
 #[derive(Clone, Copy, Debug)]
 pub struct HelloState<'a> {
-    /// The last hello, where one was said in the guest's turn.
+    /// The last hello, where one was said in the guest's slot.
     pub hello: Option<&'a HelloRecord>,
     /// Whether the guest began to fetch the bytes.
     pub fetched: Fetched,
-    /// Whether somebody still speaks.
+    /// Whether a controller still speaks.
     pub speech: Speech,
-    /// How far the guest's turn is.
+    /// How far the guest's slot is.
     pub turn: TurnTime,
 }
 
-/// Whether somebody spoke in the guest lately, while he would have been heard.
+/// Whether a controller spoke in the guest lately, while it would have been heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speech {
-    /// Lately, or nobody could have been heard.
+    /// Lately, or no controller could have been heard.
     Lately,
     /// Not for longer than a controller pauses.
     Silent,
 }
 
-/// How far the guest's turn is.
+/// How far the guest's slot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnTime {
     Running,
@@ -91,7 +91,7 @@ pub enum Judged {
     Up,
     /// The guest must go back, and why.
     Bad(String),
-    /// Nobody is heard, and a person must look.
+    /// No controller is heard, and a person must look.
     Silent(String),
     /// The guest stayed as it was, and why.
     NotTaken(String),
@@ -116,19 +116,20 @@ impl UpdateController {
         RollBack { target, snapshot, made_by: by, bulk: BulkRule::NoneThere }
     }
 
-    /// So long after the last word the controller is taken for silent: two hellos, and two minutes for a slow disk.
+    /// How long after its last message the controller counts as silent: two hellos, and two minutes for a slow disk.
     #[must_use]
     pub const fn silent_after_s(&self) -> u64 {
         2 * self.pace_s as u64 + 120
     }
 
-    /// The guest's turn: it hears of it with its next hello, and a second and third one find a guest that was busy.
+    /// The guest's slot: the guest hears of it with its next hello. A second and a third hello allow for a guest that
+    /// was busy.
     #[must_use]
     pub const fn turn_s(&self) -> u64 {
         3 * self.pace_s as u64 + 300
     }
 
-    /// Judges what was heard in the guest's turn.
+    /// Judges what was heard in the guest's slot.
     #[must_use]
     pub fn judge(&self, heard: HelloState<'_>) -> Judged {
         let HelloState { hello, fetched, speech, turn } = heard;
@@ -231,7 +232,8 @@ mod tests {
         }
     }
 
-    /// Every combination: only the new one, well, is up; only the new one's own word sends a guest back, and no silence.
+    /// Every combination: only the new one, well, is up; only the new one's own report sends a guest back, and no
+    /// silence.
     #[test]
     fn a_guest_goes_back_only_for_its_own_word() {
         let said = [
@@ -260,7 +262,7 @@ mod tests {
                         if new.is_none() && fetched == Fetched::Yes && speech == Speech::Silent {
                             assert!(matches!(judged, Judged::Silent(_)), "{case}");
                         }
-                        // Nobody waits beyond the end.
+                        // Nothing waits beyond the end.
                         assert!(!(over && judged == Judged::Waits), "{case}");
                     }
                 }

@@ -6,12 +6,13 @@
 //!    │                     │              │                     │
 //!    ├──── Released ───────┴──────────────┴─────────────────────┴──▶ Released
 //!    ├──── Cancelled ──────┴──▶ Cancelled ◀── CameToNothing ── any of the first three
-//!    └──── (bound passed) ─┴──────────────┴──▶ Expired; from Granted sooner, when nobody says anything
+//!    └──── (bound passed) ─┴──────────────┴──▶ Expired; from Granted sooner, when no event comes
 //! ```
-//! What comes in: a [`Window`] as it was kept, a [`WindowEvent`], and the moment on the clock that runs through suspend. What goes
-//! out: the window as it is then, or why that may not be said. [`next`] is the only definition of what may follow what;
-//! that the bound passed is found out by [`Window::apply`] and told by [`Window::reported`], whoever looks first. Pure.
-//! Deliberately absent: waiting, and who says what (`execute::step_window`, `api::windows`).
+//! What comes in: a [`Window`] as it was kept, a [`WindowEvent`], and the moment on the clock that runs through
+//! suspend. What goes out: the window as it is then, or why that event is refused. [`next`] is the only definition of
+//! what may follow what. [`Window::apply`] finds out that the bound passed, and [`Window::reported`] reports it,
+//! whichever is called first. Pure. Deliberately absent: waiting, and who sends which event (`execute::step_window`,
+//! `api::windows`).
 
 mod still;
 
@@ -29,8 +30,8 @@ use crate::model::limits;
 use crate::model::policy::QuiesceBound;
 use crate::model::records::BackupWhy;
 
-/// How long a grant stands without a word of its controller: half of the bound that an operator chose for its programs, since
-/// what takes long to stop was given a long one, and never less than the usual.
+/// How long a grant is valid without a message of its controller: half of the bound that an operator chose for its
+/// programs, since what takes long to stop was given a long one, and never less than the usual.
 fn quiesced_wait(bound: QuiesceBound) -> Duration {
     let bound = bound.duration();
     (bound / 2).max(Duration::from_secs(limits::QUIESCED_WAIT_S)).min(bound)
@@ -77,7 +78,7 @@ pub enum Refused {
     /// Its backup has begun.
     #[error("the backup of this window has begun: start again what was stopped, and say `released`")]
     Begun,
-    /// It was said before, with other words.
+    /// It was reported before, with another content.
     #[error("this was said of the window before, with other stacks or canaries: what was said first stands")]
     Otherwise,
 }
@@ -194,7 +195,7 @@ pub struct Window {
     /// When the controller first said that all runs again, in milliseconds from the grant; a reboot makes it the bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     released_ms: Option<u64>,
-    /// When the controller began to start things again, by its own word, in milliseconds from the grant.
+    /// When the controller began to start things again, as it reported, in milliseconds from the grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     restarted_ms: Option<u64>,
     /// What would not start, as it was last said.
@@ -229,8 +230,8 @@ impl Window {
         passed.map_or(Duration::ZERO, |passed| self.bound.duration().saturating_sub(passed))
     }
 
-    /// How long it may stay in its phase by itself: what is left of its bound, and without a word of its controller no longer
-    /// than a controller needs to stop its stacks.
+    /// How long it may stay in its phase by itself: what is left of its bound, and without a message of its controller
+    /// no longer than a controller needs to stop its stacks.
     #[must_use]
     pub fn patience(&self, now: &BootMoment) -> Duration {
         let left = self.left(now);
@@ -295,11 +296,11 @@ impl Window {
             WindowEvent::Released(Restarted { down, begun_ago }) => {
                 after.released_ms = after.released_ms.or(Some(at_ms));
                 after.down.clone_from(down);
-                // After a reboot of the host nobody's clock reaches back to the grant.
+                // After a reboot of the host no clock reaches back to the grant.
                 let passed = now.since(&self.granted);
                 let restarted =
                     passed.zip(*begun_ago).map(|(passed, ago)| millis(passed.saturating_sub(ago)));
-                // The earliest word counts.
+                // The earliest report counts.
                 after.restarted_ms = after.restarted_ms.into_iter().chain(restarted).min();
             }
             WindowEvent::CameToNothing(problem) if phase == WindowPhase::Cancelled => {
@@ -356,7 +357,7 @@ impl Window {
         Label { consistency: Consistency::Application, why }
     }
 
-    /// Whether what its backup is called stands: nothing better can be said of it any more.
+    /// Whether the label of its backup is final: no better one is possible any more.
     #[must_use]
     pub fn is_settled(&self, now: &BootMoment) -> bool {
         self.released_ms.is_some() || self.quiesced_stacks.is_none() || self.left(now).is_zero()

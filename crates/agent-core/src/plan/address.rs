@@ -1,8 +1,9 @@
 //! Addresses that a document may not give to a guest.
 //!
-//! What comes in: the document, the look, root's settings. What goes out: why an address is not given, in words, and what is told
-//! of those that two answer for. A document that a stolen hub wrote could else put a guest in the place of the agent's door or of
-//! a router. What nobody knows refuses nothing; on a VLAN of its own a guest is in no network of the host's.
+//! What comes in: the document, the observation, root's settings. What goes out: why an address is not given, in words,
+//! and the report on addresses that two interfaces answer for. Without this check, a document that a stolen hub wrote
+//! could put a guest in the place of the agent's local API or of a router. Unknown data refuses nothing. On a VLAN of
+//! its own a guest is in no network of the host's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -92,7 +93,7 @@ pub fn index(observed: &mut Observed, desired: &[DesiredGuest], policy: &Policy)
     let mut holders: BTreeMap<Ipv4Addr, BTreeSet<Vmid>> = BTreeMap::new();
     for (vmid, seen) in &observed.guests {
         let Detail::Known(facts) = &seen.detail else { continue };
-        // A copy that is plugged in nowhere holds nothing, and one on another bridge nothing of this one.
+        // A copy that is not plugged in holds nothing, and one on another bridge nothing of this one.
         let plugged = |line: &NetLine| line.bridge() == Some(policy.bridge.as_str()) && !line.is_unplugged();
         if let Some(address) = facts.address.filter(|_| facts.net.as_ref().is_none_or(plugged)) {
             holders.entry(address.address()).or_default().insert(*vmid);
@@ -118,7 +119,7 @@ pub fn strange(observed: &Observed, policy: &Policy) -> BTreeSet<Answer> {
     let (mut holders, mut ours) = (BTreeMap::new(), BTreeSet::new());
     for facts in known {
         ours.extend(facts.hardware.iter().copied());
-        // Without an interface that is known, nobody can be told from it.
+        // Without a known interface, no other can be distinguished from it.
         if let Some(address) = held(facts, policy).filter(|_| !facts.hardware.is_empty()) {
             holders.insert(address, &facts.hardware);
         }
@@ -141,7 +142,7 @@ fn held(facts: &GuestFacts, policy: &Policy) -> Option<Ipv4Addr> {
     here.then_some(facts.address?.address())
 }
 
-/// What is told of a guest whose address two answer for, or that answers for a router.
+/// What is reported of a guest whose address two answer for, or that answers for a router.
 pub(super) fn reported(inputs: &Inputs<'_>, made: &Made<'_>, facts: &GuestFacts) -> Vec<(ErrorCode, String)> {
     let (bridge, net) = (&inputs.policy.bridge, &inputs.observed.bridge_net);
     let held = held(facts, inputs.policy);

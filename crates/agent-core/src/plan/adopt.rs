@@ -1,8 +1,9 @@
 //! Unknown guests: the job draft for adoption, and its outcome.
 //!
-//! What comes in: the guest as it is seen, in our pool, and what was signed for. What goes out: the operation, or why there
-//! is none; and the draft for whoever signs. The number must be one that a document could have got for this guest: of the
-//! range, or named for it. Deliberately absent: taking over by a mark alone. Whoever may write on the node can write one.
+//! What comes in: the guest as it is seen, in our pool, and what was signed for. What goes out: the operation, or why
+//! there is none; and the draft for the operator who signs. The number must be one that a document could have got for
+//! this guest: of the range, or named for it. Deliberately absent: taking over by a mark alone. Anyone who may write on
+//! the node can write a mark.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
@@ -90,7 +91,7 @@ fn number(context: &Context<'_>, uid: GuestUid, vmid: Vmid) -> Option<String> {
     })
 }
 
-/// Why this guest is not taken over, whoever signs.
+/// Why this guest is not taken over, whatever signature there is.
 fn obstacle(context: &Context<'_>, uid: GuestUid, facts: &GuestFacts) -> Option<Stays> {
     match facts.mark {
         Mark::None => {}

@@ -1,10 +1,10 @@
 //! Bulk volumes: which backups hold them, and which leave them out.
 //!
 //! What comes in: what is promised of a guest's volumes, its tiers, and its backups by our records. What goes out: the
-//! mounts that a backup to some storage leaves out, and what is to be told where a volume's promise is not kept. A volume
-//! that is to be backed up to a target is in the backups of the tier that goes there, and in no others: so schedule,
-//! retention, key and tests are that tier's (`docs/adr/0031`). Deliberately absent: backups of a volume alone, which Proxmox
-//! does not take.
+//! mounts that a backup to some storage leaves out, and what to report where a volume's promise is not kept. A volume
+//! that is to be backed up to a target is in the backups of the tier for that target, and in no others. So schedule,
+//! retention, key and tests are that tier's (`docs/adr/0031`). Deliberately absent: backups of a volume alone, which
+//! Proxmox does not take.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{BulkBackup, DesiredGuest, DesiredVolume, VolumeKind};
@@ -24,7 +24,7 @@ use crate::model::records::HeldMounts;
 pub struct Bulk {
     /// Promises that are not kept.
     pub missing: Vec<String>,
-    /// Volumes that nobody backs up, as was decided, with the reason.
+    /// Volumes that are not backed up, as was decided, with the reason.
     pub decided: Vec<String>,
 }
 
@@ -43,8 +43,8 @@ pub(super) fn leaves_out(inputs: &Inputs<'_>, uid: GuestUid, storage: &StorageNa
     guest.map(|guest| elsewhere(&guest.volumes, promise, storage)).unwrap_or_default()
 }
 
-/// The mounts of those volumes whose data goes to another target: by the promise, and where it names them not, by the
-/// document.
+/// The mounts of those volumes whose data is for another target: by the promise, or by the document where the promise
+/// does not name them.
 #[must_use]
 pub fn elsewhere(
     volumes: &[DesiredVolume],

@@ -26,7 +26,7 @@ pub(super) type NoRoom = (ErrorCode, String);
 pub(super) struct Promised {
     disks: BTreeMap<String, u64>,
     memory_mib: u64,
-    /// Of operations under way, and of those of this plan: on each storage, since nobody knows on which.
+    /// Of operations under way, and of those of this plan: on each storage, since it is not known on which.
     more_gib: u64,
 }
 

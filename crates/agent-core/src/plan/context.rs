@@ -13,7 +13,7 @@ use crate::model::mark::Mark;
 use crate::model::observed::{Detail, ObservedGuest};
 use crate::model::records::{Attempts, GuestRecord, ParkedOperation};
 
-/// What judges look up about other guests. Made only when the first one asks: with nothing to do nobody does.
+/// What judges look up about other guests. Computed at the first use: with nothing to do it is never used.
 pub(super) struct Context<'a> {
     pub(super) inputs: &'a Inputs<'a>,
     pub(super) approved: Approved,
@@ -85,15 +85,15 @@ impl<'a> Context<'a> {
         self.growing.get_or_init(|| growth::Growing::new(self.inputs).into())
     }
 
-    /// Asks for another plan at this time, unless one is asked for sooner.
+    /// Requests another plan at this time, unless one is requested sooner.
     pub(super) fn again(&self, at: Timestamp) {
         if self.again_at.get().is_none_or(|sooner| at < sooner) {
             self.again_at.set(Some(at));
         }
     }
 
-    /// Until when to wait before an operation of this kind is tried again, and why. A try that lies ahead of now was made
-    /// before the clock was set back: nobody knows how long ago, and waiting for its time could take years.
+    /// Until when to wait before an operation of this kind is tried again, and why. A try with a time in the future was
+    /// made before the clock was set back. How long ago is not known, and waiting for its time could take years.
     pub(super) fn waits(&self, uid: GuestUid, kind: OperationKind) -> Option<(&'a Attempts, Timestamp)> {
         let tried = *self.attempts.get(&(uid, kind))?;
         let wait = SignedDuration::from_secs(limits::retry_after_s(tried.failed));
@@ -105,7 +105,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What is parked beside a guest, on a copy of it, does not keep the guest.
+/// A parked operation on a copy of a guest does not hold up the guest.
 fn of_guest(parked: &&ParkedOperation) -> bool {
     parked.kind != OperationKind::RestoreCopy
 }

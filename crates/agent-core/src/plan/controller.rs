@@ -1,9 +1,9 @@
 //! The approval of the guest agent's build.
 //!
-//! What comes in: what the controller said of itself, and what was approved by a signature or came with an approved golden.
-//! What goes out: a condition and what an operator would sign. Nothing is withheld from the guest meanwhile: a controller has
-//! power over its own guest alone, and whoever put another in its place can have it say what it likes. So this finds
-//! updates that nobody released, not an attacker. A controller that names no build is older than this rule.
+//! What comes in: what the controller said of itself, and what was approved by a signature or came with an approved
+//! golden. What goes out: a condition and what an operator would sign. Nothing is withheld from the guest meanwhile. A
+//! controller has power over its own guest alone, and an attacker who replaces it can have it report anything. So this
+//! finds updates that no operator released, not an attacker. A controller that names no build is older than this rule.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::{Act, ReleaseKind, args};
@@ -46,7 +46,7 @@ pub(super) fn judge(context: &Context<'_>, mut judged: Judged, record: &GuestRec
     judged.with(ErrorCode::ControllerUnapproved, text)
 }
 
-/// What is told of a guest that came back and was not heard since.
+/// What is reported of a guest that came back and was not heard since.
 pub(super) fn silent(records: &Records, record: &GuestRecord) -> Option<Condition> {
     let message = records.silent.get(&record.uid)?.clone();
     Some(Condition { code: ErrorCode::ControllerSilent, message })

@@ -1,7 +1,8 @@
 //! The judgement of a signed deletion of one backup.
 //!
-//! A backup goes only beside another one of the guest on the same storage, since a list without any proves nothing; so the last one
-//! on a storage goes by no job. What else would be lost with it must have been signed for by name.
+//! A backup is removed only where another one of the guest is on the same storage, since a list without any proves
+//! nothing. So no job removes the last one on a storage. What else would be lost with it must have been signed for by
+//! name.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::act::args;

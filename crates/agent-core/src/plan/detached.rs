@@ -1,9 +1,9 @@
 //! Detached volumes of a guest that should have volumes.
 //!
-//! In: the document, our record of the guest, its configuration. Out: which of our volumes are mounted nowhere, and what a
-//! person does about it. Nothing new is made in the place of one, and the guest is not started without it: its programs would
-//! begin with an empty folder, and backups would hold that. Deliberately absent: attaching it again, since the configuration
-//! does not say where it was mounted.
+//! In: the document, our record of the guest, its configuration. Out: which of our volumes are not mounted, and what a
+//! person does about it. Nothing new is made in the place of one, and the guest is not started without it: its programs
+//! would begin with an empty folder, and backups would hold that. Deliberately absent: attaching it again, since the
+//! configuration does not say where it was mounted.
 
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume};
 
@@ -28,7 +28,7 @@ pub(super) fn own<'a>(guest: &DesiredGuest, made: &Made<'a>, facts: &'a GuestFac
     made.volumes.intersection(&facts.detached).collect()
 }
 
-/// What a person is told; nothing, where no volume of ours lies detached.
+/// The report to the operator; none, where no volume of ours is detached.
 pub(super) fn text(guest: &DesiredGuest, made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
     let own = own(guest, made, facts);
     let (vmid, first) = (made.vmid, own.first()?);

@@ -1,12 +1,14 @@
 //! Where the disks of a lost guest are made again.
 //!
-//! What comes in: the disks that it had when its backup was taken, the document, what is promised of its volumes, and the
-//! storages of this box. What goes out: each disk written out, with what is said of that; or none, where nobody wrote them
-//! down, and Proxmox makes all that the archive names on the one storage that it is told.
+//! What comes in: the disks that it had when its backup was taken, the document, what is promised of its volumes, and
+//! the storages of this host. What goes out: each disk written out, with the report on it. None is written out where
+//! the disks were not written down: then Proxmox makes all that the archive names on the one storage that the call
+//! names.
 //!
-//! A volume that the document names goes where it would go if it were new (`placement`). Any other goes back to its storage
-//! where that is one for guests still, else to the one of root disks. None is smaller than it was. Into backups goes what
-//! this backup holds and what is promised; of what the document does not name, what went into them before.
+//! A volume that the document names is made where it would be made if it were new (`placement`). Any other comes back
+//! on its storage where that is still one for guests, else on the one of root disks. None is smaller than it was.
+//! Backups include what this backup holds and what is promised; of volumes that the document does not name, those that
+//! were included before.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +84,7 @@ fn elsewhere(disks: &Disks) -> Option<String> {
     (!others.is_empty()).then(|| format!("; its disks are made on {root}, but {}", others.join(", ")))
 }
 
-/// A backup that tells nothing of the disks: nobody knows the sizes of what it holds.
+/// A backup that records nothing of the disks: the sizes of what it holds are not known.
 fn on_one(policy: &Policy, guest: &DesiredGuest) -> Option<String> {
     let elsewhere = policy.bulk_storage.as_ref().is_some_and(|bulk| *bulk != policy.storage);
     let is_bulk = |volume: &&DesiredVolume| matches!(volume.kind, VolumeKind::Bulk(_));
@@ -97,14 +99,14 @@ fn on_one(policy: &Policy, guest: &DesiredGuest) -> Option<String> {
     })
 }
 
-/// Which of its volumes come back empty, where it is known what the backup holds, and what root does should an old one have outlived its guest: no token of ours may
-/// see or use a volume of a number that is nobody's (`docs/adr/0041`).
+/// Which of its volumes come back empty, where it is known what the backup holds, and what root does should an old one
+/// have outlived its guest. No token of ours may see or use a volume of a number that no guest has (`docs/adr/0041`).
 fn empty(
     guest: &DesiredGuest,
     (backup, disks): (&BackupRecord, Option<&Disks>),
     (vmid, volumes): (Vmid, &BTreeSet<VolumeId>),
 ) -> Option<String> {
-    // Nobody wrote down what it holds. Its own list of disks says so, which is read once it is restored
+    // What it holds was not written down. Its own list of disks says so, which is read once it is restored
     // (`execute/step_read_back`).
     let mounts = backup.mounts.as_ref()?;
     let is_empty = |volume: &&DesiredVolume| mounts.holds.iter().all(|path| path != volume.mount.as_str());

@@ -1,9 +1,9 @@
 //! The desired storage entry of a target, and its differences.
 //!
-//! Proxmox itself checks little: a wrong namespace, a missing key or a folder that is no mount point all show as a storage
-//! that works. What comes in: what was approved, and the entry as `GET /storage` gives it. What goes out: words, and the exact
-//! line for root, who makes it where the agent has no sealed token for that (`docs/adr/0023`). Pure. Deliberately absent:
-//! credentials, which Proxmox never tells.
+//! Proxmox itself checks little: a wrong namespace, a missing key or a folder that is no mount point all show as a
+//! storage that works. What comes in: what was approved, and the entry as `GET /storage` gives it. What goes out: a
+//! text, and the exact line for root, who makes the entry where the agent has no sealed token for that
+//! (`docs/adr/0023`). Pure. Deliberately absent: credentials, which Proxmox never shows.
 
 use std::collections::BTreeSet;
 

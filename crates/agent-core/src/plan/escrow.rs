@@ -1,9 +1,9 @@
 //! Recovery codes and keys: their faults and their end.
 //!
-//! What comes in: every code of this box, how copies stand, which off-site targets are attached, the time. What goes out:
-//! the code in use for a key, problems for a person, leave to give a code up, and leave to encrypt with another key. The
-//! codes of a key stay in use until one is given up by a person; the newest is the one that is drilled. Pure. Deliberately
-//! absent: opening anything.
+//! What comes in: every code of this host, the state of the copies, which off-site targets are attached, the time. What
+//! goes out: the code in use for a key, problems for a person, leave to give a code up, and leave to encrypt with
+//! another key. The codes of a key stay in use until one is given up by a person; the newest is the one that is
+//! drilled. Pure. Deliberately absent: opening anything.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
@@ -19,10 +19,11 @@ use crate::model::escrow::{CodeOrigin, CodeRecord, CodeStatus, Codes};
 use crate::model::records::{GuestRecord, Records};
 use crate::model::storage::TargetRecord;
 
-/// A code that nobody has typed for this long may be lost without anybody knowing.
+/// A code that no operator has typed for this long may be lost without anybody knowing.
 pub const DRILL_EVERY: SignedDuration = SignedDuration::from_hours(180 * 24);
 
-/// So long an older code stays when a newer one is in use: whoever holds the newer one has put it away by then.
+/// How long an older code stays when a newer one is in use: the operator who holds the newer one has put it away by
+/// then.
 pub const RETIRE_AFTER: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// Why a code is made.
@@ -53,7 +54,7 @@ pub enum NotRetired {
         newer: CodeNumber,
         since: Timestamp,
     },
-    /// Nobody typed the newer one again.
+    /// No operator typed the newer one again.
     #[error(
         "code {0}, which replaces it, was never typed since it was put away: run `agentd escrow drill` first"
     )]
@@ -69,7 +70,7 @@ pub enum NotRetired {
 pub struct NotReplaced {
     /// Which opens the key in use.
     pub code: CodeNumber,
-    /// The key that nobody could open without this box.
+    /// The key that no operator could open without this host.
     pub new: KeyFingerprint,
 }
 
@@ -115,13 +116,13 @@ pub fn may_replace(
     }
 }
 
-/// Whether nothing but the hub's word says that a code opens its key.
+/// Whether only the hub says that a code opens its key.
 #[must_use]
 pub const fn is_unproved(code: &CodeRecord) -> bool {
     matches!(code.origin, CodeOrigin::HandedOver) && code.drilled_at.is_none()
 }
 
-/// When a code was last known to be in somebody's hands.
+/// When an operator was last known to have a code.
 #[must_use]
 pub fn proved_at(code: &CodeRecord) -> Option<Timestamp> {
     code.kept_at().max(code.drilled_at)

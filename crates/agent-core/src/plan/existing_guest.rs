@@ -76,8 +76,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     }
 }
 
-/// What a lock is told as. A backup that died leaves it with the guest as it held it: frozen while its snapshot was made or its
-/// last changes were copied, stopped for the whole copy in mode `stop`. Without the lock the agent starts one that stands still.
+/// The report text of a lock. A backup that died leaves it with the guest as it held it: frozen while its snapshot was
+/// made or its last changes were copied, stopped for the whole copy in mode `stop`. Without the lock the agent starts a
+/// guest that was stopped.
 fn locked(vmid: Vmid, lock: &str, run: Running) -> String {
     let wait = format!("guest {vmid} is locked ({lock}): wait for the task that holds it");
     let unlock = format!("`pct unlock {vmid}` on the node");
@@ -94,8 +95,8 @@ fn locked(vmid: Vmid, lock: &str, run: Running) -> String {
     }
 }
 
-/// Not in the list. Even with proved sight nothing follows from it here: what becomes of a lost guest is decided on more
-/// than one look, elsewhere.
+/// Not in the list. Even with a proved right to see it, nothing follows from it here: a lost guest is judged elsewhere,
+/// on more than one observation.
 fn unseen(context: &Context<'_>, vmid: Vmid) -> Judged {
     let judged = Judged::new(GuestStatus::Missing);
     match &context.inputs.observed.sight {
@@ -135,7 +136,7 @@ pub(super) fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
     })
 }
 
-/// What differs and is not changed by this agent: told, not acted on.
+/// What differs and is not changed by this agent: reported, not acted on.
 fn differences(
     mut judged: Judged,
     inputs: &Inputs<'_>,
@@ -294,7 +295,7 @@ fn sized(
             Err(why) => refused.push(why),
         }
     }
-    // No new volume in the place of one that lies detached.
+    // No new volume in the place of a detached one.
     let is_whole = detached::own(guest, made, facts).is_empty();
     if is_whole { attach(context, guest, facts, target, refused) } else { None }
 }

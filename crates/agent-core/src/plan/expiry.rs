@@ -4,7 +4,7 @@ use super::Context;
 use super::made::Made;
 use crate::operation::{ExpireSnapshot, ExpiryWhy, Operation, Target};
 
-/// The snapshot to remove next, and why. When none is due, the plan is told when one will be.
+/// The snapshot to remove next, and why. When none is due, the plan records when one will be.
 pub(super) fn due(context: &Context<'_>, made: &Made<'_>) -> Option<(Operation, String)> {
     let (records, uid) = (context.inputs.records, made.record.uid);
     let from = records.snapshots.partition_point(|one| one.guest < uid);

@@ -1,7 +1,7 @@
 //! Fields of guests side by side: document, Proxmox, last carried out.
 //!
-//! What comes in: the same as the plan. What goes out: a row for each field, and conditions for those that a running guest has
-//! from its next start alone. When it was started is told by Proxmox's word of how long it runs.
+//! What comes in: the same as the plan. What goes out: a row for each field, and conditions for those that a running
+//! guest has from its next start alone. The start time is computed from the uptime that Proxmox reports.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ fn waits(last: &AppliedField, observed: Option<&str>, began: Option<Timestamp>) 
         && began.is_some_and(|began| began < last.at)
 }
 
-/// What is told of a guest whose configuration is ahead of it.
+/// What is reported of a guest whose configuration is ahead of it.
 pub(super) fn ahead(
     inputs: &Inputs<'_>,
     uid: GuestUid,

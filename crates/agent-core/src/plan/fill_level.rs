@@ -1,8 +1,8 @@
 //! Fill levels of storages, and what follows from them.
 //!
-//! What comes in: what Proxmox says of each storage. What goes out: words for a person. A storage that runs full stops
-//! every guest on it, so the last part of one is left to those that are there. Deliberately absent: what one restore takes
-//! (`gate/room`), and who grows how fast.
+//! What comes in: what Proxmox says of each storage. What goes out: a text for a person. A storage that runs full stops
+//! every guest on it, so the last part of one is left to those that are there. Deliberately absent: what one restore
+//! takes (`gate/room`), and who grows how fast.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
@@ -10,7 +10,7 @@ use holdfast_protocol::id::StorageName;
 
 use crate::model::observed::{Observed, StorageFact};
 
-/// From this on a storage is told as nearly full.
+/// From this percentage on a storage is reported as nearly full.
 const REPORTED_PERCENT: u64 = 90;
 
 /// From this on nothing new is made on it.

@@ -41,7 +41,7 @@ fn used<'a>(guest: &DesiredGuest, facts: &'a GuestFacts) -> Option<&'a FilterFac
     }
 }
 
-/// Why nobody here knows all its addresses.
+/// Why not all its addresses are known here.
 fn hindered(facts: &GuestFacts) -> Option<&'static str> {
     let six = facts.net.as_ref().and_then(|line| line.value("ip6"));
     if facts.address.is_none() {

@@ -1,15 +1,15 @@
 //! What a document says of a made guest and nothing carries out.
 //!
-//! In: the document, our record of the guest, its configuration. Out: a sentence for each, with what a person does. The hub
-//! refuses such a change (`protocol::desired::field`); one that comes all the same, from an older hub or because the guest is
-//! another than the hub knew, is told here. Where its disks lie is told in [`super::placement`].
+//! In: the document, our record of the guest, its configuration. Out: a sentence for each, with what a person does. The
+//! hub refuses such a change (`protocol::desired::field`). One that comes all the same is reported here: it is from an
+//! older hub, or the guest is another than the hub knew. [`super::placement`] reports where its disks are.
 
 use holdfast_protocol::desired::DesiredGuest;
 
 use super::made::Made;
 use crate::model::observed::GuestFacts;
 
-/// What is told of a guest.
+/// What is reported of a guest.
 pub(super) fn reported(guest: &DesiredGuest, made: &Made<'_>, facts: &GuestFacts) -> Vec<String> {
     let (vmid, record) = (made.vmid, made.record);
     let mut reported = Vec::new();

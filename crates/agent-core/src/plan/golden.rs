@@ -92,7 +92,7 @@ pub(super) fn too_large(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Option<Str
     })
 }
 
-/// What is told of each golden on the box.
+/// What is reported of each golden on the host.
 pub(super) fn reports(inputs: &Inputs<'_>) -> Vec<GoldenReport> {
     let approved = approved(inputs.policy, inputs.records);
     let reported = inputs.policy.goldens.iter().map(|(version, golden)| {
@@ -149,7 +149,7 @@ pub fn waiting(inputs: &Inputs<'_>, held: &[PendingApproval]) -> Vec<WaitingForS
             guest: None,
             effect: format!("make guests from golden {version}, sha256 {}", sha256.as_str()),
             reason,
-            // These types hold nothing that JSON cannot say; were it otherwise, an empty text can be signed by nobody.
+            // JSON can represent every value of these types. If it could not, no operator could sign the empty text.
             payload: draft.to_json().unwrap_or_default(),
             last_backup: None,
             last_proof: None,
@@ -158,7 +158,7 @@ pub fn waiting(inputs: &Inputs<'_>, held: &[PendingApproval]) -> Vec<WaitingForS
     reported.collect()
 }
 
-/// Told when the newest golden that was built here is older than root wants it.
+/// Reported when the newest golden that was built here is older than root wants it.
 #[must_use]
 pub fn old(policy: &Policy, now: Timestamp) -> Option<ErrorBody> {
     let days_max = policy.golden_dump.as_ref()?.refresh_days;

@@ -1,8 +1,9 @@
 //! Growth of guests: allowed, held for a signature, or without room.
 //!
-//! What comes in: a part of a guest that the document asks to be larger, or a guest that is to be made. Room is asked first: what
-//! has none is not signed for. Then what is left of the day, then what operators signed for. What is refused holds up nothing
-//! else of its guest. Deliberately absent: sizes that become smaller, which give nothing back.
+//! What comes in: a part of a guest that the document asks to be larger, or a guest that is to be made. Room is checked
+//! first: growth without room is not offered for a signature. Then what is left of the day, then what operators signed
+//! for. What is refused holds up nothing else of its guest. Deliberately absent: sizes that become smaller, which give
+//! nothing back.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{DesiredGuest, DesiredVolume};
@@ -93,7 +94,7 @@ fn of_whole(guest: &DesiredGuest) -> Amount {
     }
 }
 
-/// A lost guest that comes back: written down, and held by no budget, since a guest that serves nobody is worse.
+/// A lost guest that comes back: written down, and held by no budget, since a guest that serves no user is worse.
 pub(super) fn of_lost(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Growth {
     let (part, passed, at) = (Part::Guest, Passed::Recovery, inputs.time.at);
     Growth { part, amount: of_whole(guest), passed, at, disks: Vec::new() }

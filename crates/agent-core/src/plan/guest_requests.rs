@@ -57,7 +57,7 @@ pub(super) fn refused(code: ErrorCode, text: impl Into<String>) -> Stays {
 pub(super) fn judge(context: &Context<'_>) -> Vec<RequestDecision> {
     let (mut backups, mut others): (BTreeSet<GuestUid>, BTreeSet<GuestUid>) = Default::default();
     let judged = |request: &&QueuedRequest| {
-        // Nothing goes by one that is no backup.
+        // No request overtakes one that is no backup.
         if others.contains(&request.guest) {
             return false;
         }
@@ -122,7 +122,7 @@ fn begin(context: &Context<'_>, request: &QueuedRequest) -> Result<Action, Stays
     })
 }
 
-/// The guest, when record, number, mark and volumes agree and nobody else holds it.
+/// The guest, when record, number, mark and volumes agree, its access is not frozen and it is not locked.
 pub(super) fn provably_ours(context: &Context<'_>, uid: GuestUid) -> Result<Target, Stays> {
     let records = context.inputs.records;
     let place = records.guests.binary_search_by_key(&uid, |record| record.uid);
@@ -200,7 +200,7 @@ fn build(context: &Context<'_>, request: &QueuedRequest, target: Target) -> Resu
     })
 }
 
-/// A snapshot that this guest asked for and that stands.
+/// An existing snapshot that this guest asked for.
 fn own_snapshot<'a>(
     context: &'a Context<'_>,
     guest: GuestUid,

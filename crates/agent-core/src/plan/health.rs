@@ -1,7 +1,7 @@
 //! What guest agents say of their guests: stacks, upgrades, restarts.
 //!
 //! What comes in: the last hello. What goes out: conditions for people. Nothing is done about it here: the controller
-//! starts stacks again where its settings say so, and rolls upgrades back. How old its word is says `silence`.
+//! starts stacks again where its settings say so, and rolls upgrades back. `silence` says how old its last message is.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::local::hello::{

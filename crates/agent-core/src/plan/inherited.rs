@@ -1,10 +1,10 @@
 //! The plan for guests of a replaced host.
 //!
-//! What comes in: what the hub handed over, and whom a person says to stay away. What goes out: the records that are written,
-//! or why none are. From then on they are lost guests (`lost`), the most important first, which is the order of the document.
-//! One that carries its mark here after all is nobody's to touch: then the box is not as lost as was signed, or somebody
-//! restored it by hand. Pure. Deliberately absent: their backups (`task/left`), and any guess about a guest that the document
-//! does not name.
+//! What comes in: what the hub handed over, and which guests a person says to leave away. What goes out: the records
+//! that are written, or why none are. From then on they are lost guests (`lost`), the most important first, which is
+//! the order of the document. A guest whose mark is found here after all must not be touched. Then the host is not as
+//! lost as was signed, or somebody restored it by hand. Pure. Deliberately absent: their backups (`task/left`), and any
+//! guess about a guest that the document does not name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,10 +51,10 @@ pub struct Taking {
     pub away: Vec<GuestUid>,
 }
 
-/// Why nobody is.
+/// Why no guest is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
-    /// Nobody knows who was there.
+    /// It is not known which guests were there.
     #[error(
         "the lost host never reported its guests to the hub, so nobody knows which would be made anew, empty: ask the hub's operator"
     )]
@@ -70,8 +70,8 @@ pub enum NotTaken {
     Homeless(String),
 }
 
-/// Whether a guest that was reported stood on the lost host as one of ours. One that the document named and that was never
-/// made is made here as it would have been there.
+/// Whether a reported guest was on the lost host as one of ours. One that the document named and that was never made is
+/// made here as it would have been there.
 #[must_use]
 pub const fn was_there(guest: &GuestReport) -> bool {
     guest.uid.is_some() && !matches!(guest.status, GuestStatus::Absent | GuestStatus::RestoredCopy)
@@ -135,7 +135,7 @@ fn named(names: &[&str]) -> String {
     }
 }
 
-/// One that is away. Whatever stands under its number here, none of it is it.
+/// One that is away. A guest under its number here is never this one.
 pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     if let Some(vmid) = context.marked(made.record.uid) {
         let text = format!(
@@ -183,7 +183,7 @@ pub(super) fn in_order(inputs: &Inputs<'_>, actions: &mut [Action]) {
     });
 }
 
-/// What is told of the way back, as long as somebody is away.
+/// What is reported of the way back, as long as a guest is away.
 #[must_use]
 pub fn reported(way: &WayBack) -> Option<ErrorBody> {
     if way.away.is_empty() {

@@ -22,7 +22,7 @@ const SILENT: SignedDuration = SignedDuration::from_hours(1);
 /// After so long no restart has helped, and none more is tried.
 const GIVEN_UP: SignedDuration = SignedDuration::from_hours(3 * 24);
 
-/// What a guest agent is told.
+/// What is shown to a guest agent.
 #[must_use]
 pub fn view(uid: GuestUid, maintenance: Option<&Maintenance>, now: Timestamp) -> MaintenanceView {
     let usual = Maintenance::default();

@@ -1,12 +1,12 @@
 //! The plan for guests of ours that are gone.
 //!
-//! Gone is more than not seen. Either the node's task list shows that its number was destroyed since we made it; or none of its
-//! volumes is listed, and our right to see its number was proved, which is nobody's or somebody else's. Then it is made again
-//! from the best of its own backups (`survivor`), under another number: the old one is never fought over, and who has it is
-//! never touched. Its disks go where such disks go (`disks`). It keeps its hardware address where nobody else can have it
-//! (`docs/adr/0042`). One whose volumes are still
-//! listed lost its configuration alone: that is told, with what root does. Deliberately absent: conclusions from a number that
-//! somebody has whom we may not see, which may be our own guest outside its pool.
+//! Gone is more than not seen. Either the node's task list shows that its number was destroyed since we made it. Or
+//! none of its volumes is listed, our right to see its number was proved, and the number is free or another guest's.
+//! Then it is made again from the best of its own backups (`survivor`), under another number: the old one is never
+//! reclaimed, and a guest that has it is never touched. Its disks are placed by the usual rules (`disks`). It keeps its
+//! hardware address where no other guest can have it (`docs/adr/0042`). One whose volumes are still listed lost its
+//! configuration alone: that is reported, with what root does. Deliberately absent: conclusions from a number of a
+//! guest that we may not see, which may be our own guest outside its pool.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use crate::model::observed::{Detail, LossProof, Observed, ObservedGuest, Sight};
 use crate::model::records::{BackupRecord, Place, Records, VolumeId};
 use crate::operation::{MissingGuest, Operation, Provision, Source, Whence};
 
-/// A guest that may be gone: what is asked about it.
+/// A guest that may be gone, with the facts to check it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
     pub guest: GuestUid,
@@ -33,23 +33,23 @@ pub struct Suspect {
     pub volumes: BTreeSet<VolumeId>,
     /// The operation that made it.
     pub by: OperationId,
-    /// Whether somebody else stands under its number, whom we see.
+    /// Whether we see another guest under its number.
     pub newcomer: Newcomer,
 }
 
-/// Who stands under a number that was a guest's.
+/// The guest under a number that was another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Newcomer {
-    /// Somebody else, by mark and volumes.
+    /// Another guest, by mark and volumes.
     Other,
-    /// Somebody without our mark, on volumes of the same names: Proxmox names them by number and place, so this may be a
+    /// A guest without our mark, on volumes of the same names: Proxmox names them by number and place, so this may be a
     /// newcomer as well as our own guest whose mark was taken off.
     SameNames,
-    /// Nobody whom we see.
+    /// No guest that we see.
     None,
 }
 
-/// The guests that may be gone, by this look. Usually there is none.
+/// The guests that may be gone, by this observation. Usually there is none.
 #[must_use]
 pub fn suspects(records: &Records, observed: &Observed) -> Vec<Suspect> {
     if observed.sight != Sight::Proved {
@@ -69,7 +69,7 @@ pub fn suspects(records: &Records, observed: &Observed) -> Vec<Suspect> {
                 };
                 match (anothers, facts.volumes.is_disjoint(volumes)) {
                     (false, _) => return None,
-                    // Of volumes that nobody knows none can be missed.
+                    // Where no volumes are known, none can be missed.
                     (true, true) if !volumes.is_empty() => Newcomer::Other,
                     (true, _) => Newcomer::SameNames,
                 }
@@ -80,7 +80,7 @@ pub fn suspects(records: &Records, observed: &Observed) -> Vec<Suspect> {
     records.guests.iter().filter_map(suspect).collect()
 }
 
-/// What is done about it, beside what was said already.
+/// What is done about it, in addition to what was reported already.
 pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> Judged {
     let (uid, vmid) = (made.record.uid, made.vmid);
     if let Some(volumes) = context.inputs.observed.orphaned.get(&uid) {
@@ -172,9 +172,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     Judged { action: Some(Action { operation, reason, growth }), ..judged }
 }
 
-/// The hardware address under which its backup was taken, where nobody else can have it: the very container that had it was
-/// destroyed on this box, and nobody whom we see has it now. One that may live on, here or elsewhere, would take the other's
-/// frames from it, and neither would say so (`docs/adr/0042`).
+/// The hardware address under which its backup was taken, where no other guest can have it: the very container that had
+/// it was destroyed on this host, and no guest that we see has it now. One that may live on, here or elsewhere, would
+/// take the other's frames from it, and neither would say so (`docs/adr/0042`).
 fn kept_address(
     observed: &Observed,
     proof: LossProof,

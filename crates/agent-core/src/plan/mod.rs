@@ -9,13 +9,13 @@
 //! | --- | --- |
 //! | [`address`] | which addresses a guest may not have |
 //! | `adopt` | what becomes of a guest that our records do not know |
-//! | [`protection_details`] | what is said beside the word about a tier |
+//! | [`protection_details`] | what is said in addition to the posture of a tier |
 //! | [`guest_requests`] | what becomes of what guests asked for |
-//! | `deletion` | which backup goes by a signature |
+//! | `deletion` | which backup a signature removes |
 //! | `detach` | what becomes of a signature about a storage target |
 //! | [`new_guest`] | what to do for a guest that is not there |
 //! | `controller` | whether a guest's controller is one that was approved |
-//! | `copy_of` | what is told of copies beside guests |
+//! | `copy_of` | what is reported of copies of guests |
 //! | `hand` | which mounts a volume leaves and becomes |
 //! | `hold` | which of it the brake holds |
 //! | [`missing_guest`] | who may be gone, and what is done about it |
@@ -24,19 +24,19 @@
 //! | [`protect`] | what becomes of requests about backups |
 //! | [`existing_guest`] | what to do for a guest that was made |
 //! | `capacity` | whether storage and memory have room for growth |
-//! | `growth` | which growth goes on, and which waits for a signature |
+//! | `growth` | which growth is done, and which waits for a signature |
 //! | `golden` | which golden archives may be restored |
 //! | [`expiry`] | which snapshot's time is over |
-//! | [`report`] | what is told of each guest |
+//! | [`report`] | what is reported of each guest |
 //! | `rollout` | what the guests that tried a controller say about it |
-//! | `stacks` | what is told of stacks that did not come back from a backup |
+//! | `stacks` | what is reported of stacks that did not come back from a backup |
 //! | [`storage`] | what becomes of each storage target |
 //! | `swap` | which copy takes its guest's place, and what stays behind |
 //! | `placement` | where a guest's disks may be made |
 //! | `disks` | where those of a lost guest are made again |
 //! | [`escrow`] | which codes open which key, and what is wrong with that |
 //! | [`entry`] | how a target's entry in Proxmox should be, and how it differs |
-//! | [`offsite`] | what is made of a backup server's word |
+//! | [`offsite`] | how the answers of a backup server are judged |
 //! | [`storage_entry_actions`] | what a signed job left to do to that entry |
 //! | `update` | which guest exchanges its controller next |
 //! | `trial` | which backup is tried next |
@@ -148,7 +148,7 @@ pub struct Inputs<'a> {
     pub observed: &'a Observed,
     /// What is written down.
     pub records: &'a Records,
-    /// What root named on this box.
+    /// What root named on this host.
     pub policy: &'a Policy,
     /// What an operator signed for, beyond the brake.
     pub release: Option<&'a Release>,
@@ -174,7 +174,7 @@ pub struct Plan {
     pub verdicts: Vec<GuestVerdict>,
     /// Guests that were seen healthy: their starts no longer count against them.
     pub healthy: Vec<GuestUid>,
-    /// Copies beside guests whose numbers nobody has any more, by the operations that made them.
+    /// Copies of guests whose numbers are free now, by the operations that made them.
     pub gone_copies: Vec<OperationId>,
     /// What is raised of what guests are promised about their backups.
     pub raises: Vec<protect::Raise>,
@@ -192,7 +192,7 @@ pub struct Action {
     pub growth: Option<Box<Growth>>,
 }
 
-/// How one guest stands.
+/// The verdict on one guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestVerdict {
     /// Its place in the document.
@@ -200,7 +200,7 @@ pub struct GuestVerdict {
     /// Its place in the records.
     pub recorded: Option<usize>,
     pub vmid: Option<Vmid>,
-    /// How it stands to us.
+    /// Its relation to us.
     pub status: GuestStatus,
     /// What a person should know.
     pub conditions: Vec<Condition>,
@@ -208,7 +208,7 @@ pub struct GuestVerdict {
     pub protection: Option<Box<ProtectionReport>>,
 }
 
-/// What a judge of one guest says, beside its standing.
+/// What a judge of one guest says, in addition to its status.
 #[derive(Debug)]
 struct Judged {
     status: GuestStatus,
@@ -261,7 +261,7 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         let guest = if order.is_le() { wanted.next() } else { None };
         let record = if order.is_ge() { recorded.next() } else { None };
         let judged = judge(&context, guest.map(|(_, guest)| guest), record.map(|(_, record)| record));
-        // A guest of the past that is nowhere and that nobody wants is no news.
+        // A former guest that is nowhere and not in the document is not reported.
         let Some(judged) = judged else { continue };
         plan.actions.extend(judged.action);
         plan.held.extend(judged.held);
@@ -354,7 +354,7 @@ fn healthy(inputs: &Inputs<'_>) -> Vec<GuestUid> {
         .collect()
 }
 
-/// Guests on the node that no record of ours names: never touched, but told.
+/// Guests on the node that no record of ours names: never touched, but reported.
 fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
     let mut ours: Vec<Vmid> = plan.verdicts.iter().filter_map(|verdict| verdict.vmid).collect();
     ours.sort_unstable();
@@ -374,8 +374,8 @@ fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
             _ => None,
         };
         let counterpart = counterpart.and_then(|place| guests.get(place));
-        // One picture, one advice: what is done stands with the guest that was handed over. Its VMID is the lost host's, and
-        // whoever has that here may be anybody.
+        // One observation, one advice: the remedy is shown with the guest that was handed over. Its VMID is the lost
+        // host's, and any other guest may have that number here.
         let away = counterpart.filter(|record| lost_host::is_away(inputs, record)).map(|record| &record.name);
         let message = match (mark, counterpart.map(|record| (&record.name, &record.place))) {
             (Mark::None, _) => None,

@@ -32,7 +32,7 @@ pub(super) fn place(
     (!waits).then(|| (place.clone(), format!("its network {line} is not at {place}")))
 }
 
-/// Whom it is to ask for names, and why, where that is another than it has.
+/// The name servers that it is to use, and why, where that is another than it has.
 pub(super) fn resolver(guest: &DesiredGuest, facts: &GuestFacts) -> Option<(Resolver, String)> {
     let wanted = guest.network.resolver.as_ref()?;
     let text = ResolverText::of(wanted);

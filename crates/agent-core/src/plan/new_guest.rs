@@ -93,7 +93,7 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
     Judged { action: Some(Action { operation, reason, growth }), ..judged }
 }
 
-/// Where its disks are made; or what this box cannot give it, whatever its number.
+/// Where its disks are made; or what this host cannot give it, whatever its number.
 fn placed(context: &Context<'_>, guest: &DesiredGuest) -> Result<Placement, (ErrorCode, String)> {
     let policy = context.inputs.policy;
     if guest.network.bridge != policy.bridge {
@@ -139,7 +139,7 @@ fn intended(context: &Context<'_>, guest: &DesiredGuest) -> Result<VmidRequest, 
     }
 }
 
-/// Nobody can sign for bytes that are nowhere.
+/// No operator can sign for bytes that do not exist.
 fn unnamed(guest: &DesiredGuest) -> PendingApproval {
     PendingApproval {
         guest: guest.uid,

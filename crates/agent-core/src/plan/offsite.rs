@@ -1,9 +1,10 @@
 //! Conclusions from a backup server's listing.
 //!
-//! What comes in: what it lists, which of our guests stand under which number and how often their policy wants theirs looked
-//! through. What goes out: a row of the report, and at most one guest. A backup that is not wholly encrypted with the key that
-//! was signed for is named, whoever took it. What is looked through is a guest's newest; with it the server looks through the
-//! older ones that are due as well. Pure. Deliberately absent: what a verification means for the key. It means nothing.
+//! What comes in: what the server lists, which of our guests have which number, and how often their policy wants their
+//! backups verified. What goes out: a row of the report, and at most one guest. A backup that is not wholly encrypted
+//! with the key that was signed for is named, whatever took it. A guest's newest backup is verified; with it the server
+//! verifies the older ones that are due as well. Pure. Deliberately absent: what a verification means for the key. It
+//! means nothing.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +17,11 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::offsite::{ServerListing, Snapshot};
 use crate::model::records::Records;
 
-/// Names of single backups that are told; of more there is only a number.
+/// Names of single backups that are reported; of more there is only a number.
 const NAMED_MAX: usize = 8;
 
-/// How often our guests' backups on a target should be looked through, by their number; none where nobody asks for it.
+/// How often our guests' backups on a target should be verified, by their number; none where the policy does not ask
+/// for it.
 #[must_use]
 pub fn intended(records: &Records, approval: &Approval) -> BTreeMap<Vmid, Option<u32>> {
     let days = |promise: &Protection| {
@@ -58,7 +60,7 @@ fn newest<'a>(looked: &'a ServerListing, ours: &BTreeMap<Vmid, Option<u32>>) -> 
     newest
 }
 
-/// What is told of it.
+/// What is reported of it.
 #[must_use]
 pub fn reported(
     looked: &ServerListing,
@@ -88,7 +90,7 @@ pub fn reported(
     }
 }
 
-/// Whose backups should be looked through now: the longest overdue first, and by which interval.
+/// The guest whose backups should be verified now: the longest overdue first, and by which interval.
 #[must_use]
 pub fn due(
     looked: &ServerListing,

@@ -1,12 +1,13 @@
 //! The storage on which a guest's disks are made.
 //!
-//! Root disks and hot volumes are written all the time, so they lie on fast storage only; what is bulk lies where there is
-//! room for it. A target is used for what an operator signed for: its role and its class. A storage that is no target of the
-//! manifest was named by root in the settings, and root's word counts. The same rule holds for new guests, for volumes that
-//! come later, for copies beside guests and for lost guests that are made again: one of which a volume has no place is not made. Disks that are there
-//! stay where they are; a document that names another target for one is told so. Not held to it: a lost guest whose backup was
-//! taken before its disks were written down with it. All that its archive names comes back on the storage of root disks, bulk
-//! or not, and that is told (`disks`).
+//! Root disks and hot volumes are written all the time, so they are on fast storage only; bulk volumes are where there
+//! is room for them. A target is used for what an operator signed for: its role and its class. A storage that is no
+//! target of the manifest was named by root in the settings, and root's choice counts. The same rule holds for new
+//! guests, for volumes that come later, for copies of guests and for lost guests that are made again. A guest of which
+//! a volume has no place is not made. Disks that exist stay where they are; a document that names another target for
+//! one gets a report that says so. One case is not held to the rule: a lost guest whose backup was taken before its
+//! disks were written down with it. All that its archive names comes back on the storage of root disks, bulk or not,
+//! and that is reported (`disks`).
 
 use std::collections::BTreeMap;
 
@@ -44,8 +45,9 @@ pub(super) fn whole(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Result<Placeme
     Ok(Placement { root, volumes: volumes.collect::<Result<_, _>>()? })
 }
 
-/// Where the disks of a copy of a guest are made, its volumes by their paths. One that the document names goes where it would
-/// go if it were new. Any other goes back to its storage where that is one for guests still, else to the one of root disks.
+/// Where the disks of a copy of a guest are made, its volumes by their paths. One that the document names is made where
+/// it would be made if it were new. Any other comes back on its storage where that is still one for guests, else on the
+/// one of root disks.
 pub(super) fn of_copy(
     inputs: &Inputs<'_>,
     uid: GuestUid,

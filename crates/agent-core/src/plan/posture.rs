@@ -1,9 +1,9 @@
 //! The protection status of each guest.
 //!
-//! What comes in: what is promised, what is owed of each tier, the backups and their restore tests by our records, and which
-//! storages answer. What goes out: the word with its reasons. A policy that asks for no restore test protects nobody in that
-//! sense: it is told so. A test that failed counts at once, however young the last proof is.
-//! Unknown is a value: what lies on a storage that does not answer is neither there nor gone.
+//! What comes in: what is promised, what is owed of each tier, the backups and their restore tests by our records, and
+//! which storages answer. What goes out: the posture with its reasons. A policy that asks for no restore test protects
+//! no guest in that sense, and the report says so. A test that failed counts at once, however young the last proof is.
+//! Unknown is a value: what is on a storage that does not answer is neither there nor gone.
 
 use holdfast_protocol::protection::{Consistency, Posture, PostureReport, Tier};
 use holdfast_protocol::report::Running;
@@ -54,7 +54,7 @@ pub fn judge(
         .collect();
     let stands = said.iter().any(|said| said.is >= Posture::Attention);
     let dark = said.iter().any(|said| said.is == Posture::Unknown);
-    // With one good tier the others ask for attention; they leave nobody without anything.
+    // With one good tier the others need attention; they leave no guest without a backup.
     if stands {
         for said in &mut said {
             said.is = said.is.max(Posture::Attention);
@@ -87,7 +87,7 @@ fn without_guest_agent(promised: &Promised<'_>, known: &ScheduleFacts<'_>) -> Op
     ))
 }
 
-/// What its schedule took in the same pool: told, and never counted.
+/// What its schedule took in the same pool: reported, and never counted.
 fn snapshots(known: &ScheduleFacts<'_>) -> Option<String> {
     let scheduled = || known.snapshots.iter().filter(|one| one.point.is_some());
     let newest = scheduled().max_by_key(|one| one.point)?;
@@ -147,9 +147,10 @@ fn tier(
     all
 }
 
-/// The newest backup that was taken for the tier holds programs that ran on, where they should have stood still. One that
-/// somebody asked for without a window, and one that was taken before labels were, say nothing of that; no more does the one
-/// whose operation is open, since its controller may yet say what makes it better. Of a guest that stands still nothing ran.
+/// The newest backup that was taken for the tier holds programs that ran on, where they should have stood still. One
+/// that somebody asked for without a window, and one that was taken before labels were, say nothing of that; no more
+/// does the one whose operation is open, since its controller may yet say what makes it better. In a stopped guest
+/// nothing ran.
 fn only_crash(promised: &Promised<'_>, known: &ScheduleFacts<'_>) -> Option<String> {
     let settled = |backup: &&BackupRecord| backup.tier.is_some() && known.open != Some(backup.taken_by);
     let for_tier = known.good(promised).filter(settled);

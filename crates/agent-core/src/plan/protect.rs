@@ -121,7 +121,7 @@ fn keys_in_order(inputs: &Inputs<'_>, from: &Protection, to: &Protection) -> Res
     }
 }
 
-/// What is in force, what is asked for beside it, and what of that is held.
+/// What is in force, what is requested in addition, and what of that is held.
 fn report(in_force: Option<&Arc<Protection>>, guarded: Option<&Guarded>) -> Box<ProtectionReport> {
     let now = in_force.map(|promise| Protection::clone(promise));
     let mut report = ProtectionReport { in_force: now, ..ProtectionReport::default() };
@@ -166,7 +166,8 @@ fn add_conditions(verdict: &mut GuestVerdict, guarded: &Guarded) {
     }
 }
 
-/// What waits: one signature for all that would be weaker or is more than a document may ask for, and root's word for each new target.
+/// What waits: one signature for all that would be weaker or is more than a document may ask for, and root's approval
+/// for each new target.
 fn held(
     inputs: &Inputs<'_>,
     record: &GuestRecord,

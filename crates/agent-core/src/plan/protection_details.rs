@@ -1,7 +1,7 @@
 //! Details of a tier for reports.
 //!
-//! What comes in: a tier's newest good backup, all of the guest's by our records, and what their storage said. What goes out:
-//! words to be put behind the reason. Pure. Deliberately absent: the word itself (`plan/posture`).
+//! What comes in: a tier's newest good backup, all of the guest's by our records, and what their storage said. What
+//! goes out: a text to be put behind the reason. Pure. Deliberately absent: the posture itself (`plan/posture`).
 
 use std::collections::BTreeMap;
 
@@ -24,14 +24,14 @@ fn verified(backup: &BackupRecord, listing: Option<&BackupListing>) -> Option<Ve
     }
 }
 
-/// Whether its server looked through a backup and did not find it as it was sent.
+/// Whether its server verified a backup and did not find it as it was sent.
 #[must_use]
 pub fn is_damaged(backup: &BackupRecord, listing: Option<&BackupListing>) -> bool {
     verified(backup, listing).is_some_and(|said| !said.well)
 }
 
-/// Backups under VMIDs that the guest no longer has, by count. None of them is pruned: our token is not shown what lies under
-/// a VMID that is in no pool.
+/// Backups under VMIDs that the guest no longer has, by count. None of them is pruned: our token does not see the
+/// backups under a VMID that is in no pool.
 fn former<'a>(backups: impl Iterator<Item = &'a BackupRecord>, now: Option<Vmid>) -> Option<String> {
     let mut counts: BTreeMap<Vmid, usize> = BTreeMap::new();
     for backup in backups.filter(|backup| Some(backup.vmid) != now) {
@@ -42,7 +42,7 @@ fn former<'a>(backups: impl Iterator<Item = &'a BackupRecord>, now: Option<Vmid>
         .then(|| format!("{} lie under former VMIDs, where no retention removes them", each.join(" and ")))
 }
 
-/// The words; none, where there is nothing to say.
+/// The text; none, where there is nothing to say.
 #[must_use]
 pub fn words(
     promised: &Promised<'_>,

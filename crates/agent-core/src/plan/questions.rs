@@ -25,7 +25,7 @@ pub struct Questions {
     pub candidates: Vec<Vmid>,
     /// How many free ones are enough.
     pub enough: usize,
-    /// Storages to look at beside those of the settings: the targets in use.
+    /// Storages to observe besides those of the settings: the targets in use.
     pub storages: BTreeSet<StorageName>,
 }
 

@@ -17,9 +17,9 @@ fn is_counted(operation: &Operation) -> bool {
     operation.change_limit() == ChangeLimit::Counts
 }
 
-/// Goes through the operations in the order of the plan.
+/// Walks the operations in the order of the plan.
 pub(super) fn bulk(inputs: &Inputs<'_>, plan: &mut Plan) {
-    // With nothing to stop or resize nobody counts the guests.
+    // With nothing to stop or resize the guests are not counted.
     if !plan.actions.iter().any(|action| is_counted(&action.operation)) {
         return;
     }

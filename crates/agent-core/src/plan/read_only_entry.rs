@@ -1,9 +1,9 @@
 //! The comparison of a read-only storage entry with its original.
 //!
-//! What comes in: both entries, as `GET /storage` gives them. What goes out: words for what is wrong, and for a twin that is
-//! missing the line by which root makes it. A twin that shows another namespace would have other backups tried than those
-//! that count, one without the key none at all. Pure. Deliberately absent: what the account may do at the server. That is the
-//! server's to say, and its credentials are not ours (`docs/adr/0045`).
+//! What comes in: both entries, as `GET /storage` gives them. What goes out: a text for what is wrong, and for a twin
+//! that is missing the line by which root makes it. A twin that shows another namespace would have other backups tried
+//! than those that count, one without the key none at all. Pure. Deliberately absent: what the account may do at the
+//! server. That is the server's to say, and its credentials are not ours (`docs/adr/0045`).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::model::storage::EntrySeen;
 /// Where the archives are, and the key that opens them.
 const SAME: [&str; 6] = ["server", "port", "datastore", "namespace", "fingerprint", "encryption-key"];
 
-/// The type of an entry that can have a twin: at a backup server an account of its own has the last word.
+/// The type of an entry that can have a twin: at a backup server the rights of its account decide.
 pub const KIND: &str = "pbs";
 
 /// What is wrong with the twin of a storage, in words; nothing, where it is one.
@@ -77,7 +77,7 @@ fn add_line(of: &StorageName, counterpart: &StorageName, original: &EntrySeen) -
     let mut line = format!("pvesm add {KIND} {counterpart}");
     for name in SAME {
         match original.get(name) {
-            // Proxmox shows the key's fingerprint; the key itself lies where it keeps those of its entries.
+            // Proxmox shows the key's fingerprint; the key itself is stored where it keeps those of its entries.
             Some(_) if name == "encryption-key" => {
                 line.push_str(&format!(" --encryption-key /etc/pve/priv/storage/{of}.enc"));
             }

@@ -2,8 +2,8 @@
 //!
 //! What comes in: the journals, the host as it is seen, and what Proxmox says of tasks whose reply was lost. What goes
 //! out: one line per operation. There is no second executor: what the plan adopts or parks is one more event in the
-//! journal, and then each operation goes on from where its journal stands; every step's probe asks the world before
-//! anything is done again. So a wrong line here cannot make an effect happen twice.
+//! journal, and then each operation continues from the last event of its journal; every step's probe checks the host
+//! before anything is done again. So a wrong line here cannot make an effect happen twice.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ pub enum Recover {
     Wait,
     /// Its next step begins.
     GoOn,
-    /// A step was under way: its probe tells whether it happened; if not, it is done.
+    /// A step was under way: its probe finds out whether it happened; if not, it is done.
     Probe {
         /// What is asked, in words.
         question: String,
@@ -98,7 +98,7 @@ pub struct RecoveryLine {
     /// Its number, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmid: Option<Vmid>,
-    /// At which step its journal stands.
+    /// The step that its journal has reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
     /// What happens now.
@@ -121,7 +121,7 @@ pub struct RecoveryPlan {
 pub struct RecoveryReport {
     /// What was planned.
     pub plan: RecoveryPlan,
-    /// How each of its operations stands now.
+    /// The present state of each of its operations.
     pub now: Vec<OperationView>,
 }
 
@@ -172,7 +172,7 @@ fn under_way(progress: &OperationState, at: u16, seen: StartObservation<'_>) -> 
     }
 }
 
-/// While the agent was away its guest's number went to somebody else. Asked only of guests that were made before the
+/// While the agent was away another guest got its guest's number. Checked only for guests that were made before the
 /// operation began: of those it is certain that they carried our mark.
 fn strange(progress: &OperationState, seen: StartObservation<'_>) -> Option<Recover> {
     let vmid = progress.operation.vmid()?;

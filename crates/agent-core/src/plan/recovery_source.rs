@@ -1,12 +1,12 @@
 //! The backup from which a missing guest is made again.
 //!
-//! What comes in: all of its own backups with what their last tests saw, what was promised it, which storages answer. What
-//! goes out: one backup, and why others were passed over; or why none will do. A backup is never used that its storage does
-//! not list, that failed its restore test, or that left the box without the promised key. Of what remains, the newest local
-//! one comes first; the newest off-site one is taken in its place where a point of the local tier's schedule lies between
-//! the two: then the local tier had failed by its own promise, and what was saved since lies on the server alone. A storage
-//! that does not answer has not survived as long as another one does.
-//! Deliberately absent: a second choice after a failed restore, which could bring back an older state unasked.
+//! What comes in: all of its own backups with what their last tests saw, what was promised it, which storages answer.
+//! What goes out: one backup, and why others were passed over; or why none will do. A backup is never used that its
+//! storage does not list, that failed its restore test, or that left the host without the promised key. Of what
+//! remains, the newest local one comes first; the newest off-site one is taken in its place where a point of the local
+//! tier's schedule lies between the two: then the local tier had failed by its own promise, and what was saved since is
+//! on the server alone. A storage that does not answer has not survived as long as another one does. Deliberately
+//! absent: a second choice after a failed restore, which could bring back an older state unasked.
 
 use std::collections::BTreeMap;
 
@@ -154,7 +154,7 @@ mod tests {
         vec![byte; 32].join(":").parse().unwrap()
     }
 
-    /// A backup by its name: what stands before the colon is its storage.
+    /// A backup by its name: the part before the colon is its storage.
     fn taken(archive: &str, when: &str) -> Remains {
         let off_site = archive.contains("backup/ct/");
         let backup = BackupRecord {

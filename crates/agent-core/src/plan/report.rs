@@ -86,7 +86,7 @@ fn guest(
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),
         address_filter: facts.filter(|_| record.is_some()).and_then(|facts| facts.filter.state()),
-        // A copy's are told as well: who signs for one says by them which.
+        // A copy's volumes are reported as well: they identify the copy to the operator who signs for one.
         volumes: facts.filter(|_| record.is_some() || copy_of).map(volumes).unwrap_or_default(),
         golden: record.map(|record| &record.golden).or(wanted.map(|guest| &guest.golden)).cloned(),
         controller,
@@ -105,7 +105,7 @@ fn former_vmids(records: &Records, uid: GuestUid, now: Option<Vmid>) -> Vec<Vmid
     all
 }
 
-/// A guest that was made and that nothing is promised to is told as what it is.
+/// A guest that was made and has no promise is reported as that.
 fn unpromised(record: &GuestRecord) -> Option<Box<ProtectionReport>> {
     let posture = Some(posture::unpromised());
     matches!(record.place, Place::Made { .. })
@@ -116,8 +116,8 @@ fn volumes(facts: &GuestFacts) -> Vec<String> {
     facts.volumes.iter().map(ToString::to_string).collect()
 }
 
-/// Guests that carry our mark and that our records do not know, told as one problem: each alone may be a mistake by hand,
-/// but the records may also be older than the host.
+/// Guests that carry our mark and that our records do not know, reported as one problem: each alone may be a mistake by
+/// hand, but the records may also be older than the host.
 #[must_use]
 pub fn unknown_marks(plan: &Plan) -> Option<ErrorBody> {
     let unknown = |verdict: &&GuestVerdict| {
@@ -140,7 +140,8 @@ pub fn unknown_marks(plan: &Plan) -> Option<ErrorBody> {
     })
 }
 
-/// What is under way for longer than is ordinary. It goes on: only a person can tell a thin line from a task that hangs.
+/// What is under way for longer than is ordinary. It is not ended: only a person can distinguish a slow line from a
+/// task that hangs.
 #[must_use]
 pub fn long_under_way(operations: &[OperationView], now: Timestamp) -> Vec<ErrorBody> {
     let ordinary = SignedDuration::from_secs(limits::LONG_S.cast_signed());
@@ -192,7 +193,7 @@ fn size(facts: &GuestFacts) -> Option<GuestSize> {
     })
 }
 
-/// The lanes in which somebody waits.
+/// The lanes in which a request waits.
 #[must_use]
 pub fn lanes(records: &Records) -> Vec<LaneView> {
     let mut lanes: BTreeMap<GuestUid, LaneView> = BTreeMap::new();
@@ -220,7 +221,7 @@ pub fn mounts(inputs: &Inputs<'_>) -> BTreeMap<GuestUid, BTreeSet<String>> {
     inputs.records.guests.iter().filter_map(of).collect()
 }
 
-/// The box, when it answered.
+/// The host, when it answered.
 #[must_use]
 pub fn host(node: &NodeName, inputs: &Inputs<'_>) -> Option<HostSection> {
     let observed = inputs.observed;

@@ -1,23 +1,24 @@
 //! Whether a guest's return takes longer than it did.
 //!
-//! What comes in: the restore tests of a guest's tier. What goes out: how long the newest that came back took, beside what
-//! those before it let expect. The rule:
+//! What comes in: the restore tests of a guest's tier. What goes out: how long the newest that came back took, compared
+//! with what those before it let expect. The rule:
 //!
-//! - *The newest* is the newest test that came back (*proved* or *booted only*) and of which both times are known: Proxmox's
-//!   work of the restore, and from the start to the verdict. It is compared with up to [`limits::TREND_TESTS`] before it of
-//!   the same verdict, since one that nobody asked inside is over sooner; with fewer than [`limits::TREND_TESTS_MIN`] nothing
-//!   is said.
-//! - *Expected* is the median of those: half of them may have run beside a backup, or over a bad line, before it moves. It is
-//!   taken once of their times as they are, and once with each restore stretched by how much larger the newest backup is,
-//!   where all sizes are known: reading and unpacking are work per byte, and some of it is not. What lies between the two is
-//!   explained by the size.
-//! - *Slower* is more than half again as long as the longer of the two expectations, *faster* is where the shorter is more
-//!   than half again as long as the newest, and both only by more than a minute ([`limits::TREND_BOUND_S`]). A factor
-//!   and not a spread: of eight weekly tests no spread can be told, and who waits for a return counts in factors.
+//! - *The newest* is the newest test that came back (*proved* or *booted only*) and of which both times are known:
+//!   Proxmox's work of the restore, and from the start to the verdict. It is compared with up to
+//!   [`limits::TREND_TESTS`] before it of the same verdict, since a test without checks inside the guest is over
+//!   sooner. With fewer than [`limits::TREND_TESTS_MIN`] nothing is said.
+//! - *Expected* is the median of those: half of them may have run at the same time as a backup, or over a bad line,
+//!   before it moves. It is taken once of their times as they are, and once with each restore stretched by how much
+//!   larger the newest backup is, where all sizes are known: reading and unpacking are work per byte, and some of it is
+//!   not. A value between the two is explained by the size.
+//! - *Slower* is more than half again as long as the longer of the two expectations, *faster* is where the shorter is
+//!   more than half again as long as the newest, and both only by more than a minute ([`limits::TREND_BOUND_S`]). The
+//!   rule is a factor and not a spread: eight weekly tests give no spread, and an operator who waits for a return
+//!   counts in factors.
 //!
-//! The rule is our own; that a median bears outliers up to a half of its values, and a mean not one, is Hampel's breakdown
-//! point (1971). Pure. Deliberately absent: what follows from it. It is told and turns nobody's posture, since a slow return
-//! is one.
+//! The rule is our own; that a median bears outliers up to a half of its values, and a mean not one, is Hampel's
+//! breakdown point (1971). Pure. Deliberately absent: what follows from it. It is reported and changes no guest's
+//! posture, since a slow return is still a return.
 
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::protection::Trend;
@@ -52,7 +53,7 @@ impl<'a> Back<'a> {
     }
 }
 
-/// Tells it of the tests of one tier, in whatever order they are.
+/// Computes it from the tests of one tier, in any order.
 #[must_use]
 pub fn trend<'a>(tests: impl Iterator<Item = &'a TestRecord>) -> Trend {
     let mut back: Vec<Back<'_>> = tests.filter_map(Back::of).collect();

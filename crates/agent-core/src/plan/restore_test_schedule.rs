@@ -1,16 +1,17 @@
 //! Which backup is tried next, by what guests are promised.
 //!
-//! A tier whose promise names an interval of tests has its newest good backup tried when its last test is nearly as old as
-//! that (seven eighths), so that the proof is young enough while it waits for its turn: each tier for itself, since a local
-//! backup that comes back says nothing about an off-site one and its key. After one that failed a newer one is tried at once,
-//! where there is one, and else the same once a day until it comes back; one that could not be run, within the hour, or at once where it lay under
-//! a former VMID and there is one under the present one. One test at a time on a box,
-//! the longest overdue first; a test that was parked stops those of its own guest. Operators may also sign for a test, whatever is due.
+//! A tier whose promise names an interval of tests has its newest good backup tried when its last test is nearly as old
+//! as that (seven eighths), so that the proof is young enough while the test waits for its slot. Each tier is tested by
+//! itself, since a local backup that comes back says nothing about an off-site one and its key. After one that failed a
+//! newer one is tried at once, where there is one, and else the same once a day until it comes back; one that could not
+//! be run, within the hour, or at once where it was under a former VMID and there is one under the present one. One
+//! test at a time on a host, the longest overdue first; a test that was parked stops those of its own guest. Operators
+//! may also sign for a test, whatever is due.
 //!
-//! A backup with something to prove goes before a newer one without: one that holds programs standing still before one that
-//! does not, and any before the one that the guest's making took, in which nothing ran yet. While there is only that one,
-//! the first test waits for another for a day. What comes in: promises, backups, tests. What goes out: at most one operation,
-//! and when to look again. Deliberately absent: what a verdict means for a guest.
+//! A backup with something to prove is tested before a newer one without: one that holds programs standing still before
+//! one that does not, and any before the one that the guest's making took, in which nothing ran yet. While there is
+//! only that one, the first test waits for another for a day. What comes in: promises, backups, tests. What goes out:
+//! at most one operation, and when to look again. Deliberately absent: what a verdict means for a guest.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::GuestUid;
@@ -67,9 +68,9 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     }
 }
 
-/// The tests that were left for a person. Each is told until somebody answered to it, and keeps its own guest's backups
-/// from being tried again: those of others are. What each left lies on the storage that the next would fill, so there
-/// may be so many of them and no more.
+/// The tests that were left for a person. Each is reported until somebody answered to it. It keeps its own guest's
+/// backups from being tried again, but not those of other guests. What each left takes space on the storage that the
+/// next would fill, so their number is limited.
 struct Parked(Vec<GuestUid>);
 
 impl Parked {
@@ -87,12 +88,12 @@ impl Parked {
     }
 }
 
-/// Whether a backup of it goes just now: it may be the one that would be tried.
+/// Whether a backup of it is being removed: it may be the one that would be tried.
 fn is_pruned(records: &Records, guest: GuestUid) -> bool {
     records.open.iter().any(|open| open.guest == guest && open.kind == OperationKind::PruneBackup)
 }
 
-/// Whether a guest is seen under its VMID: Proxmox shows nobody the backups of one that is in no pool.
+/// Whether a guest is seen under its VMID: Proxmox shows no token the backups of one that is in no pool.
 fn is_here(context: &Context<'_>, guest: &GuestRecord) -> bool {
     let is_seen = |vmid| context.inputs.observed.guests.contains_key(&vmid);
     guest.place.vmid().is_some_and(is_seen) && !lost_host::is_away(context.inputs, guest)
@@ -230,7 +231,7 @@ enum Proves {
     Nothing,
     /// That it comes back.
     Return,
-    /// That its programs come back as they stood.
+    /// That its programs come back as they were when they stood still.
     Programs,
 }
 
@@ -255,7 +256,7 @@ fn preferred<'a>(
     let after = tested.newer_than_the_failed(known, promised);
     let recent = known.good(promised).filter(|backup| newest.duration_since(taken_at(backup)) <= within);
     let recent = recent.filter(|backup| after.is_none_or(|after| backup.taken_at > after));
-    // What lies under a former VMID can mostly not be looked into.
+    // Backups under a former VMID can mostly not be read.
     let now = |backup: &BackupRecord| known.vmid.is_none_or(|vmid| backup.vmid == vmid);
     recent.max_by_key(|backup| (now(backup), proves(backup), taken_at(backup)))
 }

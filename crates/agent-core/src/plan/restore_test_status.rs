@@ -1,9 +1,10 @@
 //! What the restore tests say of one tier of a guest.
 //!
-//! What comes in: a tier of its promise, and its backups, tests and proofs by our records. What goes out: the tier's last
-//! test, its last proof, a failure that no proof came after, and what is told of it beside the guest's posture. A test is of
-//! the tier whose backup it tried; where that backup is gone, of the tier to whose target its archive belonged. Pure.
-//! Deliberately absent: which backup is tried next (`trial`), and what it means for the guest (`posture`).
+//! What comes in: a tier of its promise, and its backups, tests and proofs by our records. What goes out: the tier's
+//! last test, its last proof, a failure that no proof came after, and what is reported of it in addition to the guest's
+//! posture. A test is of the tier whose backup it tried; where that backup is gone, of the tier to whose target its
+//! archive belonged. Pure. Deliberately absent: which backup is tried next (`trial`), and what it means for the guest
+//! (`posture`).
 
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::protection::{LastTest, Protection, Tier, TierTested, Trend};
@@ -50,7 +51,7 @@ impl<'a> Tested<'a> {
         }
     }
 
-    /// As it is told; nothing of a tier of which nothing was ever tried.
+    /// As it is reported; nothing of a tier of which nothing was ever tried.
     #[must_use]
     pub fn report(&self) -> Option<TierTested> {
         let test = self.last?;
@@ -64,7 +65,7 @@ impl<'a> Tested<'a> {
         Some(TierTested { tier: self.tier, last, trend: self.trend() })
     }
 
-    /// What is worth a word although nothing is wrong with any backup: a return takes markedly longer than it did.
+    /// What to report although nothing is wrong with any backup: a return takes markedly longer than it did.
     #[must_use]
     pub fn slower(&self) -> Option<String> {
         let (tier, trend) = (self.tier, self.trend());
@@ -73,7 +74,7 @@ impl<'a> Tested<'a> {
         })
     }
 
-    /// How long a return takes, beside how long it took.
+    /// How long a return takes, compared with how long it took.
     fn trend(&self) -> Trend {
         trend(self.tests.iter().copied())
     }

@@ -1,9 +1,9 @@
 //! Restored copies and set-away originals: reported, never changed.
 //!
 //! It is known by number, mark and volumes, as a guest is, but it is none: nothing here starts it, sizes it, counts it
-//! or takes it for its guest. What comes in: our records of copies, and what is seen. What goes out: a verdict for each,
-//! and the copies whose numbers nobody has any more. Deliberately absent: removing one. It holds a customer's data, and is
-//! a person's.
+//! or takes it for its guest. What comes in: our records of copies, and what is seen. What goes out: a verdict for
+//! each, and the copies whose numbers are free now. Deliberately absent: removing one. It holds a customer's data, and
+//! only a person removes it.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::Vmid;
@@ -27,7 +27,7 @@ pub(super) fn verdicts(inputs: &Inputs<'_>, plan: &mut Plan) {
         let seen = inputs.observed.guests.get(&record.vmid);
         let judged = match (seen, &record.stage) {
             (Some(seen), _) => judge(inputs, record, seen),
-            // Its operation is told.
+            // Its operation is reported.
             (None, CopyStage::Making) => continue,
             (None, CopyStage::Made { .. }) if gone(inputs, record) => {
                 plan.gone_copies.push(record.made_by);
@@ -68,7 +68,7 @@ fn what(record: &RestoredCopyRecord) -> String {
     }
 }
 
-/// A swap of it with its guest, open or parked: until it has ended, nobody says here which is which.
+/// A swap of it with its guest, open or parked: until it has ended, nothing here says which is which.
 fn swapped(inputs: &Inputs<'_>, record: &RestoredCopyRecord) -> bool {
     let is = |kind, guest| kind == OperationKind::SwapGuest && guest == record.guest;
     let records = inputs.records;

@@ -1,8 +1,9 @@
 //! Experience of guests with a build of the guest agent.
 //!
-//! In: what became of the build in each guest, and who was heard since. Out: one [`BuildState`] for one guest. A guest's own
-//! word makes a build bad for that guest, and a second guest's for all. A silence makes it nothing: its guest waits for a
-//! person, and the others go on; only when two guests are in trouble, not all by their own word, does everybody wait.
+//! In: what became of the build in each guest, and who was heard since. Out: one [`BuildState`] for one guest. A
+//! guest's own report makes a build bad for that guest, and a second guest's report for all. Silence proves nothing
+//! about the build: its guest waits for a person, and the others go on. Only when two guests are in trouble, not all by
+//! their own report, all guests wait.
 
 use holdfast_protocol::id::GuestUid;
 
@@ -23,7 +24,8 @@ pub(super) enum BuildState<'a> {
     BadForAll(&'a ControllerVerdict, &'a ControllerVerdict),
     /// This guest was not heard since it fetched it.
     SilentHere(&'a ControllerVerdict),
-    /// Two guests are in trouble with it, and not both by their own word: nobody else gets it until a person looked.
+    /// Two guests are in trouble with it, and not both by their own report: no other guest gets it until a person
+    /// looked.
     Paused(&'a ControllerVerdict, &'a ControllerVerdict),
 }
 
@@ -52,7 +54,8 @@ pub(super) fn judge<'a>(
     }
 }
 
-/// Only the new controller's own word answers a silence. One that came back with the controller of before did not take it.
+/// Only the new controller's own message ends a silence. One that came back with the controller of before did not take
+/// it.
 fn is_answered(verdict: &ControllerVerdict, guests: &[GuestRecord]) -> bool {
     match verdict.outcome {
         ControllerOutcome::Bad => false,

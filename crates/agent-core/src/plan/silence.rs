@@ -42,7 +42,7 @@ pub(super) const fn report(silence: Silence) -> Option<SilenceReport> {
     }
 }
 
-/// What a person is told once it is silent.
+/// What is reported to the operator once it is silent.
 pub(super) fn judge(
     context: &Context<'_>,
     judged: Judged,

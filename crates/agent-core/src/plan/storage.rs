@@ -1,10 +1,11 @@
 //! The plan for each storage target.
 //!
-//! What comes in: the document's request, what was approved on this box, what the kernel lists, what is remembered since
-//! the agent started, what disks and servers did when they were tried, and Proxmox's word of the storage. What goes out: how the target stands, in words, and at most one deed. What is in force is the
-//! approval; a request that differs from it waits for a signature and changes nothing meanwhile. Nothing is let go because a
-//! document leaves it out. Pure. Deliberately absent: when a deed that was refused is tried again (`task/storage`), and what
-//! the helper's policy says about devices.
+//! What comes in: the document's request, what was approved on this host, what the kernel lists, what is remembered
+//! since the agent started, what disks and servers did when they were tried, and what Proxmox reports of the storage.
+//! What goes out: the status of the target, in words, and at most one action. What is in force is the approval; a
+//! request that differs from it waits for a signature and changes nothing meanwhile. Nothing is let go because a
+//! document leaves it out. Pure. Deliberately absent: when an action that was refused is tried again (`task/storage`),
+//! and what the helper's policy says about devices.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
@@ -39,10 +40,10 @@ pub struct TargetFacts<'a> {
     pub proxmox: StorageState,
 }
 
-/// How a target stands, and what is done about it.
+/// The status of a target, and what is done about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// How it stands.
+    /// Its status.
     pub status: TargetStatus,
     /// Why, and who must do what; empty where all is well.
     pub reason: String,
@@ -55,7 +56,7 @@ pub struct Judged {
 /// What is done about a target, by the helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetAction {
-    /// It is mounted, or the mount that is there is vouched for, and its marker is looked at.
+    /// It is mounted, or the mount that is there is vouched for, and its marker is checked.
     Mount,
     /// It is unmounted, because of this.
     Unmount(&'static str),
@@ -164,12 +165,13 @@ fn by_proxmox(known: &TargetFacts<'_>) -> TargetRow {
     }
 }
 
-/// What Proxmox says, or said last: a share that was not active is not back because nobody says so any more.
+/// What Proxmox says, or said last: a share that was not active is not back just because Proxmox reports nothing any
+/// more.
 fn word(known: &TargetFacts<'_>) -> LastStorageState {
     said(known.proxmox).unwrap_or(known.memory.said)
 }
 
-/// Proxmox's word as it is remembered; none where it says nothing.
+/// What Proxmox reports, as it is remembered; none where it reports nothing.
 #[must_use]
 pub const fn said(state: StorageState) -> Option<LastStorageState> {
     match state {
@@ -215,7 +217,7 @@ fn mounted(marker: &MarkerSeen, memory: &TargetMemory) -> TargetRow {
         MarkerSeen::Unread(why) => {
             (TargetStatus::Wrong, format!("its marker cannot be read: {why}"), Some(TargetAction::Mount))
         }
-        // What lies on it may be in use: a person looks before anything is taken away.
+        // The data on it may be in use: a person looks before anything is taken away.
         MarkerSeen::Failing(why) => (TargetStatus::Wrong, failing(why), None),
     }
 }
@@ -239,7 +241,7 @@ fn other(what: &str) -> String {
 }
 
 fn unmounted(memory: &TargetMemory) -> TargetRow {
-    // What was found on the disk stands until the disks change.
+    // What was found on the disk is valid until the disks change.
     match &memory.wrong {
         Some(MarkerSeen::Missing) => return (TargetStatus::Wrong, missing(), None),
         Some(MarkerSeen::Other(what)) => return (TargetStatus::Wrong, other(what), None),
@@ -266,7 +268,7 @@ fn refused(code: &str, memory: &TargetMemory) -> TargetStatus {
     }
 }
 
-/// What is told to whoever signs.
+/// What is shown to the operator who signs.
 #[must_use]
 pub fn waiting(draft: &Draft) -> Option<WaitingForSignature> {
     let (effect, words) = match &draft.act {
@@ -291,7 +293,7 @@ pub fn waiting(draft: &Draft) -> Option<WaitingForSignature> {
         Verdict::NeedsSignature(why) | Verdict::Forbidden(why) => why.to_owned(),
         Verdict::Free => return None,
     };
-    // These types hold nothing that JSON cannot say; were it otherwise, an empty text can be signed by nobody.
+    // JSON can represent every value of these types. If it could not, no operator could sign the empty text.
     let payload = draft.to_json().unwrap_or_default();
     Some(WaitingForSignature {
         guest: None,

@@ -1,8 +1,8 @@
 //! Actions on a storage entry that a signed job requires.
 //!
-//! What comes in: what the job left to do, how the target stands, and the entries as Proxmox showed them since the last
-//! try. What goes out: at most one step. An entry that differs from what was approved is somebody's: it is told
-//! ([`super::entry`]) and left, and so is one that is there already. Pure. Deliberately absent: leave to do it
+//! What comes in: what the job left to do, the target's status, and the entries as Proxmox showed them since the last
+//! try. What goes out: at most one step. An entry that differs from what was approved belongs to somebody: it is
+//! reported ([`super::entry`]) and left, and so is one that is there already. Pure. Deliberately absent: leave to do it
 //! (`gate/entry`), and trying again (`task/storage`).
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub enum EntryChange {
     Make,
     /// It is used again, after it was let go.
     Enable,
-    /// Proxmox uses it no more. It stays, and so does what lies there.
+    /// Proxmox uses it no more. It stays, and so does the data there.
     Disable,
 }
 

@@ -270,7 +270,7 @@ fn a_bulk_change_is_held_and_what_is_below_goes_on() {
     assert_eq!((released.actions.len(), released.braked), (10, None));
 }
 
-/// Records that are older than the host: what they do not know is told aloud and left alone.
+/// Records that are older than the host: what they do not know is reported and left alone.
 #[test]
 fn records_from_an_old_copy_are_reported() {
     let mut world = world(3);

@@ -1,9 +1,10 @@
 //! The next guest to update its guest agent.
 //!
-//! What comes in: the requests of the document, what controllers said of themselves, what was approved, what lies on the box,
-//! what did not come up ([`rollout`]). What goes out: at most one operation on the whole box, in the order of the guests'
-//! uids. A build that is bad in one guest, or that silenced one, is tried in the next; two say something about all. A guest
-//! that nothing could bring back is told, and left as it is. Deliberately absent: what a guest does in its turn.
+//! What comes in: the requests of the document, what controllers said of themselves, what was approved, what is stored
+//! on the host, what did not come up ([`rollout`]). What goes out: at most one operation on the whole host, in the
+//! order of the guests' uids. A build that is bad in one guest, or that silenced one, is tried in the next; two say
+//! something about all. A guest that nothing could bring back is reported, and left as it is. Deliberately absent: what
+//! a guest does in its slot.
 
 use std::cmp::Ordering;
 
@@ -28,7 +29,7 @@ use crate::operation::{Operation, Snapshot, Target, UpdateController};
 
 /// What keeps a guest from the controller that is asked for it.
 enum KeptBuild {
-    /// Nothing worth a word: it has it, or its time comes.
+    /// Nothing to report: it has it, or its time comes.
     Silently,
     /// A person should know.
     Reported(ErrorCode, String),
@@ -40,7 +41,7 @@ enum KeptBuild {
 pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     let inputs = context.inputs;
     let is_update = |kind: OperationKind| kind == OperationKind::UpdateController;
-    // A build that is being tried, or whose way back a person must finish, is tried nowhere else meanwhile.
+    // A build that is being tried, or whose way back a person must finish, is tried in no other guest meanwhile.
     let mut busy = inputs.records.open.iter().any(|open| is_update(open.kind))
         || inputs.records.parked.iter().any(|parked| is_update(parked.kind));
     for at in 0..plan.verdicts.len() {
@@ -235,7 +236,7 @@ fn newer(goal: &DesiredController, hello: &HelloRecord) -> Result<(), KeptBuild>
     }
 }
 
-/// Its turn would pass unused otherwise, or end with a guest that is rolled back although nobody was there.
+/// Its slot would pass unused otherwise, or end with a rolled-back guest although no controller was there.
 fn speaks_now(
     context: &Context<'_>,
     guest: &DesiredGuest,
@@ -250,7 +251,7 @@ fn speaks_now(
 }
 
 fn target(context: &Context<'_>, record: &GuestRecord, verdict: &GuestVerdict) -> Result<Target, KeptBuild> {
-    // What its guest asked for goes first, a quiesce window above all.
+    // The requests of its guest come first, a quiesce window above all.
     let asks = context.inputs.records.requests.iter().any(|request| request.guest == record.uid);
     if asks || !is_quiet(context, verdict.status, record) {
         return Err(KeptBuild::Silently);

@@ -46,7 +46,7 @@ impl Numbers {
     }
 }
 
-/// Numbers that somebody has, seen by us or not.
+/// Numbers that a guest has, seen by us or not.
 fn taken<'a>(inputs: &Inputs<'a>) -> impl Iterator<Item = Vmid> + use<'a> {
     let facts = inputs.observed.vmids.iter();
     facts.filter(|(_, fact)| **fact == VmidFact::Taken).map(|(vmid, _)| *vmid)
@@ -101,7 +101,7 @@ mod tests {
     use crate::plan::Plan;
     use crate::plan::tests::{World, guest, op, uid, vmid, world};
 
-    /// One guest stands under 300; `intended` more are wanted, in a range that ends with `last`.
+    /// One guest has number 300; `intended` more are wanted, in a range that ends with `last`.
     fn goals(intended: u32, last: u32) -> World {
         let mut world = world(1);
         world.desired.extend((2..2 + intended).map(guest));

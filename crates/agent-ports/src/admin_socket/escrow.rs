@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::model::escrow::Codes;
 use crate::plan::escrow::Purpose;
 
-/// What may be asked.
+/// The questions about recovery codes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum EscrowQuestion {
-    /// How codes, copies and off-site targets stand.
+    /// The state of codes, copies and off-site targets.
     Status,
     /// A number for another code.
     Begin {
@@ -59,7 +59,7 @@ pub enum EscrowQuestion {
 }
 
 impl EscrowQuestion {
-    /// What is written down before it is answered, if anything is.
+    /// The record written before the answer, if there is one.
     #[must_use]
     pub const fn writes(&self) -> Option<&'static str> {
         match self {
@@ -73,11 +73,11 @@ impl EscrowQuestion {
     }
 }
 
-/// What is answered.
+/// The answer to an escrow question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EscrowAnswer {
-    /// How all stand.
+    /// The state of all codes.
     Status(Box<EscrowStatus>),
     /// A code has its number.
     Begun(Box<Begun>),
@@ -87,13 +87,13 @@ pub enum EscrowAnswer {
     File(Box<Wrapped>),
 }
 
-/// What is needed to make a code.
+/// The data needed to make a code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Begun {
-    /// What it will be for.
+    /// The context that the code will be for.
     pub record: Record,
-    /// Which making of this number: one that came to nothing leaves its number to the next.
+    /// The attempt for this number: an abandoned attempt leaves its number to the next one.
     pub attempt: Timestamp,
     /// The guests here and their numbers, for the sheet.
     pub guests: Vec<GuestNumbers>,
@@ -102,17 +102,17 @@ pub struct Begun {
     pub sealed: Sealed,
 }
 
-/// A wrapped key and what it should be.
+/// A wrapped key and its expected record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wrapped {
-    /// What should be in it.
+    /// The record that it should contain.
     pub record: Record,
     /// The file, as text.
     pub file: String,
 }
 
-/// How codes, copies and off-site targets stand.
+/// The state of codes, copies and off-site targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EscrowStatus {
@@ -121,7 +121,7 @@ pub struct EscrowStatus {
     pub known: Codes,
     /// Attached off-site targets, and the code that opens the key of each.
     pub targets: Vec<TargetCode>,
-    /// What is wrong, in words, and who must do what.
+    /// The problems as text, and who must do what.
     pub problems: Vec<holdfast_protocol::envelope::ErrorBody>,
 }
 
@@ -132,6 +132,6 @@ pub struct TargetCode {
     pub target: TargetName,
     /// The newest code that opens its key.
     pub code: Option<CodeNumber>,
-    /// By when its words are to be typed again.
+    /// The date by which its words must be typed again.
     pub drill_due: Option<Timestamp>,
 }

@@ -38,13 +38,13 @@ pub struct Request {
     pub question: Question,
 }
 
-/// What may be asked.
+/// The questions to the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Question {
-    /// How the agent is.
+    /// The status of the agent.
     Status,
-    /// What was planned at the last starts, and what came of it.
+    /// The plans of the last starts, and their outcome.
     Recovery {
         /// How many of them.
         last: u32,
@@ -56,14 +56,14 @@ pub enum Question {
         /// Its name, number or uid.
         guest: String,
     },
-    /// What restore tests of a guest's backups showed.
+    /// The results of restore tests of a guest's backups.
     RestoreTests {
         /// Its name, number or uid.
         guest: String,
     },
-    /// What waits for a person.
+    /// The operations that wait for a person.
     Parked,
-    /// Take up the guests of the lost box whose place this one took.
+    /// Take up the guests of the lost host whose place this one took.
     TakeUp {
         /// Those that stay away, by name.
         without: Vec<String>,
@@ -87,11 +87,11 @@ pub enum Question {
     },
 }
 
-/// What is answered.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// How the agent is.
+    /// The status of the agent.
     Status(Box<AgentStatus>),
     /// The last starts, newest first.
     Recovery(Vec<RecoveryReport>),
@@ -99,15 +99,15 @@ pub enum Answer {
     Escrow(EscrowAnswer),
     /// The fields of a guest.
     Fields(Box<FieldsView>),
-    /// What restore tests of a guest's backups showed.
+    /// The results of restore tests of a guest's backups.
     RestoreTests(Box<GuestTests>),
-    /// What waits for a person.
+    /// The operations that wait for a person.
     Parked(Waiting),
-    /// It was done, and the operation stands so now.
+    /// It was done; this is the operation's state now.
     Done(Box<OperationView>),
-    /// It was done, and is seen at the next look.
+    /// It was done, and takes effect at the next observation.
     Forgiven,
-    /// They are on record; how many come back.
+    /// They are on record; the number of guests that come back.
     TakenUp { guests: usize },
     /// What became of the request to let a guest in again.
     Thawed(Thawed),
@@ -115,7 +115,7 @@ pub enum Answer {
     Refused(ErrorBody),
 }
 
-/// What waits for a person.
+/// The operations that wait for a person.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Waiting {
@@ -131,25 +131,25 @@ pub struct Waiting {
 pub struct FieldsView {
     pub uid: GuestUid,
     pub name: String,
-    /// When this was told.
+    /// When this was reported.
     pub at: Timestamp,
-    /// When its configuration was read; none, where it could not be.
+    /// When its configuration was read; none, where it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_at: Option<Timestamp>,
     /// The fields; none, where its configuration could not be read.
     pub fields: Vec<FieldState>,
-    /// What else of its configuration is worth a word.
+    /// Other remarks on its configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What restore tests of a guest's backups showed.
+/// The results of restore tests of a guest's backups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestTests {
     pub uid: GuestUid,
     pub name: String,
-    /// Each of its tiers that had one, as the report tells it.
+    /// Each of its tiers that had one, as in the report.
     pub tested: Vec<TierTested>,
     /// The last ones, the newest first.
     pub tests: Vec<TestLine>,
@@ -162,7 +162,7 @@ pub struct TestLine {
     pub operation: OperationId,
     /// When it ended.
     pub at: Timestamp,
-    /// Of which tier it is by what is promised now; none where that knows its storage no more.
+    /// Its tier by the present promise; none where the promise no longer has its storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<Tier>,
     /// The backup, by the operation that took it.
@@ -173,9 +173,9 @@ pub struct TestLine {
     /// How large it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// What was seen.
+    /// The findings.
     pub verdict: TestVerdict,
-    /// Why, in words.
+    /// The reason as text.
     pub why: String,
     /// How long its two parts took.
     #[serde(default, skip_serializing_if = "Took::is_unknown")]
@@ -191,33 +191,34 @@ pub enum StatusSchema {
     V1,
 }
 
-/// How the agent is.
+/// The status of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentStatus {
     /// The version of the document.
     pub schema: StatusSchema,
-    /// When this was told.
+    /// When this was reported.
     pub at: Timestamp,
     /// When Proxmox was last seen whole; none when it was not since the agent started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_at: Option<Timestamp>,
-    /// What operators call this host.
+    /// The operators' name for this host.
     pub host_name: HostName,
-    /// Its short fingerprint: what an operator's `holdfast host pin` shows for it, or somebody stands between.
+    /// Its short fingerprint. An operator's `holdfast host pin` shows the same one, unless there is an attacker in
+    /// between.
     pub fingerprint: HostFingerprint,
     pub hub: String,
-    /// How it stands with the hub.
+    /// The state of the contact with the hub.
     pub contact: Contact,
     /// The whole report.
     pub sections: Sections,
-    /// The lanes in which somebody waits.
+    /// The lanes in which a request waits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<LaneView>,
-    /// Who is at heavy work, and who waits for a place.
+    /// The operations that do heavy work, and those that wait for a slot.
     #[serde(default)]
     pub heavy: HeavyView,
-    /// What documents let guests grow by in the last 24 hours, and may.
+    /// The growth of guests by documents in the last 24 hours, and its limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<GrowthLine>,
 }

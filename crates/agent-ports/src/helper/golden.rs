@@ -1,7 +1,7 @@
 //! Requests for an image build.
 //!
-//! What comes in: nothing but the request. What goes out: each stage as it begins, then what was built or why nothing was.
-//! The answer is lines of closed forms, bounded in number, length and time.
+//! Input: nothing but the request. Output: each stage as it begins, then the built image or why there is none. The
+//! answer is lines of closed forms, bounded in number, length and time.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use tokio::net::UnixStream;
 
 use super::{Helper, HelperError, HelperRefusal, sudo};
 
-/// The door beside the mounting one.
+/// The socket next to the one for mounting.
 const SOCKET: &str = "holdfast-golden.sock";
 const REQUEST: &str = r#"{"verb":"golden-build"}"#;
-/// A dozen lines, one of which may hold the last words of mmdebstrap.
+/// A dozen lines, one of which may hold the last output of mmdebstrap.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 /// The helper ends a build after fifty minutes, and its unit five minutes later.
 const BUILD_MAX: Duration = Duration::from_secs(3_400);
@@ -30,18 +30,18 @@ pub enum GoldenStage {
     Image,
     /// It is packed.
     Pack,
-    /// It is looked through for secrets.
+    /// It is searched for secrets.
     Scan,
 }
 
-/// What was built.
+/// The built image.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BuiltGolden {
     pub version: GoldenVersion,
     /// Its archive's file name in the dump folder.
     pub archive: String,
-    /// What the archive hashes to.
+    /// The hash of the archive.
     pub sha256: String,
     /// How large it is.
     pub size_bytes: u64,
@@ -55,7 +55,7 @@ pub struct BuiltGolden {
 pub enum BuiltHow {
     /// A new version.
     Built,
-    /// The same bytes lay there already.
+    /// Identical bytes existed already.
     Already,
 }
 
@@ -74,7 +74,7 @@ impl Helper {
     /// Has a golden built, which takes minutes.
     ///
     /// # Errors
-    /// [`HelperError`]; [`HelperError::Unbuilt`] with the builder's own words.
+    /// [`HelperError`]; [`HelperError::Unbuilt`] with the builder's own message.
     pub async fn golden_build(&self, at: impl FnMut(GoldenStage)) -> Result<BuiltGolden, HelperError> {
         let socket = self.socket.with_file_name(SOCKET);
         let asked = async {

@@ -9,18 +9,18 @@ use net::tls::{Refusal, TlsError};
 /// Why the hub gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
-    /// Nobody answers there, or the line broke. Asking again later is right.
+    /// The hub does not answer, or the connection broke. A retry later is right.
     #[error("the hub at {hub} does not answer: it may be down, or a network or firewall is in the way")]
     Unreachable {
         hub: String,
         #[source]
         source: CallError,
     },
-    /// Somebody answers, but not the hub we trust. Nothing was sent to it.
+    /// The answer does not come from the hub we trust. Nothing was sent to it.
     #[error("who answers at {hub} is not the hub that was pinned, and nothing was sent to it")]
     NotTheHub {
         hub: String,
-        /// What it showed.
+        /// The reason, with the certificates that it showed.
         #[source]
         source: Refusal,
     },
@@ -30,7 +30,7 @@ pub enum HubError {
     )]
     Certificate {
         hub: String,
-        /// What is wrong with it.
+        /// The fault of it.
         #[source]
         source: rustls::Error,
     },
@@ -80,7 +80,7 @@ pub enum HubError {
     /// Our own certificate or the hub's CA cannot be used.
     #[error("the identity of this agent cannot be used for TLS")]
     Tls(#[source] TlsError),
-    /// What was to be sent is no JSON; does not happen with what is sent.
+    /// The request cannot be written as JSON; does not happen with our types.
     #[error("the request to the hub cannot be written: this is a fault of this program")]
     Unwritable(#[source] serde_json::Error),
     /// The client could not be made.
@@ -94,7 +94,7 @@ pub enum HubError {
     },
 }
 
-/// Who can do something about an error.
+/// Who can fix an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// Time: asking again later is right.
@@ -104,7 +104,7 @@ pub enum Remedy {
 }
 
 impl HubError {
-    /// In this program's words.
+    /// The error of a call, with this program's messages.
     #[must_use]
     pub fn of(hub: &str, error: CallError) -> Self {
         let hub = hub.to_owned();
@@ -122,7 +122,7 @@ impl HubError {
         }
     }
 
-    /// Who can do something about it.
+    /// Who can fix it.
     #[must_use]
     pub const fn remedy(&self) -> Remedy {
         match self {

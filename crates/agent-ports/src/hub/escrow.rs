@@ -16,7 +16,7 @@ impl Hub {
         self.send((Method::PUT, "/v1/agent/escrow"), body, 0).await
     }
 
-    /// What is kept.
+    /// The versions that the hub keeps.
     ///
     /// # Errors
     /// [`HubError`].
@@ -33,7 +33,7 @@ impl Hub {
         self.send((Method::GET, &path), Vec::new(), 0).await
     }
 
-    /// Tells that its holder opened a version.
+    /// Reports that its holder opened a version.
     ///
     /// # Errors
     /// [`HubError`].

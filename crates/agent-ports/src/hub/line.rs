@@ -1,7 +1,7 @@
 //! The connection to the hub: HTTPS, or a test's own hub.
 //!
-//! What comes in: a method, a path and a body. What goes out: a status and the body of the answer, bounded; or why there is
-//! none. Deliberately absent: what the bytes mean.
+//! Input: a method, a path and a body. Output: a status and the body of the answer, bounded; or why there is none.
+//! Deliberately absent: what the bytes mean.
 
 use std::fmt;
 use std::pin::Pin;

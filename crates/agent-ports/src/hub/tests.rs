@@ -57,7 +57,7 @@ async fn nothing_is_sent_to_a_server_that_is_not_the_pinned_hub() {
     let stranger = serve(tls(&other, &other, None), counting(&hits)).await;
     let error = Hub::first_contact(&stranger, pin(&real)).unwrap().enroll(&ask()).await.unwrap_err();
     assert!(matches!(error, HubError::NotTheHub { .. }), "{error:?}");
-    // Anybody can show the CA; only its owner has a certificate made by it.
+    // Any server can show the CA; only its owner has a certificate made by it.
     let parrot = serve(tls(&other, &real, None), counting(&hits)).await;
     let error = Hub::first_contact(&parrot, pin(&real)).unwrap().enroll(&ask()).await.unwrap_err();
     assert!(matches!(error, HubError::Certificate { .. }), "{error:?}");

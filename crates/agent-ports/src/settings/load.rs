@@ -37,18 +37,18 @@ pub enum SettingsError {
         path: PathBuf,
         /// The key.
         at: String,
-        /// What is wrong there.
+        /// The error there.
         #[source]
         source: Box<toml::de::Error>,
     },
-    /// Of our form, but it cannot be right.
+    /// Of the right form, but with values that cannot be right.
     #[error("the configuration {} is refused at `{at}`: {rule}", path.display())]
     Value {
         /// The file.
         path: PathBuf,
         /// The key.
         at: String,
-        /// What is expected there.
+        /// The expected value there.
         rule: &'static str,
     },
 }
@@ -83,7 +83,7 @@ impl Settings {
         }
     }
 
-    /// The first value that its type alone could not refuse.
+    /// The first invalid value that its type could not refuse.
     fn mistake(&self) -> Option<(String, &'static str)> {
         self.proxmox
             .mistake()
@@ -145,7 +145,7 @@ impl Settings {
         scratch.token.mistake("scratch.token").or_else(|| self.speech_mistake(scratch.speech.as_ref()?))
     }
 
-    /// A twin is nothing else: what is granted on it is for tests, and what lies there is another storage's.
+    /// A twin has no other purpose: the rights on it are for tests, and its content belongs to another storage.
     fn counterpart_mistake(&self) -> Option<(String, &'static str)> {
         let scratch = self.scratch.as_ref()?;
         let targets = self.storage_entries.iter().flat_map(|entries| &entries.targets);
@@ -232,7 +232,7 @@ impl ProxmoxSettings {
     }
 }
 
-/// The first storage whose twin cannot be one, by names alone. `setup` asks the same.
+/// The first storage whose twin cannot be one, by names alone. `setup` makes the same check.
 pub fn counterpart_mistake<'a>(
     twins: &'a BTreeMap<StorageName, StorageName>,
     backups: &BTreeSet<&str>,

@@ -1,4 +1,4 @@
-//! What the Proxmox client needs of the settings.
+//! The settings of the Proxmox client.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::secret_file::SecretFileError;
 use super::{Settings, TokenSettings};
 use crate::pve::{ApiToken, PveSettings, Role};
 
-/// What the client for Proxmox needs, read from the settings and the files they name.
+/// The settings of the Proxmox client, read from the settings and the files that they name.
 ///
 /// # Errors
 /// When a secret cannot be read.

@@ -1,7 +1,7 @@
 //! Reads a file that holds one secret and nothing else.
 //!
-//! What comes in: a path. What goes out: the secret, wiped when dropped. A file that others can read is refused, since
-//! its secret may already be known.
+//! Input: a path. Output: the secret, wiped when dropped. A file that others can read is refused, since its secret may
+//! already be known.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ pub enum SecretFileError {
         #[source]
         source: std::io::Error,
     },
-    /// Every user of the box can read or change it.
+    /// Every user of the host can read or change it.
     #[error(
         "{} is open to every user (mode {mode:o}): make a new secret, since this one may be known, and `chmod 0600` the file",
         path.display()
@@ -47,13 +47,13 @@ pub fn read(path: &Path) -> Result<Secret, SecretFileError> {
     read_from(std::fs::File::open(path).map_err(failed)?, path)
 }
 
-/// The same from a file that was opened already; the path is for words alone.
+/// Reads the secret from an open file; the path is only for messages.
 ///
 /// # Errors
 /// [`SecretFileError`].
 pub fn read_from(file: std::fs::File, path: &Path) -> Result<Secret, SecretFileError> {
     let failed = |source| SecretFileError::Read { path: path.to_owned(), source };
-    // Asked of the open file, so that it cannot be exchanged between the question and the reading.
+    // Read from the open file, so that it cannot be exchanged between check and use.
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
     if mode & 0o007 != 0 {
         return Err(SecretFileError::Open { path: path.to_owned(), mode });

@@ -6,7 +6,7 @@ use super::*;
 use crate::Refusal;
 use crate::tests::open;
 
-/// A file beyond what a start looks at, with one page of another table in its end destroyed.
+/// A file larger than a start checks, with one destroyed page of another table near its end.
 async fn large(folder: &Path, damaged: Damaged) {
     drop(open(folder).await);
     let raw = Connection::open(folder.join("agent.db")).unwrap();

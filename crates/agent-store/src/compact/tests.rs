@@ -83,7 +83,7 @@ async fn an_operation_is_reported_a_week_after_its_end_as_it_was_and_without_its
     assert_eq!(rows(folder.path(), "event"), 0);
     let after = store.operation_view(id(7)).await.unwrap().unwrap();
     assert_eq!(after, OperationView { steps: Vec::new(), ..before.clone() });
-    // The API finds it, the report tells it, nobody can cancel it, and a start counts it.
+    // The API finds it, the report shows it, it cannot be cancelled, and a start counts it.
     assert_eq!(store.asked(id(7)).await.unwrap(), Some(RequestOrOperation::Kept(Box::new(after))));
     let reported = store.operation_views(20).await.unwrap();
     assert_eq!((reported.len(), reported[19].id, reported[19].status), (20, id(120), OperationStatus::Done));

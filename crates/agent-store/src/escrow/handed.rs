@@ -12,10 +12,10 @@ use super::super::columns::{from_json, json, micros};
 use super::super::{Part, Store, StoreError};
 use super::note;
 
-/// What was handed over of a lost box, by what the hub says of it. Nobody typed its words here yet.
+/// A recovery code of a lost host, handed over as the hub reports it. Its words were not typed on this host yet.
 #[derive(Clone, Debug)]
 pub struct HandedCode {
-    /// What should be in it.
+    /// The record that it should contain.
     pub record: Record,
     /// The target that it is for.
     pub target: TargetName,
@@ -24,7 +24,7 @@ pub struct HandedCode {
     pub file: EscrowFile,
 }
 
-/// Codes of the lost box whose place this one took.
+/// Codes of the lost host that this one replaced.
 pub(super) fn numbers(connection: &Connection) -> Result<BTreeSet<CodeNumber>, StoreError> {
     let text: Option<String> = connection
         .prepare_cached("SELECT value FROM meta WHERE key = 'handed_codes'")
@@ -44,7 +44,7 @@ fn tag_guest(transaction: &Transaction<'_>, all: Vec<HandedCode>, at: Timestamp)
         if handed.contains(&code) {
             continue;
         }
-        // A code that came to nothing here makes room; one that was kept has the number, or the version, already.
+        // An abandoned code of this host makes room; a kept one already has the number, or the version.
         transaction
             .execute("DELETE FROM escrow WHERE code = ?1 AND kept_at IS NULL", [code.number()])
             .map_err(failed())?;
@@ -80,7 +80,8 @@ fn tag_guest(transaction: &Transaction<'_>, all: Vec<HandedCode>, at: Timestamp)
 }
 
 impl Store {
-    /// Keeps what was handed over of a lost box: its sheets are in force here, can be drilled, and their numbers go on.
+    /// Keeps the codes that were handed over from a lost host. Its sheets are valid here and can be drilled, and the
+    /// numbering continues.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -30,7 +30,7 @@ async fn growth_is_counted_once_with_its_operation_or_not_at_all() {
     let counted = store.growth(at(10)).await.unwrap();
     assert_eq!(amounts(&counted), [(Passed::Budget, 2, UnderWay::Yes)]);
     assert_eq!((counted.ledger[0].guest, counted.ledger[0].at), (uid(1), at(0)));
-    // Whatever the wall clock says: a row goes by the time of what is counted after it.
+    // Independent of the wall clock: a row expires by the time of later rows.
     assert_eq!(store.growth(at(99 * 24 * 3_600)).await.unwrap().ledger.len(), 1);
     for (n, hours, rows) in [(3, 47, 2), (4, 49, 2)] {
         let later = Growth { at: at(hours * 3_600), ..growth(1, Passed::Budget) };

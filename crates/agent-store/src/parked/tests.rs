@@ -76,11 +76,11 @@ async fn what_is_forgotten_is_over_and_its_guest_is_nowhere() {
     let reported = store.audit(1).await.unwrap();
     assert_eq!(reported[0].detail, "by uid 0 at the box: cleared by hand");
     store.verify_audit().await.unwrap();
-    // The number stays this guest's for ever: another one would take what is left for its own.
+    // The VMID stays reserved for this guest for ever: another guest would take the remains for its own.
     assert_eq!(store.used_vmids().await.unwrap(), [], "it was never reserved in this story");
 }
 
-/// I6 holds for what is reopened as well.
+/// I6 holds for reopened operations as well.
 #[tokio::test]
 async fn nothing_is_reopened_during_another_operation() {
     let folder = tempfile::tempdir().unwrap();

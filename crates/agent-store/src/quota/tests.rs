@@ -16,7 +16,7 @@ fn snapshot(n: u32) -> Ask {
     Ask::Snapshot { name: format!("s-{n}").parse().unwrap(), keep_s: None }
 }
 
-/// Asks and gives it back at once, which leaves the lane free for more.
+/// Makes a request and cancels it at once, which keeps the lane free for more.
 async fn once(store: &Store, n: u32, guest: u8, second: i64) -> Result<(), AskError> {
     let new = ask(n, guest, second, snapshot(n));
     let id = new.id;
@@ -48,7 +48,7 @@ async fn a_kind_of_work_is_asked_for_so_often_a_day_whatever_becomes_of_it() {
     let left =
         store.read(move |connection| within_a_day(connection, uid(1), OperationKind::Snapshot, at(next_day)));
     assert_eq!(left.await.unwrap(), 1);
-    // A clock that was ahead for a while locks nobody out once it is right again.
+    // A clock that was ahead for a while locks no guest out once it is right again.
     for n in 0..most {
         once(&store, 2_000 + n, 1, 400 * 24 * HOUR_S).await.unwrap();
     }
@@ -64,8 +64,8 @@ async fn a_kind_of_work_is_asked_for_so_often_a_day_whatever_becomes_of_it() {
     assert!(rows <= 4, "{rows}");
 }
 
-/// A whole day of everything that a guest may ask for, each request given back as soon as it was written: what stays in the
-/// records of it is bounded, and after a week and two months it is nearly nothing.
+/// A whole day of everything that a guest may request, each request cancelled as soon as it was written. The remaining
+/// records are bounded, and after a week and two months they are nearly gone.
 #[tokio::test]
 async fn a_day_of_goals_leaves_little() {
     let folder = tempfile::tempdir().unwrap();

@@ -93,7 +93,7 @@ async fn after_damage_nothing_is_written() {
         assert_eq!(store.refusal(), Some(refusal));
         assert_eq!(store.verify_audit().await.unwrap(), 0);
     }
-    // What the words say.
+    // Checks the texts of the refusals.
     for name in ["agent.db", "agent.db-wal", "agent.db-shm"] {
         let _may_be_gone = std::fs::remove_file(folder.path().join(name));
     }

@@ -99,7 +99,7 @@ async fn a_request_outlives_the_agent_and_becomes_one_operation() {
     assert_eq!(store.verify_audit().await.unwrap(), 2, "queued, opened");
 }
 
-/// A request whose lane is taken stays what it was: nothing of the transaction stands.
+/// A request whose lane is taken stays as it was: the whole transaction is rolled back.
 #[tokio::test]
 async fn a_request_that_cannot_be_opened_still_waits() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ async fn cancelling_and_beginning_agree() {
         store.ask(request(n, n, Ask::Backup { tier: None })).await.unwrap();
         let (opening, cancelling) =
             (store.open_request(backup_of(n, n)), store.cancel_request(uid(n), id(n), None, at(200)));
-        // In turn, one or the other is first to the store.
+        // Alternately, one or the other reaches the store first.
         let (opened, cancel) = if n % 2 == 0 {
             tokio::join!(opening, cancelling)
         } else {
@@ -176,7 +176,7 @@ async fn a_refusal_is_reported_and_old_ones_are_forgotten() {
     assert_eq!(store.asked(id(1)).await.unwrap(), None);
     store.ask(request(9_000, 1, Ask::Backup { tier: None })).await.unwrap();
     assert_eq!(records(&store).await.last_request, u64::from(ended) + 1, "numbers only grow");
-    // What has ended is not ended anew.
+    // An ended request cannot end again.
     store.refuse_request(id(ended), ErrorBody::new(ErrorCode::Internal, "again"), at(6)).await.unwrap();
     let Some(RequestOrOperation::Request(same)) = store.asked(id(ended)).await.unwrap() else {
         panic!("forgotten")
@@ -227,8 +227,8 @@ async fn a_key_and_its_request_are_one_write() {
     assert_eq!(records(&store).await.requests, []);
 }
 
-/// A guest that asks again and again gets so many a day; what it gave back, what was due, and what other requests were in
-/// between changes nothing.
+/// A guest that asks repeatedly gets a fixed number a day. Cancelled requests, backups that were due, and other
+/// requests in between do not change that.
 #[tokio::test]
 async fn a_guest_has_so_many_backups_a_day_for_the_asking() {
     let folder = tempfile::tempdir().unwrap();
@@ -264,7 +264,7 @@ async fn a_guest_has_so_many_backups_a_day_for_the_asking() {
         begin(200 + n, None).await;
     }
     for n in 0..limits::ENDED_REQUESTS_PER_GUEST {
-        // Half of one kind and half of another, of which there may be so many a day.
+        // Half of one kind and half of another, both with a daily limit.
         let other = match n % 2 {
             0 => snapshot("s1"),
             _ => Ask::QuiescedBackup { tier: None, bound: QuiesceBound::usual() },

@@ -1,4 +1,4 @@
-//! Which tests the plan gets, and which are let go of.
+//! Tests of which results the plan gets, and which are deleted.
 
 use holdfast_protocol::generation::Generation;
 
@@ -102,7 +102,7 @@ async fn tests_are_let_go_of_when_enough_newer_ones_say_the_same() {
     assert_eq!(others, 1, "another guest's are its own");
 }
 
-/// One that somebody asked for can be deleted by a signature, whatever is promised.
+/// A requested backup can be deleted by a signed job, whatever the promise says.
 #[tokio::test]
 async fn backups_are_known_where_no_guest_has_a_promise() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,8 +113,8 @@ async fn backups_are_known_where_no_guest_has_a_promise() {
     assert!(records.backups.iter().any(|backup| backup.guest == uid(1)));
 }
 
-/// By its proof a backup is the newest proved one, which nothing prunes; and by the last word about it a lost guest comes
-/// back from it, or does not. One that could not be run said nothing about it.
+/// A proof makes a backup the newest proved one, which is never pruned. The last result about it decides whether a lost
+/// guest is restored from it. A test that could not be run says nothing about the backup.
 #[tokio::test]
 async fn the_last_words_about_a_backup_stay_as_long_as_it_does() {
     let folder = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ async fn the_last_words_about_a_backup_stay_as_long_as_it_does() {
     let proof = |n| proofs.get(&OperationId::new(uuid::Uuid::from_u128(n))).copied();
     assert_eq!((proof(1), proof(4)), (Some(at(1)), Some(at(4))));
 
-    // Once the backup is gone, they go with the next.
+    // Once the backup is gone, the next write deletes them.
     let connection = Connection::open(folder.path().join("agent.db")).unwrap();
     connection.execute("DELETE FROM backup", []).unwrap();
     let kept = one_more(folder.path(), at(1_000));
@@ -147,7 +147,7 @@ async fn the_last_words_about_a_backup_stay_as_long_as_it_does() {
     assert_eq!(times(&kept, "failed", "backup2"), newest(&[]));
 }
 
-/// A clock that was ahead for a month wrote a month of tests; the right one's are not older than those.
+/// A fast clock wrote a month of tests dated ahead. Tests of the right clock do not count as older than those.
 #[tokio::test]
 async fn what_a_clock_that_was_ahead_wrote_drives_nothing_away() {
     let folder = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ async fn tests_of_a_time_to_come_are_not_the_last_ones() {
     assert_eq!((times, records.proofs.into_values().collect::<Vec<_>>()), (vec![at(1), at(2)], vec![at(2)]));
     assert_eq!(store.last_proof(uid(1), at(9)).await.unwrap(), Some(at(2)));
 
-    // A backup that was proved by such a clock alone is kept like any other that was proved.
+    // A backup that was proved only under such a clock is kept like any other proved one.
     connection.execute("DELETE FROM restore_test WHERE at < ?1", [micros(ahead)]).unwrap();
     let records = store.records(Generation::new(1), at(9)).await.unwrap();
     assert!(records.tests.is_empty());

@@ -8,7 +8,7 @@ use super::*;
 use crate::audit_file;
 use crate::tests::{open, uid};
 
-/// So many lines, a day apart, from the first of January 2027 on.
+/// Lines for `days` days, one a day, from the first of January 2027 on.
 async fn with_lines(folder: &Path, days: i64) -> Store {
     let store = open(folder).await;
     for day in 0..days {
@@ -86,7 +86,7 @@ async fn months_that_are_over_for_long_lie_in_files_and_the_chain_goes_on() {
     let second = std::fs::read_to_string(folder.path().join(FOLDER).join(&files(folder.path())[1])).unwrap();
     let held = verify(&second, Verifier::default()).unwrap();
     assert_eq!((held.missing, held.lines), (31, 59));
-    // A guest's own records begin where the database does, and each holds to its place.
+    // A guest's own records begin where the database begins, and each keeps its number.
     let page = store.own_audit(uid(1), 0, 10).await.unwrap();
     assert_eq!(page.records[0].line.number, 61);
     assert!(page.records.iter().all(holdfast_protocol::local::audit::AuditRecord::holds));
@@ -157,7 +157,7 @@ async fn a_kill_between_file_and_database_loses_nothing() {
     assert_eq!(verify(&export(folder.path()), Verifier::default()).unwrap().missing, 59);
 }
 
-/// A month of more lines than a file takes, and a line whose clock was ahead.
+/// A month with more lines than a file takes, and a line dated ahead by a fast clock.
 #[tokio::test]
 async fn files_are_bounded_and_a_wrong_clock_holds_nothing_up() {
     let folder = tempfile::tempdir().unwrap();

@@ -58,7 +58,7 @@ impl WindowLook {
         matches!(self.stands, RequestOrOperation::Request(_))
     }
 
-    /// Why what it is has ended, if it has.
+    /// Why the window or request has ended, if it has.
     fn end(&self) -> Option<ErrorBody> {
         match &self.stands {
             RequestOrOperation::Operation(progress) => {
@@ -104,7 +104,7 @@ impl WindowLook {
         }
     }
 
-    /// As its controller is told.
+    /// The window as its controller sees it.
     #[must_use]
     pub fn view(&self, now: &BootMoment) -> WindowView {
         let end = self.end();
@@ -116,7 +116,7 @@ impl WindowLook {
         let left = self.window.as_ref().map(|window| window.left(now));
         let left = left.map(|left| left.as_millis().div_ceil(1000));
         let mut kept = self.backup.as_ref().map(guest_view::kept);
-        // What may yet be called better is called nothing.
+        // A label that may still improve is not shown.
         if let Some(kept) = &mut kept
             && self.window.as_ref().is_some_and(|window| !window.is_settled(now))
         {
@@ -129,14 +129,14 @@ impl WindowLook {
             left_s: left.and_then(|left| u32::try_from(left).ok()),
             label: kept.as_ref().and_then(|kept| kept.label.clone()),
             kept,
-            // What a person must do goes before what its controller sees by the phase.
+            // A problem that a person must solve has priority over one that the phase shows to the controller.
             problem: end.or_else(|| self.window.as_ref().and_then(|window| window.problem(now))),
         }
     }
 }
 
 impl Store {
-    /// One look at a window, or at the request for one.
+    /// Reads a window, or the request for one.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -175,7 +175,7 @@ async fn a_release_and_a_giving_up_are_heard_although_nothing_can_be_written() {
     );
     store.try_room().await;
     assert_eq!(store.refusal(), None);
-    // The next word writes down what was heard before it: the copy was fixed too late for a good label.
+    // The next event also writes the earlier unwritten one: the copy was fixed too late for a good label.
     say(&store, 1, WindowEvent::Captured, 16).await.unwrap();
     taken(&store, progress).await;
     assert_eq!(label(&store, 1).await, Consistency::Crash);
@@ -196,7 +196,7 @@ async fn the_last_word_about_stacks_counts_and_old_windows_go() {
         say(&store, n, stands(), 11).await.unwrap();
         taken(&store, progress).await;
     }
-    // Those of a day are all counted: nobody said that anything runs again, so each counts its bound.
+    // Those of a day are all counted: no controller said that anything runs again, so each counts its bound.
     let stood = async |second| {
         let records = store.records(Generation::new(1), at(second)).await.unwrap();
         let own = store.outstanding(uid(1), at(second)).await.unwrap().stood_still;

@@ -1,4 +1,4 @@
-//! Integration tests of the store: signed jobs as they come in.
+//! Integration tests of the store: signed jobs as they arrive.
 #![forbid(unsafe_code)]
 
 mod intake;

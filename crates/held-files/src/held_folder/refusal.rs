@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// What is wrong with a place.
+/// Why a path is refused.
 #[derive(Debug)]
 pub enum Refusal {
     /// A symbolic link.
@@ -22,7 +22,7 @@ pub enum Refusal {
     Writable,
     /// Of another kind.
     Kind {
-        /// What was looked for.
+        /// The wanted kind.
         wanted: &'static str,
     },
     /// No name at its end.
@@ -53,7 +53,7 @@ impl HeldError {
         &self.path
     }
 
-    /// What is wrong.
+    /// The reason.
     #[must_use]
     pub const fn why(&self) -> &Refusal {
         &self.why

@@ -82,7 +82,7 @@ fn nothing_is_waited_for_and_only_files_are_read() {
     assert!(folder.socket(name("sock")).is_ok());
 }
 
-/// As root alone: whoever else runs this can reach nothing that the owner of the folder could not.
+/// As root alone: any other user who runs this reaches nothing that the owner of the folder could not reach.
 #[test]
 fn root_takes_neither_second_names_nor_strangers_things_in_anothers_folder() {
     if !is_root() {
@@ -107,7 +107,7 @@ fn root_takes_neither_second_names_nor_strangers_things_in_anothers_folder() {
     assert_eq!((meta.uid(), meta.len()), (0, 6));
 }
 
-/// As root alone: the way there counts as much as its end.
+/// As root alone: every folder of the path is checked, not only its end.
 #[test]
 fn root_walks_through_no_link() {
     if !is_root() {

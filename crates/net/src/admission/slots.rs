@@ -21,7 +21,7 @@ impl<M, C> Clone for Slots<M, C> {
 #[derive(Debug)]
 pub struct Arrived<M: Ord + Clone, C> {
     pub slot: Slot<M, C>,
-    /// What must be ended now, because it made room.
+    /// The connection that was displaced and must be closed now.
     pub displaced: Option<C>,
 }
 
@@ -72,7 +72,7 @@ impl<M: Ord + Clone, C> Drop for Slot<M, C> {
     }
 }
 
-/// No method of the table stops half-way, so what lies behind a poisoned lock is whole.
+/// No method of the table stops half-way, so the data behind a poisoned lock is whole.
 fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -28,7 +28,7 @@ impl Dice {
     }
 }
 
-/// What a test keeps of the table by itself: each connection that should be here, with its party.
+/// A test's own model of the table: each connection that should be open, with its party.
 type Model = BTreeMap<ConnectionId, Party<u8>>;
 
 fn of_member(model: &Model, wanted: u8) -> u32 {
@@ -43,7 +43,7 @@ fn strangers(model: &Model) -> u32 {
     count(model.values().filter(|party| matches!(party, Party::Stranger(_))).count())
 }
 
-/// One arrival, and all that may be said of it. The value of each connection is its own number among arrivals.
+/// One arrival, with all checks of it. The value of each connection is its own number among arrivals.
 fn arrive(table: &mut Table<u8, u64>, model: &mut Model, party: Party<u8>, limits: Limits) {
     let number = table.next;
     let outcome = table.arrive(party, number);
@@ -131,7 +131,7 @@ fn a_member_below_its_reserve_is_always_admitted() {
     }
 }
 
-/// What was seen: as many strangers as there were slots, from many addresses, and every guest refused.
+/// An observed case: as many strangers as there were slots, from many addresses, and every guest refused.
 #[test]
 fn strangers_of_many_origins_fill_their_own_part_alone() {
     let mut table = Table::new(SMALL);
@@ -159,7 +159,7 @@ fn the_origin_that_holds_most_makes_room_and_its_silent_ones_first() {
     }
     assert_eq!(table.arrive(stranger(5), "newcomer").unwrap().1, Some("second"));
     assert_eq!(table.arrive(stranger(6), "newcomer").unwrap().1, Some("third"));
-    // Each origin has one now: the oldest of all goes, although it speaks.
+    // Each origin has one now: the oldest of all is closed, although it has sent data.
     assert_eq!(table.arrive(stranger(7), "newcomer").unwrap().1, Some("first"));
 }
 
@@ -186,7 +186,7 @@ fn an_identified_member_leaves_the_strangers() {
         table.arrive(stranger(from), ()).unwrap();
     }
     assert!(known.iter().all(|id| table.here.contains_key(id)));
-    // One member takes no more than it may, by either way.
+    // One member gets no more than its limit, in either way.
     for _ in 1..SMALL.each_member {
         table.arrive(member(0), ()).unwrap();
     }

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::CallError;
 
-/// What came back.
+/// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     status: u16,
@@ -16,7 +16,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An HTTP status and the bytes that came with it.
+    /// An HTTP status and the bytes of its body.
     #[must_use]
     pub fn new(status: u16, body: impl Into<Zeroizing<Vec<u8>>>) -> Self {
         Self { status, body: body.into() }

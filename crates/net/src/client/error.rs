@@ -21,7 +21,7 @@ pub enum SetupError {
     Client(#[source] reqwest::Error),
 }
 
-/// Why a call has no answer. A program gives each its own words, which name the server and what to run.
+/// Why a call has no answer. Each program adds its own message, which names the server and the command to run.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// No answer, a connection that broke, or one that took too long.
@@ -69,13 +69,13 @@ pub enum CallError {
     /// The answer is longer than any that is expected, and was not read on.
     #[error("the answer is longer than {max} bytes and was not read on")]
     TooLong { max: usize },
-    /// What was to be sent is no JSON; does not happen with what is sent.
+    /// The request cannot be written as JSON; does not happen with our types.
     #[error("the request cannot be written: this is a fault of this program")]
     Unwritable(#[source] serde_json::Error),
 }
 
 impl CallError {
-    /// The kind of what the HTTP library reports.
+    /// The kind of an error that the HTTP library reports.
     #[must_use]
     pub fn of_transport(error: reqwest::Error) -> Self {
         if let Some(refusal) = refusal(&error) {
@@ -86,7 +86,7 @@ impl CallError {
                 Self::OwnCertificate(tls.clone())
             }
             Some(tls @ rustls::Error::InvalidCertificate(_)) => Self::ServerCertificate(tls.clone()),
-            // The URL stands in the program's own words, and a query may hold what no log should.
+            // The program's own message has the URL, and a query may hold data that no log should contain.
             _ => Self::Unreachable(error.without_url().into()),
         }
     }

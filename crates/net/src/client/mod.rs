@@ -1,8 +1,8 @@
 //! Calls to one pinned server, with answers opened from their envelope.
 //!
-//! What comes in: the server's URL, a [`rustls::ClientConfig`] that says whom to trust, [`Settings`]. What goes out: the
-//! typed answer of a call, or a [`CallError`] whose kind tells what happened. No proxy, no redirect and no retry of the
-//! library's own; every answer has a longest size and every call a time. Deliberately absent: retries. Who calls knows
+//! Input: the server's URL, a [`rustls::ClientConfig`] that says whom to trust, [`Settings`]. Output: the typed answer
+//! of a call, or a [`CallError`] whose kind says what happened. The library's own proxies, redirects and retries are
+//! off; every answer has a size limit and every call a time limit. Deliberately absent: retries. The caller knows
 //! whether a repeat is safe.
 
 mod answer;
@@ -24,20 +24,20 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-/// A server that does not take a connection in ten seconds is away.
+/// A server that does not accept a connection in ten seconds counts as unreachable.
 const CONNECT_SECONDS_MAX: u64 = 10;
 
 /// A connection that died without a sign is found by the kernel within three of these.
 const KEEPALIVE_SECONDS: u64 = 15;
 
-/// What differs between the programs.
+/// The settings that differ between the programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The program and its version.
     pub user_agent: &'static str,
     /// The longest answer that is read.
     pub answer_bytes_max: usize,
-    /// How long a call may take that says nothing else.
+    /// The default time limit of a call.
     pub within: Duration,
     /// The own address to call from, where it matters.
     pub source_address: Option<IpAddr>,
@@ -131,7 +131,7 @@ pub struct Call<'c> {
 }
 
 impl Call<'_> {
-    /// Who calls. [`bearer`] makes the value.
+    /// The caller's credential. [`bearer`] makes the value.
     #[must_use]
     pub fn bearer(self, token: HeaderValue) -> Self {
         self.header(AUTHORIZATION, token)
@@ -195,7 +195,7 @@ impl Call<'_> {
         self.send_raw().await?.open(max)
     }
 
-    /// Sends, and has the answer as it came.
+    /// Sends, and returns the answer unchanged.
     ///
     /// # Errors
     /// [`CallError`].
@@ -205,10 +205,10 @@ impl Call<'_> {
         read(response, max).await
     }
 
-    /// Sends, and hands on the answer's bytes piece by piece, until `take` has no use for more.
+    /// Sends, and passes on the answer's bytes piece by piece, until `take` needs no more.
     ///
     /// # Errors
-    /// [`CallError`]; what `take` says is inside.
+    /// [`CallError`]; the error of `take` is inside.
     pub async fn stream<E>(
         self,
         mut take: impl FnMut(&[u8]) -> Result<(), E>,
@@ -217,7 +217,7 @@ impl Call<'_> {
         let mut response = self.request.send().await.map_err(CallError::of_transport)?;
         if !response.status().is_success() {
             return match read(response, max).await?.open::<serde::de::IgnoredAny>(max) {
-                // Neither data nor a document can come with the status of a failure.
+                // A failure status cannot carry data or a document.
                 Ok(_) => Err(CallError::Contradiction { status: 500 }),
                 Err(error) => Err(error),
             };
@@ -239,7 +239,7 @@ impl Call<'_> {
 
 async fn read(mut response: Response, max: usize) -> Result<Answer, CallError> {
     let status = response.status().as_u16();
-    // An answer may hold a secret; most are a few KiB, and what grows is wiped by its own type.
+    // An answer may hold a secret; most are a few KiB, and a larger one is wiped by its own type.
     let mut body = Zeroizing::new(Vec::with_capacity(16 * 1024));
     while let Some(chunk) = response.chunk().await.map_err(CallError::of_transport)? {
         if body.len() + chunk.len() > max {
@@ -250,7 +250,8 @@ async fn read(mut response: Response, max: usize) -> Result<Answer, CallError> {
     Ok(Answer::new(status, body))
 }
 
-/// The header value of a token, marked sensitive, so that no layer prints it. None for one that cannot stand in a header.
+/// The header value of a token, marked sensitive, so that no layer prints it. None for one that is not allowed in a
+/// header.
 #[must_use]
 pub fn bearer(token: &Secret) -> Option<HeaderValue> {
     let text = Zeroizing::new(format!("Bearer {}", token.expose()));

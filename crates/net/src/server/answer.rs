@@ -1,6 +1,6 @@
 //! What a handler says, on its way to the envelope.
 //!
-//! A handler puts it into the response's extensions; [`super::frame()`] alone makes bytes of it.
+//! A handler puts it into the response's extensions; only [`super::frame()`] makes bytes of it.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -36,22 +36,22 @@ impl<T: Serialize> IntoResponse for Answer<T> {
 /// A refusal.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// What the caller reads.
+    /// The part for the caller.
     pub problem: ErrorBody,
-    /// What the log alone reads.
+    /// The part for the log alone.
     pub cause: Option<String>,
     /// When it is worth to ask again.
     pub retry_after_s: Option<u32>,
 }
 
 impl Refused {
-    /// A refusal whose body says all.
+    /// A refusal without a separate cause.
     #[must_use]
     pub const fn new(problem: ErrorBody) -> Self {
         Self { problem, cause: None, retry_after_s: None }
     }
 
-    /// A fault of the program: the caller reads where to look, the log has the cause.
+    /// A fault of the program: the answer says where to look, the log has the cause.
     #[must_use]
     pub fn internal(cause: impl Into<String>) -> Self {
         let problem = ErrorBody::new(
@@ -83,7 +83,7 @@ pub fn as_it_is(response: impl IntoResponse) -> Response {
     carry(response.into_response(), Content::AsItIs)
 }
 
-/// The code of a refusal that is on its way out.
+/// The code of a refusal in a response.
 #[must_use]
 pub fn refused_code(response: &Response) -> Option<ErrorCode> {
     match response.extensions().get::<Content>()? {

@@ -1,7 +1,7 @@
 //! The frame of every answer: ids, envelope, headers and one log line.
 //!
-//! What the router says by itself (a method that a path does not take) is framed, too, so an answer that is not in the
-//! envelope cannot be sent unless its handler says so.
+//! The router's own answers (such as for a method that a path does not take) are framed too. So an answer outside the
+//! envelope can be sent only when its handler says so.
 
 use std::fmt;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub enum RefusalLog {
     Debug,
 }
 
-/// What a program gives to its frame.
+/// The settings of a program for its frame.
 #[derive(Clone)]
 pub struct Frame {
     /// The clock of the answer's time.
@@ -79,7 +79,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     let ids = Ids::of(request.headers());
     request.extensions_mut().insert(ids);
     let method = request.method().clone();
-    // The route, never the path: what was asked for may hold anything.
+    // The route, never the path: a requested path may hold anything.
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
     let content =
@@ -108,7 +108,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
     write(response, content, ids, (frame.now)())
 }
 
-/// What the router answers without a handler.
+/// The router's answer without a handler.
 fn by_status(status: StatusCode) -> Content {
     let problem = match status {
         StatusCode::METHOD_NOT_ALLOWED => ErrorBody::new(

@@ -1,9 +1,9 @@
 //! The listener: accepts, shakes hands, serves, and stops.
 //!
-//! What comes in: a bound listener, TLS settings, a router, and an [`Admission`] that decides which connections are kept.
-//! What goes out: requests that carry what the admission says of their peer. Every wait has an end. Nothing is spent on
-//! TLS before the peer began to speak it, and handshakes wait for no turn that a stalled one could hold. On `stop`,
-//! nothing new is accepted, requests under way are finished, and after a grace the rest is cut.
+//! Input: a bound listener, TLS settings, a router, and an [`Admission`] that decides which connections are kept.
+//! Output: requests that carry the admission's data about their peer. Every wait has a time limit. No work is done for
+//! TLS before the peer began to speak it, and a handshake never waits for a slot that a stalled one could hold. On
+//! `stop`, nothing new is accepted, requests under way are finished, and after a grace period the rest is closed.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +27,8 @@ use tower::ServiceExt as _;
 /// A request's head, and what hyper reads ahead.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// After a failed accept (no more files, say) the loop rests this long; the next would fail as well.
+/// After a failed accept (such as without free file descriptors) the loop pauses this long; the next would fail as
+/// well.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 /// Ends a connection that makes room for another.
@@ -40,10 +41,10 @@ pub trait Admission: Clone + Send + Sync + 'static {
     /// Why a connection is not kept.
     type Refusal: fmt::Display + Send;
 
-    /// Takes a slot for one who connects, and ends the connection that makes room for it.
+    /// Takes a slot for a new connection, and closes the connection that makes room for it.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no slot.
     fn admit(&self, from: IpAddr) -> Result<(Self::Connection, CloseSignal), Self::Refusal>;
 
     /// The peer began to speak TLS.
@@ -60,11 +61,11 @@ pub trait Admission: Clone + Send + Sync + 'static {
         certificates: &[CertificateDer<'_>],
     ) -> Result<ConnectionSettings, Self::Refusal>;
 
-    /// A connection could not be accepted, for want of files, say.
+    /// A connection could not be accepted, such as without free file descriptors.
     fn accept_failed(&self);
 }
 
-/// The two ends of a connection, as the kernel tells them.
+/// The two ends of a connection, as the kernel reports them.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
     pub from: SocketAddr,
@@ -77,7 +78,7 @@ pub struct Ends {
 pub struct ConnectionSettings {
     /// How long the peer may be silent between or within request heads.
     pub silence_max: Duration,
-    /// What each request carries.
+    /// The extensions that each request carries.
     pub extensions: Extensions,
 }
 
@@ -86,13 +87,13 @@ pub struct ConnectionSettings {
 pub struct Times {
     /// For a handshake, from the connection's first moment.
     pub handshake: Duration,
-    /// For a whole connection, where it has an end.
+    /// The limit for a whole connection, where it has one.
     pub connection: Option<Duration>,
-    /// For requests under way at the stop.
+    /// The limit for requests under way at the stop.
     pub stop_grace: Duration,
 }
 
-/// What a listener needs.
+/// The parts of a listener.
 #[derive(Clone)]
 pub struct Listening<A> {
     pub tls: Arc<rustls::ServerConfig>,
@@ -143,7 +144,7 @@ pub async fn listen<A: Admission>(listener: TcpListener, listening: Listening<A>
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that the sender is gone, which also means stop.
+    // An error means that the sender was dropped, which also means stop.
     drop(stop.wait_for(|stop| *stop).await);
 }
 
@@ -167,7 +168,7 @@ async fn serve<A: Admission>(
     }
 }
 
-/// The first bytes are looked at where they lie, before anything is spent on the peer.
+/// The first bytes are peeked at in the socket buffer, before any work is done for the peer.
 async fn accept_tls<A: Admission>(
     listening: &Listening<A>,
     stream: TcpStream,

@@ -11,10 +11,10 @@ use tokio::sync::Semaphore;
 
 use super::Refused;
 
-/// How long a request may wait for its turn.
+/// How long a request may wait for a slot.
 const TURN_WAIT: Duration = Duration::from_secs(10);
 
-/// How long it may take once it has it.
+/// How long a request may take once it has a slot.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
 /// What a caller should wait before it asks again.

@@ -18,15 +18,15 @@ use super::verifier::Verifier;
 /// Whom to trust.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// A server whose certificate or key is one of these. Name and validity are not looked at: the pin says more.
+    /// A server whose certificate or key is one of these. Name and validity are not checked: the pin is stricter.
     Pins(PinSet),
-    /// A server that shows this CA in its chain and a valid certificate of its own made by it, for the name asked for.
+    /// A server that shows this CA in its chain, and its own valid certificate made by that CA, for the requested name.
     CaPin(Pin),
     /// A server with a valid certificate made by a CA of this PEM text, for the name asked for.
     CaPem(String),
 }
 
-/// Who the client itself is, where the server asks (mTLS).
+/// The client's own identity, where the server requests it (mTLS).
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// Its certificate and any between it and the CA, PEM.
@@ -57,7 +57,7 @@ pub enum TlsError {
     /// Certificate and key do not fit, or are of a kind that is not supported.
     #[error("the client's certificate and key cannot be used together: enrol again")]
     Identity(#[source] rustls::Error),
-    /// The provider lacks what TLS 1.3 needs: a mistake of the build.
+    /// The provider lacks a part that TLS 1.3 needs: a mistake of the build.
     #[error("this build cannot speak TLS 1.3")]
     Provider(#[source] rustls::Error),
 }
@@ -81,8 +81,8 @@ pub fn client_with_identity(trust: &Trust, identity: &Identity) -> Result<Client
     builder(trust)?.with_client_auth_cert(chain, key).map(without_sessions).map_err(TlsError::Identity)
 }
 
-/// No session outlives a change of trust: a ticket from before a revocation, a renewal or a new pin is never used, since
-/// none is kept.
+/// No session outlives a change of trust: session tickets are not kept, so none from before a revocation, a renewal or
+/// a new pin is used.
 fn without_sessions(mut config: ClientConfig) -> ClientConfig {
     config.resumption = rustls::client::Resumption::disabled();
     config

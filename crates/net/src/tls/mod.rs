@@ -1,10 +1,9 @@
-//! TLS clients with pinned trust, and what all servers share.
+//! TLS clients with pinned trust, and the shared server settings.
 //!
-//! What comes in: a [`Trust`], and the client's own [`Identity`] where it has one. What goes out: a
-//! [`rustls::ClientConfig`] with the ring provider, TLS 1.3 alone and no memory of earlier sessions, for `reqwest`'s
-//! `tls_backend_preconfigured` or a plain connector. A server that is refused is refused with a [`Refusal`], which
-//! [`refusal`] finds again inside whatever the HTTP client wrapped around it. Deliberately absent: sockets, files, a way
-//! to switch checking off.
+//! Input: a [`Trust`], and the client's own [`Identity`] where it has one. Output: a [`rustls::ClientConfig`] with the
+//! ring provider, TLS 1.3 alone and no memory of earlier sessions, for `reqwest`'s `tls_backend_preconfigured` or a
+//! plain connector. A server that is refused is refused with a [`Refusal`], which [`refusal`] finds again inside
+//! whatever the HTTP client wrapped around it. Deliberately absent: sockets, files, a way to switch checking off.
 
 mod client;
 mod pinned;
@@ -24,7 +23,7 @@ use rustls::server::ParsedCertificate;
 /// The pin of a certificate: of the whole, or of its public key.
 ///
 /// # Errors
-/// When the public key of a certificate that is no X.509 v3 is asked for.
+/// When the public key is wanted and the certificate is no X.509 v3.
 pub fn pin_of(kind: PinKind, certificate: &CertificateDer<'_>) -> Result<Pin, rustls::Error> {
     Ok(match kind {
         PinKind::Leaf => Pin::of(kind, certificate),
@@ -32,7 +31,8 @@ pub fn pin_of(kind: PinKind, certificate: &CertificateDer<'_>) -> Result<Pin, ru
     })
 }
 
-/// Whether these are the first bytes of a client of TLS: a record of its handshake. Nothing is held for anybody else.
+/// Whether these are the first bytes of a TLS client: a record of its handshake. No resources are held for any other
+/// peer.
 #[must_use]
 pub fn begins_tls(first: &[u8]) -> bool {
     // The record's version is 3.1 or 3.3, whichever TLS follows.

@@ -1,6 +1,6 @@
 //! Trust in pinned certificates or public keys.
 //!
-//! Name, issuer and validity are not looked at, since these certificates are self-signed and made once.
+//! Name, issuer and validity are not checked, since these certificates are self-signed and made once.
 
 use holdfast_protocol::pin::PinSet;
 use rustls::Error;

@@ -1,8 +1,8 @@
 //! Trust in servers with a certificate of the pinned CA.
 //!
 //! This is how an agent with nothing but an invite, or an operator with nothing but a pin, meets the hub for the first
-//! time: the CA itself comes over the wire and is known by its pin. Showing it is not enough (anybody can); the server's
-//! own certificate must be signed by it, be valid now, and carry the name that was asked for.
+//! time: the CA itself comes over the wire and is known by its pin. Showing it is not enough (any server can); the
+//! server's own certificate must be signed by it, be valid now, and carry the requested name.
 
 use holdfast_protocol::pin::{Pin, PinSet};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};

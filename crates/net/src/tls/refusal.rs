@@ -8,7 +8,7 @@ use holdfast_protocol::pin::{Pin, PinKind};
 use rustls::pki_types::CertificateDer;
 use rustls::{CertificateError, Error, OtherError};
 
-/// A server that showed something other than what is pinned. Nothing was sent to it.
+/// A server that did not show a pinned certificate. Nothing was sent to it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Its certificate is not one of the pinned.
@@ -16,7 +16,7 @@ pub enum Refusal {
         "the server shows {spki} ({leaf}), which is not pinned: either its key was changed: check it on the host itself, then pin the new one; or the connection is intercepted"
     )]
     NotPinned {
-        /// The pin of what it showed.
+        /// The pin of the certificate that it showed.
         leaf: Pin,
         /// The pin of its key.
         spki: Pin,
@@ -26,7 +26,7 @@ pub enum Refusal {
         "the server does not present the pinned CA (it presents {}): check the pin with the operator of the hub", list(.shown)
     )]
     CaNotShown {
-        /// The pins of what it showed beside its own certificate.
+        /// The pins of the other certificates that it showed, besides its own.
         shown: Vec<Pin>,
     },
 }
@@ -71,7 +71,7 @@ pub fn refusal<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e Refusal> {
 pub fn tls_error<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e Error> {
     let mut next = Some(error);
     // An io::Error hides the error it carries from its own `source`, so it is opened by hand. Sixteen layers are four
-    // times what reqwest puts around it; a chain that runs in circles ends there.
+    // times as many as reqwest uses; a circular chain ends there.
     for _ in 0..16 {
         let error = next?;
         if let Some(tls) = error.downcast_ref::<Error>() {

@@ -9,10 +9,10 @@ use rustls::{ConfigBuilder, Error, ServerConfig, WantsVerifier};
 pub type WantsCertificates = ConfigBuilder<ServerConfig, WantsVerifier>;
 
 /// Settings of a server: TLS 1.3 alone, no session that a revoked client could resume, HTTP/1.1. `certificates` decides
-/// what the server shows and what it asks for.
+/// what the server shows and what it requests.
 ///
 /// # Errors
-/// What `certificates` refuses, or a provider without TLS 1.3.
+/// The error of `certificates`, or a provider without TLS 1.3.
 pub fn server(
     certificates: impl FnOnce(WantsCertificates) -> Result<ServerConfig, Error>,
 ) -> Result<Arc<ServerConfig>, Error> {

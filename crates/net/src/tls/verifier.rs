@@ -1,7 +1,7 @@
 //! Server verifier with a trust rule of ours.
 //!
-//! What comes in: a [`TrustRule`], which judges the certificates. What goes out: the verifier rustls asks. Whatever the rule,
-//! possession of the key is proved: the handshake's signature is checked here by the provider, and no rule can skip it.
+//! Input: a [`TrustRule`], which judges the certificates. Output: the verifier that rustls calls. Under every rule,
+//! possession of the key is proved: the provider checks the handshake's signature here, and no rule can skip that.
 
 use std::fmt::Debug;
 
@@ -10,7 +10,7 @@ use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_t
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// What a server shows of itself, and what it was asked for as.
+/// The certificates that a server shows, and the requested name.
 pub(crate) struct ServerCertificates<'a, 'c> {
     pub leaf: &'a CertificateDer<'c>,
     pub intermediates: &'a [CertificateDer<'c>],

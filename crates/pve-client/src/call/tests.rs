@@ -281,7 +281,7 @@ fn what_must_never_be_sent_cannot_be_said() {
                 key != "delete" || ["env", "protection"].contains(&value.expose().as_ref()),
                 "{text} deletes"
             );
-            // A guest that is there has one already, which its changed network repeats.
+            // An existing guest already has one, which its changed network repeats.
             let fixes = key.starts_with("net") && value.expose().contains("hwaddr");
             assert!(!fixes || call.endpoint() == Endpoint::Configure, "{text} fixes a MAC");
         }
@@ -324,7 +324,7 @@ fn a_restore_says_what_was_proved_and_nothing_more() {
     }
 }
 
-/// Whatever the archive would bring along and must not live twice stands in the call.
+/// The call overrides everything in the archive that must not exist twice.
 #[test]
 fn a_copy_brings_nothing_of_its_guest_along() {
     let call = Call::restore_copy(&"pve1".parse().unwrap(), &restore_copy());

@@ -1,7 +1,7 @@
 //! Tests of every recorded refusal of Proxmox VE 9.2.11.
 //!
-//! `tests/data/pve-errors.jsonl` has one exchange a line with where it was recorded; `class` was written by hand beside
-//! it. A line whose class changes is a change of the contract with callers.
+//! `tests/data/pve-errors.jsonl` has one exchange on each line, with the place where it was recorded; `class` was added
+//! by hand. A line whose class changes is a change of the contract with callers.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -24,7 +24,7 @@ fn recorded() -> Vec<Recorded> {
     lines.map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
 }
 
-/// The class and what callers use of it.
+/// The class and the parts of it that callers use.
 fn class_of(error: &PveError) -> String {
     let joined = |list: &[String]| list.join("|");
     match error {
@@ -59,7 +59,7 @@ fn class_of(error: &PveError) -> String {
     }
 }
 
-/// The VMID that the caller knows, because it stood in the path.
+/// The VMID that the caller knows from the path.
 fn vmid_of(call: &str) -> Option<Vmid> {
     let (_, rest) = call.split_once("/lxc/")?;
     rest.split('/').next()?.parse().ok()
@@ -114,7 +114,7 @@ fn every_sentence_is_one_line_and_none_lost_its_text() {
 }
 
 /// The last lines of the genuine client, as recorded of it alone (a server that is down, a wrong secret, another certificate),
-/// after the words that Proxmox puts before them.
+/// after the text that Proxmox puts before them.
 #[test]
 fn a_look_into_an_archive_waits_for_a_server_that_is_away() {
     let class = |reason: &str| {

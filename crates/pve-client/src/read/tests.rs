@@ -22,7 +22,7 @@ fn one_odd_line_blinds_one_guest() {
     assert_eq!((seen[2].name.as_deref(), seen[3].unreadable.as_deref()), (None, Some("status: missing")));
 }
 
-/// Whose line it is nobody knows, so nobody can be called missing by this list.
+/// It is unknown which guest the line belongs to, so this list proves no guest missing.
 #[test]
 fn a_line_without_its_vmid_makes_the_list_none() {
     let list = json!([{ "vmid": 300, "status": "running" }, { "status": "running" }]);

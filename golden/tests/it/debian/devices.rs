@@ -50,7 +50,7 @@ impl Devices {
         format!("--bind={}:/check/devices", self.group.display())
     }
 
-    /// Lays the program that enters the group in the helper's place.
+    /// Puts the program that enters the group in the helper's place.
     pub fn lay_out(helper: &str) {
         std::fs::rename(helper, format!("{helper}.shipped")).unwrap();
         std::fs::write(helper, ENTERS).unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::tools::{contained, run};
 
-/// Waits for each unit to have settled, and tells what came of it; then the guest goes out.
+/// Waits until each unit has settled, and records the result; then the guest shuts down.
 const CHECK: &str = r#"exec >/check/log 2>/check/errors
 settled() { for i in $(seq 100); do s=$(systemctl is-active $1); case $s in active|failed) break;; esac; sleep 0.3; done; echo "$2 $s"; }
 settled ssh.service ssh
@@ -116,7 +116,7 @@ impl Report {
         self.lines.get(name).unwrap_or_else(|| panic!("{name} is missing: {}", self.text))
     }
 
-    /// Docker runs where the kernel has what it asks for; where it does not, the kernel's lack is said.
+    /// Docker must run where the kernel has what it needs; otherwise the missing feature is printed.
     pub fn docker(&self) {
         if !kernel_has_what_docker_asks() {
             println!("docker {}: this kernel lacks something: {}", self.of("docker"), self.of("trouble"));

@@ -9,12 +9,12 @@ use super::Golden;
 use super::devices::Devices;
 use super::tools::{contained, run};
 
-/// Asks as uid 990, and keeps what it is told meanwhile and at the end.
+/// Requests the build as uid 990, and keeps the output.
 const CHECK: &str = r#"setpriv --reuid=990 --regid=990 --clear-groups /usr/bin/agentd golden build >/check/said 2>/check/told
 echo "exit $?" >>/check/told
 journalctl -b --no-pager -u 'holdfast-golden@*' >/check/journal
 "#;
-/// What a person is told while it goes on.
+/// The stages that are shown to a person while the build runs.
 const STAGES: [&str; 4] = [
     "fetching and unpacking Debian",
     "putting the image together",
@@ -24,7 +24,7 @@ const STAGES: [&str; 4] = [
 const UNIT: &str = "[Unit]\nRequires=holdfast-golden.socket\nAfter=holdfast-golden.socket systemd-journald.service\n\
     [Service]\nType=oneshot\nExecStart=/bin/bash /check/check.sh\nExecStopPost=/bin/systemctl --no-block exit 0\n";
 
-/// Builds one through the door.
+/// Builds one through the helper's socket.
 pub fn build(programs: &Path, place: &Path) -> Golden {
     let begun = Instant::now();
     let home = place.join("door");

@@ -26,7 +26,7 @@ const PROGRAMS: &str = "HOLDFAST_GOLDEN_PROGRAMS";
 /// An empty folder with some gigabytes of room, on a disk: Docker does not stack on a file system in memory.
 const PLACE: &str = "HOLDFAST_GOLDEN_PLACE";
 
-/// A golden as it lies in a folder.
+/// A golden in a folder.
 struct Golden {
     folder: PathBuf,
     manifest: GoldenManifest,
@@ -108,7 +108,7 @@ fn output(golden: &Golden) {
     let sbom = std::fs::read(golden.folder.join(manifest.sbom.as_ref().unwrap())).unwrap();
     let sbom: serde_json::Value = serde_json::from_slice(&sbom).unwrap();
     assert_eq!(sbom["spdxVersion"], "SPDX-2.3");
-    // The image and the controller stand there too.
+    // The image and the controller are listed there too.
     assert_eq!(sbom["packages"].as_array().unwrap().len(), manifest.packages.len() + 2);
     println!(
         "golden {}: {} packages, {} entries, {} MB of files, {} MB packed, sha256 {}",

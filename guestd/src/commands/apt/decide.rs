@@ -6,7 +6,7 @@ use holdfast_protocol::local::work::SnapshotsView;
 use super::state::Run;
 use crate::stacks::AptAfter;
 
-/// How the snapshot stands that was taken before.
+/// The state of the snapshot that was taken before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotState {
     /// It is the last of this guest's own.
@@ -15,13 +15,13 @@ pub enum SnapshotState {
     None,
     /// It is not there any more.
     Gone,
-    /// This one came after it: somebody has a plan of their own.
+    /// This one was taken after it: an operator has another plan.
     Followed(SnapshotName),
-    /// It cannot be told.
+    /// The state is unknown.
     Unknown(String),
 }
 
-/// How it stands by the agent's list, the oldest first.
+/// Its state by the agent's list, the oldest first.
 pub fn snapshot_state(snapshot: &SnapshotName, view: &SnapshotsView) -> SnapshotState {
     let mut later = view.snapshots.iter().skip_while(|one| one.name != *snapshot);
     match (later.next(), view.snapshots.last()) {
@@ -36,11 +36,11 @@ pub fn snapshot_state(snapshot: &SnapshotName, view: &SnapshotsView) -> Snapshot
 pub struct CheckResult<'a> {
     pub run: Run,
     pub after: AptAfter,
-    /// What is not well any more, in words.
+    /// What is not well any more, as text.
     pub unwell: Option<&'a str>,
-    /// What dpkg left half done, in words.
+    /// What dpkg left half done, as text.
     pub interrupted: Option<&'a str>,
-    /// Names of what was well before, in words.
+    /// Names of what was well before, as text.
     pub asked: &'a str,
     /// What was taken before.
     pub snapshot: Option<&'a SnapshotName>,
@@ -51,14 +51,14 @@ pub struct CheckResult<'a> {
 pub enum Verdict {
     /// All that was well is well.
     Well(String),
-    /// A person should look.
+    /// A person should check.
     Report(String),
-    /// The guest goes back to this, for a reason.
+    /// The guest is rolled back to this snapshot, for this reason.
     RollBack(SnapshotName, String),
 }
 
-/// Decides. A guest goes back for a stack that was well, and for nothing less: what dpkg left half done, a person can have dpkg
-/// end. After an upgrade that no person waits for, it goes back for that, too.
+/// Decides. A guest is rolled back only for a stack that was well before. For what dpkg left half done, a person can
+/// run dpkg again. After an unattended upgrade, the guest is rolled back for that, too.
 pub fn decide(seen: &CheckResult<'_>) -> Verdict {
     let interrupted = seen.interrupted.map_or_else(String::new, |interrupted| {
         format!("dpkg left these half done, and `dpkg --configure -a` goes on with them: {interrupted}")

@@ -19,24 +19,25 @@ pub struct Lock {
     _file: Option<File>,
 }
 
-/// What became of asking for it.
+/// The result of taking the lock.
 #[derive(Debug)]
 pub enum LockResult {
-    /// Nobody else changes packages.
+    /// No other process changes packages.
     Acquired(Lock),
     Taken,
-    /// It cannot be told, in words.
+    /// The state of the lock is unknown; the text is the reason.
     Unknown(String),
 }
 
-/// Whether somebody changes packages. It is asked and not taken: whoever wants it meanwhile gets it.
+/// Whether another process changes packages. The lock is only tested and not taken, so another process can still take
+/// it.
 pub fn goes_on(paths: &Paths) -> bool {
     let Ok(Some(file)) = open(paths) else { return false };
     let ours = Flock::from(FlockType::WriteLock);
     matches!(fcntl_getlk(&file, &ours), Ok(Some(_)))
 }
 
-/// Opens the lock's file; none where nobody ever took it.
+/// Opens the lock's file; none where no process ever took it.
 fn open(paths: &Paths) -> io::Result<Option<File>> {
     let path = paths.inside(Path::new("/var/lib/dpkg/lock-frontend"));
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);

@@ -11,10 +11,11 @@ use crate::program::{Call, run_well};
 /// A list of some thousand packages.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// So many are named.
+/// How many packages are named at most.
 const NAMED_MAX: usize = 5;
 
-/// Which, in words. None when none is, or nobody can tell: then that is no reason for anything.
+/// The names of the interrupted packages, as text. None when there are none, or when they are unknown: then they are
+/// not a reason for any action.
 pub async fn done(paths: &Paths) -> Option<String> {
     let books = format!("--admindir={}", paths.inside(Path::new("/var/lib/dpkg")).display());
     let call = Call::new(

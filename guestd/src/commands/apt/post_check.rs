@@ -1,9 +1,10 @@
 //! `guestd apt-judge`: waits for apt, checks health, reports or rolls back.
 //!
-//! A transient unit of systemd, one for each time that apt calls; only the last call's says anything. It ends by itself: apt is
-//! waited for with a bound, each stack has its own time to be well, and systemd ends the whole. While it asks, it has the turn
-//! of stacks, so no window is open and no controller is exchanged; while it decides, it has dpkg's lock, so that nobody changes
-//! packages under a rollback, and nothing it read is old.
+//! It is a transient systemd unit, one for each time that apt calls the hook; only the last call's unit reports a
+//! result. It ends by itself: the wait for apt is bounded, each stack has its own time to become well, and systemd ends
+//! the whole unit. While it checks health, it holds the lock for stacks, so no window is open and no controller is
+//! replaced. While it decides, it holds dpkg's lock, so that no process changes packages during a rollback, and nothing
+//! it read is out of date.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,19 +32,19 @@ use crate::stacks::{self, AptAfter, Stacks};
 use crate::status_file::{self, PackageCheck};
 use crate::work::Session;
 
-/// Systemd is asked within this time.
+/// The time limit of a call to systemd.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Between two looks whether apt is done.
+/// Between two checks whether apt is done.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Apt may ask a person questions, who is at lunch. Longer than this nobody waits.
+/// Apt may wait for a person to answer its questions. The judge waits no longer than this.
 const WAIT_MAX: Duration = Duration::from_secs(6 * 3_600);
 
 /// Whatever hangs: 32 stacks with a quarter of an hour for each, after the longest wait.
 const WHOLE: &str = "--property=RuntimeMaxSec=14h";
 
-/// Why nobody judges.
+/// Why no judge runs.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("/proc/self/exe cannot be read")]
@@ -97,13 +98,13 @@ struct PostCheck<'a> {
     mine: AptState,
 }
 
-/// What became of waiting.
+/// The result of waiting.
 enum Waited {
-    /// Nobody changes packages, and no stack stands still for a backup.
+    /// No process changes packages, and no stack is stopped for a backup.
     Quiet(Lock),
-    /// Another judge speaks, or nobody.
+    /// Another judge reports the result, or none does.
     NotOurs,
-    /// It was never so, in words.
+    /// That state was never reached, with the reason.
     Never(String),
 }
 
@@ -123,7 +124,8 @@ impl PostCheck<'_> {
         }
     }
 
-    /// Asks, decides and does it. None when somebody changes packages by now: all of it is asked again after that.
+    /// Checks health, decides and acts. None when another process changes packages by now: the whole check is repeated
+    /// after that.
     async fn ask(&self, _turn: &Lock) -> Option<u8> {
         let stacks = match stacks::load(self.paths) {
             Ok(stacks) => stacks,
@@ -135,7 +137,7 @@ impl PostCheck<'_> {
         let run = self.mine.run;
         let after = run.of(&stacks).after;
         if after == AptAfter::Off {
-            // Somebody said so since.
+            // The file was changed to `off` since.
             status_file::update(self.paths, |status| status.packages = None);
             self.report_upgrade(UpgradeOutcome::Upgraded, "packages were upgraded; stacks were not checked");
             return Some(EXIT_DONE);
@@ -190,7 +192,7 @@ impl PostCheck<'_> {
         }
     }
 
-    /// Until apt is done and the turn is ours.
+    /// Waits until apt is done and we hold the lock.
     async fn wait(&self) -> Waited {
         loop {
             if !self.is_ours() {
@@ -199,7 +201,8 @@ impl PostCheck<'_> {
             let waits_for = match dpkg_lock::take(self.paths) {
                 dpkg_lock::LockResult::Unknown(why) => return Waited::Never(why),
                 dpkg_lock::LockResult::Taken => "packages are still being changed",
-                // Let go at once: whoever wants to change packages need not wait for a health check.
+                // The lock is released at once: a process that wants to change packages need not wait for a health
+                // check.
                 dpkg_lock::LockResult::Acquired(_) => match lock::take(self.paths) {
                     lock::LockResult::Acquired(lock) if !Marker::is_there(self.paths) => {
                         return Waited::Quiet(lock);
@@ -221,7 +224,7 @@ impl PostCheck<'_> {
         self.mine.is_still(state::load(self.paths).as_ref(), Moment::now(self.paths).as_ref())
     }
 
-    /// What was well, as the file has it now: a stack that somebody took out of it is not asked for.
+    /// What was well, by the current file: a stack that was removed from it is not checked.
     fn well(&self, stacks: &Stacks) -> Vec<HealthyStack> {
         let groups = |stack: &stacks::Stack| {
             self.mine.well.iter().find(|was| was.stack == stack.name).map(|was| was.groups.clone())
@@ -249,7 +252,7 @@ impl PostCheck<'_> {
         EXIT_FAILED
     }
 
-    /// Of an upgrade that nobody waits for.
+    /// Reports the outcome of an unattended upgrade.
     fn report_upgrade(&self, outcome: UpgradeOutcome, said: &str) {
         if self.mine.run == Run::Upgrade {
             upgrade::checked(self.paths, outcome, said, self.mine.snapshot.as_ref());

@@ -78,7 +78,7 @@ impl Run {
     }
 }
 
-/// Whether somebody said how the stacks are since.
+/// Whether a health check was made since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum CheckState {
@@ -94,7 +94,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Now. None when no kernel tells.
+    /// The current moment. None when the kernel does not show it.
     pub fn now(paths: &Paths) -> Option<Self> {
         Some(Self { boot_id: boot::id(paths).ok()??, since: clock::since_boot(paths)? })
     }
@@ -111,18 +111,18 @@ impl AptState {
         Self { schema: Schema::V1, boot_id: now.boot_id, at_ms, calls: 1, run, snapshot, well, check_state }
     }
 
-    /// Apt called again: whatever was said of this is to be said anew, after this call.
+    /// Apt called again: a report that was made for this run must be made anew, after this call.
     pub fn again(self) -> Self {
         Self { calls: self.calls.saturating_add(1), check_state: CheckState::Open, ..self }
     }
 
-    /// Somebody said how the stacks are since.
+    /// A health check was made since.
     pub fn checked(self) -> Self {
         Self { check_state: CheckState::Done, ..self }
     }
 
-    /// Whether it stands for packages that change now, too. Pure. A rollback loses what was written since the snapshot, so
-    /// where one may follow, what was found well begins anew.
+    /// Whether this record also applies to packages that change now. Pure. A rollback loses what was written since the
+    /// snapshot. So where a rollback may follow, the list of stacks that are well is made anew.
     pub fn is_for(&self, now: &Moment, run: Run, apt: Apt) -> bool {
         let age = self.age(Some(now.since));
         let recent = self.boot_id == now.boot_id && age.is_some_and(|age| age < SAME_RUN);
@@ -146,12 +146,12 @@ impl AptState {
         now?.checked_sub(Duration::from_millis(self.at_ms))
     }
 
-    /// Whether somebody will yet say how the stacks are after this, in this boot.
+    /// Whether a health check is still due for this record, in this boot.
     pub fn is_open(&self, boot: Option<&Moment>) -> bool {
         self.is_still(Some(self), boot)
     }
 
-    /// By which nobody else calls its judge.
+    /// The name of the judge's unit. No other judge has this name.
     pub fn unit(&self) -> String {
         format!("holdfast-apt-judge-{}-{}", self.at_ms, self.calls)
     }
@@ -170,7 +170,7 @@ pub fn load(paths: &Paths) -> Option<AptState> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// What is judged by somebody else is not judged by us.
+/// Removes the record: another process makes the check, so this one does not.
 pub fn forget(paths: &Paths) {
     if let Err(error) = file::remove_durably(&path(paths)) {
         note_line!("guestd: {}", chain(&error));

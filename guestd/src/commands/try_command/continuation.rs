@@ -1,9 +1,10 @@
 //! Continuation of an interrupted `guestd try`.
 //!
-//! Mostly a shutdown interrupts it.
+//! In most cases a shutdown interrupts it.
 //!
-//! A command that was cut off failed. After one that ended well the stacks are asked, as `guestd try` does. The guest goes back
-//! only while the trial's snapshot is the last one: who took another one since has a plan of their own.
+//! A command that was cut off counts as failed. After a command that ended well the stacks are checked, as `guestd try`
+//! does. The guest is rolled back only while the snapshot of `guestd try` is the last one: a later snapshot means that
+//! an operator has another plan.
 
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::json::chain;
@@ -24,7 +25,7 @@ use crate::stacks::Stacks;
 use crate::status_file::{self, Note};
 use crate::work::{Session, WorkError, end_text};
 
-/// Goes on, where there is something to go on with.
+/// Continues, where an interrupted `guestd try` exists.
 pub async fn continue_try(paths: &Paths, args: &PathArgs, stacks: &Stacks) {
     if !try_file::is_there(paths) || try_lock::goes_on(paths) || Marker::is_there(paths) {
         return;
@@ -112,7 +113,8 @@ async fn back(paths: &Paths, args: &PathArgs, mut try_command: TryState, why: &s
     }
 }
 
-/// The guest goes down under a rollback, and this file with it. Who still reads it looks what became of that.
+/// A rollback shuts the guest down and removes this file. A process that still reads it checks what happened to the
+/// rollback.
 async fn asked(paths: &Paths, args: &PathArgs, try_command: &TryState, why: &str, operation: OperationId) {
     let Ok(session) = Session::open(args) else { return };
     match session.agent.operation(&session.token, operation).await {

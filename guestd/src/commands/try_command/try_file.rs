@@ -1,7 +1,7 @@
 //! State of an open `guestd try`, in `try.json`.
 //!
-//! It is written when the snapshot is there, so the snapshot does not hold it: where it lies, the guest did not go back. It goes
-//! when the trial ends well, or cannot go back.
+//! It is written after the snapshot is taken, so the snapshot does not contain it: where it exists, the guest was not
+//! rolled back. It is removed when the try ends well, or cannot be rolled back.
 
 use std::path::PathBuf;
 
@@ -39,11 +39,11 @@ pub struct TryState {
 pub enum Stage {
     /// The command runs, or was cut off.
     Command,
-    /// It ended well, and the stacks are asked.
+    /// It ended well, and the stacks are being checked.
     Stacks,
-    /// The guest shall go back.
+    /// The guest is to be rolled back.
     Back { why: String },
-    /// The agent was asked for that.
+    /// The rollback was requested from the agent.
     RollbackRequested { why: String, operation: OperationId },
 }
 
@@ -69,12 +69,12 @@ impl TryState {
     }
 }
 
-/// What lies there.
+/// The stored state.
 #[derive(Debug)]
 pub enum LoadedTry {
     None,
     TryState(TryState),
-    /// It cannot be read, in words.
+    /// It cannot be read; the text is the reason.
     Unreadable(String),
 }
 
@@ -89,7 +89,7 @@ pub fn load(paths: &Paths) -> LoadedTry {
     }
 }
 
-/// Whether one lies there, readable or not.
+/// Whether the file exists, readable or not.
 pub fn is_there(paths: &Paths) -> bool {
     path(paths).exists()
 }

@@ -1,8 +1,8 @@
 //! Calls of `apt-get` for upgrades, and their answers. Pure.
 //!
-//! What may be upgraded is said by priorities, in a file that replaces `/etc/apt/preferences` for these calls: of what is
-//! installed only what Debian's security archive has is taken; what that needs besides may come from everywhere. A person's own
-//! pins in `/etc/apt/preferences.d`, and packages that are held, stand as ever.
+//! Priorities decide what may be upgraded, in a file that replaces `/etc/apt/preferences` for these calls. Installed
+//! packages are upgraded only from Debian's security archive; their new dependencies may come from any archive. The
+//! operator's own pins in `/etc/apt/preferences.d`, and held packages, still apply.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(300);
 const UPGRADE: Duration = Duration::from_secs(4 * 3_600);
 
 fn call(words: &[&str], limit: Duration) -> Call {
-    // Somebody else may be at it for a while.
+    // Another process may hold the lock for a while.
     let argv = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=600"].iter().chain(words);
     let env = [
         ("DEBIAN_FRONTEND", "noninteractive"),
@@ -39,14 +39,15 @@ fn call(words: &[&str], limit: Duration) -> Call {
     }
 }
 
-/// Has the lists of packages renewed. A list that cannot be had is an error: nobody may take an old one for the newest.
+/// Has the lists of packages renewed. A list that cannot be fetched is an error: an old list must not be taken for the
+/// newest.
 pub fn update() -> Call {
     // Packed, they take a fifth of the room, which each backup of the guest holds too.
     let packed = ["-o", "Acquire::GzipIndexes=true", "-o", "Acquire::Languages=none"];
     call(&[&packed[..], &["-o", "APT::Update::Error-Mode=any", "update"]].concat(), UPDATE)
 }
 
-/// Asks what would be upgraded.
+/// Lists what would be upgraded.
 pub fn look(priorities: &Path) -> Call {
     call(&["-s", "--with-new-pkgs", "-o", &preferences(priorities), "upgrade"], LOOK)
 }
@@ -82,7 +83,7 @@ pub fn upgraded(out: &str) -> Vec<&str> {
     out.lines().filter_map(|line| line.strip_prefix("Inst ")?.split(' ').next()).collect()
 }
 
-/// Some of them by name, for people.
+/// Some of the names, to show to people.
 pub fn named(packages: &[&str]) -> String {
     const NAMED_MAX: usize = 2;
     let named = packages.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");

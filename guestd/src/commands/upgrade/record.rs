@@ -18,7 +18,7 @@ use crate::program::beginning;
 
 const BYTES_MAX: usize = 16 * 1024;
 
-/// So many snapshots are remembered: more than a guest may have.
+/// How many snapshots are remembered: more than a guest may have.
 const SNAPSHOTS_MAX: usize = 64;
 
 /// What snapshots for upgrades are called.
@@ -69,7 +69,7 @@ fn store(paths: &Paths, record: &Record) {
     }
 }
 
-/// Says how it went, in the journal and to whoever watches.
+/// Reports the outcome, in the journal and in the status file.
 pub fn write_status(paths: &Paths, outcome: UpgradeOutcome, why: &str, snapshot: Option<&SnapshotName>) {
     note_line!("guestd: {why}");
     note(paths, outcome, why, snapshot);
@@ -83,7 +83,7 @@ pub fn checked(paths: &Paths, outcome: UpgradeOutcome, said: &str, snapshot: Opt
     let last = load(paths).last;
     let packages = last.as_ref().and_then(|last| last.why.strip_prefix(UNDER_WAY));
     let why = packages.map_or_else(|| said.to_owned(), |packages| format!("{packages}: {said}"));
-    // That apt itself failed stands, however well the stacks are.
+    // A failure of apt itself is kept, however well the stacks are.
     let failed = last.as_ref().is_some_and(|last| last.outcome == UpgradeOutcome::Failed);
     if !(outcome == UpgradeOutcome::Upgraded && failed) {
         note(paths, outcome, &why, snapshot);

@@ -1,7 +1,7 @@
 //! Work due in a maintenance window. Pure.
 //!
-//! In: the window as the agent told it, what was done in windows before, whether programs wait for a restart, and now. Out: an
-//! upgrade first, then a restart, each once in a window.
+//! In: the window as the agent reported it, what was done in windows before, whether programs wait for a restart, and
+//! now. Out: an upgrade first, then a restart, each once in a window.
 
 use holdfast_protocol::local::desired::MaintenanceView;
 use holdfast_protocol::maintenance::{RestartRule, SecurityUpgrades};

@@ -1,7 +1,8 @@
 //! Start order of units with dependencies.
 //!
-//! In: who is tied to whom, as it was told. Out: a rank for each. What needs a unit starts after it, so it stops before it
-//! and is waited for. What belongs to a unit starts before it: it is up when that one is told to start, and stops last.
+//! In: the dependencies between units, as systemd reported them. Out: a rank for each unit. A unit that needs another
+//! starts after it, so it stops before it and is waited for. A unit that belongs to another starts before it: it is up
+//! when the other is started, and stops last.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -45,7 +45,7 @@ pub(super) fn rows(hand: &Hand) -> Vec<Row> {
     rows
 }
 
-/// What is odd, and right in all that counts.
+/// Certificates that are unusual, and right in all that counts.
 pub(super) fn odd_and_right(hand: &Hand) -> Vec<(&'static str, ClientCertificate)> {
     let long = SerialNumber::from_slice(&[0x7f; 20]);
     vec![
@@ -56,8 +56,8 @@ pub(super) fn odd_and_right(hand: &Hand) -> Vec<(&'static str, ClientCertificate
     ]
 }
 
-/// A root that was replaced, in each way in which the old one and the new one may have signed each other. Our hub has one
-/// root, and a host's certificate stands right under it.
+/// A root that was replaced, in each way in which the old one and the new one may have signed each other. Our hub has
+/// one root, and it signs a host's certificate directly.
 fn cross_signed(hand: &Hand) -> Vec<Row> {
     let (old_says, old_key) = ca("Holdfast hub CA of last year");
     let old_itself: CertificateDer<'static> = old_says.self_signed(&old_key).unwrap().into();
@@ -96,7 +96,7 @@ fn thickets(hand: &Hand) -> Vec<Row> {
     turned.chain.reverse();
     let (same, key) = right();
     let twice = ClientCertificate { chain: vec![same.clone(), same], key };
-    // Ten CAs under each other, the first of them under ours: longer than any verifier goes.
+    // Ten CAs in a chain, the first of them below ours: longer than any verifier accepts.
     let mut between: Vec<CertificateDer<'static>> = Vec::new();
     let (params, key) = ca("CA 0");
     between.push(params.signed_by(&key, &hand.issuer).unwrap().into());
@@ -131,7 +131,7 @@ fn thickets(hand: &Hand) -> Vec<Row> {
     ]
 }
 
-/// An extension that stands there twice: no two readers agree which one counts.
+/// An extension that occurs twice: readers disagree on which one counts.
 fn said_twice(hand: &Hand) -> Vec<Row> {
     let more = |oid: &[u64], content: &[u8]| {
         hand.with(|p| p.custom_extensions.push(CustomExtension::from_oid_content(oid, content.to_vec())))
@@ -150,7 +150,7 @@ fn said_twice(hand: &Hand) -> Vec<Row> {
     ]
 }
 
-/// Parts of the wrong form, or of the right one and beside the point.
+/// Parts of the wrong form, or of the right form and without meaning here.
 fn said_wrongly(hand: &Hand) -> Vec<Row> {
     let nobody = Expect::Code(ErrorCode::Certificate);
     let only = |oid: &[u64], content: &[u8]| {
@@ -169,7 +169,7 @@ fn said_wrongly(hand: &Hand) -> Vec<Row> {
     let urn = format!("urn:holdfast:host:{}:1", hand.host);
     let mut mixed = hand.shown(&hand.right());
     let mut bytes = mixed.chain[0].to_vec();
-    // Outside it says ECDSA with SHA-384 where what is signed says SHA-256.
+    // The outer algorithm is ECDSA with SHA-384, while the signed part says SHA-256.
     let sha256 = [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
     let at = bytes.windows(sha256.len()).rposition(|part| part == sha256).unwrap();
     bytes[at + 7] = 3;

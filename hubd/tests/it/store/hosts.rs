@@ -121,7 +121,7 @@ pub async fn a_report_changes_what_it_names_and_an_old_one_nothing(fixture: Fixt
         sections,
         ..checkin(host, 1, sequence)
     };
-    // What is changed says nothing to a hub that has no whole report of this run.
+    // Changes alone mean nothing to a hub that has no whole report of this run.
     let early = store.check_in(report(Coverage::Changed, 4, guests("[]"))).await.unwrap().unwrap();
     assert_eq!((early.acknowledged, early.need), (0, Need::Full));
     let waiting = SectionTexts { waiting: Some("[]".to_owned()), ..guests("[]") };
@@ -145,7 +145,7 @@ pub async fn silence_is_written_down_once_and_not_over_a_later_word(fixture: Fix
     let contacts = store.listened_to().await.unwrap();
     assert_eq!((contacts[0].host, contacts[0].since, contacts[0].written), (host, at(5), Liveness::Online));
     let gone = || vec![(contacts[0].clone(), Liveness::Offline)];
-    // It spoke between the look and the word about it.
+    // It reported between the check and the recording of its result.
     store.check_in(Checkin { at: at(600), ..checkin(host, 1, 2) }).await.unwrap().unwrap();
     store.write_down(gone(), at(601), CORRELATION).await.unwrap();
     assert_eq!(store.host(named("box7"), at(601)).await.unwrap().unwrap().host.state, HostState::Online);

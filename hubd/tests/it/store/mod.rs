@@ -1,6 +1,7 @@
 //! Stories that every engine of the store must pass.
 //!
-//! A story gets a fresh store and knows nothing of its engine: it asks and compares answers. An engine is one line below.
+//! A story gets a fresh store and knows nothing of its engine: it calls methods and compares answers. An engine is one
+//! line below.
 
 mod documents;
 mod fixture;

@@ -2,9 +2,9 @@
 //!
 //! What comes in: the part of the language in which systemd's `OnCalendar` and Proxmox's schedules mean the same. What
 //! goes out: the points after a given one, in a time zone that is always named. Weekdays, a date and a time may each be
-//! left out: `[WEEKDAYS] [[*-]MONTHS-DAYS] [HOURS:MINUTES[:SECOND]]`; or one word stands for all, such as `weekly`. What
-//! only one of the two programs understands is refused with the reason (`*/15`, `8..18/2`, `~`, years, fractions), and so
-//! is what comes more than once a minute or never. Deliberately absent: the clock.
+//! left out: `[WEEKDAYS] [[*-]MONTHS-DAYS] [HOURS:MINUTES[:SECOND]]`. One keyword may replace them all, such as
+//! `weekly`. An expression that only one of the two programs understands is refused with the reason (`*/15`, `8..18/2`,
+//! `~`, years, fractions). So is one that comes more than once a minute or never. Deliberately absent: the clock.
 
 mod next;
 mod parse;
@@ -28,7 +28,7 @@ pub struct Calendar {
     points: Points,
 }
 
-/// The points, by the local time at which they come. A bit stands for a value.
+/// The points, by the local time at which they come. Each bit represents a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Points {
     /// Bit 0 is Monday.
@@ -80,7 +80,7 @@ impl Calendar {
         &self.text
     }
 
-    /// The points it stands for.
+    /// The points that it denotes.
     #[must_use]
     pub const fn points(&self) -> &Points {
         &self.points

@@ -1,7 +1,7 @@
 //! The next point of a calendar expression.
 //!
-//! A point is a local time. One that the clocks leap over in spring does not come on that day; one that comes twice in
-//! autumn counts the first time. So does systemd, and a test asks it.
+//! A point is a local time. A time that the clocks skip in spring does not come on that day; one that comes twice in
+//! autumn counts the first time. systemd does the same, and a test compares with it.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};

@@ -8,10 +8,10 @@ pub enum CalendarError {
     /// Longer than any.
     #[error("the calendar expression is {0} bytes long; at most {BYTES_MAX} are accepted")]
     Length(usize),
-    /// Words are not parted by one space each.
+    /// Its parts are not separated by one space each.
     #[error("a calendar expression has one space between its parts, and none before or after them")]
     Spaces,
-    /// A part that is nothing, or stands where it does not belong.
+    /// An empty part, or one where it does not belong.
     #[error(
         "{0:?} does not belong there: write [WEEKDAYS] [[*-]MONTHS-DAYS] [HOURS:MINUTES[:SECOND]], or one of minutely, \
          hourly, daily, weekly, monthly, quarterly, semiannually, yearly"
@@ -32,7 +32,7 @@ pub enum CalendarError {
         "{text:?} is none of the {field}, which are {min} to {max}: write *, a number, 8..18, 0/15, or several with commas"
     )]
     Number {
-        /// As it stands there.
+        /// As written there.
         text: String,
         /// What it should be.
         field: &'static str,
@@ -50,7 +50,7 @@ pub enum CalendarError {
     /// `*/15` is Proxmox's alone, and `8..18/2` systemd's.
     #[error("{text:?} is not read alike by systemd and Proxmox: {instead}")]
     NotShared {
-        /// As it stands there.
+        /// As written there.
         text: String,
         /// What to write.
         instead: &'static str,
@@ -111,7 +111,7 @@ pub(super) fn points(text: &str) -> Result<Points, CalendarError> {
     if points.comes() { Ok(points) } else { Err(CalendarError::Never) }
 }
 
-/// What a word for all is short for.
+/// The expression that a keyword abbreviates.
 fn keyword(text: &str) -> Option<&'static str> {
     Some(match text {
         "minutely" => "*-*-* *:*:00",

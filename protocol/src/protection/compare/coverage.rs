@@ -1,15 +1,15 @@
 //! A proof that one schedule covers another.
 //!
-//! In: two schedules in one zone. Out: a proof, or none. A schedule is ready from each of its points, put off by its jitter, until
-//! its window ends. Counted by the minutes of a day, so only calendars without dates and weekdays count for the new one. On days on
-//! which clocks are changed a window is an hour longer or shorter by them; so an hour is taken off each window of the new one, and
-//! put on to each of the old one.
+//! In: two schedules in one zone. Out: a proof, or none. A schedule is ready from each of its points, put off by its
+//! jitter, until its window ends. The proof counts the minutes of a day, so only calendars without dates and weekdays
+//! count for the new schedule. On days on which clocks are changed, a window is an hour longer or shorter. So each
+//! window of the new schedule is an hour shorter in the proof, and each of the old one an hour longer.
 
 use crate::protection::policy::Schedule;
 
 const DAY_MIN: usize = 24 * 60;
 
-/// By so much clocks are changed, and a minute for calendars of different seconds.
+/// The largest change of the clocks, and a minute for calendars of different seconds.
 const CHANGED_MIN: u32 = 61;
 
 /// Whether `new` is provably ready at each moment at which `old` is.

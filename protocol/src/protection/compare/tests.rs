@@ -147,7 +147,7 @@ fn a_request_that_raises_one_thing_and_lowers_another_raises_the_one() {
     assert!(found.next.tiers.local.unwrap().retention.covers(&in_force.tiers.local.unwrap().retention));
 }
 
-/// Whoever owns the hub asks for one thing after another; no order of requests ever weakens anything.
+/// An attacker who owns the hub sends one request after another; no order of requests ever weakens anything.
 #[test]
 fn no_sequence_of_requests_weakens_anything() {
     let requests: Vec<Protection> = [
@@ -175,7 +175,7 @@ fn no_sequence_of_requests_weakens_anything() {
                 for requested in [first, second, third] {
                     let next = compare(&now, requested).next;
                     assert_eq!(compare(&now, &next).loosened, [], "{now:?} became {next:?}");
-                    // What is in force can be written down and read again.
+                    // The protection in force can be written down and read again.
                     let text = serde_json::to_string(&next).unwrap();
                     assert_eq!(serde_json::from_str::<Protection>(&text).unwrap(), next);
                     now = next;

@@ -37,7 +37,7 @@ fn kept(backups: &[DatedBackup], keep: &Keep) -> Vec<String> {
         .collect()
 }
 
-/// The story that Proxmox's own manual tells: daily backups, and what last, daily, weekly and monthly leave of them.
+/// The example of Proxmox's own manual: daily backups, and what last, daily, weekly and monthly leave of them.
 #[test]
 fn rules_choose_one_after_another() {
     let daily = row("02:00", "2026-01-01T00:00:00Z", 100);
@@ -123,8 +123,8 @@ impl Dice {
     }
 }
 
-/// A retention that says more by some rule leaves a backup wherever the lesser one kept one: of the same period of the
-/// rule that kept it, or of the same ISO week, since weeks alone do not lie within months and years.
+/// A retention with a higher number in some rule keeps a backup wherever the lesser one kept one: of the same period of
+/// the rule that kept it, or of the same ISO week, since weeks alone do not fit within months and years.
 #[test]
 fn no_more_rule_uncovers_anything() {
     let (mut dice, utc) = (Dice(7), zone("UTC"));

@@ -16,11 +16,11 @@ use tempfile::TempDir;
 /// A hundred guests take minutes: two restores or backups at a time.
 const MADE: Duration = Duration::from_secs(20 * 60);
 
-/// Between two questions to the hub: each starts a program, which would itself be a load.
+/// Between two requests to the hub: each starts a program, which would itself be a load.
 const ASK: Duration = Duration::from_secs(2);
 
 pub struct Host {
-    // Dropped in this order: the stage ends before its folder goes.
+    // Dropped in this order: the stage ends before its folder is removed.
     stage: Stage,
     _folder: TempDir,
 }
@@ -54,7 +54,7 @@ fn named(variable: &str) -> Result<PathBuf> {
 }
 
 impl Host {
-    /// Asks for so many guests, and waits until all run and their controllers were heard.
+    /// Sets the desired number of guests, and waits until all run and their controllers were heard.
     pub fn goal(&self, count: u8) -> Result<()> {
         let ground = self.stage.ground();
         let guest = |number: u8| document::guest(&ground, number, &format!("g{number}"), "acme");

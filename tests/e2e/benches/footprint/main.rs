@@ -3,7 +3,7 @@
 //! In: the folder of the programs in `HOLDFAST_E2E_PROGRAMS` and the golden's manifest in `HOLDFAST_E2E_GOLDEN`, both
 //! set by `cargo bench-all`. Out: lines `BENCH {json}`; progress goes to standard error. Guests are processes on
 //! loopback addresses and say hello as real ones do; Proxmox is the simulator, whose own cost is not counted.
-//! Deliberately absent: any verdict; the budget stands in the notes.
+//! Deliberately absent: any verdict; the budget is in the notes.
 #![forbid(unsafe_code)]
 
 mod host;
@@ -24,13 +24,13 @@ struct Arguments {
     /// How many guests.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=150))]
     guests: u8,
-    /// How long each look lasts.
+    /// How long each measurement lasts.
     #[arg(long, default_value_t = 60)]
     window_s: u64,
-    /// How long to let things calm down before a look.
+    /// How long to let the host settle before a measurement.
     #[arg(long, default_value_t = 35)]
     calm_s: u64,
-    /// Given by `cargo bench`; means nothing.
+    /// Passed by `cargo bench`; has no effect.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -66,7 +66,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The budget is the design's: beside zabbix-agent2 and pvestatd as they were measured at rest elsewhere.
+/// The budget is the design's. It is compared with zabbix-agent2 and pvestatd as measured at rest elsewhere.
 fn figures(arguments: &Arguments, none: &Rest, many: &Rest, made: Duration) -> Vec<Figure> {
     let Arguments { guests, window_s, .. } = arguments;
     let how = format!(

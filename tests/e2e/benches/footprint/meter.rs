@@ -8,8 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::host::Host;
 
-/// Between two looks at the threads. A thread that ends takes its counters along, so they are read often enough that
-/// little of it is lost.
+/// Between two readings of the threads. The counters of a thread are lost when it ends, so they are read often.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// What was used.
@@ -36,7 +35,7 @@ impl Threads {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).context("the agent is gone")?;
         for task in tasks {
             let task = task?;
-            // A thread may end between the list and the look at it; then its last counters stand.
+            // A thread may end after it was listed and before it is read; then its last counters stay.
             if let (Ok(schedule), Ok(status)) = (
                 fs::read_to_string(task.path().join("schedstat")),
                 fs::read_to_string(task.path().join("status")),
@@ -54,7 +53,7 @@ impl Threads {
     }
 }
 
-/// Lets the host calm down and looks at its agent for a while.
+/// Lets the host settle and measures its agent for a while.
 pub fn rest(host: &Host, calm: Duration, window: Duration) -> Result<Rest> {
     let pid = host.agent_pid()?;
     std::thread::sleep(calm);

@@ -15,7 +15,7 @@ use super::{HOST, Stage};
 use crate::child::Running;
 use crate::place::{AGENT_UID, User};
 
-/// An agent answers at its own door within milliseconds; one that is killed meanwhile never does.
+/// An agent answers on its own socket within milliseconds. An agent that is killed meanwhile never answers.
 const LISTENER: Duration = Duration::from_secs(5);
 
 /// Where a build with failpoints kills the agent.
@@ -39,14 +39,15 @@ impl Stage {
         command
     }
 
-    /// A verb may have verbs of its own, before which no option stands.
+    /// A verb may have subverbs. Options must not come before them.
     fn agentd_with(&self, words: &[&str]) -> Command {
         let mut command = self.place.command(self.options.programs.path("agentd"), self.options.agent_user);
         command.args(words).env("HOLDFAST_AGENT_CONFIG", self.config());
         command
     }
 
-    /// `agentd setup` through the API, as the agent's own user: its files are its own. Gives the line that was typed.
+    /// Runs `agentd setup` through the API, as the agent's own user, because the files belong to that user. Returns the
+    /// command line.
     ///
     /// # Errors
     /// When it fails.
@@ -114,8 +115,8 @@ impl Stage {
         outcome.map(|_| self.typed(&command))
     }
 
-    /// Puts the agent's state folder aside under a name, and in its place the one of another name, or one with the tokens
-    /// alone, as root sets up another box.
+    /// Renames the agent's state folder. Its place takes the folder of another name, or a new one with only the tokens,
+    /// as root sets up another host.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -141,7 +142,7 @@ impl Stage {
         }
     }
 
-    /// Starts the agent's daemon, which may be told to die at a point of its journal.
+    /// Starts the agent's daemon. It can be made to die at a point of its journal.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -155,12 +156,13 @@ impl Stage {
         Ok(typed)
     }
 
-    /// Starts the agent's daemon with a wall clock that is so many hours ahead. Clocks that only run forward stay as they are.
+    /// Starts the agent's daemon with a wall clock that is this many hours ahead. Monotonic clocks are unchanged.
     ///
     /// # Errors
     /// When it cannot be started.
     pub fn start_agent_ahead(&mut self, hours: u32) -> Result<()> {
-        // Not by the program `faketime`, which stays between, and is ended in the agent's place.
+        // The program `faketime` is not used: it stays as the parent process, and a kill would end it and not the
+        // agent.
         let mut command = self.place.command("env", self.options.agent_user);
         command.args(["LD_PRELOAD=/usr/$LIB/faketime/libfaketime.so.1", "FAKETIME_DONT_FAKE_MONOTONIC=1"]);
         command.arg(format!("FAKETIME=+{hours}h")).arg(self.options.programs.path("agentd"));
@@ -185,10 +187,10 @@ impl Stage {
         self.agent.take().context("no agent runs")?.stop()
     }
 
-    /// Waits for an end that the agent was told to take.
+    /// Waits for an end of the agent that was arranged by the test.
     ///
     /// # Errors
-    /// When it lives on past `bound`.
+    /// When it still runs after `bound`.
     pub fn agent_ended(&mut self, bound: Duration) -> Result<ExitStatus> {
         let status = self.agent.as_mut().context("no agent runs")?.wait(bound)?;
         self.agent = None;
@@ -198,7 +200,7 @@ impl Stage {
     /// How the agent ended, if it did.
     ///
     /// # Errors
-    /// When no agent was started, or the kernel will not say.
+    /// When no agent was started, or the kernel does not report it.
     pub fn agent_gone(&mut self) -> Result<Option<ExitStatus>> {
         let ended = self.agent.as_mut().context("no agent runs")?.ended()?;
         if ended.is_some() {
@@ -207,7 +209,8 @@ impl Stage {
         Ok(ended)
     }
 
-    /// What the agent tells at its admin socket, asked as a person's program would; none while nobody answers there.
+    /// What the agent reports at its admin socket, requested as an operator's program would; none while nothing answers
+    /// there.
     #[must_use]
     pub fn agent_at_its_listener(&self) -> Option<serde_json::Value> {
         let mut listener = UnixStream::connect(self.state().join("agent.sock")).ok()?;
@@ -226,7 +229,7 @@ impl Stage {
         self.part("agent").join("state")
     }
 
-    /// Where the lines of all its lives are.
+    /// The log file with the lines of all its lives.
     #[must_use]
     pub fn agent_log(&self) -> PathBuf {
         self.log("agentd")
@@ -248,7 +251,7 @@ impl Stage {
             .with_context(|| format!("agentd {} printed no JSON: {text}", words.join(" ")))
     }
 
-    /// Any `agentd` command that has nothing to tell programs; its words for people.
+    /// Runs any `agentd` command without output for programs; returns its output for people.
     ///
     /// # Errors
     /// When it fails.

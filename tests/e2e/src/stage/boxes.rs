@@ -6,18 +6,18 @@ use anyhow::{Context, Result};
 
 use super::Stage;
 
-/// What of the simulator's folder is no part of the box.
+/// The part of the simulator's folder that does not belong to the host.
 const OUTSIDE: &str = "run/outside";
 
 impl Stage {
-    /// What lies beyond the box, as the simulator keeps it: a folder for each server.
+    /// What is outside the host, as the simulator keeps it: a folder for each server.
     #[must_use]
     pub fn outside(&self) -> PathBuf {
         self.part("sim").join(OUTSIDE)
     }
 
-    /// Switches the box off, puts it aside under a name, and brings the one of another name, or an empty one. Neither its
-    /// simulator nor its agent runs yet.
+    /// Switches the host off and renames its folder. Its place takes the host of another name, or an empty one. Neither
+    /// its simulator nor its agent runs yet.
     ///
     /// # Errors
     /// When one of its programs does not end, or the disk refuses.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-/// The manifest that a golden build leaves beside its archive; only what a stage needs of it.
+/// The manifest that a golden build leaves next to its archive; only the fields that a stage needs.
 #[derive(Debug, Deserialize)]
 struct Manifest {
     version: String,
@@ -25,7 +25,7 @@ pub struct Golden {
 }
 
 impl Golden {
-    /// Reads what a build left: the manifest, which names the archive beside it.
+    /// Reads what a build left: the manifest, which names the archive next to it.
     ///
     /// # Errors
     /// When it cannot be read.

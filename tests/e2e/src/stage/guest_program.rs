@@ -1,8 +1,8 @@
 //! A customer's program in a guest of a stage.
 //!
-//! In: a guest that runs. Out: a program `orders` in it, which writes a line every fifth of a second and which stops for
-//! backups. A booted guest runs it by its own systemd. A guest that is a folder has a stand-in for systemd, a script that
-//! starts and stops that one program.
+//! In: a guest that runs. Out: a program `orders` in it, which writes a line every fifth of a second and which stops
+//! for backups. A booted guest runs it by its own systemd. A guest that is a folder has a script in place of systemd,
+//! which starts and stops that one program.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ impl Stage {
         let file = self.guest_root(vmid).join(JOURNAL);
         let text =
             std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        // What is being written at the moment has no end yet.
+        // The line that is being written has no end yet.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         orders(whole, since)
     }

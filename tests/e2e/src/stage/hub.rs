@@ -71,7 +71,8 @@ impl Stage {
     }
 }
 
-/// A port nobody listens on. Another process could take it before the hub does; then the hub says so and ends.
+/// A port on which no process listens. Another process could take it before the hub does; then the hub reports that and
+/// ends.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot bind a loopback port")?;
     Ok(listener.local_addr().context("a bound port has a number")?.port())

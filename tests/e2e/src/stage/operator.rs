@@ -14,7 +14,7 @@ use crate::place::User;
 use crate::wait;
 
 impl Stage {
-    /// `holdfast` with these words, as a command that can be run here.
+    /// `holdfast` with these arguments, as a command that can be run here.
     #[must_use]
     pub fn holdfast_command(&self, words: &[&str]) -> Command {
         let mut command = self.place.command(self.options.programs.path("holdfast"), User::Same);
@@ -34,7 +34,7 @@ impl Stage {
         Ok(self.typed(&command))
     }
 
-    /// Tries to log in with another token; gives exit code and words.
+    /// Tries to log in with another token; returns exit code and output.
     ///
     /// # Errors
     /// When it cannot be run, or succeeds.
@@ -55,7 +55,7 @@ impl Stage {
             .with_context(|| format!("holdfast {} printed no JSON: {text}", words.join(" ")))
     }
 
-    /// What `holdfast …` answers to bad input: its exit code and its words.
+    /// How `holdfast …` answers bad input: its exit code and its output.
     ///
     /// # Errors
     /// When it cannot be run, or succeeds.
@@ -92,17 +92,17 @@ impl Stage {
     /// The guests as the hub knows them.
     ///
     /// # Errors
-    /// When the hub cannot be asked.
+    /// When the hub does not answer.
     pub fn guests(&self) -> Result<Vec<Value>> {
         let list = self.holdfast(&["guest", "list", HOST])?;
         let items = list.get("items").unwrap_or(&list);
         items.as_array().cloned().context("`holdfast guest list` prints a list")
     }
 
-    /// Waits until the reported guests are as asked for.
+    /// Waits until the reported guests fit.
     ///
     /// # Errors
-    /// When they do not become so in time; the error holds how they were.
+    /// When they do not fit in time; the error holds their last state.
     pub fn guests_until(&self, what: &str, fits: impl Fn(&[Value]) -> bool) -> Result<Vec<Value>> {
         let mut last = Vec::new();
         let seen = wait::until(what, REPORTED, || {
@@ -112,7 +112,8 @@ impl Stage {
         seen.with_context(|| serde_json::to_string_pretty(&last).unwrap_or_default())
     }
 
-    /// A script that enters the stage, by these words where it takes some, and runs `holdfast` there, for people.
+    /// Writes a script for people that enters the stage and runs `holdfast` there. `enter` is the command that enters
+    /// the stage; it can be empty.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -132,7 +133,7 @@ impl Stage {
         Ok(file)
     }
 
-    /// `holdfast …` on the terminal of whoever watches.
+    /// Runs `holdfast …` with its output on the terminal of the person who runs the stage.
     ///
     /// # Errors
     /// When it fails.

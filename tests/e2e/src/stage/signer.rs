@@ -64,7 +64,7 @@ impl Stage {
         })
     }
 
-    /// Signs what the words say, sends it, and gives the job's id.
+    /// Signs the job that the arguments describe, sends it, and returns the job's id.
     ///
     /// # Errors
     /// When it is refused.

@@ -17,7 +17,7 @@ use crate::place::User;
 pub enum Runtime {
     /// Each is a folder; its `guestd` is a child process on a loopback address of its own.
     Process,
-    /// Each is only said to run; whoever made the stage speaks for it, from the box's bridge.
+    /// Each is only marked as running; the program that made the stage acts for it, from the host's bridge.
     Inert,
     /// Each is a booted system on a bridge in a network namespace; needs root.
     Nspawn,
@@ -48,20 +48,20 @@ impl Runtime {
         }
     }
 
-    /// Where the demo tries backups of guests that are folders. Their bridge is said to be there; its addresses are this
-    /// machine's own.
+    /// Where the demo tests backups of guests that are folders. Their bridge is only reported to exist; its addresses
+    /// are this machine's own.
     #[must_use]
     pub const fn restore_tests(self) -> &'static [&'static str] {
         match self {
             Self::Process => {
                 &["--scratch-pool", "--scratch-range", "6000-6009", "--test-network", "127.254.254.1/30"]
             }
-            // What they are set up with anyway.
+            // The values that they are set up with anyway.
             Self::Inert | Self::Nspawn => &[],
         }
     }
 
-    /// Where backups are tried: in guests that boot, on the seed's bridge without ports.
+    /// Where backups are tested: in guests that boot, on the seed's bridge without ports.
     pub(super) const fn trials(self) -> &'static [&'static str] {
         match self {
             Self::Process | Self::Inert => &[],
@@ -78,7 +78,7 @@ impl Runtime {
     }
 }
 
-/// What the simulator says of itself in its first line; more than we need is let be.
+/// The first line of the simulator's output; unknown fields are ignored.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Proxmox {
     /// `https://127.0.0.1:port`.
@@ -104,14 +104,14 @@ impl Stage {
     pub fn start_simulator(&mut self) -> Result<Proxmox> {
         let state = self.part("sim");
         let mut command = self.home.command(self.options.programs.path("pve-sim"), User::Same);
-        // Where one listened before, the next one does: a box keeps its address.
+        // The next simulator listens at the address of the previous one: a host keeps its address.
         let before =
             self.proxmox.as_ref().map(|proxmox| proxmox.url.trim_start_matches("https://").to_owned());
         let listen = before.unwrap_or_else(|| "127.0.0.1:0".to_owned());
         let runtime = self.options.runtime.text();
         command.args(["serve", "--guard", "--listen", &listen, "--runtime", runtime]);
         command.arg("--state").arg(&state).arg("--seed").arg(&self.options.seed);
-        // Its first line is looked for, so each life has a log of its own.
+        // The test waits for the first line of the log, so each start has a log of its own.
         let lives = (2..).map(|life| self.log(&format!("pve-sim-{life}")));
         let log = std::iter::once(self.log("pve-sim")).chain(lives).find(|log| !log.exists());
         let log = log.context("a log has a name")?;
@@ -148,7 +148,7 @@ impl Stage {
         above.into_iter().try_for_each(|folder| open(folder, 0o755))
     }
 
-    /// What the simulator said of itself.
+    /// The first line of the simulator's output.
     ///
     /// # Errors
     /// Before it was started.
@@ -171,10 +171,10 @@ impl Stage {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// What the agent sent that must never be sent, told by the simulator's guard; the simulator may have ended.
+    /// Checks with the simulator's guard that the agent sent no forbidden request; the simulator may have ended.
     ///
     /// # Errors
-    /// When anything was, or nobody watched.
+    /// When a forbidden request was sent, or no guard watched.
     pub fn nothing_forbidden_was_sent(&self) -> Result<()> {
         self.fault(&["offences"]).map(drop)
     }
@@ -197,7 +197,7 @@ impl Stage {
         Ok(found)
     }
 
-    /// Every task that Proxmox ran for the agent's tokens, by its own index.
+    /// Every task that Proxmox ran for the agent's tokens, from the simulator's own index.
     ///
     /// # Errors
     /// When the index cannot be read.

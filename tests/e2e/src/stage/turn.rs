@@ -12,11 +12,11 @@ use super::Runtime;
 pub(super) struct Turn(#[expect(dead_code, reason = "held for its lock")] File);
 
 impl Turn {
-    /// Waits for the turn.
+    /// Waits for the lock.
     pub(super) fn take(runtime: Runtime) -> Result<Self> {
         let network = match runtime {
             Runtime::Process | Runtime::Inert => own_network()?,
-            // What boots its guests makes namespaces by name, which are the machine's.
+            // Booting guests makes namespaces by name, which belong to the whole machine.
             Runtime::Nspawn => String::new(),
         };
         let path = std::env::temp_dir().join(format!("holdfast-stage-{}{network}.lock", runtime.text()));
@@ -36,7 +36,7 @@ fn own_network() -> Result<String> {
     Ok(format!("-{}", text.trim_start_matches("net:[").trim_end_matches(']')))
 }
 
-/// Whoever comes first makes the file; others, other users too, need only to read it for its lock.
+/// The first process makes the file. Later ones, of other users too, need only read access to lock it.
 fn open(path: &Path) -> std::io::Result<File> {
     File::open(path).or_else(|_| File::create_new(path)).or_else(|_| File::open(path))
 }

@@ -3,7 +3,7 @@
 //! | module | shows |
 //! | --- | --- |
 //! | `process` | the real binaries, run, fed badly and killed; `cargo xtask e2e` |
-//! | `host` | a box from its first day to its last on a booted Debian; `cargo xtask host` |
+//! | `host` | a host from its first day to its last on a booted Debian; `cargo xtask host` |
 //! | `stacks` | PostgreSQL and Docker Compose in a booted guest; `cargo xtask stacks` |
 
 mod host;

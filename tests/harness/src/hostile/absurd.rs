@@ -1,6 +1,6 @@
 //! Answers that no hub of ours gives.
 //!
-//! In: dice, and the frame of a right answer. Out: a reply, and what it is in words.
+//! In: dice, and a valid answer as a frame. Out: a reply, and its description in words.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const PAGES: [&str; 4] = [
     "\u{feff}\u{0}\u{0}",
 ];
 
-/// Answers with something else than what it should be.
+/// Answers with something that is not the expected answer.
 pub fn write(dice: &mut Dice, right: &Value) -> (Reply, String) {
     match dice.below(12) {
         0 | 1 => {
@@ -56,7 +56,7 @@ pub fn write(dice: &mut Dice, right: &Value) -> (Reply, String) {
     }
 }
 
-/// One field of it is something else.
+/// One field of it is replaced by something else.
 fn fields(dice: &mut Dice, right: &Value) -> (Reply, String) {
     let mut answer = right.clone();
     let field = *dice.of_these(&["acknowledged", "need", "poll_interval_s", "jobs", "desired", "more"]);
@@ -74,7 +74,7 @@ fn fields(dice: &mut Dice, right: &Value) -> (Reply, String) {
     (Reply::data(&answer), what)
 }
 
-/// Lies about what it has heard.
+/// False statements about what the hub has received.
 fn cursors(dice: &mut Dice, right: &Value) -> (Reply, String) {
     let mut answer = right.clone();
     let what = match dice.below(6) {
@@ -94,7 +94,7 @@ fn cursors(dice: &mut Dice, right: &Value) -> (Reply, String) {
             answer["audit_seen"] = json!(u64::MAX);
             "it has heard of an audit line that cannot be"
         }
-        // Rarely: it voids what was signed.
+        // Rarely, because it voids what was signed.
         _ => {
             let far = if dice.below(8) == 0 { 1_000_000 + dice.below(1_000) } else { 0 };
             answer["audit_seen"] = json!(far);

@@ -1,8 +1,8 @@
 //! The honest operators and what they signed.
 //!
-//! In: an act and its target. Out: a signed text, which is on record here, so that a judge can say what was ordered; and
-//! texts that were really signed and are none of this box's, for a thief to try. The keys are numbers, so one seed signs the
-//! same bytes for ever.
+//! In: an act and its target. Out: a signed text, which is recorded here, so that a judge knows what was ordered. Also
+//! texts that were really signed but are not for this host, for a thief to try. The keys are numbers, so one seed
+//! always signs the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +20,13 @@ use crate::fixtures;
 use crate::mailbox::own;
 use crate::signer::{Signer, signed};
 
-/// How long what is signed is good for.
+/// How long a signed text is valid.
 const LIFE: SignedDuration = SignedDuration::from_hours(20);
 
-/// Another box of the same operators.
+/// Another host of the same operators.
 pub const OTHER_HOST: u128 = 0x0190_6f3c_6b1f_7c1d_9d0a_2f6d_1c0b_7b99;
 
-/// A job that was really signed for this box.
+/// A job that was really signed for this host.
 #[derive(Clone, Debug)]
 pub struct Ordered {
     pub act: Act,
@@ -39,7 +39,7 @@ pub struct Ordered {
     pub until: Timestamp,
 }
 
-/// Which life of a box a job is for, and when it is signed.
+/// Which life of a host a job is for, and when it is signed.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     pub host: HostId,
@@ -50,12 +50,12 @@ pub struct Moment {
 pub struct Desk {
     ada: Signer,
     bob: Signer,
-    /// Once an operator.
+    /// A former operator.
     pub carl: Signer,
     pub eve: Signer,
     version: u32,
     serial: u128,
-    /// What was ordered, by its id.
+    /// The orders, by their id.
     pub ordered: BTreeMap<JobId, Ordered>,
 }
 
@@ -104,13 +104,13 @@ impl Desk {
         )
     }
 
-    /// What root laid down.
+    /// The files that root wrote.
     #[must_use]
     pub fn laid_down(&self) -> RosterTexts {
         RosterTexts { operators: self.operators(), policy: Self::policy(1) }
     }
 
-    /// A policy one newer than the last.
+    /// A policy that is one version newer than the last.
     pub fn next_policy(&mut self) -> Act {
         self.version += 1;
         Act::PolicyUpdate(args::PolicyUpdate {
@@ -143,7 +143,7 @@ impl Desk {
         }
     }
 
-    /// Signs for this box, with all the signatures it needs.
+    /// Signs for this host, with all the signatures it needs.
     pub fn order(&mut self, moment: Moment, act: Act, target: Target) -> (JobId, String) {
         let payload = self.payload(moment, act.clone(), target);
         let text = signed(&payload, &self.signers(act.verb()));
@@ -161,7 +161,8 @@ impl Desk {
         BulkChange { guest: fixtures::uid(n), name: fixtures::guest(n).name, operation: OperationKind::Stop }
     }
 
-    /// Lets both guests be stopped, by a document of that number that the operators looked at. The thief has another one.
+    /// Lets both guests be stopped by a document of that number, which the operators checked. The thief has another
+    /// one.
     #[must_use]
     pub fn release(&self, generation: Generation) -> Act {
         Act::ReleaseBrake(args::ReleaseBrake {
@@ -195,7 +196,7 @@ impl Desk {
             let payload = self.payload(moment, act.clone(), target);
             all.push((what, payload.job_id, signed(&payload, &self.signers(act.verb()))));
         }
-        // Whoever signed was shown this box's id under another box's name or key; or had an old command.
+        // The signer was shown this host's id under another host's name or key, or used an old command.
         let swapped = SeenHost { name: "box2".parse().unwrap(), ..own() };
         let exchanged = SeenHost { fingerprint: "0000-0000-0000-0000-0001".parse().unwrap(), ..own() };
         for (what, host) in [
@@ -208,7 +209,7 @@ impl Desk {
             let signers = self.signers(Verb::DestroyGuest);
             all.push((what, payload.job_id, signed(&payload, &signers)));
         }
-        // Guests whose names the thief swapped; and orders that no living box follows.
+        // Guests whose names the thief swapped; and orders that no running host follows.
         let [one, two] = [self.change(1), self.change(2)];
         let names =
             [BulkChange { name: two.name.clone(), ..one.clone() }, BulkChange { name: one.name, ..two }];

@@ -1,7 +1,7 @@
 //! Hostile desired documents: valid, nearly valid and broken.
 //!
-//! In: dice, the honest guests, and which generation is held. Out: a text and what it was meant to be. Each has a rule of
-//! the grammar for where it goes wrong: in its number, in one guest, in the list of guests, or in its bytes.
+//! In: dice, the honest guests, and which generation is held. Out: a text and its intended kind. Each has a grammar
+//! rule for the place of its fault: in its number, in one guest, in the list of guests, or in its bytes.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::promise;
 use crate::fixtures::{FOREIGN, guest, uid};
 use power_disk::dice::Dice;
 
-/// Names that mean something else to whoever splices them into a line, a path or a property string.
+/// Names that get another meaning when a program inserts them into a line, a path or a property string.
 const SPLICES: [&str; 12] = [
     "web-1,mp9=/dev/sda,mp=/x",
     "web-1\nlxc.mount.entry: / mnt none bind",
@@ -52,7 +52,7 @@ pub const LISTENER: &str = "10.66.0.200";
 /// The router, which root keeps from guests.
 pub const ROUTER: &str = "10.66.0.254";
 
-/// Addresses of others, of nobody, and texts that are none.
+/// Addresses of others, addresses that no guest has, and texts that are no addresses.
 const ADDRESSES: [&str; 9] = [
     "10.66.0.2/24",
     "10.66.0.1/24",
@@ -80,7 +80,7 @@ const FOREIGN_FIELDS: [(&str, &str); 9] = [
 
 pub struct Written {
     pub text: String,
-    /// What it is, in words.
+    /// Its description, in words.
     pub what: String,
 }
 
@@ -101,7 +101,8 @@ pub fn write(dice: &mut Dice, held: u64) -> Written {
     }
     let (number, word) = number(dice, held);
     what.insert(0, format!("generation {number} ({word})"));
-    // Rare looks make weeks fast: a document that asks one every few seconds is in force for hours, which costs as much as days.
+    // Rare polls make weeks fast. A document that requests one every few seconds is in force for hours, which costs as
+    // much as days.
     let poll = match dice.below(400) {
         0 => *dice.of_these(&["30", "60", "1"]),
         1..20 => *dice.of_these(&["600", "900", "1800"]),
@@ -120,7 +121,7 @@ pub fn write(dice: &mut Dice, held: u64) -> Written {
     Written { text, what: format!("document: {}", what.join(", ")) }
 }
 
-/// `"#1e3"` in a place for a number means the number as it is written.
+/// `"#1e3"` in a place for a number means the number exactly as written.
 fn numbers_in(text: &str) -> String {
     NUMBERS
         .iter()
@@ -141,7 +142,7 @@ fn number(dice: &mut Dice, held: u64) -> (String, &'static str) {
     }
 }
 
-/// A guest that nobody has.
+/// A guest that does not exist yet.
 fn another(n: u64) -> Value {
     let mut goal = json!(guest(3));
     goal["uid"] = json!(format!("018f3d00-6b1f-7c1d-9d0a-{n:012x}"));
@@ -171,7 +172,7 @@ fn spoil_list(dice: &mut Dice, guests: &mut Vec<Value>) -> String {
             "a guest twice".to_owned()
         }
         4 => {
-            // A handful of identities, so that the range of numbers is not used up on the first day.
+            // A few identities, so that the range of numbers is not used up on the first day.
             guests.push(another(dice.below(4)));
             "one guest more".to_owned()
         }
@@ -295,7 +296,7 @@ fn place(dice: &mut Dice, text: &str) -> usize {
     at
 }
 
-/// Spoils the bytes of any text.
+/// Damages the bytes of any text.
 pub fn spoil_bytes(dice: &mut Dice, text: &mut String) -> String {
     let at = place(dice, text);
     match dice.below(8) {

@@ -1,7 +1,7 @@
 //! The judge of daily growth in the hostile hub suite.
 //!
-//! In: the scene of each evening, and under which VMIDs whole guests stand. Out: what is more than the policy lets, in words.
-//! Deliberately absent: the agent's own count, and copies beside guests, which operators sign for.
+//! In: the scene of each evening, and the VMIDs of whole guests. Out: growth beyond the policy, in words. Deliberately
+//! absent: the agent's own count, and copies next to guests, which operators sign for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,8 @@ impl Sizes {
         }
     }
 
-    /// What is more than may be at all; and than may be since an evening before, unless one of them is a copy's since.
+    /// Growth beyond the absolute limit, and growth beyond the limit since an evening before, unless one of the guests
+    /// became a copy's since.
     #[must_use]
     pub fn too_much(&self, before: Option<&Self>) -> Vec<String> {
         let mut wrong = Vec::new();

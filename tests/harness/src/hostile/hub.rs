@@ -1,8 +1,8 @@
 //! A stolen hub, given back at the end.
 //!
-//! In: a seed; each move is chosen by its number and the seed alone, so that the first moves of a run are the same however
-//! many follow. Out: replies, the story in words, and what was heard, which is searched for secrets at once. Deliberately
-//! absent: an operator's key.
+//! In: a seed; each move is chosen by its number and the seed alone, so that the first moves of a run are equal however
+//! many follow. Out: replies, the story in words, and the received reports, which are searched for secrets at once.
+//! Deliberately absent: an operator's key.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,17 +21,17 @@ use super::{absurd, document, promise};
 use crate::fake_hub::{Brain, Reply, framed};
 use power_disk::dice::Dice;
 
-/// The story is told only so far back.
+/// The story keeps only this many lines.
 const STORY_LINES: usize = 400;
 
-/// The longest report that a quiet box has any reason to send.
+/// The longest report that a quiet host has any reason to send.
 pub const REPORT_MAX: usize = 1 << 20;
 
-/// Whose the hub is.
+/// Who controls the hub.
 #[derive(Clone, Debug)]
 pub enum Rule {
     Stolen,
-    /// It is given back: this document is wanted, and this job.
+    /// The hub is back with its owner: it wants this document and this job.
     Honest {
         guests: Value,
         /// Jobs that were signed.
@@ -42,26 +42,26 @@ pub enum Rule {
 /// What the hub heard.
 #[derive(Default)]
 pub struct ReceivedReports {
-    /// The newest words of each section.
+    /// The newest content of each section.
     pub sections: Sections,
     /// The generation that is held.
     pub held: u64,
     /// The highest audit line, and its hash.
     pub head: Option<AuditHead>,
-    /// Every head that was told, since somebody last looked.
+    /// Every head that was reported since the last check.
     pub heads: Vec<AuditHead>,
     /// How many check-ins there were.
     pub checkins: u64,
     /// The longest of them.
     pub longest: usize,
-    /// Things that must not have been told.
+    /// Reported things that must not be reported.
     pub reported: Vec<String>,
 }
 
 pub struct Stolen {
     seed: u64,
     began: Timestamp,
-    /// Whose it is.
+    /// Who controls it.
     pub rule: Rule,
     /// The number of the next move.
     pub moves: u64,
@@ -78,7 +78,7 @@ pub struct Stolen {
     pub captured: Vec<Captured>,
     /// What was heard.
     pub heard: ReceivedReports,
-    /// What must not be told.
+    /// Secrets that must not be reported.
     pub secrets: BTreeSet<String>,
     pub story: Vec<String>,
 }
@@ -172,7 +172,7 @@ impl Stolen {
         if idle.is_zero() { self.strike(quiet, at) } else { later(quiet, idle) }
     }
 
-    /// The next move, and when the one after it comes.
+    /// The next move, and the time of the one after it.
     fn strike(&mut self, quiet: Value, at: Duration) -> Reply {
         let mut dice = self.dice();
         self.moves += 1;
@@ -225,7 +225,7 @@ impl Stolen {
         mail: &[(JobId, String)],
         wait: Duration,
     ) -> Reply {
-        // A document of the thief's may have been on its way still: then the next number is the right one.
+        // A document of the thief may still be on its way: then the next number is the right one.
         let generation = match self.generation {
             Some(generation) if generation >= self.heard.held => generation,
             _ => *self.generation.insert(self.heard.held + 1),
@@ -274,24 +274,24 @@ impl Stolen {
     }
 }
 
-/// Another box is said to have this one's place: the agent asks for the order next.
+/// The hub reports that another host has this one's place: the agent requests the order next.
 fn replaced() -> (Reply, String) {
     let error = json!({ "code": "REPLACED", "message": "another box took the place" });
     (Reply::at_once(403, framed(&Value::Null, &error)), "answer: replaced".to_owned())
 }
 
-/// Nothing new, and to be asked again then: no check-in of the weeks is spent on holding a line open.
+/// Nothing new, and the next check-in only then: the run wastes no check-in on a held connection.
 fn later(mut quiet: Value, idle: Duration) -> Reply {
     quiet["poll_interval_s"] = json!(idle.as_secs().clamp(1, 3_600));
     Reply::data(&quiet)
 }
 
-/// Nothing new, after so long.
+/// Nothing new, after this time.
 fn held(quiet: &Value, wait: Duration) -> Reply {
     Reply::data(quiet).after(wait)
 }
 
-/// The newest words of each section.
+/// The newest content of each section.
 fn newest(old: Sections, new: Sections) -> Sections {
     Sections {
         agent: new.agent.or(old.agent),

@@ -32,7 +32,7 @@ use crate::world_template::Template;
 /// Lines of refusals that may be written within an hour.
 const REFUSALS_PER_HOUR: usize = 120;
 
-/// However a hub answers, it is asked once a second, and once more for what is told.
+/// Whatever a hub answers, the agent calls it at most once a second, plus extra calls to report results.
 const CHECKINS_PER_HOUR: u64 = 3_600 + 720;
 
 const HOUR_US: i64 = 3_600_000_000;
@@ -40,17 +40,17 @@ const HOUR_US: i64 = 3_600_000_000;
 /// The window of the brake, less the time between a decision and its record.
 const WINDOW_US: i64 = 23 * HOUR_US;
 
-/// So many guests may documents touch within it.
+/// How many guests documents may touch within it.
 const TOUCHED_MAX: usize = 1;
 
-/// A guest that should run stands still for no longer than this: the longest wait between two tries, and a start.
+/// The longest downtime of a guest that should run, in hours: the longest wait between two tries, and a start.
 const DOWN_MAX_H: u32 = 2;
 
-/// A guest under the honest promise has a new backup at least so often: every six hours, an hour in which its guest agent is
-/// waited for, and whatever else is done to it.
+/// A guest under the honest promise has a new backup at least this often: every six hours, plus an hour of waiting for
+/// its guest agent, plus other work on it.
 const BACKUP_WITHIN_H: u32 = 10;
 
-/// Jobs that a report tells of: those on record, and those that were turned away.
+/// The number of jobs in a report: those on record, and those that were turned away.
 const JOBS_REPORTED_MAX: usize = 50 + 32;
 
 pub struct Watch {
@@ -73,7 +73,7 @@ pub struct Watch {
     backed_up: BTreeMap<u8, (String, u32)>,
 }
 
-/// A guest of somebody else's: its configuration, its volumes, whether it runs.
+/// A foreign guest: its configuration, its volumes, whether it runs.
 type Stranger = (Option<String>, BTreeMap<String, Volume>, bool);
 
 fn strangers(scene: &Scene) -> BTreeMap<u32, Stranger> {
@@ -85,7 +85,7 @@ fn strangers(scene: &Scene) -> BTreeMap<u32, Stranger> {
     FOREIGN.map(|number| (number, of(number))).into()
 }
 
-/// Snapshots have their time; all else of a customer's is kept.
+/// Snapshots expire; everything else of a customer's is kept.
 fn lasting(scene: &Scene) -> impl Iterator<Item = &String> {
     scene.holdings().filter(|name| !name.contains('@'))
 }
@@ -132,7 +132,7 @@ impl Watch {
     pub fn diary(&mut self, world: &World, day: u64) {
         for n in 1..=2 {
             let (page, text) = (Self::page(world, n), format!("guest {n} on day {day}"));
-            // A guest that was let go writes nothing any more.
+            // A guest that was released writes nothing any more.
             if std::fs::write(&page, &text).is_ok() {
                 self.diary.insert(n, text);
             } else {
@@ -178,7 +178,7 @@ impl Watch {
         format!("backup2:backup/{}", names.pop()?).try_into().ok()
     }
 
-    /// The tickets in guests' environments.
+    /// The bootstrap tokens in guests' environments.
     #[must_use]
     pub fn tokens(&self, world: &World) -> Vec<String> {
         let line = |vmid: u32| Some(world.node.world().guests.get(vmid).ok()?.main.get("env")?.to_owned());
@@ -186,7 +186,7 @@ impl Watch {
         lines.filter_map(|line| Some(line.strip_prefix(VARIABLE)?.strip_prefix('=')?.to_owned())).collect()
     }
 
-    /// Every hour: do the guests run, and hold what they wrote?
+    /// Every hour: checks that the guests run, and hold what they wrote.
     pub async fn glance(&mut self, world: &World, store: &Store, hub: &Mutex<Stolen>) {
         let intended = store.desired().await.unwrap();
         let intended = intended.as_ref().map(|desired| desired.guests().to_vec()).unwrap_or_default();
@@ -256,7 +256,7 @@ impl Watch {
         let before = self.rolled.insert(n, rolled).unwrap_or(0);
         let found = std::fs::read_to_string(Self::page(world, n));
         if rolled > before {
-            // That it may go back at all is judged by who signed it.
+            // Whether the rollback is allowed is checked by its signer elsewhere.
             self.diary.extend(found.ok().map(|found| (n, found)));
         } else if let Ok(found) = found
             && found != text
@@ -333,7 +333,7 @@ impl Watch {
         }
     }
 
-    /// What guests grew by since the evening before, and what is promised to them.
+    /// The growth of guests since the evening before, and what is promised to them.
     fn growth_is_within_the_policy(&mut self, world: &World, scene: &Scene, desk: &Desk) {
         let sizes = Sizes::of(scene, &crate::db_reader::guests(&world.agent_folder()));
         // A copy that took its guest's place has disks of its own, which operators signed for; today, or tomorrow.
@@ -352,7 +352,7 @@ impl Watch {
         let let_go = signed::let_go(desk);
         let now: BTreeSet<&String> = scene.holdings().collect();
         let may_go = |name: &String| let_go.contains(name);
-        // Of each day the newest backup is kept by the honest promise, and a denser one lets the others go.
+        // The honest promise keeps the newest backup of each day; a denser one removes the others.
         let of_its_day = |name: &String| {
             let day = day_of(name).filter(|_| name.starts_with("backup2:"));
             day.is_some_and(|day| now.iter().any(|other| day_of(other) == Some(day)))
@@ -362,7 +362,8 @@ impl Watch {
         for name in gone {
             self.wrong("I1", format!("{name} is gone"));
         }
-        // What was made meanwhile and is whole is somebody's from now on; what is being made may be taken back.
+        // A guest that was made meanwhile and is whole has an owner from now on; one that is being made may be taken
+        // back.
         let made: BTreeSet<u32> = crate::db_reader::made(&world.agent_folder());
         let somebodys = |name: &&String| {
             Scene::owner(name).is_some_and(|owner| made.contains(&owner) || FOREIGN.contains(&owner))
@@ -382,7 +383,7 @@ impl Watch {
         }
     }
 
-    /// I1, I2: what destroys happens as often as it was signed, at most.
+    /// I1, I2: destructive tasks run at most as often as they were signed.
     fn only_what_was_signed(&mut self, tasks: &[(TaskSpan, String)], desk: &Desk) {
         for n in 1..=2 {
             let vmid = target(n).vmid.to_string();
@@ -405,7 +406,7 @@ impl Watch {
     }
 }
 
-/// Whose backup it is, and of which day.
+/// The guest and the day of a backup.
 fn day_of(archive: &str) -> Option<&str> {
     archive.split_once("vzdump-lxc-")?.1.get(.."300-2026_11_21".len())
 }

@@ -1,7 +1,7 @@
 //! Signed jobs as a stolen hub sends them.
 //!
-//! In: dice and every text that ever passed through the hub. Out: what is in the mailbox of one answer. Deliberately absent:
-//! a new signature; a thief has none.
+//! In: dice and every text that ever passed through the hub. Out: the mailbox of one answer. Deliberately absent: a new
+//! signature; a thief has none.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,7 @@ pub struct Captured {
     /// The id it was left under.
     pub id: JobId,
     pub text: String,
-    /// What it is, in words.
+    /// Its description, in words.
     pub what: &'static str,
 }
 
@@ -27,7 +27,7 @@ pub struct Mailed {
     /// Under which id it is left.
     pub id: String,
     pub text: String,
-    /// What it is, in words.
+    /// Its description, in words.
     pub what: String,
 }
 
@@ -57,7 +57,7 @@ pub fn write(dice: &mut Dice, captured: &[Captured]) -> Mailed {
     mailed
 }
 
-/// What passed lately more often than what passed long ago.
+/// Picks recent texts more often than old ones.
 fn pick<'a>(dice: &mut Dice, captured: &'a [Captured]) -> Option<&'a Captured> {
     if captured.is_empty() {
         return None;

@@ -7,7 +7,7 @@
 //! ```
 //! In: a seed, and for how many days. Out: a [`Verdict`]. Exchange, intake, reconcile loop and report are the agent's own; the
 //! hub is at the end of a line of bytes ([`crate::fake_hub`]). Deliberately absent: TLS itself, which `agentd` and `tests/e2e`
-//! test; kills and faults of the box, which are the matrix's and the schedules'.
+//! test; kills and faults of the host, which are the matrix's and the schedules'.
 //!
 //! | module | what |
 //! | --- | --- |
@@ -18,7 +18,7 @@
 //! | [`promise`] | the grammar of backup policies |
 //! | [`desk`] | what operators really signed |
 //! | [`growth`] | what guests may grow by |
-//! | [`still`] | a guest that asks for windows, and how long its programs stand still |
+//! | [`still`] | a guest that requests windows, and how long its programs are stopped |
 //! | [`signed`] | what each signature opens |
 //! | [`hub`] | the stolen hub |
 //! | [`play`] | the days, and the end |
@@ -52,7 +52,7 @@ pub struct Length {
 }
 
 impl Length {
-    /// So many days, with all their moves.
+    /// This many days, with all their moves.
     #[must_use]
     pub const fn days(days: u64) -> Self {
         Self { days, moves: u64::MAX }
@@ -74,7 +74,7 @@ pub struct Figures {
     pub audit: usize,
 }
 
-/// What came of a seed.
+/// The result of a seed.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub seed: u64,

@@ -20,7 +20,7 @@ const LIFE: SignedDuration = SignedDuration::from_hours(72);
 
 type Ca = CertifiedIssuer<'static, KeyPair>;
 
-/// The hub's CA, and what it gave last.
+/// The hub's CA, and its latest certificate.
 pub struct Papers {
     ca: Ca,
     strange: Ca,
@@ -59,7 +59,7 @@ impl Papers {
         }
     }
 
-    /// The identity of the box after its enrolment.
+    /// The identity of the host after its enrolment.
     #[must_use]
     pub fn identity(&self, at: Timestamp) -> Identity {
         let key = KeyPair::generate().unwrap();

@@ -1,7 +1,7 @@
 //! The days of a hostile run.
 //!
-//! In: a seed and a length. Out: a verdict. Every hour somebody looks whether the guests run and hold what they wrote; every
-//! evening the books are judged.
+//! In: a seed and a length. Out: a verdict. Every hour the suite checks that the guests run and hold what they wrote.
+//! Every evening it checks the books.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -51,7 +51,8 @@ use crate::world::World;
 use crate::world_template::Template;
 use power_disk::dice::Dice;
 
-/// How often the host is looked at when nothing is new: rarely, which makes weeks fast. News wakes the loop at once.
+/// How often the agent checks the host when nothing is new: rarely, which makes weeks fast. News wakes the loop at
+/// once.
 const LOOK_EVERY: Duration = Duration::from_secs(1_800);
 
 /// How often controllers try: a guest that boots waits no longer, and weeks have few of these.
@@ -62,10 +63,10 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// When the hub is honest again, all is well within this: a brake of a day, twice, and a retry.
 const WELL_WITHIN_H: u64 = 72;
 
-/// A signed job is done within this, behind an hour in which nothing is looked at.
+/// A signed job is done within this, after an hour without a check.
 const DONE_WITHIN_H: u64 = 8;
 
-/// What passed through the hub is kept so far back.
+/// How many texts that passed through the hub are kept.
 const CAPTURED_MAX: usize = 300;
 
 /// This host.
@@ -201,7 +202,8 @@ impl Game<'_> {
         self.watch.evening(self.world, &self.store, &self.hub, &self.desk).await;
     }
 
-    /// Operators order this host restored and take that back, which this box hears of. The thief has the order alone.
+    /// Operators order this host restored and withdraw the order, and this host receives both. The thief has the order
+    /// alone.
     async fn order_and_withdraw(&mut self) {
         let moment = self.moment().await;
         let new_key = Some(Pin::of(PinKind::Spki, b"new"));
@@ -229,7 +231,7 @@ impl Game<'_> {
         self.watch.glance(self.world, &self.store, &self.hub).await;
     }
 
-    /// Guests write down what day it is, and one of them asks for a snapshot.
+    /// Guests write down the day, and one of them requests a snapshot.
     async fn morning(&mut self, day: u64) {
         self.watch.diary(self.world, day);
         let n = u8::try_from(1 + day % 2).unwrap();
@@ -261,7 +263,7 @@ impl Game<'_> {
         hub.captured.drain(..surplus);
     }
 
-    /// Operators sign something; the thief gets it and does as he likes.
+    /// Operators sign something; the thief gets it and may misuse it.
     async fn order(&mut self, may_destroy: bool) {
         let day = self.watch.day;
         let n = u8::try_from(1 + self.dice.below(2)).unwrap();
@@ -299,7 +301,7 @@ impl Game<'_> {
         self.captured(what, id, text);
     }
 
-    /// What must not be told, as it is today: the keys in the identity's folder.
+    /// Today's secrets that must not be reported: the keys in the identity's folder.
     fn secrets(&mut self) {
         let folder = self.world.agent_folder().join("identity");
         let mut found = BTreeSet::new();
@@ -313,7 +315,7 @@ impl Game<'_> {
         self.hub().secrets.extend(found.into_iter().filter(|secret| secret.len() > 12));
     }
 
-    /// What the operators want: the guests that were not let go, no smaller than they are by now.
+    /// The operators' document: the guests that were not released, no smaller than they are by now.
     fn intended(&self) -> Value {
         let mut goals = Vec::new();
         for n in 1..=2 {
@@ -329,7 +331,7 @@ impl Game<'_> {
         json!(goals)
     }
 
-    /// Whether the hub was told that all is as the operators want it.
+    /// Whether the hub received a report that all is as the operators want it.
     fn is_well(&self) -> bool {
         let hub = self.hub();
         let reports = hub.heard.sections.guests.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Backup policies that a stolen hub writes.
 //!
-//! In: dice, and the policies and guests of a document. Out: both spoilt, and how, in words. Guests are under the honest
-//! policy at first, so that what a document changes about it is judged against what is in force.
+//! In: dice, and the policies and guests of a document. Out: both changed for the worse, and how, in words. Guests are
+//! under the honest policy at first, so the check compares a document's change with the policy in force.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ pub const NAME: &str = "usual";
 /// What a document may promise without a signature: few enough points that weeks are fast, and more than are honest.
 pub const LIMITS: &str = "[backups]\nconsistency = \"application\"\nper_day = 8\nsnapshots_per_day = 8\n";
 
-/// Calendars: none, far too dense, as dense as may be, odd, and texts that are none.
+/// Calendars: none, far too dense, as dense as allowed, odd, and invalid texts.
 const CALENDARS: [&str; 10] = [
     "minutely",
     "*:0/2",
@@ -27,7 +27,7 @@ const CALENDARS: [&str; 10] = [
     "0/3:00",
 ];
 
-/// The policies of an honest document: a backup every six hours, for which guests may ask for a window.
+/// The policies of an honest document: a backup every six hours, for which guests may request a window.
 #[must_use]
 pub fn honest() -> Value {
     let schedule = json!({
@@ -47,13 +47,13 @@ pub fn under(guests: &mut [Value]) {
     }
 }
 
-/// Spoils what a document says about backups.
+/// Damages the backup part of a document.
 pub fn spoil(dice: &mut Dice, policies: &mut Value, guests: &mut [Value]) -> String {
     let local = "/0/tiers/local";
     let Some(tier) = policies.pointer_mut(local) else { return "no policy".to_owned() };
     match dice.below(14) {
         0..=2 => {
-            // What stopped every backup once, and came into force at once.
+            // A schedule that stopped every backup once, and came into force at once.
             let schedule = json!({ "at": ["minutely"], "zone": "UTC", "jitter_min": 0, "window_min": 1440 });
             tier["schedule"] = schedule;
             tier["retention"] = json!("keep_all");

@@ -5,8 +5,9 @@ use rusqlite::Connection;
 /// A week and a day: an operation that ended earlier has no events any more.
 const EVENTS_KEPT_US: i64 = 8 * 24 * 3_600_000_000;
 
-/// Operations of one day that a thief's documents bring about: those of the guests themselves, and of four guests what `[backups]`
-/// of the policy lets a document promise without a signature: 8 snapshots and 8 backups, each of which goes again.
+/// Operations of one day that a thief's documents can cause: those of the guests themselves, and those of four guests
+/// that the `[backups]` of the policy lets a document promise without a signature. These are 8 snapshots and 8 backups,
+/// each of which is removed again.
 pub const OPERATIONS_PER_DAY: i64 = 200 + 4 * 2 * (8 + 8);
 
 /// Operations of thirty days and one, and what belongs to each: who it holds, and the lines of the audit about it.
@@ -15,20 +16,20 @@ const OPERATIONS: i64 = 31 * OPERATIONS_PER_DAY;
 /// VMIDs that a thief's documents come to, one for each guest.
 const VMIDS: i64 = 16;
 
-/// Snapshots of one guest: those it asks for (`SNAPSHOTS_PER_GUEST`), and those of the densest promise that a document may make
-/// without a signature (`SCHEDULED_SNAPSHOTS_PER_GUEST`).
+/// Snapshots of one guest: those it requests (`SNAPSHOTS_PER_GUEST`), and those of the densest promise that a document
+/// may make without a signature (`SCHEDULED_SNAPSHOTS_PER_GUEST`).
 const SNAPSHOTS_OF_ONE: i64 = 8 + 32;
 
 /// How much a table may hold.
 #[derive(Clone, Copy)]
 enum Most {
-    /// So many rows.
+    /// At most this many rows.
     Rows(i64),
-    /// One for each job that operators signed, and so many besides.
+    /// One for each job that operators signed, and this many in addition.
     Signed(i64),
 }
 
-/// Every table. One that is not here fails the judge.
+/// Every table. A table that is missing here fails the judge.
 const MOST: [(&str, Most); 40] = [
     ("applied", Most::Rows(64)),
     ("asked", Most::Rows(64 * 25)),
@@ -44,7 +45,7 @@ const MOST: [(&str, Most); 40] = [
     ("desired", Most::Rows(10)),
     ("escrow", Most::Rows(64)),
     ("escrow_copy", Most::Rows(64)),
-    // Beside these: none of an operation that ended long ago.
+    // Another check besides these limits: no event of an operation that ended long ago.
     ("event", Most::Rows(OPERATIONS * 16)),
     ("forgotten", Most::Rows(64)),
     ("former_token", Most::Rows(256)),
@@ -78,7 +79,7 @@ pub fn count(books: &Connection, table: &str) -> i64 {
     books.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
 }
 
-/// What holds more than it may.
+/// The tables that hold more than they may.
 pub fn too_many(books: &Connection, now_us: i64, signed: usize) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut select = books

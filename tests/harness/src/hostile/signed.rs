@@ -1,9 +1,9 @@
 //! The judge of signatures in the hostile hub suite.
 //!
-//! Each signature allows what its text shows, and nothing else.
+//! A signature allows what its text shows, and nothing else.
 //!
-//! In: what operators signed, the requests that reached the node, and the agent's books. Out: effects that no text names, in
-//! words. Deliberately absent: that a job is taken once, and by whom it was signed ([`super::judge`]).
+//! In: the texts that operators signed, the requests that reached the node, and the agent's books. Out: effects that no
+//! text names, in words. Deliberately absent: that a job is taken once, and by whom it was signed ([`super::judge`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ use super::desk::{Desk, Ordered};
 use crate::fixtures::ARCHIVE;
 use crate::log::Effect;
 
-/// What is opened, as a request names it: a snapshot of a guest by its number, or an archive.
+/// A permission, as a request names it: a snapshot of a guest by its number, or an archive.
 type Opened = (&'static str, String);
 
-/// What the texts name, and how often.
+/// What the texts permit, and how often.
 fn named<'a>(ordered: impl Iterator<Item = &'a Ordered>) -> BTreeMap<Opened, usize> {
     let mut named = BTreeMap::new();
     for opened in ordered.filter_map(names) {
@@ -29,8 +29,8 @@ fn named<'a>(ordered: impl Iterator<Item = &'a Ordered>) -> BTreeMap<Opened, usi
     named
 }
 
-/// What the text of a job opens on the node by name. The others are judged by their operations ([`in_the_books`]), and a
-/// destroy by its task as well ([`super::judge`]).
+/// The request on the node that the text of a job permits by name. Other jobs are judged by their operations
+/// ([`in_the_books`]), and a destroy by its task as well ([`super::judge`]).
 fn names(job: &Ordered) -> Option<Opened> {
     match &job.act {
         Act::Rollback(args) => {
@@ -131,7 +131,7 @@ pub fn stopped_beyond(books: &Connection, desk: &Desk) -> Vec<String> {
     beyond.map(|id| format!("job {id} was stopped, and no text names it")).collect()
 }
 
-/// What a request that was answered well opened.
+/// The permission that a successful request used.
 fn opened(effect: &Effect) -> Option<Opened> {
     if effect.status != 200 {
         return None;
@@ -143,7 +143,7 @@ fn opened(effect: &Effect) -> Option<Opened> {
     Some(("rollback", format!("{guest}/{}", snapshot.strip_suffix("/rollback")?)))
 }
 
-/// What was opened, and no text or not enough texts name it.
+/// Used permissions that no text, or too few texts, name.
 #[must_use]
 pub fn beyond<'a>(ordered: impl Iterator<Item = &'a Ordered>, effects: &[Effect]) -> Vec<String> {
     let named = named(ordered);
@@ -161,7 +161,7 @@ pub fn beyond<'a>(ordered: impl Iterator<Item = &'a Ordered>, effects: &[Effect]
         .collect()
 }
 
-/// The volumes that texts let go, as the scene names them.
+/// The volumes that texts release, as the scene names them.
 #[must_use]
 pub fn let_go(desk: &Desk) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
@@ -174,7 +174,7 @@ pub fn let_go(desk: &Desk) -> BTreeSet<String> {
     all
 }
 
-/// Rosters that came into use and stand in no text, and orders that no text took back.
+/// Rosters that came into use without a signed text, and orders that no text took back.
 #[must_use]
 pub fn in_the_books(books: &Connection, desk: &Desk) -> Vec<String> {
     let texts = |job: &Ordered| match &job.act {

@@ -1,9 +1,9 @@
 //! The judge of stopped programs in the hostile hub suite.
 //!
-//! A guest asks for quiesce windows; how long its programs were stopped is judged.
+//! A guest requests quiesce windows; the judge checks how long its programs were stopped.
 //!
-//! In: the world. Out: in the world, when programs stood still, by the guest's own count; and what is more than the policy
-//! lets. The guest asks more often than it may stand still, and starts its programs no sooner than its bound says.
+//! In: the world. Out: in the world, when programs were stopped, by the guest's own count; and what exceeds the policy.
+//! The guest requests windows more often than the policy allows, and starts its programs no sooner than its bound says.
 
 use std::time::Duration;
 
@@ -19,27 +19,27 @@ use crate::window_memory::Stood;
 use crate::windows::{self, Windows};
 use crate::world::World;
 
-/// The guest whose controller asks.
+/// The guest whose controller requests windows.
 pub const ASKS: u8 = 1;
 
-/// How long programs may stand still in any 24 hours, by the policy.
+/// How long programs may be stopped in any 24 hours, by the policy.
 pub const BUDGET: Duration = Duration::from_secs(40 * 60);
 
-/// What the policy says of it.
+/// The policy's limit.
 pub const POLICY: &str = "still_min_per_day = 40\n";
 
 /// Twelve requests a day, of a quarter of an hour each.
 const ASK_EVERY: Duration = Duration::from_secs(2 * 3_600);
 
-/// How often a controller looks at its window.
+/// How often a controller checks its window.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// A request that waits behind something else is looked after for so long.
+/// How many checks are made for a request that waits behind other work.
 const LOOKS_MAX: usize = 360;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Asks, stops and starts for as long as it is awaited.
+/// Requests windows, stops and starts programs for as long as it is awaited.
 pub async fn play(world: &World, store: &Store, conductor: &Conductor) {
     for nth in 1_u128.. {
         tokio::time::sleep(ASK_EVERY).await;
@@ -58,7 +58,7 @@ pub async fn play(world: &World, store: &Store, conductor: &Conductor) {
     }
 }
 
-/// The longest that programs stood still within 24 hours.
+/// The longest total time that programs were stopped within 24 hours.
 #[must_use]
 pub fn longest(stood: &[Stood], now: Duration) -> Duration {
     let from_each = stood.iter().map(|first| {

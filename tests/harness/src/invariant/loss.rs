@@ -1,4 +1,4 @@
-//! I1 and I15: what is gone, and what is not ours.
+//! I1 and I15: lost data, and foreign guests.
 
 use super::{Evidence, Violations};
 use crate::fixtures::FOREIGN;
@@ -18,7 +18,7 @@ pub(super) fn nothing_of_a_customer_is_gone(evidence: &Evidence<'_>) -> Violatio
         .collect()
 }
 
-/// Whether what people read of a guest's identity, and its protection, may be written by us.
+/// Whether we may write a guest's protection and the parts of its identity that people read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Labels {
     MayChange,

@@ -1,4 +1,4 @@
-//! Invariants after every case, judged from the world.
+//! Invariants after every case, checked from the world.
 //!
 //! In: [`Evidence`]. Out: violations, each with the invariant's name and what was seen. A new invariant is a function and a
 //! line in [`ALL`].
@@ -19,21 +19,21 @@ use crate::scene::{Comparable, Scene};
 use crate::transport::WITHOUT_END;
 use crate::window_memory::Stood;
 
-/// How strictly the end is judged.
+/// How strictly the end is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The same end as the undisturbed story's.
     TheSameEnd,
     /// The same, or taken back whole: so much time passed that a bootstrap token expired.
     TheSameOrNothing,
-    /// Any lawful end: something failed for good.
+    /// Any allowed end: something failed for good.
     AnyLawfulEnd,
 }
 
-/// How the story goes when nothing disturbs it.
+/// The course of the story without a disturbance.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// What there is then.
+    /// The scene at the end.
     pub after: Comparable,
     /// Tasks that took effect, by kind and guest.
     pub done: BTreeMap<(String, String), usize>,
@@ -45,33 +45,33 @@ pub struct Reference {
 pub struct Evidence<'a> {
     /// How the story ends, killed or not.
     pub should_end: Status,
-    /// What of a customer's it may lawfully take away.
+    /// The holdings of a customer that it is allowed to remove.
     pub may_take: fn(&str) -> bool,
-    /// The number of the stranger that it may lawfully label as ours.
+    /// The number of the foreign guest that it is allowed to label as ours.
     pub takes_over: Option<u32>,
     /// Two that must never run at the same time.
     pub never_both: Option<[u32; 2]>,
     /// How many operations there must be, where that is the point of the story.
     pub wanted_operations: Option<usize>,
-    /// How it goes undisturbed; none while that is found out.
+    /// The undisturbed course; none while it is determined.
     pub reference: Option<&'a Reference>,
-    /// How strictly the end is judged.
+    /// How strictly the end is checked.
     pub wanted: Condition,
-    /// What there was before.
+    /// The scene before.
     pub before: &'a Scene,
-    /// What there is now.
+    /// The scene now.
     pub after: &'a Scene,
     /// What was written before.
     pub book_before: &'a Book,
-    /// What is written now.
+    /// The contents of the agent's database now.
     pub book: &'a Book,
     /// How its operations ended; none when one has not.
     pub end: Option<Status>,
     /// How many operations there were.
     pub operations: usize,
-    /// When programs stood still for windows.
+    /// When programs were stopped for windows.
     pub stood: &'a [Stood],
-    /// What the story's backup is called, where that is part of it.
+    /// The label of the story's backup, where that is part of it.
     pub label: Option<&'static str>,
     /// Requests that could change something.
     pub effects: &'a [Effect],
@@ -79,9 +79,9 @@ pub struct Evidence<'a> {
     pub tasks: &'a [(TaskSpan, String)],
     /// When the world began, in microseconds since 1970.
     pub began_micros: i64,
-    /// What was sent and must never be, by the simulator's guard.
+    /// Forbidden requests that were sent, from the simulator's guard.
     pub offences: &'a [String],
-    /// What was seen wrong on the way.
+    /// Violations that were seen during the story.
     pub on_the_way: &'a [Violation],
 }
 
@@ -89,12 +89,13 @@ pub struct Evidence<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub name: &'static str,
-    /// What was seen.
+    /// The observation.
     pub what: String,
 }
 
 impl Violation {
-    /// A story that broke off. An agent that asks without end has not settled; all else is the harness's own.
+    /// A story that broke off. An agent that sends requests without end has not settled; everything else is a fault of
+    /// the harness.
     #[must_use]
     pub fn of_panic(panic: &(dyn std::any::Any + Send)) -> Self {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -107,7 +108,7 @@ impl Violation {
 /// The end of a task that is in no index.
 pub const GONE: &str = "?";
 
-/// What an invariant finds.
+/// The findings of an invariant.
 pub type Violations = Vec<String>;
 
 /// One of them.
@@ -146,8 +147,8 @@ pub fn judge(evidence: &Evidence<'_>) -> Vec<Violation> {
     all
 }
 
-/// Tasks of ours that took effect, by kind and guest: all but those that failed. In the matrix no worker dies before its
-/// work is done, so one whose end nobody knows has done it as well.
+/// Tasks of ours that took effect, by kind and guest: all but those that failed. In the matrix no worker dies before
+/// its work is done, so a task with an unknown end has done it as well.
 #[must_use]
 pub fn done(tasks: &[(TaskSpan, String)]) -> BTreeMap<(String, String), usize> {
     let mut counts = BTreeMap::new();

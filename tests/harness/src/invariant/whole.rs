@@ -34,7 +34,7 @@ pub(super) fn each_effect_at_most_once(evidence: &Evidence<'_>) -> Violations {
     found
 }
 
-/// I2: one request is one operation, however often it was asked for.
+/// I2: one request is one operation, however often it was sent.
 pub(super) fn each_goal_is_one_operation(evidence: &Evidence<'_>) -> Violations {
     let of_reference = || evidence.reference.map(|reference| reference.operations);
     let wanted = evidence.wanted_operations.or_else(of_reference);

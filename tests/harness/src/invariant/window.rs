@@ -5,17 +5,17 @@ use agentd::operation::log::Status;
 use super::{Evidence, Violations};
 use crate::log::TaskSpan;
 
-/// Controllers look so often, and the simulator's log counts whole seconds.
+/// Controllers check this often, and the simulator's log counts whole seconds.
 const NOTICE_MICROS: i64 = 1_000_000;
 
-/// I4: nothing stands still past its window's bound, whatever died.
+/// I4: no program is stopped past its window's bound, whatever died.
 pub(super) fn nothing_stands_past_its_bound(evidence: &Evidence<'_>) -> Violations {
     let late = evidence.stood.iter().filter(|stood| stood.to.is_none_or(|to| to > stood.deadline));
     late.map(|stood| format!("for window {} programs stand still past its bound: {stood:?}", stood.window))
         .collect()
 }
 
-/// I4: nothing stands still while something else works on the guest. In these stories one guest alone has windows.
+/// I4: no program is stopped while something else works on the guest. In these stories one guest alone has windows.
 pub(super) fn nothing_waits_standing_still(evidence: &Evidence<'_>) -> Violations {
     let mut found = Violations::new();
     for stood in evidence.stood {
@@ -23,7 +23,7 @@ pub(super) fn nothing_waits_standing_still(evidence: &Evidence<'_>) -> Violation
         let meanwhile = |task: &&TaskSpan| task.from < to && task.to.is_none_or(|end| end > stood.from);
         let ours = evidence.tasks.iter().map(|(task, _)| task).filter(|task| task.is_ours());
         let all: Vec<&TaskSpan> = ours.filter(meanwhile).collect();
-        // The last backup that was begun meanwhile is the one that they stand still for.
+        // The programs are stopped for the last backup that was begun meanwhile.
         let own = all.iter().rposition(|task| task.kind == "vzdump" && task.from >= stood.from);
         for (_, task) in all.iter().enumerate().filter(|(nth, _)| Some(*nth) != own) {
             found.push(format!(
@@ -35,7 +35,7 @@ pub(super) fn nothing_waits_standing_still(evidence: &Evidence<'_>) -> Violation
     found
 }
 
-/// Past its bound its programs run, or may: what is fixed then is no capture of it.
+/// After its bound the programs run, or may run: a copy that is fixed then does not count as a capture of the window.
 pub(super) fn nothing_is_captured_late(evidence: &Evidence<'_>) -> Violations {
     let captures = evidence.book.captures.iter();
     let late = captures.filter(|capture| capture.at_ms >= capture.bound_s * 1_000);
@@ -43,7 +43,7 @@ pub(super) fn nothing_is_captured_late(evidence: &Evidence<'_>) -> Violations {
         .collect()
 }
 
-/// A backup is called `application` only when programs stood still as the simulator fixed its copy.
+/// A backup is labelled `application` only when programs were stopped at the moment the simulator fixed its copy.
 pub(super) fn labels_are_honest(evidence: &Evidence<'_>) -> Violations {
     let mut found = Violations::new();
     for label in &evidence.book.labels {
@@ -70,7 +70,7 @@ pub(super) fn labels_are_honest(evidence: &Evidence<'_>) -> Violations {
     found
 }
 
-/// As the story goes, so its backup is called; a restart of the agent costs no label.
+/// The course of the story decides the backup's label; a restart of the agent does not change it.
 pub(super) fn labels_are_as_earned(evidence: &Evidence<'_>) -> Violations {
     let Some(wanted) = evidence.label else { return Violations::new() };
     if evidence.wanted != super::Condition::TheSameEnd || evidence.end != Some(Status::Done) {

@@ -1,7 +1,7 @@
 //! One case of a story: its kill or fault, and outcome.
 //!
-//! In: a story, a case, and how the story goes undisturbed. Out: the points of its last life, what does not hold, and a hash
-//! of all that happened. A case has a name, `provision/12,5`, by which it can be run alone.
+//! In: a story, a case, and the undisturbed course of the story. Out: the points of its last life, what does not hold,
+//! and a hash of all that happened. A case has a name, `provision/12,5`, by which it can be run alone.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,16 +26,16 @@ use crate::world::World;
 use crate::world_template::Template;
 use power_disk::fate::Fate;
 
-/// Long enough for each controller to look a few times.
+/// Long enough for each controller to check a few times.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The number of the story's operation in the journal.
 pub(super) const OPERATION: u8 = 1;
 
-/// A step's requests may be lost so often; after that the world is well again. What is refused is refused for ever.
+/// How many requests of a step may be lost; after that the world is well again. A refused step is refused for ever.
 const LOSSES: u32 = 40;
 
-/// So many tasks of each kind end otherwise than they should: more than a story has, and more than any step may try.
+/// This many tasks of each kind have a wrong end: more than a story has, and more than any step may try.
 const TASKS: usize = 12;
 
 /// The numbers of guests that the stories are about.
@@ -57,7 +57,7 @@ const TASK_KINDS: [&str; 12] = [
     "imgdel",
 ];
 
-/// Those that can say `OK` and do nothing.
+/// Kinds that can report `OK` and do nothing.
 const IDLE_KINDS: [&str; 2] = ["resize", "vzdump"];
 
 /// How tasks end otherwise than they should.
@@ -74,7 +74,7 @@ pub enum TaskEnd {
     Failed,
 }
 
-/// Every such end, with its word.
+/// Every such end, with its name.
 pub const TASK_ENDS: [(TaskEnd, &str); 5] = [
     (TaskEnd::Warned, "warned"),
     (TaskEnd::Unknown, "unknown"),
@@ -84,7 +84,7 @@ pub const TASK_ENDS: [(TaskEnd, &str); 5] = [
 ];
 
 impl TaskEnd {
-    /// Whether the work was done all the same, and the world shows it.
+    /// Whether the work was done in spite of that, and the world shows it.
     #[must_use]
     pub const fn is_done(self) -> bool {
         matches!(self, Self::Warned | Self::Unknown | Self::Gone)
@@ -115,7 +115,7 @@ impl TaskEnd {
     }
 }
 
-/// What goes wrong.
+/// The fault of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Case {
     Undisturbed,
@@ -133,7 +133,7 @@ pub enum Case {
         step: String,
         how: How,
     },
-    /// Every task ends so: what the world shows counts, and not their word.
+    /// Every task has this end: the state of the world counts, not the reported status.
     Tasks(TaskEnd),
     /// The agent's disk loses its power, and again in the life after it, and so on.
     PowerLost(Vec<PowerLoss>),
@@ -142,9 +142,9 @@ pub enum Case {
 /// A loss of power in one life of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerLoss {
-    /// The change of a file before which the power goes, by its number in that life, from 0.
+    /// The change of a file before which the power is lost, by its number in that life, from 0.
     pub at: u64,
-    /// What becomes of what was not synced.
+    /// The fate of unsynced data.
     pub fate: Fate,
 }
 
@@ -203,7 +203,7 @@ impl Case {
     }
 }
 
-/// Every way to fail, with its word.
+/// Every way to fail, with its name.
 pub const HOWS: [(How, &str); 3] =
     [(How::Refused, "refused"), (How::ReplyLost, "reply-lost"), (How::RequestLost, "request-lost")];
 
@@ -233,7 +233,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The points of its last life.
@@ -244,7 +244,7 @@ pub struct Outcome {
     pub violations: Vec<Violation>,
     /// How it ended.
     pub end: Option<Status>,
-    /// How it goes, for others to be compared with.
+    /// The course of this case, for others to be compared with.
     pub reference: Reference,
     /// One number for all that happened.
     pub hash: u64,
@@ -325,7 +325,7 @@ impl Play<'_> {
                     Entry::Anew => Begin::With(OPERATION, Box::new(operation(&self.world.kit))),
                     Entry::TakingUp => Begin::TakingUp,
                 };
-                // A whole life of an agent, too large to lie within every case that awaits one.
+                // A whole life of an agent is too large to be stored in every case that awaits one.
                 Box::pin(live(&self.world, conductor, Tone { speech, windows }, begin)).await
             }
             Does::Goals(goals) => {
@@ -339,7 +339,7 @@ impl Play<'_> {
         }
     }
 
-    /// Writes down what a life came by.
+    /// Records the results of a life.
     pub(super) fn note(&mut self, conductor: &Conductor) {
         self.places = conductor.places();
         for place in &self.places {
@@ -360,7 +360,8 @@ impl Play<'_> {
         false
     }
 
-    /// Controllers live on when the agent's work is done: each that still stands looks once more, and starts its programs.
+    /// Controllers continue after the agent's work is done: each with stopped programs checks once more, and starts its
+    /// programs.
     async fn farewell(&self) {
         if self.story.windows == Windows::NoOne {
             return;
@@ -368,7 +369,7 @@ impl Play<'_> {
         let conductor = Conductor::undisturbed();
         let ports = self.world.agent(&conductor).await;
         let played = windows::play(&self.world, &ports.store, &conductor, self.story.windows);
-        // Played without end: what is awaited is that time passes.
+        // The play never ends by itself; the timeout only lets time pass.
         drop(tokio::time::timeout(FAREWELL, played).await);
     }
 

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`case`] | one case: its name, its run, its verdict |
 //! | [`plan`] | which cases there are, and running them on all cores |
-//! | [`table`] | what is printed |
+//! | [`table`] | the printed table |
 
 pub mod case;
 pub mod plan;

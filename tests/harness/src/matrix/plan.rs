@@ -1,9 +1,10 @@
 //! Which cases there are, and running them on all cores.
 //!
-//! In: stories, and how deep to go. Out: a [`Report`]. First each story is told undisturbed, which gives its points. Then,
-//! for each point: killed there; killed there and again at each point of the recovery that follows, or at one in so many of
-//! them (that recovery's points are known from the single kill); killed there and back only after an hour. Beside that: each
-//! step done again, each step failing in each way, and every task ending otherwise than it should.
+//! In: stories, and how deep to go. Out: a [`Report`]. First each story is played undisturbed, which gives its points.
+//! Then each point has these cases: killed there; killed there and again at each point of the recovery that follows, or
+//! at one in so many of them (that recovery's points are known from the single kill); killed there and back only after
+//! an hour. In addition: each step done again, each step failing in each way, and every task ending otherwise than it
+//! should.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,21 +18,22 @@ use crate::invariant::Reference;
 use crate::points::{At, Place};
 use crate::story::{Does, KillFrom, Story};
 
-/// An agent that stays dead so long finds its tickets expired and its tasks ended.
+/// An agent that stays dead this long finds its bootstrap tokens expired and its tasks ended.
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
-/// In a sample the agent stays dead at one point in so many.
+/// In a sample the agent stays dead at one point in this many.
 const HOUR_ONE_IN: usize = 4;
 
-/// How it gets on is told once in so many points.
+/// Progress is printed once in this many points.
 const REPORTED_EVERY: usize = 50;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     Single,
-    /// Killed once, and again in the recovery: at each of its points, or at one in so many, another for each first.
+    /// Killed once, and again in the recovery: at each of its points, or at one in this many, another one for each
+    /// first kill.
     Double {
-        /// Of so many points one; 1 is each. A story that asks for fewer has fewer.
+        /// One point in this many; 1 is each. A story that sets a smaller share has fewer.
         one_in: usize,
         /// Which of them: runs with 0, 1 and so on up to `one_in` take every point between them.
         from: usize,
@@ -49,7 +51,7 @@ impl Depth {
     }
 }
 
-/// One share of so many: a part of the work, for runs that are split.
+/// One share of several: a part of the work, for runs that are split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// From 0.
@@ -75,7 +77,7 @@ pub fn parse_share(text: &str) -> Result<Share, String> {
     }
 }
 
-/// A story with how it goes undisturbed.
+/// A story with its undisturbed course.
 struct Reported {
     story: Story,
     places: Vec<Place>,
@@ -83,8 +85,8 @@ struct Reported {
 }
 
 impl Reported {
-    /// Whether the whole agent tells it. What fails there, or waits too long, is taken back and asked for anew: what that
-    /// comes to is for the schedules to say.
+    /// Whether the whole agent plays the story. A failure or a long wait there makes the agent take the work back and
+    /// request it again. The schedules check the result of that.
     const fn is_whole(&self) -> bool {
         matches!(self.story.does, Does::Goals(_))
     }
@@ -100,7 +102,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// Which story, and where in it, as a person looks for it.
+    /// The story and the position in it, for a person who searches for it.
     fn name(self, reported: &[Reported]) -> String {
         let of = |story: usize| reported.get(story).map_or("?", |reported| reported.story.name);
         match self {
@@ -169,7 +171,7 @@ fn units(reported: &[Reported]) -> Vec<Unit> {
         units.extend((first..held.places.len()).map(|first| Unit::Point { story, first }));
         units.push(Unit::Again { story });
         units.push(Unit::Tasks { story });
-        // What fails on the way there is judged by the story of the way there.
+        // A failure on the way there is checked by the story that covers that way.
         if held.story.kills == KillFrom::TheBeginning && !held.is_whole() {
             let mut steps: Vec<&'static str> = held.places.iter().map(|place| place.step).collect();
             steps.dedup();
@@ -199,7 +201,8 @@ fn first_point(reported: &Reported) -> usize {
     }
 }
 
-/// Where the second kill strikes: at each point that the story names, or of these at one in so many, another for each first.
+/// Where the second kill happens: at each point that the story names, or at one of these in this many, another one for
+/// each first kill.
 fn seconds(
     story_one_in: usize,
     (one_in, from): (usize, usize),

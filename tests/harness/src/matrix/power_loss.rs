@@ -1,7 +1,8 @@
 //! The power-loss case of the crash matrix.
 //!
-//! In: before which change of a file the power goes in each life, and what becomes of what was not synced. Out: the story
-//! goes on with what is found. What the agent took for written must be found; what it did must stand in what is found.
+//! In: the change of a file before which the power is lost in each life, and the fate of unsynced data. Out: the story
+//! continues with what is found. Everything that the agent took for written must be found; everything it did must be
+//! recorded there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +18,12 @@ use crate::story::Does;
 use crate::world::folder;
 use power_disk::fate::Fate;
 
-/// So many events may be on the disk although nobody was told so: that of each task which was writing.
+/// This many events may be on the disk although their writes were not confirmed: one of each task that was writing.
 const ON_THE_WAY: u32 = 2;
 
 impl Play<'_> {
-    /// Lives until the power goes, and then on with what is found, until it goes again. A story that ends before that just
-    /// ends. Gives the disks, which are dropped when nothing has files open on them any more.
+    /// Lives until the power is lost, and continues with what is found, until it is lost again. A story that ends
+    /// before that just ends. Returns the disks, which are dropped when nothing has files open on them any more.
     pub(super) async fn lose_power(&mut self, losses: &[PowerLoss]) -> Vec<Arc<Served>> {
         let effects = self.world.log.effects().len();
         let (mut disks, mut entry) = (Vec::new(), Entry::Anew);
@@ -53,11 +54,12 @@ impl Play<'_> {
         disks
     }
 
-    /// Looks at what was found, and says how the next life begins. It is looked at in a copy: recovery is the next life's.
+    /// Checks what was found, and returns how the next life begins. It checks a copy, because the next life does the
+    /// recovery.
     async fn found(&mut self, disk: &Served, fate: Fate, effects: usize) -> Entry {
         let copy = folder();
         disk.found(fate, copy.path());
-        // A file that was being made is made, as whoever starts next does.
+        // A file that was being made is completed, as the next start would do.
         if let Some(refusal) = self.world.store_in(copy.path()).await.refusal() {
             self.wrong
                 .push(Violation { name: "I7", what: format!("what is found takes nothing: {refusal:?}") });

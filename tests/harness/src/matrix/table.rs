@@ -15,12 +15,12 @@ use crate::story::Story;
 const MOMENTS: [&str; 8] =
     ["exchange", "opened", "intent", "request", "effect", "posted", "outcome", "frame"];
 
-/// So many violations are told in full.
+/// This many violations are printed in full.
 const SHOWN: usize = 20;
 
 #[derive(Default)]
 struct Row {
-    /// Where it stands in its story.
+    /// Its position in its story.
     order: usize,
     /// Cases by moment.
     cells: BTreeMap<String, usize>,
@@ -42,7 +42,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Takes a case in.
+    /// Adds a case.
     pub fn add(&mut self, story: &Story, case: &Case, place: Option<Place>, outcome: &Outcome) {
         let nth = self.stories.iter().position(|name| *name == story.name).unwrap_or_else(|| {
             self.stories.push(story.name);
@@ -75,7 +75,7 @@ impl Report {
         }
     }
 
-    /// A story that does not even end as it should when nothing disturbs it.
+    /// A story that has a wrong end even when nothing disturbs it.
     pub fn wrong_story(&mut self, story: &Story, outcome: &Outcome) {
         self.violations += 1;
         let text = format!(

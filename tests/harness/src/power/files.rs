@@ -1,7 +1,7 @@
 //! Replaced small files under a power loss before each change.
 //!
-//! In: nothing. Out: what does not hold. After each loss the file holds one of the texts whole: the last that was told as
-//! written, or the one that was being written.
+//! In: nothing. Out: what does not hold. After each loss the file holds one of the texts whole: the last one whose
+//! write was confirmed, or the one that was being written.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use super::server::Served;
 use crate::world::folder;
 use power_disk::fate::Fate;
 
-/// So many times the file is written; each text is longer than a sector.
+/// How often the file is written; each text is longer than a sector.
 const TIMES: usize = 3;
 
-/// So many torn fates are tried for each change.
+/// This many torn fates are tried for each change.
 const TORN: u64 = 4;
 
 /// More changes than writing takes, so that the walk ends.

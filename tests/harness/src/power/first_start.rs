@@ -1,7 +1,8 @@
 //! An agent's first start under a power loss before each change.
 //!
-//! In: a share of the changes. Out: what does not hold. The agent makes its database in an empty folder. After each loss the next start
-//! opens it and may write: nothing is taken for damaged, for another program's, or for what a person must look at.
+//! In: a share of the changes. Out: what does not hold. The agent makes its database in an empty folder. After each
+//! loss the next start opens it and may write. It must not take anything for damaged, for another program's, or for a
+//! case for an operator.
 
 use std::path::Path;
 
@@ -14,10 +15,10 @@ use crate::world::folder;
 use power_disk::dice::Dice;
 use power_disk::fate::Fate;
 
-/// So many torn fates are tried for each change.
+/// This many torn fates are tried for each change.
 const TORN: u64 = 4;
 
-/// So many fates.
+/// The number of fates.
 const FATES: usize = 2 + TORN as usize;
 
 fn open(folder: &Path) -> Option<String> {

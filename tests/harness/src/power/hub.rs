@@ -1,9 +1,9 @@
 //! A hub that loses its power before each change of a file.
 //!
-//! In: which share of the losses. Out: what does not hold. A hub is started in an empty folder and answers a fixed list of
+//! In: a share of the losses. Out: what does not hold. A hub is started in an empty folder and answers a fixed list of
 //! requests. After a loss of power the next start must succeed, must know everything that was answered, and must answer
-//! the rest of the list. What was asked and not answered is asked again, as agents and operators do. The hub draws its keys
-//! and ids, so the same case again can have other bytes; TLS is absent, as in [`crate::hub`].
+//! the rest of the list. Requests without an answer are sent again, as agents and operators do. The hub draws its keys
+//! and ids, so a repeated case can have other bytes; TLS is absent, as in [`crate::hub`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::world::folder;
 use power_disk::dice::Dice;
 use power_disk::fate::Fate;
 
-/// A start after a loss makes about so many changes.
+/// A start after a loss makes about this many changes.
 const START: u64 = 16;
 
-/// What came of it.
+/// The result of the suite.
 #[derive(Debug, Default)]
 pub struct HubReport {
     /// Changes of files, from the empty folder to the last answer.
     pub changes: u64,
     /// Losses that were tried.
     pub tried: usize,
-    /// In so many of them the power went again in the start that followed.
+    /// In this many of them the power was lost again in the start that followed.
     pub twice: usize,
     /// What does not hold, with its case.
     pub wrong: Vec<String>,
@@ -45,7 +45,7 @@ enum Life {
     Failed(String),
 }
 
-/// Starts the hub in a folder, holds what it knows to what it answered, and asks for the rest.
+/// Starts the hub in a folder, compares its state with its earlier answers, and sends the remaining requests.
 async fn live(
     (folder, disk): (&Path, Option<&Served>),
     session: &mut Session,
@@ -77,7 +77,7 @@ async fn live(
     life
 }
 
-/// What came of one case.
+/// The result of one case.
 #[derive(Default)]
 struct LossOutcome {
     /// The changes of each life on the disk.
@@ -127,7 +127,7 @@ fn cases(changes: u64) -> impl Iterator<Item = Vec<PowerLoss>> {
     })
 }
 
-/// Tries a share of all losses; and in each share the power goes right after each answer, with all that was not synced.
+/// Tries a share of all losses. In each share the power is also lost right after each answer, with all unsynced data.
 #[must_use]
 pub fn run(share: Share, threads: usize) -> HubReport {
     let whole = lose(&[PowerLoss { at: u64::MAX, fate: Fate::Kept }]);

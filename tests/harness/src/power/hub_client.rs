@@ -11,13 +11,13 @@ use crate::hub::Opened;
 /// Why a request has no good answer.
 #[derive(Clone, Debug)]
 pub(super) enum NoAnswer {
-    /// The hub could not, as without power.
+    /// The hub was not able to, for example without power.
     Failed,
-    /// The hub would not: status and error.
+    /// The hub refused: status and error.
     Refused(String),
 }
 
-/// A running hub, for as long as it is asked.
+/// A running hub, for as long as requests are sent to it.
 pub(super) struct Client<'a> {
     pub(super) opened: &'a Opened,
 }
@@ -49,7 +49,7 @@ impl Client<'_> {
     }
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By<'a> {
     Operator(&'a str),

@@ -1,7 +1,7 @@
 //! The requests of the hub's power-loss walk, and what holds afterwards.
 //!
-//! In: a running hub. Out: what is known of it, and what does not hold. Requests carry an idempotency key or are safe to
-//! repeat by themselves, so one that was not answered is sent again as it was.
+//! In: a running hub. Out: what is known of it, and what does not hold. Requests carry an idempotency key or are safe
+//! to repeat, so a request without an answer is sent again unchanged.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use super::hub_client::{Ask, By, Client, NoAnswer};
 use crate::world::folder;
 
-/// What was answered, as whoever asked remembers it.
+/// The answers, as the caller remembers them.
 #[derive(Default)]
 pub(super) struct Session {
-    /// So many requests of the list.
+    /// How many requests of the list.
     pub(super) answered: usize,
     /// How many changes of files there were at the start's end, and after each answer.
     pub(super) answered_at: Vec<u64>,
@@ -51,7 +51,7 @@ pub(super) const REQUESTS: [(&str, Step); 10] = [
 const JOB: &str = "00000000-0000-0000-0000-000000000001";
 
 impl Session {
-    /// What the first admin reads in the file that the hub named. Once it was read, it must not change.
+    /// The token that the first admin reads in the file that the hub named. Once it was read, it must not change.
     pub(super) fn read_admin_token(&mut self, folder: &Path, named: Option<&Path>) -> Option<String> {
         let path = named.map_or_else(|| folder.join("hub").join(hubd::run::ADMIN_TOKEN_FILE), Path::to_owned);
         let token = match std::fs::read_to_string(&path) {
@@ -180,10 +180,10 @@ const fn get<'a>(by: By<'a>, path: &'a str) -> Ask<'a> {
     Ask { method: "GET", path, by, headers: &[], body: &Value::Null }
 }
 
-/// So many requests must have been answered for it, what is asked, and how the answer must be.
+/// How many requests must have been answered for it, the request that checks it, and the condition on the answer.
 type Fact<'a> = (usize, Ask<'a>, &'a dyn Fn(&Value) -> bool);
 
-/// Everything that was answered is known. Gives what is not.
+/// Checks that the hub knows everything that was answered. Returns what it does not know.
 pub(super) async fn check(client: &Client<'_>, session: &Session) -> Vec<String> {
     let admin = By::Operator(&session.admin);
     let eve = get(By::Operator(&session.eve), "/v1/whoami");
@@ -211,7 +211,7 @@ pub(super) async fn check(client: &Client<'_>, session: &Session) -> Vec<String>
         }
         let says = match client.send(ask).await {
             Ok(answer) if holds(&answer) => continue,
-            // A loss of power while it is asked says nothing of what is known.
+            // A loss of power during this request does not show what the hub knows.
             Err(NoAnswer::Failed) => continue,
             Ok(answer) => answer.to_string(),
             Err(NoAnswer::Refused(why)) => why,

@@ -1,8 +1,8 @@
 //! The process that serves the simulated disk, and its client.
 //!
-//! In: a folder, and the change before which the power goes. Out: whether it is gone, and what is found. The kernel may
-//! wait for the disk while it holds the memory map of whoever uses it, so the disk is served by a process of its own: this
-//! program, started again with [`WORD`]. It ends with its standard input.
+//! In: a folder, and the change before which the power is lost. Out: whether it is lost, and what is found. The kernel
+//! may wait for the disk while it holds the memory map of the process that uses it. So the disk is served by a process
+//! of its own: this program, started again with [`WORD`]. It ends with its standard input.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use power_disk::disk::Disk;
 use power_disk::fate::Fate;
 use power_disk::mount::mount;
 
-/// The word that makes this program serve a disk.
+/// The argument that makes this program serve a disk.
 pub const WORD: &str = "power-disk";
 
 /// A served disk.
@@ -36,7 +36,7 @@ pub struct Power {
 }
 
 impl Served {
-    /// Shows in a folder what it holds, on a disk that loses its power before this change.
+    /// Shows the contents of a folder in that folder, on a disk that loses its power before this change.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the harness starts itself, to serve the disk")]
     pub fn at(path: &Path, cut_at: u64) -> Self {
@@ -80,12 +80,12 @@ impl Served {
         self.power().cut
     }
 
-    /// Writes what is found after the power came back into an empty folder.
+    /// Writes into an empty folder what is found after the power came back.
     pub fn found(&self, fate: Fate, into: &Path) {
         assert_eq!(self.ask(&format!("found {fate} {}", into.display())), "done");
     }
 
-    /// Takes the disk out of its folder. What has files open there keeps them until this is dropped.
+    /// Unmounts the disk from its folder. A process with files open there keeps them until this is dropped.
     pub fn take_out(&self) {
         unmount(&self.path, UnmountFlags::DETACH).unwrap();
     }
@@ -101,10 +101,10 @@ impl Drop for Served {
     }
 }
 
-/// Serves a disk until standard input ends. Gives why it could not.
+/// Serves a disk until standard input ends. Returns why it could not.
 ///
 /// # Errors
-/// What the kernel says of the mount.
+/// The kernel's error for the mount.
 pub fn serve(path: &Path, cut_at: u64) -> std::io::Result<()> {
     let disk = Arc::new(Disk::holding(path, cut_at));
     let session = mount(path, Arc::clone(&disk))?;

@@ -13,15 +13,15 @@ use power_disk::fate::Fate;
 /// The stories that lose their power: a guest that is made, a backup, and signed jobs.
 const STORIES: [&str; 4] = ["provision", "backup", "job: destroy", "job: policy"];
 
-/// Opening a store and taking up what is open takes about so many changes.
+/// Opening a store and taking up open operations takes about this many changes.
 const RECOVERY_START: u64 = 24;
 
-/// What came of all of it.
+/// The result of all cases.
 #[derive(Debug, Default)]
 pub struct Report {
     /// A line for each story: its name, how many changes it has, and how many losses were tried.
     pub stories: Vec<(&'static str, u64, usize)>,
-    /// In so many of them the power went again during recovery.
+    /// In this many of them the power was lost again during recovery.
     pub twice: usize,
     /// Each case that does not hold, by its name, and why.
     pub wrong: Vec<String>,
@@ -35,7 +35,7 @@ pub fn stories() -> Vec<Story> {
     all
 }
 
-/// How often the power can go in a story, and how it goes when the power stays.
+/// How often the power can be lost in a story, and the story's course with power.
 #[must_use]
 pub fn undisturbed(story: &Story) -> Outcome {
     run(story, &Case::PowerLost(vec![PowerLoss { at: u64::MAX, fate: Fate::Kept }]), None)
@@ -47,7 +47,7 @@ pub fn changes(undisturbed: &Outcome) -> u64 {
     undisturbed.changes.first().copied().unwrap_or(0)
 }
 
-/// Every loss of a story with so many changes: before each, all that was not synced is lost, is there, or is there in part.
+/// Every loss of a story with this many changes: before each, all unsynced data is lost, is there, or is there in part.
 /// Two more lose the power again in the recovery that follows, one of them soon after its start.
 pub fn cases(changes: u64) -> impl Iterator<Item = Case> {
     (0..changes).flat_map(move |at| {
@@ -62,7 +62,7 @@ pub fn cases(changes: u64) -> impl Iterator<Item = Case> {
     })
 }
 
-/// Whether the power went in the life after the first loss, too: its changes ended where the power was to go.
+/// Whether the power was also lost in the life after the first loss: its changes ended at the planned cut.
 fn went_twice(case: &Case, outcome: &Outcome) -> bool {
     match (case, outcome.changes.as_slice()) {
         (Case::PowerLost(losses), [_, again]) => losses.get(1).is_some_and(|loss| loss.at == *again),
@@ -88,7 +88,7 @@ pub fn run_all(story: Option<&str>, share: Share, threads: usize) -> Report {
             report.wrong.push(format!("{}: {:?}", story.name, reported.violations));
             continue;
         }
-        // By chance and not in turn, so that every share has cases of each kind.
+        // By chance and not in order, so that every share has cases of each kind.
         let in_share = |nth: usize| Dice::of(nth as u64).below(share.of as u64) == share.number as u64;
         let chosen = cases(changes).enumerate().filter(|(nth, _)| in_share(*nth));
         let cases: Vec<_> = chosen.map(|(_, case)| (story, case, reported.reference.clone())).collect();

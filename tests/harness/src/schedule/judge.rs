@@ -1,6 +1,6 @@
 //! The judge of a finished schedule.
 //!
-//! In: an [`Ending`]. Out: violations. I7 and I11 are looked at between the lives.
+//! In: an [`Ending`]. Out: violations. I7 and I11 are checked between the lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::invariant::{Violation, one_task_at_a_time};
 use crate::log::TaskSpan;
 use crate::scene::Scene;
 
-/// A request that was on its way when a hand changed the guest may still arrive.
+/// A request that was on its way when a person changed the guest may still arrive.
 const ON_ITS_WAY: Duration = Duration::from_millis(200);
 
 /// The end of a schedule.
@@ -34,7 +34,7 @@ pub(super) struct Ending<'a> {
 
 type Violations = Vec<String>;
 
-/// One look at an ending.
+/// One check of an ending.
 type Look = fn(&Ending<'_>) -> Violations;
 
 const ALL: &[(&str, Look)] = &[
@@ -118,7 +118,8 @@ fn one_guest_for_each_identity(ending: &Ending<'_>) -> Violations {
     found
 }
 
-/// I3: what is in our range is a stranger's, or made and whole, or named by an operation that was parked or is a person's now.
+/// I3: everything in our range is a stranger's, or made and whole, or named by an operation that was parked or is a
+/// person's now.
 fn nothing_half_built(ending: &Ending<'_>) -> Violations {
     let mut found = Violations::new();
     if ending.forgetful {
@@ -142,10 +143,10 @@ fn nothing_half_built(ending: &Ending<'_>) -> Violations {
     found
 }
 
-/// What a made guest must show, unless a hand changed it.
+/// What a made guest must show, unless a person changed it.
 fn flaws(ending: &Ending<'_>, vmid: u32, config: &str) -> Violations {
     let mut found = Violations::new();
-    // A running guest keeps its environment until it stops; that it goes then is all that can be asked for.
+    // A running guest keeps its environment until it stops; a pending removal is all that can be required.
     let goes = config.lines().any(|line| line.starts_with("delete: ") && line.contains("env"));
     if config.contains("HOLDFAST_BOOTSTRAP") && !goes {
         found.push(format!("guest {vmid} still carries its bootstrap token"));
@@ -157,7 +158,8 @@ fn flaws(ending: &Ending<'_>, vmid: u32, config: &str) -> Violations {
     found
 }
 
-/// I12: every guest is as the document says, or somebody is told why not; and where nothing but the wire went wrong, it is.
+/// I12: every guest is as the document says, or the report says why not. When only the connection failed, it is as the
+/// document says.
 fn every_goal_is_met_or_answered(ending: &Ending<'_>) -> Violations {
     let mut found: Violations =
         ending.book.open.iter().map(|id| format!("operation {id} has not ended")).collect();

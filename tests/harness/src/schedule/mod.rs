@@ -1,8 +1,8 @@
 //! Random schedules of faults, from a seed.
 //!
-//! In: a seed. Out: a [`Verdict`]: its story in words, and what does not hold. The agent is the real reconcile loop with its
-//! documents, its operations side by side and its recovery; faults are the simulator's, kills are at any point, and a person
-//! interferes. Deliberately absent: what one operation alone can show, which is the [`crate::matrix`].
+//! In: a seed. Out: a [`Verdict`]: its story in words, and what does not hold. The agent is the real reconcile loop
+//! with its documents, its parallel operations and its recovery. Faults are the simulator's, kills are at any point,
+//! and a person interferes. Deliberately absent: what one operation alone can show, which is the [`crate::matrix`].
 //!
 //! | module | what |
 //! | --- | --- |
@@ -24,7 +24,7 @@ use crate::invariant::Violation;
 use crate::virtual_time;
 use crate::world_template::Template;
 
-/// What came of a seed.
+/// The result of a seed.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     pub seed: u64,

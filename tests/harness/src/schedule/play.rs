@@ -1,6 +1,7 @@
 //! The play of one schedule.
 //!
-//! In: a seed. Out: a verdict. Each life is the whole reconcile loop on the same folder; a kill drops it where it stands.
+//! In: a seed. Out: a verdict. Each life is the whole reconcile loop on the same folder; a kill drops it at its current
+//! point.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
@@ -33,10 +34,10 @@ use crate::world::World;
 use crate::world_template::Template;
 use power_disk::dice::Dice;
 
-/// How often the loop looks when nothing is new. Rare looks make schedules fast, and change nothing about what is done.
+/// How often the loop checks when nothing is new. Rare checks make schedules fast, and do not change what is done.
 const EVERY: Duration = Duration::from_secs(900);
 
-/// Nothing was changed for so long: it has settled. Longer than any wait between two tries.
+/// Nothing was changed for this long: it has settled. Longer than any wait between two tries.
 const QUIET: Duration = Duration::from_secs(3_600 + 1_800);
 
 /// When the faults are over it settles within this.
@@ -127,7 +128,7 @@ pub async fn play(seed: u64, script: &Script, template: &Template) -> Verdict {
     let mut violations = std::mem::take(&mut player.violations);
     violations.extend(judge(&ending));
     if !violations.is_empty() {
-        // Whoever looks for the cause begins with what the agent wrote down.
+        // The audit of the agent is printed for anyone who looks for the cause.
         let line = |line: &Line| {
             let Line { number, at, action, operation, detail } = line;
             format!(
@@ -181,9 +182,10 @@ impl Player<'_> {
         ended
     }
 
-    /// Between two lives: the dead let go of their folder, and the journal is held to what was written (I7, I11).
+    /// Between two lives: the dead agent releases its folder, and the journal is compared with what was written (I7,
+    /// I11).
     async fn between(&mut self, before: Book) -> Book {
-        // Tasks that were dropped let go of the folder's lock when the runtime comes to them.
+        // Dropped tasks release the folder's lock when the runtime handles them.
         for _ in 0..50 {
             match Store::open_on_callers_thread(&self.world.agent_folder(), self.world.timeline.now()) {
                 Ok(store) => {
@@ -286,7 +288,7 @@ impl Player<'_> {
         let (begun, mut since, mut count) =
             (self.world.timeline.passed(), self.world.timeline.passed(), self.world.log.effects().len());
         loop {
-            // The hub says again what it wants, until it is taken.
+            // The hub sends its document again, until it is taken.
             if let Some(newest) = self.documents.last().cloned() {
                 drop(store.offer_desired(newest, self.world.timeline.now()).await);
             }
@@ -309,7 +311,8 @@ impl Player<'_> {
         }
     }
 
-    /// Records that broke under the agent stay so until a person, who was told, has mended the disk and starts it anew.
+    /// Records that broke under the agent stay broken until an operator, who was notified, has repaired the disk and
+    /// starts it anew.
     fn mended(&mut self, view: &HostSnapshot) -> Ended {
         if !view.problems.iter().any(|problem| problem.code == ErrorCode::RecordsBroken) {
             self.wrong("I12", "the agent's records are broken, and nobody says so".to_owned());
@@ -371,7 +374,7 @@ impl Player<'_> {
         }
     }
 
-    /// A person keeps away from a guest that a task works on, as Proxmox's own tools do, and from strangers.
+    /// A person does not touch a guest that a task works on, as Proxmox's own tools do, nor strangers.
     fn may_touch(&self, vmid: u32) -> bool {
         let held = self.world.node.world();
         let unlocked = held.guests.get(vmid).is_ok_and(|config| config.lock().is_none());
@@ -386,7 +389,7 @@ impl Player<'_> {
         let document = DesiredDocument {
             schema: DesiredSchema::V1,
             generation: Generation::new(generation),
-            // As rare as looks may be: it makes schedules fast, and changes nothing about what is done.
+            // The rarest allowed check: it makes schedules fast, and does not change what is done.
             poll_interval_s: 60.try_into().unwrap(),
             policies: Vec::new(),
             storage: Vec::new(),
@@ -426,7 +429,7 @@ impl Player<'_> {
     }
 }
 
-/// Where a mishap strikes.
+/// The target of a mishap.
 fn target(vmid: u32, details: u64) -> Target {
     let tokens = ["observe", "operate", "allocate"];
     let token = tokens[usize::try_from(details % 3).unwrap()];

@@ -1,7 +1,8 @@
 //! Plots: schedules with a fixed story.
 //!
-//! In: a seed. Out: a [`Script`]. What random schedules bring about once in many thousand, a hand at just the wrong moment,
-//! a plot brings about every time. On the true agent all must hold at its end, as at any schedule's.
+//! In: a seed. Out: a [`Script`]. Random schedules hit some events once in many thousand runs, such as a change by hand
+//! at just the wrong moment. A plot causes them every time. On the true agent all must hold at its end, as for any
+//! schedule.
 
 use std::time::Duration;
 
@@ -22,17 +23,17 @@ pub struct Plot {
     pub script: fn(u64) -> Script,
 }
 
-/// Somebody restores another guest under the number, tags and all.
+/// Another guest is restored by hand under the number, tags and all.
 pub const IMPOSTOR: Plot = Plot { name: "impostor", script: |seed| hand(seed, Mishap::Impostor) };
-/// Somebody gives the number to something else.
+/// The number is given to something else by hand.
 pub const REUSE: Plot = Plot { name: "number reused", script: |seed| hand(seed, Mishap::Reuse) };
-/// Somebody removes the mark.
+/// The mark is removed by hand.
 pub const UNMARK: Plot = Plot { name: "mark removed", script: |seed| hand(seed, Mishap::Unmark) };
-/// Somebody attaches a volume to a guest that is taken back.
+/// A volume is attached by hand to a guest that is taken back.
 pub const ATTACHED: Plot = Plot { name: "volume attached", script: |seed| taken_back(seed, Mishap::Attach) };
 /// A guest that is taken back is taken out of the pool, where no token of ours sees it.
 pub const HIDDEN: Plot = Plot { name: "hidden", script: |seed| taken_back(seed, Mishap::Unpool) };
-/// A guest is destroyed by hand, and another one is asked for.
+/// A guest is destroyed by hand, and another one is requested.
 pub const ANOTHER: Plot = Plot { name: "another guest", script: another };
 /// A document comes again that was replaced.
 pub const OLDER: Plot = Plot { name: "older document", script: older };
@@ -43,7 +44,7 @@ pub const PUT_BACK: Plot = Plot { name: "folder put back", script: put_back };
 /// Workers die after their work and before its end is written.
 pub const UNCLEAR: Plot = Plot { name: "unclear ends", script: unclear };
 
-/// The clock of the box jumps while a guest is made, and is right again in the end.
+/// The clock of the host jumps while a guest is made, and is right again in the end.
 pub const CLOCK: Plot = Plot { name: "clock jumps", script: clock_jumps };
 
 /// All of them.
@@ -65,7 +66,7 @@ fn larger(goal: &DesiredGuest) -> DesiredGuest {
     goal
 }
 
-/// A hand does something to a guest that serves, and the document goes on to want it.
+/// A person changes a guest that serves, and the document still requests it.
 fn hand(seed: u64, mishap: Mishap) -> Script {
     let mut dice = Dice::of(seed);
     let acts = vec![
@@ -79,7 +80,7 @@ fn hand(seed: u64, mishap: Mishap) -> Script {
     Script { ground: Ground::GuestRuns, acts }
 }
 
-/// A guest whose controller never speaks is taken back, and a hand did something to it while it was waited for.
+/// A guest whose controller never speaks is taken back, and a person changed it during the wait.
 fn taken_back(seed: u64, mishap: Mishap) -> Script {
     let mut dice = Dice::of(seed);
     let acts = vec![

@@ -17,7 +17,7 @@ use power_disk::dice::Dice;
 /// How the agent's own disk fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disk {
-    /// The next so many writes find no space.
+    /// The next writes, this many, find no space.
     Full(u32),
     /// The next write is on disk, and the answer is an error.
     SyncFails,
@@ -27,15 +27,15 @@ pub enum Disk {
 #[derive(Clone, Debug)]
 pub enum Act {
     Pass(Duration),
-    /// Something goes wrong at a guest's number; the seed of its details.
+    /// This mishap at a guest's number; the last value is the seed of its details.
     Mishap(Mishap, u32, u64),
-    /// Exactly this goes wrong, once.
+    /// Exactly this fault, once.
     Arm(Fault),
-    /// Controllers fall silent, or speak again.
+    /// Controllers become silent, or speak again.
     Speech(Speech),
-    /// What goes on by itself is put right, and controllers speak.
+    /// Lasting faults are repaired, and controllers speak.
     Heal,
-    /// The agent dies at its so many-th point from here, and comes back after a while.
+    /// The agent dies at this many points from here, and returns after a while.
     Kill(usize, Duration),
     /// The next document.
     Offer(Vec<DesiredGuest>),
@@ -43,15 +43,15 @@ pub enum Act {
     OfferOld,
     /// A second agent is started on the same folder.
     SecondAgent,
-    /// The agent's folder is put aside as a copy.
+    /// The agent's folder is copied.
     Copy,
-    /// The agent dies, and its folder is put back as it was when it was copied.
+    /// The agent dies, and its folder is replaced by the copy.
     PutBack,
-    /// The agent dies in a write that was not acknowledged: half a frame lies at the journal's end.
+    /// The agent dies in a write that was not acknowledged: half a frame is left at the journal's end.
     TornTail(usize),
     /// Its disk fails.
     Disk(Disk),
-    /// The clock of the whole box, Proxmox's and the agent's, is set so many seconds ahead of what is right.
+    /// The clock of the whole host, Proxmox's and the agent's, is set this many seconds ahead of the right time.
     Clock(i64),
 }
 
@@ -90,7 +90,7 @@ fn goal(guest: &DesiredGuest) -> String {
     format!("{} {:?} {} MiB {} GiB", guest.name, guest.run, size.memory_mib.get(), size.rootfs_gib.get())
 }
 
-/// What a seed chooses.
+/// The choices of a seed.
 #[derive(Clone, Debug)]
 pub struct Script {
     /// What there is before.
@@ -108,7 +108,7 @@ impl Script {
             Ground::TwoGuests => vec![guest(1), guest(2)],
             _ => vec![guest(1)],
         };
-        // A third of the seeds leaves out whatever a hand does: then all must be well in the end.
+        // A third of the seeds has no changes by hand: then all must be well in the end.
         let hands = dice.below(3) > 0;
         let mut acts = vec![Act::Offer(goals.clone())];
         for _ in 0..4 + dice.below(10) {
@@ -117,7 +117,7 @@ impl Script {
         Self { ground, acts }
     }
 
-    /// Whether nothing happens that may lawfully leave a guest other than asked for.
+    /// Whether no act is allowed to leave a guest in another state than requested.
     #[must_use]
     pub fn is_gentle(&self) -> bool {
         use pve_sim::fault::mishap::Origin;

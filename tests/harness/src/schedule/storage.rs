@@ -32,7 +32,7 @@ pub(super) fn tear(folder: &Path, bytes: usize) {
     log.write_all(&torn).unwrap();
 }
 
-/// Lets the disk of the agent on this thread fail. Gives how many writes may be on disk without having been acknowledged.
+/// Makes the disk of the agent on this thread fail. Returns how many writes may be on disk without an acknowledgement.
 pub(super) fn fail(disk: Disk) -> u32 {
     use agentd::port::store::fault::{StoreFault, arm};
     match disk {

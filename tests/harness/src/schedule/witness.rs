@@ -1,6 +1,7 @@
 //! Expected data at the end of a schedule.
 //!
-//! In: the world before and after each thing that a hand does, and what the agent calls made. Out: lists for the judge.
+//! In: the world before and after each change by hand, and the guests that the agent reports as made. Out: lists for
+//! the judge.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,16 +22,16 @@ pub struct Stranger {
     pub volumes: BTreeMap<String, Volume>,
 }
 
-/// What is watched.
+/// The expected data.
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
     /// Volumes and archives of customers, and of people.
     pub kept: BTreeSet<String>,
     /// Guests that are not ours.
     pub strangers: BTreeMap<u32, Stranger>,
-    /// Numbers at which a hand or a broken worker left something.
+    /// Numbers at which a person or a broken worker left something.
     pub disturbed: BTreeSet<u32>,
-    /// Numbers at which a hand took protection off.
+    /// Numbers at which a person removed protection.
     pub unprotected: BTreeSet<u32>,
 }
 
@@ -53,7 +54,7 @@ impl Witness {
         self.strangers.insert(vmid, Stranger { since, config: config.clone(), volumes });
     }
 
-    /// What the agent says it has made belongs to a customer from then on.
+    /// A guest that the agent reports as made belongs to a customer from then on.
     pub async fn note_made(&mut self, world: &World, store: &Store) {
         for n in 1..=3 {
             let Ok(Some(record)) = store.guest(uid(n)).await else { continue };
@@ -61,13 +62,13 @@ impl Witness {
                 && !self.strangers.contains_key(&vmid.number())
             {
                 let names = volumes.iter().map(|volume| on_disk(volume.as_str()));
-                // What a hand has taken away is not the agent's to keep.
+                // The agent need not keep what a person has removed.
                 self.kept.extend(names.filter(|name| is_there(world, name)));
             }
         }
     }
 
-    /// A hand did something to a guest.
+    /// A person changed a guest.
     pub fn hand(&mut self, world: &World, vmid: u32, before: &Scene, estranges: Estranges) {
         let after = world.scene();
         let (was, is): (BTreeSet<_>, BTreeSet<_>) =
@@ -84,7 +85,7 @@ impl Witness {
     }
 }
 
-/// Whether a guest stops being ours by what a hand did.
+/// Whether a guest stops being ours by a change by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Estranges {
     Yes,

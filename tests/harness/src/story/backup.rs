@@ -14,7 +14,7 @@ pub(super) fn take() -> Vec<Story> {
     ]
 }
 
-/// A backup that somebody asked for. A ground is made by it, too.
+/// A requested backup. A ground is made by it, too.
 pub(crate) fn backup(storage: &str, why: BackupWhy) -> Operation {
     Operation::Backup(Backup {
         target: target(1),

@@ -15,7 +15,7 @@ pub(super) fn destroy() -> Vec<Story> {
     vec![Story {
         // Exactly the volumes of exactly this guest; its backups stay.
         may_take: |holding| Scene::owner(holding) == Some(300) && holding.starts_with("tank:"),
-        // What is gone takes with it our right to see what it left: a person looks when Proxmox does not say OK.
+        // After the removal the agent may not see what is left. An operator must check when Proxmox does not say OK.
         unclear: Status::Parked,
         ..Story::done("destroy", Ground::GuestRuns, |_| signed())
     }]

@@ -29,7 +29,7 @@ pub(super) fn stories() -> Vec<Story> {
     vec![
         Story {
             may_take: |holding| Scene::owner(holding) == Some(300) && holding.starts_with("tank:"),
-            // As of the operation itself: what is gone takes with it our right to see what it left.
+            // As for the operation itself: after the removal the agent may not see what is left.
             unclear: Status::Parked,
             ..Story::whole("job: destroy", Ground::GuestRuns, || {
                 goals(0, vec![done(|_| Act::DestroyGuest(args::DestroyGuest {}), || target(1))])
@@ -51,7 +51,7 @@ pub(super) fn stories() -> Vec<Story> {
                 )],
             )
         }),
-        // What becomes no operation, and one that does, so that there is an end to look at.
+        // A job without an operation, and one with an operation, so that there is an end to check.
         Story::whole("job: policy", Ground::GuestRuns, || {
             let release = |_: &crate::world::World| {
                 Act::ReleaseBrake(args::ReleaseBrake {

@@ -1,7 +1,8 @@
 //! The register of stories, one per kind of operation.
 //!
-//! In: a kind. Out: its stories, on the way there and on the way back; beside them those of the whole agent. A new operation gets a file of its own here, with
-//! the ground it stands on, the operation, and the end it must come to however often it is killed.
+//! In: a kind. Out: its stories, on the way there and on the way back; in addition those of the whole agent. A new
+//! operation gets a file of its own here, with its ground, the operation, and the end it must reach however often it is
+//! killed.
 
 mod adopt;
 pub(crate) mod backup;
@@ -42,23 +43,23 @@ pub enum KillFrom {
     TheFailure,
 }
 
-/// What is done in a story, and by whom.
+/// The action of a story, and which part of the agent does it.
 #[derive(Clone, Copy, Debug)]
 pub enum Does {
     /// One operation, by the engine.
     Operation(fn(&Kit) -> Operation),
-    /// What a document and guests ask for, by the whole agent.
+    /// The requests of a document and of guests, by the whole agent.
     Goals(fn() -> Goals),
 }
 
-/// A story that is told once undisturbed, and then killed at each of its points.
+/// A story that is played once undisturbed, and then killed at each of its points.
 #[derive(Clone, Copy, Debug)]
 pub struct Story {
     /// Its name in the table.
     pub name: &'static str,
-    /// What is there before.
+    /// The state before the story.
     pub ground: Ground,
-    /// What is done.
+    /// The action.
     pub does: Does,
     /// Whether controllers speak.
     pub speech: Speech,
@@ -66,21 +67,21 @@ pub struct Story {
     pub windows: Windows,
     /// A worker that stays in a phase: its task, the phase, and for how many milliseconds.
     pub slow: Option<(&'static str, &'static str, u64)>,
-    /// What its backup is called in the end, where that is part of it.
+    /// The label of its backup in the end, where that is part of it.
     pub label: Option<&'static str>,
     /// How it ends, killed or not.
     pub end: Status,
-    /// How it ends when nobody knows how its tasks ended, although their work is done.
+    /// How it ends when the end of its tasks is unknown, although their work is done.
     pub unclear: Status,
     /// Where killing begins.
     pub kills: KillFrom,
-    /// One point in so many is a second kill.
+    /// One point in this many is a second kill.
     pub second_one_in: usize,
     /// A step whose requests are refused in every life, where no request makes it fail.
     pub refused: Option<&'static str>,
-    /// What of a customer's it may lawfully take away, by its name in the [`crate::scene::Scene`].
+    /// The holdings of a customer that it is allowed to remove, by their name in the [`crate::scene::Scene`].
     pub may_take: fn(&str) -> bool,
-    /// The number of the stranger that it may lawfully label as ours.
+    /// The number of the foreign guest that it is allowed to label as ours.
     pub takes_over: Option<u32>,
     /// Two that must never run at the same time.
     pub never_both: Option<[u32; 2]>,
@@ -89,7 +90,7 @@ pub struct Story {
 }
 
 impl Story {
-    /// A story that ends as asked for and takes nothing away.
+    /// A story that ends as requested and removes nothing.
     #[must_use]
     pub const fn done(name: &'static str, ground: Ground, operation: fn(&Kit) -> Operation) -> Self {
         Self {

@@ -19,8 +19,8 @@ const SECONDS_OF_LOST: usize = 5;
 pub(super) fn stories() -> Vec<Story> {
     vec![
         Story::done("provision", Ground::Empty, |kit| wrap(kit.provision(1))),
-        // The second volume's storage does not exist, so what was made by then is taken back.
-        // What is taken back takes with it our right to see what it left: unclear ends are for a person.
+        // The second volume's storage does not exist, so what was made by then is taken back. After that the agent may
+        // not see what is left: unclear ends are for an operator.
         Story {
             unclear: Status::Parked,
             ..Story::undone("provision, no storage", Ground::Empty, |kit| {
@@ -43,7 +43,7 @@ pub(super) fn stories() -> Vec<Story> {
             second_one_in: SECONDS_OF_LOST,
             ..Story::done("provision, lost and silent", Ground::Lost, |kit| again(kit, Whence::ThisBox))
         },
-        // Its token is another box's: it comes back with a claim of this one.
+        // Its token is another host's: it comes back with a claim of this one.
         Story {
             second_one_in: SECONDS_OF_LOST,
             ..Story::done("provision, of a lost box", Ground::Lost, |kit| again(kit, Whence::LostBox))
@@ -55,7 +55,7 @@ pub(super) fn stories() -> Vec<Story> {
 fn again(kit: &Kit, whence: Whence) -> Operation {
     let by = OperationId::new(uuid::Uuid::from_u128(u128::from(Ground::GuestRuns.number())));
     let hardware = (whence == Whence::ThisBox).then(|| "BC:24:11:00:03:00".parse().expect("an address"));
-    // A lost box's backups come without a word about disks.
+    // A lost host's backups come without data about disks.
     let disks = (whence == Whence::ThisBox).then(disks);
     let lost =
         MissingGuest { backup: archive(), vmid: vmid(300), volumes: volumes(), by, whence, hardware, disks };
@@ -63,7 +63,7 @@ fn again(kit: &Kit, whence: Whence) -> Operation {
     wrap(Provision { number, source: Source::Backup(Box::new(lost)), ..kit.provision(1) })
 }
 
-/// Each where it belongs: the bulk volume, of which the backup holds nothing, on a storage of its own.
+/// Each disk on its own storage: the bulk volume, of which the backup holds nothing, has one of its own.
 fn disks() -> Disks {
     serde_json::from_value(json!({
         "rootfs": { "storage": "tank", "size": 2 },

@@ -18,13 +18,13 @@ pub(super) fn prune() -> Vec<Story> {
             may_take: |held| held == file(&backups(Ground::Promised).0.0),
             ..Story::done("prune_backup", Ground::Promised, |_| pruning(Ground::Promised))
         },
-        // Nothing is promised on this ground: what no retention lets go stays.
+        // Nothing is promised on this ground: a backup that no retention releases stays.
         Story::undone("prune_backup, unpromised", Ground::BackedUp, |_| pruning(Ground::BackedUp)),
         Story {
             may_take: |held| held == file(&backups(Ground::Promised).1.0),
             ..Story::done("prune_backup, signed", Ground::Promised, |_| signed(&BackupLoss::ALL))
         },
-        // It is the newest, and nobody named that.
+        // It is the newest, and no signature named that.
         Story::undone("prune_backup, not all of it signed", Ground::Promised, |_| {
             signed(&[BackupLoss::NewestProved, BackupLoss::OnlyHolder])
         }),
@@ -48,7 +48,7 @@ fn file(archive: &str) -> String {
     archive.replace(":backup/", ":")
 }
 
-/// The removal of the first, beside the second.
+/// The removal of the first, with the second present.
 fn pruning(ground: Ground) -> Operation {
     let ((archive, taken_by), (successor, _)) = backups(ground);
     Operation::PruneBackup(PruneBackup {

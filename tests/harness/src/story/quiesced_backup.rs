@@ -16,8 +16,8 @@ pub(super) fn take() -> Vec<Story> {
         label: Some("crash"),
         ..Story::done(ALONE, Ground::GuestRuns, |_| backup("backup2", shortest()))
     };
-    // The copy is begun in time and fixed only when the bound has passed. The controller's timer has started everything by
-    // then, and nobody says so.
+    // The copy is begun in time and fixed only when the bound has passed. The controller's timer has started everything
+    // by then, and no controller reports it.
     let slow = Story {
         windows: Windows::NeverRelease,
         slow: Some(("vzdump", "locked", 80_000)),

@@ -11,7 +11,7 @@ pub(super) fn stories() -> Vec<Story> {
         Story::done("restore_copy", Ground::GuestRuns, copy_of),
         Story {
             refused: Some("tag_copy"),
-            // The copy that is taken back takes with it our right to see what it left.
+            // After the copy is taken back the agent may not see what is left.
             unclear: Status::Parked,
             ..Story::undone("restore_copy, not set aside", Ground::GuestRuns, copy_of)
         },

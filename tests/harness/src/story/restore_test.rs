@@ -10,19 +10,20 @@ use crate::fixtures::{Kit, target};
 use crate::ground::Ground;
 use crate::world_template::archive;
 
-/// Up to the restore its steps are those of a copy beside its guest, which is killed twice everywhere.
+/// Up to the restore its steps are those of a copy next to its guest, which is killed twice everywhere.
 const SECONDS: usize = 5;
 
 pub(super) fn stories() -> Vec<Story> {
     vec![
-        // With the scratch guest goes our right to see what its end left.
+        // After the removal of the scratch guest the agent may not see what its end left.
         Story {
             may_take: scratch,
             unclear: Status::Parked,
             second_one_in: SECONDS,
             ..Story::done("restore_test", Ground::GuestRuns, trial)
         },
-        // The same with the scratch guest's controller heard: what is killed between its words hears them again.
+        // The same with the scratch guest's controller heard: after a kill between its messages the agent receives them
+        // again.
         Story {
             may_take: scratch,
             unclear: Status::Parked,
@@ -42,7 +43,7 @@ pub(super) fn stories() -> Vec<Story> {
 /// But for the claim and the report they are those of the first.
 const SECONDS_OF_HEARD: usize = 20;
 
-/// What is under the numbers of scratch guests is nobody's.
+/// Anything under the numbers of scratch guests has no owner.
 fn scratch(name: &str) -> bool {
     name.contains("vm-900-") || name.contains("900.conf")
 }

@@ -24,7 +24,7 @@ pub(super) fn reconfigure() -> Vec<Story> {
     })]
 }
 
-/// Its own place, with everything else that a document can name of it.
+/// Its own network place, with all other fields that a document can set.
 fn network() -> NetPlace {
     NetPlace {
         mtu: Some(Mtu::Bytes(1400.try_into().unwrap())),

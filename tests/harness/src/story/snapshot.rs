@@ -33,7 +33,7 @@ pub(super) fn expire() -> Vec<Story> {
     vec![
         Story { may_take: |held| held.ends_with("@s1"), ..story },
         Story { may_take: |held| held.contains("@scheduled-"), ..let_go },
-        // Nothing is promised on this ground: what no retention lets go stays.
+        // Nothing is promised on this ground: a snapshot that no retention releases stays.
         Story::undone("expire_snapshot, unpromised", Ground::Scheduled, |_| letting_go()),
     ]
 }
@@ -45,7 +45,7 @@ pub(super) fn roll_back() -> Vec<Story> {
     ]
 }
 
-/// A snapshot whose time is over at once. The ground is made by it, too.
+/// A snapshot that expires at once. The ground is made by it, too.
 pub(crate) fn taking() -> Operation {
     Operation::Snapshot(Snapshot {
         target: target(1),

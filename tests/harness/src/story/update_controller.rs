@@ -15,31 +15,33 @@ const SECONDS: usize = 7;
 pub(super) fn stories() -> Vec<Story> {
     vec![
         Story { second_one_in: SECONDS, ..Story::done("update_controller", Ground::HotRuns, |_| update()) },
-        // The new one says that it is not well: the guest goes back, and the operation has done what it is for.
+        // The new one reports that it is not well: the guest goes back, and the operation has fulfilled its purpose.
         Story {
             speech: Speech::Unwell,
             second_one_in: SECONDS,
             ..Story::done("update_controller, it is not well", Ground::HotRuns, |_| update())
         },
-        // It has the bytes, and falls silent: nobody goes back for that, and the guest is free for what comes next.
+        // It has the bytes, and becomes silent. The agent does not roll back for that, and the guest is free for the
+        // next operation.
         Story {
             speech: Speech::Breaks,
             second_one_in: SECONDS,
             ..Story::done("update_controller, it breaks", Ground::HotRuns, |_| update())
         },
-        // It has the bytes, which do not run there, and the one before goes on speaking: nobody goes back for that.
+        // It has the bytes, which do not run there, and the previous one still speaks. The agent does not roll back for
+        // that.
         Story {
             speech: Speech::Refuses,
             second_one_in: 3 * SECONDS,
             ..Story::undone("update_controller, thrown away", Ground::HotRuns, |_| update())
         },
-        // Nobody fetches anything: there is nothing to go back from.
+        // No controller fetches anything: there is nothing to roll back.
         Story {
             speech: Speech::Silence,
             second_one_in: SECONDS,
             ..Story::undone("update_controller, not taken", Ground::HotRuns, |_| update())
         },
-        // A way back would take along what no backup holds.
+        // A rollback would also remove data that no backup holds.
         Story {
             end: Status::Undone,
             unclear: Status::Undone,

@@ -18,7 +18,7 @@ use holdfast_protocol::operator::HostDetail;
 use holdfast_protocol::report::{GuestStatus, Running};
 use serde_json::json;
 
-/// The hub was told that guest 1 serves and that nothing is under way.
+/// The report at the hub says that guest 1 serves and that no operation is open.
 fn serves(host: &HostDetail) -> bool {
     let guests = host.sections.guests.as_deref().unwrap_or_default();
     let operations = host.sections.operations.as_deref().unwrap_or_default();

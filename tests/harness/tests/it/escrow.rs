@@ -13,7 +13,7 @@ use holdfast_protocol::escrow::{
 use holdfast_protocol::job::{HostEpoch, Nonce, UtcSecond};
 use jiff::Timestamp;
 
-/// A file of the form that hub and agent judge. Nobody opens it here.
+/// A file in the form that hub and agent check. No test opens it.
 fn file(salt: u8, factor: u8) -> EscrowBytes {
     let plain =
         format!("age-encryption.org/v1\n-> scrypt c2FsdHNhbHRzYWx0c2FsdA {factor}\nbody\n--- mac\n{salt}");
@@ -51,7 +51,7 @@ fn agent_and_hub_mean_the_same_by_a_wrapped_key() {
         let (first, at) = (file(1, 16), timeline.now());
         let kept = agent.put_escrow(&put(1, first.clone(), at)).await.unwrap();
         assert_eq!(kept.version.sha256, first.sha256());
-        // A lost reply is the same question again.
+        // After a lost reply the same request comes again.
         assert_eq!(agent.put_escrow(&put(1, first.clone(), at)).await.unwrap(), kept);
         let nonce = Nonce::try_from("5a".repeat(16)).unwrap();
         let said = agent.prove_escrow(kept.version.number, &nonce).await.unwrap();

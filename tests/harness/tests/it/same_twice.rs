@@ -6,7 +6,7 @@ use std::time::Instant;
 use harness::matrix::case::{Case, run};
 use harness::story::{self, Does};
 
-/// CI takes one story in so many, others each turn; without a turn all are taken.
+/// CI takes one story in this many, and other ones in each run; without a run number all are taken.
 const ONE_IN: usize = 5;
 
 #[test]

@@ -21,7 +21,7 @@ fn the_first_seeds() {
     holds((1..=8).map(run));
 }
 
-/// Whatever a planted bug is found by holds for the true agent.
+/// Every case that finds a planted bug holds for the true agent.
 #[test]
 fn the_plots() {
     for plot in plot::ALL {

@@ -27,7 +27,7 @@ const fn tone(story: &Story) -> Tone {
     Tone { speech: story.speech, windows: story.windows }
 }
 
-/// Goes on with what is open, which is one operation.
+/// Continues with the open operation; there is exactly one.
 async fn gone_on(world: &World, story: &Story) -> OperationState {
     let end = Box::pin(live(world, &Conductor::undisturbed(), tone(story), Begin::TakingUp)).await;
     match end {
@@ -85,7 +85,7 @@ fn the_steps_that_were_written_are_the_steps_that_are_done() {
             let world = template.world(7);
             begun(&world, &story).await;
             let names = rewrite(&world, |names| {
-                // The step that the journal stands at is among the first two.
+                // The journal's current step is among the first two.
                 names.truncate(names.len().saturating_sub(1).max(2));
             });
             let ended = gone_on(&world, &story).await;

@@ -208,7 +208,7 @@ impl AccessConfig {
         self.pools.iter().find(|(_, pool)| pool.vms.contains(&vmid)).map(|(name, _)| name.as_str())
     }
 
-    /// A guest goes: its access lists and its membership go too.
+    /// Removes the access lists and the pool membership of a guest that is removed.
     pub fn forget_guest(&mut self, vmid: u32) {
         let own = format!("/vms/{vmid}");
         self.acl.retain(|path, _| *path != own);

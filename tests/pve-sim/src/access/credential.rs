@@ -1,14 +1,14 @@
 //! Token secrets, passwords and login tickets.
 //!
-//! In: an `Authorization` or `Cookie` header. Out: [`Caller`] asks, or the reason phrase of the 401. One cannot tell from it whether a token
-//! is unknown, expired or has another secret.
+//! In: an `Authorization` or `Cookie` header. Out: the [`Caller`], or the reason phrase of the 401. That phrase does not show whether a
+//! token is unknown, is expired or has another secret.
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
 use super::config::AccessConfig;
 
-/// How long a ticket is good.
+/// How long a ticket is valid.
 const TICKET_S: i64 = 2 * 60 * 60;
 
 /// An authenticated caller.
@@ -40,7 +40,7 @@ impl Caller {
     }
 }
 
-/// Secrets beside the user configuration.
+/// Secrets that are kept next to the user configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
     /// By full token id.

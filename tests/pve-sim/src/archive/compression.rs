@@ -58,7 +58,7 @@ impl Compression {
         })
     }
 
-    /// Wraps an archive's file so that plain tar goes in.
+    /// Wraps an archive's file so that plain tar can be written to it.
     pub(super) fn writer(self, file: File) -> io::Result<Compressor> {
         let file = BufWriter::new(file);
         Ok(match self {

@@ -8,15 +8,15 @@ use super::stream::{ArchiveStream, Explainer};
 
 /// A real one has a few hundred bytes; pmxcfs itself refuses files above 1 MiB.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
-/// The two files stand first; far more entries before them than this means there are none.
+/// The two files come first; more entries than this before them means that there are none.
 const ENTRIES_MAX: usize = 5_000_000;
 
-/// Where the guest's configuration stands inside an archive.
+/// The path of the guest's configuration inside an archive.
 pub(super) const CONFIG_PATH: &str = "./etc/vzdump/pct.conf";
-/// Where the guest's firewall rules stand inside an archive.
+/// The path of the guest's firewall rules inside an archive.
 pub(super) const FIREWALL_PATH: &str = "./etc/vzdump/pct.fw";
 
-/// What travels inside an archive beside the files.
+/// The data inside an archive in addition to the guest's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbeddedConfig {
     /// The text of `pct.conf`.

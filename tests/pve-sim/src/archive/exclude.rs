@@ -43,7 +43,7 @@ impl ExcludePattern {
 }
 
 impl ExcludePatterns {
-    /// What `stdexcludes` stands for: temporary files and the records of running programs.
+    /// The patterns of `stdexcludes`: temporary files and the records of running programs.
     pub fn standard() -> Self {
         Self { patterns: ["/tmp/?*", "/var/tmp/?*", "/var/run/?*.pid"].map(ExcludePattern::new).to_vec() }
     }
@@ -97,7 +97,7 @@ fn match_class(glob: &[u8], at: usize, byte: u8) -> Option<usize> {
     let body_start = at + 1;
     let negated = matches!(glob.get(body_start), Some(b'!' | b'^'));
     let first = if negated { body_start + 1 } else { body_start };
-    // A `]` that stands first is a member, not the end.
+    // A `]` in the first position is a member, not the end.
     let length = glob.get(first + 1..)?.iter().position(|&end| end == b']')? + 1;
     let members = glob.get(first..first + length)?;
     let mut found = false;

@@ -26,7 +26,7 @@ pub enum ExtractError {
     /// An entry wants to land where it does not belong; the archive is hostile.
     #[error("the archive is refused: entry `{}` would leave its volume", entry.display())]
     Escapes {
-        /// The entry's name as it stands in the archive.
+        /// The entry's name as it is written in the archive.
         entry: PathBuf,
         /// How it would.
         #[source]
@@ -46,11 +46,11 @@ pub enum ExtractError {
     Write {
         /// What was being written.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("the extraction was interrupted")]
     Cancelled,
 }
@@ -64,8 +64,8 @@ pub struct Extracted {
     pub entries: u64,
     /// Device nodes and entries below `/dev`, which a container gets from its host and never from an archive.
     pub devices_skipped: u64,
-    /// The first configuration among the entries: the one that lies in the root when all is unpacked, since what is there
-    /// already is not written again. A file that the guest had under that name comes after the backup's own.
+    /// The first configuration among the entries. It is the one in the root when all is unpacked, because an existing
+    /// file is not written again. A file that the guest had under that name comes after the backup's own.
     pub config: Option<String>,
 }
 

@@ -11,7 +11,7 @@ const ENTRIES_MAX: usize = 2_000_000;
 /// One entry as the archive names it; nothing of it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedEntry {
-    /// Its name as it stands there.
+    /// Its name as it is written in the archive.
     pub path: PathBuf,
     /// What it is.
     pub kind: EntryKind,

@@ -26,7 +26,7 @@ impl Ownership {
     }
 }
 
-/// What an archive says about an entry beside its content.
+/// What an archive says about an entry in addition to its content.
 #[derive(Clone, Debug)]
 pub(super) struct Metadata {
     uid: u32,

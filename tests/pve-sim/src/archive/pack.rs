@@ -1,7 +1,7 @@
 //! The packing of a guest's volumes into an archive.
 //!
-//! Until the last byte is on disk the archive stands under a `.dat` name beside its place, as with the real `vzdump`;
-//! whatever goes wrong removes that file.
+//! Until the last byte is on disk, the archive has a `.dat` name in the target folder, as with the real `vzdump`. Any
+//! failure removes that file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -46,7 +46,7 @@ pub struct PackPlan<'a> {
 pub enum Owner {
     /// Root: the backup of a privileged container.
     Root,
-    /// Nobody: in the user namespace of an unprivileged container the host's root is not mapped.
+    /// The overflow user (65534): in the user namespace of an unprivileged container the host's root is not mapped.
     NoOne,
 }
 
@@ -80,7 +80,7 @@ pub enum PackError {
         /// The wanted archive.
         path: PathBuf,
     },
-    /// Something stands there already.
+    /// The file exists already.
     #[error("{} exists already; backups are never overwritten", path.display())]
     Exists {
         /// The wanted archive, or its unfinished form.
@@ -91,7 +91,7 @@ pub enum PackError {
     Source {
         /// What was being read, as the guest sees it.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -99,11 +99,11 @@ pub enum PackError {
     #[error("the archive {} could not be written", path.display())]
     Target {
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("the backup was interrupted")]
     Cancelled,
 }
@@ -221,11 +221,11 @@ fn target_error(plan: &PackPlan<'_>, source: io::Error) -> PackError {
     PackError::Target { path: plan.target.to_owned(), source }
 }
 
-/// Counts what goes into the compressor.
+/// Counts the bytes that are written to the compressor.
 struct Counted {
     inner: Compressor,
     bytes: u64,
-    /// Tells a full disk beneath the archive from a file that could not be read.
+    /// Whether a write failed. It distinguishes a full disk under the archive from a file that could not be read.
     failed: bool,
 }
 

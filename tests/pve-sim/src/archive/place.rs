@@ -39,12 +39,12 @@ impl std::fmt::Display for GuestPath {
     }
 }
 
-/// The directory that stands for one mount point's volume.
+/// The directory that represents one mount point's volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountDir {
     /// Where the guest sees it.
     pub at: GuestPath,
-    /// Where it lies.
+    /// Where it is stored on this machine.
     pub directory: PathBuf,
 }
 
@@ -115,7 +115,7 @@ impl EntryPath {
         &self.0
     }
 
-    /// Whether it lies inside (not at) the given top-level directory.
+    /// Whether it is inside (not at) the given top-level directory.
     pub(super) fn is_inside(&self, top: &str) -> bool {
         self.0.strip_prefix(top).is_ok_and(|rest| !rest.as_os_str().is_empty())
     }

@@ -10,7 +10,7 @@ pub enum ReadArchiveError {
     #[error("the archive {} cannot be opened", path.display())]
     Open {
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -30,15 +30,15 @@ pub enum ReadArchiveError {
         path: PathBuf,
         /// How many bytes of tar came out before.
         bytes_read: u64,
-        /// What the decoder said.
+        /// The decoder's error.
         #[source]
         source: io::Error,
     },
-    /// The disk it lies on failed.
+    /// The disk that it is stored on failed.
     #[error("the archive {} cannot be read any further", path.display())]
     Device {
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },

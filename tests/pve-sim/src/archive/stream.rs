@@ -1,7 +1,7 @@
 //! An archive as a counted stream of tar.
 //!
-//! The tar reader turns every trouble into one kind of error; what the layer beneath saw last tells a cut archive from
-//! a damaged one.
+//! The tar reader turns every problem into one kind of error. The last event of the layer below distinguishes a cut
+//! archive from a damaged one.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -12,10 +12,10 @@ use std::rc::Rc;
 use super::compression::Compression;
 use super::read_error::ReadArchiveError;
 
-/// The most that is thrown away after the last entry: tar pads to 10 KiB, nobody pads a gigabyte.
+/// The maximum that is discarded after the last entry: tar pads to 10 KiB, and no real archive pads a gigabyte.
 const TRAILER_BYTES_MAX: u64 = 1 << 30;
 
-/// What the layer beneath tar saw last.
+/// The last event that the layer below tar saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastSeen {
     Data,
@@ -76,7 +76,7 @@ impl ArchiveStream {
         self.tar.entries().map_err(|error| explainer.explain(error))
     }
 
-    /// Reads what stands after the last entry, so that a cut or damaged tail is noticed and every byte is counted.
+    /// Reads the rest after the last entry, so that a cut or damaged tail is noticed and every byte is counted.
     pub(super) fn drain(self) -> Result<u64, ReadArchiveError> {
         let explainer = self.explainer();
         let mut rest = self.tar.into_inner().take(TRAILER_BYTES_MAX);

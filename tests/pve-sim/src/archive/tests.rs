@@ -243,7 +243,7 @@ fn truncated_and_damaged_archives_differ() {
     fs::write(&plain, &tar_bytes[..1_000_000]).expect("written");
     let error = list(&plain).expect_err("cut");
     assert!(matches!(error, ReadArchiveError::Truncated { bytes_read: 1_000_000, .. }), "{error:?}");
-    // The configuration stands first, so a cut archive still shows it, as with Proxmox.
+    // The configuration comes first, so a cut archive still shows it, as with Proxmox.
     assert!(read_config(&plain).is_ok());
 }
 

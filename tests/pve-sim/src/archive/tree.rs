@@ -75,7 +75,7 @@ impl Tree {
 }
 
 impl Slot {
-    /// The directory the entry stands in.
+    /// The directory that contains the entry.
     pub(crate) fn parent(&self) -> BorrowedFd<'_> {
         self.parent.as_fd()
     }
@@ -95,7 +95,7 @@ impl Slot {
         }
     }
 
-    /// Removes the file or link that stands here; nothing is fine.
+    /// Removes the file or link here; a missing one is no error.
     pub(crate) fn remove(&self) -> io::Result<()> {
         match rustix::fs::unlinkat(&self.parent, &self.name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -103,7 +103,7 @@ impl Slot {
         }
     }
 
-    /// Whether a regular file stands here.
+    /// Whether a regular file exists here.
     pub(crate) fn is_file(&self) -> io::Result<bool> {
         match statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile),

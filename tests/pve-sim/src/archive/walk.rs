@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 200;
 
 /// Something found below a volume.
 pub(super) struct FoundEntry<'a> {
-    /// The open directory it stands in (for a volume's root: the root itself).
+    /// The open directory that contains it (for a volume's root: the root itself).
     pub parent: BorrowedFd<'a>,
     /// Its name there; `.` for a volume's root.
     pub name: &'a OsStr,
@@ -26,7 +26,7 @@ pub(super) struct FoundEntry<'a> {
     pub kind: FileType,
 }
 
-/// Whether the walk goes on below a directory.
+/// Whether the walk continues below a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Descend {
     Into,
@@ -41,7 +41,7 @@ pub(super) enum WalkError<E> {
     Visitor(E),
 }
 
-/// Visits a volume's root and everything below; `prefix` is where the guest sees the volume.
+/// Visits a volume's root and everything below it; `prefix` is the path at which the guest sees the volume.
 pub(super) fn walk<E>(
     volume: &Path,
     prefix: &Path,

@@ -96,7 +96,7 @@ fn acl_change(call: &Call<'_>) -> Reply {
     let (given, delete) = (text("path"), call.flag("delete"));
     let invalid = || Refusal::param("path", format!("invalid ACL path '{given}'"));
     let path = normalize_path(&given).filter(|path| delete || known_path(path)).ok_or_else(invalid)?;
-    // Whatever is wrong from here on is told of the update as a whole.
+    // From here on every error is reported as a failure of the whole update.
     granted(call, &path)
         .map_err(|refusal| Refusal::die(format!("ACL update failed: {}", refusal.in_task())))?;
     NOTHING
@@ -149,7 +149,7 @@ fn granted(call: &Call<'_>, path: &str) -> Fallible<()> {
     world.save_access()
 }
 
-/// Without `Permissions.Modify` one may only hand out what one has.
+/// Without `Permissions.Modify` a caller may only grant rights that it has.
 fn subset_only(
     role: &str,
     wanted: &[String],
@@ -299,7 +299,7 @@ fn ticket(call: &Call<'_>) -> Reply {
     let password = call.need("password")?;
     let world = call.node.world();
     let now_s = call.node.clock.now_s();
-    // A good ticket may stand in for the password.
+    // A valid ticket may replace the password.
     let good = world.secrets.password_fits(&user, &password);
     if !good || !active(&world.access, &user, now_s) {
         return Err(failed());

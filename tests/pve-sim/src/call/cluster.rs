@@ -1,4 +1,4 @@
-//! What the cluster says of itself: resources, free VMIDs, status.
+//! State of the cluster: resources, free VMIDs, status.
 use std::sync::PoisonError;
 
 use serde_json::{Map, Value, json};
@@ -69,7 +69,7 @@ pub fn guest_figures(node: &Node, world: &World, vmid: u32) -> Option<Map<String
         .and(root)
         .filter(|mount| mount.origin() == Origin::Volume)
         .map_or(0, |mount| world.store().tree(mount.volume()).map_or(0, |tree| folder_bytes(&tree)));
-    // In its first second a guest is read as if it had not begun yet: a genuine list says -1 then, and a share below 0.
+    // In its first second a guest is read as if it had not started yet: a genuine list shows -1 then, and a share below 0.
     let age_s = running.as_ref().map(|running| node.settable.even_s() - running.since_s);
     let (uptime, cpu) = match age_s {
         Some(..=0) => (-1, -0.0007),
@@ -187,7 +187,7 @@ fn pool_row(node: &Node, world: &World, pool: &str) -> Value {
 }
 
 impl Round {
-    /// Looks at all guests, unless the last look is young enough.
+    /// Reads the state of all guests, unless the last read is recent enough.
     fn go(&mut self, node: &Node, world: &World, every_s: i64) {
         let now_s = node.settable.even_s();
         if self.at_s.is_none_or(|at_s| now_s - at_s >= every_s) {
@@ -196,7 +196,7 @@ impl Round {
         }
     }
 
-    /// A guest as it was then, with what is live; one that was not there yet is known by its number alone.
+    /// A guest as it was in the last round, with the live fields. A guest that did not exist then has only its number.
     fn row(&self, node: &Node, world: &World, vmid: u32) -> Option<Value> {
         let unknown = || json!({"id": format!("lxc/{vmid}"), "type": "lxc", "node": node.name, "vmid": vmid, "status": "unknown"});
         let mut row = self.rows.get(&vmid).cloned().unwrap_or_else(unknown);

@@ -1,4 +1,4 @@
-//! What is on a storage: list, show, mark, allocate, free, prune.
+//! Content of a storage: list, show, mark, allocate, free, prune.
 use serde_json::{Map, Value, json};
 
 use super::{Call, Handler, NOTHING, Reply, data};
@@ -32,7 +32,7 @@ pub fn handler(at: &str) -> Option<Handler> {
     })
 }
 
-/// All rows of a storage, of one content and one guest if so asked.
+/// All rows of a storage; of only one content or one guest when these are given.
 ///
 /// # Errors
 /// When the storage is not there or not active.
@@ -46,7 +46,7 @@ pub fn rows(world: &World, storage: &str, content: Option<&str>, vmid: Option<u3
     }
     let mut found = Vec::new();
     for row in images(&store, storage, vmid) {
-        // A disk of a container is `rootdir`; of nobody or another kind of guest it is `images`.
+        // A disk of a container is `rootdir`; a disk without an owner, or of another kind of guest, is `images`.
         let of_container = row.vmid.is_some_and(|owner| world.guests.has(owner));
         let kind = if of_container { "rootdir" } else { "images" };
         if wanted(kind) {
@@ -76,7 +76,7 @@ fn shown(world: &World, row: &Row) -> Value {
     }
     let storage = row.volid.split_once(':').and_then(|(storage, _)| world.storage.find(storage));
     if row.format == "subvol" && storage.is_some_and(|definition| definition.kind == "btrfs") {
-        // What btrfs tells of a subvolume has no time.
+        // The btrfs listing of a subvolume has no time.
         map.remove("ctime");
     }
     if row.content == "backup" {
@@ -94,7 +94,7 @@ fn shown(world: &World, row: &Row) -> Value {
             if is_protected(&place) {
                 map.insert("protected".to_owned(), json!(1));
             }
-            // Only of whole ones: of one that is still being written nobody says anything.
+            // Only for complete snapshots: the server reports neither for one that is still being written.
             if row.format == "pbs-ct" && place.is_file() {
                 map.extend(backup_server::sealed(&place).map(|key| ("encrypted".to_owned(), json!(key))));
                 let verified = backup_server::verification(&place);
@@ -274,7 +274,7 @@ fn free(call: &Call<'_>) -> Reply {
     })
 }
 
-/// Frees a volume with what stands beside it; says what is to be said.
+/// Frees a volume with the files that belong to it; returns the message to report, if any.
 ///
 /// # Errors
 /// When it is protected or cannot be removed.
@@ -305,7 +305,7 @@ pub fn free_volume(world: &World, volid: &str) -> Fallible<Option<String>> {
     Ok(reported)
 }
 
-/// The log beside a backup: its name up to `.tar`, then `.log`.
+/// The log file of a backup: its name up to `.tar`, then `.log`.
 #[must_use]
 pub fn log_of(place: &std::path::Path) -> std::path::PathBuf {
     let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default();

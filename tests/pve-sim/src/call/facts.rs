@@ -34,7 +34,7 @@ const SERVICES: &[(&str, &str, Unit)] = &[
     ("systemd-timesyncd", "", Unit::Masked),
 ];
 
-/// How a service stands.
+/// The state of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Runs,
@@ -111,7 +111,7 @@ pub fn handler(at: &str) -> Option<Handler> {
     })
 }
 
-/// Where notifications go unless somebody said otherwise.
+/// The default target of notifications.
 const TARGET: &str = "mail-to-root";
 const TO_ROOT: &str = "Send mails to root@pam's email address";
 
@@ -124,7 +124,7 @@ fn service((name, description, unit): &(&str, &str, Unit)) -> Value {
     })
 }
 
-/// A virtual disk tells nothing of itself; a loop device is a block device all the same.
+/// A virtual disk reports no health. A loop device is still a block device.
 fn smart(call: &Call<'_>) -> Reply {
     if call.need("disk")?.starts_with("/dev/loop") {
         return data(json!({"health": "UNKNOWN"}));

@@ -1,6 +1,7 @@
 //! The configuration of the firewall.
 //!
-//! In: a call. Out: what a file holds, or the file changed. A guest need not be there: its file waits for the next one of that number.
+//! In: a call. Out: the content of a file, or the changed file. The guest need not exist: its file stays for the next guest with that
+//! number.
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -106,7 +107,7 @@ fn read(call: &Call<'_>) -> (Config, String) {
     (file::parse(&text), digest_of(&text))
 }
 
-/// A change under the world's lock, for who has seen what is there.
+/// A change under the world's lock, for a caller that has read the current state (same digest).
 fn change(call: &Call<'_>, how: impl FnOnce(&mut Config) -> Fallible<()>) -> Reply {
     let _alone = call.node.world();
     let (mut config, digest) = read(call);
@@ -327,7 +328,7 @@ fn rule(call: &Call<'_>) -> Reply {
     data(out)
 }
 
-/// What a rule may not say.
+/// Rejects a rule that is not valid.
 fn check(config: &Config, rule: &Rule) -> Fallible<()> {
     for key in ["source", "dest"] {
         let Some(text) = rule.get(key) else { continue };
@@ -351,7 +352,7 @@ fn is_interface(name: &str) -> bool {
     name.strip_prefix("net").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// A new rule comes first, and is off unless it is said to be on.
+/// A new rule comes first, and is off unless the call enables it.
 fn add_rule(call: &Call<'_>) -> Reply {
     let mut rule = fields(call);
     rule.entry("enable".to_owned()).or_insert_with(|| "0".to_owned());

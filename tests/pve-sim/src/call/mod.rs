@@ -1,6 +1,6 @@
 //! The calls of the API, one file per group.
 //!
-//! In: a [`Call`]. Out: an [`Answer`] or a refusal in the real words. A call does its synchronous part under the world's lock and leaves
+//! In: a [`Call`]. Out: an [`Answer`] or a refusal with the real text. A call does its synchronous part under the world's lock and leaves
 //! the rest to a task.
 pub mod access;
 pub mod cluster;

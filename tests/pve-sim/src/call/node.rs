@@ -1,4 +1,4 @@
-//! What the node says of itself.
+//! State of the node.
 use serde_json::{Map, Value, json};
 
 use super::{Call, Handler, Reply, data};
@@ -28,7 +28,7 @@ pub fn handler(at: &str) -> Option<Handler> {
     })
 }
 
-/// The server's own number is for who may look into the node.
+/// Only a caller that may audit the node sees the server's own number.
 fn subscription(call: &Call<'_>) -> Reply {
     let mut shown = json!({
         "status": "notfound", "message": "There is no subscription key",
@@ -63,7 +63,7 @@ pub struct Space {
     pub free: u64,
 }
 
-/// The disk of the node: what else lies on the disk of the machine that plays it changes nothing here.
+/// The disk of the node. Other files on the disk of the machine that runs the simulator do not change it.
 #[must_use]
 pub const fn disk() -> Space {
     const GIB: u64 = 1 << 30;
@@ -89,7 +89,7 @@ pub fn space_of(root: &std::path::Path, path: &std::path::Path) -> Space {
     )
 }
 
-/// The memory of the node, whatever the machine has that plays it.
+/// The memory of the node, independent of the machine that runs the simulator.
 const fn memory() -> Space {
     const GIB: u64 = 1 << 30;
     Space { total: 64 * GIB, used: 8 * GIB, avail: 56 * GIB, free: 48 * GIB }
@@ -203,7 +203,7 @@ fn network(call: &Call<'_>) -> Reply {
     rows.retain(|row| {
         let held = row.get("type").and_then(Value::as_str).unwrap_or_default();
         let name = row.get("iface").and_then(Value::as_str).unwrap_or_default();
-        // A bridge is a zone's network: whoever may not use or audit it there does not see it here.
+        // A bridge is a zone's network: a caller that may not use or audit it there does not see it here.
         let visible = held != "bridge"
             || judge.has_any(&format!("/sdn/zones/localnetwork/{name}"), &["SDN.Audit", "SDN.Use"]);
         let fits = match kind.as_deref() {

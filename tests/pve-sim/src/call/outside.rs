@@ -1,8 +1,8 @@
 //! Storages outside of the node.
 //!
-//! In: a definition with its secrets. Out: the real sentence of what is wrong, or nothing. `STATE/run/outside/SERVER` is a server that
-//! answers; what a backup server has there stands in [`crate::storage::backup_server`]. As on the real node little is checked: no
-//! namespace, no key but its JSON, and nothing at all when an entry is changed. Deliberately absent: the data of shares, master keys.
+//! In: a definition with its secrets. Out: the real error text, or nothing. `STATE/run/outside/SERVER` is a server that answers;
+//! [`crate::storage::backup_server`] describes what a backup server has there. As on the real node little is checked: no namespace, no
+//! key but its JSON, and nothing at all when an entry is changed. Deliberately absent: the data of shares, master keys.
 use serde_json::{Value, json};
 
 use super::Call;
@@ -12,17 +12,17 @@ use crate::node::World;
 use crate::storage::backup_key;
 use crate::storage::config::Definition;
 
-/// What never stands in `storage.cfg` as it was given.
+/// Parameters that are never written to `storage.cfg` as they were given.
 pub const SECRETS: [&str; 2] = ["password", "encryption-key"];
 
 fn has_secrets(definition: &Definition) -> bool {
     matches!(definition.kind.as_str(), "pbs" | "cifs")
 }
 
-/// A definition is new: its secrets get their files, and those that an entry of the same name left behind go.
+/// Handles a new definition: writes the files of its secrets, and removes those that an entry of the same name left behind.
 ///
 /// # Errors
-/// When the key is none; its password is kept all the same, as the real node does it.
+/// When the key is not valid; its password is kept all the same, as on the real node.
 pub fn added(call: &Call<'_>, world: &World, name: &str, definition: &mut Definition) -> Fallible<Value> {
     if !has_secrets(definition) {
         return Ok(Value::Null);
@@ -40,10 +40,10 @@ pub fn added(call: &Call<'_>, world: &World, name: &str, definition: &mut Defini
     key(call, world, name, definition)
 }
 
-/// A definition changes: what of its secrets is given, or is to go.
+/// Handles a changed definition: writes the secrets that are given, and removes those that are to be deleted.
 ///
 /// # Errors
-/// When the key is none.
+/// When the key is not valid.
 pub fn changed(
     call: &Call<'_>,
     world: &World,
@@ -68,7 +68,7 @@ pub fn changed(
     key(call, world, name, definition)
 }
 
-/// Takes a key that is given or to be made; gives it whole, which nobody does ever again.
+/// Stores the given encryption key, or generates one, and returns the whole key. No later call returns it again.
 fn key(call: &Call<'_>, world: &World, name: &str, definition: &mut Definition) -> Fallible<Value> {
     let Some(given) = call.text("encryption-key") else { return Ok(json!({})) };
     let file = format!("{name}.enc");
@@ -93,7 +93,7 @@ fn key(call: &Call<'_>, world: &World, name: &str, definition: &mut Definition) 
     Ok(json!({ "encryption-key": text }))
 }
 
-/// A key that a new one is made over is the only one of which a copy stays.
+/// Keeps a copy of the old key. This happens only when a generated key replaces it.
 fn move_away(world: &World, file: &str) {
     let folder = world.store().secrets();
     // There may be none yet.
@@ -108,19 +108,19 @@ fn keep(world: &World, file: &str, text: &str) -> Fallible<()> {
 }
 
 fn remove(world: &World, name: &str, end: &str) {
-    // One that was never there is gone as well.
+    // A missing file is no error.
     let _gone = std::fs::remove_file(world.store().secrets().join(format!("{name}.{end}")));
 }
 
-/// Takes the files away again: the definition goes, or failed its check. A key that was put aside stays.
+/// Removes the files again: the definition is deleted, or failed its check. The copy of an old key stays.
 pub fn drop_secrets(world: &World, name: &str) {
     ["pw", "enc"].iter().for_each(|end| remove(world, name, end));
 }
 
-/// Looks at the server, as the real node does once when a storage is defined.
+/// Checks the server, as the real node does once when a storage is defined.
 ///
 /// # Errors
-/// The real sentence.
+/// The real error text.
 pub fn reach(world: &World, name: &str, definition: &Definition) -> Fallible<()> {
     match definition.kind.as_str() {
         "nfs" | "cifs" if !world.store().server(definition).is_dir() => {

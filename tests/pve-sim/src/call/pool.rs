@@ -23,10 +23,10 @@ pub fn handler(at: &str) -> Option<Handler> {
     })
 }
 
-/// Errors under the user configuration's lock carry what was tried.
+/// Errors under the user configuration's lock name the operation that was tried.
 ///
 /// # Errors
-/// The inner error, told anew.
+/// The inner error, with the operation in front.
 pub fn under<T>(what: &str, result: Fallible<T>) -> Fallible<T> {
     result.map_err(|refusal| Refusal::die(format!("{what}: {}", refusal.in_task())))
 }
@@ -63,7 +63,7 @@ fn info(call: &Call<'_>, id: &str) -> Fallible<Value> {
         let own = pool.vms.iter().filter(|vmid| world.access.pool_of(**vmid) == Some(id));
         let rows = own.filter_map(|vmid| super::cluster::guest_row(call.node, &world, *vmid));
         members.extend(rows.map(|mut row| {
-            // Members are told by their figures alone.
+            // Members are listed with their figures only.
             for key in ["tags", "lock"] {
                 row.as_object_mut().and_then(|map| map.remove(key));
             }

@@ -14,7 +14,7 @@ use crate::schema::property::{self, Properties};
 use crate::storage::content::{Row, is_protected};
 use crate::storage::server_names;
 
-/// Names the period that a time lies in.
+/// Names the period that contains a time.
 type Period = fn(i64) -> String;
 
 /// A backup and what becomes of it.
@@ -60,7 +60,7 @@ pub fn marks(world: &World, storage: &str, keep: &Properties, vmid: Option<u32>)
     Ok(found)
 }
 
-/// Whether a retention lets nothing go: it says so, or it keeps nothing at all, which the real code takes for a slip.
+/// Whether a retention removes nothing: it sets `keep-all`, or it keeps nothing, which the real code treats as a mistake.
 #[must_use]
 pub fn keeps_all(keep: &Properties) -> bool {
     let some = |text: &String| text.parse::<u64>().is_ok_and(|count| count > 0);

@@ -1,7 +1,7 @@
 //! Pruning on a backup server, group by group.
 //!
-//! In: a retention, and a guest or all of them. Out: a mark for each snapshot; those that go are gone when the client did it. What one
-//! group's client complains of is told, the next group is tried all the same, and the whole fails in the end.
+//! In: a retention, and a guest or all of them. Out: a mark for each snapshot; the client removes those marked for removal. An error of
+//! one group's client is reported, the next group is still tried, and the whole call fails in the end.
 use std::collections::BTreeSet;
 
 use super::prune::{self, Marked};
@@ -11,17 +11,17 @@ use crate::node::World;
 use crate::schema::property::Properties;
 use crate::storage::backup_client::{Act, failed};
 
-/// What is asked for.
+/// The prune request.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
     pub storage: &'a str,
     pub keep: &'a Properties,
     pub vmid: Option<u32>,
-    /// `lxc` or `qemu`; with a guest's number it spares the look at the whole list.
+    /// `lxc` or `qemu`; together with a guest's number it avoids reading the whole list.
     pub kind: Option<&'a str>,
 }
 
-/// Whether it is done or only told.
+/// Whether it is done or only reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     Reported,

@@ -12,7 +12,7 @@ pub enum Measured {
     Hour,
 }
 
-/// Points of the asked time frame, oldest first; `values` are those of a measured point.
+/// Points of the requested time frame, oldest first; `values` are those of a measured point.
 #[must_use]
 pub fn points(call: &Call<'_>, values: &[(&str, Value)], measured: Measured) -> Vec<Value> {
     let (step_s, count) = match call.text("timeframe").as_deref() {

@@ -73,7 +73,7 @@ fn definition(call: &Call<'_>) -> Reply {
     data(shown(&world, &name, world.storage.get(&name)?))
 }
 
-/// The sentence of a refusal that came with the storages' file in hand.
+/// Adds the operation to a refusal that came while the storages' file was read or changed.
 fn while_doing(what: &str) -> impl Fn(Refusal) -> Refusal {
     move |refusal| Refusal { message: format!("{what} storage failed: {}", refusal.message), ..refusal }
 }
@@ -152,7 +152,7 @@ fn update(call: &Call<'_>, name: &str) -> Fallible<(String, Value)> {
         die!("detected modified configuration - file changed by other user? Try again.");
     }
     let mut changed = world.storage.get(name)?.clone();
-    // Whether it is the same value is not asked.
+    // Refused even when the value is the same.
     if let Some(key) = changed.fixed().iter().find(|key| call.text(key).is_some()) {
         die!("can't change value of fixed parameter '{key}'");
     }
@@ -166,7 +166,7 @@ fn update(call: &Call<'_>, name: &str) -> Fallible<(String, Value)> {
             die!("cannot set and delete property '{key}' at the same time!");
         }
     }
-    // Nothing of it is looked at: a wrong one is stored as well.
+    // The secrets are not checked: a wrong one is stored as well.
     let config = outside::changed(call, &world, name, &mut changed, &deleted)?;
     for key in deleted.iter().filter(|key| call.text(key).is_none()) {
         changed.props.remove(*key);

@@ -137,7 +137,7 @@ fn list(call: &Call<'_>) -> Reply {
 /// How many tasks the whole cluster's list shows.
 const NEWEST: usize = 25;
 
-/// `GET /cluster/tasks`: the newest of all nodes. A token is nobody's owner here: it sees all or nothing.
+/// `GET /cluster/tasks`: the newest of all nodes. A token never counts as an owner here: it sees all tasks or none.
 ///
 /// # Errors
 /// Never; what may not be seen is left out.
@@ -200,7 +200,7 @@ fn fits(call: &Call<'_>, upid: &Upid, ended: Option<&Ended>) -> bool {
         Some("unexpected status") => "unknown",
         Some(_) => "error",
     };
-    // Who asks for failed ones is not asked for more.
+    // A caller that requests only failed tasks is not filtered by status as well.
     let statuses = call.text("statusfilter").filter(|_| !call.flag("errors"));
     let user = upid.owner_parts().0.to_lowercase();
     call.text("userfilter").is_none_or(|part| user.contains(&part.to_lowercase()))

@@ -83,7 +83,7 @@ fn create(call: &Call<'_>) -> Reply {
     data(json!({"full-tokenid": full, "info": info, "value": secret}))
 }
 
-/// What was given is told as it was given: of a form a text.
+/// Shows each given value in the form in which it was sent: a value from a form is text.
 fn as_given(call: &Call<'_>, shown: &mut Value) {
     let given = ["privsep", "expire", "comment"].into_iter().filter_map(|name| {
         let value = call.params.get(name).filter(|value| value.as_str() != Some(""))?;

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use pve_sim::fault::control::{Order, Outcome, send};
 
-/// What goes wrong.
+/// Arm faults and change the node by hand.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The state folder of the running simulator.
@@ -25,9 +25,9 @@ enum FaultCommand {
     Hand(hand::Hand),
     #[command(flatten)]
     Armed(armed::Armed),
-    /// Tell what was sent that must never be; exit 1 if anything was. Needs `serve --guard`, running or ended.
+    /// List the requests that were sent but must never be; exit 1 if there are any. Needs `serve --guard`, running or ended.
     Offences,
-    /// Tell what is armed.
+    /// List the armed faults.
     List,
     /// Disarm everything.
     Clear,

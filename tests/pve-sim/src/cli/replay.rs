@@ -15,7 +15,7 @@ pub struct Arguments {
     /// A folder with `pve/transcripts`, of which all are replayed.
     #[arg(long)]
     shared: Option<PathBuf>,
-    /// Also tell what was taken to have been done by hand.
+    /// Also report what is assumed to have been done by hand.
     #[arg(long)]
     premises: bool,
 }

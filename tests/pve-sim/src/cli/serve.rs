@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use pve_sim::Sim;
 use pve_sim::node::Figures;
 
-/// How often the status daemon of a genuine node goes round.
+/// How often the status daemon of a genuine node makes a round.
 const STATUS_ROUND_S: i64 = 10;
 
 /// What to serve.
@@ -37,7 +37,7 @@ pub struct Arguments {
 /// How guests run.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum RuntimeKind {
-    /// They are said to run.
+    /// They are only reported as running.
     Inert,
     /// Each is its own `guestd` as a child process on a loopback address.
     Process,
@@ -45,7 +45,7 @@ enum RuntimeKind {
     Nspawn,
 }
 
-/// Serves until told to end.
+/// Serves until it gets the signal to end.
 pub fn run(arguments: Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
     runtime.block_on(async move {

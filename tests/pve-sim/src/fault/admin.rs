@@ -1,7 +1,7 @@
-//! Hand edits: what a person does on the node, past the API.
+//! Hand edits: changes by a person on the node, past the API.
 //!
-//! In: an [`Edit`]. Out: the same effect as on the real node, without a task and without asking for rights. Used by fault scripts, and by
-//! the replay for what a recording shows to have been done by hand.
+//! In: an [`Edit`]. Out: the same effect as on the real node, without a task and without a check of rights. Used by fault scripts, and by
+//! the replay for changes that a recording shows to have been made by hand.
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::fail::{Fallible, Refusal, host};
 use crate::guest::config::GuestConfig;
 use crate::node::{GoingDown, Node};
 
-/// Looks at the tasks of a node that goes down: far more than any of them takes to end.
+/// How often the tasks of a node that goes down are checked: far more often than any task needs to end.
 const LOOKS_MAX: u32 = 5_000;
 
 /// One hand edit.
@@ -36,7 +36,7 @@ pub enum Edit {
     Destroy { vmid: u32 },
     /// Remove a guest's configuration file alone: its disks, its pool and all rights over it stay.
     LoseConfig { vmid: u32 },
-    /// Take a snapshot as a backup that died left it: complete, and nobody's.
+    /// Take a snapshot as a dead backup leaves it: complete, and owned by no task.
     Snapshot { vmid: u32, name: String },
     /// Remove a volume's files behind the configuration's back.
     RemoveVolume { volid: String },
@@ -46,14 +46,14 @@ pub enum Edit {
     StorageOnline { storage: String },
     /// Switch a storage off or on in its definition.
     StorageDisable { storage: String, disabled: bool },
-    /// Say that a storage is so full, or (without a number) let it be as it is. Over 100 nothing new goes in.
+    /// Report a storage as this full, or (without a number) as it really is. Over 100 it takes nothing new.
     StorageFill { storage: String, percent: Option<u64> },
     /// Take the cluster's quorum away, so that no configuration can be written, or give it back.
     Quorum {
         /// Is it there?
         held: bool,
     },
-    /// Set the node's clock so many seconds ahead of what is right, or behind.
+    /// Set the node's clock so many seconds ahead of the right time, or behind it.
     Clock { ahead_s: i64 },
     /// Attach a new, empty volume to a guest.
     Attach {
@@ -68,16 +68,16 @@ pub enum Edit {
     /// Destroy a guest and make another one under its number and in its pool, which has nothing else to do with it.
     Reuse {
         vmid: u32,
-        /// Where the newcomer's disk is.
+        /// The storage of the new guest's disk.
         storage: String,
     },
-    /// The same, and the newcomer carries the old one's tags, as one restored by hand does.
+    /// The same, but the new guest has the old guest's tags, as a guest restored by hand does.
     Impostor {
         vmid: u32,
-        /// Where the newcomer's disk is.
+        /// The storage of the new guest's disk.
         storage: String,
     },
-    /// Take a guest out of its pool, so that tokens with rights on the pool see it no more.
+    /// Take a guest out of its pool, so that tokens with rights on the pool no longer see it.
     Unpool { vmid: u32 },
     /// Let a token expire at a time, 0 for never.
     TokenExpiry {
@@ -87,7 +87,7 @@ pub enum Edit {
     },
     /// Reboot the node: guests go down, running tasks die, guests with `onboot` come up.
     Reboot,
-    /// Reboot the node in good order: running tasks are told to end first, each in its own way.
+    /// Reboot the node in good order: running tasks get a stop request first, and each ends in its own way.
     ShutDown,
     /// Lose a task from the index.
     ForgetTask { upid: String },
@@ -189,7 +189,7 @@ pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
 
 fn stop(node: &Node, vmid: u32) -> Fallible<()> {
     node.power.stop(vmid).map_err(|error| host("stop", &error))?;
-    // A guest whose configuration is gone has nothing that waits.
+    // A guest whose configuration is gone has no pending changes.
     if node.world().guests.has(vmid) { crate::call::lxc::power::settle(node, vmid) } else { Ok(()) }
 }
 
@@ -294,8 +294,8 @@ fn reboot(node: &Arc<Node>) -> Fallible<()> {
     Ok(())
 }
 
-/// Restores and backups get the signal and clean up; whatever else runs just ends. What has ended then is over before the
-/// node is.
+/// Restores and backups get the signal and clean up; every other task just ends. The node waits for the tasks before it
+/// goes down.
 fn shut_down(node: &Arc<Node>) -> Fallible<()> {
     node.go_down(GoingDown::Yes);
     let (running, _) = node.tasks.all();

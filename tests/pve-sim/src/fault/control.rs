@@ -1,7 +1,7 @@
 //! The control socket for faults and manual edits.
 //!
-//! One connection, one line of JSON in, one line of JSON out. The socket lies in the state folder, open to its owner only. In: [`Order`]s.
-//! Out: [`Outcome`]s. Lines are bounded; nothing else is read.
+//! One connection, one line of JSON in, one line of JSON out. The socket is in the state folder and is open to its owner only.
+//! In: [`Order`]s. Out: [`Outcome`]s. Lines are bounded; nothing else is read.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,27 +17,27 @@ use crate::node::Node;
 /// The longest order: a whole configuration file fits.
 const LINE_BYTES_MAX: u64 = 256 * 1024;
 
-/// What is asked.
+/// A request to the control socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Do this by hand, now.
     Edit(Edit),
-    /// Let this go wrong once.
+    /// Arm this fault, once.
     Arm(Fault),
     Clear,
-    /// Tell what is armed.
+    /// List the armed faults.
     List,
 }
 
-/// What came of it.
+/// The result of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     Done,
-    /// What is armed.
+    /// The armed faults.
     Armed(Vec<Fault>),
-    /// Not done, because.
+    /// Not done, for this reason.
     Failed(String),
 }
 

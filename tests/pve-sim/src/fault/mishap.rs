@@ -1,12 +1,12 @@
 //! The list of faults that a seed can choose from.
 //!
-//! In: a [`Mishap`], where it shall strike, and numbers drawn from somewhere. Out: the [`Order`]s that bring it about; and from
-//! [`heal`] those that put the node right again. Deliberately absent: chance itself, and what must hold afterwards.
+//! In: a [`Mishap`], its target, and random numbers from the caller. Out: the [`Order`]s that cause it; and from [`heal`] those that
+//! repair the node. Deliberately absent: chance itself, and what must hold afterwards.
 use super::admin::Edit;
 use super::control::Order;
 use super::{Aim, Fault};
 
-/// Where it strikes.
+/// The guest, storages and token that a mishap hits.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub vmid: u32,
@@ -18,22 +18,22 @@ pub struct Target {
     pub token: String,
 }
 
-/// Who brings it about.
+/// Who causes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// A call or its answer goes wrong, once.
+    /// A call or its answer fails, once.
     Wire,
-    /// A worker goes wrong, once.
+    /// A worker fails, once.
     Worker,
     /// The node is not as it should be, until it is healed.
     Node,
-    /// A person does something to the guest, which nothing takes back.
+    /// A person changes the guest, and nothing undoes it.
     Hand,
 }
 
 macro_rules! mishaps {
     ($($name:ident: $origin:ident, $text:literal;)*) => {
-        /// One thing that goes wrong.
+        /// One kind of failure.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Mishap { $(#[doc = $text] $name),* }
 
@@ -41,13 +41,13 @@ macro_rules! mishaps {
             /// Every one.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// Who brings it about.
+            /// Who causes it.
             #[must_use]
             pub const fn origin(self) -> Origin {
                 match self { $(Self::$name => Origin::$origin),* }
             }
 
-            /// In a few words.
+            /// A short description.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$name => $text),* }
@@ -167,7 +167,7 @@ fn worker(draw: &mut dyn FnMut() -> u64) -> (String, String) {
 }
 
 impl Mishap {
-    /// What brings it about.
+    /// The orders that cause it.
     pub fn orders(self, target: &Target, draw: &mut dyn FnMut() -> u64) -> Vec<Order> {
         match self.origin() {
             Origin::Wire => vec![Order::Arm(self.on_the_wire(target, draw))],
@@ -250,7 +250,7 @@ impl Mishap {
     }
 }
 
-/// What ends every fault that would go on by itself. What a hand did stays done, save a lock, which its owner takes off.
+/// The orders that end every lasting fault. Changes by hand stay, except a lock, which its owner removes.
 #[must_use]
 pub fn heal(target: &Target) -> Vec<Order> {
     let online = |storage: &String| Order::Edit(Edit::StorageOnline { storage: storage.clone() });

@@ -1,7 +1,7 @@
 //! Armed faults: what goes wrong on purpose.
 //!
-//! In: faults armed by a script through the control socket. Out: at the right moment, a yes. Each fault is used up when it strikes, so
-//! that a script says exactly how often. Deliberately absent: chance; a harness brings its own seed.
+//! In: faults that a script arms through the control socket. Out: whether a fault happens at this moment. Each fault is used up when it
+//! happens, so a script decides exactly how often. Deliberately absent: chance; a harness brings its own seed.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub enum Fault {
         #[serde(flatten)]
         on: Aim,
     },
-    /// The daemon restarts: so many calls, whichever they are, find nobody. Workers live on.
+    /// The daemon restarts: the next `calls` calls, whichever they are, get no answer. Workers live on.
     Outage { calls: u32 },
     /// A worker does all its work and dies before its end is written: `unexpected status`.
     UnknownEnd {
@@ -100,16 +100,16 @@ pub enum Fault {
     NoGrow { vmid: u32 },
     /// A backup ends OK and there is no archive.
     NoArchive { vmid: u32 },
-    /// A backup's worker is killed in its copy; its client goes on alone and the archive of the failed backup appears all the same,
+    /// A backup's worker is killed while it copies. Its client continues alone, and the archive of the failed backup still appears,
     /// as on a Proxmox Backup Server.
     OrphanBackup {
         vmid: u32,
         /// How much later.
         after_ms: u64,
     },
-    /// The line to the backup server is cut in the midst of a backup.
+    /// The connection to the backup server breaks in the middle of a backup.
     CutUpload { vmid: u32 },
-    /// The node's one lock for backups is held by somebody else until the job gives up.
+    /// Another process holds the node's one lock for backups until the job gives up.
     HeldBackups,
     /// A worker is killed when it reaches a phase.
     KillWorker {
@@ -175,7 +175,7 @@ impl Faults {
         self.lock().push(fault);
     }
 
-    /// Disarms everything and says how many were left.
+    /// Disarms everything and returns how many were left.
     pub fn clear(&self) -> usize {
         std::mem::take(&mut *self.lock()).len()
     }
@@ -185,7 +185,7 @@ impl Faults {
         self.lock().retain(|fault| !matches!(fault, Fault::HoldWorker { .. }));
     }
 
-    /// Lets the workers go on that are held now.
+    /// Lets the workers that are held now continue.
     pub fn release(&self) {
         self.round.fetch_add(1, Ordering::SeqCst);
     }
@@ -195,7 +195,7 @@ impl Faults {
         self.round.load(Ordering::SeqCst)
     }
 
-    /// What is armed.
+    /// The armed faults.
     #[must_use]
     pub fn armed(&self) -> Vec<Fault> {
         self.lock().clone()

@@ -7,7 +7,7 @@ use crate::fail::{Fallible, Refusal, host};
 use crate::guest::config_folder::Writable;
 use crate::node::Node;
 
-/// Says how full a storage is.
+/// Sets the reported usage of a storage.
 pub(super) fn fill(node: &Node, storage: &str, percent: Option<u64>) -> Fallible<()> {
     node.world().storage.get(storage)?;
     let folder = node.paths.run().join("filled");

@@ -1,4 +1,4 @@
-//! Silent faults: a task says one thing, the world another.
+//! Silent faults: a task's reported result differs from the real state.
 //!
 //! In: armed faults. Out: at the right moment, a yes, and the fault is used up.
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Fault, Faults};
 use crate::fail::{Fallible, Refusal};
 
-/// How a task's end is told.
+/// How a task's end is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// As it was.
@@ -22,7 +22,7 @@ impl Faults {
         self.take(|fault| hits(fault).then_some(())).is_some()
     }
 
-    /// How the end of a task is told.
+    /// How the end of a task is reported.
     pub fn end(&self, kind: &str) -> End {
         if self.used(|fault| matches!(fault, Fault::UnknownEnd { task } if task == kind)) {
             End::Unknown
@@ -38,10 +38,10 @@ impl Faults {
         self.used(|fault| matches!(fault, Fault::WarnWorker { task } if task == kind))
     }
 
-    /// What a worker dies of in this phase, in its own words.
+    /// The error that a worker fails with in this phase.
     ///
     /// # Errors
-    /// That.
+    /// The text of the armed fault.
     pub fn fails(&self, kind: &str, reached: &str) -> Fallible<()> {
         let found = self.take(|fault| match fault {
             Fault::FailWorker { task, phase, text }
@@ -85,7 +85,7 @@ impl Faults {
     /// Takes the node's lock for backups.
     ///
     /// # Errors
-    /// When somebody else keeps it.
+    /// When another process holds it.
     pub fn lock_backups(&self) -> Fallible<()> {
         if self.used(|fault| matches!(fault, Fault::HeldBackups)) {
             return Err(Refusal::die("can't acquire lock '/var/run/vzdump.lock' - got timeout"));

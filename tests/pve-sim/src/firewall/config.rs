@@ -26,7 +26,7 @@ pub struct IpSet {
 /// A named address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {
-    /// What it stands for.
+    /// The address or network that it names.
     pub cidr: String,
     /// Free text, or nothing.
     pub comment: String,

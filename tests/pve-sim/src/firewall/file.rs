@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use super::config::{Alias, Config, Entry, Rule};
 
-/// Fields of a rule that stand behind a switch, in the order in which they are written.
+/// Fields of a rule that are written after a switch, in the order in which they are written.
 const SWITCHES: &[(&str, &str)] = &[
     ("iface", "-i"),
     ("source", "-source"),

@@ -1,9 +1,9 @@
 //! The wire guard: requests that our agent must never send.
 //!
-//! A client whose types cannot say `force` is one proof; this is the other, which shares nothing with it. In: each request as it came off
-//! the wire, before faults, login or any check. Out: an offence is told loudly, written down, and not carried out. Opt-in, because
-//! the simulator itself answers such calls as the real node does: recordings hold them. Deliberately absent: rights; those are
-//! Proxmox's own and have their own place.
+//! A client whose types cannot express `force` is one safeguard. This is a second one, which shares nothing with the first. In: each
+//! request as it came off the wire, before faults, login or any check. Out: an offence is logged as an error, recorded, and not carried
+//! out. Opt-in, because the simulator itself answers such calls as the real node does: recordings contain them. Deliberately absent:
+//! rights; those are Proxmox's own and have their own place.
 mod rules;
 
 use std::io::Write as _;
@@ -18,7 +18,7 @@ use crate::wire::{JSON, Request, Response};
 /// Whether requests are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Watch {
-    /// They are not: the simulator is only Proxmox.
+    /// They are not: the simulator behaves only as Proxmox.
     #[default]
     Off,
     On,
@@ -52,7 +52,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that writes its book into the state folder. A book that is there is gone on with, so that a restart forgets nothing.
+    /// A guard that writes its book into the state folder. An existing book is continued, so that a restart loses nothing.
     ///
     /// # Errors
     /// When the book cannot be read or begun.
@@ -79,7 +79,7 @@ impl Guard {
         self.lock().clone()
     }
 
-    /// Judges one request. An answer means: it offends, and nothing of it was done.
+    /// Judges one request. An answer means that the request is an offence and that nothing of it was done.
     pub fn judge(&self, request: &Request) -> Option<Response> {
         if self.watch == Watch::Off {
             return None;
@@ -122,7 +122,7 @@ impl Guard {
 /// The offences in a state folder, of an instance that runs or ran with its guard on.
 ///
 /// # Errors
-/// When there is no book: then nobody watched, and "none" would be a lie.
+/// When there is no book: then the guard was off, and reporting "none" would be wrong.
 pub fn read_book(run: &Path) -> std::io::Result<Vec<Offence>> {
     read(&run.join("guard.jsonl"))
 }

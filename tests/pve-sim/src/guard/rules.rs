@@ -1,8 +1,8 @@
 //! The rules of the wire guard, as tables.
 //!
-//! In: one request's method, path and parameters. Out: everything about it that must never be sent, each with the reason. Pure. A
-//! parameter offends by being there, whatever its value: `force=0` was thought of, and should not have been. Only a `revert` of name
-//! servers may be sent: Proxmox has no other way to take back what waits, and a document owns them.
+//! In: one request's method, path and parameters. Out: everything in it that must never be sent, each with the reason. Pure. The
+//! presence of a parameter is an offence, whatever its value: an agent that sends `force=0` should not know `force` at all. Only a
+//! `revert` of name servers may be sent: Proxmox has no other way to drop a pending change, and a document owns them.
 use serde_json::Value;
 
 use crate::http::params::Params;
@@ -144,12 +144,12 @@ pub(super) fn judge(method: &str, segments: &[String], params: &Params) -> Vec<(
     found
 }
 
-/// Whether nothing is taken back but name servers.
+/// Whether only name servers are reverted.
 fn of_names(given: &str) -> bool {
     given.split(',').all(|name| matches!(name, "nameserver" | "searchdomain"))
 }
 
-/// Whether each pattern is what lies beneath one plain absolute path.
+/// Whether each pattern matches only what is below one plain absolute path.
 fn leaves_out_mounts(given: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let beneath = |pattern: &str| {

@@ -46,7 +46,7 @@ impl Change<'_> {
     /// Puts new values, deletions and reverts into force as far as possible.
     ///
     /// # Errors
-    /// What cannot be asked at all; faults of single options are returned.
+    /// When the change is not possible at all; faults of single options are returned.
     pub fn apply(
         &self,
         config: &mut GuestConfig,
@@ -81,7 +81,7 @@ impl Change<'_> {
         option: &str,
         touched: &mut BTreeSet<String>,
     ) -> Fallible<()> {
-        // What is only pending is not deleted by this: it comes into force at the next stop. Only a revert takes it back.
+        // This does not delete a pending change: that change takes effect at the next stop. Only a revert removes it.
         if config.main.get(option).is_none() {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl Change<'_> {
         Ok(property::print(format, &net))
     }
 
-    /// Everything that is pending (or only what was touched), for a stopped guest.
+    /// Applies all pending changes (or only the touched ones), for a stopped guest.
     pub fn settle(&self, config: &mut GuestConfig, touched: Option<&BTreeSet<String>>) -> Faults {
         let mut faults = Faults::new();
         let chosen = |option: &String| touched.is_none_or(|touched| touched.contains(option));
@@ -217,7 +217,7 @@ impl Change<'_> {
         if mount.origin() == Origin::Volume {
             match mount.goal().map(|(storage, size)| (storage.to_owned(), size)) {
                 Some((storage, size_gib)) => self.make(&mut mount, &storage, size_gib)?,
-                // Of a subvolume nobody looks: it has no size, be it there or not.
+                // The size of a subvolume is not looked up: it is 0, whether the subvolume exists or not.
                 None if mount.volume().ends_with(".subvol") => {
                     mount.props.insert("size".to_owned(), "0".to_owned());
                 }
@@ -239,7 +239,7 @@ impl Change<'_> {
         Ok(mount.print(&self.node.table))
     }
 
-    /// Makes the volume that a mount asks for.
+    /// Makes the volume that a mount requests.
     ///
     /// # Errors
     /// When the storage fails.
@@ -358,7 +358,7 @@ fn used_elsewhere(node: &Node, config: &GuestConfig, except: &str, volid: &str) 
     attached_elsewhere(node, config, except, volid) || in_snapshots(node, config, volid)
 }
 
-/// Whether a volume is named by another option now. That a snapshot holds it does not keep it from the list of unused ones.
+/// Whether another option names the volume now. A volume that only a snapshot holds still gets onto the list of unused ones.
 fn attached_elsewhere(node: &Node, config: &GuestConfig, except: &str, volid: &str) -> bool {
     mounts(&node.table, &config.main).iter().any(|mount| mount.key != except && mount.volume() == volid)
 }

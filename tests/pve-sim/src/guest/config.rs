@@ -210,7 +210,7 @@ impl GuestConfig {
         self.pending_delete.retain(|held| held != key);
     }
 
-    /// Puts a volume on the list of unused ones and says under which key.
+    /// Puts a volume on the list of unused ones and returns its key.
     pub fn add_unused(section: &mut Section, volid: &str) -> Option<String> {
         let held = |section: &Section, index: u32| section.get(&format!("unused{index}")).map(str::to_owned);
         if (0..256).any(|index| held(section, index).as_deref() == Some(volid)) {

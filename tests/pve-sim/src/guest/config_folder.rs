@@ -17,7 +17,7 @@ pub struct ConfigFolder {
     writable: Writable,
 }
 
-/// Whether the cluster's file system takes writes. Without quorum it does not, whatever the disks say.
+/// Whether the cluster's file system accepts writes. Without quorum it does not, even if the disks are fine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writable {
     Yes,
@@ -134,7 +134,7 @@ impl ConfigFolder {
     }
 }
 
-/// An `unusedN` entry whose volume is in use again goes away.
+/// Removes each `unusedN` entry whose volume is in use again.
 fn drop_used(config: &mut GuestConfig) {
     let used: Vec<String> = config
         .main

@@ -1,7 +1,7 @@
-//! What a running guest's interface takes at once, and why not.
+//! Live changes of a running guest's network interface, and their failures.
 //!
-//! In: the interface's value before and the one asked for. Out: nothing, or the sentence of the step that fails. On the real node the
-//! interface is plugged into its bridge again, and whatever fails there drops the whole call.
+//! In: the interface's old value and the requested one. Out: nothing, or the error text of the step that fails. On the real node the
+//! interface is plugged into its bridge again, and any failure there fails the whole call.
 use crate::die;
 use crate::fail::{Fallible, Refusal};
 use crate::node::{HotMounts, Node};
@@ -35,7 +35,7 @@ pub fn check(node: &Node, at: (u32, &str), old: Option<&str>, new: &str) -> Fall
     Ok(())
 }
 
-/// The sentence as it is told: of an interface that was there the real one ends with a line break more.
+/// The error text as it is reported. For an interface that existed before, the real text ends with one more line break.
 #[must_use]
 pub fn reported(old: Option<&str>, refusal: &Refusal) -> String {
     format!("{}{}", refusal.in_task(), if old.is_some() { "\n" } else { "" })

@@ -63,7 +63,7 @@ impl Mount {
         Ok(Self { key: key.to_owned(), props: property::parse(table, format, value)? })
     }
 
-    /// The same without names in front, as the real code dies of it in the middle of something.
+    /// The same without names in front, as the real code reports it when it fails in the middle of an operation.
     ///
     /// # Errors
     /// 500 `format error` with an `errors` object.
@@ -106,7 +106,7 @@ impl Mount {
         }
     }
 
-    /// `storage:SIZE_IN_GIB`, which asks for a new volume.
+    /// `storage:SIZE_IN_GIB`, which requests a new volume.
     #[must_use]
     pub fn goal(&self) -> Option<(&str, f64)> {
         let (storage, size) = self.volume().split_once(':')?;
@@ -117,7 +117,7 @@ impl Mount {
         Some((storage, if shaped { size.parse().ok()? } else { return None }))
     }
 
-    /// Whether its content goes into backups.
+    /// Whether its content is included in backups.
     #[must_use]
     pub fn in_backup(&self) -> bool {
         self.key == "rootfs"

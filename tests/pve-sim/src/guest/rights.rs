@@ -1,7 +1,7 @@
 //! Which rights a change of a container's options needs, option by option.
 //!
-//! In: old and new values, deletions, the caller. Out: nothing or the first denial. The order within one call is by name; the real code
-//! walks a hash, so that of several missing rights any may be named first. `root@pam` (the user, not its tokens) is asked nothing.
+//! In: old and new values, deletions, the caller. Out: nothing or the first denial. The order within one call is by name. The real code
+//! walks a hash, so it may name any of several missing rights first. `root@pam` (the user, not its tokens) is not checked.
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::Section;
@@ -138,7 +138,7 @@ impl Rights<'_> {
         if nesting { self.need("VM.Allocate") } else { Ok(()) }
     }
 
-    /// Tags are asked on the guest itself, whatever the pool.
+    /// Tags need a right on the guest itself, independent of its pool.
     fn tags(&self, new: &str) -> Fallible<()> {
         let judge = self.judge();
         let old = self.old.and_then(|section| section.get("tags")).unwrap_or_default();

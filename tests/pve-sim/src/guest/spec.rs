@@ -1,6 +1,6 @@
 //! From a configuration to what a runtime needs to run it.
 //!
-//! In: a guest's values and the storages. Out: a [`GuestSpec`], or the real sentence for what is missing.
+//! In: a guest's values and the storages. Out: a [`GuestSpec`], or the real error text for what is missing.
 use super::config::Section;
 use super::options::{Mount, Origin, mounts, numbered};
 use crate::archive::{GuestPath, MountDir, Volumes};

@@ -1,7 +1,7 @@
 //! Which systemd a guest starts, and whether it may need nesting.
 //!
 //! In: a guest's values and its root folder. Out: the warning of the real start, or nothing. The version is read from the name of the shared
-//! library that `/sbin/init` is linked with. Links are followed inside the root folder only: what is in there may be hostile.
+//! library that `/sbin/init` is linked with. Links are followed inside the root folder only, because its content may be hostile.
 use std::collections::VecDeque;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

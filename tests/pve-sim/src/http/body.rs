@@ -1,6 +1,6 @@
 //! The body of an answer: whole, or cut on purpose.
 //!
-//! A cut body gives its first half and then fails, so that the connection ends before all that was promised has come.
+//! A cut body yields its first half and then fails, so that the connection ends before the promised length was sent.
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-/// How often a cut body is looked at before it fails; what was given is sent in between.
+/// How often a cut body is polled before it fails; the first half is sent in between.
 const LOOKS: u8 = 16;
 
 /// A body in at most one piece.

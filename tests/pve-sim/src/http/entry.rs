@@ -274,7 +274,7 @@ impl Rights<'_> {
         match test {
             "self" if self.judge.config.users.contains_key(&user) && self.judge.who == user => Ok(()),
             "Realm.AllocateUser" => {
-                // The name is taken apart before any parameter is looked at.
+                // The name is parsed before any parameter is checked.
                 let Some((_, realm)) = user.rsplit_once('@') else {
                     return Err(Refusal::die(format!("value '{user}' does not look like a valid user name")));
                 };

@@ -1,8 +1,8 @@
 //! The listener: TLS, HTTP/1.1, and the wire habits of the real daemon.
 //!
 //! Habits: `Server: pve-api-daemon/3.0`; titled header names; every answer of 400 and above closes the connection; a plain request on the
-//! TLS port is sent to https; statuses beyond 599 do not exist but 595 and 596 do. In: a bound socket. Out: nothing, until it is told to
-//! end. Connections are bounded in number and in idle time.
+//! TLS port is redirected to https; statuses beyond 599 do not exist but 595 and 596 do. In: a bound socket. Out: nothing; it runs until
+//! it gets the signal to end. Connections are bounded in number and in idle time.
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::wire::{Request, Response, Spoil};
 const MAX_CONNECTIONS: usize = 512;
 /// How long the head of a request may take, and how long a kept connection may idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long running answers may take when the end was asked.
+/// How long running answers may take after the end was requested.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Serves until `end` turns true.

@@ -1,7 +1,7 @@
 //! Premises about a guest's power that only a later line shows.
 //!
-//! In: where the recording stands. Out: whether the guest must have been up there: the next thing that it shows of that, unless a recorded
-//! call changes it before. What is shown is an answer; the recorder's own word ("running: …") counts only where no answer says anything.
+//! In: a position in the recording. Out: whether the guest must have been up there. The next line that shows it decides, unless a recorded
+//! call changes the state before that line. Answers count first; the recorder's own note ("running: …") counts only where no answer shows it.
 use serde_json::Value;
 
 use super::precondition::Premises;
@@ -38,10 +38,10 @@ impl Premises<'_> {
             let found = self.shown(call, task, vmid).or_else(|| self.waiting_shown(at, call, vmid));
             let found = found.or_else(|| self.detached(at, call, vmid).filter(|_| at == number));
             if found.is_some() {
-                // What is up did not go down for what waits no more: that was taken back by hand.
+                // A guest that is up did not stop to apply the pending change, so the change was taken back by hand.
                 return found.filter(|up| !(*up && in_force));
             }
-            // Nothing waits any more although nothing was asked meanwhile: it came into force, and so the guest went down.
+            // Nothing is pending any more although no call changed it: it took effect, so the guest went down.
             in_force |=
                 untouched && pending_rows(call, vmid).is_some_and(|rows| !rows.iter().any(is_waiting));
             if changes_power(call, vmid) {
@@ -147,7 +147,7 @@ impl Premises<'_> {
         Some(!shown.iter().any(|(key, value)| key.starts_with("unused") && value.as_str() == Some(&volid)))
     }
 
-    /// The recorder's word, when nothing that it recorded says otherwise.
+    /// The recorder's note, when no recorded answer contradicts it.
     fn said(&self, number: usize, vmid: u32) -> Option<bool> {
         let (_, call, _) = self.calls().find(|(at, ..)| *at == number)?;
         let own = call.path.contains(&format!("/lxc/{vmid}/"));

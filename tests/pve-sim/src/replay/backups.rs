@@ -1,6 +1,6 @@
 //! Preconditions about backups.
 //!
-//! In: one recorded exchange. Out: backups that were made on another day, protections that were lifted by hand.
+//! In: one recorded exchange. Out: backups that were made on another day, protections that were removed by hand.
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -44,7 +44,7 @@ impl Premises<'_> {
         }
     }
 
-    /// A retention that removes something keeps as many as it says: when fewer are left unprotected, some were protected no more.
+    /// A retention that removes something keeps as many as it says. When fewer unprotected ones are left, some lost their protection.
     fn enough_kept(&mut self, number: usize, wanted: usize, like: &str, gone: &BTreeSet<String>) {
         let (Some((storage, _)), vmid) = (
             like.split_once(':'),
@@ -154,7 +154,7 @@ impl Premises<'_> {
                 && call.answer.status == 200
         });
         let mut restores: Vec<_> = restores.collect();
-        // What a restore was told itself says nothing of the archive.
+        // The parameters of the restore call itself prove nothing about the archive.
         let reported = |call: &Call| {
             let plain = ["vmid", "ostemplate", "restore", "storage", "pool", "force"];
             call.params.keys().filter(|key| !plain.contains(&key.as_str())).count()

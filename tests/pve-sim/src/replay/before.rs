@@ -1,7 +1,7 @@
 //! A shown configuration, taken back to before the calls that came between.
 //!
-//! In: the text as a later answer shows it, and the calls until then. Out: the text without volumes that those calls made, with volumes where
-//! they lay before they were moved, and with what was in force and not what waited.
+//! In: the text as a later answer shows it, and the calls until then. Out: the text without volumes that those calls made, with volumes
+//! where they were before they were moved, and with the values in force instead of the pending ones.
 use serde_json::Value;
 
 use super::precondition::Premises;
@@ -43,7 +43,7 @@ impl Premises<'_> {
         made.map(|(_, call, _)| call).collect()
     }
 
-    /// Volumes that were asked for, and those that were attached by their name after one was.
+    /// Volumes that were requested, and those that were attached by their name after such a request.
     fn before_goals(&self, mut text: String, vmid: u32, from: usize, to: usize) -> String {
         let mut intended = false;
         for call in self.changes_of(vmid, from, to) {
@@ -83,7 +83,7 @@ impl Premises<'_> {
         })
     }
 
-    /// A volume that was moved and kept lies on the list of unused ones.
+    /// A volume that was moved and kept is on the list of unused volumes.
     fn before_moves(&self, mut text: String, vmid: u32, from: usize, to: usize) -> String {
         let path = format!("/lxc/{vmid}/move_volume");
         let between = self.calls().filter(|(at, ..)| (from..to).contains(at));
@@ -129,7 +129,7 @@ impl Premises<'_> {
         self.called(text, vmid)
     }
 
-    /// A guest whose name is not shown any more had the one that a backup told.
+    /// When a guest's name is not shown any more, it is taken from a backup's log.
     fn called(&self, text: String, vmid: u32) -> String {
         let own = format!(":vzdump:{vmid}:");
         let jobs = self.calls().filter_map(|(_, _, task)| task).filter(|task| task.upid.contains(&own));

@@ -1,7 +1,7 @@
 //! Which rights an answer proves.
 //!
-//! In: a recorded exchange and the published permission expression of its call. Out: rights that the caller must have had, because the
-//! answer lies beyond the check that asks for them. Checks that the published table leaves to the call itself (creation, backup, volumes)
+//! In: a recorded exchange and the published permission expression of its call. Out: rights that the caller must have had, because its
+//! call passed the check that needs them. Checks that the published table leaves to the call itself (creation, backup, volumes)
 //! are listed here from the notes on least privileges. Deliberately absent: anything that this simulator answers.
 use std::collections::BTreeMap;
 
@@ -55,12 +55,12 @@ impl Exchange<'_> {
         inner.split_once(", ").map(|(path, privs)| (path.to_owned(), privs.to_owned()))
     }
 
-    /// Whether the answer lies beyond all checks of rights that come before a task.
+    /// Whether the call passed all checks of rights that come before a task.
     fn passed(&self) -> bool {
         self.call.answer.status == 200
     }
 
-    /// Whether the answer is the backup server's, or its client's: they are asked after all checks.
+    /// Whether the answer comes from the backup server or its client: they are called after all checks.
     fn reached_server(&self) -> bool {
         let starts = ["proxmox-backup-client failed: ", "encryption configured ("];
         self.call.answer.status == 500
@@ -86,7 +86,7 @@ pub fn proved(table: &Table, exchange: &Exchange<'_>) -> Vec<Claim> {
         "PUT /nodes/{node}/lxc/{vmid}/config" => found.extend(change(table, exchange)),
         "POST /nodes/{node}/vzdump" => found.extend(backup(exchange)),
         "POST /nodes/{node}/lxc/{vmid}/move_volume" => found.extend(reassign(exchange)),
-        // Asked for the right over the guest is only who may use the storage.
+        // The right on the guest is checked only after the right to use the storage.
         "GET /nodes/{node}/vzdump/extractconfig"
             if exchange.denial().is_some_and(|(path, _)| path.starts_with("/vms/")) =>
         {
@@ -201,7 +201,7 @@ fn creation(table: &Table, exchange: &Exchange<'_>) -> Vec<Claim> {
     if beyond && !overwrites {
         found.push(Claim { paths: paths.clone(), privs: vec!["VM.Allocate".into()], all: true });
     }
-    // Of options that lack their rights any may be named first; past all of them is only who is asked about storages of archives.
+    // A denial may name any option whose right is missing. Only a denial of `VM.Backup` proves that all options passed.
     let at_archive =
         denial.as_ref().is_some_and(|(path, named)| path.starts_with("/vms/") && named == "VM.Backup");
     if exchange.passed() || at_archive {
@@ -257,7 +257,7 @@ fn change(table: &Table, exchange: &Exchange<'_>) -> Vec<Claim> {
         None if exchange.passed() => {
             wanted.map(|name| claim(path.clone(), &[name])).chain(nets(table, exchange)).collect()
         }
-        // Asked for the storage or the bridge is only who may change the option.
+        // The storage or the bridge is checked only after the right to change the option.
         Some((denied, _)) if denied.starts_with("/storage/") => vec![claim(path, &["VM.Config.Disk"])],
         Some((denied, _)) if denied.starts_with("/sdn/") => vec![claim(path, &["VM.Config.Network"])],
         _ => Vec::new(),

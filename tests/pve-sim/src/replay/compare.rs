@@ -62,7 +62,7 @@ const VOLATILE: &[&str] = &[
 /// Whole objects that describe the machine.
 const MACHINE: &[&str] =
     &["cpuinfo", "current-kernel", "memory", "rootfs-node", "swap-node", "boot-info", "ksm", "performance"];
-/// What tells rows of a list apart, best first.
+/// The keys that identify a row of a list, best first.
 const IDENTITY: &[&str] = &[
     "volid", "upid", "vmid", "roleid", "key", "id", "name", "storage", "subdir", "iface", "poolid", "node",
     "cmd", "n", "userid", "tokenid",
@@ -70,7 +70,7 @@ const IDENTITY: &[&str] = &[
 
 #[derive(Debug)]
 pub struct Comparer<'a> {
-    /// Stand-ins for what changes.
+    /// Stand-ins for the parts that change.
     pub lines: &'a Lines,
     /// The call, as `GET /nodes/{node}/lxc`.
     pub call: &'a str,
@@ -229,7 +229,7 @@ impl Comparer<'_> {
                 None => found.push(format!("{at} lists {own}, not recorded")),
             }
         }
-        // What lies on a backup server is laid down as far as no recorded call made it, so that nothing may lack.
+        // The replay creates the content of a backup server unless a recorded call made it, so no row may be missing.
         let away = |row: &Value| row.get("format").and_then(Value::as_str) == Some("pbs-ct");
         let lived_in = self.is_lived_in() && !recorded.iter().any(away);
         for row in recorded.iter().filter(|_| !lived_in) {

@@ -9,7 +9,7 @@ use crate::fault::admin::Edit;
 use crate::guest::config::GuestConfig;
 
 impl Premises<'_> {
-    /// A volume is moved to another guest: what the answer says about both sides was so.
+    /// A volume is moved to another guest: the state of both guests is as the answer shows.
     pub(super) fn moves(&mut self, number: usize, call: &Call, task: Option<&Task>, vmid: u32) {
         let (Some(key), Some(_)) = (call.param("volume"), call.param("target-vmid")) else { return };
         if !call.path.ends_with("/move_volume") {
@@ -19,7 +19,7 @@ impl Premises<'_> {
         let to = call.param("target-volume").unwrap_or_else(|| key.clone());
         let reason = call.answer.reason.as_str();
         let done = call.answer.status == 200;
-        // Refusals that come after the look at both mount points.
+        // Refusals that come after the check of both mount points.
         let snapshotted = reason.contains("used by a snapshot");
         let later = reason.contains("/storage/") || reason.contains("in-use volume") || snapshotted;
         let absent = reason.starts_with(&format!("volume '{key}' for container"));
@@ -110,7 +110,7 @@ impl Premises<'_> {
         }
     }
 
-    /// An option that is shown as set, and not as waiting for its deletion, was set again by hand.
+    /// An option that is shown as set, and not as pending deletion, was set again by hand.
     pub(super) fn waits_no_more(&mut self, number: usize, call: &Call, vmid: u32) {
         let Some(mut config) = self.config(vmid).filter(|config| !config.pending_delete.is_empty()) else {
             return;

@@ -81,7 +81,7 @@ impl Premises<'_> {
                 self.make(number, vmid)
             }
             (false, true) if absent => self.edit(number, &Edit::Destroy { vmid }),
-            // Made anew by hand, on another storage.
+            // Made again by hand, on another storage.
             (false, true) if call.method == "DELETE" && self.is_elsewhere(vmid, evidence) => {
                 self.edit(number, &Edit::Destroy { vmid });
                 self.make(number, vmid);
@@ -102,7 +102,7 @@ impl Premises<'_> {
         }
     }
 
-    /// What was last done to the guest outside the recorded calls left it so.
+    /// Sets the state in which the last change outside the recorded calls left the guest.
     pub(super) fn left(&mut self, number: usize, vmid: u32) {
         let before =
             self.lines.iter().filter(|line| line.number < number && !self.seen.contains(&line.number));
@@ -169,7 +169,7 @@ impl Premises<'_> {
         if wanted == held {
             return;
         }
-        // The recorded call met another one: the lock is that one's.
+        // The recorded call met another call, and that call holds the lock.
         if busy && wanted.is_some() && self.comes(vmid, wanted.as_deref()) {
             return;
         }
@@ -183,7 +183,7 @@ impl Premises<'_> {
         self.node.tasks.all().0.iter().any(|upid| upid.id.is_empty() || upid.id == vmid.to_string())
     }
 
-    /// Whether a worker that runs takes this lock.
+    /// Whether a running worker takes this lock.
     fn comes(&self, vmid: u32, lock: Option<&str>) -> bool {
         while !self.node.tasks.all().0.is_empty() {
             if self.node.world().guests.get(vmid).is_ok_and(|config| config.lock() == lock) {

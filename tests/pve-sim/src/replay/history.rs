@@ -160,7 +160,7 @@ impl Premises<'_> {
         }
     }
 
-    /// What the recorder did by hand on the node, with a command that is kept.
+    /// A change that the recorder made by hand on the node, with a recorded command.
     pub(super) fn commanded(&mut self, number: usize, command: &str) {
         for part in command.split(';') {
             let words: Vec<&str> = part.split_whitespace().collect();
@@ -210,7 +210,7 @@ impl Premises<'_> {
             .push(format!("line {}: snapshot {name} of {vmid} is dropped by hand ({done})", number + 1));
     }
 
-    /// A lock that a list shows or does not show was set or taken off by hand, where no worker is at the guest.
+    /// When no worker is busy with the guest, a lock that a list shows or lacks was set or removed by hand.
     pub(super) fn locks_of_rows(&mut self, number: usize, rows: &[Value]) {
         for row in rows {
             let Some(vmid) =
@@ -261,7 +261,7 @@ impl Premises<'_> {
         self.taken.push(format!("before line {}: {vmid} is in pool {pool}", number + 1));
     }
 
-    /// Who is listed is there, with tokens; who is not is not.
+    /// Users in the list exist, with their tokens; all others do not.
     fn accounts(&mut self, number: usize, call: &Call) {
         let all = call.auth.starts_with("token:root@pam!") || call.auth == "ticket:root@pam";
         if !all || !plain_path(call).ends_with("/access/users") || call.param("enabled").is_some() {
@@ -331,7 +331,7 @@ impl Premises<'_> {
         }
     }
 
-    /// A backup that goes by what waited for a stop was taken of a guest that had been down meanwhile.
+    /// A backup that already uses options pending until a stop proves that the guest was restarted meanwhile.
     fn restarted(&mut self, number: usize, call: &Call, task: Option<&Task>) {
         let vmid = call.param("vmid").and_then(|vmid| vmid.parse::<u32>().ok());
         let Some((vmid, task)) = vmid.filter(|_| call.path.ends_with("/vzdump")).zip(task) else { return };
@@ -352,7 +352,7 @@ impl Premises<'_> {
         }
     }
 
-    /// Whether the administrator has an address: the log of a job, or a look at the account, says so.
+    /// Whether the administrator has an email address: the log of a job, or a read of the account, shows it.
     fn address_of_root(&mut self, number: usize, call: &Call, evidence: &str) {
         let look = plain_path(call).ends_with("/access/users/root@pam") && call.answer.status == 200;
         let shown = call.answer.body.as_ref().and_then(|body| body.pointer("/data/email")?.as_str());

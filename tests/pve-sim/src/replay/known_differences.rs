@@ -1,7 +1,7 @@
 //! Known and harmless differences to a recording.
 //!
-//! In: the committed files in `conformance/`. Every entry carries its reason; an entry that matches nothing in a full run is told, so that
-//! the list cannot outlive its causes.
+//! In: the committed files in `conformance/`. Every entry carries its reason. An entry that matches nothing in a full run is reported, so
+//! that the list cannot outlive its causes.
 use std::collections::BTreeMap;
 
 use regex::Regex;
@@ -37,7 +37,7 @@ pub struct Out {
     pub reason: String,
 }
 
-/// What a recording takes for granted about its principals.
+/// Assumptions of a recording about its principals.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Principal {
@@ -82,7 +82,7 @@ pub struct Storage {
     pub storage_cfg: Vec<String>,
 }
 
-/// Backup servers and the storages that lie there.
+/// Backup servers and the storages on them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Beyond {
@@ -114,7 +114,7 @@ pub struct Book {
     pub principals: Vec<Principal>,
     /// Storages that recordings take for granted.
     pub storages: Vec<Storage>,
-    /// What lies beyond the node.
+    /// Servers outside of the node.
     pub beyond: Beyond,
 }
 

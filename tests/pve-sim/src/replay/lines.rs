@@ -11,7 +11,7 @@ pub struct Lines {
     dropped: Vec<Regex>,
 }
 
-/// What is replaced: pattern and stand-in.
+/// A replacement: pattern and stand-in.
 const RULES: &[(&str, &str)] = &[
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>"),
     (r"UPID:\w+:[0-9A-F]{8,}:[0-9A-F]{8,}:[0-9A-F]{8}:", "UPID:<new>:"),
@@ -95,7 +95,7 @@ impl Lines {
         sorted_options(&out)
     }
 
-    /// A log without what changes and what nobody reads.
+    /// A log without the parts that change from run to run and the lines that are not compared.
     #[must_use]
     pub fn log(&self, lines: &[String]) -> Vec<String> {
         let read = lines.iter().filter(|line| !self.dropped.iter().any(|regex| regex.is_match(line)));

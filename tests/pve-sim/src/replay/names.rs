@@ -24,7 +24,7 @@ impl Names {
     /// Never in practice: the pattern is fixed.
     pub fn new() -> Result<Self, regex::Error> {
         Ok(Self {
-            // What a key holds was scrubbed; something of its length that is no key stands for it.
+            // The content of a key was scrubbed from the recording. A text of the same length that is no key replaces it.
             pairs: BTreeMap::from([("<key>".to_owned(), "A".repeat(44))]),
             archive: Regex::new(r"vzdump-lxc-\d+-\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d")?,
             snapshot: Regex::new(r"ct/\d+/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")?,
@@ -58,7 +58,7 @@ impl Names {
         }
     }
 
-    /// Learns a key that was made then, and one that was made now, when both have the same form. The recorder scrubbed what it holds.
+    /// Pairs a key that was made in the recording with one that is made now, when both have the same form. The recorder scrubbed its content.
     pub fn learn_key(&mut self, recorded: &str, ours: &str) {
         let form = |text: &str| {
             let key: Value = serde_json::from_str(text).ok()?;
@@ -73,7 +73,7 @@ impl Names {
         let (Some(then), Some(now)) = (form(recorded), form(ours)) else { return };
         if (&then.0, &then.1) == (&now.0, &now.1) {
             self.learn(recorded, ours);
-            // As it stands within an answer.
+            // As it is written in an answer.
             let within = |text: &str| Value::from(text).to_string().trim_matches('"').to_owned();
             self.learn(&within(recorded), &within(ours));
             self.learn(short(&then.2), short(&now.2));

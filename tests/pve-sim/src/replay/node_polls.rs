@@ -1,7 +1,7 @@
 //! Recorded reads of the node itself.
 //!
-//! In: what was printed then. Out: what is different here now. Sizes are compared because they tell a key with an end of line from one
-//! without. Deliberately absent: everything else that was looked at.
+//! In: the recorded output. Out: what is different here now. Sizes are compared because they distinguish a key with a line end from one
+//! without. Deliberately absent: everything else that was read.
 use std::collections::BTreeMap;
 
 use regex::Regex;
@@ -10,7 +10,7 @@ use super::names::Names;
 use crate::node::World;
 use crate::storage::config::StorageConfig;
 
-/// What a look showed, as far as it is compared.
+/// The compared part of one recorded read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Look {
     secrets: BTreeMap<String, u64>,
@@ -18,7 +18,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Reads what was printed; nothing when it is no look at storages' secrets.
+    /// Parses the recorded output; nothing when it does not list storages' secrets.
     #[must_use]
     pub fn read(output: &str) -> Option<Self> {
         let file = Regex::new(r"^-rw------- +1 root www-data +(\d+) .* (\S+)$").ok()?;
@@ -48,7 +48,7 @@ impl Look {
         Some(Self { secrets: output.lines().filter_map(shown).collect(), entries })
     }
 
-    /// What is different here.
+    /// The differences here.
     #[must_use]
     pub fn differences(&self, world: &World, names: &Names) -> Vec<String> {
         let mut found = Vec::new();

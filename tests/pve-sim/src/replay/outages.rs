@@ -1,7 +1,7 @@
 //! Preconditions about unreachable backup servers.
 //!
-//! In: one recorded exchange about an entry. Out: the same bar here, put up by hand, and taken away once the recording is past it. A bar
-//! that a recorded call put up itself, by changing the entry, is never taken away here: that would hide a wrong rule.
+//! In: one recorded exchange about an entry. Out: the same obstacle here, set up by hand, and removed once the recording is past it. An
+//! obstacle that a recorded call caused itself, by changing the entry, is never removed here: that would hide a wrong rule.
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -10,14 +10,14 @@ use super::precondition::Premises;
 use super::recording::{Call, Task};
 use crate::storage::backup_server::Bar;
 
-/// What an exchange shows.
+/// The state of the server that an exchange shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecordedOutage {
     Silent,
     Stranger,
     Secret,
     Key,
-    /// Something, and not what.
+    /// An obstacle of unknown kind.
     Unknown,
     Free,
 }
@@ -53,7 +53,7 @@ fn entry(call: &Call) -> Option<String> {
 }
 
 impl Premises<'_> {
-    /// Puts up what stands in the way, or takes it away.
+    /// Sets up the obstacle that the recording shows, or removes it.
     pub(super) fn bars(&mut self, number: usize, call: &Call, task: Option<&Task>) {
         let Some(name) = entry(call) else { return };
         let wanted = match shown(call, task) {
@@ -88,7 +88,7 @@ impl Premises<'_> {
         }
     }
 
-    /// What the next exchange about the same entry says was in the way.
+    /// The obstacle that the next exchange about the same entry shows.
     fn later(&self, number: usize, name: &str) -> Option<RecordedOutage> {
         let after = self.calls().filter(|(at, call, _)| *at > number && entry(call).as_deref() == Some(name));
         after
@@ -135,7 +135,7 @@ impl Premises<'_> {
         (kept && other.is_ok()).then(|| "its server has another certificate".to_owned())
     }
 
-    /// All that was put aside for this entry comes back.
+    /// Restores everything that was moved away for this entry.
     pub(super) fn clear(&self, name: &str) -> Option<String> {
         let (server, outage_folder) = (self.server_of(name)?, self.outage_folder());
         let mut back = self.moved(outage_folder.join(server.file_name()?), server.clone());

@@ -25,13 +25,13 @@ use crate::node::Node;
 use crate::sim::Sim;
 use crate::wire::{Request, Response};
 
-/// How long a worker is kept back that the next call meets.
+/// How long a worker is held when the next call meets it.
 const HOLD_MS: u64 = 20_000;
 /// How long a call's worker may take to come to the one it meets.
 const MEET_MS_MAX: u64 = 2_000;
 /// How long one task may take before the replay gives up on it.
 const TASK_MS_MAX: u64 = 30_000;
-/// How often a look at a held worker is repeated.
+/// How often a read of a held worker is repeated.
 const LOOKS_AT_HELD: usize = 40;
 /// Rest of a worker between its steps, so that calls can come in between as they did.
 const PACE: Duration = Duration::from_millis(4);
@@ -179,11 +179,11 @@ impl Player<'_> {
             self.let_go(&response);
         }
         let mut found = self.compare(&template, call, &response);
-        // A look at something that still moves is repeated until it stands still, or a while at one that is held.
+        // A read is repeated while a task still runs, but only a limited number of times while a worker is held.
         let mut tries = if self.watches.goes_on(line.number) { LOOKS_AT_HELD } else { usize::MAX };
         while call.method == "GET" && !found.is_empty() && moving && tries > 0 {
             std::thread::park_timeout(Duration::from_millis(5));
-            // Asked before the look: what ends behind it may be in it.
+            // Checked before the read: a task that ends after this check may still show in the answer.
             moving = self.moves();
             response = self.send(call);
             found = self.compare(&template, call, &response);
@@ -245,7 +245,8 @@ impl Player<'_> {
         self.judge(line.number, call, Some(task), &template, &found);
     }
 
-    /// The node goes down and comes up: told to, its workers end what they do and the next one gets the lock; else they are gone.
+    /// The node goes down and comes up. In an orderly shutdown its workers get a stop request and end, and a worker that waits gets the
+    /// lock next. Otherwise its workers are gone.
     fn brought_down(&mut self, line: &Line, premises: &mut Premises<'_>) {
         let Some(how) = goes_down(line) else { return };
         // Each worker has begun by then.
@@ -274,7 +275,7 @@ impl Player<'_> {
         self.settle();
     }
 
-    /// Time goes on as it was recorded.
+    /// Advances the clock to the recorded time.
     fn pass(&self, call: &Call) {
         match call.answer.date_s {
             Some(date_s) => self.clock.reach(date_s),
@@ -340,7 +341,7 @@ impl Player<'_> {
         }
     }
 
-    /// Calls that were recorded one after the other do not overtake each other here, unless the recording shows that they met.
+    /// Keeps the order of calls that were recorded one after the other, unless the recording shows that they ran at the same time.
     fn order(&self, call: &Call, task: Option<&Task>) {
         let met = shows_meeting(&call.evidence(task));
         if call.method != "GET" && !met {
@@ -348,7 +349,7 @@ impl Player<'_> {
         }
     }
 
-    /// The worker of a call that the next one met does not get away too soon.
+    /// Holds the worker of a call that the next call met, so that it does not end too soon.
     fn hold(&self, call: &Call, watched: bool) {
         let name = call.answer.body.as_ref().and_then(|body| body.get("data")?.as_str());
         if let Some(upid) = name.and_then(crate::task::upid::Upid::parse) {
@@ -368,7 +369,7 @@ impl Player<'_> {
         }
     }
 
-    /// A worker that is to be held has come to its first step, or has none.
+    /// Waits until the worker to be held has reached its first step, or has none.
     fn until_held(&self, response: &Response, most_ms: u64) {
         let is_armed =
             || self.node.faults.armed().iter().any(|fault| matches!(fault, Fault::HoldWorker { .. }));
@@ -383,7 +384,7 @@ impl Player<'_> {
         self.node.faults.drop_holds();
     }
 
-    /// The worker that this call met goes on once the call's own worker, if any, has come to it.
+    /// The worker that this call met continues once the call's own worker, if any, has reached it.
     fn let_go(&self, response: &Response) {
         let own = upid(response).and_then(|name| crate::task::upid::Upid::parse(&name));
         let mut waited_ms = 0;
@@ -467,7 +468,7 @@ impl Player<'_> {
         }
     }
 
-    /// A key that the node made is learnt before its answer is compared, where the rest of it would be another one too.
+    /// Pairs a key that the node generated with the recorded one before the answers are compared.
     fn learn_key(&mut self, call: &Call, response: &Response) {
         if call.param("encryption-key").as_deref() != Some("autogen") {
             return;

@@ -1,7 +1,7 @@
 //! Preconditions about pools.
 //!
-//! In: a recorded look at everything. Out: guests that were there, in their pools, up or down as listed; only for pools that show sums,
-//! because elsewhere rows of guests that nobody ever asks for again prove nothing.
+//! In: a recorded list of all resources. Out: guests that were there, in their pools, up or down as listed. Only pools that show sums
+//! count: elsewhere a row of a guest that no later call uses proves nothing.
 use serde_json::Value;
 
 use super::precondition::Premises;

@@ -1,8 +1,8 @@
 //! Manual changes between recorded calls.
 //!
 //! A recording starts on a node that has been lived in, and its recorder locks, unlocks, removes and restores things on the node between
-//! calls. From a recorded answer alone one can tell some of it: an answer `CT is locked (backup)` proves the lock, `CT 120 not running`
-//! proves that it is stopped. Only such proofs are turned into hand edits; our own answer is never looked at.
+//! calls. A recorded answer alone proves some of this: an answer `CT is locked (backup)` proves the lock, `CT 120 not running`
+//! proves that it is stopped. Only such proofs are turned into hand edits; our own answer is never used.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ pub struct Premises<'a> {
     pub(super) node: &'a Arc<Node>,
     pub(super) lines: &'a [Line],
     pub(super) patterns: Patterns,
-    /// What was taken, in words.
+    /// The premises that were assumed, as text.
     pub taken: Vec<String>,
     pub(super) granted: BTreeSet<String>,
     /// Lines about a guest's state that were taken already.
     pub(super) seen: BTreeSet<usize>,
-    /// A storage that was said to be full for one call.
+    /// A storage that was set to full for one call.
     pub(super) full: Option<String>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Premises<'a> {
                 ids.insert(id.to_owned());
             }
         }
-        // Who is made by the recording itself is not there before.
+        // A token that the recording itself makes does not exist before.
         let earlier: Vec<&String> = ids.iter().filter(|id| !self.is_made(id)).collect();
         for id in earlier {
             self.edit(0, &Edit::Token { id: id.clone(), secret: SECRET.to_owned(), privsep: true });
@@ -159,7 +159,8 @@ impl<'a> Premises<'a> {
             .any(|line| line.contains("creating vzdump archive") && line.ends_with(&made))
     }
 
-    /// The seed was taken at the end: who is not used in a recording of users, roles and rights was not there yet.
+    /// The seed was taken at the end. A principal that a recording of users, roles and rights does not use did not exist
+    /// yet.
     pub(super) fn latecomers(&mut self, ids: &BTreeSet<String>) {
         let about_access = self.calls().any(|(_, call, _)| {
             ["/access/acl", "/access/roles", "/access/permissions"]
@@ -233,7 +234,7 @@ impl<'a> Premises<'a> {
     /// Before one call.
     ///
     /// # Errors
-    /// Never; what cannot be done is told among the premises.
+    /// Never; an edit that cannot be done is reported among the premises.
     pub fn before(&mut self, line: &Line, call: &Call, task: Option<&Task>, names: &Names) -> Fallible<()> {
         self.grants(line.number, call);
         let evidence = call.evidence(task);
@@ -268,7 +269,7 @@ impl<'a> Premises<'a> {
             .and_then(|found| found.get(1).map(|text| text.as_str().to_owned()));
         let Some(text) = found else { return };
         let granted: Value = serde_json::from_str(&text).unwrap_or_default();
-        // Rights on a pool are asked for by its members.
+        // Rights on a pool are checked for its members.
         let pools =
             granted.as_object().into_iter().flatten().filter_map(|(path, _)| path.strip_prefix("/pool/"));
         for pool in pools.map(str::to_owned).collect::<Vec<_>>() {
@@ -410,7 +411,7 @@ impl<'a> Premises<'a> {
         }
     }
 
-    /// What a recorded list does not show was not there: guests made or removed by hand, and parts of the seed that came later.
+    /// Removes what a recorded list does not show: guests made or removed by hand, and parts of the seed that came later.
     pub(super) fn lists(&mut self, number: usize, call: &Call) {
         if call.path.ends_with("/cluster/nextid") && call.param("vmid").is_none() {
             let next = call

@@ -1,6 +1,6 @@
 //! Guests that were there before the recording.
 //!
-//! In: everything that a recording later shows of a guest: its configuration, backups, looks at its state, moved volumes. Out: the text of a
+//! In: everything that a recording later shows of a guest: its configuration, backups, status reads, moved volumes. Out: the text of a
 //! configuration with which all of that can be true, else that of a small guest.
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::recording::{Call, Content, Line, Task};
 use crate::fault::admin::Edit;
 use crate::schema::format::parse_size;
 
-/// The size that is told of a disk that has none, in bytes.
+/// The size that the node reports for a disk without a size, in bytes.
 const USUAL_BYTES: u64 = 4 << 30;
 
 impl Premises<'_> {
@@ -97,7 +97,7 @@ impl Premises<'_> {
         })
     }
 
-    /// A small guest with what a look at its state, or its row in a list, shows of its configuration.
+    /// A small guest with the configuration that its recorded status, or its row in a list, shows.
     pub(super) fn seen_running(&self, vmid: u32, from: usize, to: usize) -> String {
         let path = format!("/lxc/{vmid}/status/current");
         let looks = self.calls().filter(|(at, call, _)| {
@@ -143,7 +143,7 @@ impl Premises<'_> {
         let (volid, _) = root.split_once(',').unwrap_or((root, ""));
         let down = word("status") == Some("stopped");
         match bytes("maxdisk").filter(|_| down) {
-            // A disk without a size of its own is said to have the usual one.
+            // A disk without a size of its own is reported with the usual one.
             Some(USUAL_BYTES) => set(
                 "rootfs",
                 format!("{},size=0T", volid.replace("/vm-", "/subvol-").replace(".raw", ".subvol")),
@@ -171,7 +171,7 @@ impl Premises<'_> {
         let storage = storage.unwrap_or_else(|| {
             if self.is_snapshotted(vmid) { "labbtrfs".to_owned() } else { "labdir".to_owned() }
         });
-        // What was looked up was so then; a volume that a call asks for lay elsewhere before.
+        // The recorder's read is right only for its own time: a volume that a call names may have been elsewhere before.
         let looked_up = self.observed(vmid).filter(|(_, disks)| {
             asked.as_ref().is_none_or(|storage| disks.contains(&format!("{storage}:{vmid}/")))
         });
@@ -311,7 +311,7 @@ impl Premises<'_> {
         found.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
     }
 
-    /// Disks as the recorder looked them up on the node, and the line of that look.
+    /// Disks as the recorder read them on the node, and the number of that line.
     pub(super) fn observed(&self, vmid: u32) -> Option<(usize, String)> {
         let own = format!(":{vmid}/");
         let looked = self.lines.iter().filter_map(|line| {

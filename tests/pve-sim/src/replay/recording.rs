@@ -22,7 +22,7 @@ pub enum Content {
     Watched(Box<Watched>),
     Other {
         kind: String,
-        /// What was looked up, when it is a look at the node.
+        /// The output, when the line is a read of the node.
         output: String,
         /// The command that the recorder gave there.
         command: String,
@@ -36,7 +36,7 @@ pub enum Content {
 /// A backup that was watched to its end, or until its owner stopped it while it copied.
 #[derive(Debug, Clone)]
 pub struct Watched {
-    /// What was asked for.
+    /// The request.
     pub call: Call,
     /// What became of it.
     pub task: Task,

@@ -1,8 +1,8 @@
 //! Rights of principals that the seed does not know.
 //!
-//! The recorder gave and took such rights on the node between calls. For a principal of the seed nothing is ever inferred: there the rules
-//! are on trial. For any other one an answer that lies beyond a published check proves the right ([`claims`]), and a denial that names a right proves its absence.
-//! Notes that list the granted rights are taken by their word, and then nothing is inferred either.
+//! The recorder gave and took such rights on the node between calls. For a principal of the seed nothing is ever inferred, because there
+//! the rules are under test. For any other principal, a call that passed a published check proves the right ([`claims`]), and a denial
+//! that names a right proves its absence. Notes that list the granted rights are trusted, and then nothing is inferred either.
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -45,12 +45,12 @@ impl<'a> Inferred<'a> {
         open.then(|| id.to_owned())
     }
 
-    /// Before a call: rights that its answer proves absent go, rights that it proves present come.
+    /// Before a call: removes rights that its answer proves absent, and grants rights that it proves present.
     pub fn before(&mut self, exchange: &Exchange<'_>) -> Vec<String> {
         let call = exchange.call;
         let Some(id) = self.open(call) else { return Vec::new() };
         if self.made.contains(&id) {
-            // Its rights are what recorded calls gave it; only who is in a pool is not.
+            // Recorded calls gave it its rights; only the members of pools are not recorded.
             return self.members(exchange);
         }
         let mut reported = Vec::new();
@@ -93,7 +93,7 @@ impl<'a> Inferred<'a> {
         reported
     }
 
-    /// Tasks of others are listed to who may look at the node.
+    /// Only a caller that may audit the node sees tasks of others in the list.
     fn oversees(id: &str, exchange: &Exchange<'_>) -> Option<Claim> {
         let body = exchange.call.answer.body.as_ref().and_then(|body| body.get("data"));
         let mut rows = body.and_then(serde_json::Value::as_array)?.iter();
@@ -109,7 +109,7 @@ impl<'a> Inferred<'a> {
         })
     }
 
-    /// A list shows a backup only to who may read it.
+    /// A list shows a backup only to a caller that may read it.
     fn sees(&self, id: &str, exchange: &Exchange<'_>) -> Vec<Claim> {
         let body = exchange.call.answer.body.as_ref().and_then(|body| body.get("data"));
         let rows = body.and_then(serde_json::Value::as_array).into_iter().flatten();
@@ -127,7 +127,7 @@ impl<'a> Inferred<'a> {
         if all { Vec::new() } else { found }
     }
 
-    /// A guest is overwritten, for no pool, by who may back it up or make it.
+    /// Overwriting a guest without a pool needs the right to back it up or to make it.
     fn overwrites(&self, id: &str, exchange: &Exchange<'_>) -> Option<Claim> {
         let call = exchange.call;
         let set = |name: &str| call.param(name).as_deref() == Some("1");
@@ -138,7 +138,7 @@ impl<'a> Inferred<'a> {
         (!makes).then(|| Claim { paths: vec![own], privs: vec!["VM.Backup".to_owned()], all: true })
     }
 
-    /// Who may define a storage's volumes reads and marks backups there without more.
+    /// A caller with `Datastore.Allocate` on a storage may read and mark backups there without further rights.
     fn is_allowed_otherwise(&self, id: &str, exchange: &Exchange<'_>, claim: &Claim) -> bool {
         let call = exchange.call;
         let volid = match exchange.template {
@@ -156,7 +156,7 @@ impl<'a> Inferred<'a> {
         (of_storage || of_guest) && self.judge(|judge| judge.has(&path, &["Datastore.Allocate"]), id)
     }
 
-    /// Growing or moving a volume asks for its storage.
+    /// Growing or moving a volume needs a right on its storage.
     fn on_storage(&self, exchange: &Exchange<'_>) -> Option<Claim> {
         let moves = exchange.template == "POST /nodes/{node}/lxc/{vmid}/move_volume";
         let grows = exchange.template == "PUT /nodes/{node}/lxc/{vmid}/resize";
@@ -280,7 +280,7 @@ impl<'a> Inferred<'a> {
         Some(format!("{id} has {} on {path}", given.join(" ")))
     }
 
-    /// A guest in no pool, asked for by somebody whose rights are those of a pool, is in that pool.
+    /// A guest without a pool is put into a pool that gives the caller the wanted rights.
     fn pool_for(&self, id: &str, path: &str, wanted: &[&str], all: bool) -> Option<String> {
         let vmid: u32 = path.strip_prefix("/vms/")?.parse().ok()?;
         let mut world = self.node.world();
@@ -305,7 +305,7 @@ impl<'a> Inferred<'a> {
         format!("{OWN}Proved{}", self.count)
     }
 
-    /// A right more at exactly this path, beside all that is effective there.
+    /// Grants one more right at exactly this path, in addition to all that is effective there.
     fn give(&mut self, id: &str, path: &str, names: &[String]) {
         let role = self.role();
         let mut world = self.node.world();
@@ -355,7 +355,7 @@ impl<'a> Inferred<'a> {
     }
 }
 
-/// The path and the privileges that a backup task died of.
+/// The path and the privileges whose lack ended a backup task.
 fn denied_in_task(task: &Task) -> Option<(String, Vec<String>)> {
     let end = task.last.get("exitstatus")?.as_str()?.strip_prefix("403 Permission check failed (")?;
     let (path, privs) = end.strip_suffix(')')?.split_once(", ")?;

@@ -60,7 +60,7 @@ impl Premises<'_> {
         }
     }
 
-    /// A subvolume that no configuration knows is in the way of a backup's snapshot, or was removed by hand.
+    /// A subvolume that no configuration names blocks a backup's snapshot, or was removed by hand.
     pub(super) fn orphaned(&mut self, number: usize, call: &Call, vmid: u32, evidence: &str) {
         if !call.path.ends_with("/vzdump") || call.param("mode").as_deref() != Some("snapshot") {
             return;
@@ -109,7 +109,7 @@ impl Premises<'_> {
         }
     }
 
-    /// Makes a snapshot that is missing; says whether it did.
+    /// Makes a snapshot that is missing; returns whether it did.
     fn shot(&mut self, number: usize, vmid: u32, name: &str) -> bool {
         let own = format!("/lxc/{vmid}/snapshot");
         let made = self.calls().any(|(at, call, _)| {
@@ -162,7 +162,7 @@ impl Premises<'_> {
         self.taken.push(format!("snapshot {name} of {vmid} is as listed ({})", done.is_ok()));
     }
 
-    /// The snapshot's configuration as a later call shows it: asked for by name, or after the rollback to it.
+    /// The snapshot's configuration as a later call shows it: requested by name, or after the rollback to it.
     fn reported(&self, from: usize, vmid: u32, name: &str) -> Option<String> {
         let config = format!("/lxc/{vmid}/config");
         let own = format!("/lxc/{vmid}/snapshot/{name}");

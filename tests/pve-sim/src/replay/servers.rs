@@ -95,7 +95,7 @@ impl Premises<'_> {
         self.node.world().store().run.join("outside").join(host)
     }
 
-    /// What lies on the server and how it stands, before one call.
+    /// The content and the state of the server, before one call.
     pub(super) fn on_server(&mut self, number: usize, call: &Call, evidence: &str, names: &Names) {
         self.account(number, call, evidence, names);
         let path = percent_encoding::percent_decode_str(&call.path).decode_utf8_lossy().into_owned();
@@ -103,7 +103,7 @@ impl Premises<'_> {
         let named = ["ostemplate", "volume", "archive"].iter().filter_map(|name| call.param(name));
         for volid in named.chain(in_path) {
             if let Some((storage, _)) = snapshot_in(&volid).filter(|_| call.answer.status != 403) {
-                // What is in the way comes back behind this.
+                // The obstacle, if any, is restored after this.
                 let _cleared = self.clear(&storage);
                 self.needed(number, call, &volid, evidence, names);
             }
@@ -119,7 +119,7 @@ impl Premises<'_> {
         }
     }
 
-    /// What the server lets an entry's account do shows in what it refuses, and in what it does.
+    /// The server's refusals and successful calls show which role an entry's account has.
     fn account(&mut self, number: usize, call: &Call, evidence: &str, names: &Names) {
         let in_path = call.path.split("/storage/").nth(1).and_then(|rest| rest.split(['/', '?']).next());
         let Some(name) = in_path.map(str::to_owned) else { return };
@@ -187,7 +187,7 @@ impl Premises<'_> {
         ));
     }
 
-    /// The key that closed a snapshot: as a list shows it, as the client that could not open it says, else that of its entry.
+    /// The key that encrypts a snapshot: as a list shows it, or as the client that could not open it reports, else that of its entry.
     fn closed_by(&self, volid: &str, storage: &str) -> Option<String> {
         let (_, snapshot) = snapshot_in(volid)?;
         let known: Vec<String> = {
@@ -225,7 +225,7 @@ impl Premises<'_> {
         own.filter(|_| !opened_without)
     }
 
-    /// A snapshot that a list shows lies there; that the server looked through it is never a recorded call's doing.
+    /// A snapshot that a list shows exists there. Its verification is never caused by a recorded call.
     fn listed(&mut self, number: usize, row: &Value, names: &Names) {
         let Some(volid) = row.get("volid").and_then(Value::as_str) else { return };
         let text = |key: &str| row.get(key).and_then(Value::as_str);

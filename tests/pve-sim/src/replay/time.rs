@@ -29,7 +29,7 @@ impl MovedClock {
         clock
     }
 
-    /// Moves time on to a recorded one; it never goes back.
+    /// Advances time to a recorded one; it never moves back.
     pub fn reach(&self, recorded_s: i64) {
         let ahead_ms = recorded_s * 1000 - self.now_ms();
         if ahead_ms > 0 {

@@ -1,6 +1,6 @@
 //! Premises about firewalls that were set up before the recording.
 //!
-//! In: one recorded look at options, sets or rules. Out: the same in the file, when no recorded call wrote that part before.
+//! In: one recorded read of options, sets or rules. Out: the same in the file, when no recorded call wrote that part before.
 use serde_json::Value;
 
 use super::precondition::Premises;
@@ -18,7 +18,7 @@ fn about(call: &Call) -> Option<(String, String)> {
 }
 
 impl Premises<'_> {
-    /// What a look shows was there.
+    /// Writes what a recorded read shows.
     pub(super) fn firewall(&mut self, number: usize, call: &Call) {
         let Some((name, part)) = about(call).filter(|_| call.method == "GET" && call.answer.status == 200)
         else {

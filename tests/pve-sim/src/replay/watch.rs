@@ -1,4 +1,4 @@
-//! Workers that the recording looks at while they run.
+//! Workers that the recording reads while they run.
 //!
 //! In: the lines of a recording. Out: which worker has to be held for them, and until which line: the last that shows it running, or its end
 //! when it was killed.
@@ -10,7 +10,7 @@ use super::recording::{Call, Content, Line, Task, task_of};
 /// What a call began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
-    /// Nothing, or a worker that nobody looks at.
+    /// Nothing, or a worker that no later line reads.
     Alone,
     /// A worker that is to be held.
     Watched,
@@ -18,14 +18,14 @@ pub enum Begun {
     Waits,
 }
 
-/// What is looked at.
+/// The workers that later lines read.
 #[derive(Debug, Default)]
 pub struct Watches {
     /// Recorded task, and the number of the last line that needs it.
     open: Vec<(String, usize)>,
 }
 
-/// Whether a worker was killed: it has no last word, and it was not the lock that it lacked.
+/// Whether a worker was killed: it has no end status, and the cause was not a missing lock.
 #[must_use]
 pub fn is_killed(task: &Task) -> bool {
     let ended = task.last.get("exitstatus").and_then(Value::as_str);
@@ -33,7 +33,7 @@ pub fn is_killed(task: &Task) -> bool {
 }
 
 impl Watches {
-    /// Whether the call at a place begins a worker that later lines look at.
+    /// Whether the call at this line starts a worker that later lines read.
     pub fn begins(&mut self, lines: &[Line], at: usize) -> Begun {
         let Some(Line { content: Content::Call(call), .. }) = lines.get(at) else { return Begun::Alone };
         let Some(name) = begun(call) else { return Begun::Alone };
@@ -42,7 +42,7 @@ impl Watches {
         let killed = task_of(lines, at).filter(|task| is_killed(task));
         let killed =
             killed.and_then(|_| lines.iter().find(|line| is_end(line, name)).map(|line| line.number));
-        // One that nobody sees the end of ran until the node went down.
+        // A worker whose end is not recorded ran until the node went down.
         let ends = lines.iter().any(|line| is_end(line, name));
         let down = lines.iter().skip(at + 1).find(|line| goes_down(line).is_some()).map(|line| line.number);
         let down = down.filter(|_| !ends && last.is_some());
@@ -54,19 +54,19 @@ impl Watches {
         if waits { Begun::Waits } else { Begun::Watched }
     }
 
-    /// Whether something is still looked at behind a line.
+    /// Whether a watch is still open after a line.
     #[must_use]
     pub fn goes_on(&self, number: usize) -> bool {
         self.open.iter().any(|(_, last)| *last > number)
     }
 
-    /// Whether a line is one that looks at something.
+    /// Whether a watch is still open at a line.
     #[must_use]
     pub fn covers(&self, number: usize) -> bool {
         self.open.iter().any(|(_, last)| *last >= number)
     }
 
-    /// Closes what is looked at no more; whether that was the last.
+    /// Closes watches that no later line needs; returns whether that was the last one.
     pub fn ends(&mut self, number: usize) -> bool {
         let before = self.open.len();
         self.open.retain(|(_, last)| *last > number);
@@ -78,7 +78,7 @@ impl Watches {
         self.open.retain(|(held, _)| held != name);
     }
 
-    /// Whether nothing is looked at.
+    /// Whether no watch is open.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.open.is_empty()
@@ -88,9 +88,9 @@ impl Watches {
 /// How the node went down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Down {
-    /// Its workers were told.
+    /// Its workers got a stop request.
     Orderly,
-    /// Without a word.
+    /// Its workers got no notice.
     Hard,
 }
 

@@ -52,11 +52,11 @@ pub enum RuntimeError {
     #[error("{program} could not be run; install it, or use another runtime")]
     Program {
         program: &'static str,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// A program that is needed said no.
+    /// A required program failed.
     #[error("`{command}` failed: {message}")]
     Refused {
         /// What was run.
@@ -70,7 +70,7 @@ pub enum RuntimeError {
         /// What was tried.
         what: &'static str,
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },

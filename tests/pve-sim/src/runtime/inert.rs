@@ -11,19 +11,19 @@ use super::net::Interface;
 use super::spec::GuestSpec;
 use super::{LostGuest, RunState, Runtime, ShutdownOutcome};
 
-/// Guests that only say that they run.
+/// Guests that are only reported as running.
 pub struct Inert {
     file: PathBuf,
     running: Mutex<BTreeMap<u32, Vec<Interface>>>,
 }
 
 impl Inert {
-    /// Keeps its word in `running.json` in an existing directory. Until `reconcile`, nothing runs.
+    /// Keeps its state in `running.json` in an existing directory. Until `reconcile`, no guest runs.
     pub fn new(directory: &Path) -> Self {
         Self { file: directory.join("running.json"), running: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The guests that ran when the word was last written; for callers that keep no record of their own.
+    /// The guests that ran when the state was last written, for callers that keep no record of their own.
     pub fn remembered(&self) -> Result<Vec<u32>, RuntimeError> {
         let bytes = match std::fs::read(&self.file) {
             Ok(bytes) => bytes,

@@ -84,7 +84,7 @@ impl Keeper {
         self.shared.lock().ended
     }
 
-    /// Signals the child, which is not started again, and waits for the end; says whether it came in time.
+    /// Signals the child, which is not started again, and waits for its end. Returns whether it ended in time.
     pub(super) fn end(&mut self, signal: Signal, target: Target, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut state = self.shared.lock();

@@ -1,6 +1,6 @@
 //! A record of a started process, for later cleanup.
 //!
-//! A process number alone may belong to somebody else by then; together with the start time it cannot.
+//! By then a process number alone may belong to another process; together with the start time it cannot.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ impl ProcessMark {
             Err(Errno::SRCH) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
-        // Looked at after the descriptor is held: from here on the number cannot change its owner unnoticed.
+        // Checked after the descriptor is open: from here on the number cannot pass to another process unnoticed.
         if !self.is_alive() {
             return Ok(());
         }
@@ -77,8 +77,8 @@ impl ProcessMark {
     }
 }
 
-/// Writes the record of a child that was just started; a child without a record, which nobody could end later, is
-/// ended at once.
+/// Writes the record of a child that was just started. If that fails, the child is ended at once: no later run could
+/// find and end a child without a record.
 pub(super) fn recorded(mut child: Child, record: &Path) -> io::Result<Child> {
     if let Err(error) = ProcessMark::of(child.id()).and_then(|mark| mark.write(record)) {
         child.kill()?;
@@ -149,7 +149,7 @@ mod tests {
         assert!(own.is_alive());
         let reused = ProcessMark { start_ticks: own.start_ticks + 1, ..own };
         assert!(!reused.is_alive());
-        // Were the start time not looked at, this would end the test itself.
+        // Without the check of the start time, this would end the test itself.
         reused.kill().expect("nothing to do");
     }
 

@@ -6,7 +6,7 @@
 //!
 //! | runtime | needs | a running guest is |
 //! | --- | --- | --- |
-//! | [`Inert`] | nothing | a remembered word |
+//! | [`Inert`] | nothing | an entry in a state file |
 //! | [`Process`] | nothing | its own `guestd` as a child on a loopback address |
 //! | [`Nspawn`] | root | its directory, booted by `systemd-nspawn` on a private bridge |
 
@@ -36,7 +36,7 @@ pub enum RunState {
     /// It does not.
     Stopped,
     Running {
-        /// The process that stands for it on this machine, where there is one.
+        /// The process that represents it on this machine, where there is one.
         pid: Option<u32>,
     },
 }
@@ -67,16 +67,16 @@ pub trait Runtime: Send + Sync {
     /// Ends a guest at once. Stopping one that does not run changes nothing.
     fn stop(&self, vmid: u32) -> Result<(), RuntimeError>;
 
-    /// Asks a guest to go down, and waits for it at most `patience`.
+    /// Requests an orderly shutdown of a guest, and waits for it at most `patience`.
     fn shutdown(&self, vmid: u32, patience: Duration) -> Result<ShutdownOutcome, RuntimeError>;
 
-    /// Holds a running guest still, every process of it, and waits until it is. A runtime whose guests are no more than
-    /// a word, or a controller alone, has nothing to hold.
+    /// Freezes every process of a running guest, and waits until all are frozen. A runtime whose guests are only a state
+    /// entry or a controller has nothing to freeze.
     fn freeze(&self, _vmid: u32) -> Result<(), RuntimeError> {
         Ok(())
     }
 
-    /// Lets a guest that is held go on; one that is not held goes on as before.
+    /// Lets a frozen guest continue. A guest that is not frozen keeps running.
     fn thaw(&self, _vmid: u32) -> Result<(), RuntimeError> {
         Ok(())
     }

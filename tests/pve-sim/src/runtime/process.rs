@@ -1,8 +1,8 @@
 //! Guests without root: a directory and a child process.
 //!
-//! Claim, pin and token are exercised all the same: the child's environment is what the container's first process
-//! would have, it stands in `/proc/1/environ` below the guest's root, and its connections come from the guest's address.
-//! A controller that ends is started again, as the guest's own service manager would. Without a controller the guest
+//! Claim, pin and token are exercised all the same. The child has the environment of the container's first process,
+//! which is also written to `/proc/1/environ` below the guest's root. Its connections come from the guest's address.
+//! A controller that ends is started again, as the guest's own service manager would do. Without a controller the guest
 //! just "runs". Mount points are not shown to it.
 
 use std::collections::BTreeMap;
@@ -25,11 +25,11 @@ use super::spec::GuestSpec;
 use super::{LostGuest, RunState, Runtime, ShutdownOutcome};
 use crate::archive::tree::{ReachError, Tree};
 
-/// Where a guest's controller lies.
+/// The path of a guest's controller.
 const CONTROLLER: &str = "usr/bin/guestd";
-/// Where the controller looks for what the container's first process was given.
+/// Where the controller reads the environment of the container's first process.
 const ENVIRON: &str = "proc/1/environ";
-/// Where the controller looks which boot this is; a real container has one of its own.
+/// Where the controller reads the boot id; a real container has its own.
 const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
 /// SIGKILL acts at once; longer than this means that the process hangs in the kernel.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
@@ -53,7 +53,7 @@ impl Process {
         Self { directory: directory.to_owned(), running: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Where a guest's controller writes what it says.
+    /// The log file of a guest's controller.
     pub fn log_path(&self, vmid: u32) -> PathBuf {
         self.directory.join(format!("{vmid}.log"))
     }
@@ -101,7 +101,7 @@ impl Process {
         }
         let rootfs = guest.spec.rootfs.clone();
         running.remove(&vmid);
-        // The claim must not lie in the directory of a guest that stands still.
+        // The claim must not stay in the directory of a stopped guest.
         remove_environ(&rootfs).map_err(RuntimeError::system("removing", rootfs.join(ENVIRON)))?;
         Ok(ShutdownOutcome::Down)
     }

@@ -22,7 +22,7 @@ fn guest_with(folder: &TempDir, vmid: u32, script: &str) -> GuestSpec {
     guest(vmid, &rootfs)
 }
 
-/// Looks again and again until something is there, for a bounded time.
+/// Checks repeatedly until something is there, for a bounded time.
 fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + SOON;
     loop {

@@ -20,7 +20,7 @@ pub struct GuestSpec {
     pub env: Vec<(String, String)>,
     /// Its network interfaces.
     pub nets: Vec<Net>,
-    /// Proxmox's word for the distribution.
+    /// Proxmox's name for the distribution.
     pub ostype: String,
     /// What it may do beyond what every guest may.
     pub features: Features,
@@ -40,7 +40,7 @@ pub struct Features {
 pub struct GuestMount {
     /// Where it sees it.
     pub at: GuestPath,
-    /// Where it lies.
+    /// Where it is stored on the host.
     pub directory: PathBuf,
 }
 

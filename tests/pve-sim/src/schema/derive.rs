@@ -17,7 +17,7 @@ pub enum DeriveError {
     Line {
         /// 1-based line number.
         line: usize,
-        /// What the parser said.
+        /// The parser's error.
         #[source]
         source: serde_json::Error,
     },

@@ -98,7 +98,7 @@ fn firewall(format: &str, text: &str) -> Option<Judgement> {
     })
 }
 
-/// What is wrong with an address, as the real library says it.
+/// The error in an address, as the real library reports it.
 fn wrong_quad(text: &str) -> String {
     let large = text.split('.').find(|quad| quad.parse::<u32>().is_ok_and(|quad| quad > 255));
     large.map_or_else(|| text.to_owned(), |quad| format!("Invalid quad in IP address {text} - {quad}"))

@@ -1,6 +1,6 @@
 //! Property strings such as `name=eth0,bridge=vmbr0`: reading, checking and writing.
 //!
-//! In: the text and the format's keys. Out: an ordered map, or the refusal text with its trailing newline, as the real API words it.
+//! In: the text and the format's keys. Out: an ordered map, or the refusal text of the real API, with its trailing newline.
 use std::collections::BTreeMap;
 
 use serde_json::Value;

@@ -41,7 +41,7 @@ pub struct Spec {
     pub default_key: bool,
 }
 
-/// A list of allowed words; `mp[0-255]` stands for a whole range.
+/// A list of allowed words; `mp[0-255]` means a whole range.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "Vec<String>")]
 pub struct Words(pub Vec<String>);
@@ -173,7 +173,7 @@ pub enum TableError {
     #[error("the call table {file} does not parse; derive it again")]
     Parse {
         file: &'static str,
-        /// What the parser said.
+        /// The parser's error.
         #[source]
         source: toml::de::Error,
     },

@@ -1,7 +1,7 @@
 //! Seeding: a fresh state folder from a lab folder.
 //!
-//! In: a folder in the form of `lab/` (`user.cfg`, `storage.cfg`, `interfaces`, `NNN.conf`, `volumes.txt`, archives beside it), or the lab
-//! that is built in. Out: a state folder with real files for every volume that is named. A file that the lab lists but does not bring is
+//! In: a folder in the form of `lab/` (`user.cfg`, `storage.cfg`, `interfaces`, `NNN.conf`, `volumes.txt`, archives next to it), or the lab
+//! that is built in. Out: a state folder with real files for every volume that is named. A file that the lab lists but does not contain is
 //! made up: a small real archive whose configuration fits its name, listed with the size that `volumes.txt` says.
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The archives and templates of a seed.
 //!
-//! In: a volume id and the size it is listed with. Out: a real file: brought by the seed, or made up. Where the made-up file is smaller
-//! than listed, the listed size is kept beside it (`NAME.size`), because a gigabyte of padding would serve nobody.
+//! In: a volume id and the size it is listed with. Out: a real file, either from the seed or made up. Where the made-up file is smaller
+//! than listed, the listed size is kept in a file next to it (`NAME.size`), because a gigabyte of padding has no use.
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -146,7 +146,7 @@ fn tree_with(config: Option<&str>) -> std::io::Result<Vec<u8>> {
     tar.into_inner()
 }
 
-/// What a guest of this number had, as far as the lab tells.
+/// The configuration of the guest with this number, as far as the lab records it.
 fn configuration(vmid: u32) -> String {
     let net = "net0: name=eth0,bridge=vmbr0,hwaddr=BC:24:11:EE:25:8E,ip=10.66.0.140/24,type=veth\n";
     let mounts = format!(

@@ -1,7 +1,7 @@
 //! Output of the backup server's client.
 //!
-//! In: an entry and a snapshot. Out: the lines of its log, or its complaint; the last line of that is what an answer shows. The words are
-//! the recorded ones of the genuine client. Deliberately absent: who owns a group (every account sees all of them).
+//! In: an entry and a snapshot. Out: the lines of its log, or its error output; an answer shows the last line of that. The texts are
+//! recorded from the genuine client. Deliberately absent: who owns a group (every account sees all of them).
 use std::path::Path;
 
 use super::backup_key::short;
@@ -12,10 +12,10 @@ use super::server_names::parse_snapshot;
 use super::volume::{Located, Store};
 use crate::fail::{Fallible, Refusal, host};
 
-/// What it says once it has the key.
+/// The line that the client prints once it has the key.
 pub const READS_KEY: &str = "Using encryption key from file descriptor..";
 
-/// The client's log, or the lines of its complaint.
+/// The client's log, or the lines of its error output.
 pub type ClientOutput = Result<Vec<String>, Vec<String>>;
 
 /// A complaint as the node passes it on that only waits for the client's end: its last line.
@@ -34,7 +34,7 @@ fn error(why: impl AsRef<str>) -> Vec<String> {
 pub enum Act {
     /// Removing snapshots, and asking what a retention would remove.
     Remove,
-    /// Writing what stands beside a snapshot: notes, and that it is protected.
+    /// Writing the files that belong to a snapshot: its notes and its protection mark.
     Mark,
 }
 
@@ -102,7 +102,7 @@ impl Store<'_> {
             return Ok(Err(error(unreadable(at))));
         }
         Ok(match (held, sealed(&place)) {
-            // What is not encrypted is not signed either, and no key is spoken of.
+            // An unencrypted snapshot is not signed either, and the log does not mention a key.
             (_, None) => Ok(Vec::new()),
             (Some(held), Some(wanted)) if held == wanted => {
                 Ok(vec![READS_KEY.to_owned(), format!("Fingerprint: {}", short(&held))])
@@ -133,7 +133,7 @@ impl Store<'_> {
         Err(error(text))
     }
 
-    /// Lets a snapshot go, if the server lets it.
+    /// Removes a snapshot, if the server permits it.
     ///
     /// # Errors
     /// The client's complaint.
@@ -167,13 +167,13 @@ fn parts(definition: &Definition) -> Vec<&str> {
     definition.get("namespace").unwrap_or_default().split('/').filter(|part| !part.is_empty()).collect()
 }
 
-/// Where a snapshot lies on the server itself, whose datastores are below `/srv`.
+/// The path of a snapshot on the server itself, whose datastores are below `/srv`.
 fn on_server(at: &Located<'_>) -> String {
     let namespace: String = parts(at.definition).iter().map(|part| format!("/ns/{part}")).collect();
     format!("/srv/{}{namespace}/{}", at.definition.get("datastore").unwrap_or_default(), at.name.text())
 }
 
-/// One that is still being written, or is not there. The server tells it as its programmers see it.
+/// The error for a snapshot that is still being written, or does not exist. The server prints it in Rust's debug format.
 fn unreadable(at: &Located<'_>) -> String {
     let (vmid, time_s) = parse_snapshot(at.name.text()).unwrap_or_default();
     let stamp = at.name.text().rsplit('/').next().unwrap_or_default();

@@ -30,8 +30,8 @@ pub fn made(raw: &[u8; KEY_BYTES], now_s: i64) -> String {
 /// The fingerprint of a key that the client can use.
 ///
 /// # Errors
-/// Why it cannot: nobody is there to give a passphrase, or the key is not the one that it says. A key whose data is no key here is
-/// taken by its word.
+/// Why it cannot: the key needs a passphrase and no operator can enter one, or the key's data does not match the fingerprint
+/// that it states. When the data does not decode to a key here, the stated fingerprint is used.
 pub fn fingerprint(key: &Value) -> Result<String, String> {
     if key.get("kdf").is_some_and(|kdf| !kdf.is_null()) {
         return Err("no password input mechanism available".to_owned());

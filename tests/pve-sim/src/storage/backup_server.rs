@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! STATE/run/outside/SERVER/            a server that answers
-//!   fingerprint, secret                its certificate's, and the one that it takes
+//!   fingerprint, secret                of its certificate, and the secret that it accepts
 //!   port                               where it listens; 8007 without this file
-//!   role                               of the token; `DatastoreBackup` may not remove, which is what it has without this file
+//!   role                               of the token; without this file `DatastoreBackup`, which may not remove
 //!   accounts/NAME/secret, role         the same of one account, where it has its own
 //!   plain                              (a mark) its client forgets to encrypt
-//!   DATASTORE[/ns/PART…]/ct/300/2026-11-21T04:36:17Z.tar   a snapshot, and beside it `.sealed`, `.split`, `.notes`, `.protected`, `.verified`
+//!   DATASTORE[/ns/PART…]/ct/300/2026-11-21T04:36:17Z.tar   a snapshot, next to it `.sealed`, `.split`, `.notes`, `.protected`, `.verified`
 //! ```
-//! Nothing is encrypted for real: a snapshot has the fingerprint of the key beside it, and whoever opens it must hold that key.
-//! What is still being written ends in `.dat`. As on the real node little is checked when a storage is readied: no namespace, no key.
-//! What the client says that the node runs for a snapshot stands in [`super::backup_client`].
+//! Nothing is encrypted for real: the fingerprint of the key is stored next to a snapshot, and a client that opens it must hold that
+//! key. A snapshot that is still being written ends in `.dat`. As on the real node little is checked when a storage is activated: no
+//! namespace, no key. The output of the client that the node runs for a snapshot is in [`super::backup_client`].
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -29,19 +29,19 @@ pub fn sealed(place: &Path) -> Option<String> {
     std::fs::read_to_string(copy_of(place, "sealed")).ok()
 }
 
-/// What the server says of its last verification: state and task.
+/// The result of the last verification on the server: state and task.
 #[must_use]
 pub fn verification(place: &Path) -> Option<Value> {
     serde_json::from_str(&std::fs::read_to_string(copy_of(place, "verified")).ok()?).ok()
 }
 
-/// What is between a node and its backup server, in the order in which it shows.
+/// An obstacle between a node and its backup server, in the order in which the node meets them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bar {
     /// Nothing listens there.
     Silent {
         host: String,
-        /// Where it was called.
+        /// The port that was called.
         port: String,
     },
     /// Its certificate is not the one that the entry names; this is its fingerprint.
@@ -53,7 +53,7 @@ pub enum Bar {
 }
 
 impl Bar {
-    /// As the node's own calls to the server tell it.
+    /// The error that the node's own calls to the server report.
     fn reported(&self) -> String {
         let fetching = |what: &str| format!("error fetching datastores - {what}");
         match self {
@@ -71,7 +71,7 @@ impl Bar {
     }
 }
 
-/// A word in a file, without the end of its line.
+/// The text of a one-line file, without the line end.
 fn said(file: PathBuf) -> String {
     std::fs::read_to_string(file).unwrap_or_default().trim().to_owned()
 }
@@ -98,10 +98,10 @@ impl Store<'_> {
         self.real("/etc/pve/priv/storage")
     }
 
-    /// Looks at the server, as the real node does each time a storage is readied.
+    /// Checks the server, as the real node does each time a storage is activated.
     ///
     /// # Errors
-    /// The real sentence.
+    /// The real error text.
     pub fn reach(&self, name: &str, definition: &Definition) -> Fallible<()> {
         match self.bar(name, definition) {
             Some(bar) => Err(Refusal::die(format!("{name}: {}", bar.reported()))),
@@ -109,7 +109,7 @@ impl Store<'_> {
         }
     }
 
-    /// What stands between an entry and its server.
+    /// The obstacle between an entry and its server, if any.
     #[must_use]
     pub fn bar(&self, name: &str, definition: &Definition) -> Option<Bar> {
         let there = self.server(definition);
@@ -129,11 +129,11 @@ impl Store<'_> {
         (!there.join(of("datastore")).is_dir()).then(|| Bar::Datastore(of("datastore")))
     }
 
-    /// The key of an entry, by its fingerprint, or why its client cannot use it; none where it has none. Its file counts, not what the
-    /// entry says.
+    /// The key of an entry, by its fingerprint, or why its client cannot use it; none where it has none. The key file counts, not the
+    /// entry's text.
     ///
     /// # Errors
-    /// When the entry speaks of a key and its file is gone.
+    /// When the entry names a key and its file is missing.
     pub fn key_of(&self, name: &str, definition: &Definition) -> Fallible<Option<Result<String, String>>> {
         let file = std::fs::read_to_string(self.secrets().join(format!("{name}.enc")));
         match (file, definition.get("encryption-key")) {
@@ -149,7 +149,7 @@ impl Store<'_> {
         }
     }
 
-    /// Where it stands what the account of an entry is on the server.
+    /// The folder on the server that describes the account of an entry.
     fn account(&self, definition: &Definition) -> PathBuf {
         let server = self.server(definition);
         let own = server.join("accounts").join(definition.get("username").unwrap_or_default());
@@ -166,7 +166,7 @@ impl Store<'_> {
     /// The snapshots of a namespace.
     ///
     /// # Errors
-    /// When it is not there and nobody in particular is asked for.
+    /// When the namespace does not exist and the call names no guest.
     pub fn snapshots_of(
         &self,
         storage: &str,

@@ -52,7 +52,7 @@ impl Definition {
         self.is_beyond() || self.get("shared") == Some("1")
     }
 
-    /// Lies on another machine.
+    /// Whether it is on another machine.
     #[must_use]
     pub fn is_beyond(&self) -> bool {
         matches!(self.kind.as_str(), "pbs" | "nfs" | "cifs")

@@ -1,4 +1,4 @@
-//! What is on a storage.
+//! The content of a storage.
 //!
 //! In: a storage's folder. Out: rows for images and files, with the figures that the API shows. A made-up archive is shown with the size
 //! that its list gave it.
@@ -139,7 +139,7 @@ fn modified_s(path: &Path) -> i64 {
     since.and_then(|since| i64::try_from(since.as_secs()).ok()).unwrap_or_default()
 }
 
-/// The note beside a backup.
+/// The note that belongs to a backup.
 #[must_use]
 pub fn note(place: &Path) -> Option<String> {
     std::fs::read_to_string(copy_of(place, "notes")).ok()

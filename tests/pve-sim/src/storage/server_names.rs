@@ -3,7 +3,7 @@
 use super::config::Definition;
 use crate::clock::{parse_archive_stamp, stamp};
 
-/// Where a backup server listens when nothing else is said.
+/// The port of a backup server when the entry names no other.
 pub const USUAL_PORT: &str = "8007";
 
 /// `2026-11-21T04:36:17Z`

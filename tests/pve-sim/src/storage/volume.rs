@@ -132,7 +132,7 @@ impl<'a> Store<'a> {
         self.root.join(node_path.trim_start_matches('/'))
     }
 
-    /// Takes a volume id apart.
+    /// Splits a volume id into its parts.
     ///
     /// # Errors
     /// When it does not parse or its storage is not there.
@@ -178,7 +178,7 @@ impl<'a> Store<'a> {
         std::fs::create_dir_all(self.real(path)).map_err(|error| host("creation of storage folder", &error))
     }
 
-    /// How full a storage is said to be, in percent, where a script says so.
+    /// The reported usage of a storage in percent, where a script sets it.
     #[must_use]
     pub fn filled(&self, storage: &str) -> Option<u64> {
         std::fs::read_to_string(self.run.join("filled").join(storage)).ok()?.trim().parse().ok()
@@ -246,7 +246,7 @@ impl<'a> Store<'a> {
         self.locate(volid).is_ok_and(|at| self.place(&at).exists())
     }
 
-    /// Makes a volume of `bytes` and gives its id; 0 bytes give a plain folder (`subvol`).
+    /// Makes a volume of `bytes` and returns its id; 0 bytes make a plain folder (`subvol`).
     ///
     /// # Errors
     /// When the storage or its folder fails.
@@ -256,7 +256,7 @@ impl<'a> Store<'a> {
         self.allocate_sparse(storage, vmid, bytes)
     }
 
-    /// The same without a look for room: a sparse image takes none.
+    /// The same without a check for free space: a sparse image takes none.
     ///
     /// # Errors
     /// When the storage or its folder fails.
@@ -317,7 +317,7 @@ impl<'a> Store<'a> {
             .map_err(|error| host("resize", &error))
     }
 
-    /// Frees a volume with its snapshots. A missing raw image on a folder storage is only told, a missing btrfs subvolume fails.
+    /// Frees a volume with its snapshots. A missing raw image on a folder storage is only reported; a missing btrfs subvolume fails.
     ///
     /// # Errors
     /// As the real storage fails.
@@ -341,7 +341,7 @@ impl<'a> Store<'a> {
         }
         std::fs::remove_dir_all(&place).map_err(|error| host("removal of volume", &error))?;
         if let Some(parent) = place.parent() {
-            // Only succeeds when it was the last one, which is what is wanted.
+            // Succeeds only when it was the last one, as wanted.
             let _ = std::fs::remove_dir(parent);
         }
         Ok(None)

@@ -15,7 +15,7 @@ use super::upid::Upid;
 /// How many ended tasks are remembered; the real one rotates at about this many.
 const REMEMBERED: usize = 5_000;
 
-/// What was asked of a running task.
+/// The request to a running task: to stop, or to die.
 #[derive(Debug, Default)]
 pub struct Goal(AtomicU8);
 
@@ -25,12 +25,12 @@ impl Goal {
         let _ = self.0.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// It dies where it stands.
+    /// It dies at once, without any cleanup.
     pub fn kill(&self) {
         self.0.store(2, Ordering::SeqCst);
     }
 
-    /// Whether a stop was asked.
+    /// Whether a stop was requested.
     #[must_use]
     pub fn is_stop(&self) -> bool {
         self.0.load(Ordering::SeqCst) == 1

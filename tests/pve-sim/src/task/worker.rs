@@ -1,8 +1,8 @@
-//! A running task: its turn, its log, its checkpoints.
+//! A running task: its state, its log, its checkpoints.
 //!
-//! The body works step by step and calls [`Task::pace`] between steps: there a stop, a kill or an armed fault takes hold. A stop comes
-//! back as an ordinary error, so that the body cleans up as the real worker's signal handler lets it; a kill comes back as
-//! [`Halt::Killed`], after which nothing may be cleaned up: the process is gone.
+//! The body works step by step and calls [`Task::pace`] between steps. A stop, a kill or an armed fault takes effect there. A stop is
+//! returned as an ordinary error, so that the body cleans up as the real worker's signal handler lets it. A kill is returned as
+//! [`Halt::Killed`]; after that nothing may be cleaned up, because the process is gone.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -57,7 +57,7 @@ impl Task {
         self.log(format!("WARN: {text}"));
     }
 
-    /// A step boundary with a name: lets time pass, and takes note of a stop or a kill.
+    /// A step boundary with a name: lets time pass, and checks for a stop or a kill.
     ///
     /// # Errors
     /// When the task is to stop or was killed.
@@ -88,7 +88,7 @@ impl Task {
         }
     }
 
-    /// Whether somebody asked it to stop.
+    /// Whether a stop was requested.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.goal.is_stop()
@@ -100,12 +100,12 @@ impl Task {
         self.goal.is_kill()
     }
 
-    /// From here on a stop that was asked is taken note of: what cleans up is not interrupted a second time.
+    /// From here on a requested stop counts as handled, so that cleanup is not interrupted a second time.
     pub fn hear(&self) {
         self.heard.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it shall not go on, for whatever reason; the next [`Task::pace`] says which.
+    /// Whether it must end, for any reason; the next [`Task::pace`] returns which.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.goal.is_stop() || self.goal.is_kill()
@@ -150,7 +150,7 @@ impl Task {
     }
 }
 
-/// Starts a task and gives its name.
+/// Starts a task and returns its name.
 ///
 /// # Errors
 /// When the memory of tasks or a thread cannot be had.

@@ -78,7 +78,7 @@ impl Ground {
         (end, lines.map(|line| line["t"].as_str().expect("a line").to_owned()).collect())
     }
 
-    /// What is refused names the client's words, and nothing is left of the try.
+    /// The refusal contains the client's message, and the attempt leaves nothing behind.
     fn refused(&self, complaint: &[&str]) {
         let last = complaint.last().expect("a line");
         assert_eq!(self.looked_into(), (500, format!("proxmox-backup-client failed: {last}")));
@@ -161,7 +161,7 @@ fn a_retention_is_the_servers_and_asks_for_its_right() {
     assert_eq!(group, "error pruning backups - check log");
 }
 
-/// It was found out that a chunk is not what it was sent as: the server puts it aside under another name.
+/// A verification found a damaged chunk: the server renames it.
 #[test]
 fn what_lacks_a_chunk_is_looked_into_and_not_restored() {
     let ground = Ground::new();
@@ -198,7 +198,7 @@ fn a_cut_connection_and_a_missing_password_are_in_the_log() {
     let (end, log) = dump();
     assert_eq!(end, "could not activate storage 'off1': off1: error fetching datastores - 401 Unauthorized");
     assert!(log[0].starts_with("Use of uninitialized value $password "), "{log:?}");
-    // A wrong certificate is met before the password, which is never asked for then.
+    // A wrong certificate is found before the password is sent.
     write(&ground.server.join("fingerprint"), &vec!["aa"; 32].join(":"));
     let (end, log) = dump();
     assert!(end.contains("not verified, abort!"), "{end}");

@@ -37,7 +37,7 @@ fn role(who: &str) -> &'static str {
     }
 }
 
-/// The names in it and below it; what stands in maps of paths is not compared.
+/// The names in it and below it; the content of maps with paths as keys is not compared.
 fn form(value: &Value) -> BTreeSet<String> {
     match value {
         Value::Object(map) => {
@@ -58,7 +58,7 @@ fn statuses_words_and_forms_are_the_recorded_ones() {
     for exchange in exchanges() {
         let text = |name: &str| exchange[name].as_str().expect("a text").to_owned();
         let (who, method, path, status) = (text("who"), text("method"), text("path"), &exchange["status"]);
-        // What it does not play: prune, other owners, readers of all groups, tasks of another server.
+        // Not simulated: prune, other owners, readers of all groups, tasks of another server.
         let stranger = who.starts_with("power") && status == 400;
         if path.ends_with("/prune") || path.contains("/tasks/") || stranger || who.starts_with("reader") {
             continue;

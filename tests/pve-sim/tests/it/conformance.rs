@@ -1,7 +1,7 @@
 //! The simulator answers as the recorded, genuine node did.
 //!
-//! The committed recordings are always played; both whole collections too, where they lie beside the checkout. A difference that is not listed in
-//! `conformance/differences.toml` with its reason fails the test.
+//! The committed recordings are always played; both whole collections too, where they are stored next to the checkout. A difference that is
+//! not listed in `conformance/differences.toml` with its reason fails the test.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::expect_used,

@@ -88,7 +88,7 @@ fn each_is_caught_and_none_is_done() {
     }
     assert_eq!(opened.node.world().guests.all(), &before, "nothing was done");
     assert!(opened.node.tasks.all().0.is_empty() && opened.node.tasks.all().1.is_empty());
-    // The book outlives the instance, and the next one goes on with it.
+    // The book outlives the instance, and the next instance continues it.
     let kept = opened.node.guard.offences();
     drop((client, opened));
     assert_eq!(read_book(&state.path().join("run")).expect("the book"), kept);

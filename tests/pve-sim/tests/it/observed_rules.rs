@@ -35,7 +35,7 @@ fn log(client: &Client, upid: &str) -> Vec<String> {
     lines.map(|line| line["t"].as_str().expect("a line").to_owned()).collect()
 }
 
-/// A task that stays in a phase until it is told otherwise; gives its name.
+/// Starts a task that stays in a phase until it is released or ended; returns its name.
 fn held(client: &Client, (task, phase): (&str, &str), call: (&str, &str, &str)) -> String {
     let hold = Fault::HoldWorker { task: task.to_owned(), phase: phase.to_owned(), hold_ms: 600_000 };
     client.node.faults.arm(hold);

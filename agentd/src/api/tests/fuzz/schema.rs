@@ -7,7 +7,7 @@ use super::dice::Dice;
 /// The schemas of a document.
 pub struct Schemas<'a>(pub &'a Value);
 
-/// What is said where a text is asked for: some of it fits somewhere, some nowhere.
+/// The values for text fields: some fit somewhere, some nowhere.
 const TEXTS: [&str; 22] = [
     "018f3c1e-6b1f-7c1d-9d0a-000000000001",
     "018f3c1e-6b1f-7c1d-9d0a-000000000002",

@@ -139,7 +139,7 @@ fn vectors() -> Vec<(String, ErrorCode)> {
             all.push((with(8, "/guests/0/volumes", &volume), Range));
         }
     }
-    // What no schema of ours has, and nobody smuggles in.
+    // Fields that no schema of ours has, so that they cannot be smuggled in.
     for field in [
         "scratch",
         "args",

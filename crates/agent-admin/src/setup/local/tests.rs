@@ -43,7 +43,7 @@ fn twins_are_read_as_they_were_named() {
     assert_eq!(settings.scratch.unwrap().twins, twins);
 }
 
-/// As root for somebody else, as in real life; anybody else can set up for themselves alone.
+/// As root for another user, as on a real host; any other user can set up only for themselves.
 #[tokio::test]
 async fn the_agent_owns_its_secrets_and_only_reads_its_settings() {
     let dir = tempfile::tempdir().unwrap();

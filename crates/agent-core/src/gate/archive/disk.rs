@@ -1,7 +1,7 @@
 //! Allowed values of `rootfs`, `mpN` and `unusedN`.
 //!
-//! Proxmox takes the volume of such a line at any place, with or without its name before it. Here it stands first and
-//! bare, as it is written, so that no path of the host is read past.
+//! Proxmox takes the volume of such a line at any place, with or without its name before it. Here it comes first and
+//! without a name, as it is written, so that no path of the host is overlooked.
 
 /// What is refused about a disk's line.
 pub(super) fn refusal(key: &str, value: &str) -> Option<&'static str> {

@@ -2,8 +2,8 @@
 //!
 //! What comes in: the text. What goes out: keys with values, each with the number of its line, and the description; or
 //! the first line that is not written so. Two readers of one text must not see two things: Proxmox skips what it cannot
-//! read and goes on, ends a section only at a whole `[name]`, and takes the last of two lines. So nothing is skipped here,
-//! no section is taken (a backup holds none), and no key stands twice. Deliberately absent: what a line means, and the
+//! read, ends a section only at a whole `[name]`, and takes the last of two lines. So nothing is skipped here, no
+//! section is taken (a backup holds none), and no key occurs twice. Deliberately absent: what a line means, and the
 //! values of the environment, which may hold an old bootstrap token and which every restore replaces.
 
 use percent_encoding::percent_decode_str;

@@ -15,7 +15,7 @@ const OWN: &str = "#holdfast guest 018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55\n#Kept b
     protection: 1\nrootfs: tank:300/vm-300-disk-0.raw,size=2G\nswap: 0\ntags: hf-018f3c1e;holdfast\n\
     unprivileged: 1\nunused0: local-lvm:vm-300-disk-7\nlxc.environment.runtime: HOLDFAST_BOOTSTRAP=an-old-ticket\n";
 
-/// Refused wherever it stands and whoever's archive it is.
+/// Refused at any place and in any guest's archive.
 const HOSTILE: &[&str] = &[
     // Not the one form in which Proxmox writes.
     "cores : 2",
@@ -110,7 +110,7 @@ const HOSTILE: &[&str] = &[
     "features: nesting",
     "features: nesting=1, keyctl=1",
     "features: force_rw_sys=1",
-    // No guest at rest, and what nobody here knows.
+    // A guest that is not at rest, and keys that are unknown here.
     "lock: backup",
     "template: 1",
     "parent: before",
@@ -186,7 +186,7 @@ fn each_hostile_line_is_named_with_its_number_and_its_counterpart_passes() {
     }
 }
 
-/// Who must make it again is told by what it was refused.
+/// The reason for the refusal says who must make the archive again.
 #[test]
 fn each_kind_of_line_is_refused_by_its_own_reason() {
     let scripts = "no script of the host runs for a guest";
@@ -345,7 +345,7 @@ fn what_was_made_is_judged_again() {
     assert_eq!(refused.line, raw[0]);
 }
 
-/// Nobody looked into the archive of a guest that was lost: what came of it is that guest, or is taken back.
+/// The archive of a lost guest was not inspected: what was restored from it is that guest, or is taken back.
 #[test]
 fn what_came_back_is_the_guest_that_was_lost_and_has_its_one_network() {
     let uid: GuestUid = "018f3c01-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap();

@@ -104,8 +104,8 @@ impl Dice {
     }
 }
 
-/// However a stolen hub cuts its requests into documents, and whenever it sends them, in no window are more guests touched
-/// than the rule allows of all there are; and what is below goes on.
+/// However a stolen hub cuts its requests into documents, and whenever it sends them, in no window are more guests
+/// touched than the rule allows of all there are; and a request below the limit is carried out.
 #[test]
 fn no_one_drips_a_bulk_change_through() {
     for seed in 0..2_000 {

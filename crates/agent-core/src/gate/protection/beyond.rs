@@ -1,9 +1,10 @@
 //! Requested backups beyond what documents may ask for.
 //!
-//! More is not always harmless: backups each minute, kept for ever, fill the storage of all guests, programs that stand still
-//! are of no use to anybody, and what may begin a day late is missed by nobody. So a raise of a tier that is in force, and a
-//! tier that is new, is held against the limits of the operators' policy, part by part. What is in force already may stay.
-//! A server away from the box prunes by itself, so a new tier of it may keep all. Pure. Deliberately absent: what is weaker.
+//! More is not always harmless. Backups each minute, kept for ever, fill the storage of all guests. Programs that stand
+//! still are of no use to anybody. When a backup may begin a day late, no operator notices that it is missing. So a
+//! raise of a tier that is in force, and a tier that is new, is compared with the limits of the operators' policy, part
+//! by part. What is in force already may stay. A server away from the host prunes by itself, so a new tier of it may
+//! keep all. Pure. Deliberately absent: what is weaker.
 
 use holdfast_protocol::protection::compare::{Change, Part};
 use holdfast_protocol::protection::{BackupTier, Facet, Protection, Retention, Schedule, Tier};

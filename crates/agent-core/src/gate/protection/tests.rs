@@ -30,7 +30,7 @@ fn here() -> StorageName {
     "backup2".parse().unwrap()
 }
 
-/// A volume's own backups too begin to go nowhere that root did not name.
+/// A volume's own backups, too, begin only on targets that root named.
 #[test]
 fn a_volume_is_backed_up_where_root_said_or_where_it_was() {
     let here = here();
@@ -60,8 +60,8 @@ fn a_volume_is_backed_up_where_root_said_or_where_it_was() {
     }
 }
 
-/// A target away from the box that operators approved takes volumes as one on the box does: the tier that goes there holds
-/// them.
+/// A target away from the host that operators approved takes volumes as one on the host does: the tier with that target
+/// holds them.
 #[test]
 fn a_volume_may_go_to_an_approved_target_away_from_the_box() {
     let media = json!({ "name": "media", "kind": { "bulk": { "backup_to": "off1" } } });
@@ -169,7 +169,8 @@ fn what_is_signed_for_keeps_the_volumes_that_no_one_named() {
     assert_eq!((after.loosened.len(), after.raised.len(), &after.next), (0, 0, &found.intended));
 }
 
-/// Whoever owns the hub says anything, in any order: nothing that is in force is ever weaker, and no target is new.
+/// An attacker who owns the hub may send anything, in any order: nothing that is in force becomes weaker, and no target
+/// is new.
 #[test]
 fn no_row_of_documents_weakens_a_guest() {
     let volumes = |kind: Value| json!([{ "name": "db", "kind": kind }]);

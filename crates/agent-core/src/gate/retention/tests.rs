@@ -65,8 +65,8 @@ impl Row {
     }
 }
 
-/// What a stricter floor keeps, what was proved last, what is missing and what is of a time to come: none of it goes, over
-/// many rows, and one by one until nothing goes any more.
+/// What a stricter floor keeps, what was proved last, what is missing and what is of a time to come: none of it is
+/// removed, over many rows, and one by one until nothing is left to remove.
 #[test]
 fn what_must_stay_stays_whatever_goes_before_it() {
     let mut dice = Dice(0x2545_f491);
@@ -96,7 +96,7 @@ fn what_must_stay_stays_whatever_goes_before_it() {
         };
         let (proved, others) = (newest_proved(&row), row.backups.iter().filter(|one| !counts(one)).count());
         let good = row.backups.iter().filter(|one| counts(one)).count();
-        // Everything above the floor goes, one after another, as in the agent.
+        // Everything above the floor is removed, one after another, as in the agent.
         while let Some(place) =
             row.judge(&keep, 0).iter().position(|effect| *effect == Some(Prune::OutsidePolicy))
         {
@@ -109,7 +109,7 @@ fn what_must_stay_stays_whatever_goes_before_it() {
     }
 }
 
-/// Whoever has a guest may ask for backups until they are many: of those from before none goes that would not have gone.
+/// The holder of a guest may request many backups: no earlier backup is removed that would otherwise have stayed.
 #[test]
 fn what_is_asked_for_pushes_out_nothing_that_the_schedule_took() {
     let keep = retention(json!({ "keep": { "last": 3 } }));
@@ -138,14 +138,14 @@ fn the_last_one_stays_and_another_tier_is_another_matter() {
     row.backups[1].missing_since = None;
     row.backups[1].tier = Some(Tier::OffSite);
     assert_eq!(row.judge(&one, 0), [Some(Prune::Last), None]);
-    // Taken for no policy it counts where it lies.
+    // A backup that was taken for no policy counts where it is stored.
     row.backups[1].tier = None;
     assert_eq!(row.judge(&one, 0), [Some(Prune::NewestProved), Some(Prune::Last)]);
     assert_eq!(row.judge(&one, -36), [Some(Prune::Last), None], "what is of a time to come does not count");
 }
 
-/// A volume was detached on the third day: the newest backup that holds it stays, whatever the retention says, until a newer
-/// one holds it or it goes to another target.
+/// A volume was detached on the third day: the newest backup that holds it stays, whatever the retention says, until a
+/// newer one holds it or it is backed up to another target.
 #[test]
 fn the_newest_that_holds_a_volume_which_later_ones_lack_stays() {
     let holding = |n: u64, paths: &[&str], left_out: &[&str]| {

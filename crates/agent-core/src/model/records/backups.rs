@@ -14,7 +14,7 @@ pub struct BackupRecord {
     pub guest: GuestUid,
     /// The guest's number then.
     pub vmid: Vmid,
-    /// Where it lies.
+    /// Where it is stored.
     pub storage: StorageName,
     pub bytes: u64,
     /// When, by Proxmox's clock.
@@ -25,11 +25,11 @@ pub struct BackupRecord {
     pub why: BackupWhy,
     /// Which tier it was taken for; none, where it was taken for no policy.
     pub tier: Option<Tier>,
-    /// The point of the schedule that it stands for, where the agent took it by itself.
+    /// The point of the schedule that it covers, where the agent took it by itself.
     pub point: Option<Timestamp>,
-    /// The key it is encrypted with, by the word of the storage that lists it.
+    /// The key it is encrypted with, as the storage that lists it reports.
     pub sealed: Option<KeyFingerprint>,
-    /// Since when its storage answers without listing it. Such a backup protects nobody.
+    /// Since when its storage answers without listing it. Such a backup protects no guest.
     pub missing_since: Option<Timestamp>,
     /// What it holds, and why it is so; none for those that were taken before labels were.
     pub label: Option<Label>,
@@ -48,12 +48,13 @@ pub struct BackupRecord {
 #[serde(deny_unknown_fields)]
 pub struct HeldMounts {
     pub holds: Vec<String>,
-    /// Not these: their data goes to another target.
+    /// Not these: their data is for another target.
     pub left_out: Vec<String>,
 }
 
 impl BackupRecord {
-    /// Whether it is one of a tier that goes to `target`. What was taken for no policy counts where it lies.
+    /// Whether it is one of a tier with the target `target`. A backup that was taken for no policy counts where it is
+    /// stored.
     #[must_use]
     pub fn is_of(&self, tier: Tier, target: &StorageName) -> bool {
         self.tier.map_or_else(|| self.storage == *target, |own| own == tier)
@@ -66,7 +67,7 @@ pub struct TierRecord {
     /// Of which guest.
     pub guest: GuestUid,
     pub tier: Tier,
-    /// Since when it is promised. What a calendar says of the time before is nobody's debt.
+    /// Since when it is promised. Points of the calendar before that are not owed.
     pub since: Timestamp,
     /// What was begun for the last point for which anything was.
     pub tried: Option<PointAttempt>,

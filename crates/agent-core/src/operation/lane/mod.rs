@@ -1,15 +1,15 @@
 //! The rules of lanes: order, waiting and refusal.
 //!
-//! One lane for each guest: its open operation holds it, what was asked for waits in it, in the order of arrival. One
-//! lane for storage work of the whole host, one for its backups, and one for heavy work (whole archives). Every lane is bounded. What comes
-//! in: what is in the lanes, and what arrives. What goes out: an [`Admission`] for one that arrives ([`admit`]), and the
-//! requests whose turn it is ([`turn::turns`]). Pure. Deliberately absent: keeping the queues (`port::store::request`,
-//! `execute::slots`).
+//! One lane for each guest: its open operation holds it, requests wait in it, in the order of arrival. One lane for
+//! storage work of the whole host, one for its backups, and one for heavy work (whole archives). Every lane is bounded.
+//! What comes in: what is in the lanes, and what arrives. What goes out: an [`Admission`] for one that arrives
+//! ([`admit`]), and the requests that begin now ([`turn::turns`]). Pure. Deliberately absent: keeping the queues
+//! (`port::store::request`, `execute::slots`).
 //!
 //! | module | what |
 //! | --- | --- |
 //! | [`table`] | the pre-emption table |
-//! | [`turn`] | whose turn it is |
+//! | [`turn`] | which requests begin now |
 
 pub mod table;
 pub mod turn;
@@ -31,7 +31,7 @@ pub enum Incoming {
     Release,
     /// Cancels what waits.
     Cancel,
-    /// Anything that takes its turn.
+    /// Anything that waits in the queue.
     Work(OperationKind),
 }
 
@@ -105,7 +105,7 @@ pub enum Admission {
     },
     /// The lane is full.
     Busy {
-        /// When to ask again.
+        /// When to send the request again.
         retry_after_s: u32,
     },
 }

@@ -1,8 +1,9 @@
 //! The pre-emption table of a guest's lane.
 //!
-//! What comes in: two kinds of work, where the one that is there stands, and whether both are about the same thing. What
-//! goes out: one [`Meeting`]. The pairs that do not simply wait are rows of a table; everything else waits. [`page`] prints all of it; `docs/lanes.md` holds that print. Deliberately absent: counting
-//! (that is [`super::admit`]).
+//! What comes in: two kinds of work, whether the one that is there holds the lane or waits, and whether both are about
+//! the same thing. What goes out: one [`Meeting`]. The pairs that do not simply wait are rows of a table; everything
+//! else waits. [`page`] prints all of it; `docs/lanes.md` holds that print. Deliberately absent: counting (that is
+//! [`super::admit`]).
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ use holdfast_protocol::operation::OperationKind;
 
 use super::Incoming;
 
-/// Where the work stands that is there already.
+/// Whether the work that is there already holds the lane or waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// It has the lane: its operation is open.
@@ -30,7 +31,7 @@ pub enum Likeness {
 /// What becomes of the incoming work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meeting {
-    /// It goes before everything, at once.
+    /// It begins before everything else, at once.
     First,
     /// It takes its place behind.
     Waits,
@@ -45,7 +46,7 @@ pub enum Meeting {
 /// Why work is not taken into a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// A rollback behind a backup would come at a time that nobody chose, and lose what was written until then.
+    /// A rollback behind a backup would come at a time that no caller chose, and lose what was written until then.
     BackupFirst,
     /// The guest is about to be destroyed.
     GuestGoes,
@@ -165,7 +166,7 @@ const fn same(likeness: Likeness, why: Why) -> Meeting {
     }
 }
 
-/// The whole table as it stands in `docs/lanes.md`: one row for what comes, one column for what is there.
+/// The whole table as it is in `docs/lanes.md`: one row for what comes, one column for what is there.
 #[must_use]
 pub fn page() -> String {
     let mut text = "| comes \\ is there |".to_owned();

@@ -78,7 +78,7 @@ fn a_second_backup_joins_the_first() {
     assert_eq!(admit(&queued, incoming, &Subject::Guest), Admission::Joins(id(2)));
 }
 
-/// Nobody who asked for a backup elsewhere is answered with one that stays here.
+/// No request for a backup elsewhere is answered with one that stays here.
 #[test]
 fn an_off_site_backup_joins_no_local_one() {
     let incoming = Incoming::Work(OperationKind::Backup);
@@ -221,7 +221,7 @@ impl Host {
             let overtaken = self.waits.iter().any(|(n, other, _)| {
                 let shares = other.claim.guests.iter().any(|guest| goal.claim.guests.contains(guest));
                 let stays = !begun.iter().any(|place| self.waits[*place].0 == *n);
-                // A backup that waits for the others' backups holds nobody up.
+                // A backup that waits for the others' backups delays no other operation.
                 let for_backups = rules(other.claim.work).weight.is_backup() && self.backups(&begun) > 0;
                 shares && stays && !for_backups && other.arrival < goal.arrival
             });
@@ -284,7 +284,7 @@ fn a_long_walk_keeps_every_lane_in_order_and_everybody_gets_their_turn() {
             host.begin();
             host.check();
         }
-        // Nothing arrives any more: whoever waits has its turn once as many ended as were there.
+        // Nothing arrives any more: each waiting operation begins once as many have ended as there were.
         let bound = host.open.len() + host.waits.len();
         for _ in 0..bound {
             host.end_one(&mut dice);
@@ -340,7 +340,8 @@ fn one_backup_is_open_and_those_that_wait_hold_no_one_up() {
     assert_eq!(turns(&[busy], &waits), [2]);
 }
 
-/// A request of the document stands behind the requests that were there when it was first seen, and before all later ones.
+/// A request of the document is queued behind the requests that were there when it was first seen, and before all later
+/// ones.
 #[test]
 fn a_goal_of_the_document_has_its_place() {
     let goal =

@@ -1,11 +1,11 @@
 //! The waiting operations that may begin now.
 //!
-//! By arrival, one mutating operation on each guest, one on the host's storages, one backup on the host, and two caps: on
-//! all operations, and on heavy ones, so that a night of restores leaves places for a start. Who waits keeps those behind
-//! it in its own lanes waiting too; so nobody is overtaken in a lane, and nobody waits for ever. But for one: a backup that
-//! waits for nothing but the other guests' backups before it holds up nothing else of its own guest. A night of backups is
-//! hours long, and a copy that hangs is longer: a guest is started, stopped and updated meanwhile. Deliberately absent: what
-//! the requests are.
+//! By arrival: one mutating operation on each guest, one on the host's storages, one backup on the host, and two caps.
+//! One cap is on all operations, the other on heavy ones, so that a night of restores leaves places for a start. A
+//! waiting operation also keeps those behind it in its own lanes waiting. So no operation is overtaken in a lane, and
+//! none waits for ever. There is one exception: a backup that waits only for the other guests' backups before it delays
+//! nothing else of its own guest. A night of backups is hours long, and a copy that hangs is longer: a guest is
+//! started, stopped and updated meanwhile. Deliberately absent: what the requests are.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ struct Occupied {
     all: usize,
 }
 
-/// What keeps a request from its turn.
+/// What keeps a request waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     /// Its guests, the host's storages, or a full host.
@@ -103,7 +103,7 @@ pub fn turns(open: &[Claim], goals: &[Waiting]) -> Vec<usize> {
         taken.take(claim);
     }
     let mut order: Vec<usize> = (0..goals.len()).collect();
-    // Stable: what came at once keeps the order it was told in.
+    // The sort is stable: requests that arrived at once keep the order in which they were given.
     order.sort_by_key(|place| goals.get(*place).map(|goal| goal.arrival));
     let mut begin = Vec::new();
     let mut storage_waits = false;
@@ -116,7 +116,7 @@ pub fn turns(open: &[Claim], goals: &[Waiting]) -> Vec<usize> {
                 begin.push(place);
             }
             Some(Waits::ForABackup) => {}
-            // Whoever comes later on the same guests, or for the same lane, stays behind it.
+            // A later one on the same guests, or for the same lane, stays behind it.
             None | Some(Waits::InItsLanes) => {
                 taken.guests.extend(claim.guests.iter().copied());
                 storage_waits |= storage;

@@ -1,9 +1,10 @@
 //! The cause of an interrupted restore test.
 //!
-//! What comes in: the step that failed, and the code it failed with. What goes out: *failed*, where Proxmox or our own rules
-//! named the archive, or what was restored of it did not come up or stay up; else *not run*. So the key that is wrong or
-//! gone, rotten bytes and a backup of somebody else are red; a full pool, a number that was taken, a network that somebody
-//! plugged in, a right that is missing and whatever nobody can tell are the host's, and are tried again within the hour.
+//! What comes in: the step that failed, and the code it failed with. What goes out: *failed* where Proxmox or our own
+//! rules named the archive, or where what was restored of it did not come up or stay up; else *not run*. So a key that
+//! is wrong or gone, rotten bytes and a backup of somebody else are red. The host's faults are a full pool, a number
+//! that was taken, a network that somebody plugged in, a right that is missing, and every cause that cannot be
+//! determined. These are tried again within the hour.
 //!
 //! In doubt it is *not run*. That protects nothing: only a proof does, and the last one grows old while tests do not run.
 //! *Failed* without need would do harm: such a backup is never what a lost guest comes back from (`plan/survivor`), and an

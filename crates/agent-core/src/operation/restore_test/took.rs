@@ -1,8 +1,9 @@
 //! How long a backup took to come back when it was tried.
 //!
-//! What comes in: the journal of a test. What goes out: the seconds of its two parts, as far as it came: Proxmox's work of
-//! the restore, without the wait for its turn, and what lay between the start and the verdict. A clock that was set back
-//! meanwhile tells nothing. A restore that was found again after a crash is counted from when it was found. Pure.
+//! What comes in: the journal of a test. What goes out: the seconds of its two parts, as far as it came. These are
+//! Proxmox's work of the restore, without the time in its queue, and the time between the start and the verdict. A
+//! clock that was set back meanwhile gives no duration. A restore that was found again after a crash is counted from
+//! when it was found. Pure.
 
 use holdfast_protocol::protection::Took;
 use jiff::Timestamp;

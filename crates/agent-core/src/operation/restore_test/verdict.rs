@@ -1,8 +1,9 @@
 //! The verdict on a scratch guest's own report.
 //!
-//! What comes in: its report, and the canaries that the guest told when it stood still for this very backup. What goes out:
-//! one word and its reason. *Proved* takes something that was checked and nothing that speaks against it: a stack that is
-//! well by its own check, or a canary that is as it was. A guest that was not alone shows nothing about its backup. Pure.
+//! What comes in: its report, and the canaries that the guest reported when it stood still for this very backup. What
+//! goes out: one verdict and its reason. *Proved* takes something that was checked and nothing that speaks against it:
+//! a stack that is well by its own check, or a canary that is as it was. A guest that was not alone shows nothing about
+//! its backup. Pure.
 
 use holdfast_protocol::local::restore_test::{StackHealth, TestReport, TestVerdict};
 use holdfast_protocol::local::window::Canary;

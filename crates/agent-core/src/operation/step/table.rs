@@ -8,7 +8,7 @@ use crate::model::policy::QuiesceBound;
 const MINUTE: Bound = Bound::within(60, limits::STEP_TRIES);
 /// One task of Proxmox that copies nothing.
 const SHORT_TASK: Bound = Bound::within(limits::SHORT_TASK_MAX_S, 2);
-/// The guest is looked at until it is so.
+/// The guest is checked until it is so.
 const GLANCE: Bound = Bound::within(30, 1);
 
 const LOOKS: &str = "it only looks";
@@ -53,8 +53,8 @@ macro_rules! steps {
     };
 }
 
-// The name in the journal, how much of the host it takes, how long and how often it may try, what is asked of the world
-// before each try, how it is taken back, and what follows when no try is left.
+// The name in the journal, how much of the host it takes, how long and how often it may try, what is checked on the
+// host before each try, how it is taken back, and what follows when no try is left.
 steps! {
     /// Picks a free VMID and reserves it for this guest.
     ChooseVmid = "choose_vmid", Light, MINUTE, "the VMID is reserved in our records",
@@ -88,7 +88,7 @@ steps! {
     AwaitHello = "await_hello", Light, Bound::within(limits::HELLO_WAIT_S, 1), "a hello was heard",
         Undo::Nothing(LOOKS), Undo;
     /// Waits until a guest has exchanged its controller, or shows that it did not.
-    // The turn has a bound of its own, by the pace of the guest's hellos; this is the longest.
+    // The slot has a bound of its own, by the pace of the guest's hellos; this is the longest.
     AwaitController = "await_controller", Light, Bound::within(limits::UPDATE_TURN_MAX_S, 1), "a hello was heard",
         Undo::Nothing(LOOKS), Undo;
     /// Takes the bootstrap token out of the environment.
@@ -106,10 +106,10 @@ steps! {
     /// Sees that the guest stays up.
     ConfirmRunning = "confirm_running", Light, GLANCE, "the guest runs",
         Undo::Nothing(LOOKS), Undo;
-    /// Asks the guest to go down, and pulls the plug when it does not.
+    /// Asks the guest to shut down, and stops it hard when it does not.
     ShutDown = "shut_down", Light, SHORT_TASK, "the guest stands still",
         Undo::Nothing("the plan starts it again if it should run"), Undo;
-    /// Sees that the guest stands still.
+    /// Checks that the guest is stopped.
     ConfirmStopped = "confirm_stopped", Light, GLANCE, "the guest stands still",
         Undo::Nothing(LOOKS), Undo;
     /// Sets cores, memory and swap, or what else is configured.
@@ -128,7 +128,7 @@ steps! {
     /// Puts back the protection that was taken off.
     ProtectAgain = "protect_again", Light, MINUTE, "protection is on",
         Undo::Nothing(BELONGS_ON), Park;
-    /// Sees that the guest runs and nobody holds it, and grants the quiesce window.
+    /// Sees that the guest runs and is not locked, and grants the quiesce window.
     // The slot is taken before anything is stopped, and kept for the backup.
     GrantWindow = "grant_window", Backup, MINUTE, "the window is in our records",
         Undo::Nothing("the end of its operation closes it"), Undo;
@@ -187,7 +187,7 @@ steps! {
     /// Gives a copy its own mark, takes the bootstrap token out, and switches protection on.
     TagCopy = "tag_copy", Light, MINUTE, "the copy has its mark and protection",
         Undo::Nothing(GOES_WITH_GUEST), Undo;
-    /// Compares both guests with what an operator signed for, and sees that they stand still.
+    /// Compares both guests with what an operator signed for, and checks that they are stopped.
     VerifyBoth = "verify_both", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
     /// Takes protection off the guest that takes a volume.
@@ -222,7 +222,7 @@ steps! {
     AwaitReport = "await_report", Light, Bound::within(limits::TEST_REPORT_S, 1), "a report was heard",
         Undo::Nothing(LOOKS), Undo;
     /// Stops the scratch guest.
-    // What the test showed stands; what is left of it is a person's.
+    // The result of the test is kept; what is left of the test is for a person.
     StopScratch = "stop_scratch", Light, Bound::within(limits::SHORT_TASK_MAX_S, limits::STEP_TRIES), "the guest stands still",
         Undo::Nothing(NOT_NEEDED), Park;
     /// Destroys the scratch guest that this operation made.
@@ -235,10 +235,10 @@ steps! {
     /// Compares a guest and its copy with what an operator signed for, and sees that the one can take the place of the other.
     VerifySwap = "verify_swap", Light, MINUTE, "it is looked at again",
         Undo::Nothing(LOOKS), Undo;
-    /// Asks the guest to go down that a copy takes the place of, and pulls the plug when it does not.
+    /// Asks the guest that a copy replaces to shut down, and stops it hard when it does not.
     StopOriginal = "stop_original", Light, SHORT_TASK, "the guest stands still",
         Undo::StartOriginal, Undo;
-    /// Gives the guest the mark of what stands beside it, and unplugs it.
+    /// Gives the guest the mark of a copy, and unplugs it.
     DemoteOriginal = "demote_original", Light, MINUTE, "the original is marked as set aside and unplugged",
         Undo::RestoreOriginal, Undo;
     /// Gives the copy the mark of its guest, its name and its networks.

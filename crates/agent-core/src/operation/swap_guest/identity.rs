@@ -1,8 +1,8 @@
 //! The identity of a guest: tag, name, networks and autostart.
 //!
-//! What comes in: the faces of both as they were found. What goes out: how each looks afterwards, or why the copy cannot look
-//! so. The copy keeps its own hardware addresses: the guest is still there, and two of one address must never meet.
-//! Deliberately absent: reading and setting them.
+//! What comes in: the identities of both as they were found. What goes out: how each looks afterwards, or why the copy
+//! cannot look so. The copy keeps its own hardware addresses: the guest is still there, and two of one address must
+//! never meet. Deliberately absent: reading and setting them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ pub enum Misfit {
     /// It has no hardware address of its own.
     #[error("net{0} of the copy has no hardware address of its own: look at it on the node")]
     Address(u8),
-    /// No name can be made for what is laid aside.
+    /// No name can be made for the replaced guest.
     #[error("no name can be made for what is laid aside")]
     Name,
 }

@@ -1,7 +1,7 @@
 //! How long a guest's programs stood still for a window, at most.
 //!
-//! Counted against a budget, so what nobody said counts as much as it can have been: from the grant to the release, or to
-//! the window's bound. Of a window whose guest agent said nothing, as long as it was waited for.
+//! Counted against a budget, so a time that was not reported counts as long as it can have been: from the grant to the
+//! release, or to the window's bound. A window whose guest agent said nothing counts for as long as it was waited for.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use holdfast_protocol::local::window::WindowPhase;
 use super::{Window, quiesced_wait};
 
 impl Window {
-    /// The longest that programs can have stood still for it by its guest agent's word.
+    /// The longest that programs can have stood still for it as its guest agent reports.
     #[must_use]
     pub fn stood_still(&self) -> Duration {
         let bound = self.bound.duration();

@@ -338,7 +338,7 @@ const fn is_open(phase: WindowPhase) -> bool {
     matches!(phase, WindowPhase::Granted | WindowPhase::Quiesced | WindowPhase::Capturing)
 }
 
-/// Whatever is said in whatever order: the label is honest, an end is told for ever, nothing is open past its bound, and a
+/// In any order of events: the label is honest, an end is reported for ever, nothing is open past its bound, and a
 /// release is always heard.
 #[test]
 fn no_course_makes_a_label_better_than_what_was_seen() {

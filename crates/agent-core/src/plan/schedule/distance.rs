@@ -1,8 +1,8 @@
 //! The least distance of two backups of one tier.
 //!
-//! A backup is not begun sooner than a fixed time after the one before it, nor before as much time has passed since that one
-//! as it took. So copies take at most half of the time, whoever made the schedule. Another try for the same point has waits
-//! of its own. Snapshots are bounded by their count.
+//! A backup is not begun sooner than a fixed time after the one before it, nor before as much time has passed since
+//! that one as it took. So copies take at most half of the time under any schedule. Another try for the same point has
+//! waits of its own. Snapshots are bounded by their count.
 
 use holdfast_protocol::protection::Tier;
 use jiff::{SignedDuration, Timestamp};
@@ -24,7 +24,7 @@ fn least(facts: &Facts<'_>) -> Option<SignedDuration> {
 /// The time before which nothing is begun for a point.
 pub(super) fn not_before(facts: &Facts<'_>, (point, of): (Timestamp, PointOf)) -> Option<Timestamp> {
     let tried = facts.record.and_then(|record| record.tried)?;
-    // A try that lies ahead of now was made by a clock that was wrong.
+    // A try with a time in the future was made by a clock that was wrong.
     let counts = of == PointOf::Schedule && tried.point != point && tried.last <= facts.time.at;
     let least = least(facts).filter(|_| counts)?;
     Some(tried.last.checked_add(least).unwrap_or(Timestamp::MAX))

@@ -61,10 +61,11 @@ pub(in crate::plan) fn plain(
     Ok(Backup { target, storage, why, due: None, key: None, leaves_out })
 }
 
-/// A backup of one tier, now, whatever is due: it stands for no point of the schedule, since nothing stands still for it.
+/// A backup of one tier, now, whatever is due: it covers no point of the schedule, since no programs stand still for
+/// it.
 ///
 /// # Errors
-/// What keeps it from being taken, for whoever asked.
+/// What keeps it from being taken, for the caller that requested it.
 pub(in crate::plan) fn now(
     context: &Context<'_>,
     guest: GuestUid,
@@ -102,7 +103,7 @@ fn chosen<'a>(
     }
 }
 
-/// The words for a box on which such a backup can go nowhere.
+/// The error of a host that has no storage for such a backup.
 fn no_storage(tier: Option<Tier>) -> ErrorBody {
     let text = match tier {
         Some(Tier::OffSite) => {

@@ -22,7 +22,7 @@ use crate::plan::{Inputs, silence};
 pub struct Promised<'a> {
     pub tier: Tier,
     pub schedule: &'a Schedule,
-    /// Where to; a snapshot goes nowhere.
+    /// Its target; a snapshot has none.
     pub target: Option<&'a StorageName>,
     /// With which key.
     pub key: Option<&'a KeyFingerprint>,
@@ -35,7 +35,7 @@ pub struct Promised<'a> {
 }
 
 impl<'a> Promised<'a> {
-    /// As far as its backups' keeping goes.
+    /// The part that says which backups are kept.
     #[must_use]
     pub fn kept(&self) -> Option<KeptTier<'a>> {
         let Self { tier, schedule, target, key, retention, .. } = *self;
@@ -91,7 +91,7 @@ pub struct ScheduleFacts<'a> {
     pub tests: &'a [TestRecord],
     /// When backups were last proved, by the operations that took them.
     pub proofs: &'a BTreeMap<OperationId, Timestamp>,
-    /// The last word of its controller.
+    /// The last message of its controller.
     pub hello: Option<&'a HelloRecord>,
     /// Since when its guest agent is silent, where it should speak.
     pub silent_since: Option<Timestamp>,

@@ -1,10 +1,10 @@
 //! Due backups by promise, and what is begun for them.
 //!
-//! What comes in: the promises in force, what was taken and tried, and the time that schedules go by. What goes out: at most
-//! one operation for each guest that nothing else is done to, conditions where something is missed or cannot be done, and
-//! when to look again. Whoever is told what is due, a guest's controller, is told by the same judgement ([`outstanding`]). A guest
-//! whose other requests are held is backed up all the same. Deliberately absent: who begins first on a full host
-//! (`operation::lane`).
+//! What comes in: the promises in force, what was taken and tried, and the time that schedules go by. What goes out: at
+//! most one operation for each guest that has no other operation, conditions where something is missed or cannot be
+//! done, and when to look again. A guest's controller, which is shown what is due, gets it from the same judgement
+//! ([`outstanding`]). A guest whose other requests are held is backed up all the same. Deliberately absent: who begins
+//! first on a full host (`operation::lane`).
 //!
 //! | module | decides |
 //! | --- | --- |
@@ -13,11 +13,11 @@
 //! | [`facts`] | what is known of one guest |
 //! | [`points`] | which points there are around now, and by how much each guest is put off |
 //! | [`tier`] | what is owed of one tier |
-//! | [`prune`] | which backup or snapshot goes next |
+//! | [`prune`] | which backup or snapshot is removed next |
 //! | `space` | whether a storage has room for one more backup |
 //! | [`still`] | how long programs may stand still for backups |
 //! | [`target`] | whether a tier's backups may go where they should, and one more snapshot be kept |
-//! | [`conditions`] | what a person is told |
+//! | [`conditions`] | what is reported to the operator |
 //! | `unsettled` | from which point waits count, and what is overdue |
 
 pub(super) mod conditions;
@@ -109,7 +109,7 @@ fn scheduled(snapshots: &[SnapshotRecord]) -> impl Iterator<Item = Timestamp> {
 
 /// Up to which point of a tier a backup settles what is owed. What says that it was taken later than now settles nothing.
 fn stands_for(backup: &BackupRecord, promised: &Promised<'_>, latest: Timestamp) -> Option<Timestamp> {
-    // What nobody took for the tier holds no programs that stood still.
+    // A backup that was not taken for the tier holds no programs that stood still.
     let meant = backup.tier.is_some() || promised.consistency == Consistency::Crash;
     let at = backup.point.unwrap_or(backup.taken_at);
     (meant && is_good(backup, promised) && at <= latest).then_some(at)
@@ -183,9 +183,10 @@ fn made(record: &GuestRecord) -> Option<Vmid> {
     }
 }
 
-/// Whether something can be begun on the guest: it is provably ours, and nobody is at it.
+/// Whether something can be begun on the guest: it is provably ours, it is not locked, and no operation on it is open
+/// or parked.
 pub(super) fn is_quiet(context: &Context<'_>, status: GuestStatus, record: &GuestRecord) -> bool {
-    // Its judge has looked at mark and volumes: a guest that is not ours stands otherwise.
+    // Its judge has looked at mark and volumes: a guest that is not ours has another status.
     let ours = matches!(status, GuestStatus::Managed | GuestStatus::Unmanaged | GuestStatus::Broken);
     let free = !context.open.contains(&record.uid) && !context.parked.contains_key(&record.uid);
     let vmid = record.place.vmid();

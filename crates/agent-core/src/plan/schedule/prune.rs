@@ -1,8 +1,9 @@
 //! The next backup or scheduled snapshot to remove.
 //!
-//! Nothing goes by a clock that is not steady, from a storage that did not answer, that Proxmox refuses to delete, or from a
-//! backup server that lets our token remove nothing: such a server prunes by itself, which is told. The
-//! rules are `gate/retention`'s, which are asked again before the removal is sent.
+//! Nothing is removed by a clock that is not steady, from a storage that did not answer, or where Proxmox refuses to
+//! delete it. Nor is anything removed from a backup server that lets our token remove nothing: such a server prunes by
+//! itself, which is reported. The rules are those of `gate/retention`, which are applied again before the removal is
+//! sent.
 
 use holdfast_protocol::operation::OperationKind;
 use holdfast_protocol::protection::Protection;
@@ -64,7 +65,7 @@ pub(super) fn next(
     Some(Action { operation, reason, growth: None })
 }
 
-/// The snapshot that goes next, of those that the schedule took and no other.
+/// The snapshot to remove next, of those that the schedule took and no other.
 pub(super) fn snapshot(
     context: &Context<'_>,
     known: &ScheduleFacts<'_>,

@@ -1,11 +1,12 @@
 //! Whether a storage has room for one more backup of a guest.
 //!
-//! Asked before each backup: when it is planned, by what was seen last, and right before it is begun, by what Proxmox says
-//! then. So the first backup of a guest and the one behind a swap are held to it, too. What it takes is told by the largest
-//! of the guest's last backups there; where there is none, by those on other storages; where there is none at all, by what
-//! Proxmox says its root disk holds, which says nothing of further volumes.
-//! The last part of a storage is left to what must be written: one that is full takes nobody's backups any more. A backup
-//! server keeps what is new alone, so there only that last part counts. What nobody answers for keeps no backup.
+//! Checked before each backup: when it is planned, by what was seen last, and right before it is begun, by what Proxmox
+//! says then. So the first backup of a guest and the one behind a swap are held to it, too. The size it takes is
+//! estimated by the largest of the guest's last backups there. Where there is none, the backups on other storages
+//! count. Where there is none at all, what Proxmox says its root disk holds counts, which says nothing of further
+//! volumes. The last part of a storage is left to what must be written: one that is full takes no guest's backups any
+//! more. A backup server keeps only what is new, so there only that last part counts. Where no fill level is reported,
+//! no backup is held back.
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
@@ -15,7 +16,7 @@ use holdfast_protocol::protection::Tier;
 use crate::model::observed::{Observed, StorageFact};
 use crate::model::records::BackupRecord;
 
-/// Of these the largest is looked at.
+/// The largest of this many backups counts.
 const LAST: usize = 3;
 
 /// A twentieth of a storage is left.
@@ -67,7 +68,7 @@ pub fn takes(backups: &[BackupRecord], storage: &StorageName, used: u64) -> u64 
     last.saturating_add(last / GROWS_SHARE)
 }
 
-/// Whether so much goes to a storage, and its last part stays free.
+/// Whether so much fits on a storage while its last part stays free.
 ///
 /// # Errors
 /// [`ErrorCode::StorageFull`], with the sizes.

@@ -48,7 +48,7 @@ impl Still {
     /// For how long a window may be granted that should be this long.
     ///
     /// # Errors
-    /// When none may be granted, for whoever asked.
+    /// When none may be granted to any caller.
     pub fn bound(self, wanted: QuiesceBound) -> Result<QuiesceBound, ErrorBody> {
         let bound = QuiesceBound::try_from(wanted.seconds().min(self.left_s()));
         bound.map_err(|_| ErrorBody::new(ErrorCode::Quota, format!("no window is granted: {self}")))
@@ -67,7 +67,7 @@ impl std::fmt::Display for Still {
     }
 }
 
-/// What is told of a budget that is spent, where a tier should have windows.
+/// What is reported of a budget that is spent, where a tier should have windows.
 pub(super) fn reported(still: Still, tiers: &[Promised<'_>]) -> Option<Condition> {
     let wanted = tiers.iter().any(|tier| tier.consistency == Consistency::Application);
     (wanted && still.is_spent()).then(|| {

@@ -13,7 +13,8 @@ use crate::model::policy::Policy;
 use crate::model::records::Records;
 use crate::plan::Inputs;
 
-/// Whether a storage was approved for backups of a tier: root named it on this box, or an operator signed for the target.
+/// Whether a storage was approved for backups of a tier: root named it on this host, or an operator signed for the
+/// target.
 #[must_use]
 pub fn is_approved(policy: &Policy, records: &Records, tier: Tier, target: &StorageName) -> bool {
     let of_role = |role: StorageRole| match tier {
@@ -29,7 +30,7 @@ pub fn is_approved(policy: &Policy, records: &Records, tier: Tier, target: &Stor
         })
 }
 
-/// What keeps one more from being kept. What its retention lets go goes first.
+/// What keeps one more from being kept. What its retention releases is removed first.
 pub(super) fn has_room(
     inputs: &Inputs<'_>,
     known: &ScheduleFacts<'_>,

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!  point ──jitter──▶ begins ─────────────── window ───────────────▶ ends ─────────────── next point
-//!   │ nothing yet      │ waits for the controller, then begins;      │ missed and told: caught up, whatever time
+//!   │ nothing yet      │ waits for the controller, then begins;      │ missed, reported, caught up, whatever time
 //!   │                  │ failed: again after a while                 │ was slept through; failed: again after a while
 //! ```
-//! A return from a loss is a point like those of the calendar, and so is a swap with a restored copy; nobody is put off for
-//! either. What the guest did since then is in no backup, what there is lies under a former VMID, and the calendar may be a
-//! week away. Only the last point is begun, so a thousand that were slept through are one; waits and what is missed count from
-//! the oldest that nothing settled ([`unsettled`]), and points may be closer than backups can be ([`distance`]). There are as many tries after the window as in it: a weekly backup whose only late try failed would be a week
-//! without one. Pure: what stands for a point, what was tried and what time it is come in.
+//! A return from a loss is a point like those of the calendar, and so is a swap with a restored copy; no backup is
+//! delayed for either. What the guest did since then is in no backup, the existing backups are under a former VMID, and
+//! the calendar may be a week away. Only the last point is begun, so a thousand that were slept through are one. Waits
+//! and what is missed count from the oldest that nothing settled ([`unsettled`]), and points may be closer than backups
+//! can be ([`distance`]). There are as many tries after the window as in it: a weekly backup whose only late try failed
+//! would be a week without one. Pure: what exists for a point, what was tried and what time it is come in.
 
 use holdfast_protocol::protection::{Schedule, Tier};
 use jiff::{SignedDuration, Timestamp};
@@ -36,7 +37,7 @@ pub struct Facts<'a> {
     pub record: Option<&'a TierRecord>,
     /// How the guest came to its VMID, where an earlier one was its own.
     pub renumbered: Option<Renumbered>,
-    /// The point for which something stands already, or the time at which it was taken: the latest of them.
+    /// The point that something covers already, or the time at which it was taken: the latest of them.
     pub stands: Option<Timestamp>,
     /// Whether the controller is waited for.
     pub controller: Controller,
@@ -49,7 +50,7 @@ pub struct Facts<'a> {
 pub enum Controller {
     /// Its programs shall stand still, and it was heard of lately.
     WaitedFor,
-    /// They need not, or nobody is there who could stop them.
+    /// They need not, or no controller is there that could stop them.
     NotWaitedFor,
 }
 
@@ -87,7 +88,7 @@ pub struct DueBackup {
     pub since: Timestamp,
     /// Until then it should have begun.
     pub ends: Timestamp,
-    /// From then on nobody waits for the controller.
+    /// From then on the controller is not waited for.
     pub waits_until: Timestamp,
     /// Whether it can still begin in time.
     pub begun: Begun,
@@ -100,7 +101,7 @@ pub struct DueBackup {
 /// What is to be done for a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing: something stands for it, or it was never promised.
+    /// Nothing: something covers it, or it was never promised.
     Settled,
     /// Nothing before this time.
     Later(Timestamp),
@@ -124,7 +125,7 @@ impl DueBackup {
         }
     }
 
-    /// Whether somebody could take it now.
+    /// Whether it could be taken now.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         matches!(self.state, State::Waits(_) | State::Again(_) | State::Now)
@@ -161,7 +162,7 @@ fn due(facts: &Facts<'_>, (point, since, of): (Timestamp, Timestamp, PointOf)) -
         (PointOf::Schedule, Controller::WaitedFor) => unsettled::waited_since(facts, (point, since)),
         (_, Controller::NotWaitedFor) | (PointOf::Return | PointOf::Swap, _) => since,
     };
-    // After an outage the controller has its time from the moment on at which somebody was there to be asked.
+    // After an outage the controller's time begins when the agent can be reached again.
     let asked = waited.max(facts.time.since.min(now));
     let grace = match facts.controller {
         Controller::WaitedFor => limits::CONTROLLER_GRACE,
@@ -177,7 +178,7 @@ fn due(facts: &Facts<'_>, (point, since, of): (Timestamp, Timestamp, PointOf)) -
 
 fn state(facts: &Facts<'_>, due: &DueBackup) -> State {
     let now = facts.time.at;
-    // What lies ahead of now was written by a clock that was wrong: it settles nothing.
+    // A time in the future was written by a clock that was wrong: it settles nothing.
     let promised_later = facts.record.is_some_and(|record| due.point < record.since && record.since <= now);
     let from = match due.of {
         PointOf::Schedule => due.point,
@@ -201,7 +202,7 @@ fn state(facts: &Facts<'_>, due: &DueBackup) -> State {
         if spent {
             return State::GivenUp;
         }
-        // Nobody hurries after the window: the waits go on growing from where those within it end.
+        // There is no hurry after the window: the waits go on growing from where those within it end.
         let count = match tried.late {
             0 => tried.times,
             late => limits::BACKUP_TRIES.saturating_add(late).saturating_sub(1),

@@ -13,7 +13,7 @@ use crate::model::limits;
 /// Up to when everything is settled, or nothing was promised.
 fn settled_until(facts: &Facts<'_>) -> Option<Timestamp> {
     let now = facts.time.at;
-    // What lies ahead of now was written by a clock that was wrong.
+    // A time in the future was written by a clock that was wrong.
     let promised = facts.record.map(|record| record.since).filter(|since| *since <= now);
     let before = |at: Timestamp| at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(at);
     let back = facts.renumbered.map(|one| one.at);

@@ -177,7 +177,7 @@ fn only_a_signature_makes_or_ends_a_use() {
         assert_eq!((judged.status, judged.action), (TargetStatus::Mounted, None), "{goal}");
         assert_eq!(verb(&judged), (goal != "attached").then_some(Verb::DetachStorage));
     }
-    // Another disk under the name: the old one goes on.
+    // Another disk under the name: the old one stays in use.
     let (other, attached) = (wanted("attached", 2), record(TargetState::Attached));
     let judged = judge(&TargetFacts {
         wanted: Some(&other),

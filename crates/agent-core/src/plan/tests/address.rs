@@ -93,7 +93,7 @@ fn a_guest_is_not_moved_to_an_address_that_another_has() {
     }
 }
 
-/// A stopped guest outside of the document is still one; its own number, a copy plugged in nowhere and another VLAN are not.
+/// A stopped guest outside of the document is still one; its own number, an unplugged copy and another VLAN are not.
 #[test]
 fn what_does_not_speak_there_holds_nothing() {
     let lines = [
@@ -126,7 +126,8 @@ fn on_a_vlan_a_guest_is_in_no_network_of_the_hosts() {
     assert!(reported(&plan_of(&mut world), 0, ErrorCode::AddressTaken).unwrap().contains("192.0.2.0/24"));
 }
 
-/// Two that share an address push each other out of the kernel's table; whoever answers for a router is told as well.
+/// Two that share an address push each other out of the kernel's table; a guest that answers for a router is reported
+/// as well.
 #[test]
 fn who_answers_for_anothers_address_is_reported_with_its_age() {
     let answer =

@@ -30,7 +30,7 @@ fn a_backup_is_missed_after_its_window_and_not_at_its_end() {
     assert_eq!(life.codes_of(ErrorCode::BackupMissed), 1, "{}", life.plan());
 }
 
-/// The guest agent has its time from the moment on at which there was somebody to ask, also when that is the window's end.
+/// The guest agent's time begins when the agent can be reached again, also when that is the window's end.
 #[test]
 fn an_outage_that_ends_with_the_window_leaves_the_guest_agent_its_time() {
     let at = |since: &str, now: &str| {

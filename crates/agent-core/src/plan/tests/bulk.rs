@@ -57,7 +57,7 @@ fn a_guest_is_protected_only_with_what_its_volumes_are_promised() {
     held(&mut life, &["/srv/db", "/srv/media"], &[]);
     assert_eq!(posture(&life).0, Posture::Protected, "{}", posture(&life).1);
     assert!(life.plan().verdicts[0].conditions.is_empty(), "{}", life.plan());
-    // Attached when nobody asked for a backup of it: only a stop of the guest changes that.
+    // Attached when no backup of it was asked for: only a stop of the guest changes that.
     life.world.facts(300).mounts.get_mut(&1).unwrap().backup = BackupFlag::Off;
     let (is, why) = posture(&life);
     assert!(is == Posture::Attention && why.contains("set backup=1"), "{why}");
@@ -103,7 +103,7 @@ fn a_backup_leaves_out_what_goes_to_another_target_by_the_promise_that_is_in_for
     assert_eq!(out(Some(&promise), "backup2"), Vec::<String>::new(), "what is only wanted changes nothing");
 }
 
-/// No token of ours may look for a volume of a number that is nobody's: a person is told what to look for.
+/// No token of ours may look for a volume of a number that no guest has: the report says what to look for.
 #[test]
 fn of_a_lost_guest_each_volume_that_its_backup_lacks_is_reported() {
     let mut world = world(1);
@@ -128,7 +128,7 @@ fn of_a_lost_guest_each_volume_that_its_backup_lacks_is_reported() {
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    // Nobody wrote down what it holds: what was restored must not be called empty.
+    // What it holds was not written down: what was restored must not be called empty.
     let said = reason(&mut world, None);
     assert!(!said.contains("empty") && !said.contains("pct set"), "{said}");
     let whole = HeldMounts { holds: own(&["/srv/db", "/srv/media"]), left_out: Vec::new() };

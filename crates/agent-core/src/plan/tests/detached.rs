@@ -44,7 +44,7 @@ fn several_detached_volumes_are_a_persons_to_report_apart() {
     );
 }
 
-/// What was detached and is wanted nowhere is nobody's hindrance, nor is what we never made.
+/// A detached volume that the document does not name hinders nothing, nor does one that we never made.
 #[test]
 fn a_detached_volume_that_nothing_waits_for_changes_nothing() {
     let mut whole = world(1);
@@ -52,7 +52,7 @@ fn a_detached_volume_that_nothing_waits_for_changes_nothing() {
     whole.facts(300).volumes.insert(spare.clone());
     whole.facts(300).detached.insert(spare.clone());
     assert!(whole.plan().verdicts[0].conditions.is_empty(), "{}", whole.plan());
-    // A volume that the document names anew is made although somebody's own lies there.
+    // A volume that the document names anew is made although another detached one is there.
     whole.desired[0].volumes.push(volume("files", json!("hot")));
     let plan = whole.plan();
     assert!(

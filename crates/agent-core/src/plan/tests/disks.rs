@@ -17,7 +17,7 @@ fn mount(slot: u8, name: &str, storage: &str, backup: BackupFlag, content: Conte
     MountDisk { slot, path, storage, size: gib(6), backup, content }
 }
 
-/// As its backup was taken: all on a storage that this box knows no more, but for what lay on the bulk storage.
+/// As its backup was taken: all on a storage that this host no longer knows, except those on the bulk storage.
 fn then() -> Disks {
     Disks {
         rootfs: RootDisk { storage: "old".parse().unwrap(), size: gib(16) },
@@ -90,7 +90,7 @@ fn one_that_the_document_wants_larger_is_made_so_at_once() {
     assert_eq!((disks.rootfs.size, disks.mounts[0].size, disks.mounts[1].size), (gib(32), gib(6), gib(64)));
 }
 
-/// What this backup holds stays in backups, whatever the document says now; what is empty goes by what is promised of it.
+/// What this backup holds stays in backups, whatever the document says now; for an empty volume the promise decides.
 #[test]
 fn no_restore_takes_a_volume_out_of_the_backups() {
     let flags = |world: &World| {
@@ -103,7 +103,7 @@ fn no_restore_takes_a_volume_out_of_the_backups() {
         serde_json::from_value(json!({ "bulk": { "none": "why not" } })).unwrap();
     assert_eq!(flags(&world), [(media.clone(), BackupFlag::Off), (files.clone(), BackupFlag::On)]);
 
-    // Promised to a target by a signature, made when it was to go nowhere.
+    // Promised to a target by a signature, made when it was not to be backed up.
     let mut promise = Promise::of_volumes(&world.desired[0]);
     promise.volumes.iter_mut().find(|kept| kept.name.as_str() == "media").unwrap().kind =
         serde_json::from_value(json!({ "bulk": { "backup_to": "shelf" } })).unwrap();
@@ -111,8 +111,8 @@ fn no_restore_takes_a_volume_out_of_the_backups() {
     assert_eq!(flags(&world), [(media, BackupFlag::On), (files, BackupFlag::On)]);
 }
 
-/// Nobody knows how large the disks of an older backup were: all come back on one storage, and that is said where a bulk one
-/// is among them.
+/// The sizes of the disks of an older backup are not known: all come back on one storage. The report says so where a
+/// bulk one is among them.
 #[test]
 fn of_an_older_backup_all_go_to_one_storage_and_it_is_said() {
     let mut world = lost(None);

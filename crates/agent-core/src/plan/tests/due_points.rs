@@ -58,7 +58,7 @@ fn a_point_of_the_new_promise_is_begun_as_itself() {
     let mut life = raised("crash");
     life.keep(Some(time("2026-06-01T02:30:00Z")), Some(Tier::Local), time("2026-06-01T02:30:00Z"));
     life.now = time("2026-06-02T14:00:00Z");
-    // The earlier promise is missed by now, and caught up: then both would begin, and the new one goes first.
+    // The earlier promise is missed by now, and caught up: then both would begin, and the new one begins first.
     let plan = life.plan();
     let Operation::Backup(backup) = &plan.actions[0].operation else { panic!("{plan}") };
     assert_eq!(backup.due.unwrap().point, time("2026-06-02T14:00:00Z"));
@@ -199,7 +199,7 @@ fn what_a_storage_takes_is_seen_by_what_is_listed_there() {
     }
     let here = "backup2".parse().unwrap();
     assert_eq!(takes(backups(&mut life), &here, 0), 110 << 30, "the largest of the last three");
-    // What is gone says nothing, and what lies here says more than what lies elsewhere.
+    // A backup that is gone says nothing, and one on this storage says more than one elsewhere.
     let now = life.now;
     backups(&mut life)[2].missing_since = Some(now);
     assert_eq!(takes(backups(&mut life), &here, 0), 440 << 30);

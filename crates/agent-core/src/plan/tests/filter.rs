@@ -86,7 +86,7 @@ fn a_guest_owner_addresses_are_not_all_known_is_left_and_reported() {
     }
 }
 
-/// What the report says of each, and that nothing is said of a guest of which nobody looked or that is not ours.
+/// What the report says of each, and that it says nothing of a guest that was not checked or is not ours.
 #[test]
 fn the_report_says_what_was_read_and_nothing_else() {
     let off = FilterFacts { firewall: Switched::Off, ..walled() };

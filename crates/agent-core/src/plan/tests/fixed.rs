@@ -32,7 +32,7 @@ fn what_nothing_carries_out_is_reported() {
     assert_eq!(reported(|w| w.desired[0].vmid = Some(vmid(300)), ErrorCode::Unsupported), "");
 }
 
-/// It was tried again and again, and the reason stood in the operation alone.
+/// It was tried again and again, and the reason was in the operation alone.
 #[test]
 fn a_root_disk_smaller_than_its_image_is_reported_and_not_tried() {
     let absent = |w: &mut World| {

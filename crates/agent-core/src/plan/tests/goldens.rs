@@ -14,7 +14,7 @@ fn bytes(digit: &str) -> Sha256Hex {
     digit.repeat(64).try_into().unwrap()
 }
 
-/// A golden that was built on the box.
+/// A golden that was built on the host.
 fn built(world: &mut World, version: &str, digit: &str, made_at: jiff::Timestamp) {
     let golden = Golden {
         archive: VolumeId::new(format!("local:backup/vzdump-lxc-900001-{version}.tar.zst")),

@@ -25,7 +25,7 @@ fn kinds(plan: &Plan) -> Vec<(&'static str, String)> {
     plan.actions.iter().map(|one| (one.operation.kind().as_str(), one.operation.name().to_string())).collect()
 }
 
-/// What is told with the guest at a place of the document.
+/// What is reported with the guest at a place of the document.
 fn reported(plan: &Plan, place: usize) -> Vec<(ErrorCode, String)> {
     let verdict = plan.verdicts.iter().find(|one| one.wanted == Some(place)).unwrap();
     verdict.conditions.iter().map(|one| (one.code, one.message.clone())).collect()
@@ -88,7 +88,7 @@ fn growth_beyond_it_is_held_with_its_numbers() {
     assert_eq!(plan.again_at, Some(at(-60 + 24 * 3_600)), "when the day of the first growth is over");
 }
 
-/// The budget goes by the time of schedules, which follows no wall clock that leaps.
+/// The budget uses the time of schedules, which follows no wall clock that leaps.
 #[test]
 fn a_wall_clock_that_leaps_gives_no_second_day_and_takes_none() {
     let mut world = small();

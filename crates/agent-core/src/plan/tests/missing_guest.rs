@@ -6,7 +6,7 @@ use crate::model::records::BackupRecord;
 use crate::operation::{MissingGuest, Whence};
 use crate::plan::missing_guest::{Newcomer, suspects as suspects_of};
 
-/// Who may be gone: only whose number is nobody's whom we see, or somebody else's by mark and volumes.
+/// Who may be gone: only a guest whose number no guest that we see has, or another guest has by mark and volumes.
 #[test]
 fn no_one_is_suspected_on_a_doubt() {
     let suspects = |set_up: fn(&mut World)| {
@@ -93,7 +93,8 @@ fn an_address_that_someone_may_have_is_not_kept() {
     }
 }
 
-/// Its disks are newer than any backup: nothing is made, and the way back is told with the copy that a backup holds.
+/// Its disks are newer than any backup: nothing is made, and the way back is reported with the copy that a backup
+/// holds.
 #[test]
 fn one_owner_disks_are_there_is_not_made_again() {
     let mut world = world(1);

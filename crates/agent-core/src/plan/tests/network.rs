@@ -153,7 +153,7 @@ fn at(world: &mut World, address: &str) {
 fn an_address_is_put_right() {
     let said = healed(|w| at(w, "10.66.9.9/16"));
     assert!(said.contains("ip=10.66.9.9/16") && said.contains("as 10.66.0.2/16"), "{said}");
-    // Nobody promised backups that need its guest agent.
+    // No promise is in force for backups that need its guest agent.
     let said = healed(|w| at(w, "10.99.9.9/16"));
     assert!(said.contains("is not at vmbr0 as 10.66.0.2/16"), "{said}");
 }

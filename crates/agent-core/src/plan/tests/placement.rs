@@ -161,7 +161,7 @@ fn disks_are_made_on_the_target_that_is_named_the_default_of_its_role_or_roots_s
     );
 }
 
-/// The agent's tokens may make disks where root said so, and nowhere else: no task is begun that Proxmox would refuse.
+/// The agent's tokens may make disks only where root said so: no task is begun that Proxmox would refuse.
 #[test]
 fn a_target_that_root_did_not_open_for_disks_gets_none_and_the_command_that_opens_it_is_said() {
     for named in [false, true] {

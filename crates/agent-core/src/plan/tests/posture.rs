@@ -1,4 +1,4 @@
-//! How well guests are protected, in one word each.
+//! Tests of how well guests are protected.
 
 use std::sync::Arc;
 
@@ -106,13 +106,13 @@ fn tested(life: &mut Life, verdict: TestVerdict, at: &str, why: &str) {
     life.world.records.tests.push(test);
 }
 
-/// Whether a person is told of a test that failed.
+/// Whether a failed test is reported to the operator.
 fn reported(life: &Life) -> bool {
     let failed = |condition: &Condition| condition.code == ErrorCode::RestoreTestFailed;
     life.plan().verdicts[0].conditions.iter().any(failed)
 }
 
-/// Nobody is protected for the rest of the month by a proof after which every test failed.
+/// No guest is protected for the rest of the month by a proof after which every test failed.
 #[test]
 fn a_test_that_failed_counts_at_once_and_until_one_proves_a_backup() {
     let mut life = backed_up(Some(30));
@@ -132,7 +132,7 @@ fn a_test_that_failed_counts_at_once_and_until_one_proves_a_backup() {
     assert_eq!((posture(&life).is, reported(&life)), (Posture::Protected, false));
 }
 
-/// What keeps a guest from being proved is told with that.
+/// What keeps a guest from being proved is reported with that.
 #[test]
 fn why_it_was_never_proved_is_reported() {
     for (verdict, what) in
@@ -165,7 +165,7 @@ fn a_backup_that_holds_less_than_was_promised_is_reported() {
         let label = Label { consistency: held, why: "no window was asked for".to_owned() };
         Arc::make_mut(&mut life.world.records.backups)[0].label = Some(label.clone());
         assert_eq!(posture(&life).is, is, "{:?}", posture(&life));
-        // Somebody asked for one without a window beside it: the promise is kept all the same, or not.
+        // Somebody asked for one more without a window: the promise is kept all the same, or not.
         life.keep(None, None, time("2026-06-10T08:00:00Z"));
         Arc::make_mut(&mut life.world.records.backups)[1].label =
             Some(Label { consistency: Consistency::Crash, ..label });
@@ -250,7 +250,7 @@ fn what_no_retention_reaches_is_reported() {
         ),
         "{why}"
     );
-    // As right after a swap: the newest one lies there as well.
+    // As right after a swap: the newest one is there as well.
     for backup in Arc::make_mut(&mut life.world.records.backups) {
         backup.vmid = holdfast_protocol::id::Vmid::try_from(399).unwrap();
     }
@@ -274,7 +274,7 @@ fn a_silent_guest_agent_is_said_with_what_it_means_for_the_next_backup() {
     assert!(!says(&life), "{:?}", posture(&life));
     life.world.records.heard.insert(uid(1), time("2026-06-10T11:00:00Z"));
     assert!(says(&life), "{:?}", posture(&life));
-    // Whoever asks for crash-consistent backups loses nothing.
+    // A policy that asks for crash-consistent backups loses nothing.
     let promise = Arc::make_mut(life.world.records.protections.get_mut(&uid(1)).unwrap());
     promise.tiers.local.as_mut().unwrap().consistency = Consistency::Crash;
     assert!(!says(&life), "{:?}", posture(&life));

@@ -155,7 +155,7 @@ fn programs_stand_still_for_their_budget_and_no_longer() {
     let mut none = at(0);
     none.world.records.backup_limits.still_min_per_day = 0;
     assert_eq!(none.plan().actions.len(), 1, "{}", none.plan());
-    // A tier that needs nobody to stand still is not concerned.
+    // A tier that needs no programs to stand still is not concerned.
     let mut crash = life(daily(), "crash", "2026-06-01T12:00:00Z");
     crash.world.records.stood_still.insert(uid(1), SignedDuration::from_mins(600));
     assert_eq!(crash.codes_of(ErrorCode::Quota), 0);
@@ -201,7 +201,7 @@ fn a_backup_is_not_begun_where_it_has_no_room() {
     let takes = crate::plan::schedule::space::takes;
     assert_eq!((takes(&kept, &here, 7), takes(&kept, &other, 7)), (110 << 30, 110 << 30));
     assert_eq!(takes(&[], &here, 20 << 30), 22 << 30, "what it is known to hold, where it has none at all");
-    // Where nobody says how full it is, that keeps nothing.
+    // Where no fill level is reported, no backup is held back.
     let mut unknown = filled(0, 0);
     unknown.world.observed.storages.insert("backup2".parse().unwrap(), StorageFact::Unknown);
     assert_eq!(unknown.plan().actions.len(), 1);

@@ -27,7 +27,7 @@ pub(super) fn made() -> CopyStage {
     CopyStage::Made { volumes: volumes(350) }
 }
 
-/// What was the first guest stands under 350, unplugged.
+/// The former first guest is under 350, unplugged.
 pub(super) fn demoted(world: &mut World) {
     copy(world, made());
     world.records.copies[0].origin = Origin::Demoted;

@@ -33,7 +33,7 @@ fn backups(life: &mut Life) -> &mut Vec<BackupRecord> {
     Arc::make_mut(&mut life.world.records.backups)
 }
 
-/// What goes, if something does.
+/// What is removed, if anything is.
 fn pruned(life: &Life) -> Option<PruneBackup> {
     let plan = life.plan();
     assert!(plan.actions.len() <= 1, "{plan}");

@@ -32,13 +32,13 @@ fn a_guest_that_came_back_is_backed_up_at_once_and_once() {
     let due = life.cycle(Luck::Good).expect("one is due");
     assert_eq!((due.point, due.begun, due.tier), (time(RETURN), Begun::InTime, Tier::Local));
     assert_eq!(life.cycle(Luck::Good), None);
-    // The calendar goes on.
+    // The calendar continues.
     life.now = time("2026-06-11T01:30:00Z");
     assert_eq!(life.cycle(Luck::Good).map(|due| due.point), Some(time("2026-06-11T00:30:00Z")));
     assert_eq!(life.cycle(Luck::Good), None);
 }
 
-/// One that somebody took meanwhile stands for it, as for any point; the night's point takes over where none came.
+/// One that somebody took meanwhile covers it, as it covers any point; the night's point takes over where none came.
 #[test]
 fn the_newest_of_what_stands_and_of_what_is_due_counts() {
     let mut life = back();
@@ -92,7 +92,7 @@ fn there_is_nothing_to_be_taken_for_a_return_that() {
     assert!(taken.iter().all(|reason| !reason.contains("came back")), "{taken:?}");
 }
 
-/// A guest that was backed up in the night to both tiers, and in whose place a restored copy stands since eleven.
+/// A guest that was backed up in the night to both tiers, and whose place a restored copy has since eleven.
 fn swapped() -> Life {
     let mut life = back();
     let swapped = Renumbered {
@@ -121,7 +121,8 @@ fn a_backup_that_the_swap_took_stands_for_it_and_none_from_before() {
     assert_eq!(life.cycle(Luck::Good).map(|due| due.point), Some(time("2026-06-11T00:30:00Z")));
 }
 
-/// What lies on the server is under the former VMID: whoever loses the host before the next night would find nothing newer.
+/// The backup on the server is under the former VMID: an operator who loses the host before the next night would find
+/// nothing newer.
 #[test]
 fn an_off_site_backup_follows_a_swap_at_once() {
     let mut life = swapped();

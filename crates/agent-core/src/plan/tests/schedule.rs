@@ -167,7 +167,7 @@ fn a_year_has_a_backup_for_each_of_its_points_and_no_other() {
     assert_eq!(begun, points);
 }
 
-/// Years lived by chance: outages of any length, tries that fail, cycles at any time. CI lives another year each turn.
+/// Years lived by chance: outages of any length, tries that fail, cycles at any time. CI runs another year each time.
 #[test]
 fn no_point_has_two_backups_and_no_outage_more_than_one_catch_up() {
     let turn: u64 = std::env::var("HOLDFAST_CI_TURN").map_or(1, |text| text.parse().unwrap());
@@ -377,7 +377,8 @@ fn nothing_is_begun_where_it_may_not_go_or_on_a_guest_that_is_busy() {
     assert_eq!(life.plan().actions.len(), 1, "{}", life.plan());
 }
 
-/// The try that is counted when it is opened is not told as one that failed, neither while it is under way nor once it is done.
+/// The try that is counted when it is opened is not reported as one that failed, neither while it is under way nor once
+/// it is done.
 #[test]
 fn a_try_is_reported_when_it_failed_and_not_before() {
     let mut life = life(daily(), "crash", "2026-06-01T12:00:00Z");

@@ -58,7 +58,7 @@ fn what_a_running_guest_gets_by_its_next_start_is_reported() {
     assert!(waits(&world).unwrap().ends_with("by its next start: network.mtu 1400"));
     assert_eq!(row(&world, GuestField::Mtu).in_force, InForce::NextStart);
     assert_eq!(world.reports()[0].fields.len(), 1);
-    // It was started since; or stands still; or somebody put another value there.
+    // It was started since; or is stopped; or another value was set there.
     assert_eq!(waits(&changed(61)), None);
     world.desired[0].run = RunState::Stopped;
     world.seen(300).run = Running::Stopped;

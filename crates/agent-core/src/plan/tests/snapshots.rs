@@ -9,7 +9,7 @@ use super::*;
 use crate::model::records::TierRecord;
 use crate::operation::{DuePoint, ExpiryWhy, Operation};
 
-/// A guest whose policy has a snapshot every hour beside its nightly backup, or alone.
+/// A guest whose policy has a snapshot every hour in addition to its nightly backup, or alone.
 fn hourly(retention: serde_json::Value) -> Life {
     let mut life = life(daily(), "crash", "2026-06-01T12:00:00Z");
     let schedule = json!({ "at": ["*:00"], "zone": "UTC", "jitter_min": 10, "window_min": 30 });
@@ -22,7 +22,7 @@ fn hourly(retention: serde_json::Value) -> Life {
     life
 }
 
-/// One that stands for a point.
+/// One that covers a point.
 fn stand(life: &mut Life, n: u128, point: Timestamp) {
     let name = point.strftime("scheduled-%Y%m%dT%H%M%SZ").to_string().parse().unwrap();
     let own = SnapshotRecord {
@@ -64,7 +64,7 @@ fn cycle(life: &mut Life, n: u128) -> Option<Operation> {
 #[test]
 fn each_point_has_one_and_as_many_stay_as_the_retention_says() {
     let mut life = hourly(json!({ "keep": { "last": 4, "daily": 3 } }));
-    // One that the guest asked for, and one that an operator did: nobody's schedule touches them.
+    // One that the guest asked for, and one that an operator took: no schedule touches them.
     life.world.records.snapshots.push(SnapshotRecord { made_by: op(1), ..snapshot(1, "own", 9_000_000) });
     let job = SnapshotRecord { made_by: op(2), taken_by: TakenBy::Job, ..snapshot(1, "job", 9_000_000) };
     life.world.records.snapshots.push(job);
@@ -100,7 +100,7 @@ fn a_snapshot_is_no_backup() {
         reported.why[0].contains("gone with it") && reported.why[1].contains("scheduled-20260601T13"),
         "{reported:?}"
     );
-    // What was missed is told, and is no backup that was missed.
+    // What was missed is reported, and is no backup that was missed.
     life.world.seen(300).lock = Some("backup".to_owned());
     life.pass(90);
     let plan = life.plan();

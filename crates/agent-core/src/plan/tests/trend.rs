@@ -94,7 +94,7 @@ fn growth_of_the_backup_is_no_trend() {
     assert_eq!(grown(400), Trend::Steady { took_s: 440, usual_s: 440 });
     assert_eq!(grown(2_500), Trend::Slower { took_s: 2_540, usual_s: 1_640 });
     assert_eq!(grown(200), Trend::Faster { took_s: 240, usual_s: 440 });
-    // A size that nobody knows stretches nothing.
+    // A size that is not known stretches nothing.
     let mut unknown = weeks(&[(4, 400, 40), (4, 400, 40), (4, 400, 40), (16, 1_600, 40)]);
     for bytes in [None, Some(0)] {
         unknown[1].bytes = bytes;
@@ -162,7 +162,7 @@ fn the_report_reports_the_last_test_and_the_trend_of_each_tier() {
     let reported = tested(&life);
     assert_eq!(reported.len(), 1, "{reported:?}");
     assert_eq!((reported[0].last.verdict, reported[0].trend.short().as_str()), (Proved, "slower by 113 %"));
-    // The last word is of what failed since; how long a return takes is known all the same.
+    // The last result is the one that failed since; how long a return takes is known all the same.
     life.world.records.tests.push(TestRecord { took: Took::default(), ..test(19, Failed, None, (0, 0)) });
     let reported = tested(&life);
     assert_eq!(

@@ -347,7 +347,8 @@ fn a_backup_with_something_to_prove_goes_before_a_newer_one_without() {
     assert_eq!(trial(&life).unwrap().backup.taken_at, time("2026-03-10T01:30:00Z"));
 }
 
-/// As on a host that took a lost one's place: Proxmox shows nobody what is in the backups of a guest that is in no pool.
+/// As on a host that took a lost one's place: Proxmox shows no token what is in the backups of a guest that is in no
+/// pool.
 #[test]
 fn no_backup_of_a_guest_that_is_not_back_is_tried() {
     let mut life = tested();
@@ -355,7 +356,7 @@ fn no_backup_of_a_guest_that_is_not_back_is_tried() {
     assert!(trial(&life).is_none());
 }
 
-/// The same tier, key and target as a scheduled one; but it stands for no point, since nothing stands still for it.
+/// The same tier, key and target as a scheduled one; but it covers no point, since no programs stand still for it.
 #[test]
 fn a_backup_of_a_tier_goes_where_the_tier_goes() {
     let mut life = tested_in_both_tiers(7);
@@ -372,7 +373,7 @@ fn a_backup_of_a_tier_goes_where_the_tier_goes() {
     assert_eq!(backup.key, vec!["ab"; 32].join(":").parse().ok());
 }
 
-/// What lies under a former VMID can mostly not be looked into: there is a newer one under the present one, and that is tried.
+/// Backups under a former VMID can mostly not be read: there is a newer one under the present one, and that is tried.
 #[test]
 fn a_backup_under_a_former_vmid_is_tried_only_while_there_is_no_other() {
     let mut life = tested();

@@ -20,7 +20,7 @@ fn digest(pair: &str) -> crate::model::policy::Sha256Hex {
     pair.repeat(32).try_into().unwrap()
 }
 
-/// So many guests that speak, and are to have a controller that may run and lies on the box.
+/// So many guests that speak, and are to have a controller that may run and is stored on the host.
 fn world(count: u32) -> World {
     let mut world = super::world(count);
     for (guest, record) in world.desired.iter_mut().zip(&mut world.records.guests) {
@@ -151,7 +151,7 @@ fn what_no_one_signed_for_is_held_with_what_to_sign() {
     assert!(draft.contains("approve_release") && draft.contains(&NEW.repeat(32)), "{draft}");
 }
 
-/// What keeps a guest, and whether a person is told.
+/// What keeps a guest, and whether it is reported to the operator.
 #[test]
 fn who_cannot_come_back_or_cannot_be_reported_newer_is_left_as_it_is() {
     let kept = |change: fn(&mut World), words: &str| {

@@ -25,7 +25,7 @@ fn guest() -> GuestUid {
     GUEST.parse().unwrap()
 }
 
-/// Signed by both, as the policy asks.
+/// Signed by both, as the policy requires.
 async fn release(listener: &mut StoreFixture, document: Numbered, kind: &str) -> JobId {
     let (id, payload) = listener.payload(&order(document, "web-1", kind)).await;
     let outcome = listener.leave(id, &job(payload.as_bytes(), &[&listener.alice, &listener.bob])).await;
@@ -115,7 +115,7 @@ async fn a_release_is_used_up_by_its_own_operation_and_by_no_other() {
         .iter()
         .filter(|(action, detail)| action == "brake_release_used" && detail.contains(&id.to_string()));
     assert_eq!(reported.count(), 1, "{audit:?}");
-    // What was let pass is told apart from what was within the limit.
+    // Changes that were let pass are distinguished from changes within the limit.
     let records = listener.store.records(document.generation, listener.now).await.unwrap();
     let by: Vec<_> = records.touched.iter().map(|touched| touched.by).collect();
     assert_eq!(

@@ -44,7 +44,7 @@ async fn a_job_lies_open_for_its_delay_and_can_be_stopped_meanwhile() {
     assert!(listener.store.due_jobs(listener.now).await.unwrap().is_empty());
     let audit = listener.audit();
     assert!(audit.iter().any(|(action, _)| action == "job_cancelled"), "{audit:?}");
-    // What was stopped stays stopped, and cannot be stopped again, nor can the stop.
+    // A stopped job stays stopped. It cannot be stopped again, and neither can the stop.
     for other in [id, cancel] {
         let (again, payload) = listener.payload(&host("cancel", &json!({ "job": other }))).await;
         listener
@@ -149,7 +149,7 @@ async fn operators_put_others_in_their_place_by_their_signatures() {
     let (id, payload) = listener.destroy().await;
     let erin = Hand::new(5);
     assert!(matches!(listener.leave(id, &job(payload.as_bytes(), &[&erin])).await, Outcome::Taken));
-    // What root laid down before does not come back, and what root lays down anew does.
+    // Files that root installed before do not take effect again; files that root installs anew do.
     assert_eq!(listener.store.lay_down(roster(1), listener.now).await.unwrap(), LaidDown::Older(2));
     assert_eq!(listener.store.lay_down(roster(2), listener.now).await.unwrap(), LaidDown::Older(2));
     assert_eq!(listener.store.lay_down(roster(3), listener.now).await.unwrap(), LaidDown::Taken);
@@ -161,7 +161,7 @@ fn later(listener: &StoreFixture, seconds: i64) -> Timestamp {
     listener.now.checked_add(SignedDuration::from_secs(seconds)).unwrap()
 }
 
-/// What a job whose delay is over is judged to be at a time, as the agent judges it.
+/// The judgement of a job whose delay is over, at a time, as the agent makes it.
 async fn judged(listener: &StoreFixture, id: JobId, at: Timestamp) -> Result<Accepted, TurnedAway> {
     let due = listener.store.due_jobs(at).await.unwrap().into_iter().find(|due| due.id == id).unwrap();
     let status = listener.store.trust_state().await.unwrap();
@@ -170,7 +170,8 @@ async fn judged(listener: &StoreFixture, id: JobId, at: Timestamp) -> Result<Acc
     when_due(&due.signed, due.due_at, &status.roster.unwrap(), &here)
 }
 
-/// Two who sign wait ten minutes, and are held to the job's end; one who signs alone waits a day, and has another one.
+/// A job of two signers waits ten minutes, and must take effect before its end. A job of one signer waits a day, and
+/// has a later end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_who_may_sign_has_its_effect_in_its_time_or_never() {
     let mut listener = StoreFixture::open().await;
@@ -189,14 +190,14 @@ async fn a_change_of_who_may_sign_has_its_effect_in_its_time_or_never() {
     assert!(ends(&judged(&listener, id, later(&listener, 2 * 86_400)).await.unwrap_err()));
     let detail = listener.audit().into_iter().rfind(|(action, _)| action == "job_taken").unwrap().1;
     assert!(detail.starts_with("policy_update signed by bob, due 2026-11-22T14:00:00Z"), "{detail}");
-    // One whose time was over when it came is not taken, however long it would wait.
+    // A job that had expired when it arrived is not taken, however long its delay is.
     let (id, payload) = listener.payload(&update(&roster(4))).await;
     listener.pass(3_600);
     let blob = job(payload.as_bytes(), &[&listener.alice]);
     listener.refuses("over before it came", id, &blob, ErrorCode::JobExpired).await;
 }
 
-/// A thief with one key stops what one signed, and not what two signed to be rid of that key.
+/// A thief with one key can stop a job of one signer, but not a job of two signers that removes that key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_stops_what_one_signed_and_two_what_two_signed() {
     let mut listener = StoreFixture::open().await;
@@ -247,7 +248,7 @@ async fn what_was_turned_away_a_moment_ago_is_not_judged_again() {
         listener.pass(1);
         assert!(matches!(listener.leave(id, &stranger).await, Outcome::AwayStill));
     }
-    // Another text under its id is another matter, and the same one is looked at again after a while.
+    // Another text under its id is judged on its own, and an unchanged text is judged again after a while.
     assert!(matches!(listener.leave(id, "rubbish").await, Outcome::Away(_)));
     let (id, payload) = listener.destroy().await;
     let stranger = job(payload.as_bytes(), &[&Hand::new(9)]);
@@ -256,7 +257,7 @@ async fn what_was_turned_away_a_moment_ago_is_not_judged_again() {
         assert!(matches!(listener.leave(id, &stranger).await, Outcome::AwayStill));
         listener.pass(30);
     }
-    // A clock that was set back keeps nobody waiting.
+    // A clock that was set back keeps no job waiting.
     assert!(matches!(listener.leave(id, &stranger).await, Outcome::Away(_)));
     listener.pass(-3_600);
     assert!(matches!(listener.leave(id, &stranger).await, Outcome::Away(_)));

@@ -40,7 +40,7 @@ async fn report(listener: &StoreFixture, id: JobId) -> JobReport {
     listener.store.job_reports().await.unwrap().into_iter().find(|report| report.id == id).unwrap()
 }
 
-/// The last line of the audit about a job: what, of which guest, and more of it.
+/// The last line of the audit about a job: action, guest and detail.
 async fn reported(listener: &StoreFixture, id: JobId) -> (String, Option<String>, String) {
     let lines = listener.store.audit(100).await.unwrap();
     let of_it = |operation: Option<String>| operation.as_deref() == Some(id.to_string().as_str());

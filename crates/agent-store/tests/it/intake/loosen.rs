@@ -145,7 +145,7 @@ async fn stands(listener: &StoreFixture, id: JobId) -> (JobState, Protection) {
     (state, listener.store.protection(GUEST.parse().unwrap()).await.unwrap().unwrap())
 }
 
-/// The job ends and the promise is lowered, once and from what was signed for; or neither.
+/// The job ends and the promise is lowered, once and from the signed state; or neither.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_promise_is_lowered_with_its_job_or_neither() {
     let mut listener = StoreFixture::open().await;
@@ -158,7 +158,7 @@ async fn a_promise_is_lowered_with_its_job_or_neither() {
     assert_eq!(stands(&listener, id).await, (JobState::Done, read(&promise(1))));
     let lowered = |(action, _): &(String, String)| action == "protection_lowered";
     assert_eq!(listener.audit().iter().filter(|line| lowered(line)).count(), 1);
-    // What the second was signed for is not in force any more.
+    // The promise that the second job names is not in force any more.
     let away = listener.store.lower_protection(second, listener.now).await.unwrap_err();
     assert!(matches!(away, TakeError::Away(TurnedAway::Promise)), "{away}");
     assert_eq!(stands(&listener, other).await, (JobState::Waiting, read(&promise(1))));

@@ -2,18 +2,18 @@
 //!
 //! | module | shows |
 //! | --- | --- |
-//! | `hand` | somebody who signs |
+//! | `hand` | an operator who signs |
 //! | `listener` | a store with a guest and operators, and what must hold of each refusal |
 //! | `shapes` | texts and payloads of the wrong shape |
-//! | `values` | values that are out of their range, or not of here and now |
-//! | `signatures` | signatures that are none, or not enough |
+//! | `values` | values that are out of range, or do not fit this host or time |
+//! | `signatures` | invalid signatures, or too few |
 //! | `loosen` | promises about backups, lowered |
 //! | `once` | one job a thousand times |
 //! | `changes` | cancels, delays, new operators |
-//! | `brake` | whom a signed release lets pass |
-//! | `targets` | storage targets, approved and let go |
-//! | `restore` | a new box takes a lost one's place, and the lost one stands still |
-//! | `pair` | a volume goes between two guests of one customer |
+//! | `brake` | what a signed release lets pass |
+//! | `targets` | storage targets, approved and detached |
+//! | `restore` | a new host replaces a lost one, and the lost one stops all work |
+//! | `pair` | a volume moves between two guests of one customer |
 //! | `swap` | a copy takes the place of its guest, and of no other |
 //! | `follow` | how a job follows its operation, and what the audit says of it |
 #![forbid(unsafe_code)]

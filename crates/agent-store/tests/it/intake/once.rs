@@ -32,7 +32,7 @@ async fn a_thousand_times_one_after_the_other_and_across_restarts() {
         }
         assert!(matches!(listener.leave(id, &blob).await, Outcome::Known), "time {n}");
     }
-    // Long after its end it is still no refusal and no second job: its outcome stands.
+    // Long after its end a repeat is still no refusal and no second job: the outcome stays.
     listener.pass(86_400);
     assert!(matches!(listener.leave(id, &blob).await, Outcome::Known));
     assert_eq!((listener.state(), listener.audit()), after, "repeats leave no trace");
@@ -94,7 +94,7 @@ async fn the_same_bytes_in_another_wrapping_are_the_same_job() {
     assert_eq!(taken_lines(&listener), 1);
 }
 
-/// Where many come at once, one of them is behind the look that the intake takes beforehand.
+/// When many texts arrive at once, one of them may already have passed the intake's first lookup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_ledger_itself_knows_its_job() {
     let mut listener = StoreFixture::open().await;
@@ -125,7 +125,7 @@ async fn a_job_that_ended_is_kept_for_thirty_days_after_its_own_end() {
     // It would have ended an hour after it was written.
     for (seconds, kept) in [(30 * 86_400 + 3_600 - 1, true), (2, false)] {
         listener.pass(seconds);
-        // Room is made when another comes.
+        // Old jobs are deleted when another one arrives.
         listener.takes("another").await;
         let of_it = |(table, row): &Row| table == "job" && row.contains(&Value::Text(id.to_string()));
         assert_eq!(listener.state().iter().any(of_it), kept);
@@ -199,7 +199,7 @@ async fn records_that_were_set_back_do_not_take_it_again() {
         std::fs::copy(&backup, &path).unwrap();
     });
     listener.pass(5);
-    // What no audit can have reached is not believed, and does not hide what can.
+    // A number that no audit can have reached is not believed, and does not hide a plausible one.
     for wild in [seen.audit.number + (1 << 24), i64::MAX as u64, u64::MAX] {
         assert!(!listener.store.heard_audit(wild, listener.now).await.unwrap(), "{wild}");
     }

@@ -13,7 +13,7 @@ use jiff::SignedDuration;
 use crate::intake::hand::{Hand, job};
 use crate::intake::store_fixture::{HOST, StoreFixture, own};
 
-/// What the new box's key hashes to.
+/// The hash of the new host's key.
 const KEY: &str = "spki/sha256:abababababababababababababababababababababababababababababababab";
 
 const ORDER: &str = r#""target":{"kind":"host"},"verb":"restore_host","args":{"new_key":"spki/sha256:abababababababababababababababababababababababababababababababab"}"#;
@@ -29,7 +29,7 @@ impl StoreFixture {
         (job(payload.as_bytes(), &[&self.alice]), payload)
     }
 
-    /// What takes an order back, signed by Alice.
+    /// A withdrawal of an order, signed by Alice.
     async fn withdrawal(&mut self, order: &str) -> (JobId, String) {
         let digest = Sha256Text::of(order.as_bytes());
         let args = format!("{{\"order\":\"{}\"}}", digest.as_str());
@@ -63,21 +63,21 @@ async fn only_the_operators_order_for_this_life_stops_a_box_and_for_good() {
     let hear = |text: &str, own| was_replaced(text, None, &roster, old(own), listener.now);
     assert!(hear(&order, own).is_ok());
     assert!(matches!(hear("hello", own), Err(NoOrder::Envelope(_))));
-    // What a hub could make by itself, or out of what it holds.
+    // Texts that a hub could make by itself, or from data that it holds.
     let stranger = job(payload.as_bytes(), &[&Hand::new(9)]);
     assert!(matches!(hear(&stranger, own), Err(NoOrder::Refused(Refused::KeyUnknown { .. }))));
     let unsigned = job(payload.as_bytes(), &[]);
     assert!(hear(&unsigned, own).is_err());
     let other = (HostId::new(uuid::Uuid::nil()), own.1);
     assert!(matches!(hear(&order, other), Err(NoOrder::Host { .. })));
-    // Who took the place has another life: the order that made it does not end it.
+    // The new host has another life: the order that created it does not end it.
     let next = (own.0, HostEpoch::new(own.1.number() + 1));
     assert!(matches!(hear(&order, next), Err(NoOrder::Epoch { .. })));
     let (_, destroy) = listener.destroy().await;
     let destroy = job(destroy.as_bytes(), &[&listener.alice]);
     assert!(matches!(was_replaced(&destroy, None, &roster, old(own), listener.now), Err(NoOrder::Verb(_))));
 
-    // An old box may wake up after years.
+    // An old host may wake up after years.
     let late = listener.now + SignedDuration::from_hours(3 * 365 * 24);
     let accepted = was_replaced(&order, None, &roster, old(own), late).unwrap();
     listener.store.stand_still(accepted, late).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_new_box_follows_the_order_that_its_invite_names_and_no_other() {
     assert!(matches!(may(&another, host(), now), Err(NoOrder::Exchanged)));
     let other = HostId::new(uuid::Uuid::nil());
     assert!(matches!(may(&order, other, now), Err(NoOrder::Host { .. })));
-    // Another box than the order names; another host by its name; an order of an older command.
+    // Another host than the order names; another host by its name; an order of an older command.
     let key = "spki/sha256:cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd".parse().unwrap();
     let elsewhere = may_take_the_place(&order, &named, &roster, NewBox { key, ..new(host()) }, now);
     assert!(matches!(elsewhere, Err(NoOrder::Key { .. })), "{elsewhere:?}");
@@ -131,8 +131,8 @@ async fn a_new_box_follows_the_order_that_its_invite_names_and_no_other() {
     }
 }
 
-/// What a stolen hub can do with an order that lies unused: nothing to a box of another name, to one that it went on serving,
-/// or once operators took it back and it says so.
+/// What a compromised hub can do with an unused order: nothing to a host of another name, nothing to one that it went
+/// on serving, and nothing once operators withdrew the order and the hub passes that on.
 #[tokio::test]
 async fn an_order_is_over_once_it_was_taken_back_or_the_hub_went_on_serving() {
     let mut listener = StoreFixture::open().await;
@@ -156,13 +156,14 @@ async fn an_order_is_over_once_it_was_taken_back_or_the_hub_went_on_serving() {
     let ((_, back), (_, of_other)) = (listener.withdrawal(&payload).await, listener.withdrawal(&other).await);
     let hear = |withdrawal: &str| was_replaced(&order, Some(withdrawal), &roster, old, now);
     assert!(matches!(hear(&back), Err(NoOrder::Withdrawn)));
-    // What takes nothing back lets the order stand: another order's, nobody's, an order itself.
+    // A text that withdraws nothing leaves the order valid: another order's withdrawal, no withdrawal at all, an order
+    // itself.
     for none in [of_other.as_str(), "hello", order.as_str()] {
         assert!(hear(none).is_ok(), "{none}");
     }
 }
 
-/// A withdrawal that reached the host while it lived is remembered, whatever a hub says later.
+/// A withdrawal that reached the host while it worked is kept, whatever a hub says later.
 #[tokio::test]
 async fn a_withdrawal_that_the_host_heard_of_is_not_passed_over() {
     let mut listener = StoreFixture::open().await;

@@ -11,7 +11,7 @@ use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use crate::intake::hand::job;
 use crate::intake::store_fixture::StoreFixture;
 
-/// A field with its value, as it stands in a text of one line.
+/// A field with its value, as written in a text of one line.
 fn member(text: &str, field: &str) -> String {
     let start = text.find(&format!("\"{field}\":")).unwrap();
     let (mut depth, mut quoted, mut escaped) = (0_i32, false, false);
@@ -92,7 +92,7 @@ fn envelopes(good: &str) -> Vec<(String, String, ErrorCode)> {
         add(&format!("{field} twice"), twice(good, field), DuplicateKey);
         add(&format!("{field} twice, escaped"), twice_escaped(good, field), DuplicateKey);
         for (name, junk) in JUNK.into_iter().filter(|(name, _)| (*name, field) != ("a list", "signatures")) {
-            // A word of a closed list that is no word at all is not even the JSON that is read for it.
+            // A value of the wrong JSON type for an enum already fails in the JSON reader.
             let code = if field == "schema" { Syntax } else { Range };
             add(&format!("{field} is {name}"), with(good, field, junk), code);
         }

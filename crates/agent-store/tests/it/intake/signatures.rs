@@ -135,7 +135,7 @@ async fn signatures_that_are_none() {
     ] {
         vectors.push((format!("armour: {name}"), blob(&good, vec![text])));
     }
-    // Each byte of what was signed counts, wherever it stands.
+    // Each byte of the signed payload counts, at any position.
     for at in (0..good.len()).step_by(good.len() / 50) {
         let mut bytes = good.clone().into_bytes();
         bytes[at] ^= 1;
@@ -180,7 +180,7 @@ async fn signatures_that_are_none() {
         listener.pass(60);
         let outcome = listener.leave(id, &text).await;
         let Outcome::Away(why) = outcome else { panic!("{name}: {outcome:?}") };
-        // A flipped key may be another good key, which nobody holds.
+        // A flipped key may be another valid key, one that no operator holds.
         let lawful = why.code() == Signature || payload_key && why.code() == KeyUnknown;
         assert!(lawful, "{name}: {why}");
         let (again, _) = listener.fresh();

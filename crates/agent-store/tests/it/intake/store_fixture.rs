@@ -24,10 +24,10 @@ use crate::rows::{Row, rows};
 pub const HOST: &str = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a02";
 pub const GUEST: &str = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a03";
 
-/// How whoever signs knows this host, as it stands in a payload.
+/// This host as the operator who signs knows it, as written in a payload.
 pub const OWN: &str = r#""host":{"name":"box7","fingerprint":"4f2a-9c01-77de-b3a8-0c11"}"#;
 
-/// The same, as the host knows itself.
+/// [`OWN`], as the host knows itself.
 pub fn own() -> SeenHost {
     SeenHost { name: "box7".parse().unwrap(), fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap() }
 }
@@ -74,7 +74,7 @@ fn guest(folder: &Path) {
     .unwrap();
 }
 
-/// Until the thread of a store that was dropped has let go of the folder.
+/// Waits until the thread of a dropped store has released the folder.
 fn wait_for_lock(folder: &Path) {
     let file = std::fs::File::options().write(true).open(folder.join("agent.lock")).unwrap();
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
@@ -109,7 +109,7 @@ impl StoreFixture {
         self.now += SignedDuration::from_secs(seconds);
     }
 
-    /// An id and a nonce that nobody used.
+    /// An id and a nonce that no job used yet.
     pub fn fresh(&mut self) -> (JobId, String) {
         self.next += 1;
         (JobId::new(Uuid::from_u128(self.next << 64 | 7)), format!("{:032x}", self.next))
@@ -146,10 +146,10 @@ impl StoreFixture {
         take(&self.store, (host, &own()), &QueuedJob { id, blob: blob.to_owned() }, self.now).await.unwrap()
     }
 
-    /// Leaves a text and holds its refusal to the rules: exactly this code, nothing on disk but one line of the audit that
-    /// says so, and a right one passes afterwards.
+    /// Offers a text and checks its refusal: exactly this code, nothing on disk but one line of the audit about it, and
+    /// a valid text passes afterwards.
     pub async fn refuses(&mut self, name: &str, id: JobId, blob: &str, code: ErrorCode) {
-        // So many refusals an hour are looked at; the table is longer.
+        // The number of refusals an hour is limited, and the table is longer.
         self.pass(60);
         let before = (self.state(), self.audit());
         let outcome = self.leave(id, blob).await;
@@ -205,7 +205,7 @@ pub fn target() -> String {
     )
 }
 
-/// What the agent opens for the destroy of the guest.
+/// The operation that the agent opens to destroy the guest.
 pub fn destruction(id: JobId, at: Timestamp) -> NewOperation {
     let target = SignedState {
         uid: GUEST.parse().unwrap(),

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use crate::intake::hand::job;
 use crate::intake::store_fixture::{GUEST, StoreFixture, target};
 
-/// What stands beside a guest.
+/// A copy next to a guest.
 fn copy_of(listener: &StoreFixture, guest: &str, vmid: u32, stage: &str) {
     let raw = Connection::open(listener.folder.path().join("agent.db")).unwrap();
     raw.execute(

@@ -8,7 +8,7 @@ use holdfast_protocol::code::ErrorCode::{
 use crate::intake::hand::job;
 use crate::intake::store_fixture::{GUEST, HOST, OWN, StoreFixture, target};
 
-/// One part of a right payload, and what stands there instead.
+/// A valid payload with one part replaced.
 fn replaced(good: &str, from: &str, to: &str) -> String {
     assert!(good.contains(from), "{from} in {good}");
     good.replacen(from, to, 1)
@@ -226,7 +226,7 @@ const SWAPS_BY_FORCE: &str = "{\"copy\":{\"vmid\":301,\"fingerprint\":{\"name\":
 
 const RELEASE: &str = "{\"kind\":\"golden\",\"version\":\"2026.11.1\",\"sha256\":\"abababababababababababababababababababababababababababababababab\"}";
 
-/// What is approved is named by kind, version and digest, each in its one form.
+/// A release is named by kind, version and digest, each in its only valid form.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn releases_that_are_none() {
     let mut listener = StoreFixture::open().await;
@@ -274,7 +274,7 @@ async fn releases_that_are_none() {
         let outcome = listener.leave(id, &job(payload.as_bytes(), &[&listener.alice])).await;
         assert!(matches!(outcome, agent_store::job_intake::Outcome::Taken), "{name}: {outcome:?}");
     }
-    // A controller has versions of its own form.
+    // A controller's versions have another form.
     let controller = replaced(&replaced(RELEASE, "golden", "controller"), "2026.11.1", "0.1.0");
     let (id, payload) = listener.payload(&order(&controller)).await;
     let outcome = listener.leave(id, &job(payload.as_bytes(), &[&listener.alice])).await;
@@ -300,7 +300,7 @@ async fn jobs_that_are_not_for_now() {
     ];
     for (name, from, until, code) in times {
         let (id, good) = listener.destroy().await;
-        // The door lets a minute pass before it looks.
+        // The fixture lets a minute pass before it judges.
         let at = |offset: i64| {
             jiff::Timestamp::from_second(listener.now.as_second() + offset).unwrap().to_string()
         };
@@ -317,7 +317,7 @@ async fn jobs_that_are_not_for_now() {
         let (id, good) = listener.destroy().await;
         let blob = job(good.as_bytes(), &[&listener.alice]);
         listener.refuses(&format!("the clock stands {back} s behind"), id, &blob, ClockBehind).await;
-        // Set right again, the very same job passes.
+        // With the clock corrected, an unchanged job passes.
         listener.now = real;
         listener.takes("the clock is right again").await;
     }

@@ -10,7 +10,8 @@ use super::story::{SOON, apply};
 
 const MARKER: &str = "/mnt/holdfast/usb1/.holdfast/target.json";
 
-/// The document asks for it, the operator signs for it, root makes the agent's folder on it; the rest comes by itself.
+/// The document names the disk, the operator signs for it, root makes the agent's folder on it; the rest happens by
+/// itself.
 pub fn by_signature(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("holdfast sign box1 usb1: attach_storage");
@@ -34,7 +35,7 @@ pub fn by_signature(stand: &Stand) {
     assert_eq!(check(stand, "disk usb1")["state"], "good");
 }
 
-/// The file system takes no write any more, as after errors of its device, and the mount stays as it is.
+/// The file system accepts no write any more, as after errors of its device, and the mount stays as it is.
 pub fn fails(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("the attached disk works no more under its mount");
@@ -46,7 +47,7 @@ pub fn fails(stand: &Stand) {
     until(stand, "mounted");
 }
 
-/// It goes, another one wears its UUID, it comes back empty, and comes back as it was: only the last is taken.
+/// The disk is removed, another one has its UUID, it returns empty, and returns as it was. Only the last is accepted.
 pub fn out_and_in(stand: &Stand) {
     let machine = &stand.machine;
     let marker = machine.does(&format!("cat {MARKER}"));
@@ -81,7 +82,7 @@ pub fn out_and_in(stand: &Stand) {
     back(stand, &marker);
 }
 
-/// After a restart of the box nobody has to do anything.
+/// After a restart of the host no operator has to do anything.
 pub fn is_back(stand: &Stand) {
     let mounted = until(stand, "mounted");
     stand.saw(&format!("usb1 is mounted again, {}: {}", mounted["device"], seen_by_pid_1(stand)));
@@ -89,7 +90,7 @@ pub fn is_back(stand: &Stand) {
     assert_eq!(stand.machine.reports(&format!("cat {MARKER}"))["target"], "usb1");
 }
 
-/// Another signature, and the agent unmounts it.
+/// After another signature, the agent unmounts it.
 pub fn let_go(stand: &Stand) {
     stand.step("holdfast sign box1 usb1: detach_storage");
     goal(stand, "decommissioned");
@@ -125,11 +126,11 @@ fn sign(stand: &Stand, reason: &str) -> String {
     job
 }
 
-/// Pulls the mounted disk out from under the box. A mount that is made again before the disk is out goes with it, too.
+/// Pulls the mounted disk out of the host. A mount that is made again before the disk is out is removed, too.
 fn pull_out(stand: &Stand) -> Instant {
     stand.disk.pull_out();
     stand.disk.until_out(|| {
-        // Refused where nothing is mounted any more, which is what is wanted.
+        // Fails where nothing is mounted any more, which is intended.
         let _gone = stand.machine.tries(&format!("umount {SPOT}"));
     });
     let gone = Instant::now();
@@ -143,7 +144,7 @@ fn back(stand: &Stand, marker: &str) {
     stand.saw(&format!("it is back by itself: {}", seen_by_pid_1(stand)));
 }
 
-/// Waits until the agent tells the target so.
+/// Waits until the agent reports this status of the target.
 fn until(stand: &Stand, status: &str) -> Value {
     let line = "agentd storage list --output json";
     let wanted = |said: &str| of(said).filter(|target| target["status"] == status);
@@ -161,7 +162,7 @@ fn reason(stand: &Stand) -> String {
     of(&said).map(|target| target["reason"].to_string()).unwrap_or_default()
 }
 
-/// The line that a person is told to run.
+/// The command line that the reason shows to the operator.
 fn quoted(reason: &str) -> &str {
     reason.split('`').nth(1).unwrap_or_else(|| panic!("no line to run: {reason}"))
 }

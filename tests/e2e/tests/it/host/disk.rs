@@ -7,7 +7,7 @@ use e2e::wait;
 
 use super::machine::{command, run};
 
-/// A loop device over a file.
+/// A loop device for a file.
 pub struct Disk {
     image: PathBuf,
     /// Such as `/dev/loop7`.
@@ -21,7 +21,7 @@ impl Disk {
     pub fn new(folder: &Path) -> Self {
         let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap().trim().to_owned();
         let image = Self::image(folder, "disk", &uuid);
-        // Not the first free one: that is what everybody else on this machine asks for.
+        // Not the first free device: every other program on this machine requests that one.
         let taken = run(command("losetup").args(["--list", "--noheadings", "--output", "NAME"]));
         let free =
             |device: &String| Path::new(device).exists() && !taken.lines().any(|line| line.trim() == device);
@@ -48,12 +48,12 @@ impl Disk {
         run(command("losetup").arg(&self.device).arg(&self.image));
     }
 
-    /// Pulls it out. The kernel lets it go when the last mount is gone, and whoever looks at it has looked.
+    /// Pulls it out. The kernel releases it when the last mount is gone and no process reads it any more.
     pub fn pull_out(&self) {
         run(command("losetup").args(["--detach", &self.device]));
     }
 
-    /// Waits until the kernel has let it go; meanwhile `again` does what that takes.
+    /// Waits until the kernel has released it; meanwhile it calls `again`.
     pub fn until_out(&self, again: impl Fn()) {
         let backing = format!("/sys/block/{}/loop/backing_file", self.name());
         let out = wait::until("the end of the disk", Duration::from_secs(30), || {
@@ -63,13 +63,13 @@ impl Disk {
         out.unwrap();
     }
 
-    /// The same drive and the same UUID, with nothing on it. What was on it is kept aside.
+    /// The same drive and the same UUID, with nothing on it. The old contents are kept in another file.
     pub fn empty(&self) {
         std::fs::rename(&self.image, self.image.with_extension("kept")).unwrap();
         Self::image(self.image.parent().unwrap(), "disk", &self.uuid);
     }
 
-    /// What was on it is on it again.
+    /// Its earlier contents are on it again.
     pub fn fill_again(&self) {
         std::fs::rename(self.image.with_extension("kept"), &self.image).unwrap();
     }
@@ -83,7 +83,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // It may be out already, which is what is wanted.
+        // It may be out already, which is intended.
         let _out = command("losetup").args(["--detach", &self.device]).output();
     }
 }

@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::stand::{Stand, write};
 
 pub const SPOT: &str = "/mnt/holdfast/usb1";
-/// The agent's side of the socket, typed by hand: one request, one reply.
+/// The agent's side of the socket, written by hand: one request, one reply.
 const ASK: &str = r#"runuser -u holdfast -- perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Peer => "/run/holdfast-helper.sock") or die "$!\n"; print $s $ARGV[0]; $s->shutdown(1); print <$s>' "#;
 
-/// Root names the disk; the agent's user has it mounted by the socket, for the whole host, and away again.
+/// Root names the disk; the agent's user mounts it through the socket, for the whole host, and unmounts it.
 pub fn by_the_socket(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("root adds a disk to the helper's policy; the socket mounts it");
@@ -17,7 +17,7 @@ pub fn by_the_socket(stand: &Stand) {
         "[[target]]\\nname = \"usb1\"\\nuuid = \"{}\"\\nfilesystem = \"ext4\"\\nserial = \"{serial}\"",
         stand.disk.uuid
     );
-    // The one thing no box would say: a file is a disk here.
+    // The only setting that no real host has: a file counts as a disk here.
     machine.does(
         "sed -i 's/^transports = .*/transports = [\"loop-for-tests-only\"]/' /etc/holdfast/helper.toml",
     );
@@ -78,7 +78,7 @@ fn another_helper(stand: &Stand) {
     assert_eq!(machine.reports(&sudo)["ok"], true);
 }
 
-/// While the disk is out nothing can be written to where it was; another one with its UUID is not taken for it.
+/// While the disk is out nothing can be written to its mount point; another one with its UUID is not accepted.
 pub fn out_and_in(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("the disk drops, another one wears its UUID, and it returns");
@@ -110,7 +110,7 @@ pub fn ask(stand: &Stand, request: &str) -> Value {
     stand.machine.reports(&format!("{ASK}'{request}'"))
 }
 
-/// What the kernel tells the whole host of the mount.
+/// What the kernel shows to the whole host of the mount.
 pub fn seen_by_pid_1(stand: &Stand) -> String {
     let line = stand.machine.does(&format!("grep ' {SPOT} ' /proc/1/mountinfo"));
     for flag in ["nosuid", "nodev", "noexec", &stand.disk.device] {

@@ -15,7 +15,7 @@ const MENDS: &str = "#!/bin/sh\nset -e\nsystemctl stop shop.service\n\
                      systemctl start shop.service\n";
 const BREAKS: &str = "#!/bin/sh\nsystemctl stop shop.service\nexit 1\n";
 
-/// A package that leaves all well, one that breaks a stack and is left half done, and apt taking it away.
+/// A package that leaves all well, one that breaks a stack and is left half done, and its removal by apt.
 pub fn is_judged(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("apt in a guest: how the stacks are is asked when it is done");
@@ -39,7 +39,7 @@ pub fn is_judged(stand: &Stand) {
     let journal = machine.does("journalctl --no-pager --quiet --output=cat --unit='holdfast-apt-judge-*'");
     assert!(journal.contains("stack shop is not well"), "{journal}");
 
-    // A person mends it.
+    // A person repairs it.
     machine.does("systemctl start shop.service; apt-get purge --quiet --yes breaks mends 2>&1");
     stand.saw(&said(machine, "well before and after it: shop"));
     machine.until(
@@ -52,7 +52,7 @@ pub fn is_judged(stand: &Stand) {
     machine.does("rm /root/judges /srv/packages/breaks.deb /srv/packages/mends.deb; systemctl daemon-reload");
 }
 
-/// What `guestd status` tells of packages, once it is this.
+/// The `Packages` line of `guestd status`, once it contains this.
 fn said(machine: &Machine, words: &str) -> String {
     let status = "guestd status | grep ^Packages || true";
     machine.until(words, SOON, status, |said| said.contains(words))

@@ -1,7 +1,7 @@
 //! An inventory of a root file system.
 //!
-//! In: a folder. Out: for each path what it is, whose, and a hash of what it says. What Debian itself changes while
-//! packages come and go is left out, each place with its reason.
+//! In: a folder. Out: for each path its type, its owner, and a hash of its contents. Paths that Debian itself changes
+//! while packages are installed and removed are left out, each with its reason.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -40,7 +40,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// Paths with what they are.
 pub type Inventory = BTreeMap<PathBuf, String>;
 
-/// Looks at everything below `root`.
+/// Lists everything below `root`.
 pub fn take(root: &Path) -> Inventory {
     let mut found = Inventory::new();
     walk(root, root, &mut found);
@@ -79,7 +79,7 @@ fn content(path: &Path, meta: &Metadata) -> String {
     }
 }
 
-/// What came, went or changed.
+/// Paths that were added, removed or changed.
 pub fn differences(before: &Inventory, after: &Inventory) -> Vec<String> {
     let came = after.iter().filter(|(path, _)| !before.contains_key(*path));
     let went = before.iter().filter(|(path, _)| !after.contains_key(*path));

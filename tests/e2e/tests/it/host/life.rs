@@ -6,7 +6,7 @@ use super::machine::{command, run};
 use super::stand::{Stand, write};
 use super::story::{SOON, guest_is_well};
 
-/// Everything comes back by itself.
+/// Everything returns by itself.
 pub fn reboot(stand: &mut Stand) {
     stand.step("systemctl reboot");
     stand.machine.does("sync");
@@ -26,7 +26,8 @@ pub fn reboot(stand: &mut Stand) {
     super::attached::is_back(stand);
 }
 
-/// A second package, made of the first one with a higher number: what is known stays, the service runs the new one.
+/// A second package, made of the first one with a higher number: the known state stays, the service runs the new
+/// version.
 pub fn upgrade(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("apt install of a newer package");
@@ -81,7 +82,7 @@ pub fn hang(stand: &Stand) {
     machine.does("systemctl daemon-reload; systemctl restart agentd");
     let alive = "systemctl show --property=MainPID,NRestarts,ActiveState --value agentd | tr '\\n' ' '";
     let before = machine.until("agentd", SOON, alive, |said| said.contains("active"));
-    // It feeds the dog while it is well: longer than the bound it is left alone.
+    // It notifies the watchdog while it is well: it runs on for longer than the bound.
     let fed = "systemctl show --property=WatchdogTimestampMonotonic --value agentd";
     let first = machine.does(fed);
     machine.until("the dog to be fed", bound, fed, |said| said != first && said != "0");

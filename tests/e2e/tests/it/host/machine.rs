@@ -1,7 +1,7 @@
 //! A Debian machine, booted with `systemd-nspawn`.
 //!
-//! In: an archive of Debian, an empty folder. Out: what commands print in there. The root file system is a plain folder,
-//! so that what lies in it can be compared from outside. Nothing of the machine beneath is shared but the kernel.
+//! In: an archive of Debian, an empty folder. Out: what commands print in the machine. The root file system is a plain
+//! folder, so that its contents can be compared from outside. Nothing of the machine beneath is shared but the kernel.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -15,12 +15,12 @@ use e2e::wait;
 
 /// A boot takes seconds; this ends a hang.
 const BOOT: Duration = Duration::from_secs(120);
-/// nspawn's exit code when the system inside asked to be started again and there is no unit that does it.
+/// nspawn's exit code when the system inside requested a restart and there is no unit that does it.
 const STARTED_AGAIN: i32 = 133;
 const NAME: &str = "pve1";
 
 /// nspawn needs the unified control group hierarchy at its usual place, and a group of its own in it. On a machine with
-/// the old hierarchies it gets both in a mount namespace of its own; the machine's view stays as it is.
+/// the old hierarchies it gets both in a mount namespace of its own. The machine's own view does not change.
 const BOOTED: &str = r#"set -e
 if [ "$(stat -f -c %T /sys/fs/cgroup)" != cgroup2fs ]; then
     umount -l /sys/fs/cgroup
@@ -64,7 +64,7 @@ impl Machine {
         self.root.join(inside.trim_start_matches('/'))
     }
 
-    /// From the next boot on this device is there.
+    /// From the next boot on this device exists in the machine.
     pub fn attach(&mut self, device: &str) {
         self.devices.push(device.to_owned());
     }
@@ -100,7 +100,7 @@ impl Machine {
         self.on = Some(On { nspawn, init: init.unwrap() });
     }
 
-    /// Has it start again, as an administrator would, and waits until it is up.
+    /// Restarts it, as an administrator would, and waits until it is up.
     pub fn reboot(&mut self) {
         self.tries("systemctl reboot");
         let status = self.on.take().unwrap().nspawn.wait(BOOT).unwrap();
@@ -143,27 +143,27 @@ impl Machine {
         words.stdin(Stdio::null()).output().expect("nsenter")
     }
 
-    /// The same, and it must go well; gives what it printed.
+    /// The same, and it must succeed; returns its output.
     pub fn does(&self, line: &str) -> String {
         let output = self.tries(line);
         assert!(output.status.success(), "`{line}` ended with {}\n{}", output.status, both(&output));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// The same, and it must be refused; gives all it said.
+    /// The same, and it must be refused; returns all its output.
     pub fn refuses(&self, line: &str) -> String {
         let output = self.tries(line);
         assert!(!output.status.success(), "`{line}` was done:\n{}", both(&output));
         both(&output)
     }
 
-    /// What a program prints for programs.
+    /// The JSON output of a program.
     pub fn reports(&self, line: &str) -> serde_json::Value {
         let text = self.does(line);
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("`{line}`: {error}: {text}"))
     }
 
-    /// Asks again until the answer fits.
+    /// Repeats the command until the answer fits.
     pub fn until(&self, what: &str, bound: Duration, line: &str, fits: impl Fn(&str) -> bool) -> String {
         let mut last = String::new();
         let seen = wait::until(what, bound, || {

@@ -7,7 +7,7 @@ use e2e::stage::Golden;
 
 use super::machine::{Machine, command, run};
 
-/// Where the archives of `backup2` lie.
+/// The folder with the archives of `backup2`.
 pub const DUMP: &str = "/var/lib/pve-sim/root/mnt/backup2/dump";
 
 /// Lays the simulator, its commands and the golden archive into a machine that is off.
@@ -26,10 +26,10 @@ pub fn lay(machine: &Machine, simulator: &Path, golden: &Golden) {
     }
     copy("644", &here.join("pveproxy.service"), "/etc/systemd/system/pveproxy.service");
     copy("644", &golden.file, &format!("{DUMP}/{}", golden.name().unwrap()));
-    // A node is called what its machine is called.
+    // A node has the name of its machine.
     std::fs::write(machine.path("/etc/hostname"), "pve1\n").unwrap();
     std::fs::write(machine.path("/etc/hosts"), "127.0.0.1 localhost\n127.0.1.1 pve1\n").unwrap();
-    // The kernel beneath keeps the time; in here no service may, so its mark is made at each boot.
+    // The kernel beneath keeps the time. No service in the machine may set it, so the mark is made at each boot.
     let mark = "d /run/systemd/timesync 0755\nf /run/systemd/timesync/synchronized 0644\n";
     std::fs::write(machine.path("/etc/tmpfiles.d/clock.conf"), mark).unwrap();
     // Where a node has its certificate.

@@ -25,7 +25,7 @@ fn named(variable: &str) -> PathBuf {
 }
 
 impl Stand {
-    /// Unpacks Debian, lays Proxmox into it, makes a disk. What an earlier run that failed has left goes.
+    /// Unpacks Debian, installs Proxmox into it, makes a disk. Leftovers of an earlier failed run are removed.
     pub fn new() -> Self {
         let folder = named("HOLDFAST_HOST_FOLDER");
         if folder.exists() {
@@ -54,12 +54,12 @@ impl Stand {
         format!("/srv/packages/{}", file.unwrap_or_else(|| panic!("no package {name}")).to_str().unwrap())
     }
 
-    /// A step begins.
+    /// Prints the heading of a step.
     pub fn step(&self, what: &str) {
         println!("{:6.1} s  {what}", self.begun.elapsed().as_secs_f32());
     }
 
-    /// Something was seen.
+    /// Prints an observation.
     pub fn saw(&self, what: &str) {
         println!("            {what}");
     }

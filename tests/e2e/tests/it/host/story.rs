@@ -9,12 +9,12 @@ use super::guest_apt;
 use super::inventory::{self, Inventory};
 use super::stand::{Stand, write};
 
-/// Of what the box does by itself.
+/// The bound for what the host does by itself.
 pub const SOON: Duration = Duration::from_secs(120);
-/// Everything that `agentd setup` is told.
+/// All options of `agentd setup`.
 const CHOICES: &str = "--storage tank --bulk-storage tank --backup-storage backup2 --vmid-range 5000-5999 --listen 127.66.0.1:8443 --operators /root/operators";
 
-/// A Debian and its Proxmox, before any of ours: the state to which a purge must lead back.
+/// A Debian and its Proxmox, before any of ours: a purge must lead back to this state.
 pub fn first_boot(stand: &mut Stand) -> Inventory {
     stand.step("a Debian boots");
     stand.machine.boot();
@@ -36,7 +36,8 @@ pub fn first_boot(stand: &mut Stand) -> Inventory {
     before
 }
 
-/// A guest's own package comes and goes, and never stands beside the agent's: both keep what lasts in the same folder.
+/// The guest's own package is installed and removed, and is never installed together with the agent's: both keep
+/// lasting data in the same folder.
 pub fn guest_package(stand: &Stand, before: &Inventory) {
     let machine = &stand.machine;
     stand.step("apt install ./holdfast-guest.deb, and the agent's beside it");
@@ -99,8 +100,8 @@ pub fn install(stand: &Stand) {
     gate(stand);
 }
 
-/// Without slots the gate has nothing to judge, and is left out rather than failed; with slots that somebody made by hand it
-/// fails aloud.
+/// Without slots the gate has nothing to check and is skipped, not failed. With slots that were made by hand it fails
+/// with an error.
 fn gate(stand: &Stand) {
     let machine = &stand.machine;
     let unit = "holdfast-agent-gate.service";
@@ -134,7 +135,7 @@ pub fn set_up(stand: &Stand) {
     assert_eq!(shown["outcome"], "planned");
     stand.saw(&format!("{} to do", shown["to_do"]));
     let mut differences = inventory::differences(&before, &inventory::take(&machine.path("/")));
-    // The hub runs, and keeps its books meanwhile.
+    // The hub runs, and writes its database meanwhile.
     differences.retain(|line| !line.contains("var/lib/holdfast-hub/"));
     assert_eq!(differences, Vec::<String>::new());
     assert!(!machine.does("pvesh get /access/users --output-format json").contains("holdfast@pve"));
@@ -150,7 +151,7 @@ pub fn set_up(stand: &Stand) {
     assert_eq!(machine.reports(&format!("{setup} --yes"))["to_do"], 0, "a second run finds nothing to do");
     let dump = format!("golden_dump = \"{}\"", super::proxmox::DUMP);
     assert_eq!(machine.does("grep golden_dump /etc/holdfast/helper.toml"), dump);
-    // As the agent's user, through the shipped door, to the builder; which has no Debian to unpack here.
+    // As the agent's user, through the shipped socket, to the builder, which has no Debian to unpack here.
     let refused = machine.refuses("runuser -u holdfast -- agentd golden build");
     stand.saw(&format!("agentd golden build: {}", refused.lines().last().unwrap_or_default()));
     assert!(refused.contains("fetching and unpacking Debian") && refused.contains("mmdebstrap"), "{refused}");
@@ -160,7 +161,7 @@ pub fn set_up(stand: &Stand) {
     assert_eq!(secrets, ["holdfast 600"; 3].join("\n"));
 }
 
-/// The invite, the identity, the service, a clean bill of health.
+/// The invite, the identity, the service, a doctor without findings.
 pub fn enrol(stand: &Stand) {
     let machine = &stand.machine;
     stand.step("holdfast host invite box1; agentd enroll; systemctl start agentd");
@@ -204,7 +205,7 @@ pub fn apply(stand: &Stand, storage: &Value, reason: &str) {
     stand.machine.does(&format!("holdfast desired apply box1 /root/desired.json --yes --reason '{reason}'"));
 }
 
-/// Waits until the hub has heard that the guest runs and its controller with it.
+/// Waits until the hub has a report that the guest and its controller run.
 pub fn guest_is_well(stand: &Stand) -> String {
     let line = "holdfast guest list box1 --output json";
     let seen = stand.machine.until("the guest", SOON, line, |said| {
@@ -215,7 +216,7 @@ pub fn guest_is_well(stand: &Stand) -> String {
     format!("{} in VMID {}, {}, {}", word(web, "name"), web["vmid"], word(web, "status"), word(web, "run"))
 }
 
-/// `setup --remove`, `apt remove`, `apt purge`: the box is as it was.
+/// `setup --remove`, `apt remove`, `apt purge`: the host is as it was before.
 pub fn leave(stand: &mut Stand, before: &Inventory) {
     let machine = &stand.machine;
     stand.step("agentd setup --remove");
@@ -246,7 +247,7 @@ pub fn leave(stand: &mut Stand, before: &Inventory) {
     stand.machine.off();
 }
 
-/// Nothing that `setup` made is left, but what it says it leaves.
+/// Nothing that `setup` made is left, except what it reports to leave.
 fn is_taken_away(stand: &Stand) {
     let machine = &stand.machine;
     for list in ["users", "acl", "roles"] {

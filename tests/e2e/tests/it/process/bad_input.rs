@@ -111,7 +111,8 @@ fn a_number_that_is_someone_elses_is_left_alone() {
     assert_eq!(stand.stage.configurations().unwrap()[&FOREIGN_VMID], before[&FOREIGN_VMID]);
 }
 
-/// Runs the agent with one spoilt file until it says `code`, mends the file, and sees that the work is done then.
+/// Runs the agent with one damaged file until it reports `code`, repairs the file, and checks that the work is then
+/// done.
 fn spoilt(path: &str, spoil: impl Fn(&str) -> String, code: &str) {
     let mut stand = stand::enrolled();
     let file = stand.stage.folder().join(path);
@@ -124,7 +125,7 @@ fn spoilt(path: &str, spoil: impl Fn(&str) -> String, code: &str) {
     stand.stage.start_agent(None).unwrap();
     let mut last = Value::Null;
     let seen = wait::until(code, LONG, || {
-        // The agent's door opens a moment after its start.
+        // The agent's socket opens a moment after its start.
         let Ok(status) = stand.stage.agent_says(&["status"]) else { return Ok(None) };
         last = status;
         Ok(last.to_string().contains(code).then_some(()))

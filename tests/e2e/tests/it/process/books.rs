@@ -1,7 +1,8 @@
-//! The agent's database and audit, judged without its code.
+//! The agent's database and audit, checked without its code.
 //!
-//! In: a state folder, whether its agent runs or was just killed. A copy is read, since opening the file itself would
-//! finish what the killed agent left to its next start. Out: what was written, or a panic that names what does not hold.
+//! In: a state folder, whether its agent runs or was just killed. A copy is read: opening the file itself would
+//! complete work that the killed agent left to its next start. Out: what was written, or a panic that names what does
+//! not hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -35,7 +36,7 @@ impl Books {
         self.operations.values().filter(|operation| operation.outcome.is_none()).count()
     }
 
-    /// Reads and judges.
+    /// Reads and checks.
     pub fn read(state: &Path) -> Self {
         let copy = tempfile::tempdir().unwrap();
         // The log first: what the agent writes meanwhile is then missing as a whole, never by half.
@@ -80,7 +81,7 @@ impl Books {
     }
 }
 
-/// Holds one operation's journal to the rules of steps, and gives the tasks it names.
+/// Checks one operation's journal against the rules of steps, and returns the tasks it names.
 fn journal(connection: &Connection, serial: i64) -> Vec<String> {
     let mut rows =
         connection.prepare("SELECT number, body FROM event WHERE operation = ?1 ORDER BY number").unwrap();
@@ -124,7 +125,7 @@ fn journal(connection: &Connection, serial: i64) -> Vec<String> {
     tasks
 }
 
-/// Holds the audit to its hashes, as `agent_store::audit` describes them.
+/// Checks the hashes of the audit, as `agent_store::audit` describes them.
 fn audit(connection: &Connection) -> Vec<Vec<u8>> {
     let mut rows = connection
         .prepare("SELECT number, at, action, guest, operation, detail, chain FROM audit ORDER BY number")

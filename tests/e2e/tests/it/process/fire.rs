@@ -1,8 +1,8 @@
 //! Runs of the agent that end by signal 9.
 //!
-//! In: a stage, and where each life is to end. Out: how it ended, how soon the agent answered and went on with its work,
-//! and a panic as soon as anything does not hold: a guest twice, a volume of nobody, a task of Proxmox that no journal
-//! names, a journal or an audit that lost a word.
+//! In: a stage, and where each life is to end. Out: how it ended, and how soon the agent answered and continued its
+//! work. It panics as soon as an invariant is broken: a guest exists twice, a volume has no owner, no journal names a
+//! task of Proxmox, or a journal or an audit lost an entry.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -17,7 +17,7 @@ use super::stand::{FOREIGN_VMID, Stand};
 
 /// Ends a hang; measures nothing.
 const LONG: Duration = Duration::from_secs(120);
-/// Between two looks at an agent that lives.
+/// Between two polls of a running agent.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Where a life is to end.
@@ -27,7 +27,7 @@ pub enum Aim {
     Name(String),
     /// At the point with this number, counted from the start.
     Number(u32),
-    /// After so long, wherever it is then.
+    /// After this time, at any point.
     After(Duration),
     /// Not before its work is done.
     Rest,
@@ -66,7 +66,7 @@ impl Fire {
         Self { stand, books: Books::default(), log_from: 0, lives: Vec::new() }
     }
 
-    /// One life of the agent, from its start to its end by signal 9, and a look at what it left.
+    /// One life of the agent, from its start to its end by signal 9, and a check of what it left.
     pub fn live(&mut self, aim: &Aim, is_done: impl Fn(&Value) -> bool) -> End {
         let words = match aim {
             Aim::Name(name) => name.clone(),
@@ -94,8 +94,8 @@ impl Fire {
                 if is_done(&reported) {
                     self.stand.stage.kill_agent().unwrap();
                     rested = reported;
-                    // What it said may be older than its last operation: after three starts without a whole cycle it goes by the
-                    // last good document, and comes back to this one.
+                    // The report may be older than the last operation. After three starts without a whole cycle the
+                    // agent uses the last good document, and returns to this one later.
                     let open = Books::read(&self.stand.stage.state()).open();
                     break if open == 0 { End::Rested } else { End::Killed(None) };
                 }
@@ -119,7 +119,7 @@ impl Fire {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// `reported` is what a life that came to rest said last.
+    /// `reported` is the last report of a life that finished its work.
     fn look_at_what_is_left(&mut self, end: &End, reported: &Value, log: &str) {
         let books = Books::read(&self.stand.stage.state());
         books.assert_continues(&self.books);
@@ -159,7 +159,7 @@ fn points(log: &str) -> impl Iterator<Item = String> + '_ {
     whole.lines().filter_map(|line| Some(line.strip_prefix("failpoint ")?.split_once(' ')?.1.to_owned()))
 }
 
-/// Names of guests are unique, at any time, and somebody else's guest stays.
+/// Names of guests are unique, at any time, and the foreign guest stays.
 fn no_guest_twice(stand: &Stand) {
     let configurations = stand.stage.configurations().unwrap();
     let mut names = BTreeSet::new();
@@ -172,7 +172,7 @@ fn no_guest_twice(stand: &Stand) {
     assert!(configurations.contains_key(&FOREIGN_VMID), "somebody else's guest is still there");
 }
 
-/// Every volume on the disk stands in its guest's configuration.
+/// Every volume on the disk is named in its guest's configuration.
 fn no_volume_of_no_one(stand: &Stand) {
     let configurations = stand.stage.configurations().unwrap();
     for entry in std::fs::read_dir(stand.stage.folder().join("sim/root/mnt/tank/images")).unwrap() {

@@ -22,19 +22,19 @@ use crate::terminal::{at_terminal, typed_by};
 /// The backup server's name. There is none of that name anywhere.
 const SERVER: &str = "backup.invalid";
 const USER: &str = "pve@pbs!bk";
-/// What the server takes: a canary, which is looked for as the words and the key are.
+/// The password that the server accepts. It is a canary: the scan looks for it, as for the words and the key.
 const PASSWORD: &str = "11111111-2222-3333-4444-canary000001";
 const AGAIN: &str = "All eleven words again (not shown): ";
 
-/// What stands around the box.
+/// What surrounds the host.
 struct Drill {
     stand: Stand,
     tee: Tee,
     notices: Notices,
-    /// The operator's own things.
+    /// The operator's own files.
     desk: tempfile::TempDir,
     paper: Paper,
-    /// All that was ever shown at the terminal of a box, but for the page with the words.
+    /// Everything that was shown at the terminal of a host, except the page with the words.
     shown: Vec<String>,
 }
 
@@ -52,7 +52,8 @@ fn a_box_burns_and_its_guests_come_back_by_a_code_on_paper() {
     drill.burns();
     drill.takes_the_place();
     let recovered = drill.types_the_code(&made);
-    // No document is taken before the guests are on record; then it is this one, which is sealed for the new box.
+    // No document is accepted before the guests are on record. Then this one is accepted, which is sealed for the new
+    // host.
     drill.applies(&drill.document(&recovered, None));
     drill.takes_up_the_guests();
     drill.attaches(&recovered, "the day after");
@@ -65,7 +66,7 @@ fn a_box_burns_and_its_guests_come_back_by_a_code_on_paper() {
 }
 
 impl Drill {
-    /// A box and a hub that listens behind a tee, a backup server elsewhere, a customer who is told of reads.
+    /// A host and a hub that listens behind a tee, a backup server elsewhere, a customer who is notified of reads.
     fn new() -> Self {
         let mut stand = stand::laid();
         let (notices, desk) = (Notices::new(), tempfile::tempdir().unwrap());
@@ -81,7 +82,7 @@ impl Drill {
         let front = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("https://{}", front.local_addr().unwrap());
         let own = stand.stage.start_hub_behind(&url).unwrap();
-        // Wherever a box is put, whoever it is to the hub goes with it.
+        // The identity of a host stays in its state folder, wherever the test moves that folder.
         let identities = ["agent", "agent-lost", "agent-new"];
         let identities =
             identities.map(|name| stand.stage.folder().join(name).join("state/identity/identity.json"));
@@ -94,18 +95,18 @@ impl Drill {
         Self { stand, tee, notices, desk, paper: Paper::new(1), shown: Vec::new() }
     }
 
-    /// The folder in which a person at the box works.
+    /// The folder in which a person at the host works.
     fn at_the_box(&self) -> PathBuf {
         self.stand.stage.state().parent().unwrap().to_owned()
     }
 
-    /// The program, as a person at the box types it.
+    /// The program, as a person at the host types it.
     fn program() -> String {
         let programs = std::env::var_os("HOLDFAST_E2E_PROGRAMS").unwrap();
         Path::new(&programs).join("agentd").display().to_string()
     }
 
-    /// The key is made at the box; the server's password is typed there.
+    /// The key is made at the host; the server's password is typed there.
     fn makes_a_key(&mut self) -> Value {
         let mut backend = json!({ "pbs": { "server": SERVER, "datastore": "store1", "namespace": "hf", "fingerprint": print() } });
         let made = self.seals("make-key", &backend, &[]);
@@ -114,7 +115,7 @@ impl Drill {
         made
     }
 
-    /// `agentd storage make-key` or `recover-key`: what it prints.
+    /// Runs `agentd storage make-key` or `recover-key`; returns its output.
     fn seals(&mut self, verb: &str, backend: &Value, words: &[(&str, &str)]) -> Value {
         let folder = self.at_the_box();
         let draft = json!({ "storage": [{ "name": "off1", "backend": backend }] });
@@ -130,7 +131,7 @@ impl Drill {
         serde_json::from_str(&std::fs::read_to_string(folder.join("made.json")).unwrap()).unwrap()
     }
 
-    /// Two guests and the backup server; with backups that are due then, where it is said.
+    /// Two guests and the backup server. `due` can set a time at which backups are due.
     fn document(&self, sealed: &Value, due: Option<&str>) -> Value {
         let target = json!({ "name": "off1", "class": "slow", "role": "offsite-backup", "state": "attached", "label": "away",
             "backend": sealed["backend"], "creds": sealed["creds"], "default": false, "schedulable": true });
@@ -139,7 +140,7 @@ impl Drill {
         let backup = json!({ "target": "off1", "schedule": schedule, "retention": "keep_all", "consistency": "crash" });
         let tiers = json!({ "off_site": { "key": sealed["fingerprint"], "backup": backup } });
         let ground = self.stand.stage.ground();
-        // The second one matters more.
+        // The second one is more important.
         let guests = [(2, "two"), (1, "one")].map(|(number, name)| {
             let mut guest = document::guest(&ground, number, name, "acme");
             if due.is_some() {
@@ -224,7 +225,7 @@ impl Drill {
             put("srv/shop/orders.db", &Sha256::digest(&name).repeat(4_000));
             put("srv/shop/empty", b"");
             put("srv/shop/a name with blanks", format!("of {name}").as_bytes());
-            // By what a tunnel would know the guest: it lies on the guest's own disk.
+            // How a tunnel would know the guest: the file is on the guest's own disk.
             put(
                 "etc/tunnel/credentials.json",
                 json!({ "tunnel": name, "secret": "of this guest alone" }).to_string().as_bytes(),
@@ -270,7 +271,7 @@ impl Drill {
         assert_eq!(self.notices.reported(), Vec::<String>::new(), "a page reads no file");
     }
 
-    /// On the new box the customer's sheet is in force, and was proved when its words were typed.
+    /// On the new host the customer's sheet is in force, and was proved when its words were typed.
     fn the_sheet_is_in_force(&self) {
         let reported = agentd(&self.stand, &["escrow", "status", "--output", "json"]);
         let status: Value = serde_json::from_slice(&reported.stdout).unwrap();
@@ -286,7 +287,8 @@ impl Drill {
         assert!(about.is_empty(), "{status:#}");
     }
 
-    /// The operator hands the wrapped file out: what the new box was handed, and the customer hears who read it.
+    /// The operator exports the wrapped file. It is the file that the new host received, and the customer is notified
+    /// who read it.
     fn hands_the_file_out(&self) {
         let stage = &self.stand.stage;
         let before = self.notices.reported().len();
@@ -304,7 +306,7 @@ impl Drill {
         assert!(reported.last().unwrap().contains("was read by operator "), "{reported:?}");
     }
 
-    /// What must be nowhere from now on.
+    /// The secrets that must be nowhere from now on.
     fn secrets(&self) -> Secrets {
         let mut secrets = Secrets::default();
         secrets.words(&self.paper.words);
@@ -314,12 +316,12 @@ impl Drill {
         secrets
     }
 
-    /// The box is gone with all its disks.
+    /// The host is gone with all its disks.
     fn burns(&mut self) {
         self.stand.stage.change_box("lost", None).unwrap();
     }
 
-    /// The operator signs for the box in its place, by that box's own key. Gives the invite.
+    /// The operator signs for the replacement host, by that host's own key. Returns the invite.
     fn is_ordered(&self) -> String {
         let stage = &self.stand.stage;
         let new_key = stage.agent_does(&["enroll", "--show-key"]).unwrap();
@@ -330,13 +332,13 @@ impl Drill {
         invite["code"].as_str().unwrap().to_owned()
     }
 
-    /// The operator compares the new box's fingerprint with what the hub shows: until then nothing is signed for it.
+    /// The operator compares the new host's fingerprint with the one in the hub: until then nothing is signed for it.
     fn is_compared(&self) {
         let stage = &self.stand.stage;
         let status: Value =
             serde_json::from_str(&stage.agent_does(&["status", "--output", "json"]).unwrap()).unwrap();
         let fingerprint = status["fingerprint"].as_str().unwrap();
-        // The hub shows it once the new box has reported.
+        // The hub shows it once the new host has reported.
         let pinned = || Ok(stage.holdfast(&["host", "pin", HOST, "--fingerprint", fingerprint]).ok());
         until("the hub shows the new box's fingerprint", PATIENCE, pinned).unwrap();
     }
@@ -364,7 +366,7 @@ impl Drill {
         .unwrap();
     }
 
-    /// An unknown word, two swapped words, and the code; K goes from there into the document, sealed.
+    /// Types an unknown word, then two swapped words, then the right code. K then goes into the document, sealed.
     fn types_the_code(&mut self, made: &Value) -> Value {
         let good = self.paper.whole();
         let misspelt = good.replacen(&self.paper.words[2], &format!("{}q", self.paper.words[2]), 1);
@@ -398,11 +400,11 @@ impl Drill {
         self.nothing_in_memory(secrets);
     }
 
-    /// Of the programs that run on, as root reads it.
+    /// Checks the memory of the programs that still run, as root reads it.
     fn nothing_in_memory(&self, secrets: &Secrets) {
         let stage = &self.stand.stage;
         if rustix::process::geteuid().is_root() {
-            // This very process holds them, so that the look is one.
+            // This very process holds them, which proves that the scan works.
             let own = secrets.in_memory("this test", std::process::id());
             let whats: BTreeSet<&str> = own.iter().map(|found| found.what).collect();
             assert!(whats.is_superset(&BTreeSet::from(["words", "key", "password"])), "{whats:?}");
@@ -412,7 +414,7 @@ impl Drill {
         }
     }
 
-    /// It wakes up beside its own disks, is shown the order, and does nothing any more.
+    /// It starts again with its own disks, receives the order, and does nothing any more.
     fn old_box_stands_still(&mut self) {
         let stage = &mut self.stand.stage;
         stage.change_box("new", Some("lost")).unwrap();
@@ -426,24 +428,24 @@ impl Drill {
         let stage = &mut self.stand.stage;
         assert_eq!((stage.configurations().unwrap(), stage.tasks().unwrap()), before);
         stage.nothing_forbidden_was_sent().unwrap();
-        // The new one is none the worse for it.
+        // The new one is not harmed by it.
         stage.change_box("lost", Some("new")).unwrap();
         stage.start_simulator().unwrap();
         stage.start_agent(None).unwrap();
         stage.guests_until("both are as they were", both_well).unwrap();
     }
 
-    /// Words, key and password: in nothing that was written, said or kept, but where they belong.
+    /// Words, key and password are in nothing that was written, shown or kept, except where they belong.
     fn nothing_is_anywhere(self, mut secrets: Secrets) {
         let stage = &self.stand.stage;
         let folder = stage.folder().to_owned();
-        // A canary that is there, so that the look is one.
+        // A canary that is there, which proves that the scan works.
         secrets.text("planted", "a canary that was planted");
         std::fs::write(folder.join("agent/state/planted"), "{\"x\":\"a canary that was planted\"}").unwrap();
         let priv_of = |sim: &str| format!("{sim}/root/etc/pve/priv/storage");
         let allowed: BTreeSet<(&str, String)> = [
             ("planted", "agent/state/planted".to_owned()),
-            // Where Proxmox keeps them, on the box that is lost and on the one in its place.
+            // Where Proxmox keeps them, on the lost host and on its replacement.
             ("key", format!("{}/off1.enc", priv_of("sim"))),
             ("key", format!("{}/off1.enc", priv_of("sim-lost"))),
             ("password", format!("{}/off1.pw", priv_of("sim"))),
@@ -463,7 +465,7 @@ impl Drill {
 
         let wire = self.tee.heard();
         let heard = String::from_utf8_lossy(&wire);
-        // What is wrapped passes there, as base64 of `-----BEGIN AGE`.
+        // The wrapped file passes there, as base64 of `-----BEGIN AGE`.
         for said in
             ["PUT /v1/agent/escrow ", "POST /v1/restore ", "POST /v1/agent/checkin?", "LS0tLS1CRUdJTiBBR0Ug"]
         {
@@ -480,14 +482,14 @@ impl Drill {
     }
 }
 
-/// How the guests were on the box that is lost.
+/// How the guests were on the lost host.
 struct Before {
     files: Files,
     known: BTreeMap<String, Value>,
     vmids: BTreeSet<u32>,
 }
 
-/// Of each guest, what lies on its disk, as hashes.
+/// For each guest, the files on its disk, as hashes.
 type Files = BTreeMap<String, BTreeMap<String, String>>;
 
 fn print() -> String {
@@ -498,7 +500,7 @@ fn vmid(guest: &Value) -> u32 {
     guest["vmid"].as_u64().unwrap().try_into().unwrap()
 }
 
-/// The minute after the next, as a time of day in UTC: a schedule that nobody has to sign for.
+/// The minute after the next, as a time of day in UTC: a schedule that needs no operator's signature.
 fn soon() -> String {
     let minute = (std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() / 60 + 2) % 1_440;
     format!("{:02}:{:02}", minute / 60, minute % 60)
@@ -508,7 +510,7 @@ fn both_well(guests: &[Value]) -> bool {
     guests.iter().filter(|guest| well(guest)).count() == 2
 }
 
-/// What stays of a guest whatever box it is on.
+/// What stays of a guest on any host.
 fn known_by(guests: &[Value]) -> BTreeMap<String, Value> {
     let of =
         |guest: &Value| (guest["name"].as_str().unwrap().to_owned(), json!([guest["uid"], guest["address"]]));
@@ -526,7 +528,7 @@ fn roots(stand: &Stand) -> BTreeMap<String, PathBuf> {
     stand.stage.configurations().unwrap().into_iter().filter_map(of).collect()
 }
 
-/// What the customer has there.
+/// The customer's files there.
 fn files(stand: &Stand) -> Files {
     let hashes = |root: PathBuf| {
         let (mut all, mut folders) = (BTreeMap::new(), vec![root.join("srv"), root.join("etc/tunnel")]);
@@ -553,7 +555,7 @@ fn backups(stand: &Stand) -> BTreeMap<u32, BTreeSet<PathBuf>> {
     for group in std::fs::read_dir(groups).into_iter().flatten().map(Result::unwrap) {
         let vmid = group.file_name().to_string_lossy().parse().unwrap();
         let files = std::fs::read_dir(group.path()).unwrap().map(|entry| entry.unwrap().path());
-        // What is still being written ends otherwise.
+        // A file that is still being written has another extension.
         for whole in files.filter(|path| path.extension().is_some_and(|end| end == "tar")) {
             all.entry(vmid).or_default().insert(whole);
         }

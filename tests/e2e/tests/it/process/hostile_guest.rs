@@ -1,19 +1,19 @@
 //! Tests of a hostile guest next to two honest ones.
 //!
-//! Simulator, hub and agent run in the namespace of the box; each guest is a namespace that is plugged into the box's
-//! bridge, with an HTTPS client that claimed the guest's token. While the hostile guest attacks, its neighbours make honest
-//! calls. What is judged are counts: no honest call fails, the agent is the same process, every guest is still managed and
-//! running, and nothing of it was changed in Proxmox. How long the neighbours waited is printed beside the same calls without
-//! an attack, and decides nothing.
+//! Simulator, hub and agent run in the namespace of the host. Each guest is a namespace that is connected to the host's
+//! bridge, with an HTTPS client that claimed the guest's token. While the hostile guest attacks, its neighbours make
+//! honest calls. The verdict depends on counts: no honest call fails, the agent is the same process, every guest is
+//! still managed and running, and nothing of it was changed in Proxmox. How long the neighbours waited is printed next
+//! to the same calls without an attack. It does not affect the verdict.
 //!
 //! | attack | what it does |
 //! | --- | --- |
-//! | [`attacks::crowd`] | idle connections from many addresses that nobody gave it |
+//! | [`attacks::crowd`] | idle connections from many addresses that were not assigned to it |
 //! | [`attacks::slow`] | handshakes and bodies byte by byte |
 //! | [`attacks::no_tls`] | bytes that are no handshake of TLS 1.3 |
 //! | [`odd_http::odd_http`] | requests over TLS that no HTTP client makes |
 //! | [`calls::crossing`] | every call with every id that is another's, malformed or huge, and every call without a token |
-//! | [`lanes::lanes`] | all the snapshots and backups that it may ask for, while neighbours have a snapshot and a window |
+//! | [`lanes::lanes`] | all the snapshots and backups that it may request, while neighbours have a snapshot and a window |
 //! | [`theft::theft`] | stolen tokens and bootstrap tokens, from other addresses and from a spoofed one |
 //!
 //! Not covered: what the agent's watch of the bridge reports of a spoofed address, since the simulator's guests have other
@@ -40,14 +40,15 @@ use self::theft::Loot;
 use super::stand::{self, Stand, well};
 use super::test_bridge::within;
 
-/// Of the guests, by their number in the document.
+/// The guests, by their number in the document.
 const HOSTILE: u8 = 1;
 /// The hostile guest and its honest neighbours.
 const SPEAKING: u8 = 3;
-/// With those that are made to be stolen from.
+/// All guests, with those whose tokens are stolen.
 const ALL: u8 = theft::SPOOFED;
 
-/// The bootstrap token of the guest with this address, once it runs. Before, the agent may still change it: nobody can have read it.
+/// The bootstrap token of the guest with this address, once it runs. Before, the agent may still change it, and no
+/// guest can have read it.
 fn token_of(stand: &Stand, number: u8) -> Value {
     let address = format!("ip={}/24", net::address(number));
     wait::until(&format!("the bootstrap token of guest {number}"), PATIENCE, || {
@@ -101,7 +102,7 @@ fn reported(guests: &[Value], number: u8) -> Option<&Value> {
     guests.iter().find(|guest| guest["name"] == format!("g{number}"))
 }
 
-/// Its access is frozen, by a condition or, while it was being made, by what parked its provision.
+/// Its access is frozen: a condition says so or, while it was being made, the reason for the parked provision.
 fn is_frozen(guest: &Value) -> bool {
     let all = guest["conditions"].as_array().into_iter().flatten();
     let says =
@@ -115,7 +116,7 @@ fn are_well(guests: &[Value]) -> bool {
         .all(|number| reported(guests, number).is_some_and(|guest| well(guest) && !is_frozen(guest)))
 }
 
-/// Something of a neighbour's that the hostile guest would like to have: a snapshot, and the work that took it.
+/// A neighbour's objects that the hostile guest tries to reach: a snapshot, and the operation that took it.
 fn snapshot_of(guest: &Guest) -> Theirs {
     let asked = guest.ask("POST", "/v1/snapshots", Token::Own, r#"{"name":"theirs"}"#).unwrap();
     let operation =
@@ -163,7 +164,7 @@ fn a_hostile_guest_takes_nothing_from_its_neighbours() {
         measured("others' ids", &net, agent, sides, |guest, signals| {
             calls::crossing(guest, signals, &theirs)
         }),
-        // Last, since it uses up what the guest may ask in a minute.
+        // Last, since it uses up the guest's requests of a minute.
         measured("odd HTTP", &net, agent, sides, odd_http::odd_http),
     ];
     println!("{HEADING}");

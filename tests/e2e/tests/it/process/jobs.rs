@@ -14,7 +14,7 @@ pub(super) fn key(folder: &Path) -> String {
     e2e::stage::make_key(folder, "ada").unwrap()
 }
 
-/// Root lays down who may sign, where the settings say, before the agent starts.
+/// Root writes the operators file, where the settings say, before the agent starts.
 pub(super) fn lay_down(stand: &Stand, operators: &str) {
     let folder = stand.stage.state().parent().unwrap().to_owned();
     let (names, policy) = (folder.join("operators"), folder.join("policy.toml"));
@@ -68,11 +68,11 @@ fn a_guest_is_let_go_by_a_signature_and_the_audit_reports_it() {
         })
         .unwrap();
     assert!(guests.iter().any(|guest| guest["name"] == "one" && well(guest)), "{guests:#?}");
-    // The same again is no second job; the hub says what became of the first.
+    // The same text again is no second job; the hub reports the result of the first.
     let again = stand.stage.holdfast(&["job", "submit", HOST, file]).unwrap();
     assert_eq!(again["report"]["state"], "done", "{again:#}");
 
-    // The chain tells it, on the box and off it, and its head is the one that the hub heard.
+    // The audit chain records it, on the host and outside, and its head is the one that the hub received.
     let verified = agentd(&stand, &["audit", "verify"]);
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
     let shown = agentd(&stand, &["audit", "show", "--last", "1000"]);

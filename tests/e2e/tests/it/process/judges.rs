@@ -1,7 +1,8 @@
 //! Tests with `openssl` and `curl` against hub and agent.
 //!
-//! Whatever our own client and server agree on, these share no line with it: TLS 1.3 and no older, no ticket and so
-//! nothing to resume, HTTP/1.1 and no other, no redirect anywhere, and the calls turned away that should be.
+//! Our own client and server could share a fault; these programs share no code with them. They check for TLS 1.3 and no
+//! older version, no ticket and so nothing to resume, HTTP/1.1 and no other version, no redirect anywhere, and refusal
+//! of calls that must be refused.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ const SECONDS: &str = "30";
 
 struct Judged {
     code: Option<i32>,
-    /// What it said, both ways.
+    /// Its output, both streams.
     text: String,
 }
 
@@ -27,7 +28,7 @@ fn run(program: &str, words: &[&str], input: &str) -> Judged {
     command.args([SECONDS, program]).args(words);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{program} is needed: {error}"));
-    // Who refuses the handshake reads nothing.
+    // A program that refuses the handshake reads nothing.
     drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
     let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
@@ -45,13 +46,13 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    /// `openssl s_client` with these words, asking for the health of whoever listens.
+    /// `openssl s_client` with these arguments; it requests the health of the listener.
     fn openssl(&self, words: &[&str]) -> Judged {
         let asks = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.at);
         run("openssl", &[&["s_client", "-connect", &self.at, "-ign_eof"], words].concat(), &asks)
     }
 
-    /// `curl` with these words; what `format` tells.
+    /// `curl` with these arguments; returns the output of `format`.
     fn curl(&self, words: &[&str], path: &str, format: &str) -> Judged {
         let url = format!("https://{}{path}", self.at);
         let always = ["-q", "-sS", "--noproxy", "*", "-o", "/dev/null", "-w", format];
@@ -62,7 +63,7 @@ impl Listener<'_> {
         self.curl(words, path, "%{http_code}").text
     }
 
-    /// What holds for every listener of ours.
+    /// Checks that hold for every listener of ours.
     fn is_as_we_say(&self) {
         self.speaks_the_newest_tls_alone();
         self.gives_nothing_to_resume();
@@ -106,7 +107,7 @@ impl Listener<'_> {
         assert!(none.code != Some(0) && !none.text.contains("HTTP/"), "{}", none.text);
         let prior = self.curl(&["--http2-prior-knowledge"], "/healthz", "%{http_version}");
         assert_ne!(prior.text, "2", "a second HTTP was spoken");
-        // Nobody is led to TLS from without, nor from anywhere to anywhere.
+        // No client is redirected: neither from plain HTTP to TLS, nor anywhere else.
         let plain =
             run("curl", &["-q", "-sS", "-L", "--noproxy", "*", &format!("http://{}/healthz", self.at)], "");
         assert!(plain.code != Some(0), "{}", plain.text);
@@ -117,7 +118,7 @@ impl Listener<'_> {
     }
 }
 
-/// What only the local API promises.
+/// Checks that only the local API promises.
 fn turns_away(api: &Listener<'_>) {
     for (words, path, status) in [
         (&["-H", "Host: evil.example"][..], "/healthz", "421"),
@@ -184,7 +185,7 @@ fn openssl_and_curl_find_our_listeners_as_we_say_and_a_guest_reads_its_records()
     let strange = Listener { trust: ["--capath", "/etc/ssl/certs"], at: hub.at.clone(), folder: hub.folder };
     assert_eq!(strange.curl(&[], "/healthz", "%{http_code}").code, Some(60));
 
-    // Self-signed and pinned by guests: what the judges can say of it is how it speaks.
+    // Self-signed and pinned by guests. So these programs can check only its protocol, not its certificate.
     let api =
         Listener { at: stand.stage.local_api().to_owned(), trust: ["-k", "-g"], folder: scratch.path() };
     api.is_as_we_say();
@@ -202,7 +203,8 @@ fn openssl_and_curl_find_our_listeners_as_we_say_and_a_guest_reads_its_records()
     assert!(records.len() > 5 && records.iter().all(|record| record["line"]["guest"] == *uid), "{page:#}");
     let table = audit_of(&stand, &root, "127.66.0.101", &[]).text;
     assert!(table.contains("claim_redeemed") && table.contains("the whole chain has"), "{table}");
-    // The same from a neighbour's address: a second holder, told to people by name, and let in again by one.
+    // The same from a neighbour's address: it counts as a second holder, is reported by name, and an operator lets the
+    // guest in again.
     assert_ne!(audit_of(&stand, &root, "127.66.0.102", &[]).code, Some(0));
     let frozen = audit_of(&stand, &root, "127.66.0.101", &[]);
     assert!(frozen.code == Some(1) && frozen.text.contains("frozen"), "{}", frozen.text);

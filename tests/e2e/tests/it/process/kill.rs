@@ -30,14 +30,14 @@ struct Chapter {
     change: fn(&mut Value),
 }
 
-/// How often the points that were not reached, because a kill before them changed the way, are tried with another guest.
+/// How often missed points are tried with another guest. A point is missed when a kill before it changed the way.
 const ROUNDS: u8 = 4;
-/// A chapter is at rest within so many lives that nothing cuts short.
+/// A chapter is at rest within this many lives that nothing cuts short.
 const LIVES_TO_REST_MAX: u32 = 5;
 /// Guests that are killed at, at any moment.
 const AT_ANY_MOMENT: u8 = 3;
 
-/// The desired document as it grows, and what the agent is to tell when it is fulfilled.
+/// The desired document as it grows, and what the agent reports when it is fulfilled.
 #[derive(Default)]
 struct Goal {
     guests: Vec<Value>,
@@ -66,8 +66,8 @@ impl Goal {
         self.guests.push(guest);
     }
 
-    /// Whether the agent holds this document, has done the chapter's work and nothing else is under way, and sees every
-    /// guest as it is asked for.
+    /// Whether the agent holds this document, has done the chapter's work, has nothing else under way, and sees every
+    /// guest as the document describes it.
     fn is_fulfilled(&self, reported: &Value) -> bool {
         let sections = &reported["sections"];
         let under_way = |operation: &Value| {
@@ -99,7 +99,7 @@ fn name(number: u8) -> String {
     format!("g{number}")
 }
 
-/// A guest's configuration without what is its alone: the same for every guest that had the same story.
+/// A guest's configuration without its unique values: it is equal for every guest with the same story.
 fn end(fire: &Fire, number: u8) -> BTreeSet<String> {
     let configurations = fire.stand.stage.configurations().unwrap();
     let own = format!("hostname: {}", name(number));
@@ -114,7 +114,7 @@ fn end(fire: &Fire, number: u8) -> BTreeSet<String> {
     plain.lines().map(line).collect()
 }
 
-/// The points of each chapter, from a life in which nobody is killed before the work is done.
+/// The points of each chapter, from a life in which the agent is not killed before the work is done.
 fn undisturbed(fire: &mut Fire, goal: &mut Goal) -> Vec<Vec<String>> {
     goal.guest(fire);
     let mut all = Vec::new();
@@ -133,7 +133,7 @@ fn undisturbed(fire: &mut Fire, goal: &mut Goal) -> Vec<Vec<String>> {
 #[test]
 fn killed_at_every_point_and_at_any_moment_the_end_is_the_same() {
     let stand = stand::enrolled();
-    // Every guest is stopped and resized here, which is what the brake is there to stop.
+    // Every guest is stopped and resized here, which the brake would prevent.
     let config = stand.stage.folder().join("agent/agent.toml");
     let text = std::fs::read_to_string(&config).unwrap();
     let lines = text.lines().map(|line| match line.split_once(" = ") {
@@ -202,7 +202,7 @@ fn kinds() -> BTreeSet<String> {
 
 /// The whole story of one guest, in lives that end after some points or some time.
 fn at_any_moment(fire: &mut Fire, goal: &mut Goal) {
-    // Which moments depends on nothing but the guest's number, so a run can be told again.
+    // The moments depend only on the guest's number, so a run can be repeated.
     let mut state = 0x9e37_79b9_u32.wrapping_mul(u32::try_from(goal.guests.len()).unwrap());
     let mut next = |below: u32| {
         state ^= state << 13;
@@ -214,7 +214,7 @@ fn at_any_moment(fire: &mut Fire, goal: &mut Goal) {
     for chapter in CHAPTERS {
         goal.go_on(fire, chapter);
         loop {
-            // Most lives are long enough to get somewhere.
+            // Most lives are long enough to make progress.
             let aim = match next(2) {
                 0 => Aim::Number(2 + next(5)),
                 _ => Aim::After(Duration::from_millis(u64::from(150 + next(450)))),
@@ -234,7 +234,8 @@ fn print_table(points: &[Vec<String>], killed_at: &BTreeMap<(&str, String), u32>
     }
 }
 
-/// How soon after its start a killed agent answers, and goes on with its work. Told, never judged: the machine decides.
+/// How soon after its start a killed agent answers and continues its work. Only printed, never checked: it depends on
+/// the machine.
 fn print_times(lives: &[Life]) {
     let of = |what: &str, times: &mut Vec<Duration>| {
         times.sort_unstable();

@@ -11,7 +11,8 @@ use super::fire::{Aim, End, Fire};
 use super::jobs::{key, lay_down};
 use super::stand::{self, well};
 
-/// Where the agent dies, each with a job of its own. The answer's come first: later lives begin by telling of older jobs.
+/// Where the agent dies, each with a job of its own. The points of the answer come first: later lives begin by
+/// reporting older jobs.
 const POINTS: [&str; 6] = [
     "mail:before:told",
     "mail:after:told",
@@ -26,7 +27,7 @@ fn is_done(reported: &Value, job: &str) -> bool {
     jobs.iter().any(|one| one["id"] == job && one["state"] == "done")
 }
 
-/// Signs a backup of guest `one` and leaves it at the hub, while no agent lives. Gives the job's id.
+/// Signs a backup of guest `one` and leaves it at the hub, while no agent runs. Returns the job's id.
 fn backup_now(fire: &Fire, key: &Path, file: &Path) -> String {
     let words = ["sign", HOST, "one", "--backup-now", "--reason", "before an update", "--confirm", "one"];
     let more = ["--key", key.to_str().unwrap(), "--out", file.to_str().unwrap(), "--submit"];
@@ -55,14 +56,14 @@ fn a_job_runs_once_wherever_the_intake_is_killed() {
     for (nth, point) in POINTS.into_iter().enumerate() {
         let (key, file) = (folder.path().join("key"), folder.path().join(format!("job-{nth}.json")));
         let job = backup_now(&fire, &key, &file);
-        // What is done is told a little later: a life that is to end there does not end before.
+        // A finished job is reported a little later. A life that is to end at that report does not end before.
         let enough = |reported: &Value| !point.ends_with(":told") && is_done(reported, &job);
         let end = fire.live(&Aim::Name(point.to_owned()), enough);
         assert_eq!(end, End::Killed(Some(point.to_owned())), "{point}");
         assert_eq!(fire.live(&Aim::Rest, |reported| is_done(reported, &job)), End::Rested, "{point}");
         jobs.push(job);
     }
-    // That Proxmox had as many tasks as the journals name was looked at after each life.
+    // After each life it was checked that Proxmox had as many tasks as the journals name.
     let backups = || fire.books().operations.values().filter(|operation| operation.kind == "backup");
     let ids: Vec<&str> = backups().map(|operation| operation.id.as_str()).collect();
     assert_eq!(ids, jobs, "each became one operation, under its own id, in their order");

@@ -38,7 +38,7 @@ fn a_guest_the_document_no_longer_names_runs_on_as_unmanaged() {
     );
     assert_eq!(stand.stage.configurations().unwrap(), before, "nothing in Proxmox changed");
 
-    // An empty document is the same request, only louder.
+    // An empty document is the same request in its strongest form.
     stand.stage.apply(&json!({ "poll_interval_s": 5, "guests": [] }), "a thief forgets all").unwrap();
     let all = |guests: &[Value]| {
         guests.iter().filter(|guest| guest["status"] == "unmanaged" && guest["run"] == "running").count() == 2
@@ -69,7 +69,7 @@ fn sizes_follow_the_document_and_a_shrink_is_held() {
         Ok((!waiting.is_empty()).then_some(waiting))
     });
     let held = held.unwrap();
-    // No signature makes a disk smaller in place: the reason says what does.
+    // No signature makes a disk smaller in place: the reason says what to do instead.
     assert_eq!(held[0]["payload"], "", "{held:#?}");
     assert!(held[0]["reason"].as_str().unwrap().contains("restore beside"), "{held:#?}");
     let now = stand.stage.guests().unwrap();

@@ -12,7 +12,7 @@ use super::stand::{self, Stand, well};
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Codes of what the agent tells of itself.
+/// Problem codes that the agent reports of itself.
 fn problems(stand: &Stand) -> Vec<String> {
     let status = stand.stage.agent_at_its_listener().unwrap_or_default();
     let problems = status["sections"]["agent"]["problems"].as_array().cloned().unwrap_or_default();
@@ -24,7 +24,7 @@ pub(super) fn reported(stand: &Stand, code: &str) {
         .unwrap();
 }
 
-/// Until the hub has heard the agent that runs now, of its host and its guests.
+/// Until the hub has a report of the running agent, of its host and its guests.
 pub(super) fn heard(stand: &Stand) -> Value {
     let started = |status: &Value| status["sections"]["agent"]["started_at"].as_str().map(str::to_owned);
     until("the hub hears this agent", PATIENCE, || {
@@ -57,7 +57,7 @@ fn a_new_box_takes_the_place_and_the_old_one_stands_still() {
     .unwrap();
     let before = stand.stage.guests().unwrap().len();
 
-    // The box is gone, and with it its state.
+    // The host is gone, and with it its state.
     stand.stage.kill_agent().unwrap();
     stand.stage.change_state("lost", None).unwrap();
     let key = folder.path().join("key");
@@ -81,7 +81,7 @@ fn a_new_box_takes_the_place_and_the_old_one_stands_still() {
     assert!(host["sections"]["operations"].as_array().is_none_or(Vec::is_empty), "{host:#}");
     stand.stage.stop_agent().unwrap();
 
-    // The old one wakes up: it is shown the order, and stands still, also after a restart.
+    // The old one starts again: it receives the order and does nothing, also after a restart.
     stand.stage.change_state("new", Some("lost")).unwrap();
     stand.stage.start_agent(None).unwrap();
     reported(&stand, "REPLACED");
@@ -95,7 +95,7 @@ fn a_new_box_takes_the_place_and_the_old_one_stands_still() {
     assert!(audit.contains("ordered by ada: the box burnt"), "{audit}");
     stand.stage.stop_agent().unwrap();
 
-    // The new one is none the worse for it, and takes the document once the guests are on record as lost.
+    // The new one is not harmed by it, and takes the document once the guests are on record as lost.
     stand.stage.change_state("lost", Some("new")).unwrap();
     stand.stage.start_agent(None).unwrap();
     reported(&stand, "RESTORING");
@@ -110,7 +110,8 @@ fn a_new_box_takes_the_place_and_the_old_one_stands_still() {
         Ok((host["host"]["held"] == json!(1)).then_some(()))
     })
     .unwrap();
-    // It was not the node that burnt: the guest stands there, and is neither made twice nor made ours by what was handed over.
+    // Only the agent's state was lost, not the node. The guest still exists there. The handover neither makes it twice
+    // nor makes it ours.
     let says = |what: &str, words: &str| {
         let guests = stand.stage.guests_until(what, |guests| {
             let one = guests.iter().find(|guest| guest["name"] == "one");

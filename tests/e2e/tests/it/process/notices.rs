@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// The door. It is there until the test ends.
+/// The listener for notices. It is there until the test ends.
 pub struct Notices {
     reported: Arc<Mutex<Vec<String>>>,
     url: String,
@@ -26,12 +26,12 @@ impl Notices {
         Self { reported, url }
     }
 
-    /// What a hub's settings say of it.
+    /// The hub's settings for it.
     pub fn settings(&self, secret_file: &str) -> String {
         format!("[[escrow_notice]]\nurl = \"{}\"\nsecret_file = \"{secret_file}\"\n", self.url)
     }
 
-    /// All that was told.
+    /// All notices that were received.
     pub fn reported(&self) -> Vec<String> {
         self.reported.lock().unwrap().clone()
     }

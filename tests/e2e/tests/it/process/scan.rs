@@ -1,8 +1,8 @@
 //! A scan for secrets in files and memory.
 //!
-//! In: the secrets, and where to look: folders, a wire, the memory of a process. Out: where something was found, and what.
-//! A look that finds nothing proves something only if it finds what is there: whoever asks plants something, or names the one
-//! place where it belongs.
+//! In: the secrets, and where to look: folders, a wire, the memory of a process. Out: where something was found, and
+//! what. An empty result proves something only if the scan finds what is there. So the caller plants a canary, or names
+//! the one place where the secret belongs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -19,7 +19,7 @@ pub struct FoundSecret {
     pub place: String,
 }
 
-/// What is looked for, by the first two bytes of each form.
+/// The secrets to search for, by the first two bytes of each form.
 #[derive(Default)]
 pub struct Secrets(HashMap<[u8; 2], Vec<(&'static str, Vec<u8>)>>);
 
@@ -43,7 +43,7 @@ impl Secrets {
         }
     }
 
-    /// A key file: the key as it stands there, as bytes, in hex, and as it passes in a form. Half of it is too much already.
+    /// A key file: the key as text, as bytes, in hex, and as it is sent in a form. Half of it counts as a finding.
     pub fn key(&mut self, key_file: &str) {
         let file: Value = serde_json::from_str(key_file).unwrap();
         let text = file["data"].as_str().unwrap();
@@ -68,7 +68,7 @@ impl Secrets {
         self.add(what, text.as_bytes());
     }
 
-    /// What lies in these bytes.
+    /// The secrets in these bytes.
     pub fn in_bytes(&self, bytes: &[u8]) -> BTreeSet<&'static str> {
         let mut found = BTreeSet::new();
         for (at, pair) in bytes.windows(2).enumerate() {
@@ -79,7 +79,7 @@ impl Secrets {
         found
     }
 
-    /// What lies in the files of a folder. Names are looked at as well.
+    /// The secrets in the files of a folder. Names are checked as well.
     pub fn in_folder(&self, folder: &Path) -> BTreeSet<FoundSecret> {
         let (mut all, mut files) = (BTreeSet::new(), 0);
         let mut folders = vec![folder.to_owned()];
@@ -93,7 +93,7 @@ impl Secrets {
                         folders.push(path);
                         Vec::new()
                     }
-                    // A program of ours, which is the same everywhere; and what goes while it is looked at.
+                    // A program of ours, which is the same everywhere; and files that are removed during the scan.
                     () if !kind.is_file() || path.ends_with("usr/bin/guestd") => Vec::new(),
                     () => std::fs::read(&path).unwrap_or_default(),
                 };
@@ -111,7 +111,7 @@ impl Secrets {
         all
     }
 
-    /// What lies in all memory that a process can write to.
+    /// The secrets in all memory that a process can write to.
     pub fn in_memory(&self, name: &str, pid: u32) -> BTreeSet<FoundSecret> {
         let folder = Path::new("/proc").join(pid.to_string());
         let (maps, memory) =
@@ -125,7 +125,7 @@ impl Secrets {
                 continue;
             }
             let mut bytes = vec![0; usize::try_from(to - from).unwrap()];
-            // What the kernel keeps for itself cannot be read.
+            // Memory that the kernel keeps for itself cannot be read.
             if memory.read_exact_at(&mut bytes, from).is_ok() {
                 read += bytes.len();
                 let place = format!("the memory of {name}: {line}");

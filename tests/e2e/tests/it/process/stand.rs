@@ -9,12 +9,12 @@ use tempfile::TempDir;
 
 /// A stage and its folder.
 pub struct Stand {
-    // Dropped in this order: the stage ends before its folder goes.
+    // Dropped in this order: the stage ends before its folder is removed.
     pub stage: Stage,
     folder: TempDir,
 }
 
-/// A test that failed leaves its folder, with all logs in it. One that passed must not have sent what must never be sent.
+/// A test that failed leaves its folder, with all logs in it. One that passed must not have sent a forbidden request.
 impl Drop for Stand {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -32,7 +32,7 @@ fn named(variable: &str) -> PathBuf {
         .into()
 }
 
-/// A guest of somebody else, on the box from the beginning.
+/// A foreign guest that is on the host from the beginning.
 pub const FOREIGN_VMID: u32 = 5500;
 
 const FOREIGN: &str = "arch: amd64\nhostname: somebody-elses\nmemory: 256\nostype: debian\n\
@@ -55,7 +55,7 @@ pub fn enrolled() -> Stand {
     enrol(laid())
 }
 
-/// The same on a box that is a network namespace, whose guests are only said to run.
+/// The same on a host that is a network namespace, whose guests are only marked as running.
 pub fn enrolled_in(namespace: &str) -> Stand {
     let mut stand = laid_with(Runtime::Inert);
     stand.stage.stand_in(Path::new("/run/netns").join(namespace));

@@ -1,7 +1,7 @@
 //! A recorder of the hub's traffic.
 //!
-//! It has what nobody on a real wire has: the hub's CA, to show a certificate as the hub does, and each agent's key, to be that
-//! agent towards the hub. So neither end notices it, and what it hears is what TLS hides.
+//! It has what no party on a real wire has: the hub's CA, to show a certificate as the hub does, and each agent's key,
+//! to act as that agent towards the hub. So neither end notices it, and it records what TLS hides.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// All that was heard, both ways.
+/// All that was received, both ways.
 type Captured = Arc<Mutex<Vec<u8>>>;
 
 /// The tee. It listens until it is dropped.
@@ -28,17 +28,17 @@ pub struct Tee {
     _runtime: tokio::runtime::Runtime,
 }
 
-/// Whom it knows.
+/// The certificates and keys of both ends.
 struct Ends {
     hub: SocketAddr,
     /// The hub's folder.
     authority: PathBuf,
-    /// The identities of agents that come by here, wherever their boxes are put.
+    /// The identities of agents that connect through this recorder, wherever their hosts' folders are moved.
     identities: Vec<PathBuf>,
 }
 
 impl Tee {
-    /// Stands before a hub that runs.
+    /// Listens in front of a running hub.
     pub fn before(
         front: std::net::TcpListener,
         hub: SocketAddr,
@@ -63,7 +63,7 @@ impl Tee {
         Self { heard, _runtime: runtime }
     }
 
-    /// All that was heard so far.
+    /// All that was received so far.
     pub fn heard(&self) -> Vec<u8> {
         self.heard.lock().unwrap().clone()
     }
@@ -105,7 +105,7 @@ impl Ends {
         config
     }
 
-    /// Whoever showed this certificate, or nobody in particular.
+    /// As the caller that showed this certificate, or without a certificate.
     fn as_the_caller(&self, shown: Option<&CertificateDer<'_>>) -> ClientConfig {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -118,7 +118,7 @@ impl Ends {
     }
 
     async fn pass(&self, acceptor: TlsAcceptor, stream: TcpStream, keeps: Captured) {
-        // Whoever goes away in the middle is no matter of ours.
+        // A caller that disconnects in the middle is ignored.
         let Ok(caller) = acceptor.accept(stream).await else { return };
         let shown = caller.get_ref().1.peer_certificates().and_then(<[_]>::first).cloned();
         let connector = TlsConnector::from(Arc::new(self.as_the_caller(shown.as_ref())));

@@ -1,6 +1,7 @@
 //! Tests of the bridge of scratch guests, in namespaces.
 //!
-//! What is run is the unit's own lines. Each way out is tried with the rules and, so that it could have been seen, without.
+//! The test runs the unit's own lines. Each way out is tried with the rules. It is also tried without them, to prove
+//! that the test would notice it.
 
 #![expect(clippy::disallowed_methods, reason = "ip, nft and sysctl are asked as systemd would ask them")]
 
@@ -17,11 +18,12 @@ const UNIT: &str = include_str!("../../../../../systemd/holdfast-test-bridge.ser
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/agent/test-bridge.nft");
 const LISTENER: &str = "10.254.254.1:8443";
 
-/// What is let in answers at once; what is not is never answered, so that is waited for no longer.
+/// Allowed connections are answered at once; blocked ones never are, so the wait for them is short.
 const LET_IN: Duration = Duration::from_secs(10);
 const SHUT_OUT: Duration = Duration::from_millis(400);
 
-/// Three namespaces in a row: a guest on the bridge, the host, and whoever lies behind the host. They end with this.
+/// Three namespaces in a row: a guest on the bridge, the host, and a machine behind the host. They are removed with
+/// this value.
 struct Net {
     guest: String,
     host: String,
@@ -59,7 +61,7 @@ impl Net {
             run(&["ip", "netns", "add", namespace]);
             net.ip(namespace, "link set lo up");
         }
-        // The host's way to the world, which it forwards to.
+        // The host's link to the outside, to which it forwards.
         net.ip(&net.host, &format!("link add out type veth peer name in netns {}", net.behind));
         for (namespace, line) in [
             (&net.host, "address add 10.98.0.1/24 dev out"),
@@ -164,7 +166,7 @@ fn what_is_on_the_bridge_of_tests_reaches_the_agent_and_nothing_else() {
     datagrams.set_read_timeout(Some(SHUT_OUT)).unwrap();
     assert!(datagrams.recv_from(&mut [0; 16]).is_err(), "a datagram came through");
 
-    // Somebody flushes the host's rules: its own services are reached, which the controller finds; the world is not.
+    // The host's rules are flushed. Its own services are then reached, which the controller finds; the outside is not.
     net.on_host(&["nft", "flush", "ruleset"]);
     for open in [ssh, other_address] {
         assert!(net.lets_in(open, LET_IN), "{open}: this test would have seen it open");
@@ -174,7 +176,7 @@ fn what_is_on_the_bridge_of_tests_reaches_the_agent_and_nothing_else() {
     assert!(net.lets_in(world, LET_IN), "this test would have seen it forwarded");
     net.on_host(&["ip", "-4", "rule", "add", "iif", "hftest0", "priority", "8443", "prohibit"]);
 
-    // It comes back with its rules, and goes without a trace.
+    // The bridge is made again with its rules, and is removed without a trace.
     net.on_host(&["ip", "link", "delete", "veth900i0"]);
     net.on_host(&["nft", "add", "table", "netdev", "holdfast_test"]);
     net.unit("ExecStopPost");

@@ -1,6 +1,6 @@
 //! Tests of a quiesced backup with real guest agent.
 //!
-//! Docker and systemd are the fake programs of the controller's own tests; what they did stands in a log.
+//! Docker and systemd are the fake programs of the controller's own tests; a log records their calls.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ fn a_guests_stacks_stand_still_for_its_backup_and_the_label_says_so() {
     let status = String::from_utf8(guestd(&root, &["status"]).stdout).unwrap();
     assert!(status.contains("Last window") && status.contains("application-consistent"), "{status}");
 
-    // The same without: what is told is what was done.
+    // The same without a window: the report matches what was done.
     let plain = guestd(&root, &["backup", "--crash-consistent"]);
     assert!(plain.status.success(), "{plain:?}");
     let after = std::fs::read_to_string(root.join("world/log")).unwrap();

@@ -11,10 +11,10 @@ use super::guest::Guest;
 use super::shop;
 use super::stand::Stand;
 
-/// A stack is back soon after its controller was killed; nothing is measured by it.
+/// A stack is back soon after its controller was killed; this is no measurement.
 const BOUND: Duration = Duration::from_secs(300);
 
-/// What is asked for.
+/// The kind of backup that is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     AsAfterAPowerCut,
@@ -24,7 +24,7 @@ pub enum Want {
 /// A backup that was taken.
 pub struct TimedBackup {
     pub archive: PathBuf,
-    /// What the database had acknowledged before the backup was asked for.
+    /// The highest number that the database had acknowledged before the backup was requested.
     pub acknowledged: u64,
     /// From the first stop to the last start, as the controller counted it.
     still: Duration,
@@ -60,8 +60,8 @@ pub fn take(stand: &Stand, shop: &Guest, want: Want) -> TimedBackup {
     TimedBackup { archive, acknowledged, still, copy, gap: gap(shop, acknowledged), copy_of }
 }
 
-/// Another one with more to copy. The archive is begun while everything stands still, so whoever commits before its last byte
-/// was started again without waiting for the copy.
+/// Another one with more to copy. The archive is begun while everything is stopped. A program that commits before its
+/// last byte was therefore started again without waiting for the copy.
 pub fn of_more(stand: &Stand, shop: &Guest) -> TimedBackup {
     shop::grow(stand, shop);
     let taken = take(stand, shop, Want::StandingStill);
@@ -83,12 +83,12 @@ pub fn interrupted(stand: &Stand, shop: &Guest) {
         Ok((!shop.path("/var/lib/holdfast/quiesce.json").exists()).then_some(()))
     })
     .unwrap();
-    // Whatever became of its backup, the next one has the guest's lane.
+    // Whatever happened to its backup, the next one gets the guest's lane.
     shop.run(&["guestd", "backup", "--crash-consistent"]);
     assert!(stand.archives(shop).len() > before);
 }
 
-/// What the controller says of its last window.
+/// The downtime in the controller's report of its last window.
 fn stood_still(shop: &Guest) -> Duration {
     let status: Value = serde_json::from_str(&shop.run(&["guestd", "status", "--output", "json"])).unwrap();
     let last = &status["stacks"]["status"]["last"];
@@ -114,7 +114,7 @@ fn commits(shop: &Guest, from: SystemTime, to: SystemTime) -> u64 {
     shop::asked(shop, "ledger", &sql).parse().expect("a number")
 }
 
-/// The words of the agent for each backup that it knows of this guest, by what it says that they hold.
+/// The agent's labels for each backup of this guest, grouped by the contents that it reports.
 pub fn labels(shop: &Guest) -> BTreeMap<String, Vec<String>> {
     let list: Value =
         serde_json::from_str(&shop.run(&["guestd", "backup", "--list", "--output", "json"])).unwrap();
@@ -128,7 +128,7 @@ pub fn labels(shop: &Guest) -> BTreeMap<String, Vec<String>> {
     labels
 }
 
-/// What was measured, for people: nothing is judged by it.
+/// The measurements, for people: they do not affect the verdict.
 pub fn figures(cut: &TimedBackup, still: &TimedBackup, more: &TimedBackup) {
     println!(
         "\n         | backup | stacks stood still | longest pause between commits | copy | commits beside it | still / copy |"

@@ -6,10 +6,10 @@ use e2e::place::{Place, User};
 
 use super::disk::run;
 
-/// Where it reads which boot this is, and where nothing is: it says so, and ends.
+/// Where it reads the boot id, and a path where nothing is: it reports that, and ends.
 pub const FINDS_NO_BOOT: (&str, &str) = ("kernel/random/boot_id", "kernel/random/no_boot");
 
-/// A program, what it calls itself, and what it hashes to.
+/// A program, its version, and its hash.
 pub struct Build {
     pub file: PathBuf,
     pub version: String,
@@ -24,12 +24,13 @@ impl Build {
         Self { version, sha256: digest(file), file: file.to_owned() }
     }
 
-    /// One that calls itself a newer one, with more that differs.
+    /// A build with a newer version, and further differences.
     pub fn newer(&self, folder: &Path, differs: &[(&str, &str)]) -> Self {
         let version = next(&self.version);
         let file = folder.join(format!("guestd-{version}"));
         let text = |path: &Path| path.to_str().unwrap().to_owned();
-        // By other programs, so that this one has it not open for writing when somebody starts it.
+        // Copied by another program. Otherwise this process could have the file open for writing when another process
+        // starts it.
         run("cp", &[&text(&self.file), &text(&file)]);
         for (from, to) in [&[(self.version.as_str(), version.as_str())], differs].concat() {
             assert_eq!(from.len(), to.len(), "nothing in a program may move");
@@ -43,7 +44,7 @@ impl Build {
     }
 }
 
-/// What a file hashes to.
+/// The hash of a file.
 pub fn digest(file: &Path) -> String {
     let said = run("sha256sum", &[file.to_str().unwrap()]);
     said.split(' ').next().expect("a digest").to_owned()

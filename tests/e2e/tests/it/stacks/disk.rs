@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use e2e::place::{Place, User};
 
-/// Half as much again as it holds at most. All of it is taken at the beginning: a machine that has no room says so before
-/// anything is written to a disk that then fails.
+/// Half as much again as it holds at most. All of it is allocated at the beginning, so that a machine without room
+/// fails before anything is written to a disk that then fails.
 const SIZE: &str = "18G";
 
-/// What the folders of the suite's runs begin with.
+/// The prefix of the folders of the suite's runs.
 pub const PREFIX: &str = "holdfast-stacks-";
 
 /// It is there until it is dropped.
@@ -40,7 +40,7 @@ impl Disk {
     }
 }
 
-/// What killed runs left mounted. The kernel refuses where somebody works.
+/// Unmounts what killed runs left mounted. The kernel refuses when a process uses it.
 fn left_over(prefix: &Path) {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let points = table.lines().filter_map(|line| line.split(' ').nth(4));

@@ -1,6 +1,7 @@
 //! Tests of an updated guest agent in a booted guest.
 //!
-//! It is told in a guest of its own, beside the story of the backups: an agent waits minutes until it takes a guest for silent.
+//! It has a guest of its own and runs next to the story of the backups: an agent waits minutes until it takes a guest
+//! for silent.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +20,7 @@ const PROGRAM: &str = "/usr/bin/guestd";
 /// A hello a minute, four minutes of silence, a restart; nothing is measured by it.
 const TURN: Duration = Duration::from_secs(900);
 
-/// Both roads, one after the other.
+/// Both cases, one after the other.
 pub fn reported(stand: &Stand) -> Guest {
     let lab = stand.made(2, LAB);
     shop::keep_ledger(&lab, "0.5");
@@ -56,7 +57,7 @@ fn comes_up(stand: &Stand, lab: &Guest, old: &Build, new: &Build) {
         (process, "0"),
         "the unit saw no stop"
     );
-    // The box and the hub have it from its own hello.
+    // The host and the hub have it from its own hello.
     let seen = at_the_box(stand);
     assert_eq!(
         (&seen["controller"]["version"], &seen["controller"]["health"]),
@@ -66,7 +67,7 @@ fn comes_up(stand: &Stand, lab: &Guest, old: &Build, new: &Build) {
         Ok(stand.reported(LAB)?.filter(|reported| speaks(reported, new) && codes(reported).is_empty()))
     })
     .unwrap();
-    // What it could have come back to stands for a day.
+    // The state that it could have gone back to is kept for a day.
     assert_eq!(snapshots(stand, lab).len(), 1);
     for step in ["arm_roll_back", "shut_down", "roll_back", "start_again"] {
         assert!(note(&update, step).starts_with("not needed"), "{step}: {update:#}");
@@ -81,13 +82,13 @@ fn falls_silent(stand: &Stand, lab: &Guest, old: &Build, bad: &Build) {
     })
     .unwrap();
     stand.step(&format!("{LAB}: controller {} is offered, which ends as soon as it starts", bad.version));
-    // A hello each minute is soon enough for everybody but us.
+    // A hello each minute is soon enough for everything but this test.
     lab.run(&["systemctl", "restart", "guestd.service"]);
     wait::until("the bad one in its place", TURN, || Ok(lies(lab, PROGRAM, bad).then_some(()))).unwrap();
     let failed = || -> anyhow::Result<Option<()>> { Ok((unit(lab, "Result") != "success").then_some(())) };
     wait::until("its end", TURN, failed).unwrap();
     let silent = lab.run(&["date", "--utc", "+%Y-%m-%dT%H:%M:%S"]);
-    // Nobody else in the guest notices.
+    // Nothing else in the guest notices.
     let noted = shop::acknowledged(lab);
     let written = wait::until("the database goes on", TURN, || {
         Ok(Some(shop::acknowledged(lab)).filter(|now| *now > noted))
@@ -108,7 +109,7 @@ fn falls_silent(stand: &Stand, lab: &Guest, old: &Build, bad: &Build) {
     println!("         {words:?}");
     assert!(words.iter().any(|text| text.contains(&bad.version) && text.contains("guestd.old")), "{words:?}");
     assert!(!codes(&reported).contains("CONTROLLER_BAD"), "silence is no verdict: {reported:#}");
-    // As the operator is told, at the box.
+    // As the operator is instructed, at the host.
     lab.run(&["mv", "/usr/bin/guestd.old", PROGRAM]);
     lab.run(&["systemctl", "reset-failed", "guestd.service"]);
     lab.run(&["systemctl", "restart", "guestd.service"]);
@@ -133,7 +134,7 @@ fn database_went_on(lab: &Guest, written: u64) {
     println!("         {rows} rows, {written} of them from before the guest was told silent");
 }
 
-/// The chain tells all of it, and holds.
+/// The audit chain records all of it, and is valid.
 fn audited(stand: &Stand, good: &Build, bad: &Build) {
     stand.stage.agent_does(&["audit", "verify"]).unwrap();
     let shown = stand.stage.agent_does(&["audit", "show", "--last", "1000"]).unwrap();
@@ -143,7 +144,8 @@ fn audited(stand: &Stand, good: &Build, bad: &Build) {
     assert!(line(&["approve_release", "signed by ada"]), "{shown}");
 }
 
-/// A person takes the program in at the box, an operator signs for what the box wrote down, and the document asks for it.
+/// A person imports the program at the host, an operator signs for what the host recorded, and the document requests
+/// it.
 fn intended(stand: &Stand, build: &Build) {
     let file = build.file.to_str().unwrap();
     let draft = stand.stage.agent_does(&["release", "import", file, "--version", &build.version]).unwrap();
@@ -158,7 +160,7 @@ fn intended(stand: &Stand, build: &Build) {
     });
 }
 
-/// What the box says of this guest.
+/// What the host reports of this guest.
 fn at_the_box(stand: &Stand) -> Value {
     let status = stand.stage.agent_says(&["status"]).unwrap();
     let guests = status["sections"]["guests"].as_array().cloned().unwrap_or_default();
@@ -207,7 +209,7 @@ fn lies(lab: &Guest, inside: &str, build: &Build) -> bool {
     path.is_file() && builds::digest(&path) == build.sha256
 }
 
-/// Whether the controller that runs is this build: what its process was made of, whatever lies on the disk.
+/// Whether the running controller is this build. Its process is checked, not the file on the disk.
 fn runs(lab: &Guest, build: &Build) -> bool {
     let process = format!("/proc/{}/exe", unit(lab, "MainPID"));
     lab.run(&["sha256sum", &process]).starts_with(&build.sha256)

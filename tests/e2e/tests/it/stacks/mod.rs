@@ -1,13 +1,14 @@
 //! Tests of backups of PostgreSQL and Docker Compose under load.
 //!
-//! One guest, two backups. For the first nothing is stopped, so it must come back as after a power cut. For the second the
-//! stacks stand still, so it must come back as after an orderly end. Each is restored beside the guest by an operator's
-//! signature, and PostgreSQL's own log is the judge. At last the second is tried by the agent itself, as a policy asks, and
-//! the scratch guest's own controller says how it came back. A last backup, of a guest that holds three times as much, shows
-//! that its stacks do not wait for the copy.
+//! One guest, two backups. For the first nothing is stopped, so it must come back as after a power cut. For the second
+//! the stacks are stopped, so it must come back as after an orderly end. Each is restored next to the guest by an
+//! operator's signature, and PostgreSQL's own log decides. At last the agent itself tests the second one, as a policy
+//! requires, and the scratch guest's own controller reports how it came back. A last backup, of a guest that holds
+//! three times as much, shows that its stacks do not wait for the copy.
 //!
-//! Beside it another guest has its controller exchanged, and another one taken back: agents wait minutes for that, and nobody
-//! waits for it here. In a third one security upgrades are installed, restarted for, and taken back. `cargo xtask stacks` builds what both need and names it in the environment.
+//! At the same time another guest has its controller exchanged, and another one taken back. Agents wait minutes for
+//! that, so it runs in parallel. In a third one security upgrades are installed, restarted for, and taken back. `cargo
+//! xtask stacks` builds what both need and names it in the environment.
 
 #![forbid(unsafe_code)]
 #![expect(

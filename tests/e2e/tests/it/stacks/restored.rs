@@ -29,7 +29,7 @@ pub fn after_a_power_cut(stand: &Stand, taken: &TimedBackup) {
     off(stand, &copy);
 }
 
-/// Everything stood still: PostgreSQL has nothing to recover, and what ran then runs.
+/// Everything was stopped: PostgreSQL has nothing to recover, and what ran then runs now.
 pub fn after_an_orderly_end(stand: &Stand, taken: &TimedBackup) {
     stand.step("the second backup, restored and booted: PostgreSQL was shut down");
     let copy = stand.restore(&taken.archive);
@@ -48,7 +48,7 @@ pub fn after_an_orderly_end(stand: &Stand, taken: &TimedBackup) {
     off(stand, &copy);
 }
 
-/// Boots it, and gives what PostgreSQL said of its start.
+/// Boots it, and returns what PostgreSQL logged of its start.
 fn booted(stand: &Stand, copy: &Guest) -> String {
     let before = copy.read(LOG).len();
     stand.stage.fault(&["start", &copy.vmid.to_string()]).unwrap();
@@ -65,7 +65,7 @@ fn booted(stand: &Stand, copy: &Guest) -> String {
 
 /// Every row that was acknowledged is there, none is missing between, and the pages are sound.
 fn whole(copy: &Guest, taken: &TimedBackup) {
-    // The copy's own notebook was written after each acknowledgement, so it is never ahead.
+    // The copy's own record was written after each acknowledgement, so it is never ahead.
     let noted = shop::acknowledged(copy);
     let said = copy.run(&["/bin/bash", "/srv/whole.sh"]);
     let of = |name: &str| {

@@ -36,14 +36,14 @@ pub fn open(stand: &Stand) -> Guest {
     shop
 }
 
-/// Starts a database in a guest, and who commits rows to it, with a pause of so many seconds between two.
+/// Starts a database in a guest, and a program that commits rows to it, with a pause of this many seconds between two.
 pub fn keep_ledger(guest: &Guest, pause_s: &str) {
     guest.write("/srv/writer.sh", include_str!("guest/writer.sh"));
     guest.write("/srv/ledger.sh", include_str!("guest/ledger.sh"));
     guest.run(&["/bin/bash", "/srv/ledger.sh", pause_s]);
 }
 
-/// Lets the database grow by 2.7 GiB that nothing packs much smaller.
+/// Lets the database grow by 2.7 GiB that hardly compress.
 pub fn grow(stand: &Stand, shop: &Guest) {
     stand.step("2.7 GiB more in the database");
     asked(shop, "bench", "create table ballast (piece text) with (autovacuum_enabled = off)");
@@ -51,7 +51,7 @@ pub fn grow(stand: &Stand, shop: &Guest) {
     asked(shop, "bench", &format!("copy ballast from program '{random}'"));
 }
 
-/// What a database of the guest answers.
+/// The answer of a database of the guest.
 pub fn asked(guest: &Guest, database: &str, sql: &str) -> String {
     let user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--"];
     let psql = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", sql];
@@ -63,7 +63,7 @@ pub fn acknowledged(guest: &Guest) -> u64 {
     guest.read(ACKNOWLEDGED).trim().parse().expect("a number")
 }
 
-/// The numbers that the till wrote, and how often it was ended in order. They come one after the other, none is torn.
+/// The numbers that the till wrote, and how often it was ended in order. They are consecutive, and none is torn.
 pub fn journal(guest: &Guest) -> (u64, Vec<String>) {
     let text = guest.read(JOURNAL);
     let (mut last, mut closed) = (0, Vec::new());
@@ -99,7 +99,7 @@ pub fn goes_on(shop: &Guest) {
     .unwrap();
 }
 
-/// Containers by service, as compose tells them.
+/// Containers by service, as compose lists them.
 pub fn containers(guest: &Guest) -> Vec<(String, String)> {
     let words = ["docker", "compose", "--project-directory", "/srv/shop", "ps", "--all", "--format", "json"];
     let said = guest.run(&words);

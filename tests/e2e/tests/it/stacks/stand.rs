@@ -23,10 +23,10 @@ const MADE: Duration = Duration::from_secs(600);
 /// A restore of a guest with its data.
 const JOB_S: &str = "600";
 
-/// All of it. Dropped in this order: the stage ends before its disk goes.
+/// The whole stand. Dropped in this order: the stage ends before its disk is removed.
 pub struct Stand {
     pub stage: Stage,
-    /// What the operator asks for.
+    /// The desired document of the operator.
     document: Mutex<Value>,
     key: PathBuf,
     disk: Disk,
@@ -87,14 +87,14 @@ impl Stand {
         guest
     }
 
-    /// Changes what is asked for. One hand at a time: the document is asked for as a whole.
+    /// Changes the desired document. The lock allows one change at a time, because the document is sent as a whole.
     pub fn goal(&self, reason: &str, change: impl FnOnce(&mut Value)) {
         let mut document = self.document.lock().unwrap();
         change(&mut document);
         self.stage.apply(&document, reason).unwrap();
     }
 
-    /// What the hub is told of a guest.
+    /// What is reported to the hub of a guest.
     pub fn reported(&self, name: &str) -> anyhow::Result<Option<Value>> {
         Ok(self.stage.guests()?.into_iter().find(|guest| guest["name"] == name))
     }
@@ -104,12 +104,12 @@ impl Stand {
         named("HOLDFAST_E2E_PROGRAMS").join(name)
     }
 
-    /// A folder for what a story needs beside the stage.
+    /// A folder for files that a story needs in addition to the stage.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A key of the operator's, laid down by root where the agent's settings say.
+    /// Makes the operator's key, and writes the operators file and the policy as root would.
     fn operator(&self) {
         let key = self.key.to_str().unwrap();
         disk::run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-C", "ada", "-f", key]);
@@ -119,7 +119,7 @@ impl Stand {
         std::fs::write(agent.join("policy.toml"), "version = 1\n").unwrap();
     }
 
-    /// A step begins.
+    /// Prints the heading of a step.
     pub fn step(&self, what: &str) {
         println!("{:6.1} s  {what}", self.begun.elapsed().as_secs_f32());
     }
@@ -141,13 +141,13 @@ impl Stand {
         archives.map(|path| (path.metadata().unwrap().created().unwrap(), path)).collect()
     }
 
-    /// Restores an archive beside the guest, by a signature, and gives the copy, which stands still.
+    /// Restores an archive next to the guest, by a signature, and returns the copy, which is stopped.
     pub fn restore(&self, archive: &Path) -> Guest {
         let before = self.stage.configurations().unwrap();
         let volume = format!("backup2:backup/{}", archive.file_name().unwrap().to_str().unwrap());
         self.sign(&[SHOP, "--restore", &volume, "--confirm", SHOP], "what does it hold?");
         let after = self.stage.configurations().unwrap();
-        // Guests of others may have come meanwhile.
+        // Guests of others may have been made meanwhile.
         let is_copy = |text: &str| text.lines().any(|line| line == format!("hostname: {SHOP}-copy"));
         let copies = after.iter().filter(|(vmid, text)| !before.contains_key(vmid) && is_copy(text));
         Guest::new(&self.sim(), *copies.map(|(vmid, _)| vmid).next().expect("a copy beside the guest"))
@@ -160,7 +160,7 @@ impl Stand {
         let (key, file) = (self.key.to_str().unwrap(), file.to_str().unwrap());
         let with = ["--key", key, "--reason", reason, "--submit", "--out", file];
         let words = [&["sign", HOST], what, &with].concat();
-        // The hub hears of the operators with a report.
+        // The hub learns of the operators from a report.
         let mut signed: Option<Value> = None;
         wait::until("a signature", Duration::from_secs(60), || {
             signed = self.stage.holdfast(&words).ok();
@@ -181,7 +181,7 @@ impl Stand {
     }
 }
 
-/// A test that failed tells the last words of its programs; the disk goes, or it would stay mounted.
+/// A failed test prints the last log lines of its programs. The disk is removed; otherwise it would stay mounted.
 impl Drop for Stand {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -197,7 +197,7 @@ fn open(folder: &Path) {
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A guest in what is asked for.
+/// A guest in the desired document.
 pub fn guest_in<'a>(document: &'a mut Value, name: &str) -> &'a mut Value {
     let guests = document["guests"].as_array_mut().expect("a list");
     guests.iter_mut().find(|guest| guest["name"] == name).expect("it is asked for")

@@ -12,14 +12,15 @@ use super::stand::{self, SHOP, Stand};
 /// A restore, a boot, a recovery, two stacks; nothing is measured by it.
 const TRIED: Duration = Duration::from_secs(900);
 
-/// A point that cannot fall into the suite: a backup by schedule would stop what the suite measures.
+/// A point outside the suite's run: a backup by schedule would stop what the suite measures.
 #[expect(clippy::disallowed_methods, reason = "the agent under test goes by the machine's own clock")]
 fn half_a_day_away() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     format!("{:02}:30", (now / 3_600 + 12) % 24)
 }
 
-/// Promises the guest a daily backup that is tried every week. The one that it asked for itself is tried at once.
+/// Promises the guest a daily backup that is tested every week. The backup that the guest requested itself is tested at
+/// once.
 pub fn proves(stand: &Stand, shop: &Guest) {
     stand.step("a policy: the backup that stood still is tried in a scratch guest");
     let schedule = json!({ "at": [half_a_day_away()], "zone": "UTC", "jitter_min": 0, "window_min": 60 });
@@ -38,7 +39,7 @@ pub fn proves(stand: &Stand, shop: &Guest) {
     });
     reported.unwrap_or_else(|error| panic!("{error}: {seen:#}"));
     println!("         {}", seen["posture"]["why"]);
-    // It goes with its test; the copies that were restored by hand stay.
+    // The scratch guest is removed with its test; the copies that were restored by hand stay.
     wait::until("the scratch guest is gone", TRIED, || {
         let left = stand.stage.configurations()?;
         Ok(left.keys().all(|vmid| !(6_000..6_010).contains(vmid)).then_some(()))

@@ -1,8 +1,9 @@
 //! Tests of security upgrades in a booted guest.
 //!
-//! Three of them. A good one is installed behind a snapshot; it asks for a restart, which is told, and done in the window. One
-//! whose script fails is left half done by dpkg: the guest goes back to its snapshot, with all its files, and the agent and the
-//! hub tell it. The timer is switched off, and what it starts is started here: nobody waits for half an hour.
+//! Three of them. A good one is installed behind a snapshot; it needs a restart, which is reported, and done in the
+//! window. One whose script fails is left half done by dpkg: the guest goes back to its snapshot, with all its files,
+//! and the agent and the hub report it. The timer is switched off, and the test starts what it would start, so that no
+//! test waits for half an hour.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,15 +25,15 @@ const UNIT: &str = "holdfast-upgrade.service";
 /// What the guest agent remembers of upgrades.
 const RECORD: &str = "/var/lib/holdfast/upgrade.json";
 
-/// Packages change behind a snapshot or not at all, however long one takes beside the other stories.
+/// Packages change behind a snapshot or not at all, however long a snapshot takes while other stories run.
 const STACKS: &str = "[apt]\nsnapshot = \"must\"\nafter = \"roll_back\"\n";
 
-/// The archive, at an address that only the guest itself reaches. It is there again after each start.
+/// The archive, at an address that only the guest itself reaches. It is served again after each start.
 const SERVED: &str = "[Service]\nExecStart=/usr/bin/busybox httpd -f -p 127.0.0.1:8080 -h /srv/archive\n\
                       [Install]\nWantedBy=multi-user.target\n";
 const SOURCE: &str = "deb [trusted=yes] http://127.0.0.1:8080 ./\n";
 
-/// As packages do that are in use only after a restart.
+/// A script of a package that is in use only after a restart.
 const ASKS: &str = "#!/bin/sh\ntouch /run/reboot-required\n";
 const FAILS: &str = "#!/bin/sh\necho half > /srv/half\nexit 1\n";
 const QUIET: &str = "#!/bin/sh\nexit 0\n";
@@ -80,9 +81,9 @@ fn is_installed(stand: &Stand, mend: &Guest) {
     assert_eq!(snapshots(stand, mend), [said["snapshot"].as_str().unwrap()]);
 }
 
-/// What asks for a restart is told; in the window it is restarted, and nothing is left to tell.
+/// A needed restart is reported. In the window the restart happens, and nothing is left to report.
 fn restarts(stand: &Stand, mend: &Guest) {
-    // A hello each minute is soon enough for everybody but us.
+    // A hello each minute is soon enough for everything but this test.
     mend.run(&["systemctl", "restart", "guestd.service"]);
     let words = condition(stand, "RESTART_NEEDED");
     println!("         {words}");
@@ -120,12 +121,12 @@ fn goes_back(stand: &Stand, mend: &Guest) {
     assert!(!mend.path("/srv/half").exists(), "what its script wrote is gone, too");
     let kept = snapshots(stand, mend);
     assert_eq!(kept.len(), 1, "the one of this upgrade, and none of the one before: {kept:?}");
-    // Before it goes back it says that the upgrade failed, under the same code.
+    // Before the rollback, the condition under the same code says that the upgrade failed.
     let words = condition_with(stand, "BROKEN", "was taken back");
     println!("         {words}");
     assert!(words.contains(&kept[0]), "{words}");
     assert_eq!(last(mend)["outcome"], "rolled_back", "{:#}", last(mend));
-    // The agent's own records tell it at the box, too.
+    // The agent's own records at the host show it, too.
     let status = stand.stage.agent_says(&["status"]).unwrap();
     let all = status["sections"]["operations"].as_array().cloned().unwrap_or_default();
     let is = |one: &&Value| one["kind"] == "roll_back" && one["name"] == MEND;
@@ -157,11 +158,11 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
 }
 
-/// Starts what the timer starts, until the guest agent wrote down that it began: the document may not have come yet, or something
-/// else goes on. After that nobody enters a guest that goes down.
+/// Starts what the timer starts, until the guest agent recorded that it began. The document may not have arrived yet,
+/// or something else may be in progress. After that no command enters a guest that shuts down.
 fn by_timer(mend: &Guest, field: &str, before: &Value) {
     if record(mend)[field] == *before {
-        // It is started more often than systemd likes.
+        // It is started more often than systemd's limit allows.
         let script = format!("systemctl reset-failed {UNIT}; systemctl start --no-block {UNIT}");
         let _ended = mend.attempts(&["/bin/sh", "-c", &script]);
     }
@@ -198,7 +199,7 @@ fn published(stand: &Stand, mend: &Guest, version: u8, script: &str) {
     std::fs::copy(&built, mend.path("/srv/archive").join(&name)).unwrap();
     mend.write("/srv/archive/Packages", &packages);
     mend.write("/srv/archive/Release", &release);
-    // Nobody asks for it before it is served: what cannot be had is not tried again in a window.
+    // Nothing requests it before it is served: a version that cannot be fetched is not tried again in a window.
     if version > 1 {
         let ask = ["/usr/bin/busybox", "wget", "-q", "-O", "-", "http://127.0.0.1:8080/Release"];
         wait::until("the archive is served", DONE, || {
@@ -219,7 +220,7 @@ fn version(mend: &Guest) -> String {
     mend.read("/usr/lib/mended/version")
 }
 
-/// What the guest agent wrote down; nothing where it did not yet.
+/// The record of the guest agent; null when it does not exist yet.
 fn record(mend: &Guest) -> Value {
     let text = std::fs::read(mend.path(RECORD)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
@@ -240,12 +241,12 @@ fn conditions(reported: &Value) -> impl Iterator<Item = &Value> {
     reported["conditions"].as_array().into_iter().flatten()
 }
 
-/// The words of what the hub tells of the guest under this code, once it does.
+/// The text of the condition that the hub reports for the guest under this code, once it does.
 fn condition(stand: &Stand, code: &str) -> String {
     condition_with(stand, code, "")
 }
 
-/// The same, once they say this.
+/// The same, once the text contains this part.
 fn condition_with(stand: &Stand, code: &str, part: &str) -> String {
     let mut seen = Value::Null;
     let words = wait::until(code, DONE, || {

@@ -8,28 +8,28 @@ use std::time::Instant;
 use clap::Args;
 use harness::hostile::{Length, Verdict, kept, run, shortest};
 
-/// A hub that was stolen sends what it likes for weeks; nothing of a customer's may be lost.
+/// A stolen hub sends arbitrary answers for weeks; no data of a customer may be lost.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     from: u64,
-    /// So many seeds.
+    /// How many seeds.
     #[arg(long, default_value_t = 2)]
     count: u64,
     /// Simulated days of each.
     #[arg(long, default_value_t = 30)]
     days: u64,
-    /// No more moves than this: to see again what a shortest prefix shows.
+    /// No more moves than this: to repeat a run with the shortest failing prefix.
     #[arg(long)]
     moves: Option<u64>,
     /// Threads; as many as there are cores by default.
     #[arg(long)]
     threads: Option<usize>,
-    /// Only the fresh seeds, not those that were kept.
+    /// Only the fresh seeds, not the pinned ones.
     #[arg(long)]
     fresh: bool,
-    /// Print what happened last, whatever came of it.
+    /// Print the last events, whatever the result is.
     #[arg(long)]
     report: bool,
 }

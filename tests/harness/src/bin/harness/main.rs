@@ -28,7 +28,7 @@ enum Command {
     PowerDisk {
         /// The folder that shows it.
         folder: std::path::PathBuf,
-        /// The power goes before this change.
+        /// The power is lost before this change.
         cut_at: u64,
     },
     /// A disk that loses its power.

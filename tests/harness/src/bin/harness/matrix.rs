@@ -7,16 +7,16 @@ use harness::matrix::case::{Case, run};
 use harness::matrix::plan::{Depth, Share, parse_share, run_all};
 use harness::story;
 
-/// Kills every operation at every point, once and twice, and holds each end to the invariants.
+/// Kills every operation at every point, once and twice, and checks each end against the invariants.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Only stories whose name begins so.
+    /// Only stories whose name begins with this text.
     #[arg(long, default_value = "")]
     story: String,
     /// Only once, not again in the recovery.
     #[arg(long)]
     single: bool,
-    /// Again at one point of the recovery in so many, another for each first kill.
+    /// Second kills at one point of the recovery in this many, another one for each first kill.
     #[arg(long, default_value_t = 1, conflicts_with = "single")]
     again_at_one_in: usize,
     /// Which of these points: 0 and up to the number before `--again-at-one-in`.
@@ -48,7 +48,7 @@ pub fn command(arguments: &Arguments) -> ExitCode {
     if report.violations() == 0 && report.cases() > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Tells one case in full.
+/// Prints one case in full.
 fn one(name: &str) -> ExitCode {
     let found = name.rsplit_once('/').and_then(|(story, case)| {
         let story = story::all().into_iter().find(|held| held.name == story)?;

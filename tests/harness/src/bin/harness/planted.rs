@@ -11,7 +11,7 @@ use clap::Args;
 use harness::matrix::plan::{Share, parse_share};
 use harness::planted::{Find, Plant, find, table};
 
-/// Plants each bug and looks for it.
+/// Plants each bug and searches for it.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Only this one, by its name.

@@ -9,7 +9,7 @@ use harness::matrix::plan::{Share, parse_share};
 use harness::power::hub::HubReport;
 use harness::power::suite::run_all;
 
-/// Takes the power from the agent's disk before each change of a file, and holds what is found to the invariants.
+/// Cuts the power of the agent's disk before each change of a file, and checks what is found against the invariants.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Only a share of all, such as `1/4`.

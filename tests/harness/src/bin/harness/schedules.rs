@@ -11,16 +11,16 @@ use harness::schedule::{Verdict, kept, plot, run, run_script};
 /// A seed chooses operations, faults, kills, hand edits and documents; when the faults stop, all must hold.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Only this seed, told in full. `HARNESS_SEED` says the same.
+    /// Only this seed, printed in full. `HARNESS_SEED` does the same.
     #[arg(long)]
     seed: Option<u64>,
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     from: u64,
-    /// So many fresh seeds, however long they take; without it, as many as the time allows.
+    /// How many fresh seeds, however long they take; without it, as many as the time allows.
     #[arg(long)]
     count: Option<u64>,
-    /// For so long.
+    /// How long, in seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
     /// Threads; as many as there are cores by default.
@@ -28,12 +28,12 @@ pub struct Arguments {
     threads: Option<usize>,
 }
 
-/// Each plot is played with so many seeds.
+/// Each plot is played with this many seeds.
 const SEEDS_OF_PLOTS: u64 = 5;
 
 type Play = Box<dyn Fn() -> Verdict + Send + Sync>;
 
-/// What is played whatever the time.
+/// The plays that always run, whatever the time limit.
 fn certain(arguments: &Arguments) -> Vec<Play> {
     let mut all: Vec<Play> = Vec::new();
     for plot in plot::ALL {

@@ -12,7 +12,7 @@ use crate::guest::rights::Rights;
 use crate::node::World;
 use crate::schema::format::split_list;
 
-/// Options that only those may read who may write them. The real code means to hide them, but refuses the whole call.
+/// Options that a caller may read only if it may write them. The real code means to hide them, but refuses the whole call.
 fn may_read(call: &Call<'_>, world: &World, vmid: u32, has_env: bool) -> Fallible<()> {
     if !has_env || call.who.is_root() {
         return Ok(());
@@ -141,12 +141,12 @@ pub fn change(call: &Call<'_>) -> Reply {
         return Err(Refusal::params(faults));
     }
     world.guests.put(vmid, config)?;
-    // The low-level configuration is written last: a missing bridge is told although the change is in force.
+    // The low-level configuration is written last: a missing bridge is reported although the change is in force.
     low_level(call.node, &world.guests.get(vmid)?.main)?;
     NOTHING
 }
 
-/// Shares beyond what the kernel takes are cut.
+/// Limits CPU shares to the range that the kernel accepts.
 fn clamp(new: &mut BTreeMap<String, String>) {
     if let Some(shares) = new.get_mut("cpuunits")
         && let Ok(number) = shares.parse::<u64>()
@@ -158,7 +158,7 @@ fn clamp(new: &mut BTreeMap<String, String>) {
 /// Dies when the configuration is not the one that the caller has seen.
 ///
 /// # Errors
-/// The real sentence.
+/// The real error text.
 pub fn same_digest(seen: Option<String>, now: &str) -> Fallible<()> {
     match seen {
         Some(seen) if seen != now => {

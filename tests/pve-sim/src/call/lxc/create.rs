@@ -112,7 +112,7 @@ pub fn create(call: &Call<'_>) -> Reply {
     call.spawn(kind, &vmid.to_string(), move |task| run(task, plan))
 }
 
-/// Is the VMID free, or may what is there be overwritten?
+/// Checks that the VMID is free, or that the existing guest may be overwritten.
 fn target(call: &Call<'_>, world: &World, vmid: u32, overwrite: bool) -> Fallible<()> {
     if overwrite {
         if call.node.power.is_running(vmid) {
@@ -163,7 +163,7 @@ fn allocation(
     Err(Refusal::denied_bare())
 }
 
-/// Disks apart from plain options; a bare number takes the default storage; `unusedN` is dropped.
+/// Separates disks from plain options. A bare number uses the default storage; `unusedN` is dropped.
 fn split(
     options: BTreeMap<String, String>,
     storage: &str,

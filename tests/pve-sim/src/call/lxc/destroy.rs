@@ -102,12 +102,13 @@ fn run(task: &Task, vmid: u32, force: bool, purge: bool, unreferenced: bool) -> 
         task.log(format!("purging CT {vmid} from related configurations.."));
     }
     // Only now, or the number could be taken again while the rest is still going.
-    // Its firewall goes with it; of a number that no guest has it stays.
+    // Its firewall configuration is removed with it. The one of a number that no guest has stays.
     crate::call::firewall::keep(&task.node, &format!("{vmid}.fw"), &crate::firewall::Config::default())?;
     Ok(world.guests.remove(vmid)?)
 }
 
-/// Looks at every enabled storage for containers; one that is not there fails the task, after the named volumes are gone.
+/// Searches every enabled storage for containers. A storage that is not available fails the task; the named volumes are
+/// removed before that.
 fn free_unreferenced(task: &Task, vmid: u32) -> Fallible<()> {
     let world = task.node.world();
     let store = world.store();

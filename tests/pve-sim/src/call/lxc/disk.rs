@@ -176,12 +176,12 @@ pub fn move_volume(call: &Call<'_>) -> Reply {
     }
 }
 
-/// A volume that goes to another storage.
+/// The goal of moving a volume to another storage.
 #[derive(Debug)]
 struct ToStorage {
     storage: String,
     delete: bool,
-    /// As it is told to the copying program.
+    /// The limit as it is passed to the copying program.
     bwlimit_kib_s: i64,
 }
 
@@ -253,7 +253,7 @@ fn copy(task: &Task, vmid: u32, key: &str, goal: &ToStorage) -> Outcome {
     };
     let copied = fill(task, vmid, goal, (&from, &to));
     if let Err(Halt::Failed(_)) = &copied {
-        // What was copied so far goes; only of a killed worker it stays.
+        // The partial copy is removed; only a killed worker leaves it behind.
         let _ = task.node.world().store().free(&new)?;
     }
     copied?;
@@ -401,7 +401,7 @@ impl Reassign {
             mount.key.clone_from(target_key);
             let printed = mount.print(&task.node.table);
             if running == Run::Up {
-                // A running container cannot take it: it stays pending, and the task says so.
+                // A running container cannot apply it: it stays pending, and the task logs that.
                 config.pending.insert(target_key.clone(), printed);
                 task.warn(&format!(
                     "unable to hotplug {target_key}: failed to change apparmor profile: Invalid argument"

@@ -1,7 +1,7 @@
 //! A restore from a backup server.
 //!
-//! In: what is to be made, and which part of the snapshot is fetched. Out: where the snapshot lies, or the sentence of the client's failure,
-//! with its reason in the lines before.
+//! In: the restore plan, and the part of the snapshot to fetch. Out: where the snapshot is stored, or the text of the client's failure,
+//! with its reason in the log lines before.
 use std::path::PathBuf;
 
 use super::restore::{Plan, userns};
@@ -10,21 +10,21 @@ use crate::storage::volume::Located;
 use crate::storage::{backup_server, server_names};
 use crate::task::Task;
 
-/// Whether a backup lies on a backup server.
+/// Whether a backup is on a backup server.
 pub(super) fn is_on_server(task: &Task, volid: &str) -> Fallible<bool> {
     let world = task.node.world();
     Ok(server_names::is_one(world.store().locate(volid)?.definition))
 }
 
-/// What is fetched of a backup server's snapshot.
+/// The part of a backup server's snapshot that is fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Config,
     Files,
 }
 
-/// What lies on a backup server is opened by the key of its entry, before any disk is made and again for each part. The storage is not
-/// readied for it: what is in the way the client says.
+/// Opens a snapshot on a backup server with the key of its entry, before any disk is made and again for each part. The storage is not
+/// activated for this: the client reports any obstacle.
 pub(super) fn unlock(task: &Task, plan: &Plan, part: Part) -> Fallible<PathBuf> {
     let (said, place) = {
         let world = task.node.world();
@@ -49,13 +49,13 @@ pub(super) fn unlock(task: &Task, plan: &Plan, part: Part) -> Fallible<PathBuf> 
 /// How a client ends that failed by itself.
 pub(super) const CLIENT_ENDS: &str = "exit code 255";
 
-/// Whether the server renamed a chunk of it when it looked through it and found the chunk to be another than it was sent.
+/// Whether a verification on the server found a damaged chunk of the snapshot and renamed it.
 fn is_found_damaged(place: &std::path::Path) -> bool {
     backup_server::verification(place)
         .is_some_and(|said| said.get("state").is_some_and(|state| state == "failed"))
 }
 
-/// What the server says of a chunk under whose name nothing lies any more.
+/// The server's error for a chunk whose file does not exist any more.
 fn lacks_chunk(task: &Task, plan: &Plan) -> Fallible<String> {
     use sha2::{Digest as _, Sha256};
     let world = task.node.world();
@@ -68,10 +68,10 @@ fn lacks_chunk(task: &Task, plan: &Plan) -> Fallible<String> {
     ))
 }
 
-/// The sentence of a client that did not come to its end.
+/// The error text of a client that failed.
 ///
 /// # Errors
-/// When the entry is gone by then.
+/// When the entry was removed meanwhile.
 pub(super) fn client_failed(task: &Task, plan: &Plan, part: Part, how: &str) -> Fallible<Refusal> {
     let world = task.node.world();
     let store = world.store();

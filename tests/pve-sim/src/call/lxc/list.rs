@@ -1,4 +1,4 @@
-//! What is to be seen of containers: lists, status, addresses, features.
+//! Views of containers: lists, status, addresses, features.
 use serde_json::{Map, Value, json};
 
 use crate::call::cluster::{guest_cores, guest_figures};
@@ -96,7 +96,7 @@ pub fn status_index(call: &Call<'_>) -> Reply {
 /// `GET …/interfaces`
 ///
 /// # Errors
-/// When the runtime cannot tell.
+/// When the runtime cannot report them.
 pub fn interfaces(call: &Call<'_>) -> Reply {
     let vmid = call.vmid()?;
     let found = call.node.power.interfaces(vmid).map_err(|error| Refusal::die(error.to_string()))?;

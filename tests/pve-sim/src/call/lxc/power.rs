@@ -67,7 +67,7 @@ pub fn start_task(node: &Arc<Node>, owner: &str, vmid: u32, skiplock: bool) -> F
     })
 }
 
-/// Starts a guest; what LXC says of two interfaces of one name stands before the error.
+/// Starts a guest. LXC's message about two interfaces with one name is logged before the error.
 fn boot_reported(task: &Task, vmid: u32) -> Outcome {
     let name = twice_named(&task.node, vmid)?;
     let Some(name) = name else { return Ok(boot(&task.node, vmid)?) };
@@ -87,8 +87,8 @@ fn twice_named(node: &Node, vmid: u32) -> Fallible<Option<String>> {
     Ok(nets.filter_map(|(_, text)| named(text)).find(|name| !seen.insert(name.clone())))
 }
 
-/// Puts what is pending into force, as the real node does when a guest has stopped: a detached volume becomes unused only here. Nothing
-/// is done for one that runs.
+/// Applies pending changes, as the real node does when a guest has stopped: a detached volume becomes unused only here. Does nothing for
+/// a running guest.
 ///
 /// # Errors
 /// When the guest is not there or its configuration cannot be written.
@@ -106,10 +106,10 @@ pub fn settle(node: &Node, vmid: u32) -> Fallible<()> {
     world.guests.put(vmid, config)
 }
 
-/// Applies what is pending and lets the runtime start the guest.
+/// Applies pending changes and lets the runtime start the guest.
 ///
 /// # Errors
-/// The real sentence for what is missing.
+/// The real error text for what is missing.
 pub fn boot(node: &Node, vmid: u32) -> Fallible<()> {
     settle(node, vmid)?;
     let spec = {
@@ -137,7 +137,7 @@ fn has_quotas(node: &Node, config: &GuestConfig) -> bool {
         .any(|mount| mount.origin() == Origin::Volume && mount.props.get("quota").is_some_and(|on| on == "1"))
 }
 
-/// What the start has to say about the guest's init.
+/// The warning of the start about the guest's init.
 fn caution(task: &Task, vmid: u32) -> Fallible<()> {
     let said = {
         let world = task.node.world();
@@ -194,7 +194,7 @@ pub fn halt(task: &Task, vmid: u32) -> Outcome {
     task.pace("stopped")
 }
 
-/// Asks a guest to go down, and ends it when it does not and `force` says so.
+/// Requests an orderly shutdown of a guest. A guest that stays up is ended when `force` is set.
 ///
 /// # Errors
 /// When it is still up.

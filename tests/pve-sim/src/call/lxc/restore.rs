@@ -27,12 +27,12 @@ use crate::task::{Halt, Task};
 
 /// The largest content that is unpacked for one guest: far beyond any test, far below a disk.
 const UNPACKED_BYTES_MAX: u64 = 64 << 30;
-/// What a restore meets on a node that goes down: nobody tells it the time zone any more.
+/// The error of a restore on a node that goes down: `timedatectl` no longer reports the time zone.
 const NO_BUS: &str = "command 'timedatectl show '--property=Timezone' --value' failed: exit code 1";
 /// The largest raw image the real tool makes: 2^53 bytes.
 const IMAGE_BYTES_MAX: u64 = 1 << 53;
 
-/// What is to be made.
+/// The guest to be made.
 #[derive(Debug)]
 pub struct Plan {
     pub vmid: u32,
@@ -43,7 +43,7 @@ pub struct Plan {
     pub restore: bool,
     /// A guest of that number was there.
     pub exists: bool,
-    /// As asked for, or by default.
+    /// As requested, or by default.
     pub unprivileged: Option<bool>,
     /// Fresh hardware addresses.
     pub unique: bool,
@@ -51,11 +51,11 @@ pub struct Plan {
     pub start: bool,
     /// Put it there at the end.
     pub pool: Option<String>,
-    /// Where volumes go that say nothing else.
+    /// The storage of volumes that name no other.
     pub storage: String,
     /// Wanted volumes by key.
     pub disks: BTreeMap<String, String>,
-    /// What is known of the configuration.
+    /// The known part of the configuration.
     pub config: GuestConfig,
     /// Names of all parameters that were given.
     pub given: BTreeSet<String>,
@@ -64,7 +64,7 @@ pub struct Plan {
 /// Runs the task.
 ///
 /// # Errors
-/// The sentence of the failed step, with what was being done in front.
+/// The error text of the failed step, with the operation in front.
 pub fn run(task: &Task, mut plan: Plan) -> Outcome {
     let mut made = Vec::new();
     let mut touched = !plan.exists;
@@ -137,7 +137,7 @@ fn build(task: &Task, plan: &mut Plan, made: &mut Vec<String>, touched: &mut boo
     let first = unpack(task, plan)?;
     task.pace("unpacked")?;
     match backed_up {
-        // What lies in the root now counts, which is what was unpacked first: not always what was shown.
+        // The configuration that is in the root now counts: the one that was unpacked first, which may differ from the shown one.
         Some(recovered) => {
             merge(task, plan, &first.map_or(recovered, |text| GuestConfig::parse(&text).main))?;
         }
@@ -287,7 +287,7 @@ fn make(task: &Task, vmid: u32, key: &str, value: &str, made: &mut Vec<String>) 
     Ok(mount)
 }
 
-/// The volumes of the guest that was there go; its configuration is the bare lock from now on.
+/// Removes the volumes of the guest that was there; its configuration is only the lock from now on.
 fn replace(task: &Task, vmid: u32, old: &GuestConfig) -> Fallible<()> {
     let mut world = task.node.world();
     let change = Change { node: &task.node, store: world.store(), vmid, running: Run::Down };
@@ -299,7 +299,7 @@ fn replace(task: &Task, vmid: u32, old: &GuestConfig) -> Fallible<()> {
     world.guests.put(vmid, bare)
 }
 
-/// Gives the last configuration that was among the files.
+/// Unpacks the archive and returns the configuration that was found among the files.
 fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
     let own: Vec<Mount> = mounts(&task.node.table, &plan.config.main);
     let targets = {
@@ -330,7 +330,7 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
         }
         None => (unlock(task, plan, Part::Files)?, String::new()),
     };
-    // Who is stopped here is told by the command that ran: the signal reached that one.
+    // A stop here is reported as the failure of the command that ran, because the signal reached that command.
     let begun = task.pace("unpacking");
     if task.is_killed() {
         return Err(Halt::Killed);
@@ -377,7 +377,7 @@ fn unpack(task: &Task, plan: &Plan) -> Result<Option<String>, Halt> {
     }
 }
 
-/// The sentence of the command that unpacks: the client of a backup server, or tar.
+/// The error text of the unpacking command: the client of a backup server, or tar.
 fn unpacking_failed(task: &Task, plan: &Plan, shown: &str, how: &str) -> Fallible<Refusal> {
     if plan.restore && is_on_server(task, &plan.archive)? {
         return from_server::client_failed(task, plan, Part::Files, how);
@@ -399,7 +399,7 @@ fn tar_failed(plan: &Plan, shown: &str, how: &str) -> String {
     )
 }
 
-/// Bytes as tar tells them.
+/// Bytes as tar prints them.
 #[must_use]
 pub fn human(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
@@ -417,7 +417,7 @@ pub fn human(bytes: u64) -> String {
     format!("{value:.1}TiB")
 }
 
-/// What the archive says and the call did not.
+/// Takes over options that the archive has and the call does not.
 fn merge(task: &Task, plan: &mut Plan, recovered: &Section) -> Fallible<()> {
     task.log("merging backed-up and given configuration..");
     if is_on_server(task, &plan.archive)? {
@@ -516,8 +516,8 @@ fn detect(task: &Task, plan: &mut Plan) -> Fallible<()> {
     Ok(())
 }
 
-/// A guest made from a template gets host keys of its own for SSH, and the log says so. The words are laid down, and no keys
-/// are made.
+/// On a real node a guest made from a template gets its own SSH host keys, and the log says so. Here only the log lines are
+/// written, and no keys are made.
 fn host_keys(task: &Task) {
     for kind in ["rsa", "ecdsa", "ed25519"] {
         task.log(format!("Creating SSH host key 'ssh_host_{kind}_key' - this may take some time ..."));

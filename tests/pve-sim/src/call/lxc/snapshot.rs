@@ -117,7 +117,7 @@ pub enum TakeOver {
 /// Takes a snapshot.
 ///
 /// # Errors
-/// The real sentence; then nothing of it is left.
+/// The real error text; then nothing of the snapshot is left.
 pub fn take(task: &Task, vmid: u32, name: &str, comment: Option<&str>, lock: TakeOver) -> Outcome {
     prepare(task, vmid, name, comment, lock)?;
     let still = if task.node.power.is_running(vmid) { freeze(task, vmid) } else { Ok(()) };
@@ -147,7 +147,7 @@ pub fn take(task: &Task, vmid: u32, name: &str, comment: Option<&str>, lock: Tak
     Ok(())
 }
 
-/// Holds a guest still.
+/// Freezes a guest.
 ///
 /// # Errors
 /// When the runtime cannot.
@@ -182,7 +182,7 @@ fn prepare(task: &Task, vmid: u32, name: &str, comment: Option<&str>, lock: Take
     world.guests.put(vmid, config)
 }
 
-/// What goes from a configuration into a snapshot, and back.
+/// The part of a configuration that is copied into a snapshot, and back.
 fn copied(from: &Section) -> Section {
     let mut to = from.clone();
     to.values.retain(|key, _| {
@@ -237,7 +237,7 @@ pub fn delete(call: &Call<'_>) -> Reply {
 /// Drops a snapshot.
 ///
 /// # Errors
-/// The real sentence.
+/// The real error text.
 pub fn remove(task: &Task, vmid: u32, name: &str, force: bool, lock: TakeOver) -> Outcome {
     task.node.faults.lock_config(vmid)?;
     let held = {
@@ -295,7 +295,7 @@ fn orphaned(task: &Task, config: &mut GuestConfig, held: &Section) {
     for mount in mounts(&task.node.table, held).iter().filter(|mount| mount.origin() == Origin::Volume) {
         let attached =
             mounts(&task.node.table, &config.main).iter().any(|other| other.volume() == mount.volume());
-        // One that is in use takes a number too, and gives it back when the configuration is written.
+        // A volume that is in use gets an `unusedN` entry too, which is removed when the configuration is written.
         if attached || !crate::guest::change::in_snapshots(&task.node, config, mount.volume()) {
             GuestConfig::add_unused(&mut config.main, mount.volume());
         }

@@ -85,8 +85,8 @@ fn firewall(backup: &Backup<'_>) -> String {
     crate::call::firewall::text_of(&backup.task.node, &format!("{}.fw", backup.vmid))
 }
 
-/// The worker dies, and what it had started goes on without it. A backup server's client finishes its snapshot by itself; a
-/// local archive stays unfinished, since only the worker gives it its name.
+/// The worker dies, and the programs that it started continue. A backup server's client finishes its snapshot by itself.
+/// A local archive stays unfinished, because only the worker gives it its final name.
 fn orphan(backup: &Backup<'_>, volumes: Volumes, later: std::time::Duration) -> Fallible<()> {
     let unfinished = backup.place().with_extension("dat");
     std::fs::write(&unfinished, b"begun").map_err(|error| crate::fail::host("write of archive", &error))?;
@@ -117,7 +117,7 @@ fn orphan(backup: &Backup<'_>, volumes: Volumes, later: std::time::Duration) -> 
             tracing::warn!(%error, "the orphan of a backup did not finish its archive");
         }
     };
-    // Named like a task, so that a harness gives it its turns; nobody owns it.
+    // Named like a task, so that a harness can schedule it. Its owner field is empty.
     let name = format!("orphan:::::vzdump:{}:", backup.vmid);
     backup
         .task

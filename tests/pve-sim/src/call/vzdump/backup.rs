@@ -27,13 +27,13 @@ pub(super) struct Backup<'a> {
 }
 
 impl Backup<'_> {
-    /// A line in the task's log and in the file beside the archive.
+    /// A line in the task's log and in the log file next to the archive.
     pub(super) fn log(&self, text: &str) {
         self.task.log(format!("INFO: {text}"));
         self.note(text);
     }
 
-    /// A line in the file beside the archive alone.
+    /// A line only in the log file next to the archive.
     pub(super) fn note(&self, text: &str) {
         let line = format!("{} INFO: {text}\n", stamp(self.task.node.clock.now_s()));
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
@@ -71,7 +71,7 @@ impl Backup<'_> {
 
     pub(super) fn write_log(&self) -> Fallible<()> {
         if self.dump.server.is_some() {
-            // It goes to the server too, where nobody here reads it.
+            // On a real node this log is sent to the server. Nothing here reads it from there.
             return Ok(());
         }
         let text = self.lines.lock().unwrap_or_else(PoisonError::into_inner).concat();

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! lock=backup --> mode (falls back from snapshot to suspend) --> still point --> archive --> notes, protection, pruning
-//!   --> snapshot dropped, lock off, guest up again --> told
+//!   --> snapshot dropped, lock off, guest up again --> end logged
 //! ```
-//! Whatever fails, the lock, the snapshot and the guest's sleep are undone. A killed worker undoes nothing.
+//! On any failure the lock, the snapshot and the guest's freeze or stop are undone. A killed worker undoes nothing.
 use std::sync::Mutex;
 
 use super::backup::{Backup, snapshot_place};
@@ -25,7 +25,7 @@ use crate::task::{Halt, Task};
 /// Backs one guest up.
 ///
 /// # Errors
-/// The sentence for the log.
+/// The error text for the log.
 pub(super) fn back_up(task: &Task, options: &Options, dump: &DumpDir, vmid: u32) -> Outcome {
     let started_s = task.node.clock.now_s();
     task.log(format!("INFO: Starting Backup of VM {vmid} (lxc)"));

@@ -1,7 +1,7 @@
 //! The task of a backup, guest by guest.
 //!
 //! ```text
-//! storage readied --> node's lock --> rights on every guest --> each guest: OK or a line why not --> "job errors" if any
+//! storage activated --> node's lock --> rights on every guest --> each guest: OK or a line why not --> "job errors" if any
 //! ```
 //! A guest that fails does not keep the next from being backed up. In: a [`Job`]. Out: archives, and the real log.
 use std::sync::TryLockError;
@@ -18,10 +18,10 @@ use crate::storage::server_names;
 use crate::task::worker::Outcome;
 use crate::task::{Halt, Task};
 
-/// How often a waiting job looks whether the lock is free.
+/// How often a waiting job checks whether the lock is free.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// What is to be done.
+/// The job to run.
 #[derive(Debug)]
 pub(super) struct Job {
     pub options: Options,
@@ -38,7 +38,7 @@ pub(super) fn run(task: &Task, job: &Job) -> Outcome {
     if without_password(task, &job.options.storage) {
         task.log(UNSET_PASSWORD);
     }
-    // The world is let go of before anybody is told.
+    // The lock on the world is released before a notification is sent.
     let found = dump_dir(&task.node.world(), &job.options.storage);
     let dump = match found {
         Ok(dump) => dump,
@@ -68,7 +68,7 @@ pub(super) fn run(task: &Task, job: &Job) -> Outcome {
     if failed == 0 { Ok(()) } else { Err(Refusal::die("job errors").into()) }
 }
 
-/// What the node's own code says first where the file with the password is gone: whatever is in the way comes after it.
+/// The warning of the node's own code when the password file is missing. Any other error comes after it.
 const UNSET_PASSWORD: &str = "Use of uninitialized value $password in concatenation (.) or string at /usr/share/perl5/PVE/Storage/PBSPlugin.pm";
 
 /// Whether a storage is an entry of a backup server whose password is not there.
@@ -78,7 +78,7 @@ fn without_password(task: &Task, storage: &str) -> bool {
     is_server && !world.store().secrets().join(format!("{storage}.pw")).is_file()
 }
 
-/// The node's lock: one backup job at a time. Who does not get it says so and is gone, without a last line.
+/// The node's lock: one backup job at a time. A job that does not get it logs that and ends, without an end status.
 fn node_lock<'a>(task: &'a Task, job: &Job) -> Result<std::sync::MutexGuard<'a, ()>, Halt> {
     task.node.faults.lock_backups()?;
     let mut waited = Duration::ZERO;
@@ -92,7 +92,7 @@ fn node_lock<'a>(task: &'a Task, job: &Job) -> Result<std::sync::MutexGuard<'a, 
                 }
                 return Ok(lock);
             }
-            // A job that broke off does not spoil the lock.
+            // A job that panicked does not make the lock unusable.
             Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) if patience.is_zero() => {
                 return Err(without_lock(task, job, "(wait = 0)"));
@@ -132,7 +132,7 @@ fn rights(task: &Task, job: &Job) -> Fallible<()> {
     job.vmids.iter().try_for_each(|vmid| judge.need(&format!("/vms/{vmid}"), &["VM.Backup"]))
 }
 
-/// One guest: an inner error is told and passed over, an outer one ends the task.
+/// Backs up one guest: an inner error is reported and the job goes on; an outer error ends the task.
 fn back_up(task: &Task, job: &Job, dump: &DumpDir, vmid: u32) -> Result<Fallible<()>, Halt> {
     if !task.node.world().guests.has(vmid) {
         return Ok(not_there(vmid));

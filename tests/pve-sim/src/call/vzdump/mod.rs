@@ -1,7 +1,7 @@
 //! Backups: the calls, and what they check before a task begins.
 //!
 //! In: a call. Out: a task that works through the guests ([`job`]), each in its mode ([`guest`]); or the configuration
-//! that an archive carries. Deliberately absent: fleecing, bandwidth limits (only told), mail, hook scripts.
+//! that an archive carries. Deliberately absent: fleecing, bandwidth limits (only logged), mail, hook scripts.
 mod archive_step;
 mod backup;
 mod guest;
@@ -93,7 +93,7 @@ fn start(call: &Call<'_>) -> Reply {
     call.spawn("vzdump", &id, move |task| job::run(task, &job))
 }
 
-/// Asks every backup task of the node to stop.
+/// Sends a stop request to every backup task of the node.
 fn stop_running(call: &Call<'_>) {
     let (running, _) = call.node.tasks.all();
     for upid in running.iter().filter(|upid| upid.kind == "vzdump") {
@@ -103,7 +103,7 @@ fn stop_running(call: &Call<'_>) {
     }
 }
 
-/// What only some may ask for, in the order in which the real one looks.
+/// Checks parameters that need special rights, in the order of the real code.
 fn permitted(call: &Call<'_>, fleecing: Option<&str>) -> Fallible<()> {
     if call.who.is_root() {
         return Ok(());
@@ -131,8 +131,8 @@ fn permitted(call: &Call<'_>, fleecing: Option<&str>) -> Fallible<()> {
         .map_or(Ok(()), |storage| judge.need(&format!("/storage/{storage}"), &["Datastore.AllocateSpace"]))
 }
 
-/// The storage for what a running machine overwrites meanwhile. A container has no such, and it is not looked at, whether it is there or
-/// not.
+/// The storage for blocks that a running virtual machine overwrites meanwhile. A container does not use it, and its existence is not
+/// checked.
 fn fleecing(call: &Call<'_>) -> Fallible<Option<String>> {
     let table = &call.node.table;
     let (Some(text), Some(format)) = (call.text("fleecing"), table.format("backup-fleecing")) else {
@@ -175,7 +175,7 @@ fn defaults(call: &Call<'_>) -> Reply {
         }
         map.insert("storage".to_owned(), json!(storage));
     }
-    // Who may not look into the node need not know these.
+    // A caller that may not audit the node does not see these.
     let judged =
         call.node.world().judge(&call.who).has(&format!("/nodes/{}", call.node.name), &["Sys.Audit"]);
     if let Some(map) = found.as_object_mut().filter(|_| !judged) {
@@ -187,7 +187,7 @@ fn defaults(call: &Call<'_>) -> Reply {
 /// `GET …/vzdump/extractconfig`
 ///
 /// # Errors
-/// When the archive is not the caller's to read, is not there, or holds none.
+/// When the caller may not read the archive, or the archive does not exist or has no configuration.
 fn extract_config(call: &Call<'_>) -> Reply {
     let volid = call.need("volume")?;
     let place = {
@@ -196,11 +196,11 @@ fn extract_config(call: &Call<'_>) -> Reply {
         volume_access(&world, &judge, None, &volid, Some("backup"))?;
         let store = world.store();
         let at = store.locate(&volid)?;
-        // Whatever the storage allows: who reads what was a guest's has the right over that guest.
+        // Independent of the storage's rights: a caller that reads a guest's backup needs the right on that guest.
         judge.need(&format!("/vms/{}", at.name.owner().unwrap_or_default()), &["VM.Backup"])?;
         let place = store.place(&at);
         if server_names::is_one(at.definition) {
-            // The storage is not readied for it: the client says what is in its way.
+            // The storage is not activated for it: the client reports any obstacle.
             world.storage.enabled(at.storage)?;
             store.open(&at)?.map_err(|complaint| failed(&complaint))?;
         } else {

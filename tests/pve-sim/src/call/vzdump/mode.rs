@@ -22,7 +22,7 @@ use crate::task::{Halt, Task};
 /// The name of the snapshot that a backup makes for itself.
 const SNAPSHOT: &str = "vzdump";
 
-/// What was done to the guest and must be undone.
+/// Changes to the guest that must be undone.
 #[derive(Debug)]
 pub(super) struct HeldGuest {
     /// The mode that is really used.
@@ -47,7 +47,7 @@ pub(super) fn included(backup: &Backup<'_>) -> Vec<Mount> {
 /// Brings the guest to rest.
 ///
 /// # Errors
-/// The sentence of the step that failed.
+/// The error text of the failed step.
 pub(super) fn hold(backup: &Backup<'_>, held: &mut HeldGuest) -> Outcome {
     if held.mode == Mode::Snapshot {
         prepare(backup)?;
@@ -145,7 +145,7 @@ fn last_sync(backup: &Backup<'_>, pid: u32, target: &str) -> Outcome {
     Ok(())
 }
 
-/// Copies the volumes aside, each into a folder of its own; says how many bytes of files they hold.
+/// Copies each volume into a temporary folder of its own; returns how many bytes of files they hold.
 fn copy(backup: &Backup<'_>) -> Fallible<u64> {
     let folder = backup.temporary();
     if folder.exists() {
@@ -213,7 +213,7 @@ fn is_subvolume(backup: &Backup<'_>, mount: &Mount) -> bool {
     mount.volume().ends_with(".subvol") && storage.is_some_and(|definition| definition.kind == "btrfs")
 }
 
-/// Undoes what was done to the guest, and takes the lock off.
+/// Undoes the changes to the guest, and removes the lock.
 ///
 /// # Errors
 /// When the guest does not come up again; everything else is tried all the same.

@@ -10,7 +10,7 @@ use crate::task::Task;
 /// How the end of a job is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Notice {
-    /// By the notification system, whose own rules say when.
+    /// By the notification system, whose own rules decide when.
     System,
     /// To these addresses.
     Mail { to: Vec<String>, when: When },

@@ -13,7 +13,7 @@ use crate::storage::config::Definition;
 use crate::storage::server_names;
 use crate::storage::volume::Store;
 
-/// Where backups go when nothing is said.
+/// The default storage of backups.
 pub(super) const DEFAULT_STORAGE: &str = "local";
 
 /// How the guest is held still.
@@ -58,7 +58,7 @@ pub(super) struct Options {
     pub exclude: ExcludePatterns,
     /// Whether temporary files are left out unasked.
     pub standard_excludes: bool,
-    /// As given, for the command that is told.
+    /// As given, for the command that is logged.
     pub exclude_words: Vec<String>,
     pub bwlimit_kib_s: u64,
     pub ionice: i64,
@@ -67,11 +67,11 @@ pub(super) struct Options {
     pub stopwait_min: u64,
 }
 
-/// Where the archives of a storage are, for people and for real.
+/// The folder with the archives of a storage: as messages show it, and the real path.
 #[derive(Debug, Clone)]
 pub(super) struct DumpDir {
     pub shown: String,
-    /// Of a backup server: the folder for what is only passing through.
+    /// For a backup server: the folder for temporary files.
     pub real: PathBuf,
     /// On a backup server: its name as the client takes it, and the folder of the namespace.
     pub server: Option<Repository>,
@@ -80,12 +80,12 @@ pub(super) struct DumpDir {
 /// A namespace of a backup server.
 #[derive(Debug, Clone)]
 pub(super) struct Repository {
-    /// As the client is told it, and as it tells it: there with the port.
+    /// The repository as it is passed to the client; `shown` is what the client prints, which includes the port.
     pub named: String,
     pub shown: String,
     pub namespace: Option<String>,
     pub folder: PathBuf,
-    /// The key that snapshots are encrypted with, or why the client cannot use it; or the sentence of why it cannot be had.
+    /// The key that snapshots are encrypted with, or why the client cannot use it; or the error text when it cannot be read.
     pub key: Result<Option<Result<String, String>>, String>,
 }
 
@@ -135,7 +135,7 @@ impl Options {
     }
 }
 
-/// What is pruned afterwards: as asked, else as the storage says, unless `remove=0`.
+/// What is pruned afterwards: as the call says, else as the storage says, unless `remove=0`.
 fn retention(call: &Call<'_>, storage: &str) -> Fallible<Option<Retention>> {
     let text = match call.text("prune-backups") {
         Some(text) => Some(text),

@@ -29,7 +29,7 @@ pub(super) fn command_line(table: &Table, params: &Params, vmids: &[u32]) -> Str
     line
 }
 
-/// A value that was taken apart is put together again: lists with commas, what is under a default key without it.
+/// Joins a parsed value again: lists with commas, and the value of a default key without that key.
 fn normal(table: &Table, name: &str, text: String) -> String {
     match name {
         "mailto" => split_list(&text).collect::<Vec<_>>().join(","),
@@ -62,7 +62,7 @@ pub(super) fn delay(seconds: i64) -> String {
     if seconds < 1 { "<1 seconds".to_owned() } else { format!("{seconds} seconds") }
 }
 
-/// A size as the log tells it: whole mebibytes, gibibytes with two digits.
+/// A size as the log prints it: whole mebibytes, gibibytes with two digits.
 pub(super) fn file_size(bytes: u64) -> String {
     if bytes >= 1 << 30 {
         #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
@@ -73,7 +73,7 @@ pub(super) fn file_size(bytes: u64) -> String {
     }
 }
 
-/// Bytes as the backup server's client tells them.
+/// Bytes as the backup server's client prints them.
 pub(super) fn reported_bytes(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     let mut value = bytes as f64;
@@ -87,7 +87,7 @@ pub(super) fn reported_bytes(bytes: u64) -> String {
     format!("{value:.3} TiB")
 }
 
-/// Bytes as rsync tells them.
+/// Bytes as rsync prints them.
 pub(super) fn transferred(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     let value = bytes as f64;
@@ -138,7 +138,7 @@ pub(super) fn check_notes(template: &str) -> Result<(), String> {
     if unknown.is_empty() { Ok(()) } else { Err(format!("found unknown: {}\n", unknown.join(", "))) }
 }
 
-/// The command that stands in a failure.
+/// The command that an error message names.
 pub(super) struct TarCommand<'a> {
     pub options: &'a Options,
     pub unprivileged: bool,
@@ -146,15 +146,15 @@ pub(super) struct TarCommand<'a> {
     pub temporary: &'a str,
     /// The folder that the files come from.
     pub source: &'a str,
-    /// What is packed of it: `./` of a mount, `.` of a copy.
+    /// The path that is packed from it: `./` for a mount, `.` for a copy.
     pub root: &'a str,
-    /// Mount points beside the root file system, as `./inc`.
+    /// Mount points in addition to the root file system, as `./inc`.
     pub others: &'a [String],
     pub unfinished: &'a str,
 }
 
 impl TarCommand<'_> {
-    /// The whole command, as one word of the real sentence.
+    /// The whole command, as the real message prints it.
     pub(super) fn text(&self) -> String {
         let mapped =
             if self.unprivileged { "lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- " } else { "" };

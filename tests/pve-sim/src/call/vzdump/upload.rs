@@ -1,7 +1,7 @@
 //! A backup to a backup server.
 //!
-//! In: the volumes at rest. Out: a snapshot on the server, beside it the fingerprint of the key that closed it, and the client's words.
-//! Every upload is whole: which chunks the server has already is nobody's business here, and nothing is said of it.
+//! In: the volumes at rest. Out: a snapshot on the server, next to it the fingerprint of the key that encrypts it, and the client's
+//! output. Every upload is complete: chunks that the server already has are not modelled, and the output does not mention them.
 use std::path::Path;
 
 use super::backup::Backup;
@@ -21,7 +21,7 @@ use crate::storage::server_names::{parse_snapshot_stamp, snapshot_stamp};
 const ENTRIES_MAX: u32 = 1_048_576;
 const USERNS: &str = "lxc-usernsexec -m u:0:100000:65536 -m g:0:100000:65536 -- ";
 
-/// What the client says and does before it sends the first byte.
+/// The client's output and actions before it sends the first byte.
 pub(super) fn begin(backup: &Backup<'_>, held: &HeldGuest, server: &Repository) -> Fallible<()> {
     let snapshot = format!("ct/{}/{}", backup.vmid, snapshot_stamp(backup.named_s));
     backup.log(&format!("creating Proxmox Backup Server archive '{snapshot}'"));
@@ -79,12 +79,12 @@ const fn archives(split: bool) -> &'static [&'static str] {
     if split { &["root.mpxar", "root.ppxar"] } else { &["root.pxar"] }
 }
 
-/// Whether files' data and what is known of them go into archives of their own.
+/// Whether files' data and their metadata are written to separate archives.
 fn splits(backup: &Backup<'_>) -> bool {
     matches!(backup.options.change_detection.as_deref(), Some("data" | "metadata"))
 }
 
-/// Looks at the newest snapshot of the group, if its manifest can be read: whether its archives are split.
+/// Whether the archives of the group's newest snapshot are split; nothing when its manifest cannot be read.
 fn former(backup: &Backup<'_>, group: &Path, key: Option<&str>) -> Option<bool> {
     let entries = std::fs::read_dir(group).into_iter().flatten().flatten().map(|entry| entry.path());
     let time = |place: &Path| {
@@ -113,7 +113,7 @@ fn former(backup: &Backup<'_>, group: &Path, key: Option<&str>) -> Option<bool> 
     None
 }
 
-/// What the client says when all is sent.
+/// The client's output when everything is sent.
 pub(super) fn end(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {
     let total = packed.total_bytes_written;
     let seconds = format!("{}.{:02}", took_ms / 1000, took_ms % 1000 / 10);
@@ -131,12 +131,12 @@ pub(super) fn end(backup: &Backup<'_>, packed: &Packed, took_ms: i64) {
     backup.log(&format!("End Time: {}", wordy(backup.task.node.clock.now_s())));
 }
 
-/// What the client says when the line to its server is cut in the midst of it.
+/// The client's output when the connection to its server breaks during the upload.
 pub(super) fn cut(backup: &Backup<'_>) {
     backup.log("Error: stream closed because of a broken pipe");
 }
 
-/// What the client says when the server is gone in the midst of it.
+/// The client's output when the server disappears during the upload.
 pub(super) fn broken(backup: &Backup<'_>) {
     const WHY: &str = "connection closed because of a broken pipe";
     backup.log(&format!("catalog upload error - {WHY}"));
@@ -148,7 +148,7 @@ fn source(backup: &Backup<'_>, held: &HeldGuest) -> String {
     if held.mode == Mode::Suspend { backup.temporary_shown() } else { "/mnt/vzsnap0".to_owned() }
 }
 
-/// The client's command, word by word.
+/// The client's command, argument by argument.
 fn command(backup: &Backup<'_>, held: &HeldGuest, server: &Repository) -> Vec<String> {
     let unprivileged = backup.config.main.flag("unprivileged");
     let from = source(backup, held);
@@ -193,7 +193,7 @@ fn command(backup: &Backup<'_>, held: &HeldGuest, server: &Repository) -> Vec<St
     words
 }
 
-/// The sentence of a client that did not come to its end.
+/// The error text of a client that failed.
 pub(super) fn failed(backup: &Backup<'_>, held: &HeldGuest, how: &str) -> String {
     let Some(server) = &backup.dump.server else { return how.to_owned() };
     let words: Vec<String> = command(backup, held, server).iter().map(|word| quoted(word)).collect();

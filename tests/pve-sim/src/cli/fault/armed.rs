@@ -1,4 +1,4 @@
-//! Armed faults as command-line words.
+//! Armed faults as command-line arguments.
 use clap::{Args, Subcommand};
 use pve_sim::fault::{Aim, Fault};
 
@@ -40,7 +40,7 @@ pub enum Armed {
     Unavailable(AimArguments),
     /// The cluster's file system is down for the next call.
     NoClusterFiles(AimArguments),
-    /// The daemon restarts: so many calls find nobody.
+    /// The daemon restarts: so many calls get no answer.
     Outage {
         /// How many.
         calls: u32,
@@ -73,7 +73,7 @@ pub enum Armed {
     FailWorker {
         /// `vzdump`, `vzrestore`, …
         task: String,
-        /// What it says.
+        /// The error text.
         text: String,
         /// The phase.
         #[arg(default_value = "")]

@@ -1,4 +1,4 @@
-//! What an administrator does by hand, in words.
+//! An administrator's manual changes as command-line arguments.
 use anyhow::Context as _;
 use clap::Subcommand;
 use pve_sim::fault::admin::Edit;
@@ -42,14 +42,14 @@ pub enum Hand {
     Reuse {
         /// The number.
         vmid: u32,
-        /// The storage of the newcomer's disk.
+        /// The storage of the new guest's disk.
         storage: String,
     },
     /// The same, with the tags of the one that was there.
     Impostor {
         /// The number.
         vmid: u32,
-        /// The storage of the newcomer's disk.
+        /// The storage of the new guest's disk.
         storage: String,
     },
     /// By hand: take a guest out of its pool.
@@ -109,7 +109,7 @@ pub enum Hand {
     },
     /// Reboot the node at once, as after a power loss.
     Reboot,
-    /// Reboot the node in good order: running tasks are told to end.
+    /// Reboot the node in good order: running tasks get a stop request.
     ShutDown,
     /// Lose a task from the index.
     ForgetTask {

@@ -18,9 +18,9 @@ use crate::runtime::spec::{Features, GuestSpec};
 
 /// nspawn is up when it has mounted the guest's file systems and started its init: well under a second.
 const UP_PATIENCE: Duration = Duration::from_secs(30);
-/// How often we look whether it ended instead.
+/// How often we check whether it ended instead.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// The end of the log that goes into an error.
+/// How much of the end of the log is put into an error.
 const LAST_WORDS_BYTES: u64 = 1024;
 /// nspawn's exit code when the guest asked for a reboot and there is no unit to do it.
 const REBOOT_WANTED: i32 = 133;
@@ -83,8 +83,8 @@ pub(super) fn start(spec: &GuestSpec, place: Place) -> Result<Keeper, RuntimeErr
     }
 }
 
-/// Removes what an nspawn that was killed leaves behind: its lock beside the guest's directory, which a storage would
-/// take for a stray file, and the folder through which mounts could be handed in.
+/// Removes what a killed nspawn leaves behind: its lock file next to the guest's directory, which a storage would
+/// take for a stray file, and the folder through which mounts could be passed in.
 pub(super) fn remove_traces(rootfs: &Path, machine: &str) -> Result<(), RuntimeError> {
     if let (Some(folder), Some(name)) = (rootfs.parent(), rootfs.file_name()) {
         let lock = folder.join(format!(".#{}.lck", name.to_string_lossy()));
@@ -171,8 +171,8 @@ impl Boot {
     }
 }
 
-/// What the guest's features let it do. Without a user namespace a container engine needs the kernel's word on devices
-/// (`bpf`) and on its own networks from nspawn; on a genuine node the namespace gives both.
+/// The nspawn options for the guest's features. Without a user namespace, nspawn must allow a container engine to
+/// control devices (`bpf`) and its own networks. On a genuine node the namespace gives both.
 fn allowed(features: Features) -> impl Iterator<Item = &'static str> {
     let nesting: &[_] =
         if features.nesting { &["--capability=CAP_NET_ADMIN", "--system-call-filter=bpf"] } else { &[] };
@@ -181,8 +181,8 @@ fn allowed(features: Features) -> impl Iterator<Item = &'static str> {
     nesting.iter().chain(keyctl).copied()
 }
 
-/// Secrets must not stand among the arguments, which every user of the machine can read; but no other name may reach
-/// the environment of a program that runs as root, where `LD_PRELOAD` would be obeyed.
+/// Secrets must not be in the arguments, which every user of the machine can read. But no other name may reach the
+/// environment of a program that runs as root, where `LD_PRELOAD` would take effect.
 fn goes_by_environment(name: &str) -> bool {
     name.starts_with("HOLDFAST_")
 }
@@ -196,8 +196,8 @@ fn escaped(path: &str) -> String {
 const SYSTEMD: [&str; 2] = ["usr/lib/systemd/systemd", "lib/systemd/systemd"];
 const OTHER_INIT: &str = "sbin/init";
 
-/// What tells a guest's init to switch off: systemd and busybox listen to different signals. Nothing without an init:
-/// nspawn would say that the guest is up before it finds out.
+/// The signal that makes a guest's init power off: systemd and busybox expect different signals. `None` without an
+/// init: nspawn would report the guest as up before it notices that there is no init.
 fn poweroff_signal(rootfs: &Path) -> Option<&'static str> {
     let is_there = |path: &str| rootfs.join(path).symlink_metadata().is_ok();
     if SYSTEMD.into_iter().any(is_there) {

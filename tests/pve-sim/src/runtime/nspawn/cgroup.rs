@@ -11,9 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::runtime::error::RuntimeError;
 
-/// The processes are killed at once; the kernel only has to bury them.
+/// The processes are killed at once; the kernel only has to reap them.
 const BURIAL_PATIENCE: Duration = Duration::from_secs(10);
-/// The kernel tells when a group empties; looking again now and then guards against a missed word.
+/// The kernel reports when a group becomes empty. The group is also checked at this interval, in case a report is missed.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Ends every process in a group below the root of the unified hierarchy and removes it; none is fine.
@@ -38,8 +38,8 @@ pub(super) fn end_and_remove(name: &str) -> Result<(), RuntimeError> {
     }
 }
 
-/// Holds every process in a group still; says whether all of them were within `patience`. A group that is not there has
-/// none.
+/// Freezes every process in a group; returns whether all of them were frozen within `patience`. A group that does not
+/// exist has no processes.
 pub(super) fn freeze(name: &str, patience: Duration) -> Result<bool, RuntimeError> {
     let Some(root) = unified_root()? else { return Ok(true) };
     let group = root.join(name);
@@ -60,7 +60,7 @@ pub(super) fn freeze(name: &str, patience: Duration) -> Result<bool, RuntimeErro
     }
 }
 
-/// Lets every process in a group go on.
+/// Lets every process in a group continue.
 pub(super) fn thaw(name: &str) -> Result<(), RuntimeError> {
     let Some(root) = unified_root()? else { return Ok(()) };
     let group = root.join(name);
@@ -68,7 +68,7 @@ pub(super) fn thaw(name: &str) -> Result<(), RuntimeError> {
     write_if_there(&group.join("cgroup.freeze"), "0").map(drop).map_err(failed)
 }
 
-/// Says whether the file was there.
+/// Returns whether the file was there.
 fn write_if_there(path: &Path, text: &str) -> io::Result<bool> {
     match std::fs::write(path, text) {
         Ok(()) => Ok(true),
@@ -77,7 +77,7 @@ fn write_if_there(path: &Path, text: &str) -> io::Result<bool> {
     }
 }
 
-/// Waits until the group's population or its stillness changes, for a moment at most.
+/// Waits until the group becomes empty, frozen or the reverse, for a moment at most.
 fn wait_for_change(group: &Path) -> io::Result<()> {
     let events = match File::open(group.join("cgroup.events")) {
         Ok(events) => events,

@@ -1,13 +1,13 @@
 //! Instances of the simulator on one machine, and their leftovers.
 //!
 //! ```text
-//! /run/pve-sim/turn          held while the register is looked at
+//! /run/pve-sim/turn          lock file, held while the register is read
 //! /run/pve-sim/ID/owner      the process that runs the instance
 //! /run/pve-sim/ID/VMID.pid   a guest it booted
 //! /run/netns/hfsim-ID…       its network namespaces
 //! ```
-//! An instance whose owner is gone is left over: its guests are ended and its namespaces removed. Nothing that does not
-//! bear an ID from this directory is ever touched.
+//! An instance whose owner is gone is left over: its guests are ended and its namespaces removed. Nothing without an ID
+//! from this directory is ever touched.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -97,8 +97,8 @@ fn is_id(name: &str) -> bool {
     name.len() == 8 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// One simulator at a time looks at the register: an instance half claimed looks like one left over. The turn ends
-/// when the file is closed, however its holder ends.
+/// Only one simulator at a time may read the register: a half-claimed instance looks like a leftover one. The lock is
+/// released when the file is closed, however its holder ends.
 fn take_turn() -> Result<File, RuntimeError> {
     let path = Path::new(REGISTER).join("turn");
     let failed = || RuntimeError::system("locking", &path);

@@ -9,8 +9,8 @@
 //!   └────────────────────────────┘          └──────────────────────────────┘
 //! ```
 //! Neither has a way out to the host's networks. The address and the route are set from outside, as LXC does. ID is
-//! drawn from the state directory, so several simulators live beside each other, and what a killed one left over is
-//! found by its names and removed by the next.
+//! derived from the state directory, so several simulators can run next to each other. What a killed one left over is
+//! found by its names and removed by the next one.
 //! Deliberately absent: user namespaces; the guest's root is held by nspawn's own limits.
 
 mod boot;
@@ -100,7 +100,7 @@ impl Nspawn {
         namespace::path_of(&self.instance.namespace())
     }
 
-    /// Where a guest's console goes.
+    /// The file that a guest's console is written to.
     pub fn log_path(&self, vmid: u32) -> PathBuf {
         self.directory.join(format!("{vmid}.log"))
     }

@@ -50,8 +50,8 @@ pub(super) fn with_prefix(prefix: &str) -> Result<Vec<String>, RuntimeError> {
     Ok(names)
 }
 
-/// Listens on an address inside a network namespace. The socket stays there, whoever uses it: only the thread that
-/// binds it enters, and ends.
+/// Listens on an address inside a network namespace. Only the thread that binds the socket enters the namespace, and
+/// that thread then ends. The socket stays in the namespace, whichever thread uses it.
 pub fn listen_in_namespace(namespace: &Path, address: SocketAddr) -> Result<TcpListener, RuntimeError> {
     let path = namespace.to_owned();
     let bind = move || {

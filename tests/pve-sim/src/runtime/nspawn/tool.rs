@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::runtime::error::RuntimeError;
 
-/// Runs `ip` with the given words and returns what it printed.
+/// Runs `ip` with the given arguments and returns what it printed.
 pub(super) fn ip(words: &[&str]) -> Result<Vec<u8>, RuntimeError> {
     let output = run_ip(words)?;
     if output.status.success() {

@@ -26,7 +26,7 @@ impl Client {
         Self { node: Arc::clone(&opened.node), header: format!("PVEAPIToken={token}={secret}") }
     }
 
-    /// The answer as it goes onto the wire.
+    /// The answer as it is sent over the wire.
     pub fn send(&self, method: &str, path: &str, form: &str) -> Response {
         let mut headers = vec![("authorization".to_owned(), self.header.clone())];
         if !form.is_empty() {
@@ -46,7 +46,7 @@ impl Client {
         (response.status, serde_json::from_slice(&response.body).unwrap_or_default())
     }
 
-    /// Starts a task and waits until it has ended; gives its name.
+    /// Starts a task and waits until it has ended; returns its name.
     pub fn ended(&self, method: &str, path: &str, form: &str) -> String {
         let (status, body) = self.ask(method, path, form);
         assert_eq!(status, 200, "{body}");
@@ -55,14 +55,14 @@ impl Client {
         upid
     }
 
-    /// Starts a task and gives its end.
+    /// Starts a task and returns its end status.
     pub fn task(&self, method: &str, path: &str, form: &str) -> String {
         let upid = self.ended(method, path, form);
         self.node.tasks.ended(&upid).expect("an end").status
     }
 }
 
-/// Looks again and again, for ten seconds at most.
+/// Checks repeatedly, for ten seconds at most.
 pub fn wait_until(what: &str, is: impl Fn() -> bool) {
     for _ in 0..2_000 {
         if is() {

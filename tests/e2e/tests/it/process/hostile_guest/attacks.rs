@@ -19,13 +19,14 @@ use super::client::{Guest, LISTENER, PATIENCE, Token};
 use super::judge::{Reported, Signals};
 use super::net::{self, STRANGERS};
 
-/// Of each address of the hostile guest, held open at once.
+/// For each address of the hostile guest: connections that are open at once.
 const CONNECTIONS_EACH: usize = 8;
-/// Addresses that shake hands slowly, one connection each; and connections whose body comes slowly.
+/// Addresses that handshake slowly, one connection each; and connections whose body comes slowly.
 const SLOW_HANDSHAKES: usize = 24;
 const SLOW_BODIES: usize = 4;
-/// Between two bytes. A whole hello of some 230 bytes takes longer than the 5 s that the agent gives a handshake, and a body
-/// of [`BODY`] bytes longer than the 10 s that it gives a body, however slow this machine is.
+/// The pause between two bytes. A whole hello of some 230 bytes takes longer than the 5 s that the agent allows for a
+/// handshake. A body of [`BODY`] bytes takes longer than the 10 s that it allows for a body, however slow this machine
+/// is.
 const SLOWLY: Duration = Duration::from_millis(100);
 const BODY: usize = 300;
 
@@ -40,7 +41,7 @@ pub async fn connect(from: IpAddr) -> io::Result<TcpStream> {
     timeout(PATIENCE, socket.connect(LISTENER.parse().unwrap())).await?
 }
 
-/// Idle connections from many addresses: every second one says a first byte of TLS, which makes it one that speaks.
+/// Idle connections from many addresses. Every second one sends a first byte of TLS, so it counts as an active one.
 pub fn crowd(_: &Guest, signals: &Signals) -> Reported {
     here(async {
         let full = CONNECTIONS_EACH * usize::from(STRANGERS);
@@ -75,7 +76,8 @@ pub fn crowd(_: &Guest, signals: &Signals) -> Reported {
     })
 }
 
-/// Bytes one by one until the other side ends it. Gives how many were said, or none when all were and it never did.
+/// Sends bytes one by one until the other side ends the connection. Returns how many were sent, or none when all were
+/// sent and it did not end.
 async fn trickle(stream: &mut TcpStream, bytes: &[u8]) -> Option<usize> {
     for (at, byte) in bytes.iter().enumerate() {
         if stream.write_all(&[*byte]).await.is_err() || is_over(stream).await {
@@ -85,7 +87,7 @@ async fn trickle(stream: &mut TcpStream, bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Waits for what the other side says, for as long as a slow one waits between two bytes.
+/// Waits for bytes of the other side, for as long as a slow client waits between two bytes.
 async fn is_over(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     timeout(SLOWLY, stream.read(&mut [0; 1024])).await.is_ok()
 }
@@ -94,12 +96,12 @@ async fn is_over(stream: &mut (impl AsyncRead + Unpin)) -> bool {
 async fn slow_handshake(guest: &Guest, from: IpAddr) -> Option<usize> {
     let mut hello = Vec::new();
     guest.handshake().write_tls(&mut hello).unwrap();
-    // A connection that is not taken is ended, too.
+    // A connection that is not accepted is ended, too.
     let Ok(mut stream) = connect(from).await else { return Some(0) };
     trickle(&mut stream, &hello).await
 }
 
-/// A hello's body byte by byte, with the guest's own token. None where it was heard to the end.
+/// A hello's body byte by byte, with the guest's own token. None when the agent read it to the end.
 async fn slow_body(guest: &Guest) -> Option<usize> {
     let own = net::address(guest.number).into();
     let Ok(tcp) = connect(own).await else { return Some(0) };
@@ -123,7 +125,7 @@ async fn slow_body(guest: &Guest) -> Option<usize> {
     None
 }
 
-/// One that is said slowly again and again: until the neighbours have their answers, and until the agent ended it once.
+/// Repeats a slow request: until the neighbours have their answers, and until the agent ended it once.
 async fn again<F: Future<Output = Option<usize>>>(over: Arc<AtomicBool>, once: impl Fn() -> F) -> Slow {
     let mut slow = Slow::default();
     while !over.load(Ordering::SeqCst) || slow == Slow::default() {
@@ -166,7 +168,7 @@ pub fn slow(guest: &Guest, signals: &Signals) -> Reported {
             let (over, guest) = (signals.is_over(), guest.clone());
             bodies.spawn(async move { again(over, || slow_body(&guest)).await });
         }
-        // They have begun once this waited for as long as they do between two bytes.
+        // They have begun once this has waited as long as their pause between two bytes.
         tokio::time::sleep(SLOWLY).await;
         signals.begun();
         let (handshakes, bodies) = (sum(handshakes).await, sum(bodies).await);
@@ -184,7 +186,7 @@ pub fn slow(guest: &Guest, signals: &Signals) -> Reported {
     })
 }
 
-/// What is no handshake of TLS 1.3, by name.
+/// Bytes that are no handshake of TLS 1.3, by name.
 fn malformed(guest: &Guest) -> Vec<(&'static str, Vec<u8>)> {
     let mut hello = Vec::new();
     guest.handshake().write_tls(&mut hello).unwrap();
@@ -218,12 +220,12 @@ fn malformed(guest: &Guest) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What the agent said until it ended the connection.
+/// What the agent sent until it ended the connection.
 async fn answered(from: IpAddr, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = connect(from).await?;
     let mut answer = Vec::new();
     let talk = async {
-        // Who is cut off while it speaks finds out by reading; a reset is an end, too.
+        // A client that is cut off while it writes notices it when it reads; a reset is an end, too.
         let _said = stream.write_all(bytes).await;
         let _said = stream.shutdown().await;
         let _end = stream.read_to_end(&mut answer).await;
@@ -242,7 +244,7 @@ pub fn no_tls(guest: &Guest, signals: &Signals) -> Reported {
             match answered(net::stranger(said).into(), bytes).await {
                 Ok(answer) if answer.first() == Some(&21) => alerts += 1,
                 Ok(answer) if answer.is_empty() => {}
-                // Two hellos are one good one and a fault: what answers the first is no alert.
+                // Two hellos are one good one and a fault: the answer to the first is no alert.
                 Ok(answer) if *name == "two hellos" && answer.first() == Some(&22) => {}
                 other => reported.faults.push(format!("{name}: {other:?}")),
             }

@@ -7,17 +7,17 @@ use serde_json::json;
 use super::client::{Guest, Token};
 use super::judge::{Reported, Signals};
 
-/// What another guest has.
+/// The objects of another guest.
 pub struct Theirs {
     pub uid: String,
     pub operation: String,
     pub snapshot: String,
 }
 
-/// Calls for anybody.
+/// Calls without a token.
 const OPEN: &[&str] = &["/healthz", "/v1/openapi.json", "/v1/claim"];
 
-/// What may be said to an id that is not this guest's.
+/// The codes that are allowed for an id that is not this guest's.
 const FIT: &[&str] = &["NOT_FOUND", "NOT_YOURS", "RANGE"];
 
 fn body(method: &str, path: &str) -> String {
@@ -43,7 +43,7 @@ fn with_id(path: &str, id: &str) -> String {
     ["{id}", "{name}", "{sha256}"].iter().fold(path.to_owned(), |path, part| path.replace(part, id))
 }
 
-/// Asks, and finds fault with what does not fit.
+/// Makes calls, and records each unexpected answer.
 struct Asks<'a> {
     guest: &'a Guest,
     theirs: &'a Theirs,
@@ -62,7 +62,7 @@ impl Asks<'_> {
             }
         };
         *self.codes.entry(answer.code().to_owned()).or_default() += 1;
-        // What the request named itself may be named in the refusal.
+        // The refusal may repeat names from the request itself.
         let (text, asked) = (answer.body.to_string(), format!("{path} {body}"));
         let reports = [&self.theirs.uid, &self.theirs.snapshot]
             .iter()

@@ -1,6 +1,6 @@
 //! A small HTTPS client of the local API.
 //!
-//! It is no part of the programs, so that it may also say what the controller never would.
+//! It is no part of the programs, so that it may also send what the controller never would.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -49,7 +49,7 @@ impl Answer {
     }
 }
 
-/// With which token a request comes.
+/// The token of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Token {
     Own,
@@ -116,7 +116,7 @@ fn tls(pin: &str) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// What stands in a guest's configuration for its controller, once the guest was made.
+/// The bootstrap token in a guest's configuration, once the guest was made.
 pub fn token(configuration: &str) -> Option<Value> {
     let (_, from) = configuration.split_once("HOLDFAST_BOOTSTRAP=")?;
     let is_of_it = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
@@ -139,7 +139,7 @@ impl Guest {
         Self { token: answer.body["data"]["token"].as_str().unwrap().to_owned(), ..guest }
     }
 
-    /// Shows a bootstrap token, whatever comes of it.
+    /// Shows a bootstrap token, whatever the answer is.
     pub fn redeems(&self, token: &Value) -> io::Result<Answer> {
         let claim = json!({ "claim": token["claim"] }).to_string();
         self.ask("POST", "/v1/claim", Token::None, &claim)
@@ -182,13 +182,13 @@ impl Guest {
         )
     }
 
-    /// What shakes hands for it.
+    /// A TLS client connection for a handshake.
     pub fn handshake(&self) -> ClientConnection {
         let to: SocketAddr = LISTENER.parse().unwrap();
         ClientConnection::new(Arc::clone(&self.tls), ServerName::IpAddress(to.ip().into())).unwrap()
     }
 
-    /// The configuration, for those who speak TLS in their own way.
+    /// The configuration, for tests that use TLS in their own way.
     pub fn tls(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.tls)
     }
@@ -198,7 +198,7 @@ impl Guest {
         self.send(&(self.head(method, path, token, body.len()) + body))
     }
 
-    /// The same with its own token, and with this idempotency key.
+    /// One request with the guest's own token and with this idempotency key.
     pub fn ask_once(&self, method: &str, path: &str, body: &str, key: &str) -> io::Result<Answer> {
         self.send(&(self.head_with(method, path, Token::Own, body.len(), key) + body))
     }
@@ -206,7 +206,7 @@ impl Guest {
     fn send(&self, request: &str) -> io::Result<Answer> {
         let tcp = TcpStream::connect_timeout(&LISTENER.parse().unwrap(), PATIENCE)?;
         assert_eq!(tcp.local_addr()?.ip(), self.from, "the address that the test means");
-        // Else the request waits 40 ms for the ACK of the handshake, which is the client's own doing.
+        // Otherwise the request waits 40 ms for the ACK of the handshake, which is the client's own fault.
         tcp.set_nodelay(true)?;
         tcp.set_read_timeout(Some(PATIENCE))?;
         tcp.set_write_timeout(Some(PATIENCE))?;

@@ -13,18 +13,19 @@ use super::net::{self, Net};
 /// guest may make at once, so none is refused for that.
 const ROUNDS: usize = 14;
 
-/// Connections of the 1,024 that strangers may be seen with. They are allowed 64; one that made room ends a moment later, and
-/// the agent accepts up to 128 in a row before it lets others run, so more are seen. Half of all is more than that explains.
+/// How many of the 1,024 connections may be seen with strangers. The limit is 64, but a connection that made room ends
+/// a moment later, and the agent accepts up to 128 in a row before it lets others run. So more are seen. Half of all is
+/// more than that explains.
 const STRANGERS_MAX: usize = 512;
 
-/// How an attack tells that it has begun, and hears that it may end.
+/// How an attack signals that it has begun, and learns that it may end.
 pub struct Signals {
     begun: SyncSender<()>,
     over: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// The attack is in full swing. Said again it means nothing.
+    /// The attack runs at full load. A second call has no effect.
     pub fn begun(&self) {
         let _ = self.begun.try_send(());
     }
@@ -34,7 +35,7 @@ impl Signals {
         self.over.load(Ordering::SeqCst)
     }
 
-    /// The same, for those who ask later.
+    /// The same, for a later check.
     pub fn is_over(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.over)
     }
@@ -53,7 +54,7 @@ impl Drop for Ends<'_> {
 #[derive(Debug, Default)]
 pub struct Reported {
     pub counts: String,
-    /// What the agent should not have done.
+    /// The agent's faults.
     pub faults: Vec<String>,
 }
 
@@ -74,7 +75,7 @@ impl Row {
         times.get(at).copied().unwrap_or_default()
     }
 
-    /// For a person who reads the log; nothing is judged by it.
+    /// For a person who reads the log; it does not affect the verdict.
     pub fn line(&self) -> String {
         let ms = |of| self.percentile(of).as_secs_f64() * 1000.0;
         format!(
@@ -89,7 +90,7 @@ impl Row {
         )
     }
 
-    /// What was not as it must be.
+    /// Everything that was wrong.
     pub fn faults(&self) -> Vec<String> {
         let too_many = (self.strangers > STRANGERS_MAX)
             .then(|| format!("strangers held {} connections at once", self.strangers));
@@ -101,7 +102,7 @@ impl Row {
 /// The heading of [`Row::line`].
 pub const HEADING: &str = "attack               calls failed   p50 ms   p99 ms strangers  counted";
 
-/// Honest calls one after the other: each with a connection of its own, as a person's commands make them.
+/// Honest calls one after the other, each on a connection of its own, as command-line calls are.
 pub fn rounds(guest: &Guest) -> (Vec<Duration>, Vec<String>) {
     let (mut times, mut failed) = (Vec::new(), Vec::new());
     let mut judge = |what: &str, asked: std::io::Result<super::client::Answer>, own: bool| match asked {
@@ -118,14 +119,15 @@ pub fn rounds(guest: &Guest) -> (Vec<Duration>, Vec<String>) {
     (times, failed)
 }
 
-/// Connections at the agent's door that it accepted, and whose other end is no guest's own address.
+/// Connections that the agent's listener accepted, and whose other end is no guest's own address.
 fn strangers(agent: u32, guests: u8) -> usize {
     let table = std::fs::read_to_string(format!("/proc/{agent}/net/tcp")).unwrap();
     let own: Vec<u32> = (1..=guests).map(|number| u32::from(net::address(number)).swap_bytes()).collect();
     let is_strange = |line: &&str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, here, there, state, ..] = words[..] else { return false };
-        // Established, or closed by the other end alone. One that waits to be accepted belongs to nobody yet: its inode is 0.
+        // Established, or closed by the other end alone. One that waits to be accepted has no owner yet: its inode is
+        // 0.
         let is_held = ["01", "08"].contains(&state) && words.get(9).is_some_and(|inode| *inode != "0");
         let from = there.split_once(':').and_then(|(from, _)| u32::from_str_radix(from, 16).ok());
         here.ends_with(":20FB") && is_held && from.is_some_and(|from| !own.contains(&from))
@@ -133,7 +135,7 @@ fn strangers(agent: u32, guests: u8) -> usize {
     table.lines().skip(1).filter(is_strange).count()
 }
 
-/// Runs an attack in the hostile guest, and the neighbours' calls while it goes on.
+/// Runs an attack in the hostile guest, and the neighbours' calls during it.
 pub fn measured(
     name: &'static str,
     net: &Net,

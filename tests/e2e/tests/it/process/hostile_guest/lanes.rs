@@ -1,8 +1,8 @@
 //! Attacks on quotas and lanes.
 //!
-//! In: guests with tokens. Out: faults, and one line of figures. The hostile guest asks for snapshots and backups until it is
-//! refused, and its backups wait in its lane. Meanwhile one neighbour has a backup with a quiesce window and another a
-//! snapshot. Both are done while work of the hostile guest still waits, so no neighbour waits for all of it.
+//! In: guests with tokens. Out: faults, and one line of figures. The hostile guest requests snapshots and backups until
+//! it is refused, and its backups wait in its lane. Meanwhile one neighbour has a backup with a quiesce window and
+//! another a snapshot. Both finish while work of the hostile guest still waits, so no neighbour waits for all of it.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use super::net::Net;
 /// More than any quota: snapshots of a guest, and backups in its lane.
 const ATTEMPTS: usize = 24;
 
-/// Backups that a guest may ask for in a day.
+/// Backups that a guest may request in a day.
 const BACKUPS_MAX: usize = 12;
 
-/// What a guest is refused with that asks for more than it may have.
+/// The errors for a guest that requests more than it may have.
 const FULL: &[&str] = &["QUOTA", "BUSY"];
 
 /// What the hostile guest was given, and how it was refused.
@@ -56,7 +56,7 @@ fn is_over(status: &Value) -> bool {
     ["done", "failed", "undone", "parked", "cancelled"].iter().any(|over| status == over)
 }
 
-/// A backup with a window: asked, granted, quiesced, captured, released. Gives how long the stacks stood still.
+/// A backup with a window: requested, granted, quiesced, captured, released. Returns how long the stacks were stopped.
 fn window(guest: &Guest) -> Result<Duration, String> {
     let ask = |method: &str, path: &str, body: Value| {
         let answer = guest
@@ -108,7 +108,7 @@ fn snapshot(guest: &Guest) -> Result<(), String> {
     }
 }
 
-/// Plays it, ends what the hostile guest has left to do, and gives faults and figures.
+/// Runs the attack, ends the hostile guest's remaining work, and returns faults and figures.
 pub fn lanes(net: &Net, hostile: &Guest, neighbours: &[Guest]) -> (Vec<String>, String) {
     let mut faults = Vec::new();
     // Backups first: they are the slow ones, and one of the whole host runs at a time.

@@ -5,11 +5,11 @@ use std::process::Command;
 
 use super::super::test_bridge::run;
 
-/// What the hostile guest calls itself besides its own address. Enough for 1,040 connections with eight each.
+/// The addresses that the hostile guest uses in addition to its own. Enough for 1,040 connections with eight each.
 pub const STRANGERS: u8 = 130;
 const FIRST_STRANGER: u8 = 110;
 
-/// The namespaces. They end with this.
+/// The namespaces. They are removed with this value.
 pub struct Net {
     pub the_box: String,
     guests: Vec<String>,
@@ -41,7 +41,7 @@ fn ip(namespace: &str, line: &str) {
 }
 
 impl Net {
-    /// A bridge on the box, and so many guests plugged into it.
+    /// A bridge on the host, and this many guests connected to it.
     pub fn new(guests: u8) -> Self {
         let name = |of: &str| format!("hf-{of}-{}", std::process::id());
         let net =
@@ -68,14 +68,15 @@ impl Net {
         &self.guests[usize::from(number) - 1]
     }
 
-    /// A guest takes addresses that nobody gave it.
+    /// A guest takes addresses that were not assigned to it.
     pub fn takes_addresses(&self, number: u8) {
         for other in 0..usize::from(STRANGERS) {
             ip(self.guest(number), &format!("address add {}/24 dev eth0", stranger(other)));
         }
     }
 
-    /// A guest takes a neighbour's address, and speaks from it. The box learns it from the guest's question for the box.
+    /// A guest takes a neighbour's address and sends from it. The host learns it from the guest's ARP request for the
+    /// host.
     pub fn spoofs(&self, number: u8, neighbour: u8) {
         let address = address(neighbour);
         ip(self.guest(number), &format!("address add {address}/32 dev eth0"));
@@ -88,7 +89,7 @@ impl Net {
         ip(self.guest(number), &format!("route replace 10.66.0.1/32 dev eth0 src {address}"));
     }
 
-    /// They come from its own again.
+    /// The guest's packets come from its own address again.
     pub fn speaks_from_its_own(&self, number: u8) {
         ip(self.guest(number), "route delete 10.66.0.1/32 dev eth0");
     }
@@ -100,7 +101,8 @@ impl Net {
         self.forget_links();
     }
 
-    /// Nobody on the bridge knows any more behind which link an address is. On a real one that takes a minute.
+    /// Clears the neighbour tables on the bridge: no address is mapped to a link any more. On a real one that takes a
+    /// minute.
     fn forget_links(&self) {
         ip(&self.the_box, "neigh flush dev vmbr0");
         self.guests.iter().for_each(|guest| ip(guest, "neigh flush dev eth0"));

@@ -19,7 +19,7 @@ use super::net;
 /// Answers are read this far, in bytes.
 const READ_MAX: u64 = 4 << 20;
 
-/// Requests in a row whose answers are not waited for.
+/// Requests in a row, sent without waiting for the answers.
 const PIPELINED: usize = 40;
 
 /// What the agent may do with a request.
@@ -27,7 +27,7 @@ const PIPELINED: usize = 40;
 enum Fit {
     /// An error or the end of the connection.
     Refused,
-    /// Any well-formed answers, at most so many.
+    /// Any well-formed answers, at most this many.
     Answers(usize),
 }
 
@@ -80,7 +80,7 @@ fn cases(guest: &Guest) -> Vec<Case> {
     ]
 }
 
-/// What was said until the connection ended, or none where it did not end.
+/// What was received until the connection ended, or none where it did not end.
 async fn answered(guest: &Guest, case: &Case) -> Option<Vec<u8>> {
     let mut answer = Vec::new();
     let talk = async {
@@ -88,9 +88,10 @@ async fn answered(guest: &Guest, case: &Case) -> Option<Vec<u8>> {
         let to: SocketAddr = LISTENER.parse().unwrap();
         let connector = TlsConnector::from(guest.tls());
         let mut stream = connector.connect(ServerName::IpAddress(to.ip().into()), tcp).await?;
-        // Who is cut off while it speaks finds out by reading.
+        // A client that is cut off while it writes notices it when it reads.
         let _said = stream.write_all(&case.bytes).await;
-        // The agent answers nobody who has stopped listening; who waits for an answer asks for the end instead.
+        // The agent does not answer a client that closed its sending side. A client that wants an answer uses
+        // `Connection: close` instead.
         if case.fit == Fit::Refused {
             let _said = stream.shutdown().await;
         }
@@ -101,7 +102,7 @@ async fn answered(guest: &Guest, case: &Case) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// The statuses of all answers in a row. None where something else stands between them.
+/// The statuses of all answers in a row. None if anything else is between them.
 fn statuses(answer: &[u8]) -> Option<Vec<u16>> {
     let text = String::from_utf8_lossy(answer);
     let heads = text.split("HTTP/1.").skip(1);

@@ -1,8 +1,8 @@
 //! Attacks with stolen bootstrap tokens and tokens.
 //!
-//! In: two guests that have not redeemed their bootstrap tokens, which the hostile guest knows. Out: faults. A token shown
-//! from another address uses nothing up, however often and however early. Behind a spoofed address the agent cannot know
-//! who asks: the guest that redeems second is refused, and both are frozen. The other guests go on.
+//! In: two guests that have not redeemed their bootstrap tokens, which the hostile guest knows. Out: faults. A token
+//! shown from another address uses nothing up, however often and however early. With a spoofed address the agent cannot
+//! know which guest calls: the guest that redeems second is refused, and both are frozen. The other guests continue.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ impl Faults {
     }
 }
 
-/// Plays it, and gives what was not as it must be.
+/// Runs the attack, and returns everything that was wrong.
 pub fn theft(net: &Net, hostile: &Guest, loot: &Loot) -> Vec<String> {
     let mut faults = Faults::default();
     let [theirs, spoofed] = [0, 1].map(|at| (loot.uids[at].as_str(), &loot.bootstrap[at]));
