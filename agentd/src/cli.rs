@@ -27,33 +27,33 @@ enum Command {
     Enroll(enroll::EnrollArguments),
     /// Run the daemon in the foreground, as systemd starts it.
     Run(Box<run::RunArguments>),
-    /// Make in Proxmox, and on this box, what the agent needs: user, roles, tokens, folders, settings.
+    /// Create what the agent needs, in Proxmox and on this host: user, roles, tokens, folders, settings.
     Setup(Box<setup::SetupArguments>),
-    /// Look whether everything in Proxmox is as the agent needs it, and say what mends what is not.
+    /// Check whether everything in Proxmox is as the agent needs it, and show what repairs the rest.
     Doctor(doctor::DoctorArguments),
-    /// Tell how the running agent, its guests and its work are.
+    /// Show the state of the running agent, its guests and its work.
     Status(status::StatusArguments),
-    /// Tell what became of backups that were tried, and whether a return takes longer than it did.
+    /// Show the results of restore tests, and whether restores take longer than before.
     RestoreTests(restore_tests::RestoreTestsArguments),
-    /// Storage targets: how the disks, shares and backup servers of this box stand.
+    /// Storage targets: the state of the disks, shares and backup servers of this host.
     #[command(subcommand)]
     Storage(storage::StorageCommand),
-    /// Show what was left for a person, have it tried again, or end it.
+    /// Operations that were parked for a person: show them, try them again, or end them.
     Parked(parked::ParkedArguments),
-    /// Tell what the agent found open when it started, and what came of it.
+    /// Show which operations the agent found open when it started, and how they ended.
     Recovery(recovery::RecoveryArguments),
     /// Open a wrapped backup key with the recovery code from the sheet, by hand and without a hub.
     Recover(recover::RecoverArguments),
-    /// Recovery codes: make one, try it, replace it, see how all stand.
+    /// Recovery codes: make one, try it, replace it, show the state of all.
     #[command(subcommand)]
     Escrow(escrow::EscrowCommand),
-    /// Let a guest use the local API again that was frozen because two held its claim or its token.
+    /// Let a guest use the local API again after it was frozen because two held its claim or its token.
     Thaw(unfreeze::ThawArguments),
-    /// The images that guests are made from: have one built, show them, ask for an approval.
+    /// Images that guests are made from: build one, show them, request an approval.
     Golden(golden::GoldenArguments),
-    /// The controllers' programs that guests fetch from here: take one in, show them.
+    /// Guest agent programs that guests fetch from this host: add one, show them.
     Release(release::ReleaseArguments),
-    /// The chain of all that was decided and done here: hold it to its hashes, show it, export it.
+    /// The audit chain of all decisions and actions on this host: verify it, show it, export it.
     Audit(audit::AuditArguments),
 }
 

@@ -131,9 +131,9 @@ pub fn labels(shop: &Guest) -> BTreeMap<String, Vec<String>> {
 /// The measurements, for people: they do not affect the verdict.
 pub fn figures(cut: &TimedBackup, still: &TimedBackup, more: &TimedBackup) {
     println!(
-        "\n         | backup | stacks stood still | longest pause between commits | copy | commits beside it | still / copy |"
+        "\n         | backup | stacks were stopped for | longest pause between commits | copy | commits meanwhile | stopped / copy |"
     );
-    let rows = [("nothing stopped", cut), ("standing still", still), ("standing still, more to copy", more)];
+    let rows = [("nothing stopped", cut), ("programs stopped", still), ("programs stopped, more to copy", more)];
     for (name, taken) in rows {
         let [stood, gap, copy] = [taken.still, taken.gap, taken.copy].map(|time| time.as_secs_f64());
         let (copy_of, ratio) = (taken.copy_of, stood / copy);
