@@ -37,22 +37,22 @@ enum Command {
 
 #[derive(clap::Args)]
 struct BuildArguments {
-    /// The folder that the files go to; nothing in it is ever replaced.
+    /// The folder for the files; nothing in it is ever replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// The folder with `recipe.toml` and `units/`.
     #[arg(long, value_name = "DIR", default_value = "/usr/share/holdfast/golden")]
     recipe: PathBuf,
-    /// The controller to put in.
+    /// The guest agent program to include.
     #[arg(long, value_name = "FILE", default_value = "/usr/lib/holdfast/golden/guestd")]
     guestd: PathBuf,
-    /// Where Debian is unpacked; it is emptied before and after.
+    /// The folder where Debian is unpacked; it is emptied before and after.
     #[arg(long, value_name = "DIR", default_value = "/var/cache/holdfast-golden")]
     work: PathBuf,
-    /// `YYYY.MM.N`; otherwise the next of this month.
+    /// The version, `YYYY.MM.N`; by default the next of this month.
     #[arg(long, value_name = "VERSION")]
     version: Option<GoldenVersion>,
-    /// A busybox image for trying things out, without root, mmdebstrap or network.
+    /// Build a busybox image for experiments, without root, mmdebstrap or network.
     #[arg(long)]
     tiny: bool,
     /// Text lines, or one JSON object for each line.

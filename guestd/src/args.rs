@@ -32,7 +32,9 @@ pub const EXIT_BUSY: u8 = 75;
 pub const EXIT_NO_PERMISSION: u8 = 77;
 
 const CODES: &str = "Exit codes: 0 done, 1 failed, 2 usage, 4 set-up mode (no agent yet), 5 another guestd runs, \
-                     10 try failed and rolled back, 11 try failed and not rolled back, 12 try was terminated (the controller continues), 69 the agent does not answer, 75 it is busy, try later, 77 no permission.";
+                     10 try failed and rolled back, 11 try failed and not rolled back, \
+                     12 try was terminated (the guest agent continues), 69 the agent does not answer, \
+                     75 it is busy, try later, 77 no permission.";
 
 /// The guest agent.
 #[derive(Debug, Parser)]
@@ -59,11 +61,11 @@ pub enum Command {
     Try(TryArgs),
     /// Show this guest's volumes, by class, and whether they are mounted.
     Volumes(VolumesArgs),
-    /// Take a snapshot before packages change: apt calls it.
+    /// Take a snapshot before packages change. apt calls this.
     AptHook(AptHookArgs),
-    /// Wait for apt, then check the stacks that were healthy before: the hook starts it.
+    /// Wait for apt, then check the stacks that were healthy before. The hook starts this.
     AptJudge(AptJudgeArgs),
-    /// Upgrade packages from Debian's security archive: a timer calls it.
+    /// Upgrade packages from Debian's security archive. A timer calls this.
     Upgrade(UpgradeArgs),
     /// Show what a backup would stop, and stop nothing.
     Quiesce(QuiesceArgs),
@@ -76,13 +78,13 @@ pub enum Command {
 /// Of `guestd snapshot`.
 #[derive(Debug, ClapArgs)]
 pub struct SnapshotArgs {
-    /// The name; without one the agent makes one.
+    /// The snapshot's name; by default the agent makes one.
     #[arg(conflicts_with = "list")]
     pub name: Option<SnapshotName>,
-    /// How long it is kept, in hours; without it a day.
+    /// How long to keep the snapshot, in hours; by default a day.
     #[arg(long, value_name = "HOURS", conflicts_with = "list")]
     pub keep_hours: Option<u32>,
-    /// Show the snapshots instead.
+    /// Show the snapshots instead of taking one.
     #[arg(long)]
     pub list: bool,
     #[command(flatten)]
@@ -92,7 +94,7 @@ pub struct SnapshotArgs {
 /// Of `guestd rollback`.
 #[derive(Debug, ClapArgs)]
 pub struct RollBackArgs {
-    /// To which snapshot.
+    /// The snapshot to roll back to.
     pub snapshot: SnapshotName,
     #[command(flatten)]
     pub work: WorkArgs,
@@ -101,13 +103,13 @@ pub struct RollBackArgs {
 /// Of `guestd backup`.
 #[derive(Debug, ClapArgs)]
 pub struct BackupArgs {
-    /// Show the backups instead.
+    /// Show the backups instead of taking one.
     #[arg(long)]
     pub list: bool,
     /// Stop no stack: the backup is crash-consistent.
     #[arg(long, conflicts_with = "list")]
     pub crash_consistent: bool,
-    /// Of which tier of this guest's policy; without it of the one that is due, else of the local one.
+    /// The tier of this guest's policy; by default the one that is due, else the local one.
     #[arg(long, value_enum, conflicts_with = "list")]
     pub tier: Option<BackupTier>,
     #[command(flatten)]
@@ -136,12 +138,12 @@ impl BackupTier {
 /// Of `guestd try`.
 #[derive(Debug, ClapArgs)]
 pub struct TryArgs {
-    /// How long the snapshot is kept when all is well, in hours; without it a day.
+    /// How long to keep the snapshot when all is well, in hours; by default a day.
     #[arg(long, value_name = "HOURS")]
     pub keep_hours: Option<u32>,
     #[command(flatten)]
     pub paths: PathArgs,
-    /// The command and its arguments; no shell reads them.
+    /// The command and its arguments; they are not passed to a shell.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -149,10 +151,10 @@ pub struct TryArgs {
 /// Of `guestd volumes`.
 #[derive(Debug, ClapArgs)]
 pub struct VolumesArgs {
-    /// Only of this class.
+    /// Show only volumes of this class.
     #[arg(long, value_enum)]
     pub class: Option<Class>,
-    /// Show the variables of this stack instead, one a line, as an environment file has them.
+    /// Show the variables of this stack instead, one per line, as in an environment file.
     #[arg(long, value_name = "STACK", conflicts_with_all = ["class", "output"])]
     pub stack: Option<StackName>,
     #[command(flatten)]
@@ -164,19 +166,21 @@ pub struct VolumesArgs {
 
 /// This text is also in the man page of `guestd apt-hook`.
 const APT: &str = "\
-[apt] of /etc/holdfast/stacks.toml says what is done when packages change; without it nothing is.
-  snapshot    before packages change: off, try (they change without one, too) or must
+[apt] of /etc/holdfast/stacks.toml says what is done when packages change; without it, nothing is done.
+  snapshot    before packages change: off, try (packages change even without a snapshot) or must
   after       when apt is done, and a stack that was well before is not well: off (no check), report (it is shown in \
-`guestd status` and in the journal; so it is without this key, where snapshots are taken) or roll_back (the guest goes back to \
-that snapshot)
-  keep_hours  how long the snapshot is kept; without it a day
+`guestd status` and in the journal; this is the default where snapshots are taken) or roll_back (the guest goes back \
+to that snapshot)
+  keep_hours  how long the snapshot is kept; by default a day
 
-A rollback loses ALL that was written since the snapshot, in this guest's databases too, and restarts the guest. The same \
-packages come again with the next upgrade, unless they are held (apt-mark hold). Nothing goes back when another snapshot was \
-taken since, when other work on this guest is under way, or after a restart; and nothing goes back for packages that dpkg left \
-half done, which is told. Whoever removes what a stack needs takes the stack out of stacks.toml first.
+A rollback loses ALL that was written since the snapshot, in this guest's databases too, and restarts the guest. The \
+same packages come again with the next upgrade, unless they are held (apt-mark hold). There is no rollback when \
+another snapshot was taken since, when other work on this guest is under way, or after a restart; nor is there one for \
+packages that dpkg left half done, which is reported. Before you remove what a stack needs, take the stack out of \
+stacks.toml.
 
-One snapshot is for all steps of a run of apt, within half an hour. What `guestd try` runs is judged by that alone.";
+One snapshot is for all steps of a run of apt, within half an hour. What `guestd try` runs is judged by `guestd try` \
+alone.";
 
 /// Of `guestd apt-hook`.
 #[derive(Debug, ClapArgs)]
@@ -196,18 +200,19 @@ pub struct AptJudgeArgs {
 /// This text is also in the man page of `guestd upgrade`.
 const UPGRADES: &str = "\
 [upgrades] of /etc/holdfast/stacks.toml:
-  security    on (so it is without this key) or off
+  security    on (the default) or off
 
-Installed packages are upgraded to what Debian's security archive has, with what that needs besides, and to nothing else. \
-Settings that were changed in the guest stay. A snapshot is taken before, and the stacks that were well are asked after it, as \
-[apt] says; where it says nothing, a guest in which one of them is not well any more, or in which dpkg left packages half done, \
-goes back to the snapshot. THAT LOSES ALL THAT WAS WRITTEN SINCE. What was rolled back is not tried again for a week. The \
-snapshot is kept until the next upgrade, for a week at most.
+Installed packages are upgraded to what Debian's security archive has, with the packages that these upgrades need, and \
+to nothing else. Settings that were changed in the guest stay. A snapshot is taken before the upgrade, and the stacks \
+that were well are checked after it, as [apt] says. Where [apt] says nothing, the guest goes back to the snapshot when \
+one of them is no longer well, or when dpkg left packages half done. THAT LOSES ALL THAT WAS WRITTEN SINCE. What was \
+rolled back is not tried again for a week. The snapshot is kept until the next upgrade, for a week at most.
 
-How it went, and whether programs still run from files that were replaced, stands in `guestd status` and is told to the agent. \
-holdfast-upgrade.timer calls this with --in-window every half hour: then it upgrades once in each maintenance window, and restarts \
-the guest once where programs wait for that. The desired document names the windows of a guest (maintenance); without that they are \
-each night between 02:00 and 05:00 UTC, and nothing is restarted.";
+`guestd status` shows the result, and whether programs still run from files that were replaced; both are reported to \
+the agent. holdfast-upgrade.timer calls this with --in-window every half hour: then it upgrades once in each \
+maintenance window, and restarts the guest once where programs wait for that. The desired document names the windows \
+of a guest (maintenance). Without any, the window is each night between 02:00 and 05:00 UTC, and nothing is \
+restarted.";
 
 /// Of `guestd upgrade`.
 #[derive(Debug, ClapArgs)]
@@ -215,37 +220,38 @@ each night between 02:00 and 05:00 UTC, and nothing is restarted.";
 pub struct UpgradeArgs {
     #[command(flatten)]
     pub paths: PathArgs,
-    /// Only what is due in the maintenance window that the agent names, once: for the timer.
+    /// Do only what is due in the maintenance window that the agent names, once. For the timer.
     #[arg(long)]
     pub in_window: bool,
 }
 
 /// This text is also in the man page of `guestd quiesce`.
 const STACKS: &str = "\
-STACKS: /etc/holdfast/stacks.toml names them; without it nothing is stopped. /usr/share/doc/holdfast-guest/examples/stacks.toml \
-shows every key.
+STACKS: /etc/holdfast/stacks.toml names them; without it nothing is stopped. \
+/usr/share/doc/holdfast-guest/examples/stacks.toml shows every key.
   [stack.NAME]           driver = \"compose\" with directory (file, project), or driver = \"systemd\" with units
     after                starts after these stacks, and stops before them
     wanted               running or stopped: the default state
-    on_failure           report or restart: when something of it ends by itself, and neither systemd nor Docker starts it again
+    on_failure           report or restart: when a part of it ends by itself, and neither systemd nor Docker starts it \
+again
     restore_test         check or leave
     stop_timeout_s, start_timeout_s, health_timeout_s
   [stack.NAME.hooks]     pre_quiesce, post_resume, health: a program by its absolute path and its arguments; timeout_s
-  [stack.NAME.volumes]   key = { class = \"hot\" or \"bulk\", volume = \"NAME\" }: HOLDFAST_VOLUME_KEY names its mount, and without \
-the mount the stack is not started
+  [stack.NAME.volumes]   key = { class = \"hot\" or \"bulk\", volume = \"NAME\" }: HOLDFAST_VOLUME_KEY names its \
+mount, and without the mount the stack is not started
   bound_max_s            stacks are never stopped for longer
-  [apt]                  snapshot = \"off\", \"try\" or \"must\"; after = \"off\", \"report\" or \"roll_back\"; keep_hours: \
-guestd-apt-hook(8)
+  [apt]                  snapshot = \"off\", \"try\" or \"must\"; after = \"off\", \"report\" or \"roll_back\"; \
+keep_hours: guestd-apt-hook(8)
   [upgrades]             security = \"on\" or \"off\": guestd-upgrade(8)
 
-What is stopped stands in /var/lib/holdfast/quiesce.json, and a timer of systemd starts it again at the bound, whatever dies. \
-What a person stopped before stays stopped.
+/var/lib/holdfast/quiesce.json lists what is stopped, and a systemd timer starts it again at the bound, no matter \
+which program dies. What a person stopped before stays stopped.
 
 \
-Stacks that should run are looked at each minute (each quarter of an hour where a look takes long). What is not well at two \
-looks in a row stands in `guestd status` and is told to the agent. With on_failure = \"restart\" what ended by itself is started: \
-at once, then after a minute, two, four, up to an hour. What systemd or Docker starts again is left to them; what a person \
-stopped or removed is left alone.";
+Stacks that should run are checked every minute (every quarter of an hour where a check takes long). What is not well \
+at two checks in a row is shown in `guestd status` and reported to the agent. With on_failure = \"restart\", what \
+ended by itself is started: at once, then after a minute, two, four, up to an hour. What systemd or Docker starts \
+again is left to them; what a person stopped or removed is left alone.";
 
 /// Of `guestd quiesce`.
 #[derive(Debug, ClapArgs)]
@@ -265,10 +271,10 @@ pub struct QuiesceArgs {
 /// Of `guestd resume`.
 #[derive(Debug, ClapArgs)]
 pub struct ResumeArgs {
-    /// Only when the window has expired: the timer calls this.
+    /// Start them only when the window has expired. The timer calls this.
     #[arg(long)]
     pub expired: bool,
-    /// Forget parts that were removed while stopped: start the others.
+    /// Forget parts that were removed while stopped, and start the others.
     #[arg(long, conflicts_with = "expired")]
     pub without_removed: bool,
     /// The calling timer: removed when there is nothing to resume.
@@ -281,7 +287,7 @@ pub struct ResumeArgs {
 /// Of `guestd audit`.
 #[derive(Debug, ClapArgs)]
 pub struct AuditArgs {
-    /// Only records behind this number.
+    /// Show only records after this number.
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
     pub after: i64,
     #[command(flatten)]
@@ -327,7 +333,7 @@ pub struct PathArgs {
     /// The guest's root directory, for a guest that is a directory.
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub root: PathBuf,
-    /// Speak to the agent from this address, for a guest that has no network of its own.
+    /// Connect to the agent from this address, for a guest that has no network of its own.
     #[arg(long, value_name = "ADDR")]
     pub source_address: Option<IpAddr>,
 }

@@ -13,7 +13,7 @@ mod operator;
 mod serve;
 mod step_down;
 
-/// The Holdfast hub: holds what is wanted, hears how it is, notices silence.
+/// The Holdfast hub: stores desired documents, receives reports from hosts, and notices hosts that are silent.
 #[derive(Debug, Parser)]
 #[command(name = "hubd", version)]
 pub struct Arguments {
@@ -23,22 +23,22 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs the hub. In an empty folder everything is made.
+    /// Run the hub. In an empty folder, everything is created.
     Serve {
-        /// The folder in which everything is kept.
+        /// The folder for all of the hub's data.
         #[arg(long, env = "HOLDFAST_HUB_DIR")]
         dir: PathBuf,
-        /// A settings file [default: hub.toml in the folder, if it is there].
+        /// A settings file [default: hub.toml in the folder, if it exists].
         #[arg(long, env = "HOLDFAST_HUB_CONFIG")]
         config: Option<PathBuf>,
-        /// Where to listen [default: 127.0.0.1:8440].
+        /// The address to listen on [default: 127.0.0.1:8440].
         #[arg(long)]
         listen: Option<SocketAddr>,
-        /// How agents and operators reach the hub, such as `https://hub.example:8440`.
+        /// The URL at which agents and operators reach the hub, such as `https://hub.example:8440`.
         #[arg(long)]
         public_url: Option<PublicUrl>,
     },
-    /// Who may use the hub. Works on the folder itself, while the hub runs or not.
+    /// Operators of the hub. Works on the folder itself, whether or not the hub runs.
     Operator {
         /// The folder of the hub.
         #[arg(long, env = "HOLDFAST_HUB_DIR", global = true, default_value = ".")]
@@ -50,20 +50,20 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum OperatorCommand {
-    /// Makes an operator, or another token for one, and prints the token this once.
+    /// Create an operator, or another token for one. The token is shown only once.
     Add {
         /// The name.
         name: OperatorName,
-        /// What they may do.
+        /// What the operator may do.
         #[arg(long, value_enum)]
         role: RoleArgument,
-        /// How many days the token lives.
+        /// How many days the token is valid.
         #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: u32,
     },
-    /// Shows who there is, and was.
+    /// Show all operators, including revoked ones.
     List,
-    /// Lets an operator go: their tokens end at once.
+    /// Revoke an operator: all their tokens become invalid at once.
     Revoke {
         /// The name.
         name: OperatorName,
@@ -72,11 +72,11 @@ enum OperatorCommand {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RoleArgument {
-    /// Looks.
+    /// May only read.
     Viewer,
-    /// Invites, approves, puts desired documents.
+    /// May invite and approve hosts, and apply desired documents.
     Operator,
-    /// Makes and revokes operators.
+    /// May create and revoke operators.
     Admin,
 }
 

@@ -33,7 +33,7 @@ pub struct Args {
     /// No colours (the variable NO_COLOR does the same).
     #[arg(long, global = true)]
     pub no_color: bool,
-    /// Where the login is kept; otherwise in the user's configuration folder.
+    /// The folder of the login; by default in the user's configuration folder.
     #[arg(long, value_name = "DIR", env = "HOLDFAST_CONFIG", global = true)]
     pub config: Option<PathBuf>,
     #[command(subcommand)]
@@ -85,27 +85,27 @@ pub enum Command {
     /// Operators of the hub. For admins.
     #[command(subcommand)]
     Operator(OperatorCommand),
-    /// Events, newest last.
+    /// Show events, newest last.
     Events(EventsArgs),
 }
 
 /// Of `holdfast operator`.
 #[derive(Debug, Subcommand)]
 pub enum OperatorCommand {
-    /// Show all operators, also revoked ones.
+    /// Show all operators, including revoked ones.
     List,
-    /// Make an operator, or another token for one in the same role, and print the token this once.
+    /// Create an operator, or another token for one with the same role. The token is shown only once.
     Add {
         /// The name.
         name: OperatorName,
-        /// What they may do.
+        /// What the operator may do.
         #[arg(long, value_enum)]
         role: RoleArg,
-        /// How many days the token lives.
+        /// How many days the token is valid.
         #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
         days: u32,
     },
-    /// Revoke an operator: all their tokens end at once.
+    /// Revoke an operator: all their tokens become invalid at once.
     Revoke {
         /// The name.
         name: OperatorName,
@@ -117,29 +117,30 @@ pub enum OperatorCommand {
 /// What an operator may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RoleArg {
-    /// Looks.
+    /// May only read.
     Viewer,
-    /// Invites, approves, puts desired documents.
+    /// May invite and approve hosts, and apply desired documents.
     Operator,
-    /// Makes and revokes operators.
+    /// May create and revoke operators.
     Admin,
 }
 
 /// Of `holdfast storage`.
 #[derive(Debug, Subcommand)]
 pub enum StorageCommand {
-    /// Show the storage targets of one host, or of all, those that need attention first.
+    /// Show the storage targets of one host, or of all hosts. Those that need attention come first.
     List {
         /// The host's name or id.
         host: Option<String>,
     },
-    /// Seal name and password of a share or backup server for one host, and print what goes into the document's `creds`.
+    /// Seal the name and password of a share or backup server for one host, and print what to put into the document's
+    /// `creds`.
     #[command(after_long_help = "\
-The password is typed at a prompt, or read from standard input; it is never an argument. The output can be read by that host \
-alone, and is valid for this target and backend alone.\n\n\
-The recipient is the host's public key. The hub passes it on, and a stolen hub could show one of its own and read what you \
-seal. So compare it: `agentd storage key`, at the box or over SSH, prints the true one. Give that as --recipient, or you are \
-shown the hub's and asked.")]
+The password is typed at a prompt, or read from standard input; it is never an argument. Only that host can read the \
+output, and it is valid only for this target and backend.\n\n\
+The recipient is the host's public key. The hub passes it on, and a stolen hub could show a key of its own and read \
+what you seal. So compare it: `agentd storage key`, on the host itself or over SSH, prints the true one. Give that one \
+with --recipient; without it, the command shows the hub's key and asks whether it is the same.")]
     Seal(SealArgs),
 }
 
@@ -151,16 +152,16 @@ pub struct SealArgs {
     /// The target's name.
     #[arg(long, value_name = "NAME")]
     pub target: TargetName,
-    /// The document, as `holdfast desired apply` takes it: the target's backend is read there. Its `creds` may be missing.
+    /// The document, as for `holdfast desired apply`: the target's backend is read from it. Its `creds` may be missing.
     #[arg(long, value_name = "FILE")]
     pub document: PathBuf,
-    /// Who logs in, such as backup or pve@pbs!bk.
+    /// The login name, such as backup or pve@pbs!bk.
     #[arg(long, value_name = "NAME")]
     pub user: String,
-    /// The key file that backups are encrypted with, without a passphrase. For backup servers.
+    /// For backup servers: the key file that backups are encrypted with, without a passphrase.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
-    /// What `agentd storage key` prints on the box. Must be given where there is no terminal.
+    /// What `agentd storage key` prints on the host. Required when there is no terminal.
     #[arg(long, value_name = "age1…")]
     pub recipient: Option<HostRecipient>,
 }
@@ -172,7 +173,7 @@ pub enum AuditCommand {
     Verify {
         /// The file.
         file: PathBuf,
-        /// Compare it with the head that this host last reported, so that a cut end is seen, too.
+        /// Also compare it with the head that this host last reported, to detect a cut end.
         #[arg(long)]
         host: Option<String>,
     },
@@ -188,7 +189,7 @@ pub enum JobCommand {
         /// The signed job, as `holdfast sign` wrote it.
         file: PathBuf,
     },
-    /// Show the signed jobs of one host, or of all, newest first.
+    /// Show the signed jobs of one host, or of all hosts, newest first.
     List {
         /// The host's name or id.
         host: Option<String>,
@@ -197,23 +198,23 @@ pub enum JobCommand {
     Show {
         /// The host's name or id.
         host: String,
-        /// Its id, or how that begins.
+        /// The job's id, or its first characters.
         job: String,
         /// Write the signed job to this file, so that another operator can sign it.
         #[arg(long, value_name = "FILE")]
         save: Option<PathBuf>,
     },
-    /// Follow a signed job to its end.
+    /// Follow a signed job until it ends.
     Watch {
         /// The host's name or id.
         host: String,
-        /// Its id, or how that begins.
+        /// The job's id, or its first characters.
         job: String,
-        /// Give up following after this many seconds.
+        /// Stop following after this many seconds.
         #[arg(long, value_name = "SECONDS", default_value_t = 3_600, value_parser = clap::value_parser!(u64).range(1..=172_800))]
         timeout: u64,
     },
-    /// Cancel a signed job: withdraw it from the hub or, when its host has it, sign a cancel.
+    /// Cancel a signed job: withdraw it from the hub, or sign a cancel when its host already has it.
     Cancel(CancelArgs),
 }
 
@@ -222,12 +223,12 @@ pub enum JobCommand {
 pub struct CancelArgs {
     /// The host's name or id.
     pub host: String,
-    /// The job's id, or how that begins.
+    /// The job's id, or its first characters.
     pub job: String,
-    /// Your SSH key, in case its host has the job already.
+    /// Your SSH key, needed when the host already has the job.
     #[arg(long, short, value_name = "FILE", env = "HOLDFAST_KEY")]
     pub key: Option<PathBuf>,
-    /// Why.
+    /// The reason.
     #[arg(long, value_name = "TEXT", value_parser = job_reason)]
     pub reason: JobReason,
 }
@@ -244,7 +245,7 @@ pub struct LoginArgs {
     /// The hub's CA certificate, PEM.
     #[arg(long, value_name = "FILE", group = "trust")]
     pub ca_file: Option<PathBuf>,
-    /// Read the token from this file, `-` for standard input. Otherwise it is asked for.
+    /// Read the token from this file, or `-` for standard input. By default the command prompts for it.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }
@@ -254,23 +255,23 @@ pub struct LoginArgs {
 pub enum DesiredCommand {
     /// Show the document that the hub holds for a host.
     Show {
-        /// Its name or id.
+        /// The host's name or id.
         host: String,
     },
     /// Show what a file would change.
     Diff {
         /// The host's name or id.
         host: String,
-        /// The document: JSON, or TOML when its name ends so; `-` for JSON from standard input.
+        /// The document: JSON, or TOML when its name ends in .toml; `-` for JSON from standard input.
         file: PathBuf,
     },
-    /// Show what a file would change, confirm, and put it.
+    /// Show what a file would change, ask for confirmation, and apply it.
     Apply(ApplyArgs),
     /// Show the versions of a document: operator, time and reason.
     History {
         /// The host's name or id.
         host: String,
-        /// At most this many, the newest.
+        /// Show at most this many, the newest.
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
@@ -281,10 +282,11 @@ pub enum DesiredCommand {
 pub struct ApplyArgs {
     /// The host's name or id.
     pub host: String,
-    /// The document: JSON, or TOML when its name ends so; `-` for JSON from standard input. `schema`, `generation`,
-    /// `poll_interval_s` and the `uid` of a guest may be left out: they are taken from what the hub holds, or made.
+    /// The document: JSON, or TOML when its name ends in .toml; `-` for JSON from standard input. You may leave out
+    /// `schema`, `generation`, `poll_interval_s` and the `uid` of a guest: they are taken from the hub's document, or
+    /// created.
     pub file: PathBuf,
-    /// Why; kept in the history. Otherwise it says which file was applied.
+    /// The reason, kept in the history; by default it names the file that was applied.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub reason: Option<Reason>,
     #[command(flatten)]
@@ -292,7 +294,7 @@ pub struct ApplyArgs {
     /// Follow the host until its guests have converged.
     #[arg(long)]
     pub watch: bool,
-    /// Give up following after this many seconds.
+    /// Stop following after this many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: u64,
 }
@@ -300,7 +302,7 @@ pub struct ApplyArgs {
 /// Whether to ask first.
 #[derive(Clone, Copy, Debug, ClapArgs)]
 pub struct AssumeYes {
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long, short)]
     pub yes: bool,
 }
@@ -308,9 +310,9 @@ pub struct AssumeYes {
 /// Of `holdfast golden`.
 #[derive(Debug, Subcommand)]
 pub enum GoldenCommand {
-    /// Show the images of one host, or of all, which guests came from which, and which are old.
+    /// Show the images of one host, or of all hosts, which guests were made from each, and which images are old.
     List {
-        /// The host's name or id; otherwise all.
+        /// The host's name or id; by default all hosts.
         host: Option<String>,
     },
 }
@@ -318,21 +320,21 @@ pub enum GoldenCommand {
 /// Of `holdfast guest`.
 #[derive(Debug, Subcommand)]
 pub enum GuestCommand {
-    /// Show the guests of one host, or of all.
+    /// Show the guests of one host, or of all hosts.
     List {
         /// The host's name or id.
         host: Option<String>,
     },
-    /// Show what is promised about guests' backups: what is in force, and what is held for a signature.
+    /// Show the promises about guests' backups: those in force, and those that are held for a signature.
     Protection {
-        /// The host's name or id; otherwise all.
+        /// The host's name or id; by default all hosts.
         host: Option<String>,
     },
     /// Show one guest.
     Show {
-        /// Its name, uid or VMID.
+        /// The guest's name, uid or VMID.
         guest: String,
-        /// On this host; otherwise on all.
+        /// Search only this host; by default all hosts.
         #[arg(long)]
         host: Option<String>,
     },
@@ -341,10 +343,10 @@ pub enum GuestCommand {
 /// Of `holdfast events`.
 #[derive(Debug, ClapArgs)]
 pub struct EventsArgs {
-    /// Only of this host, by name or id.
+    /// Show only events of this host, by name or id.
     #[arg(long)]
     pub host: Option<String>,
-    /// At most this many, the newest.
+    /// Show at most this many, the newest.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
 }

@@ -12,12 +12,13 @@ use crate::settings::{ConfigPath, Settings, SettingsError};
 /// The arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-The daemon refuses to run as root or with any capability, and a second one on the same state folder. It stops on SIGTERM \
-and SIGINT, after telling the hub. Under systemd it tells when it is ready and feeds the watchdog while its loop moves.")]
+The daemon refuses to run as root, with any capability, or as a second one on the same state folder. It stops on \
+SIGTERM and SIGINT, after notifying the hub. Under systemd it reports when it is ready, and feeds the watchdog while \
+its loop runs.")]
 pub struct RunArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// What is logged: a level, or directives such as `info,agentd::task=debug`.
+    /// What to log: a level, or directives such as `info,agentd::task=debug`.
     #[arg(long, env = "HOLDFAST_AGENT_LOG", default_value = "info", value_name = "FILTER", value_parser = filter)]
     log: Targets,
     /// Lines for people, or JSON for programs.

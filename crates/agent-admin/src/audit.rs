@@ -46,10 +46,10 @@ struct VerifyArguments {
 struct ShowArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// How many lines.
+    /// How many lines to show.
     #[arg(long, default_value_t = 50, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     last: u32,
-    /// Only those about this guest.
+    /// Show only lines about this guest.
     #[arg(long, value_name = "UID")]
     guest: Option<GuestUid>,
     /// Text for people, or JSON for programs.

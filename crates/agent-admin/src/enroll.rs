@@ -42,40 +42,41 @@ const PACE: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration
 /// The arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-An invite is the line `hf1_…` that `holdfast host invite NAME` prints. It works once, for an hour. On the command line it \
-is seen by every user of this box while the command runs and kept in the shell's history; `-` (standard input) and \
---invite-file keep it to yourself.
+An invite is the line `hf1_…` that `holdfast host invite NAME` prints. It works once, for an hour. On the command \
+line, every user of this host can see it while the command runs, and the shell's history keeps it; `-` (standard \
+input) and --invite-file keep it secret.
 
-To take a lost box's place, `--show-key` prints this box's key first: the operators' order names it, and no other box can \
-follow that order.
+Before this host takes a lost host's place, print this host's key with `--show-key`: the operators' order names it, \
+and no other host can follow that order.
 
-Without an invite the agent can send an enrollment request: an operator compares its key's fingerprint and approves or refuses it.
+Without an invite the agent can send an enrollment request: an operator compares its key's fingerprint and approves or \
+refuses it.
 
-Run as root, the command goes on as the owner of the state folder.")]
+Run as root, the command continues as the owner of the state folder.")]
 pub struct EnrollArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// The invite, or `-` to read it from standard input, which is also what happens without it.
+    /// The invite, or `-` to read it from standard input, which is also the default.
     #[arg(value_parser = secret, conflicts_with_all = ["invite_file", "request"])]
     invite: Option<Secret>,
     /// The invite is a restore invite (`holdfast host restore`): this host takes the place of a lost one.
     #[arg(long, conflicts_with_all = ["request", "take_up"])]
     restore: bool,
-    /// Print this host's key, which is made where there is none yet, and do nothing else.
+    /// Print this host's key, which is created if there is none yet, and do nothing else.
     /// `holdfast host restore --new-key` binds the order to it.
     #[arg(long, conflicts_with_all = ["invite", "invite_file", "request", "restore", "take_up"])]
     show_key: bool,
     /// Take up the guests of the host that this one replaced: they are restored from their off-site backups, and
-    /// documents are taken again. Run again with --without, it lets one go that was to be restored.
+    /// documents are accepted again. Run it again with --without to give up a guest that was to be restored.
     #[arg(long, conflicts_with_all = ["invite", "invite_file", "request"])]
     take_up: bool,
-    /// A guest of the lost host that does not come back; the document may make it anew, empty.
+    /// A guest of the lost host that is not restored; the document may create it anew, empty.
     #[arg(long, value_name = "GUEST", requires = "take_up")]
     without: Vec<String>,
     /// A file that holds the invite.
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     invite_file: Option<PathBuf>,
-    /// Ask the hub at this URL to be let in without an invite.
+    /// Send an enrollment request to the hub at this URL, without an invite.
     #[arg(long, value_name = "URL", requires = "ca_pin")]
     request: Option<String>,
     /// The pin of that hub's CA, `leaf/sha256:…`, as `hubd serve` prints it.

@@ -29,9 +29,10 @@ pub struct ParkedArguments {
 enum ParkedCommand {
     /// Show the operations that wait for a person: guest, step, cause, since when, and what to run.
     List(ListArguments),
-    /// Have it tried again, from the step at which it was parked, after you fixed the cause.
+    /// Try an operation again, from the step at which it was parked, after you fixed the cause.
     Retry(RetryArguments),
-    /// End it: its remains on the node are yours, and the guest is planned anew from the observed state.
+    /// End an operation: its remains on the node are left to you, and the guest is planned anew from the observed
+    /// state.
     Forget(ForgetArguments),
 }
 
@@ -61,10 +62,10 @@ struct ForgetArguments {
     config: ConfigPath,
     /// The operation's id, or the guest's name or number.
     which: String,
-    /// Why, for the audit.
+    /// The reason, for the audit.
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
 }

@@ -20,10 +20,11 @@ use crate::port::held_folder::{self, HeldError};
 /// The arguments.
 #[derive(Debug, clap::Args)]
 pub struct RecoverArguments {
-    /// The wrapped key (`escrow-N.age`): from the operator, from a backup disk, or from the page "Wrapped key" of the sheet.
+    /// The wrapped key (`escrow-N.age`): from the operator, from a backup disk, or from the page "Wrapped key" of the
+    /// sheet.
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    /// Write the key file here. It must not be there yet. Without this the code is only tried.
+    /// Write the key file here. It must not exist yet. Without this option, the code is only tried.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }

@@ -25,8 +25,8 @@ pub struct RecoveryArguments {
 enum RecoveryCommand {
     /// Show the last starts that found something open.
     #[command(after_long_help = "\
-A plan is kept before it is run, so it is there after any crash. `planned` is what the agent meant to do when it started; \
-`now` is read from its journal this moment. The last start is shown even when it found nothing open.")]
+A plan is stored before it is run, so it is available after any crash. `planned` is what the agent meant to do when it \
+started; `now` is read from its journal at this moment. The last start is shown even when it found nothing open.")]
     Show(ShowArguments),
 }
 
@@ -35,7 +35,7 @@ A plan is kept before it is run, so it is there after any crash. `planned` is wh
 struct ShowArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// How many starts.
+    /// How many starts to show.
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=9))]
     last: u32,
     /// Text for people, or JSON (`holdfast.recovery/v1`) for programs.

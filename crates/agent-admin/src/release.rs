@@ -23,10 +23,10 @@ pub struct ReleaseArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum ReleaseCommand {
-    /// Import a controller's program, and write the draft that an operator signs for it
+    /// Import a guest agent program, and write the draft that an operator signs for it
     /// (`holdfast sign HOST --draft FILE`).
     Import(ImportArguments),
-    /// Show the controllers that are stored here, by their digests.
+    /// Show the guest agent programs that are stored on this host, by their digests.
     List(ListArguments),
 }
 
@@ -34,7 +34,7 @@ enum ReleaseCommand {
 struct ImportArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// The program, readable for the agent's user.
+    /// The program, readable by the agent's user.
     file: PathBuf,
     /// Its version, as `guestd --version` prints it.
     #[arg(long, value_name = "VERSION", value_parser = version)]

@@ -22,18 +22,19 @@ use crate::settings::{ConfigPath, Settings, SettingsError};
 /// The arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-A test restores a backup into a scratch guest without a way out, starts it, asks what is in there, and destroys it. \
-`proved` is a backup whose stacks were well by their own checks, or whose canaries were as they were; `booted only` one of \
-which nobody could say more than that it boots; `failed` one that did not come back; `not run` could not be tried.
+A test restores a backup into an isolated scratch guest, starts it, checks what is in it, and destroys it. `proved` is \
+a backup whose stacks were well by their own checks, or whose canaries were unchanged; `booted only` is one that \
+boots, with no proof of more; `failed` is one that did not come back; `not run` is one that could not be tried.
 
-RESTORE is Proxmox's work, UP is from the start of the guest to the verdict, BACK IN is both. The trend holds the newest test that came back \
-against the median of up to eight before it with the same verdict, as they are and stretched to the newest backup's size. \
-Slower is more than half again as long as the longer of the two, and more than a minute longer; faster is as much less than \
-the shorter. It needs four tests. A trend is told, and changes nobody's posture.")]
+RESTORE is Proxmox's work, UP is from the start of the guest to the verdict, BACK IN is both. The trend compares the \
+newest test that came back with the median of up to eight before it with the same verdict, both as measured and scaled \
+to the newest backup's size. Slower is more than half again as long as the longer of the two, and more than a minute \
+longer; faster is as much less than the shorter. It needs four tests. A trend is reported, and changes no guest's \
+posture.")]
 pub struct RestoreTestsArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// Each test of this guest, by its name, number or uid.
+    /// Show each test of this guest, by its name, number or uid.
     guest: Option<String>,
     /// Tables for people, or JSON (`holdfast.restore-tests/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]

@@ -28,14 +28,14 @@ const NOTE_CHARS_MAX: usize = 60;
 /// The arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-The running agent is asked, nothing is read from files, so what is shown is true now; `seen` says when Proxmox was last \
-looked at. A guest's standing is managed, absent (on its way), being made, unmanaged (the document no longer names it; it is kept), \
-missing, foreign (not ours, never touched), broken or parked (waiting for a person).")]
+Everything is read from the running agent and nothing from files, so what is shown is true now; `seen` says when \
+Proxmox was last read. A guest's status is managed, absent (on its way), being made, unmanaged (the document no longer \
+names it; it is kept), missing, foreign (not ours, never touched), broken or parked (waiting for a person).")]
 pub struct StatusArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// The fields of this guest, by its name, number or uid: the document's value, Proxmox's value, the last applied
-    /// value.
+    /// Show the fields of this guest, by its name, number or uid: the document's value, Proxmox's value, the last
+    /// applied value.
     guest: Option<String>,
     /// Tables for people, or JSON (`holdfast.status/v1`) for programs.
     #[arg(long, value_enum, default_value_t = Output::Table)]

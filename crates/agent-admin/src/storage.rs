@@ -89,31 +89,34 @@ impl StorageCommandError {
 /// The commands for storage targets.
 #[derive(Debug, clap::Subcommand)]
 pub enum StorageCommand {
-    /// Every target that the document names or that was ever approved.
+    /// Show every target that the document names or that was ever approved.
     #[command(after_long_help = "\
-A target is mounted, by-proxmox (a share that Proxmox reaches by itself), held (it waits for an operator's signature), absent \
-(not seen since the agent started), dropped (it went away; it is mounted again by itself when it comes back), wrong (something \
-else is there in its place), refused (the helper does not mount it), unmarked (root makes one folder on it) or detached.")]
+A target is mounted, by-proxmox (a share that Proxmox reaches by itself), held (it waits for an operator's signature), \
+absent (not seen since the agent started), dropped (it went away; it is mounted again by itself when it comes back), \
+wrong (something else is there in its place), refused (the helper does not mount it), unmarked (root must create one \
+folder on it) or detached.")]
     List(StorageArguments),
-    /// The recipient that credentials of this host's targets are sealed to.
+    /// Show the recipient that credentials of this host's targets are sealed to.
     #[command(after_long_help = "\
-Operators seal with `holdfast storage seal HOST`. The hub passes the recipient on, and a stolen hub could show one of its own: \
-whoever seals compares what is printed here, read at this box or over SSH, with what they seal to.")]
+Operators seal with `holdfast storage seal HOST`. The hub passes the recipient on, and a stolen hub could show one of \
+its own. Before you seal, compare what is printed here, read on this host or over SSH, with the recipient that you \
+seal to.")]
     Key(KeyArguments),
-    /// Make the backup key of a backup server's target here, so that it exists nowhere else.
+    /// Create the backup key of a backup server's target on this host, so that it exists nowhere else.
     #[command(after_long_help = "\
-Run it at a terminal of this box: the password of the backup server is asked for and not shown. What is printed goes into the \
-target's place in the document: the fingerprint of the key, and name, password and key sealed to this host alone. Neither the \
-operator nor the hub can open it. Once it is signed for, make its recovery code at once (`agentd escrow create`): until then \
-its backups are lost with this box.")]
+Run it at a terminal of this host: it prompts for the password of the backup server and does not show it. What is \
+printed goes into the target's place in the document: the fingerprint of the key, and name, password and key sealed to \
+this host alone. Neither the operator nor the hub can open it. Once it is signed for, create its recovery code at once \
+(`agentd escrow create`): until then its backups are lost if this host is lost.")]
     MakeKey(make_key::MakeKeyArguments),
-    /// Bring back the backup key of a lost host with the recovery code from the sheet, sealed to this host alone.
+    /// Recover the backup key of a lost host with the recovery code from the sheet, sealed to this host alone.
     #[command(after_long_help = "\
-Run it at a terminal of the box that took the lost one's place (`agentd enroll --restore`): the password of the backup server and \
-the eleven words are asked for and not shown. The wrapped key is the one that the hub handed over, or --from FILE. It must be the \
-key whose fingerprint the document names at the target's `key`, which operators sign for. What is printed goes into the target's \
-`creds`: name, password and key, sealed to this host alone. The bare key is in no file, and shown to nobody. Once it is signed \
-for, Proxmox gets it, and the guests that were taken up come back from there.")]
+Run it at a terminal of the host that took the lost one's place (`agentd enroll --restore`): it prompts for the \
+password of the backup server and the eleven words, and does not show them. The wrapped key is the one that the hub \
+handed over, or --from FILE. It must be the key whose fingerprint the document names at the target's `key`, which \
+operators sign for. What is printed goes into the target's `creds`: name, password and key, sealed to this host alone. \
+The bare key is in no file and is never shown. Once it is signed for, Proxmox gets it, and the guests that were taken \
+up are restored from there.")]
     RecoverKey(recover_key::RecoverKeyArguments),
     /// Seal a Proxmox token's secret, read from standard input, to this host's key, as `agentd setup --print` does.
     SealToken(SealTokenArguments),

@@ -12,28 +12,29 @@ use super::{AssumeYes, KeyArgs, job_reason};
 /// Of `holdfast host`.
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {
-    /// Make an invitation: one line for `agentd enroll`, shown once.
+    /// Create an invite: one line for `agentd enroll`, shown only once.
     Invite {
-        /// What the host will be called.
+        /// The name for the host.
         name: HostName,
     },
-    /// Restore a lost host on a new machine: sign the order, and get one line for `agentd enroll --restore`.
+    /// Restore a lost host on a new machine: sign the order, and print one line for `agentd enroll --restore`.
     #[command(after_long_help = "\
-The order is signed with your own key, and both boxes hold it to the operators file that root laid down on them: the new one \
-becomes the host by it alone, and the lost one, should it come back, stands still by it alone. The hub hands over what it \
-knows (document, guests, storage targets, the wrapped backup key, of which the customer is told) and can make no order.
+The order is signed with your own key, and both hosts check it against the operators file that root installed on them. \
+With this order alone, the new host takes the lost host's place, and the lost host does nothing more if it comes back. \
+The hub hands over what it knows (document, guests, storage targets, and the wrapped backup key, of which the customer \
+is notified), but it cannot create an order.
 
-Lay the operators file down on the new box first (`agentd setup --operators`). Where the policy asks for more than one \
-signature on restore_host, this command cannot give them yet.
+Install the operators file on the new host first (`agentd setup --operators`). Where the policy requires more than one \
+signature for restore_host, this command cannot give them yet.
 
-The order names the new box's key, so no other box can follow it. One that no box followed is over for every box after its \
-time; `holdfast host show` lists it, `holdfast host withdraw` takes it back.")]
+The order names the new host's key, so no other host can follow it. An order that no host followed expires for every \
+host after its time; `holdfast host show` lists it, `holdfast host withdraw` withdraws it.")]
     Restore(RestoreArgs),
-    /// Withdraw an order to restore a host, by another one signed with your key.
+    /// Withdraw an order to restore a host, with another order signed with your key.
     #[command(after_long_help = "\
-The hub stores it with the order and follows the order no more; a running host gets it as a job and records it. A host that \
-is off learns of it from the hub alone: a stolen hub can withhold it, and that host then stops when it starts again, though \
-it loses nothing.")]
+The hub stores the withdrawal with the order and no longer follows the order. A running host gets the withdrawal as a \
+job and records it. A host that is off learns of it only from the hub: a stolen hub can withhold it, and that host \
+then stops when it starts again, but it loses nothing.")]
     Withdraw(WithdrawArgs),
     /// Pin a host as the hub shows it, after comparing its fingerprint on the host itself.
     #[command(after_long_help = "\
@@ -41,7 +42,7 @@ An operator knows a host by name, id, key and epoch, pinned at the first use in 
 login. When the hub shows anything else, nothing is signed (HOST_KEY_CHANGED). `agentd status` on the host shows the \
 fingerprint; give it with --fingerprint, or compare it when prompted.")]
     Pin(PinArgs),
-    /// Show all hosts, those that need attention first.
+    /// Show all hosts. Those that need attention come first.
     List {
         /// Show enrollment requests instead: the same as `host requests`.
         #[arg(long)]
@@ -49,7 +50,7 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
     },
     /// Show one host with its guests, storages and work.
     Show {
-        /// Its name or id.
+        /// The host's name or id.
         host: String,
     },
     /// Show the enrollment requests of hosts without an invite.
@@ -58,17 +59,17 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
     Approve {
         /// The request's id.
         request: EnrollmentRequestId,
-        /// What the host will be called.
+        /// The name for the host.
         name: HostName,
         /// The key's pin, read on the host itself.
         #[arg(long, value_name = "PIN")]
         fingerprint: Pin,
-        /// Readmit this revoked host, with its id, name and history. Only the fingerprint that you compare proves that the
-        /// request comes from that machine.
+        /// Readmit this revoked host, with its id, name and history. Only the fingerprint that you compare proves that
+        /// the request comes from that machine.
         #[arg(long, value_name = "HOST_ID")]
         returns: Option<HostId>,
     },
-    /// Refuse an enrollment request for good.
+    /// Refuse an enrollment request permanently.
     Refuse {
         /// The request's id.
         request: EnrollmentRequestId,
@@ -77,7 +78,7 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
     },
     /// Revoke a host: its certificate is no longer accepted. Its guests keep running.
     Revoke {
-        /// Its name or id.
+        /// The host's name or id.
         host: String,
         #[command(flatten)]
         assume_yes: AssumeYes,
@@ -89,7 +90,7 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
 pub struct PinArgs {
     /// The host's name or id.
     pub host: String,
-    /// What `agentd status` shows on the box itself.
+    /// What `agentd status` shows on the host itself.
     #[arg(long, value_name = "FINGERPRINT")]
     pub fingerprint: Option<HostFingerprint>,
 }
@@ -99,12 +100,12 @@ pub struct PinArgs {
 pub struct WithdrawArgs {
     /// The host's name or id.
     pub host: String,
-    /// The order's hash, as `holdfast host restore` printed it; without it the only one that lies at the hub.
+    /// The order's hash, as `holdfast host restore` printed it; by default the only order at the hub.
     #[arg(long, value_name = "SHA256", value_parser = sha256)]
     pub order: Option<Sha256Text>,
     #[command(flatten)]
     pub key: KeyArgs,
-    /// Why; it goes with the order and stays in the audit of the host.
+    /// The reason; it is sent with the order and kept in the host's audit.
     #[arg(long, value_name = "TEXT", value_parser = job_reason)]
     pub reason: JobReason,
 }
@@ -118,12 +119,12 @@ fn sha256(text: &str) -> Result<Sha256Text, &'static str> {
 pub struct RestoreArgs {
     /// The lost host's name or id.
     pub host: String,
-    /// The new box's key, as `agentd enroll --show-key` prints it there.
+    /// The new host's key, as `agentd enroll --show-key` prints it there.
     #[arg(long, value_name = "PIN")]
     pub new_key: Pin,
     #[command(flatten)]
     pub key: KeyArgs,
-    /// Why; it goes with the order and stays in the audit of the old box.
+    /// The reason; it is sent with the order and kept in the audit of the old host.
     #[arg(long, value_name = "TEXT", value_parser = job_reason)]
     pub reason: JobReason,
 }

@@ -15,10 +15,11 @@ use super::{archive, job_reason, volume};
 pub struct SignArgs {
     /// The host's name or id.
     pub host: String,
-    /// The entry: its number in the host's list, its verb, its storage's name, or its guest's name, uid or VMID. Not needed when one entry waits.
+    /// The entry: its number in the host's list, its verb, its storage's name, or its guest's name, uid or VMID. Not
+    /// needed when only one entry waits.
     #[arg(conflicts_with_all = ["also", "policy", "draft"])]
     pub what: Option<String>,
-    /// Add your signature to a job that is signed already.
+    /// Add your signature to a job that is already signed.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "hours", "out", "policy", "draft", "act"], help_heading = "Instead of what waits")]
     pub also: Option<PathBuf>,
     /// Take a backup of the guest now.
@@ -27,7 +28,7 @@ pub struct SignArgs {
     /// Run a restore test now: restore a backup into a scratch guest and check it.
     #[arg(long, groups = ["act", "tiered"], requires = "what", help_heading = "Instead of what waits")]
     pub restore_test: bool,
-    /// Of --backup-now and --restore-test: of which tier of the guest's policy.
+    /// For --backup-now and --restore-test: the tier of the guest's policy.
     #[arg(
         long,
         value_enum,
@@ -36,7 +37,7 @@ pub struct SignArgs {
         help_heading = "Instead of what waits"
     )]
     pub tier: Option<BackupTier>,
-    /// Roll the guest back to this snapshot: what was written since is lost.
+    /// Roll the guest back to this snapshot: later writes are lost.
     #[arg(
         long,
         group = "act",
@@ -48,10 +49,11 @@ pub struct SignArgs {
     /// Restore this archive (storage:backup/file) as a copy of the guest.
     #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive, help_heading = "Instead of what waits")]
     pub restore: Option<ArchiveText>,
-    /// Delete this backup (storage:backup/file) of the guest for good; another one of it stays on the storage.
+    /// Delete this backup (storage:backup/file) of the guest permanently; another backup of the guest stays on the
+    /// storage.
     #[arg(long, group = "act", requires = "what", value_name = "ARCHIVE", value_parser = archive, help_heading = "Instead of what waits")]
     pub delete_backup: Option<ArchiveText>,
-    /// Of --delete-backup: what the guest has no second one of and is lost with it; once for each.
+    /// For --delete-backup: what is lost with it because the guest has no second one; repeat for each.
     #[arg(
         long,
         value_enum,
@@ -61,7 +63,7 @@ pub struct SignArgs {
         help_heading = "Instead of what waits"
     )]
     pub loses: Vec<LossArg>,
-    /// Move this volume to another guest of the same customer; both are stopped for it.
+    /// Move this volume to another guest of the same customer; both guests are stopped for it.
     #[arg(long, num_args = 2, value_names = ["VOLUME", "GUEST"], group = "act", requires = "what", help_heading = "Instead of what waits")]
     pub move_volume: Option<Vec<String>>,
     /// Swap the guest with this restored copy, by name or VMID; the original is set aside and kept.
@@ -73,10 +75,11 @@ pub struct SignArgs {
         help_heading = "Instead of what waits"
     )]
     pub swap: Option<String>,
-    /// A volume that the copy lacks and that stays with the set-aside guest; once for each.
+    /// A volume that the copy lacks and that stays with the set-aside guest; repeat for each.
     #[arg(long, requires = "swap", value_name = "VOLUME", value_parser = volume, help_heading = "Instead of what waits")]
     pub leave: Vec<VolumeText>,
-    /// Replace the operators file and the policy of the host by these two files. Signed by one operator where two could sign it waits for a day.
+    /// Replace the operators file and the policy of the host with these two files. If only one operator signs where two
+    /// could, the job waits for a day.
     #[arg(long, num_args = 2, value_names = ["OPERATORS", "POLICY"], help_heading = "Instead of what waits")]
     pub policy: Option<Vec<PathBuf>>,
     /// Sign the job draft in this file, as the host wrote it (`agentd golden approve-request`).
@@ -84,16 +87,16 @@ pub struct SignArgs {
     pub draft: Option<PathBuf>,
     #[command(flatten)]
     pub key: KeyArgs,
-    /// Why; it goes with the job and stays in the host's audit.
+    /// The reason; it is sent with the job and kept in the host's audit.
     #[arg(long, value_name = "TEXT", value_parser = job_reason, required_unless_present = "also", help_heading = "The job")]
     pub reason: Option<JobReason>,
-    /// How long the job may be begun.
+    /// For how many hours the job may be started.
     #[arg(long, value_name = "HOURS", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=24), help_heading = "The job")]
     pub hours: u32,
-    /// Where the signed job is written; otherwise holdfast-JOB.json here.
+    /// Write the signed job to this file; by default holdfast-JOB.json in the current folder.
     #[arg(long, value_name = "FILE", help_heading = "The job")]
     pub out: Option<PathBuf>,
-    /// Submit it to the host at once.
+    /// Submit the signed job to the host at once.
     #[arg(long, help_heading = "The job")]
     pub submit: bool,
 }

@@ -33,26 +33,26 @@ use crate::{Output, print_json};
 pub struct CreateArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// Whose key, where there are several off-site targets.
+    /// The target of the key, where there are several off-site targets.
     #[arg(long, value_name = "TARGET")]
     target: Option<TargetName>,
-    /// Whose data it is, where the guests here are not all one customer's.
+    /// The customer who owns the data, where the guests on this host do not all belong to one customer.
     #[arg(long, value_name = "CUSTOMER")]
     customer: Option<CustomerId>,
-    /// Make a sheet to print, instead of showing the words: a PDF, or plain text where the name ends in .txt. It must
+    /// Write a sheet to print, instead of showing the words: a PDF, or plain text where the name ends in .txt. It must
     /// be stored in memory, and is removed once the words were typed back, and whenever this command ends.
     #[arg(long, value_name = "FILE")]
     sheet: Option<PathBuf>,
     /// Leave host and customer out of the sheet, so that a finder learns nothing from it.
     #[arg(long)]
     anonymous: bool,
-    /// An additional page with the wrapped key, to be kept apart from the words: it opens nothing without them.
+    /// Add a page with the wrapped key, to be kept apart from the words: it opens nothing without them.
     #[arg(long, requires = "sheet")]
     wrapped_page: bool,
-    /// An additional page with the bare key. It opens every backup without any code, and cannot be revoked.
+    /// Add a page with the bare key. It opens every backup without any code, and cannot be revoked.
     #[arg(long, requires = "sheet")]
     paper_key: bool,
-    /// Ask for all eleven words, not for three.
+    /// Ask for all eleven words instead of three.
     #[arg(long)]
     strict: bool,
     /// Text for people, or JSON for programs. The dialogue at the terminal is the same.

@@ -19,7 +19,7 @@ use crate::{Output, print_json};
 pub struct DrillArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// Which code, where there are several; its number is on the sheet.
+    /// The code's number, where there are several codes; it is on the sheet.
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     code: Option<CodeNumber>,
     /// Text for people, or JSON for programs.
@@ -35,7 +35,7 @@ pub struct RetireArguments {
     /// The code to retire; its number is on the sheet.
     #[arg(value_name = "NUMBER", value_parser = number)]
     code: CodeNumber,
-    /// Which code replaced it; by default the newest of the same key.
+    /// The number of the code that replaced it; by default the newest of the same key.
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     by: Option<CodeNumber>,
 }

@@ -33,30 +33,31 @@ mod status;
 /// The commands for recovery codes.
 #[derive(Debug, clap::Subcommand)]
 pub enum EscrowCommand {
-    /// Make the recovery code that opens the off-site backups when this host is gone.
+    /// Create the recovery code that opens the off-site backups when this host is gone.
     #[command(after_long_help = LONG)]
     Create(create::CreateArguments),
-    /// Make another code for the same key. Earlier codes still open it until they are retired.
+    /// Create another code for the same key. Earlier codes still open it until they are retired.
     #[command(after_long_help = LONG)]
     Rotate(create::CreateArguments),
-    /// Type the words of the code in use: yes or no, and nothing is shown. To be done every half year.
+    /// Check the code in use by typing its words: the answer is yes or no, and nothing is shown. Do this every half
+    /// year.
     Drill(drill::DrillArguments),
-    /// Retire an older code, by typing the one that replaced it; 14 days after that was made at the soonest.
+    /// Retire an older code by typing the one that replaced it, at the earliest 14 days after that one was created.
     Retire(drill::RetireArguments),
-    /// Which codes there are, which of them open which key, and where the wrapped keys are stored.
+    /// Show all codes, which of them open which key, and where the wrapped keys are stored.
     Status(status::StatusArguments),
 }
 
 const LONG: &str = "\
-The backup key of the off-site target is wrapped under eleven words that are made here, and shown once: on the terminal's \
-alternate screen, to be written down, or as a sheet in a file that lies in memory (`--sheet /dev/shm/sheet.pdf`), to be printed. \
-Then three of them are asked for, and only when they are right the wrapped key is kept. The agent remembers the number of the \
-code, never the words. Ctrl-C at any moment leaves everything as it was, and so does a lost connection: the sheet is taken away, \
-and the number of a code that was not kept goes to the next. What a killed process leaves in /dev/shm or in the folder of --sheet, \
-the next `agentd escrow create` takes away.
+The backup key of the off-site target is wrapped under eleven words that are created here and shown once: on the \
+terminal's alternate screen, to write down, or as a sheet in a file in memory (`--sheet /dev/shm/sheet.pdf`), to \
+print. Then the command asks for three of them, and stores the wrapped key only when they are right. The agent stores \
+the number of the code, never the words. Ctrl-C at any moment leaves everything as it was, and so does a lost \
+connection: the sheet is removed, and the next code gets the number of a code that was not stored. The next \
+`agentd escrow create` removes what a killed process leaves in /dev/shm or in the folder of --sheet.
 
-The sheet's second page says where the backups are and all that is typed to read them without Holdfast. `holdfast escrow kit` \
-prints the same as it is today.
+The sheet's second page says where the backups are, and every command to type to read them without Holdfast. \
+`holdfast escrow kit` prints the same page with today's state.
 
 Printers and spoolers keep what they print: use one without a disk, or write the words by hand.";
 

@@ -28,14 +28,13 @@ pub struct GoldenArguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum GoldenCommand {
-    /// Have a new image built by the root helper, from Debian's archives and the recipe of this package; takes minutes.
+    /// Build a new image with the root helper, from Debian's archives and the recipe of this package. Takes minutes.
     Build(BuildArguments),
-    /// Show the images on this host: version, age, digest, whether guests may be made of it, and which were.
+    /// Show the images on this host: version, age, digest, whether guests may be made from it, and which guests were.
     List(list::ListArguments),
-    /// Show which images are no longer needed, and with --yes remove those that are named, as root.
+    /// Show which images are no longer needed; with --yes, remove the named ones, as root.
     Prune(prune::PruneArguments),
-    /// Write the draft that an operator signs so that guests may be made from an image
-    /// (`holdfast sign HOST --draft FILE`).
+    /// Write the draft that an operator signs to approve an image for new guests (`holdfast sign HOST --draft FILE`).
     ApproveRequest(request::RequestArguments),
 }
 

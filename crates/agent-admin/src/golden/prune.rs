@@ -24,15 +24,16 @@ use crate::settings::ConfigPath;
 /// The arguments of `prune`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-An image goes when it is named here and --yes is said: that the agent knows no use for it is not enough. Never taken away: an image that a guest was made from or waits for, the newest that guests may be made from, the newest that \
-was built, one that root named in [[golden]] of agent.toml, and one that Proxmox keeps protected.")]
+An image is removed only when it is named here and --yes is given; it is not enough that the agent knows no use for \
+it. Never removed: an image that a guest was made from or waits for, the newest that guests may be made from, the \
+newest that was built, one that root named in [[golden]] of agent.toml, and one that Proxmox keeps protected.")]
 pub(super) struct PruneArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// The images to remove; without them all are shown.
+    /// The images to remove; by default all are shown.
     #[arg(required_if_eq("yes", "true"))]
     versions: Vec<GoldenVersion>,
-    /// Remove those that are named and may be removed; otherwise they are only shown.
+    /// Remove the named images that may be removed; without it, they are only shown.
     #[arg(long)]
     yes: bool,
     /// Text for people, or JSON (`holdfast.golden-prune/v1`) for programs.

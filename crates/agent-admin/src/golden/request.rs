@@ -22,9 +22,10 @@ use crate::settings::ConfigPath;
 pub(super) struct RequestArguments {
     #[command(flatten)]
     config: ConfigPath,
-    /// Which image.
+    /// The image's version.
     version: GoldenVersion,
-    /// The file to write the request to; otherwise golden-VERSION.approve.json here. Never over an existing file.
+    /// Write the request to this file; by default golden-VERSION.approve.json in the current folder. Never replaces an
+    /// existing file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Text for people, or JSON (`holdfast.golden-request/v1`) for programs.

@@ -32,9 +32,10 @@ use crate::settings::{ConfigPath, counterpart_mistake};
 /// The arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
-On a Proxmox box, as root, this runs `pveum` and friends. --print writes the same as a script. --api URL does it through \
-the API, for another box or a simulator, with the credential of somebody who may change access control: an API token \
-(user@realm!name=secret) or a ticket and its CSRF token on two lines, from a file or standard input, never an argument.
+On a Proxmox host, as root, this runs `pveum` and related commands. --print writes the same as a script. --api URL \
+does it through the API, for another host or a simulator, with the credential of a user who may change access control: \
+an API token (user@realm!name=secret) or a ticket and its CSRF token on two lines, from a file or standard input, \
+never an argument.
 
 The plan is shown first. Running it again changes only what is not as it should be.")]
 pub struct SetupArguments {
@@ -43,24 +44,24 @@ pub struct SetupArguments {
     /// The node [default: this host's host name].
     #[arg(long)]
     pub(super) node: Option<NodeName>,
-    /// The user of Proxmox that is made.
+    /// The Proxmox user to create.
     #[arg(long, default_value = "holdfast@pve", default_value_if("remove", "true", None), value_parser = user)]
     pub(super) user: Option<String>,
-    /// The pool of our guests.
+    /// The pool for the agent's guests.
     #[arg(long, default_value = "holdfast", default_value_if("remove", "true", None))]
     pub(super) pool: Option<PoolName>,
-    /// Also make a pool and a token for scratch guests, in which backups are tried.
+    /// Also create a pool and a token for scratch guests, in which backups are tested.
     #[arg(long, value_name = "POOL", num_args = 0..=1, default_missing_value = "holdfast-scratch")]
     pub(super) scratch_pool: Option<PoolName>,
-    /// The VMIDs of scratch guests; none of them in --vmid-range.
+    /// The VMIDs for scratch guests; none of them may be in --vmid-range.
     #[arg(long, value_name = "FIRST-LAST", requires = "scratch_pool", value_parser = vmid_range)]
     pub(super) scratch_range: Option<[Vmid; 2]>,
-    /// Where scratch guests' disks are made: a storage without archives [default: --storage].
+    /// The storage for the disks of scratch guests; it must have no archives [default: --storage].
     #[arg(long, value_name = "STORAGE", requires = "scratch_pool")]
     pub(super) scratch_storage: Option<StorageName>,
     /// The Proxmox entry through which the backups of a storage are read for tests: the same namespace of the same
-    /// backup server, by an account that may only read there; may be given several times. Root makes the entry, and the
-    /// `scratch` token then has no rights on the storage itself.
+    /// backup server, by an account that may only read there; may be given several times. Root creates the entry, and
+    /// the `scratch` token then has no rights on the storage itself.
     #[arg(long = "scratch-twin", value_name = "STORAGE=ENTRY", requires = "scratch_pool", value_parser = counterpart)]
     pub(super) scratch_twins: Vec<(StorageName, StorageName)>,
     /// How much memory a scratch guest gets, in MiB.
@@ -69,7 +70,7 @@ pub struct SetupArguments {
     /// How many cores a scratch guest gets.
     #[arg(long, value_name = "COUNT", default_value = "2", value_parser = cores)]
     pub(super) scratch_cores: Cores,
-    /// Also make a bridge on which scratch guests reach only the agent, so that their controllers can report whether
+    /// Also create a bridge on which scratch guests reach only the agent, so that their guest agents can report whether
     /// the programs of a restored backup run: this host's address there; the guest gets the next one.
     #[arg(
         long,
@@ -80,34 +81,34 @@ pub struct SetupArguments {
         value_parser = test_network
     )]
     pub(super) test_network: Option<TestBridge>,
-    /// Where root disks and hot volumes are made.
+    /// The storage for root disks and hot volumes.
     #[arg(long, required_unless_present = "remove")]
     pub(super) storage: Option<StorageName>,
-    /// Where bulk volumes are made.
+    /// The storage for bulk volumes.
     #[arg(long)]
     pub(super) bulk_storage: Option<StorageName>,
     /// A further storage on which documents may place root disks and volumes, as a target with role primary or
     /// bulk-data; may be given several times.
     #[arg(long = "guest-storage", value_name = "STORAGE")]
     pub(super) guest_storages: Vec<StorageName>,
-    /// Where backups are stored.
+    /// The storage for backups.
     #[arg(long)]
     pub(super) backup_storage: Option<StorageName>,
-    /// A storage target (disk, share or backup server) that the agent may make the entry of in Proxmox, once it is signed for;
-    /// may be given several times. Makes a `storage` token, which is stored sealed.
+    /// A storage target (disk, share or backup server) whose entry in Proxmox the agent may create, once it is signed
+    /// for; may be given several times. Creates a `storage` token, which is stored sealed.
     #[arg(long = "target", value_name = "NAME")]
     pub(super) targets: Vec<TargetName>,
-    /// The bridge of our guests.
+    /// The bridge for the agent's guests.
     #[arg(long, default_value = "vmbr0")]
     pub(super) bridge: BridgeName,
-    /// Addresses on the bridge that others have, such as a DHCP server's range: no document gives one to a guest; may
+    /// Addresses on the bridge that others use, such as a DHCP server's range: no document may give one to a guest; may
     /// be given several times.
     #[arg(long = "reserve", value_name = "ADDRESS[-ADDRESS]")]
     pub(super) reserved_addresses: Vec<AddressRange>,
     /// A VLAN on the bridge that guests may use; may be given several times.
     #[arg(long = "vlan", value_parser = vlan)]
     pub(super) vlans: Vec<VlanTag>,
-    /// The VMIDs the agent may pick from.
+    /// The VMIDs that the agent may use.
     #[arg(long, value_name = "FIRST-LAST", required_unless_present = "remove", value_parser = vmid_range)]
     pub(super) vmid_range: Option<[Vmid; 2]>,
     /// An address of this host on the bridge, with port; may be given several times.
@@ -116,14 +117,16 @@ pub struct SetupArguments {
     /// A golden archive, approved by naming it: VERSION,VOLUME,FILE; may be given several times.
     #[arg(long = "golden", value_name = "VERSION,VOLUME,FILE")]
     pub(super) goldens: Vec<GoldenArgument>,
-    /// Where the root helper builds goldens, and after how many days a new one is due [default: 30]: STORAGE,FOLDER[,DAYS],
-    /// such as local,/var/lib/vz/dump.
+    /// Where the root helper builds golden images, and after how many days a new one is due [default: 30]:
+    /// STORAGE,FOLDER[,DAYS], such as local,/var/lib/vz/dump.
     #[arg(long, value_name = "STORAGE,FOLDER,DAYS", value_parser = golden_dump)]
     pub(super) golden_dump: Option<GoldenDump>,
-    /// Who may sign for this host: a file of public keys in OpenSSH's allowed_signers form, installed as root's.
+    /// The operators who may sign for this host: a file of public keys in OpenSSH's allowed_signers format, installed
+    /// as root's.
     #[arg(long, value_name = "FILE")]
     pub(super) operators: Option<PathBuf>,
-    /// How many signatures each verb needs, its delay and its daily cap; without it the built-in rules hold.
+    /// The policy: how many signatures each verb needs, its delay and its daily cap; by default the built-in rules
+    /// apply.
     #[arg(long, value_name = "FILE", requires = "operators")]
     pub(super) policy: Option<PathBuf>,
     /// The folder for persistent data.
@@ -138,19 +141,19 @@ pub struct SetupArguments {
     /// A pin of Proxmox's certificate; may be given several times [default: the key of this host's own].
     #[arg(long = "pin")]
     pub(super) pins: Vec<Pin>,
-    /// Work through the API at this address.
+    /// Make the changes through the API at this address.
     #[arg(long, value_name = "URL", requires = "credential", conflicts_with = "print")]
     pub(super) api: Option<String>,
     /// The file with the credential for --api, or `-` for standard input.
     #[arg(long, value_name = "FILE", requires = "api")]
     pub(super) credential: Option<PathBuf>,
-    /// Write a script instead of doing it.
+    /// Write a script instead of making the changes.
     #[arg(long)]
     pub(super) print: bool,
     /// Show the plan and stop.
     #[arg(long, conflicts_with = "print")]
     pub(super) dry_run: bool,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     pub(super) yes: bool,
     /// Remove what was set up: the items that the settings name, unless they are named here. Guests and the state

@@ -30,7 +30,7 @@ use crate::settings::Settings;
 pub struct RecoverKeyArguments {
     #[command(flatten)]
     sealing: SealingArguments,
-    /// The wrapped key from a backup disk or from the page "Wrapped key" of the sheet, where the hub handed none over.
+    /// The wrapped key from a backup disk or from the page "Wrapped key" of the sheet, where the hub handed over none.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }

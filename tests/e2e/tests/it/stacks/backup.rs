@@ -133,7 +133,8 @@ pub fn figures(cut: &TimedBackup, still: &TimedBackup, more: &TimedBackup) {
     println!(
         "\n         | backup | stacks were stopped for | longest pause between commits | copy | commits meanwhile | stopped / copy |"
     );
-    let rows = [("nothing stopped", cut), ("programs stopped", still), ("programs stopped, more to copy", more)];
+    let rows =
+        [("nothing stopped", cut), ("programs stopped", still), ("programs stopped, more to copy", more)];
     for (name, taken) in rows {
         let [stood, gap, copy] = [taken.still, taken.gap, taken.copy].map(|time| time.as_secs_f64());
         let (copy_of, ratio) = (taken.copy_of, stood / copy);
