@@ -115,8 +115,24 @@ fn lay_out(root: &Path) -> Result<PathBuf> {
     change("tests/harness/Cargo.toml", &|text| {
         text.replace("[[bin]]\nname = \"harness\"", &format!("[[bin]]\n{bin}"))
     })?;
+    remove_others(&place, &place, &files)?;
     write(&place, &files)?;
     Ok(place)
+}
+
+/// A file that the checkout no longer has could conflict with the one that replaced it.
+fn remove_others(folder: &Path, place: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.strip_prefix(place)?.to_string_lossy().into_owned();
+        if path.is_dir() {
+            remove_others(&path, place, files)?;
+        } else if !files.contains_key(&name) && name != "Cargo.lock" {
+            std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        }
+    }
+    Ok(())
 }
 
 fn write(place: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
