@@ -51,7 +51,7 @@ pub fn stale(root: &Path) -> Result<Vec<String>> {
         let times = text.matches(find.as_str()).count();
         if times != 1 {
             let line = find.lines().next().unwrap_or_default().trim();
-            wrong.push(format!("{EDITS}: `{line}` stands {times} times in {file}, and should once"));
+            wrong.push(format!("{EDITS}: `{line}` occurs {times} times in {file}, and should occur once"));
         }
         if find == with {
             wrong.push(format!("{EDITS}: an edit of {file} changes nothing"));

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::Sqlite;
-use super::checkin_request::AuthenticatedHost;
+use super::authenticated_host::AuthenticatedHost;
 use super::columns::{Id, Number, Text, Time};
 use super::events::emit;
 use super::jobs;

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
+use super::authenticated_host::AuthenticatedHost;
 use super::checkin::admit;
-use super::checkin_request::AuthenticatedHost;
 use super::columns::{Text, Time};
 use super::escrow_notices;
 use super::events::emit;

@@ -9,7 +9,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sha2::{Digest as _, Sha256};
 
-use super::checkin_request::AuthenticatedHost;
+use super::authenticated_host::AuthenticatedHost;
 use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::host_row::find;

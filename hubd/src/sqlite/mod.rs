@@ -10,9 +10,10 @@
 //!
 //! Deliberately absent: policy. Which SQL belongs to which thing is one file each.
 
+mod authenticated_host;
 mod certificates;
 mod checkin;
-mod checkin_request;
+
 mod columns;
 mod desired;
 mod enrollment_requests;

@@ -1,4 +1,4 @@
-//! Retention limits of stored rows.
+//! Deletion of rows past their time.
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use rusqlite::params;
 
+use super::authenticated_host::AuthenticatedHost;
 use super::certificates::{certificate, insert_certificate, key_is_anothers};
 use super::checkin::admit;
-use super::checkin_request::AuthenticatedHost;
 use super::events::emit;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};

@@ -1,4 +1,4 @@
-//! Hosts and their certificates, written in one transaction.
+//! A host certificate, as stored.
 
 use holdfast_protocol::id::{HostId, HostName};
 use jiff::Timestamp;

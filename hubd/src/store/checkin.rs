@@ -1,7 +1,6 @@
-//! Check-ins: identity, contact time and report in one transaction.
+//! Check-ins of hosts, and the answers to them.
 //!
-//! This is the hot path. It is a lookup by id, one update of the host's small row, and, when something changed, one of
-//! its report. The sections come as text, made outside the writer.
+//! This is the hot path of every engine: ten thousand hosts come here each half minute.
 
 use async_trait::async_trait;
 use holdfast_protocol::checkin::Need;

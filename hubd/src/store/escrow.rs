@@ -1,7 +1,7 @@
 //! Wrapped backup keys in versions, with notices of reads.
 //!
-//! Every call is a write: it is counted, and a read is written down, with its notice, in the transaction that gives the
-//! file. So no file leaves the hub without a notice.
+//! Every call of a host is counted. A read is stored together with its notice, in the transaction that gives the file, so
+//! no file leaves the hub without a notice.
 
 use async_trait::async_trait;
 use holdfast_protocol::code::ErrorCode;

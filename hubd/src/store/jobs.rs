@@ -1,4 +1,4 @@
-//! Signed jobs, their delivery and their reports.
+//! Signed jobs that wait for hosts.
 
 use async_trait::async_trait;
 use holdfast_protocol::id::{HostId, JobId};

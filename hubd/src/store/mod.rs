@@ -24,7 +24,6 @@ mod jobs;
 mod liveness;
 mod operators;
 mod prune;
-mod readmission;
 mod renewal;
 mod restore_orders;
 mod restores;
@@ -41,7 +40,9 @@ pub use certificates::CertificateRecord;
 pub use checkin::{CheckinReply, Checkins, Update};
 pub use checkin_request::{Checkin, SectionTexts};
 pub use desired::{DesiredDocuments, Put, PutDone};
-pub use enrollment_requests::{Approval, EnrollmentReply, EnrollmentRequests, NewEnrollmentRequest};
+pub use enrollment_requests::{
+    Approval, EnrollmentReply, EnrollmentRequestError, EnrollmentRequests, NewEnrollmentRequest,
+};
 pub use escrow::{EscrowCaller, EscrowError, EscrowSelector, Escrows};
 pub use escrow_notices::{EscrowNotices, NoticeEnd, OutgoingNotice};
 pub use events::{EventFilter, Events};
@@ -55,7 +56,6 @@ pub use prune::{
     ANSWERS_KEPT, CERTIFICATES_KEPT, ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT,
     NOTICES_KEPT, Pruning, VERSIONS_KEPT,
 };
-pub use readmission::EnrollmentRequestError;
 pub use renewal::{RenewError, Renewal, Renewals};
 pub use restore_orders::{
     NewWithdrawal, RESTORE_ORDERS_MAX, RESTORE_ORDERS_SHOWN, RestoreOrders, WithdrawError,

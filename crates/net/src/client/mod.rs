@@ -215,10 +215,11 @@ impl Call<'_> {
     ) -> Result<Result<(), E>, CallError> {
         let max = self.client.settings.answer_bytes_max;
         let mut response = self.request.send().await.map_err(CallError::of_transport)?;
-        if !response.status().is_success() {
+        let status = response.status();
+        if !status.is_success() {
             return match read(response, max).await?.open::<serde::de::IgnoredAny>(max) {
                 // A failure status cannot carry data or a document.
-                Ok(_) => Err(CallError::Contradiction { status: 500 }),
+                Ok(_) => Err(CallError::Contradiction { status: status.as_u16() }),
                 Err(error) => Err(error),
             };
         }
@@ -239,7 +240,8 @@ impl Call<'_> {
 
 async fn read(mut response: Response, max: usize) -> Result<Answer, CallError> {
     let status = response.status().as_u16();
-    // An answer may hold a secret; most are a few KiB, and a larger one is wiped by its own type.
+    // An answer with a secret fits into this, so it is wiped as a whole. A longer answer grows, and leaves copies behind in
+    // programs without an allocator that wipes.
     let mut body = Zeroizing::new(Vec::with_capacity(16 * 1024));
     while let Some(chunk) = response.chunk().await.map_err(CallError::of_transport)? {
         if body.len() + chunk.len() > max {

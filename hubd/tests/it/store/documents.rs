@@ -8,7 +8,7 @@ use holdfast_protocol::operator::QueueState;
 use hubd::domain::desired::{Delivery, IfMatch, PutError};
 use hubd::domain::identity::Presented;
 use hubd::domain::job_queue::JobQueueError;
-use hubd::store::{Checkin, Put, SubmitJob, WriteError};
+use hubd::store::{Checkin, JOBS_KEPT, PAGE_MAX, Put, SubmitJob, VERSIONS_KEPT, WriteError};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
@@ -121,4 +121,21 @@ pub async fn a_signed_job_waits_is_answered_and_is_then_beyond_recall(fixture: F
     assert!(store.job(named("box7"), job(3)).await.unwrap().is_none());
     let told = ["job_queued", "job_queued", "host_online", "job_taken", "job_withdrawn"];
     assert_eq!(fixture.kinds().await[2..], told);
+}
+
+pub async fn old_jobs_and_the_oldest_versions_are_deleted(fixture: Fixture) {
+    let store = &fixture.store;
+    fixture.box7().await;
+    store.submit_job(by(2), submit(1, BLOB)).await.ok().unwrap().unwrap();
+    let versions = u64::from(VERSIONS_KEPT) + 2;
+    for generation in 1..=versions {
+        store.put_desired(by(2), put(generation, generation - 1)).await.ok().unwrap().unwrap();
+    }
+    store.prune(at(2) + JOBS_KEPT).await.unwrap();
+    assert!(store.job(named("box7"), job(1)).await.unwrap().is_some(), "it is kept for its whole time");
+    store.prune(at(3) + JOBS_KEPT).await.unwrap();
+    assert!(store.job(named("box7"), job(1)).await.unwrap().is_none());
+    let history = store.desired_history(named("box7"), None, PAGE_MAX).await.unwrap().unwrap();
+    let numbers: Vec<u64> = history.iter().map(|version| version.generation.number()).collect();
+    assert_eq!((numbers.len(), numbers[0], numbers.last()), (VERSIONS_KEPT as usize, versions, Some(&3)));
 }

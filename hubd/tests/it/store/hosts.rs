@@ -10,15 +10,17 @@ use holdfast_protocol::secret::Secret;
 use hubd::authority::{AgentKey, IssueError};
 use hubd::domain::deadman::Liveness;
 use hubd::domain::desired::Delivery;
+use hubd::domain::enrollment::InviteError;
 use hubd::domain::escrow_notice::Recipients;
 use hubd::domain::host::HostRef;
 use hubd::domain::identity::{IdentityError, Presented};
 use hubd::domain::merge::IncomingReport;
 use hubd::store::{
-    Approval, Checkin, EnrollmentReply, EnrollmentRequestError, NewEnrollmentRequest, NewInvite, NewRestore,
-    NewWithdrawal, RedeemError, Redemption, RenewError, Renewal, RestoreError, RestoreRedemption,
-    SectionTexts, WithdrawError, WriteError,
+    Approval, Checkin, ENROLLMENT_REQUESTS_KEPT, EnrollmentReply, EnrollmentRequestError, INVITES_KEPT,
+    NewEnrollmentRequest, NewInvite, NewRestore, NewWithdrawal, RedeemError, Redemption, RenewError, Renewal,
+    RestoreError, RestoreRedemption, SectionTexts, WithdrawError, WriteError,
 };
+use jiff::SignedDuration;
 use uuid::Uuid;
 
 use super::fixture::{CORRELATION, Fixture, at, by, checkin, fresh_key, host_id, named};
@@ -213,6 +215,35 @@ pub async fn a_request_waits_for_an_operator_and_gives_one_certificate(fixture: 
     let listed = store.enrollment_requests(None, 1).await.unwrap();
     let rest = store.enrollment_requests(Some((listed[0].first_at, listed[0].id)), 5).await.unwrap();
     assert_eq!((listed[0].id, rest.len(), rest[0].id), (id, 1, third));
+}
+
+pub async fn an_abandoned_request_and_an_old_invite_are_deleted(fixture: Fixture) {
+    let store = &fixture.store;
+    let (abandoned, decided) = (fresh_key(), fresh_key());
+    store.request_enrollment(request(1, &abandoned)).await.ok().unwrap();
+    store.request_enrollment(request(2, &decided)).await.ok().unwrap();
+    store.refuse_enrollment(by(3), EnrollmentRequestId::new(Uuid::from_u128(2))).await.ok().unwrap();
+    let secret = Secret::new("unused".to_owned()).hash();
+    let new = NewInvite { id: InviteId::new(Uuid::from_u128(9)), host_name: "box9".parse().unwrap(), secret };
+    let ends = store.create_invite(by(0), new).await.ok().unwrap().expires_at;
+    store.prune(at(2) + ENROLLMENT_REQUESTS_KEPT).await.unwrap();
+    assert_eq!(store.enrollment_requests(None, 9).await.unwrap().len(), 2);
+    store.prune(at(3) + ENROLLMENT_REQUESTS_KEPT).await.unwrap();
+    let left = store.enrollment_requests(None, 9).await.unwrap();
+    assert_eq!(left.iter().map(|view| view.state).collect::<Vec<_>>(), [EnrollmentRequestState::Refused]);
+    // An ended invite is still known as one, and later as none.
+    let redemption = || Redemption {
+        secret,
+        key: fresh_key(),
+        host: host_id(9),
+        at: ends + INVITES_KEPT,
+        correlation: CORRELATION,
+    };
+    let ended = store.redeem(redemption(), fixture.issue()).await;
+    assert!(matches!(ended, Err(WriteError::Refused(RedeemError::Invite(InviteError::Expired { .. })))));
+    store.prune(ends + INVITES_KEPT + SignedDuration::from_secs(1)).await.unwrap();
+    let unknown = store.redeem(redemption(), fixture.issue()).await;
+    assert!(matches!(unknown, Err(WriteError::Refused(RedeemError::Invite(InviteError::Unknown)))));
 }
 
 pub async fn another_machine_takes_a_place_by_an_order_that_names_it(fixture: Fixture) {

@@ -31,7 +31,8 @@ engine! {
     documents:
         a_document_is_put_over_the_one_that_was_seen
         the_history_comes_in_pages_and_a_revoked_host_has_none
-        a_signed_job_waits_is_answered_and_is_then_beyond_recall;
+        a_signed_job_waits_is_answered_and_is_then_beyond_recall
+        old_jobs_and_the_oldest_versions_are_deleted;
     hosts:
         a_host_is_invited_enrolled_heard_and_let_go
         a_refused_certificate_leaves_nothing
@@ -40,6 +41,7 @@ engine! {
         a_report_changes_what_it_names_and_an_old_one_nothing
         silence_is_written_down_once_and_not_over_a_later_word
         a_request_waits_for_an_operator_and_gives_one_certificate
+        an_abandoned_request_and_an_old_invite_are_deleted
         another_machine_takes_a_place_by_an_order_that_names_it;
     keys:
         a_version_is_kept_proved_and_read_with_a_notice

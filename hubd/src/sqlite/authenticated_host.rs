@@ -1,11 +1,11 @@
-//! A check-in as the store takes it.
+//! The row of a host with a valid certificate.
 
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::size::PollSeconds;
 use jiff::Timestamp;
 
-use crate::domain::merge::{self};
+use crate::domain::merge;
 
 /// A host whose certificate is served.
 pub(super) struct AuthenticatedHost {
