@@ -44,7 +44,7 @@ fn half_a_day_away() -> Result<u64> {
 
 /// A backup of each guest now, and how long its program was stopped for it.
 pub fn back_up(stage: &Stage) -> Result<()> {
-    chapter(8, "Nobody waits for the night: in each guest, its own agent is asked for a backup");
+    chapter(8, "Each guest asks its own agent for a backup, before the schedule does");
     for name in GUESTS {
         back_up_stopped(stage, name)?;
     }
@@ -60,7 +60,7 @@ fn back_up_stopped(stage: &Stage, name: &str) -> Result<()> {
     let orders = stage.orders(&vmid, before)?;
     let pause = orders.longest_pause.as_secs_f64();
     ensure!(pause >= STOPPED_S, "the program of {name} did not stop for its backup: {orders:?}");
-    println!("   {name}: backed up; its program stood still for {pause:.1} s and goes on");
+    println!("   {name}: backed up; its program was stopped for {pause:.1} s and runs again");
     Ok(())
 }
 
@@ -72,7 +72,7 @@ pub fn backup_now(stage: &Stage, name: &str) -> Result<String> {
 
 /// Each backup is restored into a scratch guest, and its programs are queried.
 pub fn restore_tests(stage: &Stage) -> Result<()> {
-    chapter(9, "Each backup is tried: restored into a scratch guest, started, asked, destroyed");
+    chapter(9, "Each backup is tested: restored into a scratch guest, started, checked, destroyed");
     for name in GUESTS {
         let why = protected(stage, name)?;
         println!("   {name} is protected: {why}");
