@@ -4,6 +4,8 @@
 pub mod config;
 #[path = "../../crates/pve-client/src/read.rs"]
 pub mod read;
+#[path = "../../crates/pve-client/src/resources.rs"]
+pub mod resources;
 #[path = "../../crates/pve-client/src/snapshot.rs"]
 pub mod snapshot;
 #[path = "../../crates/pve-client/src/task_result.rs"]
@@ -38,9 +40,8 @@ pub mod reader {
 
     use crate::model::storage::EntrySeen;
 
-    use super::read::{
-        Interface, LxcStatus, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
-    };
+    use super::read::{Interface, LxcStatus, NodeStatus, StorageStatus, StoredVolume, TaskRow, Version};
+    use super::resources::Resources;
     use super::snapshot::{CanSnapshot, Snapshot};
     use super::task_result::TaskStatus;
     use super::visibility::Permissions;
@@ -50,8 +51,6 @@ pub mod reader {
     pub const VERSION: Reader<Version> = Version::read;
     /// `GET /cluster/resources`.
     pub const RESOURCES: Reader<Resources> = Resources::read;
-    /// `GET …/lxc`.
-    pub const GUESTS: Reader<Vec<LxcStatus>> = LxcStatus::read_list;
     /// `GET …/status/current`.
     pub const GUEST: Reader<LxcStatus> = LxcStatus::read_one;
     /// `GET /nodes/{node}/status`.

@@ -124,6 +124,9 @@ pub fn diff(before: Option<&DesiredDocument>, after: &DesiredDocument, in_force:
 /// The settings outside the guests, as flat fields; policies and storage targets under their names.
 fn settings(document: &DesiredDocument) -> BTreeMap<String, Value> {
     let mut fields = BTreeMap::from([("poll_interval_s".to_owned(), document.poll_interval_s.get().into())]);
+    fields.extend(
+        document.observe_interval_s.map(|every| ("observe_interval_s".to_owned(), every.get().into())),
+    );
     for policy in &document.policies {
         // As for guests: what was read from JSON can be written as JSON.
         if let Ok(tiers) = serde_json::to_value(&policy.tiers) {

@@ -29,7 +29,7 @@ use crate::json::{self, JsonError};
 use crate::maintenance::Maintenance;
 use crate::protection::BackupPolicy;
 use crate::protection::policy::POLICIES_MAX;
-use crate::size::{Cores, DiskGib, MemoryMib, PollSeconds, SwapMib};
+use crate::size::{Cores, DiskGib, MemoryMib, ObserveSeconds, PollSeconds, SwapMib};
 use crate::storage::{self, ManifestMistake, StorageRole, StorageTarget, TARGETS_MAX};
 use crate::text::texts;
 
@@ -59,8 +59,12 @@ pub struct DesiredDocument {
     pub schema: DesiredSchema,
     /// Its number; see [`crate::generation`].
     pub generation: Generation,
-    /// How often the agent polls the hub, and checks its host, when nothing is new.
+    /// How often the agent polls the hub when nothing is new.
     pub poll_interval_s: PollSeconds,
+    /// How often the agent observes its host when nothing is new; 10 where it is left out, which is how often Proxmox
+    /// itself looks at its guests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observe_interval_s: Option<ObserveSeconds>,
     /// Backup policies that guests can be under.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]

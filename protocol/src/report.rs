@@ -4,6 +4,7 @@
 //! that is left out means *as before*, never *empty*.
 
 mod address_filter;
+mod age;
 mod field;
 
 use jiff::Timestamp;
@@ -11,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::address_filter::{AddressFilterFinding, AddressFilterState, address_filter_findings};
+pub use self::age::FactAges;
 pub use self::field::{AppliedValue, FieldState, InForce};
 
 use crate::code::ErrorCode;
@@ -149,6 +151,9 @@ pub struct AgentSection {
 pub struct HostSection {
     /// The node.
     pub node: NodeName,
+    /// How old what is reported can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ages: Option<FactAges>,
     /// Proxmox's version, such as `9.2.11`.
     pub proxmox_version: String,
     /// CPU threads.
@@ -269,6 +274,12 @@ pub struct GuestReport {
     /// Since when that is unknown, because the agent could not observe the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_since: Option<Timestamp>,
+    /// When it was found whether it runs, where that is older than the host's bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as_of: Option<Timestamp>,
+    /// When its configuration was read, where that is older than the host's bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration_as_of: Option<Timestamp>,
     /// Whether it should, where the document names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<RunState>,

@@ -7,7 +7,8 @@ use agentd::model::clock_trust::{Steady, TrustedTime};
 use agentd::model::mark::Mark;
 use agentd::model::net::{NetLine, NetPlace, ResolverText};
 use agentd::model::observed::{
-    BackupFlag, Detail, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight, Template,
+    BackupFlag, Detail, FactTimes, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight,
+    Template,
 };
 use agentd::model::policy::{BrakeRule, Policy, VmidRange};
 use agentd::model::records::{
@@ -101,7 +102,7 @@ impl World {
         let observed = Observed {
             at: Timestamp::UNIX_EPOCH,
             guests: seen,
-            read_at: BTreeMap::new(),
+            times: FactTimes::default(),
             vmids: BTreeMap::new(),
             storages: BTreeMap::new(),
             sight: Sight::Proved,

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::report::Sections;
@@ -38,15 +37,12 @@ use crate::task::hub_sync::HubSync;
 use crate::task::local_api::guests::KnownTask;
 use crate::task::local_api::{self, Serving};
 use crate::task::observe::Observer;
-use crate::task::reconcile::{LOOK_AT_LEAST, Reconcile};
+use crate::task::reconcile::{ObserveInterval, Reconcile};
 use crate::task::report::ReportTask;
 use crate::task::stop::Stop;
 use crate::task::storage::StorageTask;
 use crate::task::upkeep::UpkeepTask;
 use crate::task::watchdog::WatchdogTask;
-
-/// How often the host is observed before there is a document that sets it.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// The channels between the loops.
 struct Wires {
@@ -282,7 +278,8 @@ fn start_reconcile(
         .chain(&policy.backup_storage)
         .cloned()
         .collect();
-    let eye = Observer::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), policy.pool.clone(), storages);
+    let place = (settings.proxmox.node.clone(), policy.pool.clone());
+    let eye = Observer::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), place, storages);
     let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), listener);
     let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());
     let (scratch, failpoints) = (parts.scratch.clone(), Arc::clone(&wires.failpoints));
@@ -294,8 +291,7 @@ fn start_reconcile(
         eye,
         policy,
         node: settings.proxmox.node.clone(),
-        every: LOOK_EVERY,
-        at_least: LOOK_AT_LEAST,
+        interval: ObserveInterval::ByDocument,
         view: wires.view.clone(),
         stop: stop.clone(),
     };

@@ -28,7 +28,7 @@ use super::stop::Stop;
 use crate::execute::failpoint::Failpoints;
 use crate::model::view::{HeavyView, HostSnapshot, ProgressLines};
 use crate::port::admin_socket::{
-    AgentStatus, Answer, QUESTION_BYTES_MAX, Question, Request, StatusSchema, Waiting,
+    AgentStatus, Answer, ObservedTimes, QUESTION_BYTES_MAX, Question, Request, StatusSchema, Waiting,
 };
 use crate::port::clock::Clock;
 use crate::port::host_replacement::HandOverFolder;
@@ -97,6 +97,7 @@ impl StatusTask {
             schema: StatusSchema::V1,
             at: self.clock.now(),
             seen_at: self.view.borrow().seen_at,
+            times: ObservedTimes::of(&self.view.borrow().times),
             host_name: self.own.name.clone(),
             fingerprint: self.own.fingerprint.clone(),
             hub: self.hub.clone(),

@@ -1,126 +1,138 @@
 //! Looking at the host: few calls, everything turned into [`Observed`].
 //!
-//! In: Proxmox's answers. Out: one snapshot, in which everything without an answer is unknown. A guest's configuration
-//! is read again when its line in the list changed or when an operation of ours touched it. It is also read from time
-//! to time, a few in each observation. The checks of guests that are no longer seen are in [`loss`]. Deliberately
-//! absent: conclusions, and any memory over a restart.
+//! In: Proxmox's answers. Out: one snapshot, in which everything without an answer is unknown, with the age of what was
+//! found. Each observation reads one cheap list of everything and one of running tasks; what else is read follows from
+//! what changed in them, from our own operations, and from age ([`schedule`], [`host`]). The checks of guests that are
+//! no longer seen are in [`loss`]. Deliberately absent: conclusions, and any memory over a restart.
 
+mod facts;
+mod host;
 mod loss;
+mod numbers;
+mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::desired::FirewallFlag;
-use holdfast_protocol::id::{PoolName, StorageName, Vmid};
+use holdfast_protocol::id::{NodeName, PoolName, StorageName, Vmid};
 use holdfast_protocol::json::chain;
-use holdfast_protocol::net::Ipv4Cidr;
 use holdfast_protocol::report::Running;
 use jiff::{SignedDuration, Timestamp};
 
+use self::host::{HostMemory, Listed};
 pub use self::loss::Gone;
-use crate::gate::adoption;
+use self::numbers::Numbers;
+use self::schedule::{AskedPower, Line, PowerMemory, Rotation, Rounds};
 use crate::model::filter::FilterSeen;
-use crate::model::hardware::HardwareAddress;
 use crate::model::mark;
-use crate::model::observed::{
-    Detail, GuestFacts, MountFacts, NodeFacts, Observed, ObservedGuest, Protection, Sight, StorageFact,
-    Template, VmidFact,
-};
-use crate::model::records::VolumeId;
+use crate::model::observed::{Detail, FactTimes, GuestFacts, Observed, ObservedGuest};
 use crate::plan::Questions;
 use crate::port::clock::Clock;
-use crate::port::pve::config::Switch;
-use crate::port::pve::read::{LxcStatus, Power};
-use crate::port::pve::visibility::{self, NeededPrivilege};
-use crate::port::pve::{AclPath, GuestConfig, Pve, PveError, Role, VmidUse, prove_sight};
-
-/// A configuration that nothing points at is read again after this time: the list does not show every change.
-const STALE: Duration = Duration::from_secs(300);
-
-/// At most this many in one observation, the longest unread first: with a hundred guests, each in a quarter of an hour.
-const STALE_READ_EACH: usize = 4;
+use crate::port::pve::read::Power;
+use crate::port::pve::resources::{GuestKind, GuestResource, Resources};
+use crate::port::pve::{Digest, Pve, PveError, Upid};
 
 pub struct Observer {
     pve: Arc<dyn Pve>,
     clock: Arc<dyn Clock>,
-    pool: PoolName,
-    storages: BTreeSet<StorageName>,
-    known: BTreeMap<Vmid, KnownGuests>,
+    host: HostMemory,
+    known: BTreeMap<Vmid, KnownGuest>,
+    numbers: Numbers,
+    rotation: Rotation,
+    /// Tasks that ran when last observed.
+    running: BTreeSet<Upid>,
+    /// When the host was last observed.
+    looked_at: Option<Duration>,
 }
 
-/// A configuration as it was last read, and the line of the list at that time.
-struct KnownGuests {
-    line: Line,
+/// What is remembered of a guest.
+#[derive(Default)]
+struct KnownGuest {
+    line: Option<Line>,
+    uptime_s: u64,
+    power: PowerMemory,
+    config: Option<ReadConfig>,
+}
+
+/// A configuration as it was last read.
+struct ReadConfig {
     at: Duration,
+    digest: Option<Digest>,
+    /// When the firewall's settings were read that it shows.
+    filter_at: Duration,
     detail: Detail,
 }
 
-/// What of a guest's line would not change by itself.
-#[derive(PartialEq)]
-struct Line {
-    name: Option<String>,
-    power: Power,
-    lock: Option<String>,
-    tags: Vec<String>,
-    memory_max: u64,
-    swap_max: u64,
-    cpus: Option<f64>,
-    disk_max: u64,
-}
-
-impl Line {
-    fn of(status: &LxcStatus) -> Self {
-        Self {
-            name: status.name.clone(),
-            power: status.power.clone(),
-            lock: status.lock.clone(),
-            tags: status.tags.clone(),
-            memory_max: status.memory_max,
-            swap_max: status.swap_max,
-            cpus: status.cpus,
-            disk_max: status.disk_max,
-        }
-    }
-}
-
 impl Observer {
-    /// Observes this pool and these storages.
+    /// Observes this pool on this node, and these storages.
     #[must_use]
     pub fn new(
         pve: Arc<dyn Pve>,
         clock: Arc<dyn Clock>,
-        pool: PoolName,
+        (node, pool): (NodeName, PoolName),
         storages: BTreeSet<StorageName>,
     ) -> Self {
-        Self { pve, clock, pool, storages, known: BTreeMap::new() }
+        let host = HostMemory::new(Arc::clone(&pve), (node, pool), storages);
+        Self {
+            pve,
+            clock,
+            host,
+            known: BTreeMap::new(),
+            numbers: Numbers::default(),
+            rotation: Rotation::default(),
+            running: BTreeSet::new(),
+            looked_at: None,
+        }
     }
 
-    /// An operation touched this guest: what was read of it is worth nothing.
-    pub fn forget(&mut self, vmid: Vmid) {
-        self.known.remove(&vmid);
+    /// An operation or a task touched this guest: what was read of it is worth nothing.
+    pub fn touch(&mut self, vmid: Vmid) {
+        let known = self.known.entry(vmid).or_default();
+        (known.config, known.power.touched) = (None, Some(self.clock.monotonic()));
     }
 
     /// One observation, with the answers to the plan's questions about numbers.
     ///
     /// # Errors
-    /// When the list of guests cannot be read: then there is no observation at all.
+    /// When the list of resources cannot be read: then there is no observation at all.
     pub async fn look(&mut self, ask: &Questions) -> Result<Observed, PveError> {
-        let rows = self.pve.guests().await?;
-        let sight = self.sight().await;
-        self.forget_the_stale();
-        let mut guests = BTreeMap::new();
-        for row in rows {
-            guests.insert(row.vmid, self.guest(row).await);
-        }
-        self.known.retain(|vmid, _| guests.contains_key(vmid));
-        let vmids = self.numbers(ask, &guests).await;
-        let (storages, node) = (self.storages(&ask.storages).await, self.node().await);
-        let (at, lost, orphaned) = (self.clock.now(), BTreeMap::new(), BTreeMap::new());
+        let resources = match self.pve.resources().await {
+            Ok(resources) => resources,
+            Err(error) => {
+                self.host.forget();
+                return Err(error);
+            }
+        };
+        let now = self.clock.monotonic();
+        let figures = resources.node(self.host.node_name().as_str());
+        let rounds = self.host.note_round(figures, now);
+        self.note_ended_tasks().await;
+        let rows: BTreeMap<Vmid, &GuestResource> = self.own(&resources);
+        let touched = self.known.iter().filter(|(_, known)| known.power.touched.is_some());
+        let expected: BTreeSet<Vmid> = touched.map(|(vmid, _)| *vmid).chain(ask.expected.clone()).collect();
+        let listed = if expected.iter().all(|vmid| rows.contains_key(vmid)) {
+            Listed::All
+        } else {
+            Listed::SomeMissing
+        };
+        let sight = self.host.sight(listed, now).await;
+        self.known.retain(|vmid, _| rows.contains_key(vmid));
+        let rounds = (rounds, figures.map(|figures| figures.uptime_s));
+        self.ask_power(&rows, rounds, now).await;
+        self.read_configurations(&rows, now).await;
+        let guests = rows.values().map(|row| (row.vmid, self.guest(row, rounds, now))).collect();
+        let vmids = self.numbers.ask(self.pve.as_ref(), ask, &resources, now).await;
+        let storages = self.host.storages(&ask.storages, &resources, now).await;
+        let node = self.host.node(figures, now).await;
+        self.looked_at = Some(now);
+        let at = self.clock.now();
+        let (lost, orphaned) = (BTreeMap::new(), BTreeMap::new());
         let (goldens, listings, controllers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Ok(Observed {
             at,
-            read_at: self.read_at(at),
+            times: self.times(at),
             guests,
             vmids,
             storages,
@@ -137,101 +149,93 @@ impl Observer {
         })
     }
 
-    /// When the configurations were read that are shown now.
-    fn read_at(&self, at: Timestamp) -> BTreeMap<Vmid, Timestamp> {
-        let now = self.clock.monotonic();
-        let read = |known: &KnownGuests| {
-            let age = SignedDuration::try_from(now.saturating_sub(known.at)).ok()?;
-            at.checked_sub(age).ok().filter(|_| matches!(known.detail, Detail::Known(_)))
-        };
-        self.known.iter().filter_map(|(vmid, known)| Some((*vmid, read(known)?))).collect()
+    /// The containers of this node.
+    fn own<'a>(&self, resources: &'a Resources) -> BTreeMap<Vmid, &'a GuestResource> {
+        let here =
+            |row: &&GuestResource| row.kind == GuestKind::Lxc && row.node == self.host.node_name().as_str();
+        resources.guests.iter().filter(here).map(|row| (row.vmid, row)).collect()
     }
 
-    async fn numbers(
-        &self,
-        ask: &Questions,
-        guests: &BTreeMap<Vmid, ObservedGuest>,
-    ) -> BTreeMap<Vmid, VmidFact> {
-        let mut facts = BTreeMap::new();
-        for vmid in &ask.named {
-            facts.insert(*vmid, self.number(*vmid).await);
+    /// Touches the guests of tasks that ran at the last observation and do not any more. A list that did not come is no
+    /// news: then the next one shows all of them as ended.
+    async fn note_ended_tasks(&mut self) {
+        let Ok(running) = self.pve.running_tasks().await else { return };
+        let running: BTreeSet<Upid> = running.into_iter().collect();
+        let ended: BTreeSet<Vmid> = self.running.difference(&running).filter_map(Upid::vmid).collect();
+        self.running = running;
+        for vmid in ended {
+            self.touch(vmid);
         }
-        let mut missing = ask.enough;
-        for vmid in ask.candidates.iter().filter(|vmid| !guests.contains_key(vmid)) {
-            if missing == 0 {
-                break;
+    }
+
+    /// Asks for the power state of each guest where its row is not enough, within a bound.
+    async fn ask_power(
+        &mut self,
+        rows: &BTreeMap<Vmid, &GuestResource>,
+        rounds: (Rounds, Option<u64>),
+        now: Duration,
+    ) {
+        let mut asked = 0;
+        for (vmid, row) in rows {
+            let known = self.known.entry(*vmid).or_default();
+            if asked == schedule::ASKED_AT_ONCE || !schedule::asks_power(&known.power, row, rounds, now) {
+                continue;
             }
-            let fact = self.number(*vmid).await;
-            missing -= usize::from(fact == VmidFact::Free);
-            facts.insert(*vmid, fact);
-        }
-        facts
-    }
-
-    /// A call without an answer proves nothing.
-    async fn number(&self, vmid: Vmid) -> VmidFact {
-        match self.pve.vmid_use(vmid).await {
-            Ok(VmidUse::Free) => VmidFact::Free,
-            Ok(VmidUse::Taken) => VmidFact::Taken,
-            Err(_) => VmidFact::Unknown,
-        }
-    }
-
-    fn forget_the_stale(&mut self) {
-        let now = self.clock.monotonic();
-        let stale = self.known.iter().filter(|(_, known)| now.saturating_sub(known.at) >= STALE);
-        let mut stale: Vec<(Duration, Vmid)> = stale.map(|(vmid, known)| (known.at, *vmid)).collect();
-        stale.sort_unstable();
-        for (_, vmid) in stale.into_iter().take(STALE_READ_EACH) {
-            self.known.remove(&vmid);
-        }
-    }
-
-    async fn sight(&self) -> Sight {
-        let wanted = [NeededPrivilege { path: AclPath::pool(&self.pool), sight: visibility::Sight::Guest }];
-        match prove_sight(self.pve.as_ref(), Role::Observe, &wanted).await {
-            Ok(Ok(_)) => Sight::Proved,
-            Ok(Err(blind)) => Sight::Unproved(blind.to_string()),
-            Err(error) => Sight::Unproved(chain(&error)),
-        }
-    }
-
-    async fn guest(&mut self, row: LxcStatus) -> ObservedGuest {
-        let (line, now) = (Line::of(&row), self.clock.monotonic());
-        let fresh = self
-            .known
-            .get(&row.vmid)
-            .filter(|known| known.line == line && matches!(known.detail, Detail::Known(_)));
-        let detail = match (&row.unreadable, fresh) {
-            (Some(odd), _) => {
-                Detail::Unknown(format!("its line in the list of guests cannot be read: {odd}"))
+            asked += 1;
+            if let Ok(status) = self.pve.guest_status(*vmid).await {
+                let (power, uptime_s) = (status.power, status.uptime_s);
+                known.power.asked = Some(AskedPower { power, uptime_s, at: now });
             }
-            (None, Some(known)) => known.detail.clone(),
-            (None, None) => {
-                let detail = match self.pve.guest_config(row.vmid).await {
-                    Ok(config) => {
-                        let mut facts = facts(&config);
-                        facts.filter = self.filter(row.vmid, &facts).await;
-                        Detail::Known(Box::new(facts))
-                    }
-                    Err(error) => Detail::Unknown(chain(&error)),
-                };
-                self.known.insert(row.vmid, KnownGuests { line, at: now, detail: detail.clone() });
-                detail
+        }
+    }
+
+    /// Reads the configurations that are due.
+    async fn read_configurations(&mut self, rows: &BTreeMap<Vmid, &GuestResource>, now: Duration) {
+        let elapsed = self.looked_at.map_or(Duration::ZERO, |before| now.saturating_sub(before));
+        let read_at = self.known.iter().filter_map(|(vmid, known)| Some((*vmid, known.config.as_ref()?.at)));
+        let old = self.rotation.turn(&read_at.collect(), elapsed);
+        for (vmid, row) in rows {
+            let Some(known) = self.known.get(vmid) else { continue };
+            let line = Line::of(row);
+            let same = known.line.as_ref() == Some(&line) && row.uptime_s >= known.uptime_s;
+            let is_known = known.config.as_ref().is_some_and(|read| matches!(read.detail, Detail::Known(_)));
+            let config = if same && is_known && !old.contains(vmid) {
+                None
+            } else {
+                Some(self.read_configuration(*vmid, known.config.as_ref(), now).await)
+            };
+            if let Some(known) = self.known.get_mut(vmid) {
+                (known.line, known.uptime_s) = (Some(line), row.uptime_s);
+                known.config = config.or(known.config.take());
+            }
+        }
+    }
+
+    /// The firewall's settings are read again with a configuration that changed, and by their own age.
+    async fn read_configuration(&self, vmid: Vmid, before: Option<&ReadConfig>, now: Duration) -> ReadConfig {
+        let config = match self.pve.guest_config(vmid).await {
+            Ok(config) => config,
+            Err(error) => {
+                let detail = Detail::Unknown(chain(&error));
+                return ReadConfig { at: now, digest: None, filter_at: now, detail };
             }
         };
-        ObservedGuest {
-            vmid: row.vmid,
-            name: row.name.unwrap_or_default(),
-            run: match row.power {
-                Power::Running => Running::Running,
-                Power::Stopped => Running::Stopped,
-                Power::Unknown(_) => Running::Unknown,
-            },
-            up_s: row.uptime_s,
-            lock: row.lock,
-            detail,
-        }
+        let mut facts = facts::facts(&config);
+        let same = before.filter(|before| {
+            before.digest.as_ref() == Some(&config.digest)
+                && now.saturating_sub(before.filter_at) < schedule::FILTER_OLD
+        });
+        let filter_at = match same.map(|before| (&before.detail, before.filter_at)) {
+            Some((Detail::Known(before), at)) => {
+                facts.filter = before.filter.clone();
+                at
+            }
+            Some((Detail::Unknown(_), _)) | None => {
+                facts.filter = self.filter(vmid, &facts).await;
+                now
+            }
+        };
+        ReadConfig { at: now, digest: Some(config.digest), filter_at, detail: Detail::Known(Box::new(facts)) }
     }
 
     /// Read for guests of ours whose first network has the firewall's flag: each costs two calls, or three.
@@ -249,92 +253,63 @@ impl Observer {
         }
     }
 
-    async fn storages(&self, targets: &BTreeSet<StorageName>) -> BTreeMap<StorageName, StorageFact> {
-        let all = self.storages.iter().chain(targets);
-        let mut facts: BTreeMap<StorageName, StorageFact> =
-            all.map(|name| (name.clone(), StorageFact::Unknown)).collect();
-        // A list that did not come leaves every storage unknown.
-        for status in self.pve.storages().await.unwrap_or_default() {
-            if let Some(fact) = facts.get_mut(&status.storage) {
-                *fact = if status.active {
-                    StorageFact::Active {
-                        total: status.total,
-                        used: status.used,
-                        available: status.available,
-                    }
-                } else {
-                    StorageFact::Inactive
-                };
+    fn guest(&mut self, row: &GuestResource, rounds: (Rounds, Option<u64>), now: Duration) -> ObservedGuest {
+        let known = self.known.entry(row.vmid).or_default();
+        let (power, up_s) = schedule::conclude(&known.power, row, rounds, now);
+        let detail = match (&row.unreadable, &known.config) {
+            (Some(odd), _) => {
+                Detail::Unknown(format!("its line in the list of guests cannot be read: {odd}"))
             }
+            (None, Some(read)) => read.detail.clone(),
+            (None, None) => Detail::Unknown("its configuration was not read yet".to_owned()),
+        };
+        // Newer than the list's, which is as old as Proxmox's last round.
+        let name = match &detail {
+            Detail::Known(facts) => facts.name.clone(),
+            Detail::Unknown(_) => None,
+        };
+        let run = match &power {
+            Power::Running => Running::Running,
+            Power::Stopped => Running::Stopped,
+            Power::Unknown(_) => Running::Unknown,
+        };
+        if run != Running::Unknown {
+            known.power.concluded = Some(power);
         }
-        facts
+        ObservedGuest {
+            vmid: row.vmid,
+            name: name.or_else(|| row.name.clone()).unwrap_or_default(),
+            run,
+            up_s,
+            lock: row.lock.clone(),
+            detail,
+        }
     }
 
-    async fn node(&self) -> Option<NodeFacts> {
-        let (version, status) = (self.pve.version().await.ok()?, self.pve.node_status().await.ok()?);
-        Some(NodeFacts {
-            version: version.text,
-            cpus: u32::try_from(status.cpus).unwrap_or(u32::MAX),
-            memory_bytes: status.memory_total,
-            memory_used_bytes: status.memory_used,
-        })
-    }
-}
-
-fn facts(config: &GuestConfig) -> GuestFacts {
-    let mounts = config.mounts.iter().map(|(slot, disk)| {
-        let volume = disk.volume().map(|id| VolumeId::new(id.as_str()));
-        let backup = disk.in_backup.flag();
-        let path = disk.mount.clone().unwrap_or_default();
-        (*slot, MountFacts { volume, path, bytes: disk.size, backup })
-    });
-    GuestFacts {
-        mark: mark::read(&config.tags, &config.description),
-        cores: config.cores,
-        memory_mib: config.memory_mib,
-        swap_mib: config.swap_mib,
-        rootfs_bytes: config.rootfs.as_ref().and_then(|disk| disk.size),
-        rootfs_storage: config
-            .rootfs
-            .as_ref()
-            .and_then(|disk| VolumeId::new(disk.volume()?.as_str()).storage().map(str::to_owned)),
-        mounts: mounts.collect(),
-        volumes: config.volumes().iter().map(|id| VolumeId::new(id.as_str())).collect(),
-        detached: config.unused.iter().map(|id| VolumeId::new(id.as_str())).collect(),
-        protection: match config.protection {
-            Switch::On => Protection::On,
-            Switch::Off => Protection::Off,
-        },
-        name: config.hostname.clone(),
-        net: config.nets.get(&0).and_then(|line| line.parse().ok()),
-        resolver: config.resolver(),
-        more_nets: config.nets.keys().copied().filter(|number| *number != 0).collect(),
-        template: match config.template {
-            Switch::On => Template::Yes,
-            Switch::Off => Template::No,
-        },
-        address: config.nets.get(&0).and_then(|net| address(net)),
-        hardware: config.nets.values().filter_map(|net| HardwareAddress::of(net)).collect(),
-        bridges: config.bridges(),
-        filter: FilterSeen::default(),
-        alien: adoption::judge(&config.lines(), &config.raw_lxc).err().map(|why| why.to_string()),
-    }
-}
-
-/// The fixed address in `name=eth0,bridge=vmbr0,ip=10.66.0.91/24`.
-fn address(net: &str) -> Option<Ipv4Cidr> {
-    net.split(',').find_map(|part| part.strip_prefix("ip="))?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_read_where_it_is_fixed() {
-        let fixed = address("name=eth0,bridge=vmbr0,hwaddr=BC:24:11:00:00:01,ip=10.66.0.91/24,type=veth");
-        assert_eq!(fixed.unwrap().to_string(), "10.66.0.91/24");
-        assert_eq!(address("name=eth0,bridge=vmbr0,ip=dhcp"), None);
-        assert_eq!(address("name=eth0,bridge=vmbr0"), None);
+    /// When the facts were found that are shown now.
+    fn times(&self, at: Timestamp) -> FactTimes {
+        let now = self.clock.monotonic();
+        let when = |then: Duration| {
+            let age = SignedDuration::try_from(now.saturating_sub(then)).ok()?;
+            at.checked_sub(age).ok()
+        };
+        let read = |known: &KnownGuest| {
+            let read = known.config.as_ref().filter(|read| matches!(read.detail, Detail::Known(_)))?;
+            when(read.at)
+        };
+        let asked = |known: &KnownGuest| when(known.power.asked.as_ref()?.at);
+        let guests = || self.known.iter();
+        let round = self.host.round_at().and_then(when);
+        FactTimes {
+            round,
+            power: guests()
+                .filter_map(|(vmid, known)| Some((*vmid, asked(known)?)))
+                .filter(|(_, asked)| round.is_none_or(|round| round < *asked))
+                .collect(),
+            configurations: guests().filter_map(|(vmid, known)| Some((*vmid, read(known)?))).collect(),
+            storages: self.host.storages_at().and_then(when),
+            version: self.host.version_at().and_then(when),
+            permissions: self.host.proved_at().and_then(when),
+        }
     }
 }

@@ -18,7 +18,6 @@ use holdfast_protocol::generation::{Generation, Numbered};
 use holdfast_protocol::id::{NodeName, OperationId, Vmid};
 use holdfast_protocol::json::chain;
 use holdfast_protocol::protection::BackupPolicy;
-use holdfast_protocol::size::PollSeconds;
 use holdfast_protocol::storage::StorageTarget;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -53,12 +52,27 @@ use crate::port::store::{Changes, StoreError};
 const AWAY_FIRST: Duration = Duration::from_secs(1);
 const AWAY_MAX: Duration = Duration::from_secs(60);
 
-/// Drift is detected within this time, however rarely a document wants the host to be observed.
-pub const LOOK_AT_LEAST: Duration = Duration::from_secs(60);
+/// As often as Proxmox itself looks at its guests: more often, its list shows nothing new of them.
+const OBSERVE_EVERY: Duration = Duration::from_secs(10);
 
-/// The host is observed as often as the hub is polled, but no document can make us a burden to Proxmox.
-fn look_every(poll: PollSeconds, at_least: Duration) -> Duration {
-    Duration::from_secs(poll.get().into()).clamp(Duration::from_secs(5), at_least)
+/// How often the host is observed when nothing is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObserveInterval {
+    /// As the document says, or [`OBSERVE_EVERY`].
+    ByDocument,
+    /// For tests that cover weeks.
+    Every(Duration),
+}
+
+impl ObserveInterval {
+    fn under(self, document: Option<&Desired>) -> Duration {
+        match self {
+            Self::Every(interval) => interval,
+            Self::ByDocument => document
+                .and_then(|desired| desired.document().observe_interval_s)
+                .map_or(OBSERVE_EVERY, |seconds| Duration::from_secs(seconds.get().into())),
+        }
+    }
 }
 
 /// Guests that send requests all the time cause at most four observations of Proxmox a second.
@@ -73,10 +87,8 @@ pub struct Reconcile {
     pub policy: Policy,
     /// The node, for the report.
     pub node: NodeName,
-    /// How often the host is observed when nothing is new, until a document sets it.
-    pub every: Duration,
-    /// How often at least, whatever a document says: [`LOOK_AT_LEAST`], except in tests that cover weeks.
-    pub at_least: Duration,
+    /// How often the host is observed when nothing is new.
+    pub interval: ObserveInterval,
     /// Where the snapshot is published.
     pub view: watch::Sender<Arc<HostSnapshot>>,
     /// When to stop.
@@ -186,7 +198,7 @@ impl Reconcile {
                 Err(error) => {
                     tracing::warn!(error = chain(&error), "no picture of the host in this cycle");
                     state.away += 1;
-                    self.report_trouble(&error, began);
+                    self.report_trouble(&error, began, &state);
                 }
             }
             loop {
@@ -249,7 +261,7 @@ impl Reconcile {
         let records = store.records(generation, now).await?;
         let release = self.release(desired.numbered(), now).await?;
         for vmid in signed_jobs::targets(&store, now).await? {
-            self.eye.forget(vmid);
+            self.eye.touch(vmid);
         }
         let ask = questions(desired.guests(), &records, self.policy.range);
         let mut observed = self.eye.look(&ask).await?;
@@ -285,7 +297,8 @@ impl Reconcile {
         if !plan.actions.is_empty() {
             tracing::info!("{plan}");
         }
-        self.report(&inputs, &plan, &state.timekeeper);
+        let interval = self.interval.under(desired.document.as_ref());
+        self.report(&inputs, &plan, (&state.timekeeper, interval));
         state.again_at = plan.again_at;
         if !plan.healthy.is_empty() && store.refusal().is_none() {
             store.forgive_starts(plan.healthy, Forgiven::Healthy, now).await?;
@@ -426,8 +439,7 @@ impl Reconcile {
         let now = self.ports.clock.now();
         let until = state.again_at.and_then(|at| Duration::try_from(at.duration_since(now)).ok());
         let document = state.picture.as_ref().and_then(|picture| picture.desired.document.as_ref());
-        let every = document
-            .map_or(self.every, |desired| look_every(desired.document().poll_interval_s, self.at_least));
+        let every = self.interval.under(document);
         until.map_or(every, |until| until.min(every))
     }
 }

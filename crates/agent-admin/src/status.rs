@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::Output;
 use super::ago::ago;
 use crate::model::view::{GrowthLine, HeavyWork};
-use crate::port::admin_socket::{self, AgentStatus, Answer, Question, StatusError};
+use crate::port::admin_socket::{self, AgentStatus, Answer, ObservedTimes, Question, StatusError};
 use crate::settings::{ConfigPath, Settings, SettingsError};
 
 /// An observation of Proxmox older than this gets a notice: several cycles were missed.
@@ -170,11 +170,28 @@ fn head(page: &mut String, status: &AgentStatus) {
         "host     {} (agentd {version}), fingerprint {}\nhub      {}: {hub}\ndesired  generation {held}\nproxmox  seen {seen}\n",
         status.host_name, status.fingerprint, status.hub
     );
+    if let Some(found) = found(&status.times, at) {
+        let _infallible = writeln!(page, "facts    {found}");
+    }
     if !status.growth.is_empty() {
         let used = |line: &GrowthLine| format!("{} of {} {}", line.used, line.limit, line.unit);
         let used = status.growth.iter().map(used).collect::<Vec<_>>().join(", ");
         let _infallible = writeln!(page, "growth   by documents in the last 24 h: {used}");
     }
+}
+
+/// How old the facts are. What has not been found yet is left out.
+fn found(times: &ObservedTimes, at: Timestamp) -> Option<String> {
+    let all = [
+        ("who runs", times.round),
+        ("configurations at most", times.configurations),
+        ("storages", times.storages),
+        ("version", times.version),
+        ("permissions", times.permissions),
+    ];
+    let said = all.into_iter().filter_map(|(what, when)| Some(format!("{what} {}", ago(when?, at))));
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join(", "))
 }
 
 fn attention(page: &mut String, status: &AgentStatus) {

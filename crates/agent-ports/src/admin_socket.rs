@@ -21,8 +21,8 @@ use tokio::net::UnixListener;
 
 pub use escrow::{Begun, EscrowAnswer, EscrowQuestion, EscrowStatus, TargetCode, Wrapped};
 pub use messages::{
-    AdminSchema, AgentStatus, Answer, FieldsView, GuestTests, QUESTION_BYTES_MAX, Question, Request,
-    StatusSchema, TestLine, Waiting,
+    AdminSchema, AgentStatus, Answer, FieldsView, GuestTests, ObservedTimes, QUESTION_BYTES_MAX, Question,
+    Request, StatusSchema, TestLine, Waiting,
 };
 
 use super::held_folder::{HeldError, HeldFolder};

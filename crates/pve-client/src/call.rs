@@ -66,7 +66,6 @@ endpoints! {
     Resources = "GET /cluster/resources", Get, LIST_MAX;
     VmidFree = "GET /cluster/nextid", Get, PLAIN_MAX;
     NodeStatus = "GET /nodes/{node}/status", Get, PLAIN_MAX;
-    Guests = "GET /nodes/{node}/lxc", Get, LIST_MAX;
     Restore = "POST /nodes/{node}/lxc", Post, PLAIN_MAX;
     GuestConfig = "GET /nodes/{node}/lxc/{vmid}/config", Get, PLAIN_MAX;
     Configure = "PUT /nodes/{node}/lxc/{vmid}/config", Put, PLAIN_MAX;
@@ -196,10 +195,6 @@ impl Call {
 
     pub(super) fn node_status(node: &NodeName) -> Self {
         Self::plain(Endpoint::NodeStatus, Role::Observe, format!("/nodes/{node}/status"))
-    }
-
-    pub(super) fn guests(node: &NodeName) -> Self {
-        Self::plain(Endpoint::Guests, Role::Observe, format!("/nodes/{node}/lxc"))
     }
 
     pub(super) fn restore(node: &NodeName, request: &RestoreRequest) -> Self {
@@ -416,6 +411,12 @@ impl Call {
             ("typefilter".into(), TaskKind::Backup.text().into()),
             ("limit".into(), TaskQuery::ROWS_MAX.into()),
         ];
+        Self::plain(Endpoint::Tasks, Role::Observe, format!("/nodes/{node}/tasks")).with(params)
+    }
+
+    /// Proxmox's own default is 50 rows.
+    pub(super) fn running_tasks(node: &NodeName) -> Self {
+        let params = vec![("source".into(), "active".into()), ("limit".into(), TaskQuery::ROWS_MAX.into())];
         Self::plain(Endpoint::Tasks, Role::Observe, format!("/nodes/{node}/tasks")).with(params)
     }
 

@@ -19,10 +19,9 @@ use super::filter;
 use super::https::Https;
 use super::prune::OwnBackup;
 use super::read::entries;
-use super::read::{
-    Interface, LxcStatus, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version,
-};
+use super::read::{Interface, LxcStatus, NodeStatus, StorageStatus, StoredVolume, TaskRow, Version};
 use super::reassign::ReassignRequest;
+use super::resources::Resources;
 use super::restore::RestoreRequest;
 use super::restore_copy::RestoreCopyRequest;
 use super::retry::{Pace, RetryState, pause_before_next};
@@ -185,10 +184,6 @@ impl Pve for PveClient {
 
     fn node_status(&self) -> Reply<'_, NodeStatus> {
         self.data(Call::node_status(&self.node), NodeStatus::read)
-    }
-
-    fn guests(&self) -> Reply<'_, Vec<LxcStatus>> {
-        self.data(Call::guests(&self.node), LxcStatus::read_list)
     }
 
     fn restore(&self, request: &RestoreRequest) -> Reply<'_, Upid> {
@@ -361,6 +356,14 @@ impl Pve for PveClient {
                 .await?;
             let runs = |row: &TaskRow| row.end.is_none() && row.upid.kind() == TaskKind::Backup.text();
             Ok(rows.into_iter().filter(runs).collect())
+        })
+    }
+
+    fn running_tasks(&self) -> Reply<'_, Vec<Upid>> {
+        Box::pin(async move {
+            let rows =
+                self.ask(Call::running_tasks(&self.node), |answer| TaskRow::read_list(&answer.data)).await?;
+            Ok(rows.into_iter().filter(|row| row.end.is_none()).map(|row| row.upid).collect())
         })
     }
 

@@ -22,6 +22,7 @@ mod params;
 pub mod prune;
 pub mod read;
 pub mod reassign;
+pub mod resources;
 pub mod restore;
 pub mod restore_copy;
 pub mod restore_errors;
@@ -71,7 +72,8 @@ pub use upid::Upid;
 pub use visibility::{AclPath, Permissions, SightProof};
 pub use volume::VolumeId;
 
-use read::{Interface, LxcStatus, NodeStatus, Resources, StorageStatus, StoredVolume, TaskRow, Version};
+use read::{Interface, LxcStatus, NodeStatus, StorageStatus, StoredVolume, TaskRow, Version};
+use resources::Resources;
 
 /// Which of the narrow tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -153,7 +155,7 @@ pub trait Pve: Send + Sync {
     /// only when the guest's path is requested.
     fn permissions(&self, role: Role, path: Option<AclPath>) -> Reply<'_, Permissions>;
 
-    /// The resources of the cluster, as far as `observe` may see.
+    /// The resources of the cluster, as far as `observe` may see: the cheapest list of guests.
     fn resources(&self) -> Reply<'_, Resources>;
 
     /// Whether a VMID is free in the whole cluster, guests we may not see included.
@@ -161,9 +163,6 @@ pub trait Pve: Send + Sync {
 
     /// The node's own state.
     fn node_status(&self) -> Reply<'_, NodeStatus>;
-
-    /// The node's containers, as far as `observe` may see.
-    fn guests(&self) -> Reply<'_, Vec<LxcStatus>>;
 
     /// Starts a restore to a fresh VMID. The guest joins its pool only at the end of the task: until then no pool token
     /// sees it.
@@ -266,6 +265,9 @@ pub trait Pve: Send + Sync {
 
     /// Backup jobs that run on the node, started by any user, as far as `observe` may see. A node runs one at a time.
     fn running_backups(&self) -> Reply<'_, Vec<TaskRow>>;
+
+    /// Tasks of any kind that run on the node, started by any user, as far as `observe` may see.
+    fn running_tasks(&self) -> Reply<'_, Vec<Upid>>;
 
     /// How a task is. Asked with the token that started it.
     fn task_status(&self, upid: &Upid) -> Reply<'_, TaskStatus>;

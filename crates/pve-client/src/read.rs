@@ -1,12 +1,13 @@
 //! Proxmox's own state: versions, nodes, guests, storages, archives, tasks.
 //!
 //! Input: rows of answers. Output: domain types without JSON in them. A field that cannot be read is an error that
-//! names it, never a default. Deliberately absent: a guest's configuration (`config`).
+//! names it, never a default. Deliberately absent: a guest's configuration (`config`), and the resources of the cluster
+//! (`resources`).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use holdfast_protocol::id::{KeyFingerprint, PoolName, StorageName, Vmid};
+use holdfast_protocol::id::{KeyFingerprint, StorageName, Vmid};
 use serde_json::Value;
 
 use super::task_result::TaskEnd;
@@ -51,14 +52,6 @@ impl Version {
     }
 }
 
-/// The kind of guest in a row of `/cluster/resources`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuestKind {
-    Lxc,
-    /// A virtual machine. Not ours yet, but its VMID is taken.
-    Qemu,
-}
-
 /// Whether a guest runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Power {
@@ -79,78 +72,7 @@ impl From<&str> for Power {
     }
 }
 
-/// One guest in `/cluster/resources`: the data that every member of the cluster has.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GuestResource {
-    pub vmid: Vmid,
-    /// Container or machine.
-    pub kind: GuestKind,
-    /// Where it lives.
-    pub node: String,
-    /// Its name, when Proxmox knows it.
-    pub name: Option<String>,
-    /// Whether it runs.
-    pub power: Power,
-    pub pool: Option<String>,
-    /// Its tags, split.
-    pub tags: Vec<String>,
-    /// A lock in its configuration.
-    pub lock: Option<String>,
-    /// Whether it is a template.
-    pub template: bool,
-}
-
-/// The rows of `/cluster/resources` that this token may see.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Resources {
-    pub guests: Vec<GuestResource>,
-    /// Names of nodes.
-    pub nodes: Vec<String>,
-    /// Names of pools.
-    pub pools: Vec<String>,
-    /// Names of storages.
-    pub storages: Vec<String>,
-}
-
-impl Resources {
-    /// Whether a pool of this name shows.
-    #[must_use]
-    pub fn has_pool(&self, pool: &PoolName) -> bool {
-        self.pools.iter().any(|name| name == pool.as_str())
-    }
-
-    pub(super) fn read(value: &Value) -> Result<Self, Unreadable> {
-        let mut all = Self::default();
-        for row in rows(value)? {
-            match row.text("type")?.as_str() {
-                "lxc" => all.guests.push(guest_resource(row, GuestKind::Lxc)?),
-                "qemu" => all.guests.push(guest_resource(row, GuestKind::Qemu)?),
-                "node" => all.nodes.push(row.text("node")?),
-                "pool" => all.pools.push(row.text("pool")?),
-                "storage" => all.storages.push(row.text("storage")?),
-                // SDN zones and types of later versions: no decision here depends on them.
-                _ => {}
-            }
-        }
-        Ok(all)
-    }
-}
-
-fn guest_resource(row: Row<'_>, kind: GuestKind) -> Result<GuestResource, Unreadable> {
-    Ok(GuestResource {
-        vmid: row.parsed("vmid", "a VMID is expected")?,
-        kind,
-        node: row.text("node")?,
-        name: row.text_opt("name")?,
-        power: Power::from(row.text_opt("status")?.unwrap_or_default().as_str()),
-        pool: row.text_opt("pool")?,
-        tags: split_tags(&row.text_opt("tags")?.unwrap_or_default()),
-        lock: row.text_opt("lock")?,
-        template: row.flag("template")?,
-    })
-}
-
-/// One container as its node lists it, or as `status/current` shows it.
+/// One container as `status/current` shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LxcStatus {
     pub vmid: Vmid,
@@ -159,7 +81,7 @@ pub struct LxcStatus {
     pub power: Power,
     /// A lock in its configuration.
     pub lock: Option<String>,
-    /// Its tags, split (the list has them, `status/current` too when set).
+    /// Its tags, split.
     pub tags: Vec<String>,
     /// Since when it runs.
     pub uptime_s: u64,
@@ -177,24 +99,12 @@ pub struct LxcStatus {
     pub disk_used: u64,
     /// Share of its CPUs in use.
     pub cpu_share: Option<f64>,
-    /// The unreadable part of its line: then only the VMID counts.
-    pub unreadable: Option<String>,
 }
 
 impl LxcStatus {
     pub(super) fn read_one(value: &Value) -> Result<Self, Unreadable> {
         let row = Row::of(value)?;
         Self::of(row.parsed("vmid", "a VMID is expected")?, row)
-    }
-
-    /// An unreadable line makes only its own guest unknown. Without a VMID it is unknown which guest the line belongs
-    /// to, and so which one is missing: then the whole list is unreadable.
-    pub(super) fn read_list(value: &Value) -> Result<Vec<Self>, Unreadable> {
-        let one = |row: Row<'_>| {
-            let vmid = row.parsed("vmid", "a VMID is expected")?;
-            Ok(Self::of(vmid, row).unwrap_or_else(|odd| Self::blind(vmid, odd)))
-        };
-        rows(value)?.into_iter().map(one).collect()
     }
 
     fn of(vmid: Vmid, row: Row<'_>) -> Result<Self, Unreadable> {
@@ -212,27 +122,7 @@ impl LxcStatus {
             disk_max: row.measure_whole("maxdisk").unwrap_or(0),
             disk_used: row.measure_whole("disk").unwrap_or(0),
             cpu_share: row.measure("cpu"),
-            unreadable: None,
         })
-    }
-
-    fn blind(vmid: Vmid, odd: Unreadable) -> Self {
-        Self {
-            vmid,
-            name: None,
-            power: Power::Unknown(String::new()),
-            lock: None,
-            tags: Vec::new(),
-            uptime_s: 0,
-            memory_used: 0,
-            memory_max: 0,
-            swap_max: 0,
-            cpus: None,
-            disk_max: 0,
-            disk_used: 0,
-            cpu_share: None,
-            unreadable: Some(odd.0),
-        }
     }
 }
 

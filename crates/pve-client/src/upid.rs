@@ -10,7 +10,7 @@ use holdfast_protocol::id::Vmid;
 use serde::{Deserialize, Serialize};
 
 /// One task's name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Upid {
     text: String,

@@ -155,6 +155,8 @@ fn guest(number: u32) -> GuestReport {
         status: GuestStatus::Managed,
         run: Running::Running,
         unknown_since: None,
+        run_as_of: None,
+        configuration_as_of: None,
         wanted: Some(holdfast_protocol::desired::RunState::Running),
         size: None,
         address: None,

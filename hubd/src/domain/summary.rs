@@ -132,6 +132,8 @@ mod tests {
             status,
             run,
             unknown_since: None,
+            run_as_of: None,
+            configuration_as_of: None,
             wanted: None,
             size: None,
             address: None,

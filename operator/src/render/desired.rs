@@ -20,7 +20,12 @@ pub fn document(version: &DesiredVersion, desired: &Desired, now: Timestamp, sty
         when(version.put_at, now),
         version.reason.as_str()
     ));
-    text.push_str(&format!("\nThe agent asks every {}.\n", desired.document().poll_interval_s));
+    let document = desired.document();
+    let observes = document.observe_interval_s.map_or_else(|| "10 s".to_owned(), |every| every.to_string());
+    text.push_str(&format!(
+        "\nThe agent polls the hub every {} and observes its host every {observes}.\n",
+        document.poll_interval_s
+    ));
     if desired.guests().is_empty() {
         text.push_str("It names no guest.\n");
         return text;

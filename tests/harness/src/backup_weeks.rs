@@ -12,7 +12,7 @@ use std::time::Duration;
 use agentd::model::view::HostSnapshot;
 use agentd::port::clock::Clock;
 use agentd::port::store::Store;
-use agentd::task::reconcile::Reconcile;
+use agentd::task::reconcile::{ObserveInterval, Reconcile};
 use agentd::task::stop;
 use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest, DesiredSchema};
 use holdfast_protocol::generation::Generation;
@@ -226,8 +226,7 @@ impl Nights {
             eye: self.world.eye(&ports),
             policy: self.world.kit.policy(),
             node: "pve1".parse().unwrap(),
-            every: LOOK_EVERY,
-            at_least: LOOK_EVERY,
+            interval: ObserveInterval::Every(LOOK_EVERY),
             view,
             stop,
             ports,
@@ -264,6 +263,7 @@ async fn goal(store: &Store, now: Timestamp) {
         schema: DesiredSchema::V1,
         generation: Generation::new(1),
         poll_interval_s: 3_600.try_into().unwrap(),
+        observe_interval_s: None,
         policies,
         storage: Vec::new(),
         guests: vec![DesiredGuest { policy: Some("nightly".parse().unwrap()), ..guest(1) }],

@@ -12,7 +12,7 @@ use agentd::execute::Ports;
 use agentd::execute::failpoint::Side;
 use agentd::model::view::HostSnapshot;
 use agentd::port::host_replacement::HandOverFolder;
-use agentd::task::reconcile::{LOOK_AT_LEAST, Reconcile};
+use agentd::task::reconcile::{ObserveInterval, Reconcile};
 use agentd::task::report::ReportTask;
 use agentd::task::stop;
 use holdfast_protocol::checkin::{CheckinRequest, Coverage};
@@ -65,8 +65,7 @@ pub async fn serve(
         eye: world.eye(&ports),
         policy: world.kit.policy(),
         node: "pve1".parse().unwrap(),
-        every: LOOK_EVERY,
-        at_least: LOOK_AT_LEAST,
+        interval: ObserveInterval::Every(LOOK_EVERY),
         view,
         stop: stop.clone(),
     };

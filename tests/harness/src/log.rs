@@ -3,6 +3,7 @@
 //! In: entries from the transport and the clock. Out: lists for the invariants, and one number by which two runs of one
 //! seed can be compared. Random values (ids, claims) are not part of it.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -65,6 +66,7 @@ struct HeldLines {
     effects: Vec<Effect>,
     tasks: Vec<TaskSpan>,
     requests: usize,
+    by_call: BTreeMap<&'static str, usize>,
     hash: DefaultHasher,
 }
 
@@ -78,7 +80,14 @@ impl Log {
         let mut held = self.0.lock().unwrap();
         (at.as_millis(), call, path, status).hash(&mut held.hash);
         held.requests += 1;
+        *held.by_call.entry(call).or_default() += 1;
         held.requests
+    }
+
+    /// How many requests of each call there were.
+    #[must_use]
+    pub fn by_call(&self) -> BTreeMap<&'static str, usize> {
+        self.0.lock().unwrap().by_call.clone()
     }
 
     /// A request could change something.

@@ -16,7 +16,7 @@ use agentd::model::view::HostSnapshot;
 use agentd::port::clock::Clock;
 use agentd::port::store::Store;
 use agentd::port::store::request::{NewRequest, RequestKey, RequestOrOperation};
-use agentd::task::reconcile::{LOOK_AT_LEAST, Reconcile};
+use agentd::task::reconcile::{ObserveInterval, Reconcile};
 use agentd::task::stop;
 use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest, DesiredSchema};
 use holdfast_protocol::generation::Generation;
@@ -71,8 +71,7 @@ pub async fn live(world: &World, conductor: &Arc<Conductor>, life: &Life<'_>) ->
         eye: world.eye(&ports),
         policy: world.kit.policy(),
         node: "pve1".parse().unwrap(),
-        every: LOOK_EVERY,
-        at_least: LOOK_AT_LEAST,
+        interval: ObserveInterval::Every(LOOK_EVERY),
         view,
         stop,
     };
@@ -162,6 +161,7 @@ fn document(goals: &Goals) -> Desired {
         schema: DesiredSchema::V1,
         generation: Generation::new(1),
         poll_interval_s: 30.try_into().unwrap(),
+        observe_interval_s: None,
         policies: Vec::new(),
         storage: Vec::new(),
         guests: goals.guests.clone(),

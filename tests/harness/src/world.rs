@@ -18,7 +18,7 @@ use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
 use jiff::Timestamp;
 use pve_sim::Sim;
-use pve_sim::node::Node;
+use pve_sim::node::{Figures, Node};
 use tempfile::TempDir;
 
 use crate::clock::{BoxClock, SimClock, Timeline};
@@ -101,6 +101,9 @@ pub struct Beginning {
     pub seed: u64,
 }
 
+/// How often the node's status daemon looks, in seconds: its list of guests is as old as that.
+const STATUS_ROUND_S: i64 = 10;
+
 /// The seed folder of this crate.
 fn seed_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("seed")
@@ -119,6 +122,7 @@ impl World {
             .clock(Arc::clone(&clock) as Arc<dyn pve_sim::clock::Clock>)
             .pace(PACE)
             .login_delay(Duration::ZERO)
+            .figures(Figures::Every(STATUS_ROUND_S))
             .guard()
             .open()
             .unwrap();
@@ -249,7 +253,8 @@ impl World {
         let policy = self.kit.policy();
         let storages = [Some(policy.storage), policy.bulk_storage, policy.backup_storage];
         let storages = storages.into_iter().flatten().collect();
-        Observer::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool, storages)
+        let place = ("pve1".parse().unwrap(), policy.pool);
+        Observer::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), place, storages)
     }
 
     fn tokens(&self) -> BTreeMap<Role, ApiToken> {

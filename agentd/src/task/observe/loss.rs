@@ -42,7 +42,7 @@ impl Observer {
     /// Whether a guest that may be gone is gone, and what has its number.
     /// `made_at` is when we made it.
     pub async fn look_for(&self, suspect: &Suspect, made_at: Timestamp) -> (VmidFact, Gone) {
-        let fact = self.number(suspect.vmid).await;
+        let fact = super::numbers::number(self.pve.as_ref(), suspect.vmid).await;
         let gone = match (suspect.newcomer, fact) {
             (Newcomer::None, VmidFact::Free) | (Newcomer::Other | Newcomer::SameNames, VmidFact::Taken)
                 if self.was_destroyed(suspect, made_at).await =>

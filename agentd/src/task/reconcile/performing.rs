@@ -111,7 +111,7 @@ impl Reconcile {
             Some(Ok((id, vmid))) => {
                 let before = state.ids.remove(&id).flatten();
                 for vmid in vmid.into_iter().chain(before) {
-                    self.eye.forget(vmid);
+                    self.eye.touch(vmid);
                 }
             }
             Some(Err(error)) => {

@@ -19,7 +19,7 @@ use crate::model::view::HostSnapshot;
 use crate::plan::{Inputs, fields, fill_level, old_goldens, plan, report, waiting_goldens};
 use crate::port::store::Refusal;
 /// How long a host may be unobserved before its last observation is called unknown.
-fn two_polls(every: Duration) -> SignedDuration {
+fn twice(every: Duration) -> SignedDuration {
     SignedDuration::try_from(every.saturating_mul(2)).unwrap_or(SignedDuration::MAX)
 }
 
@@ -36,7 +36,13 @@ impl Reconcile {
         store.refusal().iter().map(Refusal::problem).chain(store.large()).collect()
     }
 
-    pub(super) fn report(&self, inputs: &Inputs<'_>, plan: &crate::plan::Plan, clock: &Timekeeper) {
+    pub(super) fn report(
+        &self,
+        inputs: &Inputs<'_>,
+        plan: &crate::plan::Plan,
+        (clock, interval): (&Timekeeper, Duration),
+    ) {
+        let interval_s = u32::try_from(interval.as_secs()).unwrap_or(u32::MAX);
         let mut problems = self.records_problems();
         problems.extend(clock.problem());
         problems.extend(report::unknown_marks(plan));
@@ -53,7 +59,8 @@ impl Reconcile {
         self.view.send_replace(Arc::new(HostSnapshot {
             seen_at: Some(inputs.observed.at),
             unobserved_since: None,
-            host: report::host(&self.node, inputs),
+            host: report::host(&self.node, inputs, report::ages(interval_s)),
+            times: inputs.observed.times.clone(),
             guests: report::guests(inputs, plan, &fields),
             mounts: report::mounts(inputs),
             fields,
@@ -92,17 +99,20 @@ impl Reconcile {
             now,
             time: state.timekeeper.belief(self.ports.clock.monotonic(), now),
         };
-        self.report(&inputs, &plan(&inputs), &state.timekeeper);
+        let interval = self.interval.under(picture.desired.document.as_ref());
+        self.report(&inputs, &plan(&inputs), (&state.timekeeper, interval));
     }
 
-    pub(super) fn report_trouble(&self, error: &CycleError, began: Timestamp) {
+    pub(super) fn report_trouble(&self, error: &CycleError, began: Timestamp, state: &State) {
         let now = self.ports.clock.now();
+        let document = state.picture.as_ref().and_then(|picture| picture.desired.document.as_ref());
         let mut problems = self.records_problems();
         problems.push(ErrorBody::new(error.code(), chain(error)));
         self.view.send_modify(|view| {
-            // What was observed before stays unchanged for two polls; after that its age is reported.
+            // What was observed before stays unchanged for two intervals; after that its age is reported.
             let since = view.seen_at.unwrap_or(began);
-            let unobserved_since = (now.duration_since(since) > two_polls(self.every)).then_some(since);
+            let unobserved_since =
+                (now.duration_since(since) > twice(self.interval.under(document))).then_some(since);
             *view = Arc::new(HostSnapshot { problems, unobserved_since, ..HostSnapshot::clone(view) });
         });
     }

@@ -36,7 +36,7 @@ async fn a_restore_owner_answer_was_lost_is_found_and_is_the_only_one() {
     assert_eq!(followed(&client, &row.upid).await.0, TaskOutcome::Ok);
     let again = client.restore(&request(300, &archive())).await.unwrap_err();
     assert!(matches!(again, PveError::AlreadyExists { .. }), "{again:?}");
-    assert_eq!(client.guests().await.unwrap().len(), 1);
+    assert_eq!(client.resources().await.unwrap().guests.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

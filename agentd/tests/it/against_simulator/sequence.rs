@@ -129,7 +129,7 @@ async fn undo(client: &PveClient) {
     assert!(prove_sight(client, Role::Operate, &wanted).await.unwrap().is_ok());
     done(client, client.destroy(proof).await).await;
     assert_eq!(client.vmid_use(vmid(300)).await.unwrap(), VmidUse::Free);
-    assert!(!client.guests().await.unwrap().iter().any(|guest| guest.vmid == vmid(300)));
+    assert!(!client.resources().await.unwrap().guests.iter().any(|guest| guest.vmid == vmid(300)));
     let rest = client
         .storage_content(Role::Operate, &"labdir".parse().unwrap(), ContentKind::Rootdir, None)
         .await
@@ -205,7 +205,10 @@ async fn what_the_tokens_must_not_do() {
     ] {
         assert!(matches!(refused, PveError::Permission { .. }), "a guest outside the pool: {refused:?}");
     }
-    assert!(client.guests().await.unwrap().is_empty(), "empty, and yet guests 100 and 200 are there");
+    assert!(
+        client.resources().await.unwrap().guests.is_empty(),
+        "empty, and yet guests 100 and 200 are there"
+    );
     let wanted = [NeededPrivilege { path: AclPath::guest(vmid(200)), sight: Sight::Guest }];
     assert!(prove_sight(&client, Role::Observe, &wanted).await.unwrap().is_err());
     let gone =

@@ -12,14 +12,14 @@ use agentd::operation::{Operation, Start, Target};
 use agentd::port::pve::{ConfigChange, ConfigUpdate};
 use agentd::port::store::journal::NewOperation;
 use agentd::task::observe::Observer;
-use agentd::task::reconcile::Reconcile;
+use agentd::task::reconcile::{ObserveInterval, Reconcile};
 use agentd::task::stop::{self, Stopper};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{
     Desired, DesiredDocument, DesiredGuest, DesiredSchema, GuestSize, RunState,
 };
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{OperationId, Vmid};
+use holdfast_protocol::id::{NodeName, OperationId, Vmid};
 use holdfast_protocol::job::{Draft, Verb};
 use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView};
 use holdfast_protocol::protection::BackupPolicy;
@@ -45,16 +45,17 @@ pub async fn start_with(world: &World, policy: Policy) -> Agent {
     let ports = world.sound().await;
     let disks = std::iter::once(&policy.storage).chain(&policy.bulk_storage).cloned();
     let storages: BTreeSet<_> = disks.chain(["backup2".parse().unwrap()]).collect();
-    let eye = Observer::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool.clone(), storages);
+    let node: NodeName = "pve1".parse().unwrap();
+    let place = (node.clone(), policy.pool.clone());
+    let eye = Observer::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), place, storages);
     let (sender, view) = watch::channel(Arc::new(HostSnapshot::default()));
     let (stopper, stop) = stop::pair();
     let reconcile = Reconcile {
         ports: ports.clone(),
         eye,
         policy,
-        node: "pve1".parse().unwrap(),
-        every: Duration::from_secs(10),
-        at_least: agentd::task::reconcile::LOOK_AT_LEAST,
+        node,
+        interval: ObserveInterval::ByDocument,
         view: sender,
         stop,
     };
@@ -76,6 +77,7 @@ impl Agent {
             schema: DesiredSchema::V1,
             generation: Generation::new(generation),
             poll_interval_s: PollSeconds::try_from(10).unwrap(),
+            observe_interval_s: None,
             policies,
             storage: Vec::new(),
             guests,
@@ -270,7 +272,7 @@ async fn ended(ports: &Ports, is: impl Fn(&OperationView) -> bool) {
 async fn proxmox_away_is_said_and_waited_out() {
     let world = World::start().await;
     let mut agent = start(&world).await;
-    let aim = Aim { method: "GET".to_owned(), path: "/nodes/pve1/lxc".to_owned() };
+    let aim = Aim { method: "GET".to_owned(), path: "/cluster/resources".to_owned() };
     for _ in 0..12 {
         world.sim.node.faults.arm(Fault::DaemonDown { on: aim.clone() });
     }

@@ -1,8 +1,9 @@
 //! Tests of a guest's network and resolver.
 
+use std::time::Duration;
+
 use agentd::model::view::HostSnapshot;
 use agentd::port::pve::GuestConfig;
-use agentd::task::reconcile::LOOK_AT_LEAST;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::field::GuestField;
 use holdfast_protocol::desired::{DesiredGuest, Resolver};
@@ -13,6 +14,10 @@ use serde_json::json;
 
 use super::drift::{Agent, report, serves, start};
 use super::world::{World, guest, uid};
+
+/// So many changes of the store are waited for, each within this time.
+const LOOKS: usize = 60;
+const CHANGES_WITHIN: Duration = Duration::from_secs(60);
 
 /// A guest with everything of a network that a document can name.
 fn whole(n: u8) -> DesiredGuest {
@@ -48,13 +53,12 @@ fn texts(texts: [&str; 5]) -> [Option<String>; 5] {
 
 /// Waits until a document's guest is as wanted, according to Proxmox.
 async fn until(agent: &mut Agent, world: &World, vmid: Vmid, wanted: [Option<String>; 5]) {
-    let looks = LOOK_AT_LEAST.as_secs();
     let mut changes = agent.ports.store.changes();
-    for _ in 0..looks {
+    for _ in 0..LOOKS {
         if seen(world, vmid).await == wanted {
             return;
         }
-        tokio::time::timeout(LOOK_AT_LEAST, changes.changed()).await.unwrap().unwrap();
+        tokio::time::timeout(CHANGES_WITHIN, changes.changed()).await.unwrap().unwrap();
     }
     panic!("never {wanted:?}: {:?}", seen(world, vmid).await);
 }

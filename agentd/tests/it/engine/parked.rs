@@ -139,7 +139,7 @@ async fn work_on_a_number_that_changed_hands_is_parked_by_the_plan() {
     let mut eye = agentd::task::observe::Observer::new(
         Arc::clone(&ports.pve),
         Arc::clone(&ports.clock),
-        policy.pool.clone(),
+        ("pve1".parse().unwrap(), policy.pool.clone()),
         storages,
     );
     let observed = eye.look(&Questions::default()).await.unwrap();

@@ -10,6 +10,8 @@ fn status() -> AgentStatus {
     let step = |name: &str, status: &str| json!({"name": name, "status": status});
     serde_json::from_value(json!({
         "schema": "holdfast.status/v1", "at": "2026-11-21T12:00:00Z", "seen_at": "2026-11-21T11:59:58Z",
+        "times": {"round": "2026-11-21T11:59:51Z", "configurations": "2026-11-21T11:58:30Z", "storages": "2026-11-21T11:58:50Z",
+            "version": "2026-11-21T11:20:00Z", "permissions": "2026-11-21T11:20:00Z"},
         "host_name": "box7", "fingerprint": "4f2a-9c01-77de-b3a8-0c11", "hub": "https://hub.example:8440",
         "contact": {"reached_at": "2026-11-21T11:59:50Z", "problem": null, "certificate_ends_at": "2026-12-20T00:00:00Z"},
         "sections": {

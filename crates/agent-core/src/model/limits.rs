@@ -127,6 +127,22 @@ pub const BUSY_LIGHT_S: u32 = 10;
 /// A full lane behind a backup or restore moves within minutes.
 pub const BUSY_HEAVY_S: u32 = 60;
 
+/// Proxmox's status daemon looks at guests, storages and the node every ten seconds; a round can take as long again.
+pub const ROUND_S: u32 = 20;
+
+/// No configuration that is shown is older than this and one interval of observation: a change by hand that no list
+/// shows is found within it.
+pub const CONFIGURATION_S: u32 = 120;
+
+/// Which storages can be used is asked this often.
+pub const STORAGE_S: u32 = 120;
+
+/// What changes with an update of Proxmox, or by root's hand.
+pub const VERSION_S: u32 = 3_600;
+
+/// The longest interval of observation that a document can name.
+pub const OBSERVE_MAX_S: u32 = 60;
+
 /// How long a controller may take to say hello: a first boot makes host keys and grows a file system, some 60 s on a
 /// slow disk; five times that.
 pub const HELLO_WAIT_S: u64 = 300;

@@ -26,8 +26,8 @@ pub struct Observed {
     pub at: Timestamp,
     /// The containers we see, by VMID.
     pub guests: BTreeMap<Vmid, ObservedGuest>,
-    /// When their configurations were read, of those that could be.
-    pub read_at: BTreeMap<Vmid, Timestamp>,
+    /// When what it shows was found.
+    pub times: FactTimes,
     /// What was asked about single VMIDs.
     pub vmids: BTreeMap<Vmid, VmidFact>,
     /// The storages in the settings, and the targets in use.
@@ -52,6 +52,31 @@ pub struct Observed {
     pub bridge_mtu: Option<u32>,
     /// Addresses on that bridge.
     pub bridge_net: BridgeNet,
+}
+
+/// When the facts of one observation were found. What Proxmox lists cheaply is as old as its own last round.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FactTimes {
+    /// Proxmox's last round over guests, storages and the node, as far as it can be told: names, uptimes, who runs.
+    pub round: Option<Timestamp>,
+    /// Guests whose power state was asked for singly, and when.
+    pub power: BTreeMap<Vmid, Timestamp>,
+    /// When configurations were read, of those that could be.
+    pub configurations: BTreeMap<Vmid, Timestamp>,
+    /// When Proxmox was asked which storages can be used.
+    pub storages: Option<Timestamp>,
+    /// When its version was asked for.
+    pub version: Option<Timestamp>,
+    /// When the right to see every guest of the pool was last proved.
+    pub permissions: Option<Timestamp>,
+}
+
+impl FactTimes {
+    /// When it was found whether a guest runs.
+    #[must_use]
+    pub fn power_of(&self, vmid: Vmid) -> Option<Timestamp> {
+        self.power.get(&vmid).copied().or(self.round)
+    }
 }
 
 /// The loss of a guest of ours.

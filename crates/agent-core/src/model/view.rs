@@ -11,13 +11,16 @@ use serde::{Deserialize, Serialize};
 
 use super::clock_trust::Anchor;
 use super::field::GuestFields;
+use super::observed::FactTimes;
 
 /// The latest cycle's picture.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostSnapshot {
     /// When the host was last seen whole.
     pub seen_at: Option<Timestamp>,
-    /// Since when it was not, where that is longer than two polls.
+    /// When the facts were found that are shown.
+    pub times: FactTimes,
+    /// Since when it was not, where that is longer than two intervals of observation.
     pub unobserved_since: Option<Timestamp>,
     /// The host, when Proxmox reported it.
     pub host: Option<HostSection>,

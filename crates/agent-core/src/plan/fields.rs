@@ -25,7 +25,7 @@ pub fn all(inputs: &Inputs<'_>) -> BTreeMap<GuestUid, GuestFields> {
         let seen = inputs.observed.guests.get(&vmid)?;
         let Detail::Known(facts) = &seen.detail else { return None };
         let fields = rows(inputs, (uid, wanted.get(&uid).copied()), seen, facts);
-        let read_at = inputs.observed.read_at.get(&vmid).copied();
+        let read_at = inputs.observed.times.configurations.get(&vmid).copied();
         let filter = facts.filter.state().map(|state| state.words().to_owned());
         Some((uid, GuestFields { read_at, began_at: began(inputs, seen), fields, filter }))
     };

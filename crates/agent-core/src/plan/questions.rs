@@ -27,6 +27,8 @@ pub struct Questions {
     pub enough: usize,
     /// Storages to observe besides those of the settings: the targets in use.
     pub storages: BTreeSet<StorageName>,
+    /// Guests that our records place on the host. While all are listed, nothing is concluded from absence.
+    pub expected: BTreeSet<Vmid>,
 }
 
 /// What is asked before a plan is made.
@@ -44,7 +46,13 @@ pub fn questions(desired: &[DesiredGuest], records: &Records, range: VmidRange) 
     let candidates = if enough == 0 { Vec::new() } else { candidates(desired, records, range) };
     let in_use = records.storage.iter().filter(|record| record.status == TargetState::Attached);
     let storages = in_use.filter_map(|record| record.approval.name.as_str().parse().ok()).collect();
-    Questions { named, candidates, enough, storages }
+    Questions { named, candidates, enough, storages, expected: expected(records) }
+}
+
+/// Guests and copies that our records place on the host: one that is not listed is hidden or gone.
+fn expected(records: &Records) -> BTreeSet<Vmid> {
+    let guests = records.guests.iter().filter_map(|record| record.place.vmid());
+    guests.chain(restored_copy::questions(records)).collect()
 }
 
 /// In the order in which an operation tries them, and no more than it would try.
@@ -64,9 +72,11 @@ mod tests {
         let mut world = world(1);
         let ask =
             |world: &crate::plan::tests::World| questions(&world.desired, &world.records, world.policy.range);
-        assert_eq!(ask(&world), Questions::default(), "the one guest stands");
+        let expected: BTreeSet<Vmid> = [vmid(300)].into();
+        let none = Questions { expected: expected.clone(), ..Questions::default() };
+        assert_eq!(ask(&world), none, "the one guest stands");
         world.desired.push(DesiredGuest { vmid: Some(vmid(302)), ..guest(2) });
-        let named = Questions { named: vec![vmid(302)], ..Questions::default() };
+        let named = Questions { named: vec![vmid(302)], ..none };
         assert_eq!(ask(&world), named, "a number that is asked for by name");
         world.desired.push(guest(3));
         world.records.used_vmids = vec![(vmid(300), uid(1)), (vmid(303), uid(9))];

@@ -10,7 +10,8 @@ use holdfast_protocol::job::{JobReport, JobState, Verb};
 use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::{
-    ControllerReport, FieldState, GuestReport, GuestStatus, HostSection, Running, StorageReport, StorageState,
+    ControllerReport, FactAges, FieldState, GuestReport, GuestStatus, HostSection, Running, StorageReport,
+    StorageState,
 };
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use jiff::{SignedDuration, Timestamp};
@@ -82,6 +83,8 @@ fn guest(
             (None, None) => Running::Stopped,
         },
         unknown_since: None,
+        run_as_of: verdict.vmid.and_then(|vmid| old_power(inputs, vmid)),
+        configuration_as_of: verdict.vmid.and_then(|vmid| old_configuration(inputs, vmid)),
         wanted: wanted.map(|guest| guest.run),
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),
@@ -94,6 +97,36 @@ fn guest(
         conditions: verdict.conditions.clone(),
         fields: unsettled(record.and_then(|record| fields.get(&record.uid))),
     }
+}
+
+/// How old facts can be that name no time of their own, with this interval of observation in seconds.
+#[must_use]
+pub const fn ages(interval_s: u32) -> FactAges {
+    FactAges {
+        power_s: limits::ROUND_S.saturating_add(interval_s),
+        configuration_s: limits::CONFIGURATION_S.saturating_add(interval_s),
+        storage_s: limits::STORAGE_S.saturating_add(interval_s),
+        version_s: limits::VERSION_S.saturating_add(interval_s),
+    }
+}
+
+/// The bounds with the longest interval: what is younger needs no time of its own.
+const LONGEST: FactAges = ages(limits::OBSERVE_MAX_S);
+
+fn old_power(inputs: &Inputs<'_>, vmid: Vmid) -> Option<Timestamp> {
+    let observed = inputs.observed;
+    let seen = observed.guests.get(&vmid)?;
+    let at = observed.times.power_of(vmid).filter(|_| seen.run != Running::Unknown)?;
+    older(observed.at, at, LONGEST.power_s)
+}
+
+fn old_configuration(inputs: &Inputs<'_>, vmid: Vmid) -> Option<Timestamp> {
+    let observed = inputs.observed;
+    older(observed.at, *observed.times.configurations.get(&vmid)?, LONGEST.configuration_s)
+}
+
+fn older(now: Timestamp, at: Timestamp, limit_s: u32) -> Option<Timestamp> {
+    (now.duration_since(at) > SignedDuration::from_secs(limit_s.into())).then_some(at)
 }
 
 /// Those under which backups of it lie come first: a new host looks for these, and a copy's VMID has none.
@@ -223,7 +256,7 @@ pub fn mounts(inputs: &Inputs<'_>) -> BTreeMap<GuestUid, BTreeSet<String>> {
 
 /// The host, when it answered.
 #[must_use]
-pub fn host(node: &NodeName, inputs: &Inputs<'_>) -> Option<HostSection> {
+pub fn host(node: &NodeName, inputs: &Inputs<'_>, ages: FactAges) -> Option<HostSection> {
     let observed = inputs.observed;
     let facts = observed.node.as_ref()?;
     let storages = observed.storages.iter().map(|(name, fact)| {
@@ -241,6 +274,7 @@ pub fn host(node: &NodeName, inputs: &Inputs<'_>) -> Option<HostSection> {
     });
     Some(HostSection {
         node: node.clone(),
+        ages: Some(ages),
         proxmox_version: facts.version.clone(),
         cpus: facts.cpus,
         memory_bytes: facts.memory_bytes,

@@ -46,8 +46,8 @@ use crate::model::clock_trust::Steady;
 use crate::model::mark;
 use crate::model::observed::ObservedGuest;
 use crate::model::observed::{
-    BackupFlag, GuestFacts, Loss, LossProof, MountFacts, NodeFacts, Protection, Sight, StorageFact, Template,
-    VmidFact,
+    BackupFlag, FactTimes, GuestFacts, Loss, LossProof, MountFacts, NodeFacts, Protection, Sight,
+    StorageFact, Template, VmidFact,
 };
 use crate::model::policy::{BrakeRule, Golden, VmidRange};
 use crate::model::records::{Access, CopyStage, OpenOperation, SnapshotRecord, TakenBy, VolumeId};
@@ -164,7 +164,7 @@ pub(super) fn world(count: u32) -> World {
     let observed = Observed {
         at: at(0),
         guests: (1..=count).map(|n| (vmid(number(n)), seen(n))).collect(),
-        read_at: BTreeMap::new(),
+        times: FactTimes::default(),
         vmids: BTreeMap::new(),
         storages: BTreeMap::from([(
             "fast".parse().unwrap(),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::escrow::{EscrowAnswer, EscrowQuestion};
 use crate::hub::Contact;
+use crate::model::observed::FactTimes;
 use crate::model::parked::ParkedEntry;
 use crate::model::records::VolumeId;
 use crate::model::view::{GrowthLine, HeavyView, LaneView};
@@ -191,6 +192,41 @@ pub enum StatusSchema {
     V1,
 }
 
+/// When facts were found; of those that many guests have, the oldest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservedTimes {
+    /// Proxmox's own last round: who runs, names, uptimes, figures of storages and the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<Timestamp>,
+    /// The oldest of the configurations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configurations: Option<Timestamp>,
+    /// Which storages can be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storages: Option<Timestamp>,
+    /// Proxmox's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Timestamp>,
+    /// When the right to see every guest of the pool was last proved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Timestamp>,
+}
+
+impl ObservedTimes {
+    /// Of an observation.
+    #[must_use]
+    pub fn of(times: &FactTimes) -> Self {
+        Self {
+            round: times.round,
+            configurations: times.configurations.values().min().copied(),
+            storages: times.storages,
+            version: times.version,
+            permissions: times.permissions,
+        }
+    }
+}
+
 /// The status of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -202,6 +238,9 @@ pub struct AgentStatus {
     /// When Proxmox was last seen whole; none when it was not since the agent started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_at: Option<Timestamp>,
+    /// When the facts of that observation were found.
+    #[serde(default)]
+    pub times: ObservedTimes,
     /// The operators' name for this host.
     pub host_name: HostName,
     /// Its short fingerprint. An operator's `holdfast host pin` shows the same one, unless there is an attacker in

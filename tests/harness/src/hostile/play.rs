@@ -19,7 +19,7 @@ use agentd::port::store::Store;
 use agentd::port::store::request::NewRequest;
 use agentd::task::hub_sync::HubSync;
 use agentd::task::observe::Observer;
-use agentd::task::reconcile::Reconcile;
+use agentd::task::reconcile::{ObserveInterval, Reconcile};
 use agentd::task::report::ReportTask;
 use agentd::task::stop;
 use agentd::task::upkeep::UpkeepTask;
@@ -141,8 +141,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         eye,
         policy,
         node,
-        every: LOOK_EVERY,
-        at_least: LOOK_EVERY,
+        interval: ObserveInterval::Every(LOOK_EVERY),
         view,
         stop: stop.clone(),
     };

@@ -12,11 +12,12 @@ use std::time::Duration;
 use agentd::model::view::HostSnapshot;
 use agentd::port::store::{OpenError, Refusal, Store};
 use agentd::task::observe::Observer;
-use agentd::task::reconcile::{LOOK_AT_LEAST, Reconcile};
+use agentd::task::reconcile::{ObserveInterval, Reconcile};
 use agentd::task::stop;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{Desired, DesiredDocument, DesiredGuest, DesiredSchema};
 use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::NodeName;
 use pve_sim::fault::admin::Edit;
 use pve_sim::fault::control::{Order, Outcome, obey};
 use pve_sim::fault::mishap::{Mishap, Origin, Target, heal};
@@ -34,7 +35,10 @@ use crate::world::World;
 use crate::world_template::Template;
 use power_disk::dice::Dice;
 
-/// How often the loop checks when nothing is new. Rare checks make schedules fast, and do not change what is done.
+/// How often the agent observes the host when nothing is new.
+const OBSERVES_EVERY: Duration = Duration::from_secs(60);
+
+/// How often a story looks whether it has settled. Rare looks make schedules fast, and do not change what is done.
 const EVERY: Duration = Duration::from_secs(900);
 
 /// Nothing was changed for this long: it has settled. Longer than any wait between two tries.
@@ -160,14 +164,21 @@ impl Player<'_> {
         let store = ports.store.clone();
         let policy = world.kit.policy();
         let storages: BTreeSet<_> = [policy.storage.clone(), "backup2".parse().unwrap()].into();
-        let eye =
-            Observer::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), policy.pool.clone(), storages);
+        let node: NodeName = "pve1".parse().unwrap();
+        let place = (node.clone(), policy.pool.clone());
+        let eye = Observer::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), place, storages);
         let (sender, view) = watch::channel(Arc::new(HostSnapshot::default()));
         let (_stopper, stop) = stop::pair();
-        let node = "pve1".parse().unwrap();
         let speech = Rc::clone(&self.speech);
-        let reconcile =
-            Reconcile { ports, eye, policy, node, every: EVERY, at_least: LOOK_AT_LEAST, view: sender, stop };
+        let reconcile = Reconcile {
+            ports,
+            eye,
+            policy,
+            node,
+            interval: ObserveInterval::Every(OBSERVES_EVERY),
+            view: sender,
+            stop,
+        };
         let ended = tokio::select! {
             biased;
             place = conductor.death() => {
@@ -391,6 +402,7 @@ impl Player<'_> {
             generation: Generation::new(generation),
             // The rarest allowed check: it makes schedules fast, and does not change what is done.
             poll_interval_s: 60.try_into().unwrap(),
+            observe_interval_s: None,
             policies: Vec::new(),
             storage: Vec::new(),
             guests,

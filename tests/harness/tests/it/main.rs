@@ -5,6 +5,7 @@ mod escrow;
 mod hostile;
 mod matrix;
 mod nights;
+mod observe;
 mod same_twice;
 mod schedules;
 mod upgrade;

@@ -224,6 +224,18 @@ fn listed(node: &Node, world: &World, vmid: u32) -> Option<Value> {
     }
 }
 
+/// When the status daemon last looked at the node.
+fn node_round_s(node: &Node, world: &World) -> i64 {
+    match node.settings.figures {
+        Figures::Live => node.settable.even_s(),
+        Figures::Every(every_s) => {
+            let mut round = node.round.lock().unwrap_or_else(PoisonError::into_inner);
+            round.go(node, world, every_s);
+            round.at_s.unwrap_or_else(|| node.settable.even_s())
+        }
+    }
+}
+
 fn resources(call: &Call<'_>) -> Reply {
     let (node, world) = (call.node, call.node.world());
     let judge = world.judge(&call.who);
@@ -250,7 +262,7 @@ fn resources(call: &Call<'_>) -> Reply {
         if judge.has(&format!("/nodes/{}", node.name), &["Sys.Audit"])
             && let Some(map) = row.as_object_mut()
         {
-            map.extend(super::node::figures());
+            map.extend(super::node::figures(super::node::uptime_s(node_round_s(node, &world))));
         }
         rows.push(row);
     }

@@ -134,7 +134,7 @@ fn smart(call: &Call<'_>) -> Reply {
 
 /// The node is measured all along: every point of the last hour is known.
 fn rrddata(call: &Call<'_>) -> Reply {
-    let now = super::node::figures();
+    let now = super::node::figures(super::node::uptime_s(call.node.settable.even_s()));
     let figure = |key: &str| now.get(key).cloned().unwrap_or_default();
     let mut row = vec![
         ("cpu", figure("cpu")),

@@ -8,7 +8,7 @@ use holdfast_protocol::report::Running;
 
 use super::*;
 use crate::model::net::ResolverText;
-use crate::model::observed::{GuestFacts, ObservedGuest, Protection, Sight, Template};
+use crate::model::observed::{FactTimes, GuestFacts, ObservedGuest, Protection, Sight, Template};
 use crate::operation::log::{AfterFailure, Entry, Event};
 use crate::operation::progress::ReplayError;
 use crate::operation::{Operation, Start, Target};
@@ -95,7 +95,7 @@ fn host(mark: Mark) -> Observed {
     Observed {
         at: at(),
         guests: BTreeMap::from([(vmid(), guest)]),
-        read_at: BTreeMap::new(),
+        times: FactTimes::default(),
         vmids: BTreeMap::new(),
         storages: BTreeMap::new(),
         sight: Sight::Proved,
