@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::archive::Packing;
 use super::base::{self, Base, BaseCache};
 use super::image::{Content, Image, Kind};
+use super::packed_program::ReadyProgram;
 use super::publish::{self, OnConflict};
 use super::recipe::Recipe;
 use super::version::{Version, VersionChoice};
@@ -23,7 +24,7 @@ use super::{archive, elf, overlay, sbom, scan, tiny};
 pub struct Build<'a> {
     /// The folder with `recipe.toml` and `units/`.
     pub recipe: &'a Path,
-    /// The controller to put in.
+    /// The controller to put in; packed with zstd when its name ends with `.zst`.
     pub guestd: &'a Path,
     /// Where the files go.
     pub out: &'a Path,
@@ -86,7 +87,8 @@ pub fn build(order: &Build<'_>, mut at: impl FnMut(Stage)) -> Result<Built> {
     std::fs::create_dir_all(order.out).with_context(|| format!("cannot make {}", order.out.display()))?;
     let version = Version::choose(&order.version, order.out)?;
     let epoch_s = recipe.epoch()?;
-    let made = make(order, &recipe, &mut at)?;
+    let guestd = ReadyProgram::of(order.guestd, order.out)?;
+    let made = make(order, (&recipe, guestd.path()), &mut at)?;
     at(Stage::Pack);
     let unfinished = publish::unfinished(order.out)?;
     archive::write(
@@ -113,7 +115,7 @@ pub fn build(order: &Build<'_>, mut at: impl FnMut(Stage)) -> Result<Built> {
         sha256,
         size_bytes: unfinished.as_file().metadata()?.len(),
         recipe_sha256: recipe.digest(order.recipe, &recipe_text)?,
-        guestd_sha256: digest_of(order.guestd)?,
+        guestd_sha256: digest_of(guestd.path())?,
         sbom: made.suite.is_some().then(|| format!("golden-{id}.spdx.json")),
         suite: made.suite,
         source_date_epoch: epoch_s,
@@ -157,21 +159,25 @@ struct ImageParts {
     packages: Vec<GoldenPackage>,
 }
 
-fn make(order: &Build<'_>, recipe: &Recipe, at: &mut impl FnMut(Stage)) -> Result<ImageParts> {
+fn make(
+    order: &Build<'_>,
+    (recipe, guestd): (&Recipe, &Path),
+    at: &mut impl FnMut(Stage),
+) -> Result<ImageParts> {
     if order.contents == GoldenContents::Tiny {
         at(Stage::Image);
-        let mut image = tiny::image(order.guestd)?;
+        let mut image = tiny::image(guestd)?;
         overlay::strip(&mut image);
-        overlay::put_controller(&mut image, order.guestd)?;
+        overlay::put_controller(&mut image, guestd)?;
         return Ok(ImageParts { image, base: None, suite: None, packages: Vec::new() });
     }
     at(Stage::Debian);
     let base = base::debian(recipe, order.contents, order.work, order.base_cache)?;
     at(Stage::Image);
     let (mut image, packages) = base::read(&base.path)?;
-    elf::require_glibc(order.guestd, &packages)?;
+    elf::require_glibc(guestd, &packages)?;
     overlay::strip(&mut image);
-    overlay::put_controller(&mut image, order.guestd)?;
+    overlay::put_controller(&mut image, guestd)?;
     overlay::put_units(&mut image, order.recipe, recipe)?;
     overlay::put_files(&mut image, order.recipe, recipe)?;
     Ok(ImageParts { image, base: Some(base), suite: Some(recipe.debian.suite.clone()), packages })

@@ -14,6 +14,7 @@ mod build;
 mod elf;
 mod image;
 mod overlay;
+mod packed_program;
 mod program;
 mod publish;
 mod recipe;

@@ -43,8 +43,8 @@ struct BuildArguments {
     /// The folder with `recipe.toml` and `units/`.
     #[arg(long, value_name = "DIR", default_value = "/usr/share/holdfast/golden")]
     recipe: PathBuf,
-    /// The guest agent program to include.
-    #[arg(long, value_name = "FILE", default_value = "/usr/lib/holdfast/golden/guestd")]
+    /// The guest agent program to include; `.zst` is unpacked.
+    #[arg(long, value_name = "FILE", default_value = "/usr/lib/holdfast/golden/guestd.zst")]
     guestd: PathBuf,
     /// The folder where Debian is unpacked; it is emptied before and after.
     #[arg(long, value_name = "DIR", default_value = "/var/cache/holdfast-golden")]

@@ -170,8 +170,19 @@ fn accompany(build: Build) -> Result<()> {
         fs::write(&changes, changelog(package)?)?;
         pack(&changes)?;
     }
+    guest_agent(&programs, &folder)?;
     book::write(&folder.join("book"))?;
     fs::read_dir(&man)?.try_for_each(|page| pack(&page?.path()))
+}
+
+/// The guest agent for images, packed: on a host only an image build reads it.
+fn guest_agent(programs: &Path, folder: &Path) -> Result<()> {
+    let stripped = folder.join("guestd");
+    must(program("strip").arg("--strip-unneeded").arg("-o").arg(&stripped).arg(programs.join("guestd")))?;
+    let bytes = fs::read(&stripped)?;
+    fs::write(folder.join("guestd.zst"), zstd::encode_all(bytes.as_slice(), 19)?)?;
+    fs::remove_file(&stripped)?;
+    Ok(())
 }
 
 /// As Debian wants pages and changelogs: packed as small as can be, without the name and time of the file.

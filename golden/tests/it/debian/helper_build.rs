@@ -90,11 +90,14 @@ fn lay_out(programs: &Path, home: &Path, inside: &impl Fn(&str) -> String) {
     ] {
         run("install", &["-d", &inside(folder)]);
     }
+    let packed = home.join("guestd.zst");
+    let bytes = std::fs::read(programs.join("guestd")).unwrap();
+    std::fs::write(&packed, zstd::encode_all(bytes.as_slice(), 1).unwrap()).unwrap();
     let mut files = vec![
         (program("agentd"), "/usr/bin/agentd".to_owned(), "755"),
         (program("holdfast-helper"), "/usr/lib/holdfast/holdfast-helper".to_owned(), "755"),
         (program("holdfast-golden"), "/usr/lib/holdfast/holdfast-golden".to_owned(), "755"),
-        (program("guestd"), "/usr/lib/holdfast/golden/guestd".to_owned(), "755"),
+        (packed.to_str().unwrap().to_owned(), "/usr/lib/holdfast/golden/guestd.zst".to_owned(), "644"),
         (shipped("golden/recipe.toml"), "/usr/share/holdfast/golden/recipe.toml".to_owned(), "644"),
     ];
     for unit in ["holdfast-golden.socket", "holdfast-golden@.service"] {
