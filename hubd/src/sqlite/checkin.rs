@@ -1,10 +1,11 @@
 //! Check-ins: identity, contact time and report in one transaction.
 //!
 //! This is the hot path. It is a lookup by id, one update of the host's small row, and, when something changed, one of
-//! its report. The sections come as text, made outside the writer.
+//! its report. The sections come as text, made outside the writer. A check-in that says nothing new is mostly answered
+//! from memory ([`super::settled`]).
 
 use async_trait::async_trait;
-use holdfast_protocol::checkin::Coverage;
+use holdfast_protocol::checkin::{Coverage, Need};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::size::PollSeconds;
@@ -16,6 +17,7 @@ use super::authenticated_host::AuthenticatedHost;
 use super::columns::{Id, Number, Text, Time};
 use super::events::emit;
 use super::jobs;
+use super::settled::{Contact, Saved, Scope, Settled};
 use super::writer::{Shape, Tx};
 use crate::domain::audit_claim;
 use crate::domain::desired::{Delivery, judge_delivery};
@@ -98,7 +100,11 @@ pub(super) fn admit(
 #[async_trait]
 impl Checkins for Sqlite {
     async fn check_in(&self, checkin: Checkin) -> Result<Result<CheckinReply, IdentityError>, StoreError> {
-        let kept = self.write("keep a check-in", Shape::Single, move |tx| {
+        if let Some(reply) = self.settled.answer(&checkin) {
+            return Ok(Ok(reply));
+        }
+        let scope = Scope::Hosts(vec![checkin.presented.host]);
+        let kept = self.write_within("keep a check-in", Shape::Single, scope, move |tx| {
             Ok(match admit(tx, checkin.presented, checkin.at, checkin.correlation)? {
                 Ok(admitted) => Ok(keep(tx, &checkin, &admitted)?),
                 Err(error) => Err(error),
@@ -184,7 +190,7 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) -> rusqlite::R
         jobs::heard(tx, checkin, host)?;
     }
     let delivery = judge_delivery(host.wanted, checkin.held, refused);
-    Ok(CheckinReply {
+    let reply = CheckinReply {
         acknowledged: sequence.unwrap_or(0),
         need,
         poll: host.poll,
@@ -192,7 +198,26 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) -> rusqlite::R
         desired: document(tx, host, delivery)?,
         jobs: jobs::queued(tx, host.number)?,
         audit_seen,
-    })
+    };
+    if let Some(sequence) = sequence.filter(|_| is_settled(checkin, &reply)) {
+        let settled = Settled {
+            number: host.number,
+            generation: checkin.presented.generation,
+            held: checkin.held,
+            poll: host.poll,
+            audit_seen,
+            contact: Contact { sequence, at: checkin.at },
+            saved: Saved::Yes,
+        };
+        tx.settle(checkin.presented.host, settled);
+    }
+    Ok(reply)
+}
+
+/// Whether nothing is left to say to this host. One that took leave is heard anew when it comes back.
+fn is_settled(checkin: &Checkin, reply: &CheckinReply) -> bool {
+    let nothing_waits = reply.delivery == Delivery::Nothing && reply.jobs.is_empty();
+    nothing_waits && reply.need == Need::Changed && checkin.arriving.coverage != Coverage::Farewell
 }
 
 /// How far the host's audit is, as far as it is believed.

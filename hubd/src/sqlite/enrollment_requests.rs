@@ -16,6 +16,7 @@ use super::certificates::{certificate, insert_certificate, insert_host, key_is_a
 use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::readmission::{self, Decision, Readmission};
+use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::authority::AgentKey;
@@ -75,7 +76,7 @@ impl EnrollmentRequests for Sqlite {
         &self,
         request: NewEnrollmentRequest,
     ) -> Result<EnrollmentReply, WriteError<EnrollmentRequestError>> {
-        self.write("store an enrollment request", Shape::Several, move |tx| {
+        self.write_within("store an enrollment request", Shape::Several, Scope::NoHost, move |tx| {
             let sql = format!("SELECT {COLUMNS} FROM {FROM} WHERE spki = ?1");
             let known = tx.prepare_cached(&sql)?.query_row([request.key.hash()], read).optional()?;
             let Some(known) = known else { return first(tx, &request) };

@@ -21,6 +21,7 @@ use super::columns::{Text, Time};
 use super::escrow_notices;
 use super::events::emit;
 use super::host_row;
+use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::escrow::{Act, Hour, Put, count, judge_put};
@@ -226,7 +227,8 @@ impl Sqlite {
         work: impl FnOnce(&Tx<'_>, &AuthenticatedHost) -> Result<T, Failed<EscrowError>> + Send + 'static,
     ) -> Result<T, WriteError<EscrowError>> {
         // A refusal may freeze the host, and that must stay: the answer of the transaction is itself a result.
-        let answer = self.write(action, Shape::Several, move |tx| {
+        let scope = Scope::Hosts(vec![asking.presented.host]);
+        let answer = self.write_within(action, Shape::Several, scope, move |tx| {
             let admitted = match admit(tx, asking.presented, asking.at, asking.correlation)? {
                 Ok(admitted) => admitted,
                 Err(error) => return Ok(Err(EscrowError::Identity(error))),

@@ -8,6 +8,7 @@ use rusqlite::params;
 
 use super::columns::{Id, Text, Time};
 use super::events::emit;
+use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
@@ -72,7 +73,8 @@ impl EscrowNotices for Sqlite {
                 (EventKind::NoticeGivenUp, format!("{what}: notify them by other means"))
             }
         };
-        let written = self.write("write down what became of a notice", Shape::Several, move |tx| {
+        let action = "write down what became of a notice";
+        let written = self.write_within(action, Shape::Several, Scope::NoHost, move |tx| {
             let sql = "UPDATE notices SET done_at = ?2 WHERE number = ?1 AND done_at IS NULL";
             let number = i64::try_from(number).unwrap_or(i64::MAX);
             if tx.prepare_cached(sql)?.execute(params![number, Time(at)])? == 1 {

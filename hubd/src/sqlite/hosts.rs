@@ -9,29 +9,43 @@ use std::sync::Arc;
 
 use super::events::emit;
 use super::host_row::{COLUMNS, find, read, report, sections};
+use super::settled::SettledHosts;
 use super::{Failed, Sqlite, epochs, restore_orders};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::store::{By, HostRecord, Hosts, StoreError, WriteError};
 
+/// The last contact may be in memory alone.
+fn latest(settled: &SettledHosts, mut record: HostRecord) -> HostRecord {
+    if let Some(at) = settled.seen_at(record.view.id) {
+        record.view.seen_at = Some(at);
+    }
+    record
+}
+
 #[async_trait]
 impl Hosts for Sqlite {
     async fn hosts(&self, after: Option<(HostName, i64)>, limit: u32) -> Result<Vec<HostRecord>, StoreError> {
+        let settled = self.settled.clone();
         self.read("list hosts", move |connection| {
             let sql = format!(
                 "SELECT {COLUMNS} FROM hosts WHERE (name, number) > (?1, ?2) ORDER BY name, number LIMIT ?3"
             );
             let (name, number) = after.as_ref().map_or(("", 0), |(name, number)| (name.as_str(), *number));
-            connection.prepare_cached(&sql)?.query_map(params![name, number, limit], read)?.collect()
+            let mut statement = connection.prepare_cached(&sql)?;
+            let records = statement.query_map(params![name, number, limit], read)?;
+            records.map(|record| Ok(latest(&settled, record?))).collect()
         })
         .await
     }
 
     async fn host(&self, host: HostRef, now: Timestamp) -> Result<Option<HostDetail>, StoreError> {
         let action = "read a host";
+        let settled = self.settled.clone();
         let found = self
             .read(action, move |connection| {
                 let Some(record) = find(connection, &host)? else { return Ok(None) };
+                let record = latest(&settled, record);
                 let restores = restore_orders::of_host(connection, record.number, now)?;
                 let epochs = epochs::past(connection, record.number)?;
                 Ok(Some((record.view, report(connection, record.number)?, restores, epochs)))

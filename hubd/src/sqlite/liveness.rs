@@ -8,6 +8,7 @@ use rusqlite::params;
 
 use super::columns::{Id, Text, Time};
 use super::events::emit;
+use super::settled::Scope;
 use super::writer::Shape;
 use super::{Failed, Sqlite};
 use crate::domain::deadman::Liveness;
@@ -17,6 +18,11 @@ use crate::store::{Contacts, HostContact, LastContact, StoreError};
 #[async_trait]
 impl Contacts for Sqlite {
     async fn listened_to(&self) -> Result<Vec<HostContact>, StoreError> {
+        let settled = self.settled.clone();
+        let saved = self.write_within("keep last contacts", Shape::Single, Scope::NoHost, move |tx| {
+            Ok::<_, Failed<std::convert::Infallible>>(settled.save(tx)?)
+        });
+        saved.await.map_err(StoreError::from)?;
         self.read("look who is silent", |connection| {
             let sql = "SELECT id, name, coalesce(seen_at, enrolled_at), seen_at IS NULL,
                            farewell_at IS NOT NULL, poll_interval_s, liveness = 'late'
@@ -49,7 +55,8 @@ impl Contacts for Sqlite {
         at: Timestamp,
         correlation: CorrelationId,
     ) -> Result<(), StoreError> {
-        let written = self.write("write down who is silent", Shape::Single, move |tx| {
+        let scope = Scope::Hosts(worse.iter().map(|(silence, _)| silence.host).collect());
+        let written = self.write_within("write down who is silent", Shape::Single, scope, move |tx| {
             for (silence, liveness) in &worse {
                 let word = match liveness {
                     Liveness::Online => "online",

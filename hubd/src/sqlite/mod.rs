@@ -1,9 +1,10 @@
 //! The store on SQLite: one group-committing writer and a few readers.
 //!
 //! A write is answered only after its commit reached the disk (`synchronous=FULL`); requests that arrive while one commit
-//! runs share the next.
+//! runs share the next. A check-in that says nothing new is answered from memory.
 //!
 //! ```text
+//! quiet check-in ─► settled hosts ─► its answer
 //! request ─► bounded queue ─► writer thread: BEGIN · job · job · … · COMMIT ─► every answer
 //! request ─► reader (one of four connections, sees the last commit)
 //! ```
@@ -35,6 +36,7 @@ mod renewal;
 mod restore_orders;
 mod restores;
 mod schema;
+mod settled;
 mod webhook;
 mod writer;
 
@@ -47,6 +49,7 @@ use tokio::sync::{mpsc, watch};
 pub use writer::WriterThread;
 
 use readers::Readers;
+use settled::{Scope, SettledHosts};
 use writer::Job;
 
 use crate::store::{SharedStore, Store, StoreError};
@@ -58,6 +61,7 @@ const QUEUE_MAX: usize = 1024;
 pub struct Sqlite {
     writer: mpsc::Sender<Box<dyn Job>>,
     readers: Readers,
+    settled: SettledHosts,
     /// Counts commits that wrote an event.
     events: watch::Receiver<u64>,
 }
@@ -132,9 +136,10 @@ impl Sqlite {
         let readers = Readers::open(path)?;
         let (sender, inbox) = mpsc::channel(QUEUE_MAX);
         let (announce, events) = watch::channel(0);
-        let thread = writer::start(connection, inbox, announce)
+        let settled = SettledHosts::default();
+        let thread = writer::start(connection, inbox, settled.clone(), announce)
             .map_err(|source| OpenError::Thread { path: path.to_owned(), source })?;
-        Ok((Arc::new(Self { writer: sender, readers, events }), thread))
+        Ok((Arc::new(Self { writer: sender, readers, settled, events }), thread))
     }
 }
 
@@ -147,9 +152,10 @@ impl Store for Sqlite {
     async fn ready(&self) -> Result<(), StoreError> {
         self.read("look whether it answers", |connection| connection.query_row("SELECT 1", [], |_| Ok(())))
             .await?;
-        let answer = self.write("look whether it answers", writer::Shape::Single, |_| {
-            Ok::<_, Failed<std::convert::Infallible>>(())
-        });
+        let answer =
+            self.write_within("look whether it answers", writer::Shape::Single, Scope::NoHost, |_| {
+                Ok::<_, Failed<std::convert::Infallible>>(())
+            });
         answer.await.map_err(StoreError::from)
     }
 }

@@ -7,6 +7,7 @@ use super::authenticated_host::AuthenticatedHost;
 use super::certificates::{certificate, insert_certificate, key_is_anothers};
 use super::checkin::admit;
 use super::events::emit;
+use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
@@ -20,7 +21,8 @@ impl Renewals for Sqlite {
         issue: Issue,
     ) -> Result<CertificateRecord, WriteError<RenewError>> {
         // A refusal may freeze the host, and that must stay: the answer of the transaction is itself a result.
-        let answer = self.write("renew a certificate", Shape::Several, move |tx| {
+        let scope = Scope::Hosts(vec![renewal.presented.host]);
+        let answer = self.write_within("renew a certificate", Shape::Several, scope, move |tx| {
             let admitted = match admit(tx, renewal.presented, renewal.at, renewal.correlation)? {
                 Ok(admitted) => admitted,
                 Err(error) => return Ok(Err(RenewError::Identity(error))),

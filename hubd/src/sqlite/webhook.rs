@@ -5,6 +5,7 @@ use holdfast_protocol::id::CorrelationId;
 use rusqlite::OptionalExtension as _;
 
 use super::columns::Id;
+use super::settled::Scope;
 use super::writer::Shape;
 use super::{Failed, Sqlite, events};
 use crate::store::{Outgoing, StoreError, WebhookQueue};
@@ -26,7 +27,8 @@ impl WebhookQueue for Sqlite {
     }
 
     async fn passed_on(&self, number: u64) -> Result<(), StoreError> {
-        let written = self.write("write down what was forwarded", Shape::Single, move |tx| {
+        let action = "write down what was forwarded";
+        let written = self.write_within(action, Shape::Single, Scope::NoHost, move |tx| {
             let number = i64::try_from(number).unwrap_or(i64::MAX);
             tx.prepare_cached("UPDATE webhook SET passed = max(passed, ?1)")?.execute([number])?;
             Ok::<_, Failed<std::convert::Infallible>>(())

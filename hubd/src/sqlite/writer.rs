@@ -4,14 +4,17 @@
 //! that its own rules refuse, or that finds something damaged, is undone alone; when SQLite cannot go on, the whole batch
 //! is rolled back and every job in it gets the error.
 
+use holdfast_protocol::id::HostId;
 use rusqlite::{Connection, TransactionBehavior};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::settled::{Scope, Settled, SettledHosts};
 use super::{Failed, Sqlite};
 use crate::store::{StoreError, WriteError};
 
@@ -24,12 +27,36 @@ const PLACE_WAIT: Duration = Duration::from_secs(5);
 /// An open transaction.
 pub(super) struct Tx<'a> {
     connection: &'a Connection,
-    emitted: &'a Cell<bool>,
+    effects: &'a Effects,
+}
+
+/// What follows a commit.
+#[derive(Default)]
+struct Effects {
+    /// An event was written.
+    emitted: Cell<bool>,
+    /// Hosts that the batch left settled.
+    settled: RefCell<HashMap<HostId, Settled>>,
 }
 
 impl Tx<'_> {
     pub(super) fn mark_emitted(&self) {
-        self.emitted.set(true);
+        self.effects.emitted.set(true);
+    }
+
+    /// After the commit the next check-in of this host may be answered from memory.
+    pub(super) fn settle(&self, host: HostId, settled: Settled) {
+        self.effects.settled.borrow_mut().insert(host, settled);
+    }
+
+    /// What earlier jobs of the batch left settled, the next one may touch.
+    fn unsettle(&self, scope: &Scope) {
+        let mut settled = self.effects.settled.borrow_mut();
+        match scope {
+            Scope::NoHost => {}
+            Scope::Hosts(hosts) => settled.retain(|host, _| !hosts.contains(host)),
+            Scope::AnyHost => settled.clear(),
+        }
     }
 }
 
@@ -50,6 +77,7 @@ pub(super) enum Shape {
 }
 
 pub(super) trait Job: Send {
+    fn scope(&self) -> &Scope;
     /// Does the work. An error means that the whole batch is lost.
     fn run(&mut self, tx: &Tx<'_>) -> rusqlite::Result<()>;
     /// Answers, after the commit or its failure.
@@ -59,6 +87,7 @@ pub(super) trait Job: Send {
 struct Work<F, T, E> {
     action: &'static str,
     shape: Shape,
+    scope: Scope,
     work: Option<F>,
     result: Option<Result<T, WriteError<E>>>,
     reply: oneshot::Sender<Result<T, WriteError<E>>>,
@@ -70,6 +99,10 @@ where
     T: Send,
     E: Send,
 {
+    fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
     fn run(&mut self, tx: &Tx<'_>) -> rusqlite::Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
         let before = tx.total_changes();
@@ -120,7 +153,7 @@ where
 }
 
 impl Sqlite {
-    /// Hands work to the writer and waits for its commit.
+    /// Hands work to the writer and waits for its commit. The work may touch any host.
     pub(super) async fn write<T, E>(
         &self,
         action: &'static str,
@@ -131,8 +164,23 @@ impl Sqlite {
         T: Send + 'static,
         E: Send + 'static,
     {
+        self.write_within(action, shape, Scope::AnyHost, work).await
+    }
+
+    /// The same for work that touches the hosts of `scope` alone.
+    pub(super) async fn write_within<T, E>(
+        &self,
+        action: &'static str,
+        shape: Shape,
+        scope: Scope,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, Failed<E>> + Send + 'static,
+    ) -> Result<T, WriteError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Work { action, shape, work: Some(work), result: None, reply });
+        let job = Box::new(Work { action, shape, scope, work: Some(work), result: None, reply });
         match tokio::time::timeout(PLACE_WAIT, self.writer.reserve()).await {
             Err(_) => return Err(StoreError::Busy.into()),
             Ok(Err(_)) => return Err(StoreError::Stopped.into()),
@@ -160,49 +208,63 @@ impl WriterThread {
 pub(super) fn start(
     connection: Connection,
     inbox: mpsc::Receiver<Box<dyn Job>>,
+    settled: SettledHosts,
     announce: watch::Sender<u64>,
 ) -> std::io::Result<WriterThread> {
-    let body = move || run(connection, inbox, &announce);
-    let handle = std::thread::Builder::new().name("store-writer".to_owned()).spawn(body)?;
+    let writer = Writer { connection, inbox, settled, announce };
+    let handle = std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || writer.run())?;
     Ok(WriterThread { handle })
 }
 
-fn run(mut connection: Connection, mut inbox: mpsc::Receiver<Box<dyn Job>>, announce: &watch::Sender<u64>) {
-    let mut batch = Vec::with_capacity(BATCH_MAX);
-    while let Some(first) = inbox.blocking_recv() {
-        batch.push(first);
-        let emitted = Cell::new(false);
-        let committed = commit(&mut connection, &mut inbox, &mut batch, &emitted).map_err(Arc::new);
-        if let Err(error) = &committed {
-            tracing::error!(action = "commit", result = "failed", jobs = batch.len(), error = %error);
-        }
-        for job in batch.drain(..) {
-            job.answer(committed.clone());
-        }
-        if emitted.get() && committed.is_ok() {
-            announce.send_modify(|count| *count += 1);
-        }
-    }
+struct Writer {
+    connection: Connection,
+    inbox: mpsc::Receiver<Box<dyn Job>>,
+    settled: SettledHosts,
+    announce: watch::Sender<u64>,
 }
 
-/// Runs the first job and all that wait behind it, then commits.
-fn commit(
-    connection: &mut Connection,
-    inbox: &mut mpsc::Receiver<Box<dyn Job>>,
-    batch: &mut Vec<Box<dyn Job>>,
-    emitted: &Cell<bool>,
-) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let tx = Tx { connection: &transaction, emitted };
-    let mut at = 0;
-    while let Some(job) = batch.get_mut(at) {
-        job.run(&tx)?;
-        at += 1;
-        if batch.len() < BATCH_MAX
-            && let Ok(next) = inbox.try_recv()
-        {
-            batch.push(next);
+impl Writer {
+    fn run(mut self) {
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        while let Some(first) = self.inbox.blocking_recv() {
+            batch.push(first);
+            let effects = Effects::default();
+            let committed = self.commit(&mut batch, &effects).map_err(Arc::new);
+            match &committed {
+                Ok(()) => self.settled.put(effects.settled.take()),
+                Err(error) => {
+                    tracing::error!(action = "commit", result = "failed", jobs = batch.len(), error = %error);
+                }
+            }
+            for job in batch.drain(..) {
+                job.answer(committed.clone());
+            }
+            if effects.emitted.get() && committed.is_ok() {
+                self.announce.send_modify(|count| *count += 1);
+            }
+        }
+        // A stop in good order loses no contact.
+        if let Err(error) = self.settled.save(&self.connection) {
+            tracing::error!(action = "keep last contacts", result = "failed", error = %error);
         }
     }
-    transaction.commit()
+
+    /// Runs the first job and all that wait behind it, then commits.
+    fn commit(&mut self, batch: &mut Vec<Box<dyn Job>>, effects: &Effects) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = Tx { connection: &transaction, effects };
+        let mut at = 0;
+        while let Some(job) = batch.get_mut(at) {
+            tx.unsettle(job.scope());
+            self.settled.take(job.scope(), &transaction)?;
+            job.run(&tx)?;
+            at += 1;
+            if batch.len() < BATCH_MAX
+                && let Ok(next) = self.inbox.try_recv()
+            {
+                batch.push(next);
+            }
+        }
+        transaction.commit()
+    }
 }

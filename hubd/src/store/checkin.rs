@@ -46,7 +46,8 @@ pub struct Update {
 /// Check-ins of hosts.
 #[async_trait]
 pub trait Checkins: Send + Sync {
-    /// Keeps a check-in. It is durable when this returns.
+    /// Keeps a check-in. What it says is durable when this returns. Where it says nothing new, the time of this contact
+    /// and its sequence number are durable at the next [`super::Contacts::listened_to`].
     ///
     /// # Errors
     /// [`StoreError`]; the inner error says that the certificate is not served.

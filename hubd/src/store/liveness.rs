@@ -36,7 +36,7 @@ pub enum LastContact {
 /// Last contact of hosts.
 #[async_trait]
 pub trait Contacts: Send + Sync {
-    /// Every host that may yet get worse.
+    /// Every host that may yet get worse. All contacts before it are durable when this returns.
     ///
     /// # Errors
     /// [`StoreError`].

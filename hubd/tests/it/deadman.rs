@@ -1,6 +1,7 @@
 //! Liveness of hosts under a test clock.
 
 use holdfast_protocol::operator::HostState;
+use holdfast_protocol::report::Sections;
 use hubd::clock::Clock as _;
 use hubd::task::deadman::tick;
 use jiff::Timestamp;
@@ -81,4 +82,25 @@ async fn who_speaks_while_the_alarm_is_written_is_not_alarmed_for() {
     world.store.write_down(worse, now, nil).await.unwrap();
     assert_eq!(world.view("box7").await.state, HostState::Online);
     assert_eq!(alarms(&world).await, 0);
+}
+
+/// The contact of a host that had nothing to say is in memory until the next tick, and counts all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_nothing_to_say_is_heard() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    for sequence in 2..5 {
+        let now = world.clock.advance(60);
+        host.check_in(&host.changed(sequence, 0, Sections::default()), "0s").await.data(StatusCode::OK);
+        assert_eq!(world.view("box7").await.seen_at, Some(now));
+        tick(&world.store, Timestamp::MIN, world.clock.advance(59)).await.unwrap();
+        assert_eq!(world.view("box7").await.state, HostState::Online, "{sequence}");
+    }
+    // After its full time it is missed, from its last word on.
+    tick(&world.store, Timestamp::MIN, world.clock.advance(77)).await.unwrap();
+    assert_eq!(world.view("box7").await.state, HostState::Offline);
+    host.check_in(&host.changed(5, 0, Sections::default()), "0s").await.data(StatusCode::OK);
+    assert_eq!(world.view("box7").await.state, HostState::Online);
+    assert_eq!(alarms(&world).await, 1);
 }

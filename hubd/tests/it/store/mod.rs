@@ -9,6 +9,7 @@ mod hosts;
 mod keys;
 mod log;
 mod operators;
+mod quiet;
 
 use self::fixture::Fixture;
 
@@ -55,4 +56,9 @@ engine! {
         a_repeat_with_the_same_key_is_the_same_answer
         a_refusal_in_a_shared_commit_undoes_itself_alone
         tokens_end_and_the_last_admin_stays;
+    quiet:
+        a_quiet_host_is_heard_of_by_all_who_ask
+        a_quiet_host_gets_a_new_document_with_its_next_check_in
+        a_quiet_host_is_refused_from_its_revocation_on
+        an_old_certificate_freezes_a_quiet_host;
 }
