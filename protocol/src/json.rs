@@ -96,6 +96,14 @@ pub fn parse<T: DeserializeOwned>(what: &'static str, bytes: &[u8], max: usize) 
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         return Err(JsonError::List { what });
     }
+    // The path of a mistake costs as much as the reading itself, so it is found only when there is a mistake.
+    match serde_json::from_slice(bytes) {
+        Ok(value) => Ok(value),
+        Err(_) => parse_with_path(what, bytes),
+    }
+}
+
+fn parse_with_path<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, JsonError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
