@@ -243,10 +243,16 @@ impl Writer {
                 self.announce.send_modify(|count| *count += 1);
             }
         }
-        // A stop in good order loses no contact.
-        if let Err(error) = self.settled.save(&self.connection) {
+        if let Err(error) = self.save_contacts() {
             tracing::error!(action = "keep last contacts", result = "failed", error = %error);
         }
+    }
+
+    /// A stop in good order loses no contact.
+    fn save_contacts(&mut self) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.settled.save(&transaction)?;
+        transaction.commit()
     }
 
     /// Runs the first job and all that wait behind it, then commits.
