@@ -1,5 +1,6 @@
 //! A bare HTTP echo server, the baseline of the benchmark.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,18 +19,23 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::server::input_ends;
 
-pub async fn serve(folder: &Path) -> anyhow::Result<()> {
-    let now = SystemClock.now();
-    let authority = Authority::open_or_make(folder, Fresh::No, now)?;
-    let names = vec!["127.0.0.1".to_owned()];
-    let certificate = ServerCertificate::make(&authority, &provider(), names, now)?;
-    let tls = server_config(authority.ca_der(), Arc::new(certificate))?;
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+pub async fn serve(folder: &Path, listen: SocketAddr) -> anyhow::Result<()> {
+    let tls = tls(folder)?;
+    let listener = TcpListener::bind(listen).await?;
     println!("{}", listener.local_addr()?);
     tokio::select! {
         result = accept(listener, TlsAcceptor::from(tls)) => result,
         () = input_ends() => Ok(()),
     }
+}
+
+/// The hub's own TLS settings, with its CA and a certificate for this machine.
+pub fn tls(folder: &Path) -> anyhow::Result<Arc<rustls::ServerConfig>> {
+    let now = SystemClock.now();
+    let authority = Authority::open_or_make(folder, Fresh::No, now)?;
+    let names = vec!["127.0.0.1".to_owned()];
+    let certificate = ServerCertificate::make(&authority, &provider(), names, now)?;
+    Ok(server_config(authority.ca_der(), Arc::new(certificate))?)
 }
 
 async fn echo(Json(report): Json<CheckinRequest>) -> Json<CheckinRequest> {

@@ -10,7 +10,9 @@ use hubd::clock::{Clock as _, SystemClock};
 use hubd::run;
 use hubd::store::{By, NewInvite, Redemption, SharedStore};
 use rcgen::{CertificateParams, KeyPair};
+use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject as _};
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 /// A fleet: one TLS identity per host.
@@ -18,13 +20,28 @@ pub struct Fleet {
     pub members: Vec<Arc<rustls::ClientConfig>>,
 }
 
+/// Enrolments under way at a time: they share their commits.
+const AT_ONCE: usize = 64;
+
 impl Fleet {
     /// Enrols hosts in a folder that no hub serves yet.
     pub async fn enrol(folder: &Path, hosts: usize) -> anyhow::Result<Self> {
         let opened = run::open(folder, &SystemClock).await?;
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(opened.authority.ca_der().clone())?;
+        let roots = Arc::new(roots);
         let mut members = Vec::with_capacity(hosts);
+        let mut tasks = JoinSet::new();
         for number in 0..hosts {
-            members.push(member(&opened.store, &opened.authority, number).await?);
+            if tasks.len() == AT_ONCE {
+                members.push(tasks.join_next().await.context("a task")???);
+            }
+            let enrolled =
+                member(Arc::clone(&opened.store), Arc::clone(&opened.authority), Arc::clone(&roots), number);
+            tasks.spawn(enrolled);
+        }
+        while let Some(enrolled) = tasks.join_next().await {
+            members.push(enrolled??);
         }
         let (store, writer) = (opened.store, opened.writer);
         drop(store);
@@ -34,8 +51,9 @@ impl Fleet {
 }
 
 async fn member(
-    store: &SharedStore,
-    authority: &Arc<Authority>,
+    store: SharedStore,
+    authority: Arc<Authority>,
+    roots: Arc<rustls::RootCertStore>,
     number: usize,
 ) -> anyhow::Result<Arc<rustls::ClientConfig>> {
     let (at, correlation) = (SystemClock.now(), CorrelationId::new(Uuid::new_v4()));
@@ -53,17 +71,17 @@ async fn member(
         at,
         correlation,
     };
-    let issuer = Arc::clone(authority);
+    let issuer = Arc::clone(&authority);
     let issue =
         Box::new(move |host, generation, key: &AgentKey, now| issuer.issue_host(host, generation, key, now));
     let given = store.redeem(redemption, issue).await.map_err(|error| anyhow!("{error:?}"))?;
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(authority.ca_der().clone())?;
     let chain = vec![CertificateDer::from_pem_slice(given.pem.as_bytes()).context("a certificate")?];
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = rustls::ClientConfig::builder_with_provider(net::tls::provider())
+    let mut config = rustls::ClientConfig::builder_with_provider(net::tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_client_auth_cert(chain, private)?;
+    // As agents: no memory of earlier sessions.
+    config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }

@@ -117,7 +117,7 @@ async fn one(
     Ok(times)
 }
 
-fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {
+pub fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {
     let started_at = Timestamp::from_second(1_700_000_000)?;
     let agent = AgentSection {
         version: "0.1.0".to_owned(),

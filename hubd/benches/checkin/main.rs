@@ -5,14 +5,20 @@
 //! four cases are measured alternately; the result is the median of the rounds' ratios.
 //!
 //! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]` prints
-//! lines `BENCH {json}`, which `cargo bench-all` collects.
+//! lines `BENCH {json}`, which `cargo bench-all` collects. `-- fleet` measures a hub under ten thousand hosts at rest
+//! instead ([`steady`]).
 
 mod echo;
 mod figures;
 mod fleet;
+mod handshakes;
+mod hosts;
 mod load;
 mod server;
+mod steady;
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -20,6 +26,7 @@ use clap::{Parser, Subcommand};
 
 use figures::{Figures, Pair, Round};
 use fleet::Fleet;
+use handshakes::Tickets;
 use load::Kind;
 use server::Server;
 
@@ -46,10 +53,18 @@ struct Arguments {
 enum Role {
     /// The bare echo; run by the benchmark itself.
     #[command(hide = true)]
-    Echo { folder: std::path::PathBuf },
+    Echo { folder: PathBuf, listen: SocketAddr },
     /// The hub; run by the benchmark itself.
     #[command(hide = true)]
-    Hub { folder: std::path::PathBuf },
+    Hub { folder: PathBuf, listen: SocketAddr },
+    /// Bare handshakes without tickets; run by the benchmark itself.
+    #[command(hide = true)]
+    Handshakes { folder: PathBuf, listen: SocketAddr },
+    /// Bare handshakes with tickets; run by the benchmark itself.
+    #[command(hide = true)]
+    Tickets { folder: PathBuf, listen: SocketAddr },
+    /// Ten thousand hosts that hold their check-ins.
+    Fleet(steady::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -57,8 +72,13 @@ fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match arguments.role {
-            Some(Role::Echo { folder }) => echo::serve(&folder).await,
-            Some(Role::Hub { folder }) => server::serve_hub(&folder).await,
+            Some(Role::Echo { folder, listen }) => echo::serve(&folder, listen).await,
+            Some(Role::Hub { folder, listen }) => server::serve_hub(&folder, listen).await,
+            Some(Role::Handshakes { folder, listen }) => {
+                handshakes::serve(&folder, listen, Tickets::No).await
+            }
+            Some(Role::Tickets { folder, listen }) => handshakes::serve(&folder, listen, Tickets::Yes).await,
+            Some(Role::Fleet(arguments)) => steady::measure(&arguments).await,
             None => measure(&arguments).await,
         }
     })

@@ -1,6 +1,6 @@
 //! The hub under measurement, as a process of its own.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -12,6 +12,9 @@ use hubd::task::escrow_notice::NoticeSettings;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+/// Some free port of this machine.
+pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
 pub struct Server {
     pub address: SocketAddr,
     child: Child,
@@ -20,18 +23,38 @@ pub struct Server {
 impl Server {
     /// Starts this program again in another role; it says on its first line where it listens, and ends with its input.
     pub async fn start(role: &str, folder: &Path) -> anyhow::Result<Self> {
+        Self::start_at(role, folder, ANY_PORT).await
+    }
+
+    /// The same at a given address.
+    pub async fn start_at(role: &str, folder: &Path, address: SocketAddr) -> anyhow::Result<Self> {
         #[expect(
             clippy::disallowed_methods,
             reason = "the benchmark's own program, to read its CPU by itself"
         )]
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg(role).arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        command.arg(role).arg(folder).arg(address.to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn()?;
         let out = child.stdout.take().context("the child's output")?;
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line).await?;
         let address = line.trim().parse().with_context(|| format!("the {role} did not start"))?;
         Ok(Self { address, child })
+    }
+
+    /// Ends it without a chance to say anything, as a crash does.
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
+    /// Its own memory and its share of what it has in common with others.
+    pub fn pss_kib(&self) -> anyhow::Result<f64> {
+        let Some(pid) = self.child.id() else { bail!("the server ended") };
+        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+        let line =
+            text.lines().find_map(|line| line.strip_prefix("Pss:")).context("smaps_rollup has no Pss")?;
+        Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 
     /// CPU seconds so far, of all its threads.
@@ -49,14 +72,15 @@ impl Server {
 }
 
 /// The hub's role: until the input ends.
-pub async fn serve_hub(folder: &Path) -> anyhow::Result<()> {
+pub async fn serve_hub(folder: &Path, listen: SocketAddr) -> anyhow::Result<()> {
     let opened = run::open(folder, &SystemClock).await?;
     let start = Start {
-        listen: "127.0.0.1:0".parse()?,
+        listen,
         public_url: None,
         webhook: None,
         escrow_notice: NoticeSettings::default(),
-        connections_max: 10_000,
+        // As a hub is set up.
+        connections_max: 12_000,
         clock: Arc::new(SystemClock),
     };
     let running = run::start(opened, start).await?;
