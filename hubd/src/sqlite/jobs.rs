@@ -65,11 +65,13 @@ fn one(connection: &Connection, host: i64, id: JobId) -> rusqlite::Result<Option
     connection.prepare_cached(&sql)?.query_row(params![host, Id(id.uuid())], read).optional()
 }
 
-/// The first that the host has not spoken of.
+/// The first that the host has not spoken of. Their number is bounded here and not in the query: SQLite compiles a
+/// query anew for each bound limit.
 pub(super) fn queued(connection: &Connection, host: i64) -> rusqlite::Result<Vec<QueuedJob>> {
-    let sql = "SELECT id, blob FROM jobs WHERE host = ?1 AND queue_state = 'queued' ORDER BY number LIMIT ?2";
+    let sql = "SELECT id, blob FROM jobs WHERE host = ?1 AND queue_state = 'queued' ORDER BY number";
     let read = |row: &Row<'_>| Ok(QueuedJob { id: JobId::new(row.get::<_, Id>(0)?.0), blob: row.get(1)? });
-    connection.prepare_cached(sql)?.query_map(params![host, JOBS_PER_ANSWER], read)?.collect()
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_map([host], read)?.take(JOBS_PER_ANSWER as usize).collect()
 }
 
 /// Takes in what a host says of its jobs. What it says of a text that is not kept is no answer to anything.
