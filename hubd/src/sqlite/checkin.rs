@@ -7,10 +7,10 @@
 use async_trait::async_trait;
 use holdfast_protocol::checkin::{Coverage, Need};
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::id::{CorrelationId, HostId};
 use holdfast_protocol::size::PollSeconds;
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::Sqlite;
 use super::authenticated_host::AuthenticatedHost;
@@ -68,9 +68,49 @@ fn look(row: &Row<'_>) -> rusqlite::Result<HostRow> {
     })
 }
 
-const LOOK: &str =
-    "SELECT number, status, issued_generation, used_generation, liveness, run_started_at, sequence,
-    poll_interval_s, wanted, refused, name, audit_seen, restored_from, seen_at, readmitted_from FROM hosts WHERE id = ?1";
+/// In the order of [`look`].
+macro_rules! columns {
+    () => {
+        "number, status, issued_generation, used_generation, liveness, run_started_at, sequence,
+        poll_interval_s, wanted, refused, name, audit_seen, restored_from, seen_at, readmitted_from"
+    };
+}
+
+const LOOK: &str = concat!("SELECT ", columns!(), " FROM hosts WHERE id = ?1");
+
+/// Those that may be settled: what a document or a certificate says is judged for each.
+const LOOK_AT_ALL: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", id, held FROM hosts WHERE status = 'active' AND liveness = 'online' AND farewell_at IS NULL AND NOT EXISTS
+        (SELECT 1 FROM jobs WHERE host = hosts.number AND queue_state = 'queued')"
+);
+
+/// The hosts that an earlier run of the hub left settled: most of them come back with nothing to say.
+pub(super) fn settled(connection: &Connection) -> rusqlite::Result<Vec<(HostId, Settled)>> {
+    let mut statement = connection.prepare(LOOK_AT_ALL)?;
+    let rows = statement.query_map([], |row| {
+        let (looked, id, held) = (look(row)?, row.get::<_, Id>(15)?, row.get::<_, Number>(16)?.0);
+        Ok(left_settled(&looked, held).map(|settled| (HostId::new(id.0), settled)))
+    })?;
+    // A damaged row is reported to its host, when that checks in.
+    Ok(rows.filter_map(|row| row.ok().flatten()).collect())
+}
+
+fn left_settled(HostRow { record, host }: &HostRow, held: Generation) -> Option<Settled> {
+    let (stored, at) = (host.kept?, host.seen_at?);
+    let is_served = identity::judge(record.used, *record).is_ok();
+    let is_due = judge_delivery(host.wanted, held, host.refused) != Delivery::Nothing;
+    (is_served && !is_due).then_some(Settled {
+        number: host.number,
+        generation: record.used,
+        held,
+        poll: host.poll,
+        audit_seen: host.audit_seen,
+        contact: Contact { sequence: stored.sequence, at },
+        saved: Saved::Yes,
+    })
+}
 
 /// Judges the presented certificate. Two holders of one identity are frozen here, and that stays.
 pub(super) fn admit(
@@ -134,7 +174,7 @@ impl Checkins for Sqlite {
 }
 
 fn document(
-    connection: &rusqlite::Connection,
+    connection: &Connection,
     host: &AuthenticatedHost,
     delivery: Delivery,
 ) -> rusqlite::Result<Option<String>> {

@@ -137,6 +137,8 @@ impl Sqlite {
         let (sender, inbox) = mpsc::channel(QUEUE_MAX);
         let (announce, events) = watch::channel(0);
         let settled = SettledHosts::default();
+        let left = checkin::settled(&connection);
+        settled.put(left.map_err(|source| OpenError::Sqlite { path: path.to_owned(), source })?);
         let thread = writer::start(connection, inbox, settled.clone(), announce)
             .map_err(|source| OpenError::Thread { path: path.to_owned(), source })?;
         Ok((Arc::new(Self { writer: sender, readers, settled, events }), thread))

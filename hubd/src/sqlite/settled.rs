@@ -121,7 +121,7 @@ impl SettledHosts {
         write(unsaved, connection)
     }
 
-    /// Puts hosts in after the commit of their check-ins.
+    /// Puts hosts in: at the start, and after the commit of their check-ins.
     pub(super) fn put(&self, settled: impl IntoIterator<Item = (HostId, Settled)>) {
         self.lock().extend(settled);
     }

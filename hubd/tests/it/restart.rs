@@ -43,6 +43,32 @@ async fn a_stop_in_good_order_keeps_the_last_contact_of_a_quiet_host() {
     assert_eq!(world.view("box7").await.seen_at, Some(seen_at));
 }
 
+/// The hub remembers which hosts had nothing to say, and asks the store of the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn quiet_hosts_get_after_a_restart_what_waits_for_them() {
+    let world = World::start().await;
+    let (quiet, waits) = (world.enrol("quiet").await, world.enrol("waits").await);
+    for host in [&quiet, &waits] {
+        host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+        host.check_in(&host.changed(2, 0, Sections::default()), "0s").await.data(StatusCode::OK);
+    }
+    world
+        .admin()
+        .put_desired::<DesiredVersion>("waits", Some("\"0\""), document(1))
+        .await
+        .data(StatusCode::OK);
+    let (folder, _temp) = world.stop().await;
+    let world = World::in_folder(folder, None).await;
+    for (host, desired) in [(&quiet, None), (&waits, Some(document(1)))] {
+        let again = world.client(Some((&host.enrolled.certificate_pem, &host.key)));
+        let request = host.changed(3, 0, Sections::default());
+        let answer: crate::world::Answered<holdfast_protocol::checkin::CheckinAnswer> =
+            again.send(reqwest::Method::POST, "/v1/agent/checkin?wait=0s", &request).await;
+        let answer = answer.data(StatusCode::OK);
+        assert_eq!((answer.acknowledged, answer.desired), (3, desired));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_hub_in_the_same_folder_is_refused() {
     let world = World::start().await;
