@@ -39,8 +39,11 @@ struct Figure {
 }
 
 struct Bench {
+    /// How `cargo bench-all` is asked for it.
+    name: &'static str,
     package: &'static str,
     target: &'static str,
+    arguments: &'static [&'static str],
     /// The part of the page it fills.
     title: &'static str,
     /// A benchmark that measures in its own process is optimised; one that measures other processes need not be.
@@ -48,12 +51,24 @@ struct Bench {
 }
 
 const BENCHES: &[Bench] = &[
-    Bench { package: "agentd", target: "plan", title: "The plan", profile: "bench" },
-    Bench { package: "agentd", target: "journal", title: "The journal", profile: "bench" },
-    Bench { package: "agentd", target: "local_api", title: "The local API", profile: "bench" },
-    Bench { package: "hubd", target: "checkin", title: "Check-ins at the hub", profile: "bench" },
-    Bench { package: "e2e", target: "footprint", title: "The agent at rest", profile: "dev" },
+    Bench::of("agentd", "plan", "The plan"),
+    Bench::of("agentd", "journal", "The journal"),
+    Bench::of("agentd", "local_api", "The local API"),
+    Bench::of("hubd", "checkin", "Check-ins at the hub"),
+    Bench {
+        name: "fleet",
+        arguments: &["fleet"],
+        ..Bench::of("hubd", "checkin", "Ten thousand hosts at the hub")
+    },
+    Bench { profile: "dev", ..Bench::of("e2e", "footprint", "The agent at rest") },
 ];
+
+impl Bench {
+    /// One that is called by the name of its target.
+    const fn of(package: &'static str, target: &'static str, title: &'static str) -> Self {
+        Self { name: target, package, target, arguments: &[], title, profile: "bench" }
+    }
+}
 
 /// What a benchmark of whole processes runs: named to it in the environment.
 struct Shipped {
@@ -68,8 +83,8 @@ const BY_HAND: &str = "\n## From the suites, by hand\n";
 
 /// Runs those that are named, or all, and writes the page.
 pub fn run(names: &[String]) -> Result<()> {
-    if let Some(name) = names.iter().find(|name| BENCHES.iter().all(|bench| bench.target != name.as_str())) {
-        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.target).collect();
+    if let Some(name) = names.iter().find(|name| BENCHES.iter().all(|bench| bench.name != name.as_str())) {
+        let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
         bail!("there is no benchmark {name}: choose from {}", known.join(", "));
     }
     packages::prepare(packages::Purpose::Ci)?;
@@ -78,7 +93,7 @@ pub fn run(names: &[String]) -> Result<()> {
     let mut page = heading()?;
     for bench in BENCHES {
         let heading = format!("\n## {}\n", bench.title);
-        let rows = if names.is_empty() || names.iter().any(|name| name == bench.target) {
+        let rows = if names.is_empty() || names.iter().any(|name| name == bench.name) {
             println!("=== {}", bench.title);
             let rows = format!("\n{}", table(&figures(&measure(bench)?)?));
             print!("{rows}");
@@ -107,6 +122,7 @@ fn measure(bench: &Bench) -> Result<String> {
     if bench.package == "agentd" {
         command.args(["--features", "benchmarks"]);
     }
+    command.arg("--").args(bench.arguments);
     let shipped = if bench.package == "e2e" { Some(shipped()?) } else { None };
     if let Some(shipped) = &shipped {
         command.env("HOLDFAST_E2E_PROGRAMS", shipped.programs.folder());

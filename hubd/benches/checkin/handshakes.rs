@@ -19,8 +19,8 @@ use crate::fleet::Fleet;
 use crate::hosts::dial;
 use crate::server::{Server, input_ends};
 
-/// Handshakes under way at a time.
-const AT_ONCE: usize = 32;
+/// Handshakes under way at a time: as many as a hub lets in after a crash.
+const AT_ONCE: usize = 1024;
 
 /// Whether a client may resume its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
