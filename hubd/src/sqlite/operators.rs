@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::columns::{Text, Time};
 use super::events::emit;
+use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::event::{EventKind, NewEvent};
@@ -112,7 +113,8 @@ fn revoke(tx: &Tx<'_>, name: &OperatorName, how: Revocation<'_>) -> Result<(), F
 #[async_trait]
 impl Operators for Sqlite {
     async fn add_operator(&self, new: NewOperator) -> Result<(), WriteError<OperatorError>> {
-        self.write("add an operator", Shape::Several, move |tx| add(tx, &new, None)).await
+        self.write_within("add an operator", Shape::Several, Scope::NoHost, move |tx| add(tx, &new, None))
+            .await
     }
 
     async fn make_operator(
@@ -134,7 +136,7 @@ impl Operators for Sqlite {
         at: Timestamp,
         correlation: CorrelationId,
     ) -> Result<(), WriteError<OperatorError>> {
-        self.write("revoke an operator", Shape::Several, move |tx| {
+        self.write_within("revoke an operator", Shape::Several, Scope::NoHost, move |tx| {
             revoke(tx, &name, Revocation { at, correlation, actor: None })
         })
         .await

@@ -37,7 +37,7 @@ impl WebhookQueue for Sqlite {
     }
 
     async fn pass_over_all(&self) -> Result<(), StoreError> {
-        let written = self.write("pass over old events", Shape::Single, |tx| {
+        let written = self.write_within("pass over old events", Shape::Single, Scope::NoHost, |tx| {
             let sql = "UPDATE webhook SET passed = (SELECT coalesce(max(number), 0) FROM events)";
             tx.prepare_cached(sql)?.execute([])?;
             Ok::<_, Failed<std::convert::Infallible>>(())
