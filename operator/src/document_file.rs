@@ -1,7 +1,7 @@
 //! Desired documents in files, where parts may be left out.
 //!
 //! In: the file, and the document that the hub holds. Out: a whole document, checked by the same rules as hub and agent.
-//! Left-out parts are taken from the held document (both intervals, `policies`, `storage`, the `uid` of a guest of that name), counted on
+//! Left-out parts are taken from the held document (the three intervals, `policies`, `storage`, the `uid` of a guest of that name), counted on
 //! (`generation`), or made (the `uid` of a new guest). What was made is shown in the difference before anything is put.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, Poli
 use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::maintenance::Maintenance;
 use holdfast_protocol::protection::BackupPolicy;
-use holdfast_protocol::size::{ObserveSeconds, PollSeconds};
+use holdfast_protocol::size::{AlarmSeconds, ObserveSeconds, PollSeconds};
 use holdfast_protocol::storage::StorageTarget;
 use serde::Deserialize;
 
@@ -37,6 +37,8 @@ pub struct DocumentFile {
     poll_interval_s: Option<PollSeconds>,
     #[serde(default)]
     observe_interval_s: Option<ObserveSeconds>,
+    #[serde(default)]
+    alarm_after_s: Option<AlarmSeconds>,
     #[serde(default)]
     policies: Option<Vec<BackupPolicy>>,
     #[serde(default)]
@@ -169,6 +171,7 @@ impl DocumentFile {
             observe_interval_s: self
                 .observe_interval_s
                 .or_else(|| held.and_then(|held| held.observe_interval_s)),
+            alarm_after_s: self.alarm_after_s.or_else(|| held.and_then(|held| held.alarm_after_s)),
             policies: self.policies.or_else(|| held.map(|held| held.policies.clone())).unwrap_or_default(),
             storage: self.storage.or_else(|| held.map(|held| held.storage.clone())).unwrap_or_default(),
             guests: guests.collect(),

@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::checks::{UniqueNames, manifest, named_targets, policies, schedulable};
+use self::checks::{UniqueNames, alarm, manifest, named_targets, policies, schedulable};
 pub use self::network::{
     AddressFilter, DomainName, FirewallFlag, GuestNetwork, Mtu, NAME_SERVERS_MAX, NameServers, OwnResolver,
     Rate, Resolver, SEARCH_DOMAINS_MAX, SearchDomains,
@@ -29,7 +29,7 @@ use crate::json::{self, JsonError};
 use crate::maintenance::Maintenance;
 use crate::protection::BackupPolicy;
 use crate::protection::policy::POLICIES_MAX;
-use crate::size::{Cores, DiskGib, MemoryMib, ObserveSeconds, PollSeconds, SwapMib};
+use crate::size::{AlarmSeconds, Cores, DiskGib, MemoryMib, ObserveSeconds, PollSeconds, SwapMib};
 use crate::storage::{self, ManifestMistake, StorageRole, StorageTarget, TARGETS_MAX};
 use crate::text::texts;
 
@@ -65,6 +65,9 @@ pub struct DesiredDocument {
     /// itself looks at its guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observe_interval_s: Option<ObserveSeconds>,
+    /// After how long a silence the hub raises an alarm, at least three polls; three polls and 45 s where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alarm_after_s: Option<AlarmSeconds>,
     /// Backup policies that guests can be under.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
@@ -235,6 +238,7 @@ impl Desired {
                 max: GUESTS_MAX,
             });
         }
+        alarm(&document)?;
         let policies = policies(&document.policies)?;
         manifest(&document.storage)?;
         schedulable(&document.policies, &document.storage)?;
@@ -336,6 +340,14 @@ pub enum DesiredError {
         /// The bound.
         max: usize,
     },
+    /// An alarm that would be raised while nothing is wrong.
+    #[error("alarm_after_s is {alarm_s} and poll_interval_s {poll_s}: an alarm waits for three polls at least, {} s here", poll_s * 3)]
+    HastyAlarm {
+        /// The alarm's.
+        alarm_s: u32,
+        /// The poll's.
+        poll_s: u32,
+    },
     /// A gateway outside the guest's network.
     #[error(
         "the gateway {gateway} at {path} is not in the guest's network: correct the address or its prefix"
@@ -397,6 +409,7 @@ impl DesiredError {
             },
             Self::UnknownPolicy { .. } => ErrorCode::PolicyUnknown,
             Self::TooMany { .. }
+            | Self::HastyAlarm { .. }
             | Self::Unreachable { .. }
             | Self::EmptyPolicy { .. }
             | Self::Windows { .. }
@@ -416,6 +429,7 @@ impl DesiredError {
             | Self::EmptyPolicy { path }
             | Self::Windows { path, .. }
             | Self::UnfitTarget { path, .. } => Some(path),
+            Self::HastyAlarm { .. } => Some("alarm_after_s"),
             Self::TooMany { .. } | Self::Unwritable(_) => None,
         }
     }

@@ -84,6 +84,8 @@ sizes! {
     MemoryMib in 64..=4_194_304, "MiB"
     /// The largest packet of a guest's interface in bytes. IPv4 wants 576 of every network; Proxmox takes up to 65535.
     MtuBytes in 576..=65_535, "bytes"
+    /// After how long a silence a host is called offline, in seconds.
+    AlarmSeconds in 60..=86_400, "s"
     /// How often an agent observes its host when nothing is new, in seconds.
     ObserveSeconds in 5..=60, "s"
     /// How often an agent polls the hub when nothing is new, in seconds.

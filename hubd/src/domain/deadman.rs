@@ -5,13 +5,13 @@
 //! its full time again. Deliberately absent: the recipients.
 //!
 //! ```text
-//! new ──check-in──► online ──2 polls──► late ──3 polls + 45 s──► offline (alarm)
+//! new ──check-in──► online ──2 polls──► late ──3 polls + 45 s, or alarm_after_s──► offline (alarm)
 //!  │                  ▲ ◄───check-in──────┘                         │
 //!  │                  └───────────────check-in (event)──────────────┤
-//!  └──────────────3 polls + 45 s after its enrolment (alarm)─────────┘
+//!  └──────────────as long after its enrolment (alarm)────────────────┘
 //! ```
 
-use holdfast_protocol::size::PollSeconds;
+use holdfast_protocol::size::{AlarmSeconds, PollSeconds};
 use jiff::{SignedDuration, Timestamp};
 
 /// Added to three polls before the alarm. Together with [`TICK`] and the first delivery this
@@ -38,10 +38,17 @@ pub enum Liveness {
 
 /// Judges a silence.
 #[must_use]
-pub fn evaluate(seen_at: Timestamp, poll: PollSeconds, hub_up_since: Timestamp, now: Timestamp) -> Liveness {
+pub fn evaluate(
+    seen_at: Timestamp,
+    (poll, alarm_after): (PollSeconds, Option<AlarmSeconds>),
+    hub_up_since: Timestamp,
+    now: Timestamp,
+) -> Liveness {
     let silence = now.duration_since(seen_at.max(hub_up_since));
     let poll = SignedDuration::from_secs(i64::from(u32::from(poll)));
-    if silence > poll * 3 + GRACE {
+    let longest =
+        alarm_after.map_or(poll * 3 + GRACE, |alarm| SignedDuration::from_secs(i64::from(u32::from(alarm))));
+    if silence > longest {
         Liveness::Offline
     } else if silence > poll * 2 {
         Liveness::Late
@@ -106,8 +113,23 @@ mod tests {
             (600, 500, 560, Liveness::Online),
         ];
         for (seen, up, now, judged) in table {
-            assert_eq!(evaluate(at(seen), poll, at(up), at(now)), judged, "seen {seen}, up {up}, now {now}");
+            assert_eq!(
+                evaluate(at(seen), (poll, None), at(up), at(now)),
+                judged,
+                "seen {seen}, up {up}, now {now}"
+            );
         }
+    }
+
+    #[test]
+    fn a_document_sets_the_alarm_alone() {
+        let poll = PollSeconds::try_from(30).unwrap();
+        let alarm = AlarmSeconds::try_from(600).ok();
+        let judged = |now| evaluate(at(0), (poll, alarm), at(-9999), at(now));
+        assert_eq!(
+            [judged(60), judged(61), judged(600), judged(601)],
+            [Liveness::Online, Liveness::Late, Liveness::Late, Liveness::Offline]
+        );
     }
 
     #[test]
@@ -116,7 +138,7 @@ mod tests {
             let poll = PollSeconds::try_from(seconds).unwrap();
             let promised = i64::from(seconds) * 3 + 60;
             let looked = promised - i64::try_from(TICK.as_secs()).unwrap();
-            assert_eq!(evaluate(at(0), poll, at(-9999), at(looked)), Liveness::Offline, "{seconds}");
+            assert_eq!(evaluate(at(0), (poll, None), at(-9999), at(looked)), Liveness::Offline, "{seconds}");
         }
     }
 

@@ -150,8 +150,9 @@ fn insert(tx: &Tx<'_>, host: i64, version: &DesiredVersion, put: &Put) -> rusqli
         Time(version.put_at),
         version.document
     ])?;
-    let sql = "UPDATE hosts SET wanted = ?2, poll_interval_s = ?3 WHERE number = ?1";
-    let poll = put.desired.document().poll_interval_s.get();
-    tx.prepare_cached(sql)?.execute(params![host, Number(version.generation), poll])?;
+    let sql = "UPDATE hosts SET wanted = ?2, poll_interval_s = ?3, alarm_after_s = ?4 WHERE number = ?1";
+    let document = put.desired.document();
+    let (poll, alarm) = (document.poll_interval_s.get(), document.alarm_after_s.map(|alarm| alarm.get()));
+    tx.prepare_cached(sql)?.execute(params![host, Number(version.generation), poll, alarm])?;
     Ok(())
 }

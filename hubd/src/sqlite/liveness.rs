@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_protocol::id::{CorrelationId, HostId};
-use holdfast_protocol::size::PollSeconds;
+use holdfast_protocol::size::{AlarmSeconds, PollSeconds};
 use jiff::Timestamp;
 use rusqlite::params;
 
@@ -25,7 +25,7 @@ impl Contacts for Sqlite {
         saved.await.map_err(StoreError::from)?;
         self.read("look who is silent", |connection| {
             let sql = "SELECT id, name, coalesce(seen_at, enrolled_at), seen_at IS NULL,
-                           farewell_at IS NOT NULL, poll_interval_s, liveness = 'late'
+                           farewell_at IS NOT NULL, poll_interval_s, liveness = 'late', alarm_after_s
                        FROM hosts
                        WHERE status = 'active' AND liveness IN ('new', 'online', 'late')";
             let mut statement = connection.prepare_cached(sql)?;
@@ -40,6 +40,9 @@ impl Contacts for Sqlite {
                         (false, false) => LastContact::Checkin,
                     },
                     poll: PollSeconds::try_from(row.get::<_, u32>(5)?).unwrap_or(PollSeconds::MAX),
+                    alarm_after: row
+                        .get::<_, Option<u32>>(7)?
+                        .and_then(|seconds| AlarmSeconds::try_from(seconds).ok()),
                     // A host that never reported cannot become late, only offline.
                     written: if row.get(3)? || row.get(6)? { Liveness::Late } else { Liveness::Online },
                 })

@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0008_restore_withdrawn.sql"),
     include_str!("../../migrations/sqlite/0009_enrollment_origin.sql"),
     include_str!("../../migrations/sqlite/0010_readmission.sql"),
+    include_str!("../../migrations/sqlite/0011_alarm.sql"),
 ];
 
 /// The hub's own to read: it holds invites, reports and wrapped keys.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_protocol::id::{CorrelationId, HostId, HostName};
-use holdfast_protocol::size::PollSeconds;
+use holdfast_protocol::size::{AlarmSeconds, PollSeconds};
 use jiff::Timestamp;
 
 use super::StoreError;
@@ -19,6 +19,8 @@ pub struct HostContact {
     pub last: LastContact,
     /// How often it should ask.
     pub poll: PollSeconds,
+    /// After how long a silence it is offline, where its document says so.
+    pub alarm_after: Option<AlarmSeconds>,
     /// How it is written down.
     pub written: Liveness,
 }

@@ -32,7 +32,7 @@ pub async fn run(store: SharedStore, clock: Arc<dyn Clock>, mut stop: watch::Rec
 pub async fn tick(store: &SharedStore, hub_up_since: Timestamp, now: Timestamp) -> Result<(), StoreError> {
     let mut worse = Vec::new();
     for silence in store.listened_to().await? {
-        let judged = evaluate(silence.since, silence.poll, hub_up_since, now);
+        let judged = evaluate(silence.since, (silence.poll, silence.alarm_after), hub_up_since, now);
         if let Some(liveness) = worsened(silence.written, judged) {
             worse.push((silence, liveness));
         }

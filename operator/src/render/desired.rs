@@ -22,8 +22,10 @@ pub fn document(version: &DesiredVersion, desired: &Desired, now: Timestamp, sty
     ));
     let document = desired.document();
     let observes = document.observe_interval_s.map_or_else(|| "10 s".to_owned(), |every| every.to_string());
+    let alarm =
+        document.alarm_after_s.map_or_else(String::new, |after| format!("; alarm after {after} of silence"));
     text.push_str(&format!(
-        "\nThe agent polls the hub every {} and observes its host every {observes}.\n",
+        "\nThe agent polls the hub every {} and observes its host every {observes}{alarm}.\n",
         document.poll_interval_s
     ));
     if desired.guests().is_empty() {

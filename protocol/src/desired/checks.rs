@@ -4,9 +4,19 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use super::{
-    BackupPolicy, DesiredError, DesiredGuest, GuestName, GuestUid, ManifestMistake, POLICIES_MAX, PolicyName,
-    StorageRole, StorageTarget, TARGETS_MAX, TargetName, Unique, VOLUMES_MAX, Vmid, storage,
+    BackupPolicy, DesiredDocument, DesiredError, DesiredGuest, GuestName, GuestUid, ManifestMistake,
+    POLICIES_MAX, PolicyName, StorageRole, StorageTarget, TARGETS_MAX, TargetName, Unique, VOLUMES_MAX, Vmid,
+    storage,
 };
+
+/// No alarm before three polls were missed.
+pub(super) fn alarm(document: &DesiredDocument) -> Result<(), DesiredError> {
+    let poll_s = document.poll_interval_s.get();
+    match document.alarm_after_s.map(|alarm| alarm.get()) {
+        Some(alarm_s) if alarm_s < poll_s * 3 => Err(DesiredError::HastyAlarm { alarm_s, poll_s }),
+        Some(_) | None => Ok(()),
+    }
+}
 
 /// The names of the policies, each of which protects something.
 pub(super) fn policies(policies: &[BackupPolicy]) -> Result<BTreeSet<&PolicyName>, DesiredError> {

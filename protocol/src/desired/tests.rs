@@ -134,6 +134,10 @@ fn every_bad_document_has_its_code_and_place() {
         ("/schema", json!("holdfast.desired/v2"), ErrorCode::Version),
         ("/guests/0/run", json!("paused"), ErrorCode::Version),
         ("/poll_interval_s", json!(0), ErrorCode::Range),
+        ("/observe_interval_s", json!(4), ErrorCode::Range),
+        ("/observe_interval_s", json!(61), ErrorCode::Range),
+        ("/alarm_after_s", json!(59), ErrorCode::Range),
+        ("/alarm_after_s", json!(89), ErrorCode::Range),
         ("/generation", json!(-1), ErrorCode::Range),
         ("/guests", json!(null), ErrorCode::Range),
     ];
