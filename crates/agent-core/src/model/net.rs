@@ -236,14 +236,66 @@ impl NetLine {
     pub fn has(&self, mtu: Mtu) -> bool {
         match mtu {
             Mtu::Bridge => self.get("mtu").is_none(),
-            Mtu::Bytes(bytes) => self.get("mtu") == Some(bytes.get().to_string().as_str()),
+            Mtu::Bytes(bytes) => self.says("mtu", bytes.get()),
         }
+    }
+
+    /// Whether the guest's address is this one.
+    #[must_use]
+    pub fn has_address(&self, address: Ipv4Cidr) -> bool {
+        self.says("ip", address)
+    }
+
+    /// Whether it is in this VLAN, or in none.
+    #[must_use]
+    pub fn is_in(&self, vlan: Option<VlanTag>) -> bool {
+        vlan.map_or_else(|| self.vlan().is_none(), |tag| self.says("tag", tag.get()))
+    }
+
+    /// Whether it is as a document wants it: at that place ([`Self::at`]) it would be the same.
+    #[must_use]
+    pub fn is_at(&self, network: &GuestNetwork) -> bool {
+        let GuestNetwork {
+            bridge,
+            address,
+            gateway,
+            vlan,
+            mtu,
+            rate,
+            firewall,
+            address_filter: _,
+            resolver: _,
+        } = network;
+        let rate = match rate {
+            Some(Rate::MibPerS(rate)) => self.says("rate", rate.get()),
+            Some(Rate::Unlimited) => self.get("rate").is_none(),
+            None => true,
+        };
+        let firewall = match firewall {
+            Some(FirewallFlag::On) => self.get("firewall") == Some("1"),
+            Some(FirewallFlag::Off) => matches!(self.get("firewall"), None | Some("0")),
+            None => true,
+        };
+        self.bridge() == Some(bridge.as_str())
+            && self.has_address(*address)
+            && self.is_in(*vlan)
+            && gateway.map_or_else(|| self.get("gw").is_none(), |gateway| self.says("gw", gateway))
+            && mtu.is_none_or(|mtu| self.has(mtu))
+            && rate
+            && firewall
     }
 
     /// One of its values by its key, as Proxmox writes it.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&str> {
         self.get(key)
+    }
+
+    /// Whether the text of a value is its text here. Nothing is allocated: each plan asks this of each guest.
+    fn says(&self, key: &str, value: impl fmt::Display) -> bool {
+        let Some(text) = self.get(key) else { return false };
+        let mut rest = Rest(text);
+        fmt::write(&mut rest, format_args!("{value}")).is_ok() && rest.0.is_empty()
     }
 
     fn get(&self, key: &str) -> Option<&str> {
@@ -260,6 +312,16 @@ impl NetLine {
         let mut parts = self.0.clone();
         parts.insert(key.to_owned(), value.to_owned());
         Self(parts)
+    }
+}
+
+/// The rest of a text, while another is written against it.
+struct Rest<'a>(&'a str);
+
+impl fmt::Write for Rest<'_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        self.0 = self.0.strip_prefix(part).ok_or(fmt::Error)?;
+        Ok(())
     }
 }
 
@@ -390,6 +452,47 @@ mod tests {
         assert_eq!(by_hand.at(&back).to_string(), "name=eth0,bridge=vmbr0,ip=10.66.0.20/24");
         let off: NetLine = "name=eth0,bridge=vmbr0,firewall=0".parse().unwrap();
         assert_eq!(off.at(&back), off, "off is off, however it is written");
+    }
+
+    #[test]
+    fn a_line_is_where_it_would_be_the_same() {
+        let lines = [
+            "name=eth0,bridge=vmbr0,ip=10.66.0.20/24",
+            "name=eth0,bridge=vmbr1,ip=10.66.0.20/24",
+            "name=eth0,bridge=vmbr0,ip=10.66.0.20/2",
+            "name=eth0,bridge=vmbr0,ip=10.66.0.20/244",
+            "name=eth0,bridge=vmbr0,ip=dhcp",
+            "name=eth0,bridge=vmbr0",
+            "name=eth0,bridge=vmbr0,gw=10.66.0.1,ip=10.66.0.20/24,tag=5",
+            "name=eth0,bridge=vmbr0,firewall=1,ip=10.66.0.20/24,mtu=1400,rate=50",
+            "name=eth0,bridge=vmbr0,firewall=0,ip=10.66.0.20/24,mtu=9000,rate=2.5",
+            OWN,
+        ];
+        let mut same = 0;
+        for line in lines.map(|line| line.parse::<NetLine>().unwrap()) {
+            for number in 0..3_u32.pow(5) {
+                let choice = |place: u32| number / 3_u32.pow(place) % 3;
+                let vlan = [None, Some(5), Some(50)][choice(0) as usize];
+                let gateway = [None, Some("10.66.0.1"), Some("10.66.0.10")][choice(1) as usize];
+                let network = GuestNetwork {
+                    bridge: "vmbr0".parse().unwrap(),
+                    address: "10.66.0.20/24".parse().unwrap(),
+                    gateway: gateway.map(|text| text.parse().unwrap()),
+                    vlan: vlan.map(|tag| tag.try_into().unwrap()),
+                    mtu: [None, Some(Mtu::Bridge), Some(Mtu::Bytes(1400.try_into().unwrap()))]
+                        [choice(2) as usize],
+                    rate: [None, Some(Rate::Unlimited), Some(Rate::MibPerS(50.try_into().unwrap()))]
+                        [choice(3) as usize],
+                    firewall: [None, Some(FirewallFlag::On), Some(FirewallFlag::Off)][choice(4) as usize],
+                    address_filter: None,
+                    resolver: None,
+                };
+                let stays = line.at(&NetPlace::of(&network)) == line;
+                assert_eq!(line.is_at(&network), stays, "{line} at {network:?}");
+                same += usize::from(stays);
+            }
+        }
+        assert!(same > 20, "{same}");
     }
 
     #[test]

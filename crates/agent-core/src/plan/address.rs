@@ -73,19 +73,25 @@ fn is_an_end(address: Ipv4Cidr) -> bool {
 
 /// A guest that is seen with it, in the document or not; not the guest itself.
 fn of_another(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Option<String> {
-    let vlan = guest.network.vlan.map(|tag| tag.get().to_string());
-    let own = inputs.records.guests.binary_search_by_key(&guest.uid, |record| record.uid).ok();
-    let own = own.and_then(|at| match &inputs.records.guests.get(at)?.place {
-        Place::Made { vmid, .. } => Some(*vmid),
-        Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
-    });
     let holders = inputs.observed.bridge_net.holders.get(&guest.network.address.address())?;
-    holders.iter().filter(|vmid| Some(**vmid) != own).find_map(|vmid| {
+    let vlan = guest.network.vlan.map(|tag| tag.get().to_string());
+    // Mostly the guest alone has it, which its mark says.
+    holders.iter().find_map(|vmid| {
         let seen = inputs.observed.guests.get(vmid)?;
         let Detail::Known(facts) = &seen.detail else { return None };
         let here = facts.net.as_ref().is_none_or(|line| line.vlan() == vlan.as_deref());
-        (facts.mark != Mark::Of(guest.uid) && here).then(|| format!("guest {vmid} ({}) has it", seen.name))
+        let is_other = facts.mark != Mark::Of(guest.uid) && here && Some(*vmid) != made(inputs, guest);
+        is_other.then(|| format!("guest {vmid} ({}) has it", seen.name))
     })
+}
+
+/// Under which number a guest was made.
+fn made(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Option<Vmid> {
+    let own = inputs.records.guests.binary_search_by_key(&guest.uid, |record| record.uid).ok()?;
+    match &inputs.records.guests.get(own)?.place {
+        Place::Made { vmid, .. } => Some(*vmid),
+        Place::Nowhere | Place::Making { .. } | Place::Gone { .. } => None,
+    }
 }
 
 /// What every guest is asked against, once for all of them: who has which address, and which routers the document names.
@@ -106,7 +112,7 @@ pub fn index(observed: &mut Observed, desired: &[DesiredGuest], policy: &Policy)
 
 /// Whether a guest has the document's address already, so that nothing of it is moved.
 pub(super) fn has(guest: &DesiredGuest, line: &NetLine) -> bool {
-    line.ip() == Some(guest.network.address.to_string().as_str())
+    line.has_address(guest.network.address)
 }
 
 /// Who answers for an address that a guest of the bridge has, or for a router's, and should not.
@@ -145,6 +151,9 @@ fn held(facts: &GuestFacts, policy: &Policy) -> Option<Ipv4Addr> {
 /// What is reported of a guest whose address two answer for, or that answers for a router.
 pub(super) fn reported(inputs: &Inputs<'_>, made: &Made<'_>, facts: &GuestFacts) -> Vec<(ErrorCode, String)> {
     let (bridge, net) = (&inputs.policy.bridge, &inputs.observed.bridge_net);
+    if net.strange.is_empty() {
+        return Vec::new();
+    }
     let held = held(facts, inputs.policy);
     let reported = net.strange.iter().filter_map(|((address, hardware), since)| {
         let text = if net.gateways.contains(address) {

@@ -126,6 +126,10 @@ pub(super) fn foreign(made: &Made<'_>, facts: &GuestFacts) -> Option<String> {
         Mark::Copy { of, .. } => return Some(format!("it is marked as a copy beside guest {of}")),
         Mark::Broken => return Some("its mark was changed".to_owned()),
     }
+    // Mostly they are the same, which is cheaper to see than that none is missing.
+    if *made.volumes == facts.volumes {
+        return None;
+    }
     let gone = made.volumes.difference(&facts.volumes).next();
     if gone.is_some() && facts.template == Template::Yes {
         let text = "somebody turned it into a template: it cannot be started, and Proxmox gave its volumes other names";
@@ -153,6 +157,9 @@ fn differences(
     }
     for text in placement::elsewhere(guest, facts) {
         judged = judged.with(ErrorCode::Forbidden, text);
+    }
+    if detached::missing(guest, facts).next().is_none() {
+        return judged;
     }
     if let Some(text) = detached::text(guest, made, facts) {
         return judged.with(ErrorCode::NeedsSignature, text);
@@ -296,7 +303,8 @@ fn sized(
         }
     }
     // No new volume in the place of a detached one.
-    let is_whole = detached::own(guest, made, facts).is_empty();
+    let is_any = detached::missing(guest, facts).next().is_some();
+    let is_whole = is_any && detached::own(guest, made, facts).is_empty();
     if is_whole { attach(context, guest, facts, target, refused) } else { None }
 }
 
@@ -308,9 +316,9 @@ fn powered(
 ) -> Option<(Operation, String)> {
     let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
     // Nor a start without it.
-    let is_whole = detached::own(guest, made, facts).is_empty();
+    let is_whole = || detached::own(guest, made, facts).is_empty();
     match (guest.run, seen.run) {
-        (RunState::Running, Running::Stopped) if is_whole && facts.template == Template::No => {
+        (RunState::Running, Running::Stopped) if is_whole() && facts.template == Template::No => {
             Some((Operation::Start(Start(target())), "it should run and stands still".to_owned()))
         }
         (RunState::Stopped, Running::Running) => {

@@ -163,20 +163,23 @@ fn fast(records: &Records, storage: &StorageName) -> Result<(), Misplaced> {
 
 /// Disks that are there and lie elsewhere than on the target that the document names for them.
 pub(super) fn elsewhere(guest: &DesiredGuest, facts: &GuestFacts) -> Vec<String> {
-    let moved = |what: String, named: Option<&TargetName>, lies: Option<&str>| {
+    let moved = |what: &dyn Fn() -> String, named: Option<&TargetName>, lies: Option<&str>| {
         let (named, lies) = (named?, lies?);
         (named.as_str() != lies).then(|| {
+            let what = what();
             format!(
                 "{what} lies on {lies}, and the document names {named}: nothing moves it; put {lies} back into the document"
             )
         })
     };
-    let volumes = guest.volumes.iter().filter_map(|volume| {
+    // Mostly no target is named.
+    let named = guest.volumes.iter().filter(|volume| volume.storage.is_some());
+    let volumes = named.filter_map(|volume| {
         let mount = facts.mounts.values().find(|mount| mount.path == volume.mount.as_str())?;
         let lies = mount.volume.as_ref().and_then(|id| id.storage());
-        moved(format!("volume {}", volume.name), volume.storage.as_ref(), lies)
+        moved(&|| format!("volume {}", volume.name), volume.storage.as_ref(), lies)
     });
-    let root = moved("its root disk".to_owned(), guest.storage.as_ref(), facts.rootfs_storage.as_deref());
+    let root = moved(&|| "its root disk".to_owned(), guest.storage.as_ref(), facts.rootfs_storage.as_deref());
     root.into_iter().chain(volumes).collect()
 }
 
