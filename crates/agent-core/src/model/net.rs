@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 /// The longest line that is read: Proxmox's own have some hundred letters.
 const CHARS_MAX: usize = 512;
 
-/// A network, as it was read.
+/// A network, as it was read. Its parts are kept as one text in the order of their keys: each plan reads those of each guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct NetLine(BTreeMap<String, String>);
+pub struct NetLine(String);
 
 /// Where a guest's network is plugged in, and its way out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,32 +197,30 @@ impl NetLine {
         if let Some(address) = place.address {
             line = line.with("ip", &address.to_string());
         }
-        for (key, value) in [
-            ("tag", place.vlan.map(|tag| tag.get().to_string())),
-            ("gw", place.gateway.map(|gateway| gateway.to_string())),
-        ] {
-            match value {
-                Some(value) => line.0.insert(key.to_owned(), value),
-                None => line.0.remove(key),
-            };
-        }
-        match place.mtu {
-            Some(Mtu::Bytes(mtu)) => line = line.with("mtu", &mtu.get().to_string()),
-            Some(Mtu::Bridge) => line = line.without("mtu"),
-            None => {}
-        }
-        match place.rate {
-            Some(Rate::MibPerS(rate)) => line = line.with("rate", &rate.get().to_string()),
-            Some(Rate::Unlimited) => line = line.without("rate"),
-            None => {}
-        }
+        line = match place.vlan {
+            Some(tag) => line.with("tag", &tag.get().to_string()),
+            None => line.without("tag"),
+        };
+        line = match place.gateway {
+            Some(gateway) => line.with("gw", &gateway.to_string()),
+            None => line.without("gw"),
+        };
+        line = match place.mtu {
+            Some(Mtu::Bytes(mtu)) => line.with("mtu", &mtu.get().to_string()),
+            Some(Mtu::Bridge) => line.without("mtu"),
+            None => line,
+        };
+        line = match place.rate {
+            Some(Rate::MibPerS(rate)) => line.with("rate", &rate.get().to_string()),
+            Some(Rate::Unlimited) => line.without("rate"),
+            None => line,
+        };
         match place.firewall {
-            Some(FirewallFlag::On) => line = line.with("firewall", "1"),
+            Some(FirewallFlag::On) => line.with("firewall", "1"),
             // Written out or left out, it is the same.
-            Some(FirewallFlag::Off) if line.get("firewall") != Some("0") => line = line.without("firewall"),
-            Some(FirewallFlag::Off) | None => {}
+            Some(FirewallFlag::Off) if line.get("firewall") != Some("0") => line.without("firewall"),
+            Some(FirewallFlag::Off) | None => line,
         }
-        line
     }
 
     /// Whether the firewall looks at it.
@@ -266,6 +264,18 @@ impl NetLine {
             address_filter: _,
             resolver: _,
         } = network;
+        let (mut on_bridge, mut under_address, mut by_gateway, mut in_vlan) =
+            (false, false, gateway.is_none(), vlan.is_none());
+        // The parts are walked once.
+        for (key, value) in self.parts() {
+            match key {
+                "bridge" => on_bridge = value == bridge.as_str(),
+                "ip" => under_address = is_text_of(value, address),
+                "gw" => by_gateway = gateway.is_some_and(|gateway| is_text_of(value, gateway)),
+                "tag" => in_vlan = vlan.is_some_and(|tag| is_text_of(value, tag.get())),
+                _ => {}
+            }
+        }
         let rate = match rate {
             Some(Rate::MibPerS(rate)) => self.says("rate", rate.get()),
             Some(Rate::Unlimited) => self.get("rate").is_none(),
@@ -276,13 +286,8 @@ impl NetLine {
             Some(FirewallFlag::Off) => matches!(self.get("firewall"), None | Some("0")),
             None => true,
         };
-        self.bridge() == Some(bridge.as_str())
-            && self.has_address(*address)
-            && self.is_in(*vlan)
-            && gateway.map_or_else(|| self.get("gw").is_none(), |gateway| self.says("gw", gateway))
-            && mtu.is_none_or(|mtu| self.has(mtu))
-            && rate
-            && firewall
+        let there = on_bridge && under_address && by_gateway && in_vlan;
+        there && rate && firewall && mtu.is_none_or(|mtu| self.has(mtu))
     }
 
     /// One of its values by its key, as Proxmox writes it.
@@ -291,28 +296,36 @@ impl NetLine {
         self.get(key)
     }
 
-    /// Whether the text of a value is its text here. Nothing is allocated: each plan asks this of each guest.
     fn says(&self, key: &str, value: impl fmt::Display) -> bool {
-        let Some(text) = self.get(key) else { return false };
-        let mut rest = Rest(text);
-        fmt::write(&mut rest, format_args!("{value}")).is_ok() && rest.0.is_empty()
+        self.get(key).is_some_and(|text| is_text_of(text, value))
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.split(',').filter_map(|part| part.split_once('='))
     }
 
     fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(String::as_str)
+        self.parts().find(|(own, _)| *own == key).map(|(_, value)| value)
     }
 
     fn without(&self, key: &str) -> Self {
-        let mut parts = self.0.clone();
-        parts.remove(key);
-        Self(parts)
+        Self::of(&self.parts().filter(|(own, _)| *own != key).collect())
     }
 
     fn with(&self, key: &str, value: &str) -> Self {
-        let mut parts = self.0.clone();
-        parts.insert(key.to_owned(), value.to_owned());
-        Self(parts)
+        Self::of(&self.parts().chain([(key, value)]).collect())
     }
+
+    fn of(parts: &BTreeMap<&str, &str>) -> Self {
+        let parts: Vec<String> = parts.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Self(parts.join(","))
+    }
+}
+
+/// Whether a text is that of a value. Nothing is allocated: each plan asks this of each guest.
+fn is_text_of(text: &str, value: impl fmt::Display) -> bool {
+    let mut rest = Rest(text);
+    fmt::write(&mut rest, format_args!("{value}")).is_ok() && rest.0.is_empty()
 }
 
 /// The rest of a text, while another is written against it.
@@ -338,19 +351,18 @@ impl FromStr for NetLine {
             let (key, value) = part.split_once('=').ok_or_else(refused)?;
             let plain = key.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
             let fine = !key.is_empty() && plain && value.bytes().all(|b| b.is_ascii_graphic());
-            if !fine || parts.insert(key.to_owned(), value.to_owned()).is_some() {
+            if !fine || parts.insert(key, value).is_some() {
                 return Err(refused());
             }
         }
-        if parts.contains_key("name") { Ok(Self(parts)) } else { Err(refused()) }
+        if parts.contains_key("name") { Ok(Self::of(&parts)) } else { Err(refused()) }
     }
 }
 
 impl fmt::Display for NetLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "name={}", self.name())?;
-        self.0
-            .iter()
+        self.parts()
             .filter(|(key, _)| *key != "name")
             .try_for_each(|(key, value)| write!(f, ",{key}={value}"))
     }

@@ -20,6 +20,7 @@ use crate::gate::{Effect, Provenance, Verdict, gate};
 use crate::model::growth::Growth;
 use crate::model::limits;
 use crate::model::mark::Mark;
+use crate::model::net::NetPlace;
 use crate::model::observed::{Detail, GuestFacts, ObservedGuest, Protection, Sight, Template, VmidFact};
 use crate::model::records::Access;
 use crate::operation::{
@@ -67,8 +68,9 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
         judged = judged.with(code, text);
     }
     judged.held.extend(shrinking(context, guest, facts));
-    judged.held.extend(network::held(context, guest, made, facts));
-    let (next, refused) = next_operation(context, guest, made, seen, facts);
+    let moves = network::moves(context.inputs, guest, facts);
+    judged.held.extend(network::held(context, guest, made, (facts, moves.as_ref())));
+    let (next, refused) = next_operation(context, guest, made, seen, (facts, moves.as_ref()));
     judged = growth::reported(judged, (guest, Some(facts)), refused);
     match next.or_else(|| expiry::due(context, made).map(|(operation, why)| (operation, why, None))) {
         Some(next) => act(context, judged, made, next),
@@ -265,10 +267,10 @@ fn next_operation(
     guest: &DesiredGuest,
     made: &Made<'_>,
     seen: &ObservedGuest,
-    facts: &GuestFacts,
+    (facts, moves): (&GuestFacts, Option<&NetPlace>),
 ) -> (Option<Next>, Vec<Refused>) {
     let mut refused = Vec::new();
-    let next = sized(context, guest, made, facts, &mut refused)
+    let next = sized(context, guest, made, (facts, moves), &mut refused)
         .or_else(|| powered(context.inputs, guest, made, (seen, facts)).map(|(what, why)| (what, why, None)));
     (next, refused)
 }
@@ -277,17 +279,17 @@ fn sized(
     context: &Context<'_>,
     guest: &DesiredGuest,
     made: &Made<'_>,
-    facts: &GuestFacts,
+    (facts, moves): (&GuestFacts, Option<&NetPlace>),
     refused: &mut Vec<Refused>,
 ) -> Option<Next> {
     let (inputs, both) = (context.inputs, (guest, Some(facts)));
     let target = || Target { uid: guest.uid, name: guest.name.clone(), vmid: made.vmid };
-    if let Some((change, reason)) = reconfigure(inputs, guest, facts, Grows::May, target) {
+    if let Some((change, reason)) = reconfigure(inputs, guest, (facts, moves), Grows::May, target) {
         match growth::judge(context, both, growth::of_sizes(guest, facts, &change)) {
             Ok(growth) => return Some((Operation::Reconfigure(change), reason, growth)),
             Err(why) => refused.push(why),
         }
-        if let Some((change, reason)) = reconfigure(inputs, guest, facts, Grows::Held, target) {
+        if let Some((change, reason)) = reconfigure(inputs, guest, (facts, moves), Grows::Held, target) {
             return Some((Operation::Reconfigure(change), reason, None));
         }
     }
@@ -353,7 +355,7 @@ impl Grows {
 fn reconfigure(
     inputs: &Inputs<'_>,
     guest: &DesiredGuest,
-    facts: &GuestFacts,
+    (facts, moves): (&GuestFacts, Option<&NetPlace>),
     grows: Grows,
     target: impl FnOnce() -> Target,
 ) -> Option<(Reconfigure, String)> {
@@ -379,7 +381,7 @@ fn reconfigure(
         why.push(format!("host name {}, wanted {}", facts.name.as_deref().unwrap_or("none"), guest.name));
         guest.name.clone()
     });
-    let network = network::place(inputs, guest, facts).map(|(place, text)| {
+    let network = network::place(inputs, guest, (facts, moves)).map(|(place, text)| {
         why.push(text);
         place
     });

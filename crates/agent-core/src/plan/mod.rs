@@ -8,6 +8,7 @@
 //! | module | decides |
 //! | --- | --- |
 //! | [`address`] | which addresses a guest may not have |
+//! | `agreed` | which promises the document asks for as they are |
 //! | `adopt` | what becomes of a guest that our records do not know |
 //! | [`protection_details`] | what is said in addition to the posture of a tier |
 //! | [`guest_requests`] | what becomes of what guests asked for |
@@ -51,7 +52,10 @@
 
 pub mod address;
 mod adopt;
+mod agreed;
+mod alike;
 pub mod bulk;
+mod by_guest;
 mod capacity;
 mod context;
 mod controller;
@@ -75,6 +79,7 @@ pub mod inherited;
 mod lost_host;
 mod made;
 pub mod maintenance;
+mod memory;
 pub mod missing_guest;
 mod network;
 mod new_guest;
@@ -106,6 +111,8 @@ mod swap;
 mod update;
 mod vmid;
 mod volume_reassignment;
+
+use std::sync::Arc;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredGuest;
@@ -205,7 +212,7 @@ pub struct GuestVerdict {
     /// What a person should know.
     pub conditions: Vec<Condition>,
     /// How it is protected, where anything of that is in force or asked for.
-    pub protection: Option<Box<ProtectionReport>>,
+    pub protection: Option<Arc<ProtectionReport>>,
 }
 
 /// What a judge of one guest says, in addition to its status.
@@ -231,6 +238,12 @@ impl Judged {
 /// Decides what should be done next.
 #[must_use]
 pub fn plan(inputs: &Inputs<'_>) -> Plan {
+    plan_with(inputs, &mut Memory::default())
+}
+
+/// The same plan, which judges less where little changed since the one that left this memory.
+#[must_use]
+pub fn plan_with(inputs: &Inputs<'_>, memory: &mut Memory) -> Plan {
     let context = Context::new(inputs);
     let mut plan = Plan {
         generation: inputs.generation,
@@ -278,10 +291,10 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
         });
     }
     inherited::in_order(inputs, &mut plan.actions);
-    protect::all(inputs, &mut plan);
+    protect::all(inputs, &mut plan, &mut memory.agreed);
     rate_limit::bulk(inputs, &mut plan);
-    schedule::all(&context, &mut plan);
-    restore_test_schedule::next(&context, &mut plan);
+    schedule::all(&context, &mut plan, &mut memory.judged);
+    restore_test_schedule::next(&context, &mut plan, &mut memory.judged);
     update::next(&context, &mut plan);
     restored_copy::verdicts(inputs, &mut plan);
     strangers(inputs, &mut plan);
@@ -420,6 +433,7 @@ fn passes(context: &Context<'_>, effects: &[Effect]) -> Verdict {
 }
 
 pub use golden::{old as old_goldens, waiting as waiting_goldens, wanted as wanted_goldens};
+pub use memory::Memory;
 pub use questions::{Questions, questions};
 
 #[cfg(test)]

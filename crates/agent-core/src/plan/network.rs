@@ -25,9 +25,9 @@ use crate::model::records::Records;
 pub(super) fn place(
     inputs: &Inputs<'_>,
     guest: &DesiredGuest,
-    facts: &GuestFacts,
+    (facts, moves): (&GuestFacts, Option<&NetPlace>),
 ) -> Option<(NetPlace, String)> {
-    let (place, line) = (moves(inputs, guest, facts)?, facts.net.as_ref()?);
+    let (place, line) = (moves?, facts.net.as_ref()?);
     let waits = cuts_off(guest, facts, line) && stands_still(inputs.records, guest);
     (!waits).then(|| (place.clone(), format!("its network {line} is not at {place}")))
 }
@@ -50,7 +50,7 @@ pub(super) fn held(
     context: &Context<'_>,
     guest: &DesiredGuest,
     made: &Made<'_>,
-    facts: &GuestFacts,
+    (facts, moves): (&GuestFacts, Option<&NetPlace>),
 ) -> Vec<PendingApproval> {
     let verdict = gate(&Effect::LowerProtection, Provenance::Document, &context.approved);
     let Verdict::NeedsSignature(reason) = verdict else { return Vec::new() };
@@ -62,7 +62,7 @@ pub(super) fn held(
             "root on the host takes `firewall=1` from net0 with `pct set VMID -net0 …`, or the document is put back",
         ),
     });
-    open.into_iter().chain(held_move(context, guest, made, facts)).collect()
+    open.into_iter().chain(held_move(context, guest, made, (facts, moves))).collect()
 }
 
 /// The move that waits for a person.
@@ -70,12 +70,10 @@ fn held_move(
     context: &Context<'_>,
     guest: &DesiredGuest,
     made: &Made<'_>,
-    facts: &GuestFacts,
+    (facts, moves): (&GuestFacts, Option<&NetPlace>),
 ) -> Option<PendingApproval> {
-    // First what is cheap to ask: few are moved that far.
-    let line = facts.net.as_ref().filter(|line| cuts_off(guest, facts, line))?;
-    let place = moves(context.inputs, guest, facts)?;
-    if !stands_still(context.inputs.records, guest) {
+    let (place, line) = (moves?, facts.net.as_ref()?);
+    if !(cuts_off(guest, facts, line) && stands_still(context.inputs.records, guest)) {
         return None;
     }
     let verdict = gate(&Effect::LowerProtection, Provenance::Document, &context.approved);
@@ -95,7 +93,7 @@ fn held_move(
 }
 
 /// The place that it should have, where its line differs from it.
-fn moves(inputs: &Inputs<'_>, guest: &DesiredGuest, facts: &GuestFacts) -> Option<NetPlace> {
+pub(super) fn moves(inputs: &Inputs<'_>, guest: &DesiredGuest, facts: &GuestFacts) -> Option<NetPlace> {
     let line = facts.net.as_ref()?;
     // Mostly it is where it should be, and nothing of what follows is worked out.
     if line.is_at(&guest.network) {

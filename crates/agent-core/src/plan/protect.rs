@@ -16,12 +16,14 @@ use holdfast_protocol::protection::{Protection, ProtectionReport};
 use holdfast_protocol::report::Condition;
 use holdfast_trust::Accepted;
 
+use super::agreed::{Agreed, AgreedGuests, guarded, is_silent};
+use super::by_guest::ByGuest;
 use super::escrow::{self, NotReplaced};
 use super::guest_requests::{Stays, refused};
 use super::signed_state::proved;
-use super::{Context, GuestVerdict, Inputs, Plan, schedule};
+use super::{Context, GuestVerdict, Inputs, Plan};
 use crate::gate::pending_approval::{PendingApproval, Remedy, upon};
-use crate::gate::protection::{Guarded, Loosened, guard};
+use crate::gate::protection::{Guarded, Loosened};
 use crate::model::observed::Detail;
 use crate::model::records::{GuestRecord, Place};
 
@@ -47,25 +49,34 @@ fn is_any(inputs: &Inputs<'_>) -> bool {
     !inputs.records.protections.is_empty() || inputs.desired.iter().any(goals)
 }
 
-/// Judges every guest that has a verdict.
-pub(super) fn all(inputs: &Inputs<'_>, plan: &mut Plan) {
+/// Judges every guest that has a verdict. A guest with a promise that nothing changes about gets no report here: what is in
+/// force is reported with its posture.
+pub(super) fn all(inputs: &Inputs<'_>, plan: &mut Plan, memory: &mut AgreedGuests) {
     if !is_any(inputs) {
         return;
     }
+    let (mut agreed, mut all_in_force) =
+        (Agreed::begin(inputs, memory), ByGuest::new(&inputs.records.protections));
     for verdict in &mut plan.verdicts {
         let Some(record) = verdict.recorded.and_then(|place| inputs.records.guests.get(place)) else {
             continue;
         };
-        let in_force = inputs.records.protections.get(&record.uid);
+        let in_force = all_in_force.next(record.uid);
         let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
+        let is_settled = |(promise, guest)| agreed.is_settled(promise, guest);
+        if in_force.zip(wanted).is_some_and(is_settled) {
+            continue;
+        }
         let Some((guest, guarded)) = wanted.and_then(|guest| Some((guest, judge(inputs, record, guest)?)))
         else {
-            verdict.protection = in_force.map(|promise| report(Some(promise), None));
             continue;
         };
+        if in_force.is_some_and(|promise| is_silent(&guarded, promise)) {
+            continue;
+        }
         plan.held.extend(held(inputs, record, guest, &guarded));
         add_conditions(verdict, &guarded);
-        verdict.protection = Some(report(in_force, Some(&guarded)));
+        verdict.protection = Some(report(in_force, &guarded));
         if !guarded.raised.is_empty() {
             let what: Vec<String> = guarded.raised.iter().map(ToString::to_string).collect();
             plan.raises.push(Raise {
@@ -76,6 +87,7 @@ pub(super) fn all(inputs: &Inputs<'_>, plan: &mut Plan) {
             });
         }
     }
+    agreed.end(memory);
 }
 
 /// What becomes of a document's request about a guest that was made; nothing, where it neither has nor gets a promise.
@@ -90,8 +102,7 @@ pub(super) fn judge(inputs: &Inputs<'_>, record: &GuestRecord, guest: &DesiredGu
         // Nothing of it would be backed up any more; what its volumes are is still said.
         (Some(_), None) => Protection::of_volumes(guest),
     };
-    let may = |tier, target: &_| schedule::target::is_approved(inputs.policy, inputs.records, tier, target);
-    Some(guard(in_force, &goal, (&may, &inputs.records.backup_limits)))
+    Some(guarded(inputs, in_force, &goal))
 }
 
 /// Whether a promise may be lowered now: what is in force and what is asked for are both what the signers saw.
@@ -122,18 +133,13 @@ fn keys_in_order(inputs: &Inputs<'_>, from: &Protection, to: &Protection) -> Res
 }
 
 /// What is in force, what is requested in addition, and what of that is held.
-fn report(in_force: Option<&Arc<Protection>>, guarded: Option<&Guarded>) -> Box<ProtectionReport> {
-    let now = in_force.map(|promise| Protection::clone(promise));
-    let mut report = ProtectionReport { in_force: now, ..ProtectionReport::default() };
-    if let Some(guarded) = guarded {
-        report.desired =
-            Some(&guarded.intended).filter(|goal| report.in_force.as_ref() != Some(*goal)).cloned();
-        report
-            .held
-            .extend(guarded.loosened.iter().chain(&guarded.beyond).map(|held| held.change.to_string()));
-        report.held.extend(guarded.unapproved.iter().map(|held| format!("{} to {}", held.part, held.target)));
-    }
-    Box::new(report)
+fn report(in_force: Option<&Arc<Protection>>, guarded: &Guarded) -> Arc<ProtectionReport> {
+    let in_force = in_force.map(|promise| Protection::clone(promise));
+    let desired = Some(&guarded.intended).filter(|goal| in_force.as_ref() != Some(*goal)).cloned();
+    let mut report = ProtectionReport { in_force, desired, ..ProtectionReport::default() };
+    report.held.extend(guarded.loosened.iter().chain(&guarded.beyond).map(|held| held.change.to_string()));
+    report.held.extend(guarded.unapproved.iter().map(|held| format!("{} to {}", held.part, held.target)));
+    Arc::new(report)
 }
 
 fn words(held: &[Loosened]) -> String {

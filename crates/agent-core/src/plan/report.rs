@@ -93,7 +93,12 @@ fn guest(
         volumes: facts.filter(|_| record.is_some() || copy_of).map(volumes).unwrap_or_default(),
         golden: record.map(|record| &record.golden).or(wanted.map(|guest| &guest.golden)).cloned(),
         controller,
-        protection: verdict.protection.clone().or_else(|| record.and_then(unpromised)),
+        protection: verdict
+            .protection
+            .as_deref()
+            .cloned()
+            .map(Box::new)
+            .or_else(|| record.and_then(unpromised)),
         conditions: verdict.conditions.clone(),
         fields: unsettled(record.and_then(|record| fields.get(&record.uid))),
     }

@@ -19,7 +19,7 @@ use holdfast_protocol::job::Target;
 use holdfast_protocol::job::act::args;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::OperationKind;
-use holdfast_protocol::protection::{Consistency, Tier};
+use holdfast_protocol::protection::{Consistency, Protection, Tier};
 use holdfast_protocol::size::TestDays;
 use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
@@ -27,6 +27,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::guest_requests::{Stays, refused};
 use super::restore_test_status::Tested;
 use super::schedule::facts::{Promised, ScheduleFacts, known, promised};
+use super::schedule::memory::{KeptJudgements, NextTest, Waits};
 use super::signed_state::reason;
 use super::{Action, Context, Inputs, Plan, lost_host};
 use crate::gate::job_validation::same_guest;
@@ -38,16 +39,15 @@ use crate::model::records::{BackupRecord, BackupWhy, GuestRecord, Place, Records
 use crate::operation::restore_test::TestedBackup;
 use crate::operation::{Operation, RestoreTest};
 
-/// A backup that may be tried.
+/// A tier of which a backup may be tried.
 struct DueTest<'a> {
     since: Timestamp,
     guest: &'a GuestRecord,
     tier: Tier,
-    backup: &'a BackupRecord,
 }
 
-/// Plans the next test.
-pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
+/// Plans the next test. When a guest's tests are due is not worked out again where what is remembered of it holds.
+pub(super) fn next(context: &Context<'_>, plan: &mut Plan, memory: &mut KeptJudgements) {
     let (inputs, records) = (context.inputs, context.inputs.records);
     let Some(place) = &inputs.policy.scratch else { return };
     let parked = Parked::of(context.inputs);
@@ -56,13 +56,16 @@ pub(super) fn next(context: &Context<'_>, plan: &mut Plan) {
     }
     // Not one of these can be looked into as long as its guest is not here, and one that left something is a person's.
     let here = |guest: &&GuestRecord| is_here(context, guest) && !parked.is_about(guest.uid);
-    let due = records.guests.iter().filter(here).flat_map(|guest| due(context, guest));
+    let mut remembered = memory.next_tests();
+    let due =
+        records.guests.iter().filter(here).flat_map(|guest| due(context, guest, remembered.of(guest.uid)));
     let Some(due) = due.min_by_key(|due| (due.since, due.guest.uid, due.tier)) else { return };
-    let operation = operation(due.guest, due.backup, place);
+    let Some(backup) = preferred_now(context.inputs, &due) else { return };
+    let operation = operation(due.guest, backup, place);
     if passes(context, &operation, &Provenance::Schedule) {
         let reason = format!(
             "the {} backup {} of {} was to be tried since {:.0}",
-            due.tier, due.backup.archive, due.guest.name, due.since
+            due.tier, backup.archive, due.guest.name, due.since
         );
         plan.actions.push(Action { operation, reason, growth: None });
     }
@@ -186,23 +189,39 @@ fn operation(guest: &GuestRecord, backup: &BackupRecord, place: &TestPlace) -> O
     }))
 }
 
-/// The newest backup of each tier of a guest that is to be tried now.
-fn due<'a>(context: &Context<'a>, guest: &'a GuestRecord) -> Vec<DueTest<'a>> {
+/// The tiers of a guest of which a backup is to be tried now.
+fn due<'a>(
+    context: &Context<'_>,
+    guest: &'a GuestRecord,
+    remembered: Option<&mut Option<Vec<NextTest>>>,
+) -> Vec<DueTest<'a>> {
     let Some(promise) = context.inputs.records.protections.get(&guest.uid) else { return Vec::new() };
     if !matches!(guest.place, Place::Made { .. }) || is_pruned(context.inputs.records, guest.uid) {
         return Vec::new();
     }
-    let known = known(context.inputs, guest);
-    let tier = |promised| tier(context, guest, &known, &promised);
-    promised(promise).into_iter().filter_map(tier).collect()
+    let all = || next_tests(context.inputs, guest, promise);
+    let is_due = |next: &NextTest| is_due(context, guest, next);
+    let due = |next: &NextTest| DueTest { since: next.since, guest, tier: next.tier };
+    match remembered {
+        Some(remembered) => {
+            remembered.get_or_insert_with(all).iter().filter(|next| is_due(next)).map(due).collect()
+        }
+        None => all().iter().filter(|next| is_due(next)).map(due).collect(),
+    }
 }
 
-fn tier<'a>(
-    context: &Context<'a>,
-    guest: &'a GuestRecord,
-    known: &ScheduleFacts<'a>,
-    promised: &Promised<'_>,
-) -> Option<DueTest<'a>> {
+/// When each tier's next test is due, whatever time it is.
+fn next_tests(inputs: &Inputs<'_>, guest: &GuestRecord, promise: &Protection) -> Vec<NextTest> {
+    let mut tiers = promised(promise);
+    tiers.retain(|promised| promised.test_every.is_some());
+    if tiers.is_empty() {
+        return Vec::new();
+    }
+    let known = known(inputs, guest);
+    tiers.iter().filter_map(|promised| next_test(&known, promised)).collect()
+}
+
+fn next_test(known: &ScheduleFacts<'_>, promised: &Promised<'_>) -> Option<NextTest> {
     let days = promised.test_every?;
     let tested = Tested::of(promised, known);
     let backup = preferred(known, (promised, &tested), days)?;
@@ -212,16 +231,30 @@ fn tier<'a>(
     };
     // That tests of older ones came to nothing says nothing of one that came after them.
     let is_newer = tested.failed.is_some_and(|failed| backup.taken_at > failed.taken_at);
-    if !is_newer && context.waits(guest.uid, OperationKind::RestoreTest).is_some() {
-        return None;
+    let waits = if is_newer { Waits::No } else { Waits::AfterTries };
+    Some(NextTest { tier: promised.tier, since, waits })
+}
+
+fn is_due(context: &Context<'_>, guest: &GuestRecord, next: &NextTest) -> bool {
+    let tries = || context.waits(guest.uid, OperationKind::RestoreTest).is_some();
+    if next.waits == Waits::AfterTries && tries() {
+        return false;
     }
     let now = context.inputs.time.at;
-    if since > now {
-        let wait = since.duration_since(now);
+    if next.since > now {
+        let wait = next.since.duration_since(now);
         context.again(context.inputs.now.checked_add(wait).unwrap_or(Timestamp::MAX));
-        return None;
+        return false;
     }
-    Some(DueTest { since, guest, tier: promised.tier, backup })
+    true
+}
+
+/// The backup that is tried.
+fn preferred_now<'a>(inputs: &Inputs<'a>, due: &DueTest<'a>) -> Option<&'a BackupRecord> {
+    let promise = inputs.records.protections.get(&due.guest.uid)?;
+    let known = known(inputs, due.guest);
+    let promised = promised(promise).into_iter().find(|promised| promised.tier == due.tier)?;
+    preferred(&known, (&promised, &Tested::of(&promised, &known)), promised.test_every?)
 }
 
 /// What a test of a backup can prove.

@@ -101,16 +101,22 @@ impl<'a> Tested<'a> {
     #[must_use]
     pub fn lacks(&self, every: TestDays, now: Timestamp) -> Option<String> {
         let tier = self.tier;
-        let within = SignedDuration::from_hours(24 * i64::from(every.get()));
         let why = match (self.failure(), self.proved) {
             (Some(failure), _) => failure,
-            (None, Some(at)) if now.duration_since(at) <= within => return None,
+            (None, Some(at)) if now.duration_since(at) <= within(every) => return None,
             (None, Some(at)) => {
                 format!("no {tier} backup of it was restored and checked within {every}, the last at {at:.0}")
             }
             (None, None) => format!("no {tier} backup of it was ever restored and checked"),
         };
         Some(format!("{why}{}", self.since()))
+    }
+
+    /// The last moment at which the last proof is young enough; none, where it is not now.
+    #[must_use]
+    pub fn proved_until(&self, every: TestDays, now: Timestamp) -> Option<Timestamp> {
+        let until = self.proved?.checked_add(within(every)).ok()?;
+        (now <= until).then_some(until)
     }
 
     /// What came of the last test, where it neither proved nor failed.
@@ -123,6 +129,11 @@ impl<'a> Tested<'a> {
         };
         format!("; the last test, at {:.0}, {what}: {}", last.at, last.why)
     }
+}
+
+/// How long a proof counts.
+fn within(every: TestDays) -> SignedDuration {
+    SignedDuration::from_hours(24 * i64::from(every.get()))
 }
 
 /// The tier of a promise that a test is of.

@@ -12,6 +12,7 @@ mod fixed;
 mod goldens;
 mod growth;
 mod guest_requests;
+mod incremental;
 mod missing_guest;
 mod network;
 mod placement;

@@ -1,6 +1,7 @@
 //! Facts by which the schedule of one guest is judged.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName, Vmid};
 use holdfast_protocol::protection::{Consistency, Protection, Retention, Schedule, SnapshotTier, Tier};
@@ -12,6 +13,7 @@ use super::still::Still;
 use crate::gate::retention::{KeptTier, taken_at};
 use crate::model::clock_trust::TrustedTime;
 use crate::model::limits;
+use crate::model::observed::ObservedGuest;
 use crate::model::records::{
     BackupRecord, GuestRecord, HelloRecord, Records, Renumbered, SnapshotRecord, TestRecord, TierRecord,
 };
@@ -124,12 +126,21 @@ pub fn is_good(backup: &BackupRecord, promised: &Promised<'_>) -> bool {
     promised.kept().is_some_and(|tier| tier.counts(backup))
 }
 
+/// Where one guest's part of a list is that is sorted by guests. It is mostly behind the part of the guest before it, which
+/// ends at `near`; else it is searched for.
+fn place<T>(all: &[T], near: usize, guest: GuestUid, of: impl Fn(&T) -> GuestUid) -> Range<usize> {
+    let before = near.checked_sub(1).and_then(|place| all.get(place));
+    let is_there = near <= all.len()
+        && before.is_none_or(|one| of(one) < guest)
+        && all.get(near).is_none_or(|one| of(one) >= guest);
+    let from = if is_there { near } else { all.partition_point(|one| of(one) < guest) };
+    let own = all.iter().skip(from).take_while(|one| of(one) == guest).count();
+    from..from + own
+}
+
 /// One guest's part of a list that is sorted by guests.
 pub(super) fn part<T>(all: &[T], guest: GuestUid, of: impl Fn(&T) -> GuestUid) -> &[T] {
-    let from = all.partition_point(|one| of(one) < guest);
-    let rest = all.get(from..).unwrap_or_default();
-    let length = rest.partition_point(|one| of(one) == guest);
-    rest.get(..length).unwrap_or_default()
+    all.get(place(all, usize::MAX, guest, of)).unwrap_or_default()
 }
 
 /// One guest's backups.
@@ -138,20 +149,63 @@ pub fn backups_of(records: &Records, guest: GuestUid) -> &[BackupRecord] {
     part(&records.backups, guest, |backup| backup.guest)
 }
 
+/// Where one guest's parts of the lists are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    pub(super) backups: Range<usize>,
+    pub(super) snapshots: Range<usize>,
+    pub(super) tests: Range<usize>,
+    pub(super) tiers: Range<usize>,
+}
+
+impl Places {
+    /// Of a guest, near those of a guest before it.
+    pub(super) fn of(records: &Records, guest: GuestUid, near: &Self) -> Self {
+        Self {
+            backups: place(&records.backups, near.backups.end, guest, |backup| backup.guest),
+            snapshots: place(&records.snapshots, near.snapshots.end, guest, |snapshot| snapshot.guest),
+            tests: place(&records.tests, near.tests.end, guest, |test| test.guest),
+            tiers: tiers(records, guest, near),
+        }
+    }
+
+    /// These, where nothing but the tiers may be elsewhere.
+    pub(super) fn with_tiers(&self, records: &Records, guest: GuestUid, near: &Self) -> Self {
+        Self { tiers: tiers(records, guest, near), ..self.clone() }
+    }
+}
+
+fn tiers(records: &Records, guest: GuestUid, near: &Places) -> Range<usize> {
+    place(&records.tiers, near.tiers.end, guest, |tier| tier.guest)
+}
+
 /// What is known of one guest.
 pub(in crate::plan) fn known<'a>(inputs: &Inputs<'a>, record: &'a GuestRecord) -> ScheduleFacts<'a> {
-    let records = inputs.records;
     let seen = record.place.vmid().and_then(|vmid| inputs.observed.guests.get(&vmid));
+    let anywhere = Places { backups: END, snapshots: END, tests: END, tiers: END };
+    known_at(inputs, (record, seen), &Places::of(inputs.records, record.uid, &anywhere))
+}
+
+/// Behind everything: a guest's part is searched for.
+const END: Range<usize> = usize::MAX..usize::MAX;
+
+/// What is known of one guest, of which it is known where its parts of the lists are.
+pub(super) fn known_at<'a>(
+    inputs: &Inputs<'a>,
+    (record, seen): (&'a GuestRecord, Option<&ObservedGuest>),
+    places: &Places,
+) -> ScheduleFacts<'a> {
+    let records = inputs.records;
     ScheduleFacts {
         guest: record.uid,
         vmid: record.place.vmid(),
-        backups: backups_of(records, record.uid),
-        snapshots: part(&records.snapshots, record.uid, |snapshot| snapshot.guest),
-        tiers: part(&records.tiers, record.uid, |tier| tier.guest),
+        backups: records.backups.get(places.backups.clone()).unwrap_or_default(),
+        snapshots: records.snapshots.get(places.snapshots.clone()).unwrap_or_default(),
+        tiers: records.tiers.get(places.tiers.clone()).unwrap_or_default(),
         renumbered: records.renumbered.get(&record.uid).copied(),
         still: Still::of(records, record.uid),
         open: records.open.iter().find(|open| open.guest == record.uid).map(|open| open.id),
-        tests: part(&records.tests, record.uid, |test| test.guest),
+        tests: records.tests.get(places.tests.clone()).unwrap_or_default(),
         proofs: &records.proofs,
         hello: record.hello.as_ref(),
         silent_since: seen.and_then(|seen| silence::since(inputs, record, seen)),
@@ -170,5 +224,10 @@ mod tests {
         let all = [(uid(1), 'a'), (uid(2), 'b'), (uid(2), 'c'), (uid(4), 'd')];
         let of = |n| part(&all, uid(n), |one| one.0).iter().map(|one| one.1).collect::<String>();
         assert_eq!([0, 1, 2, 3, 4, 5].map(of), ["", "a", "bc", "", "d", ""]);
+        // Whatever is guessed, the part is the same.
+        for near in [0, 1, 2, 3, 4, 5, usize::MAX] {
+            let places = [0, 1, 2, 3, 4, 5].map(|n| place(&all, near, uid(n), |one| one.0));
+            assert_eq!(places, [0..0, 0..1, 1..3, 3..3, 3..4, 4..4], "near {near}");
+        }
     }
 }

@@ -11,6 +11,10 @@
 //! | `early_backups` | which backup a window is for that a guest asked for |
 //! | `distance` | how close two backups may be |
 //! | [`facts`] | what is known of one guest |
+//! | `keeping` | which judgements hold for later plans |
+//! | [`memory`] | what the last plan judged and still holds |
+//! | [`outstanding`](mod@outstanding) | what is owed, by what exists |
+//! | `promises` | what is worked out once for each promise |
 //! | [`points`] | which points there are around now, and by how much each guest is put off |
 //! | [`tier`] | what is owed of one tier |
 //! | [`prune`] | which backup or snapshot is removed next |
@@ -24,7 +28,11 @@ pub(super) mod conditions;
 mod distance;
 pub(super) mod early_backups;
 pub mod facts;
+mod keeping;
+pub mod memory;
+pub mod outstanding;
 pub mod points;
+mod promises;
 mod prune;
 pub mod space;
 pub mod still;
@@ -32,148 +40,153 @@ pub mod target;
 pub mod tier;
 mod unsettled;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdfast_protocol::id::{GuestUid, Vmid};
-use holdfast_protocol::protection::{Consistency, Protection, Tier};
-use holdfast_protocol::report::{GuestStatus, Running};
+use holdfast_protocol::protection::{PostureReport, Protection, ProtectionReport, Tier, TierTested};
+use holdfast_protocol::report::{Condition, GuestStatus};
 use jiff::Timestamp;
 
+use super::by_guest::ByGuest;
 use super::restore_test_status::Tested;
 use super::{Action, Context, Inputs, Plan, bulk, posture};
 use crate::gate::{Provenance, Verdict, gate};
-use crate::model::limits;
-use crate::model::records::{BackupRecord, BackupWhy, GuestRecord, Place, SnapshotRecord, TakenBy};
+use crate::model::records::{BackupWhy, GuestRecord, Place, TakenBy};
 use crate::operation::{Backup, DuePoint, Operation, Snapshot, Target};
 pub(super) use facts::known;
+use facts::known_at;
 pub use facts::{Promised, ScheduleFacts, backups_of, is_good, promised};
-use points::Around;
-use tier::{Controller, Facts, OutstandingPoint, State};
+use keeping::Keeping;
+use memory::{Both, KeptJudgement, KeptJudgements, KeptTiers, Mounts, Next, Own};
+pub use outstanding::outstanding;
+use outstanding::{standing, stands};
+use promises::{Points, PromiseNow, Promises, TierNow};
+use tier::{OutstandingPoint, State};
 
-/// What is owed of one tier of a guest: what is promised, and what was promised before it was raised until that has produced
-/// a backup. So no promise that is never carried out takes another one's place.
-#[must_use]
-pub fn outstanding(known: &ScheduleFacts<'_>, promised: &Promised<'_>, around: Around) -> OutstandingPoint {
-    let new = outstanding_now(known, promised, around);
-    let record = known.tiers.iter().find(|record| record.tier == promised.tier);
-    let Some(earlier) = record.and_then(|record| record.earlier.as_deref()) else { return new };
-    let produced = |backup: &BackupRecord| {
-        let of_tier = backup.tier == Some(promised.tier) || promised.consistency == Consistency::Crash;
-        of_tier && backup.taken_at >= earlier.until
-    };
-    if known.good(promised).any(produced) {
-        return new;
-    }
-    let promised = Promised { schedule: &earlier.schedule, consistency: earlier.consistency, ..*promised };
-    let old = outstanding_now(known, &promised, Around::of(promised.schedule, known.time.at));
-    let begins = |outstanding: &OutstandingPoint| outstanding.last.is_some_and(|due| due.state == State::Now);
-    let missed = old.last.filter(tier::DueBackup::is_missed);
-    let last = if begins(&old) && !begins(&new) { old.last } else { new.last };
-    let overdue = new.overdue.or(old.overdue).or(missed.map(|due| due.point));
-    OutstandingPoint { last, overdue, ..new }
+/// What is judged of one guest.
+struct Judgement {
+    conditions: Vec<Condition>,
+    /// What is to be begun on it, the most urgent alone.
+    action: Option<Action>,
+    /// Its tiers' parts of what is kept for the next plan; none, where it is to be judged anew then.
+    kept: Option<(KeptTiers, Timestamp)>,
+    posture: PostureReport,
+    tested: Vec<TierTested>,
 }
 
-fn outstanding_now(known: &ScheduleFacts<'_>, promised: &Promised<'_>, around: Around) -> OutstandingPoint {
-    let time = known.time;
-    let record = known.tiers.iter().find(|record| record.tier == promised.tier);
-    let latest = known.latest();
-    let stands = match promised.tier {
-        Tier::Snapshot => scheduled(known.snapshots).filter(|point| *point <= latest).max(),
-        Tier::Local | Tier::OffSite => {
-            known.backups.iter().filter_map(|backup| stands_for(backup, promised, latest)).max()
-        }
-    };
-    let heard = known.hello.is_some_and(|hello| {
-        time.at.duration_since(hello.at).abs() < limits::CONTROLLER_SILENT && known.run == Running::Running
-    });
-    let waits = promised.consistency == Consistency::Application && heard && !known.still.is_spent();
-    tier::judge(&Facts {
-        guest: known.guest,
-        tier: promised.tier,
-        schedule: promised.schedule,
-        around,
-        record,
-        // Snapshots are not hurried, which are no backups.
-        renumbered: promised.target.and(known.renumbered).filter(|one| one.at <= latest),
-        stands,
-        controller: if waits { Controller::WaitedFor } else { Controller::NotWaitedFor },
-        time,
-    })
-}
-
-/// The points for which snapshots stand that a schedule took.
-fn scheduled(snapshots: &[SnapshotRecord]) -> impl Iterator<Item = Timestamp> {
-    snapshots.iter().filter_map(|snapshot| snapshot.point)
-}
-
-/// Up to which point of a tier a backup settles what is owed. What says that it was taken later than now settles nothing.
-fn stands_for(backup: &BackupRecord, promised: &Promised<'_>, latest: Timestamp) -> Option<Timestamp> {
-    // A backup that was not taken for the tier holds no programs that stood still.
-    let meant = backup.tier.is_some() || promised.consistency == Consistency::Crash;
-    let at = backup.point.unwrap_or(backup.taken_at);
-    (meant && is_good(backup, promised) && at <= latest).then_some(at)
-}
-
-/// The points of every promise, looked for once for all guests that share it.
-#[derive(Default)]
-pub(super) struct Points(BTreeMap<(usize, Tier), Around>);
-
-impl Points {
-    fn of(&mut self, promise: &Arc<Protection>, promised: &Promised<'_>, now: Timestamp) -> Around {
-        let key = (Arc::as_ptr(promise).addr(), promised.tier);
-        *self.0.entry(key).or_insert_with(|| Around::of(promised.schedule, now))
-    }
-}
-
-/// Judges every guest that has a verdict and a promise.
-pub(super) fn all(context: &Context<'_>, plan: &mut Plan) {
+/// Judges every guest that has a verdict and a promise. What the last plan judged and still holds is not judged again.
+pub(super) fn all(context: &Context<'_>, plan: &mut Plan, memory: &mut KeptJudgements) {
     let inputs = context.inputs;
     if inputs.records.protections.is_empty() {
+        *memory = KeptJudgements::default();
         return;
     }
     let busy: BTreeSet<GuestUid> = plan.actions.iter().map(|action| action.operation.uid()).collect();
-    let mut points = Points::default();
+    let (mut promises, mut points) = (Promises::new(inputs), Points::new(inputs.time.at));
+    let (mut walk, mut in_force) = (memory.begin(inputs), ByGuest::new(&inputs.records.protections));
     for verdict in &mut plan.verdicts {
-        let record = verdict.recorded.and_then(|place| inputs.records.guests.get(place));
-        let Some((record, vmid)) = record.and_then(|record| Some((record, made(record)?))) else { continue };
-        let Some(promise) = inputs.records.protections.get(&record.uid) else { continue };
-        let known = known(inputs, record);
-        let (mut begins, mut goes, mut tiers) = (None, None, Vec::new());
-        let target = || Target { uid: record.uid, name: record.name.clone(), vmid };
-        for promised in promised(promise) {
-            let around = points.of(promise, &promised, inputs.time.at);
-            let outstanding = outstanding(&known, &promised, around);
-            again(context, &outstanding);
-            let open =
-                target::judge(inputs, &promised).and_then(|()| target::has_room(inputs, &known, &promised));
-            verdict.conditions.extend(conditions::tier(&promised, &outstanding, &known));
-            match open {
-                Ok(()) => {
-                    begins = begins.or_else(|| operation(inputs, (record, vmid), &promised, &outstanding))
-                }
-                Err(condition) => verdict.conditions.push(condition),
-            }
-            goes = goes.or_else(|| prune::next(context, &known, &promised, target));
-            tiers.push((promised, outstanding));
-        }
-        verdict.conditions.extend(still::reported(known.still, &promised(promise)));
-        goes = goes.or_else(|| prune::snapshot(context, &known, promise, target));
-        let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
+        let Some(record) = verdict.recorded.and_then(|place| inputs.records.guests.get(place)) else {
+            continue;
+        };
+        let Some(promise) = in_force.next(record.uid) else { continue };
+        let Some(vmid) = made(record) else {
+            verdict.protection.get_or_insert_with(|| plain(promise));
+            continue;
+        };
+        let now = promises.of(promise, &mut points);
         let seen = inputs.observed.guests.get(&vmid);
-        let bulk = bulk::judge((promise, &tiers), &known, (wanted, seen));
-        verdict.conditions.extend(bulk.conditions());
-        let posture = posture::judge(&tiers, &known, inputs.observed, bulk);
-        let tested = tiers.iter().filter_map(|(promised, _)| Tested::of(promised, &known).report());
-        let protection = verdict.protection.get_or_insert_default();
-        (protection.posture, protection.tested) = (Some(posture), tested.collect());
+        let both = (verdict.wanted.and_then(|place| inputs.desired.get(place)), seen);
+        let Next { places, kept } = walk.next(record);
+        let known = known_at(inputs, (record, seen), &places);
+        // What is reported of a promise that is asked for otherwise is made anew each time.
+        let asked_alike = verdict.protection.is_none();
+        if let Some(kept) = kept {
+            let owed = |owed: &OutstandingPoint| again(context, owed);
+            match walk.holding(kept, (now, &known), (both, &mut points), owed) {
+                Some(kept) if asked_alike => {
+                    verdict.conditions.extend(kept.conditions.iter().cloned());
+                    verdict.protection = Some(Arc::clone(&kept.protection));
+                    continue;
+                }
+                Some(_) => walk.forget(kept),
+                None => {}
+            }
+        }
+        let judged = judge(context, (record, vmid), (now, &known), (both, &mut points));
+        verdict.conditions.extend(judged.conditions.iter().cloned());
+        let protection = verdict.protection.get_or_insert_with(|| plain(promise));
+        let report = Arc::make_mut(protection);
+        (report.posture, report.tested) = (Some(judged.posture), judged.tested);
+        if let Some((tiers, until)) = judged.kept.filter(|_| asked_alike) {
+            let (promise, protection) = (Arc::clone(promise), Arc::clone(protection));
+            let (own, mounts) = (Own::of(&known), Mounts::of(now, both));
+            let conditions = judged.conditions;
+            let guest = record.uid;
+            walk.keep(KeptJudgement {
+                guest,
+                promise,
+                places,
+                own,
+                tiers,
+                mounts,
+                until,
+                conditions,
+                protection,
+                next_tests: None,
+            });
+        }
         let free = is_quiet(context, verdict.status, record) && !busy.contains(&record.uid);
         let passes = |action: &Action| {
             let allowed = |effect| gate(effect, Provenance::Schedule, &context.approved) == Verdict::Free;
             action.operation.effects().iter().all(allowed)
         };
-        plan.actions.extend(begins.or(goes).filter(|action| free && passes(action)));
+        plan.actions.extend(judged.action.filter(|action| free && passes(action)));
     }
+    memory.end(walk);
+}
+
+/// What is reported of a guest under a promise, before it is judged.
+fn plain(promise: &Arc<Protection>) -> Arc<ProtectionReport> {
+    let in_force = Some(Protection::clone(promise));
+    Arc::new(ProtectionReport { in_force, ..ProtectionReport::default() })
+}
+
+fn judge<'a>(
+    context: &Context<'a>,
+    (record, vmid): (&GuestRecord, Vmid),
+    (now, known): (&PromiseNow<'a>, &ScheduleFacts<'a>),
+    (both, points): (Both<'_>, &mut Points<'a>),
+) -> Judgement {
+    let inputs = context.inputs;
+    let (mut begins, mut goes, mut conditions) = (None, None, Vec::new());
+    let (mut tiers, mut tested, mut kept) = (Vec::new(), Vec::new(), Keeping::new(context, known));
+    let target = || Target { uid: record.uid, name: record.name.clone(), vmid };
+    for TierNow { promised, around, open, .. } in &now.tiers {
+        let stands = stands(known, promised);
+        let outstanding = standing(known, promised, (*around, stands), |schedule| points.of(schedule));
+        again(context, &outstanding);
+        let open = open.clone().and_then(|()| target::has_room(inputs, known, promised));
+        conditions.extend(conditions::tier(promised, &outstanding, known));
+        let of_tier = Tested::of(promised, known);
+        kept.tier(known, (promised, &of_tier), (stands, outstanding), &open);
+        match open {
+            Ok(()) => {
+                begins = begins.or_else(|| operation(inputs, (record, vmid), promised, &outstanding));
+            }
+            Err(condition) => conditions.push(condition),
+        }
+        goes = goes.or_else(|| prune::next(context, known, promised, target));
+        tested.extend(of_tier.report());
+        tiers.push((*promised, outstanding));
+    }
+    conditions.extend(still::reported(known.still, tiers.iter().map(|(promised, _)| promised)));
+    goes = goes.or_else(|| prune::snapshot(context, known, now.promise, target));
+    let bulk = bulk::judge((now.promise, &tiers), known, both);
+    conditions.extend(bulk.conditions());
+    let posture = posture::judge(&tiers, known, inputs.observed, bulk);
+    let action = begins.or(goes);
+    Judgement { conditions, kept: kept.unless(action.as_ref()), action, posture, tested }
 }
 
 fn made(record: &GuestRecord) -> Option<Vmid> {

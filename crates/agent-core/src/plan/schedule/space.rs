@@ -34,14 +34,24 @@ pub(in crate::plan) fn judge(
     backups: &[BackupRecord],
     (storage, tier): (&StorageName, Tier),
 ) -> Result<(), ErrorBody> {
-    let Some(StorageFact::Active { total, available, .. }) = observed.storages.get(storage) else {
-        return Ok(());
-    };
-    let takes = match tier {
+    let Some(room) = room(observed, storage) else { return Ok(()) };
+    fits(storage, room, next_takes(backups, (storage, tier)))
+}
+
+/// What a storage has left; none, where it does not say so.
+pub(super) fn room(observed: &Observed, storage: &StorageName) -> Option<Room> {
+    match observed.storages.get(storage)? {
+        StorageFact::Active { total, available, .. } => Some(Room { total: *total, available: *available }),
+        StorageFact::Inactive | StorageFact::Unknown => None,
+    }
+}
+
+/// What the next backup of a tier takes on its storage.
+pub(super) fn next_takes(backups: &[BackupRecord], (storage, tier): (&StorageName, Tier)) -> u64 {
+    match tier {
         Tier::OffSite => 0,
         Tier::Snapshot | Tier::Local => takes(backups, storage, 0),
-    };
-    fits(storage, Room { total: *total, available: *available }, takes)
+    }
 }
 
 /// What a storage says of itself, in bytes.

@@ -68,8 +68,11 @@ impl std::fmt::Display for Still {
 }
 
 /// What is reported of a budget that is spent, where a tier should have windows.
-pub(super) fn reported(still: Still, tiers: &[Promised<'_>]) -> Option<Condition> {
-    let wanted = tiers.iter().any(|tier| tier.consistency == Consistency::Application);
+pub(super) fn reported<'a>(
+    still: Still,
+    mut tiers: impl Iterator<Item = &'a Promised<'a>>,
+) -> Option<Condition> {
+    let wanted = tiers.any(|tier| tier.consistency == Consistency::Application);
     (wanted && still.is_spent()).then(|| {
         let message = format!(
             "{still}: its backups are crash-consistent until that is less; an operator signs `loosen_policy` for fewer backups, or \

@@ -6,7 +6,9 @@ use holdfast_protocol::protection::Tier;
 use holdfast_protocol::report::Condition;
 use holdfast_protocol::storage::{StorageRole, TargetState};
 
-use super::{Promised, ScheduleFacts, scheduled, space};
+use super::facts::{Promised, ScheduleFacts};
+use super::outstanding::scheduled;
+use super::space;
 use crate::model::limits;
 use crate::model::observed::StorageFact;
 use crate::model::policy::Policy;

@@ -132,6 +132,17 @@ impl DueBackup {
     }
 }
 
+impl OutstandingPoint {
+    /// Whether there is nothing to begin and nothing to report.
+    pub(super) fn is_quiet(&self) -> bool {
+        let rests = |due: DueBackup| match due.state {
+            State::Settled | State::Later(_) => true,
+            State::Waits(_) | State::Again(_) | State::Now | State::GivenUp => false,
+        };
+        self.last.is_none_or(rests) && self.overdue.is_none() && self.left_out.is_none()
+    }
+}
+
 /// Judges one tier.
 #[must_use]
 pub fn judge(facts: &Facts<'_>) -> OutstandingPoint {

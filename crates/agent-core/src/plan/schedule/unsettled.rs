@@ -22,7 +22,8 @@ fn settled_until(facts: &Facts<'_>) -> Option<Timestamp> {
 
 /// Since when the guest agent is waited for: from the oldest unsettled point within two waits before the last one.
 pub(super) fn waited_since(facts: &Facts<'_>, (point, since): (Timestamp, Timestamp)) -> Timestamp {
-    let Some(settled) = settled_until(facts) else { return since };
+    // Most guests stop here: the calendar is not walked for what is settled.
+    let Some(settled) = settled_until(facts).filter(|settled| *settled < point) else { return since };
     let recent = point.checked_sub(limits::CONTROLLER_GRACE * 2).unwrap_or(Timestamp::MIN);
     let oldest = facts.schedule.next(settled.max(recent)).filter(|oldest| *oldest < point);
     let begins = oldest.and_then(|oldest| {
