@@ -241,7 +241,7 @@ impl NetLine {
     /// Whether the guest's address is this one.
     #[must_use]
     pub fn has_address(&self, address: Ipv4Cidr) -> bool {
-        self.says("ip", address)
+        self.ip().is_some_and(|text| is_address(text, address))
     }
 
     /// Whether it is in this VLAN, or in none.
@@ -270,8 +270,8 @@ impl NetLine {
         for (key, value) in self.parts() {
             match key {
                 "bridge" => on_bridge = value == bridge.as_str(),
-                "ip" => under_address = is_text_of(value, address),
-                "gw" => by_gateway = gateway.is_some_and(|gateway| is_text_of(value, gateway)),
+                "ip" => under_address = is_address(value, *address),
+                "gw" => by_gateway = gateway.is_some_and(|gateway| value.parse() == Ok(gateway)),
                 "tag" => in_vlan = vlan.is_some_and(|tag| is_text_of(value, tag.get())),
                 _ => {}
             }
@@ -320,6 +320,14 @@ impl NetLine {
         let parts: Vec<String> = parts.iter().map(|(key, value)| format!("{key}={value}")).collect();
         Self(parts.join(","))
     }
+}
+
+/// Whether a text is that of an address. There is one text of each, and reading it is quicker than writing it.
+fn is_address(text: &str, address: Ipv4Cidr) -> bool {
+    text.split_once('/').is_some_and(|(own, prefix)| {
+        own.parse().is_ok_and(|own: Ipv4Addr| own == address.address())
+            && is_text_of(prefix, address.prefix())
+    })
 }
 
 /// Whether a text is that of a value. Nothing is allocated: each plan asks this of each guest.
@@ -474,6 +482,9 @@ mod tests {
             "name=eth0,bridge=vmbr0,ip=10.66.0.20/2",
             "name=eth0,bridge=vmbr0,ip=10.66.0.20/244",
             "name=eth0,bridge=vmbr0,ip=dhcp",
+            "name=eth0,bridge=vmbr0,ip=10.66.0.20/+24",
+            "name=eth0,bridge=vmbr0,gw=none,ip=10.66.0.020/24",
+            "name=eth0,bridge=vmbr0,gw=10.66.0.01,ip=10.66.0.20/24",
             "name=eth0,bridge=vmbr0",
             "name=eth0,bridge=vmbr0,gw=10.66.0.1,ip=10.66.0.20/24,tag=5",
             "name=eth0,bridge=vmbr0,firewall=1,ip=10.66.0.20/24,mtu=1400,rate=50",

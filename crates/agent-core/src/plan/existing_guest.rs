@@ -61,20 +61,50 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>) -> Judged {
     if let Some(lock) = &seen.lock {
         return judged.with(ErrorCode::Locked, locked(vmid, lock, seen.run));
     }
-    judged = differences(judged, context.inputs, (guest, made), facts);
+    let moves = network::moves(context.inputs, guest, facts);
+    let as_seen = AsSeen { facts, moves: moves.as_ref(), disks: SeenDisks::of(guest, facts) };
+    judged = differences(judged, context.inputs, (guest, made), as_seen);
     judged = controller::judge(context, judged, made.record);
     judged = silence::judge(context, judged, made.record, seen);
     if let Some((code, text)) = fields::ahead(context.inputs, guest.uid, seen, facts) {
         judged = judged.with(code, text);
     }
-    judged.held.extend(shrinking(context, guest, facts));
-    let moves = network::moves(context.inputs, guest, facts);
-    judged.held.extend(network::held(context, guest, made, (facts, moves.as_ref())));
-    let (next, refused) = next_operation(context, guest, made, seen, (facts, moves.as_ref()));
+    judged.held.extend(shrinking(context, guest, as_seen));
+    judged.held.extend(network::held(context, guest, made, (facts, as_seen.moves)));
+    let (next, refused) = next_operation(context, guest, made, seen, as_seen);
     judged = growth::reported(judged, (guest, Some(facts)), refused);
     match next.or_else(|| expiry::due(context, made).map(|(operation, why)| (operation, why, None))) {
         Some(next) => act(context, judged, made, next),
         None => judged,
+    }
+}
+
+/// A guest's configuration, with what follows from it.
+#[derive(Clone, Copy)]
+struct AsSeen<'a> {
+    facts: &'a GuestFacts,
+    /// The place of the network that it should have, where it is elsewhere.
+    moves: Option<&'a NetPlace>,
+    disks: SeenDisks,
+}
+
+/// Whether its disks are those of the document, one after the other, as large as it says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SeenDisks {
+    AsNamed,
+    /// Perhaps not: they are compared one by one.
+    Unlike,
+}
+
+impl SeenDisks {
+    fn of(guest: &DesiredGuest, facts: &GuestFacts) -> Self {
+        let mut pairs = guest.volumes.iter().zip(facts.mounts.values());
+        let are = guest.volumes.len() == facts.mounts.len()
+            && facts.rootfs_bytes == Some(bytes(guest.size.rootfs_gib))
+            && pairs.all(|(volume, mount)| {
+                mount.bytes == Some(bytes(volume.size_gib)) && mount.path == volume.mount.as_str()
+            });
+        if are { Self::AsNamed } else { Self::Unlike }
     }
 }
 
@@ -147,7 +177,7 @@ fn differences(
     mut judged: Judged,
     inputs: &Inputs<'_>,
     (guest, made): (&DesiredGuest, &Made<'_>),
-    facts: &GuestFacts,
+    AsSeen { facts, disks, .. }: AsSeen<'_>,
 ) -> Judged {
     let network = network::unlike(inputs, guest, made.vmid, facts);
     let filter = filter::unlike(guest, made.vmid, facts);
@@ -160,7 +190,7 @@ fn differences(
     for text in placement::elsewhere(guest, facts) {
         judged = judged.with(ErrorCode::Forbidden, text);
     }
-    if detached::missing(guest, facts).next().is_none() {
+    if disks == SeenDisks::AsNamed {
         return judged;
     }
     if let Some(text) = detached::text(guest, made, facts) {
@@ -238,8 +268,12 @@ fn disks<'a>(
     root.into_iter().chain(mounts)
 }
 
-fn shrinking(context: &Context<'_>, guest: &DesiredGuest, facts: &GuestFacts) -> Vec<PendingApproval> {
+fn shrinking(context: &Context<'_>, guest: &DesiredGuest, as_seen: AsSeen<'_>) -> Vec<PendingApproval> {
+    let AsSeen { facts, disks: seen, .. } = as_seen;
     let mut held = Vec::new();
+    if seen == SeenDisks::AsNamed {
+        return held;
+    }
     for (_, name, wanted, _) in disks(guest, facts).filter(|(_, _, wanted, seen)| bytes(*wanted) < *seen) {
         if let Verdict::NeedsSignature(reason) =
             gate(&Effect::ShrinkDisk, Provenance::Document, &context.approved)
@@ -267,10 +301,10 @@ fn next_operation(
     guest: &DesiredGuest,
     made: &Made<'_>,
     seen: &ObservedGuest,
-    (facts, moves): (&GuestFacts, Option<&NetPlace>),
+    as_seen: AsSeen<'_>,
 ) -> (Option<Next>, Vec<Refused>) {
-    let mut refused = Vec::new();
-    let next = sized(context, guest, made, (facts, moves), &mut refused)
+    let (facts, mut refused) = (as_seen.facts, Vec::new());
+    let next = sized(context, guest, made, as_seen, &mut refused)
         .or_else(|| powered(context.inputs, guest, made, (seen, facts)).map(|(what, why)| (what, why, None)));
     (next, refused)
 }
@@ -279,7 +313,7 @@ fn sized(
     context: &Context<'_>,
     guest: &DesiredGuest,
     made: &Made<'_>,
-    (facts, moves): (&GuestFacts, Option<&NetPlace>),
+    AsSeen { facts, moves, disks: seen_disks }: AsSeen<'_>,
     refused: &mut Vec<Refused>,
 ) -> Option<Next> {
     let (inputs, both) = (context.inputs, (guest, Some(facts)));
@@ -293,6 +327,9 @@ fn sized(
             return Some((Operation::Reconfigure(change), reason, None));
         }
     }
+    if seen_disks == SeenDisks::AsNamed {
+        return None;
+    }
     for (disk, name, size, seen) in disks(guest, facts).filter(|(_, _, wanted, seen)| bytes(*wanted) > *seen)
     {
         match growth::judge(context, both, growth::of_disk(guest, facts, (disk, name), (seen, size))) {
@@ -305,8 +342,7 @@ fn sized(
         }
     }
     // No new volume in the place of a detached one.
-    let is_any = detached::missing(guest, facts).next().is_some();
-    let is_whole = is_any && detached::own(guest, made, facts).is_empty();
+    let is_whole = detached::own(guest, made, facts).is_empty();
     if is_whole { attach(context, guest, facts, target, refused) } else { None }
 }
 
@@ -436,5 +472,5 @@ fn act(context: &Context<'_>, judged: Judged, made: &Made<'_>, (operation, reaso
     if let (Some(growth), Some(guest)) = (&growth, made.guest) {
         growth::take(context, guest, growth);
     }
-    Judged { action: Some(Action { operation, reason, growth }), ..judged }
+    Judged { action: Some(Box::new(Action { operation, reason, growth })), ..judged }
 }

@@ -169,7 +169,7 @@ pub(super) fn judge(context: &Context<'_>, made: &Made<'_>, judged: Judged) -> J
     });
     reason.push_str(&reported);
     let growth = Some(Box::new(growth::of_lost(context.inputs, guest)));
-    Judged { action: Some(Action { operation, reason, growth }), ..judged }
+    Judged { action: Some(Box::new(Action { operation, reason, growth })), ..judged }
 }
 
 /// The hardware address under which its backup was taken, where no other guest can have it: the very container that had

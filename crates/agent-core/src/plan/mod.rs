@@ -220,7 +220,8 @@ pub struct GuestVerdict {
 struct Judged {
     status: GuestStatus,
     conditions: Vec<Condition>,
-    action: Option<Action>,
+    /// Mostly there is none, and this is handed from judge to judge.
+    action: Option<Box<Action>>,
     held: Vec<PendingApproval>,
 }
 
@@ -276,7 +277,7 @@ pub fn plan_with(inputs: &Inputs<'_>, memory: &mut Memory) -> Plan {
         let judged = judge(&context, guest.map(|(_, guest)| guest), record.map(|(_, record)| record));
         // A former guest that is nowhere and not in the document is not reported.
         let Some(judged) = judged else { continue };
-        plan.actions.extend(judged.action);
+        plan.actions.extend(judged.action.map(|action| *action));
         plan.held.extend(judged.held);
         let down = record.and_then(|(_, record)| stacks::down(&inputs.records.stacks_down, record));
         let silent = record.and_then(|(_, record)| controller::silent(inputs.records, record));

@@ -90,7 +90,7 @@ pub(super) fn judge(context: &Context<'_>, guest: &DesiredGuest) -> Judged {
         vmid::promise(context, guest.uid, &provision.number);
     }
     let reason = "the document names it and it is not there".to_owned();
-    Judged { action: Some(Action { operation, reason, growth }), ..judged }
+    Judged { action: Some(Box::new(Action { operation, reason, growth })), ..judged }
 }
 
 /// Where its disks are made; or what this host cannot give it, whatever its number.
