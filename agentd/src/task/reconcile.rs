@@ -42,7 +42,7 @@ use crate::plan::address;
 use crate::plan::guest_requests::{Answer, RequestDecision};
 use crate::plan::protect::Raise;
 use crate::plan::recovery::{StartObservation, recovery};
-use crate::plan::{Inputs, Questions, plan, questions, wanted_goldens};
+use crate::plan::{Inputs, Memory, Questions, plan_with, questions, wanted_goldens};
 use crate::port::pve::PveError;
 use crate::port::store::protection::Changed;
 use crate::port::store::start_failures::Forgiven;
@@ -171,6 +171,8 @@ struct State {
     lookout: Lookout,
     /// Who answered for addresses that belong to another guest.
     strange: StrangeAnswers,
+    /// What the last plan judged and still holds.
+    judged: Memory,
 }
 
 /// What woke the loop.
@@ -209,7 +211,7 @@ impl Reconcile {
                         self.ports.clock.sleep(REQUEST_GATHER).await;
                         break;
                     }
-                    Woken::ReportOnly => self.report_again(&state).await,
+                    Woken::ReportOnly => self.report_again(&mut state).await,
                     Woken::Stop => return,
                 }
             }
@@ -293,7 +295,7 @@ impl Reconcile {
             now,
             time: state.timekeeper.belief(self.ports.clock.monotonic(), now),
         };
-        let plan = plan(&inputs);
+        let plan = plan_with(&inputs, &mut state.judged);
         if !plan.actions.is_empty() {
             tracing::info!("{plan}");
         }

@@ -16,7 +16,7 @@ use crate::gate::growth::Budget;
 use crate::model::clock_trust::Timekeeper;
 use crate::model::observed::Sight;
 use crate::model::view::HostSnapshot;
-use crate::plan::{Inputs, fields, fill_level, old_goldens, plan, report, waiting_goldens};
+use crate::plan::{Inputs, fields, fill_level, old_goldens, plan_with, report, waiting_goldens};
 use crate::port::store::Refusal;
 /// How long a host may be unobserved before its last observation is called unknown.
 fn twice(every: Duration) -> SignedDuration {
@@ -74,8 +74,8 @@ impl Reconcile {
 
     /// Only records changed, such as a hello: the last observation is reported again, and no operation is opened from
     /// it.
-    pub(super) async fn report_again(&self, state: &State) {
-        let Some(picture) = &state.picture else { return };
+    pub(super) async fn report_again(&self, state: &mut State) {
+        let State { picture: Some(picture), timekeeper, judged, .. } = state else { return };
         let now = self.ports.clock.now();
         let generation = picture.desired.generation();
         let records = match self.ports.store.records(generation, now).await {
@@ -97,10 +97,10 @@ impl Reconcile {
             policy: &self.policy,
             release: release.as_ref(),
             now,
-            time: state.timekeeper.belief(self.ports.clock.monotonic(), now),
+            time: timekeeper.belief(self.ports.clock.monotonic(), now),
         };
         let interval = self.interval.under(picture.desired.document.as_ref());
-        self.report(&inputs, &plan(&inputs), (&state.timekeeper, interval));
+        self.report(&inputs, &plan_with(&inputs, judged), (timekeeper, interval));
     }
 
     pub(super) fn report_trouble(&self, error: &CycleError, began: Timestamp, state: &State) {
