@@ -12,26 +12,43 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::time::Instant;
 
+use agentd::plan::{Memory, plan_with};
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
 use world::{Order, World};
 
 /// Guests, the order of their uids, and how often each side is measured. More than a document may hold, to show that the cost stays linear.
-const HOSTS: &[(u32, Order, KeptPlan, u32)] = &[
-    (1_000, Order::Made, KeptPlan::Nothing, 41),
-    (10_000, Order::Made, KeptPlan::Nothing, 21),
-    (10_000, Order::None, KeptPlan::Nothing, 21),
-    (100_000, Order::Made, KeptPlan::Nothing, 9),
-    (1_000, Order::Made, KeptPlan::Promises, 41),
-    (10_000, Order::Made, KeptPlan::Promises, 21),
+const HOSTS: &[(u32, Order, Promised, u32)] = &[
+    (1_000, Order::Made, Promised::Nothing, 41),
+    (10_000, Order::Made, Promised::Nothing, 21),
+    (10_000, Order::None, Promised::Nothing, 21),
+    (100_000, Order::Made, Promised::Nothing, 9),
+    (1_000, Order::Made, Promised::Backups(Since::Nothing), 41),
+    (10_000, Order::Made, Promised::Backups(Since::Nothing), 21),
+    (10_000, Order::None, Promised::Backups(Since::Nothing), 21),
+    (100_000, Order::Made, Promised::Backups(Since::Nothing), 9),
+    (10_000, Order::Made, Promised::Backups(Since::OneBackup), 21),
+    (10_000, Order::Made, Promised::Backups(Since::Start), 21),
+    (100_000, Order::Made, Promised::Backups(Since::Start), 5),
 ];
 
 /// Whether backups are promised, and were taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum KeptPlan {
+enum Promised {
     Nothing,
-    Promises,
+    Backups(Since),
+}
+
+/// What happened since the plan before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    /// A few seconds passed.
+    Nothing,
+    /// One backup in the list is another, and the list was read anew.
+    OneBackup,
+    /// The agent was started: there was no plan before.
+    Start,
 }
 
 /// The form that `cargo bench-all` reads.
@@ -48,22 +65,29 @@ struct Figure {
 
 fn main() -> Result<()> {
     let mut out = std::io::stdout();
-    for (guests, order, kept, pairs) in HOSTS {
-        writeln!(out, "BENCH {}", serde_json::to_string(&measure(*guests, *order, *kept, *pairs)?)?)?;
+    for (guests, order, promised, pairs) in HOSTS {
+        writeln!(out, "BENCH {}", serde_json::to_string(&measure(*guests, *order, *promised, *pairs)?)?)?;
     }
     Ok(())
 }
 
-fn measure(guests: u32, order: Order, kept: KeptPlan, pairs: u32) -> Result<Figure> {
+fn measure(guests: u32, order: Order, promised: Promised, pairs: u32) -> Result<Figure> {
     let world = World::settled(guests, order)?;
-    let world = if kept == KeptPlan::Promises { world.promised()? } else { world };
-    let inputs = world.inputs();
-    let pairing = bare::Pairing::of(&world);
+    let world = if promised == Promised::Nothing { world } else { world.promised()? };
     let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let another = (promised == Promised::Backups(Since::OneBackup)).then(|| world.with_another_backup());
+    let pairing = bare::Pairing::of(&world);
+    let mut memory = Memory::default();
     // The first round warms caches and allocator, and is not counted.
     for turn in 0..=pairs {
+        // The plan before went by the other list.
+        let records = another.as_ref().filter(|_| turn % 2 == 0).unwrap_or(&world.records);
+        if promised == Promised::Backups(Since::Start) {
+            memory = Memory::default();
+        }
+        let inputs = world.inputs(turn, records)?;
         let began = Instant::now();
-        let plan = black_box(agentd::plan::plan(black_box(&inputs)));
+        let plan = black_box(plan_with(black_box(&inputs), &mut memory));
         let took = began.elapsed().as_secs_f64() * 1e3;
         let begun = plan.actions.first().map(|action| action.reason.as_str());
         let held = plan.held.first().map(|held| held.reason);
@@ -73,6 +97,8 @@ fn measure(guests: u32, order: Order, kept: KeptPlan, pairs: u32) -> Result<Figu
             plan.raises.len()
         );
         ensure!(plan.verdicts.len() == guests as usize, "every guest has its verdict");
+        let reported = plan.verdicts.iter().find(|verdict| !verdict.conditions.is_empty());
+        ensure!(reported.is_none(), "nothing is reported of a settled host: {reported:?}");
         drop(plan);
         let began = Instant::now();
         let differing = black_box(bare::differing(black_box(&pairing)));
@@ -89,9 +115,15 @@ fn measure(guests: u32, order: Order, kept: KeptPlan, pairs: u32) -> Result<Figu
         Order::Made => "",
         Order::None => ", uids in no order",
     };
-    let promised = match kept {
-        KeptPlan::Nothing => "",
-        KeptPlan::Promises => ", each with a nightly backup promised and seven kept",
+    let promised = match promised {
+        Promised::Nothing => "",
+        Promised::Backups(Since::Nothing) => ", each with a nightly backup promised and seven kept",
+        Promised::Backups(Since::OneBackup) => {
+            ", each with a nightly backup promised and seven kept, one of them another than before"
+        }
+        Promised::Backups(Since::Start) => {
+            ", each with a nightly backup promised and seven kept, the first plan after a start"
+        }
     };
     Ok(Figure {
         name: format!("plan of {guests} settled guests{lie}{promised}"),

@@ -7,8 +7,8 @@ use agentd::model::clock_trust::{Steady, TrustedTime};
 use agentd::model::mark::Mark;
 use agentd::model::net::{NetLine, NetPlace, ResolverText};
 use agentd::model::observed::{
-    BackupFlag, Detail, FactTimes, GuestFacts, MountFacts, Observed, ObservedGuest, Protection, Sight,
-    Template,
+    BackupFlag, BackupListing, Detail, FactTimes, GuestFacts, MountFacts, Observed, ObservedGuest,
+    Protection, Sight, StorageFact, Template,
 };
 use agentd::model::policy::{BrakeRule, Policy, VmidRange};
 use agentd::model::records::{
@@ -148,24 +148,43 @@ impl World {
             ));
         }
         self.records.backups = Arc::new(backups);
+        // Their storage was approved, answers, and has room.
+        self.policy.backup_storage = Some("backups".parse()?);
+        let room = StorageFact::Active { total: 1 << 50, used: 1 << 49, available: 1 << 49 };
+        self.observed.storages.insert("backups".parse()?, room);
+        let listed =
+            BackupListing::Listed { protected: BTreeSet::new(), verified: BTreeMap::new(), pruned_by: None };
+        self.observed.listings.insert("backups".parse()?, listed);
         self.now = noon()?;
         Ok(self)
     }
 
-    pub fn inputs(&self) -> Inputs<'_> {
-        Inputs {
+    /// The same records, with a list of backups that was read anew and in which one is another.
+    pub fn with_another_backup(&self) -> Records {
+        let mut backups = self.records.backups.to_vec();
+        let middle = backups.len() / 2;
+        if let Some(backup) = backups.get_mut(middle) {
+            backup.bytes += 1;
+        }
+        Records { backups: Arc::new(backups), ..self.records.clone() }
+    }
+
+    /// At one of many looks at the host, some seconds apart, by these records.
+    pub fn inputs<'a>(&'a self, turn: u32, records: &'a Records) -> Result<Inputs<'a>> {
+        let now = self.now.checked_add(SignedDuration::from_secs(5 * i64::from(turn)))?;
+        Ok(Inputs {
             generation: Generation::new(1),
             content: Some(ContentHash::of(b"document")),
             desired: &self.desired,
             policies: &self.policies,
             manifest: &[],
             observed: &self.observed,
-            records: &self.records,
+            records,
             policy: &self.policy,
             release: None,
-            now: self.now,
-            time: TrustedTime { at: self.now, since: Timestamp::UNIX_EPOCH, steady: Steady::Yes },
-        }
+            now,
+            time: TrustedTime { at: now, since: Timestamp::UNIX_EPOCH, steady: Steady::Yes },
+        })
     }
 }
 
