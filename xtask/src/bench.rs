@@ -16,7 +16,7 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 use crate::workspace::{cargo, must, root, shown, target};
-use crate::{demo, packages, page};
+use crate::{bench_goals, demo, packages, page};
 
 /// One measured comparison.
 #[derive(Debug, Deserialize)]
@@ -165,7 +165,7 @@ fn figures(text: &str) -> Result<Vec<Figure>> {
 
 fn table(figures: &[Figure]) -> String {
     let mut text =
-        "| what | ours | baseline | ratio | pairs | how |\n| --- | --- | --- | --- | --- | --- |\n"
+        "| what | ours | baseline | ratio | goal | verdict | pairs | how |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
             .to_owned();
     for figure in figures {
         let unit = &figure.unit;
@@ -175,7 +175,10 @@ fn table(figures: &[Figure]) -> String {
         let baseline = or_none(figure.baseline, &format!(" {unit}"));
         let ratio = or_none(figure.ratio, "");
         let (name, ours, pairs, note) = (&figure.name, short(figure.ours), figure.pairs, &figure.note);
-        text.push_str(&format!("| {name} | {ours} {unit} | {baseline} | {ratio} | {pairs} | {note} |\n"));
+        let (goal, verdict) = bench_goals::judged(name, figure.ours, figure.ratio);
+        text.push_str(&format!(
+            "| {name} | {ours} {unit} | {baseline} | {ratio} | {goal} | {verdict} | {pairs} | {note} |\n"
+        ));
     }
     text
 }
@@ -211,7 +214,7 @@ mod tests {
     fn figures_are_read_and_shown() {
         let text = "noise\nBENCH {\"name\":\"plan\",\"ours\":2.5,\"baseline\":1.0,\"ratio\":2.5,\"unit\":\"ms\",\"pairs\":7,\"note\":\"merge-join\"}\n";
         let read = figures(text).unwrap();
-        assert!(table(&read).contains("| plan | 2.50 ms | 1.00 ms | 2.50 | 7 | merge-join |"));
+        assert!(table(&read).contains("| plan | 2.50 ms | 1.00 ms | 2.50 | — | — | 7 | merge-join |"));
         assert!(figures("BENCH {\"name\":1}").is_err());
     }
 

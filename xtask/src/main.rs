@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 
 mod advisories;
 mod bench;
+mod bench_goals;
 mod book;
 mod ci;
 mod demo;
