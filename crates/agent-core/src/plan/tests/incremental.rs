@@ -4,6 +4,7 @@
 //! judges everything.
 
 mod host;
+mod single;
 mod story;
 
 use std::sync::Arc;

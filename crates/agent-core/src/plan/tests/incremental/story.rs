@@ -440,7 +440,10 @@ impl Story {
         let n = self.guest();
         match self.below(22) {
             0 => self.document(n),
-            1 => self.promise(n),
+            1 => {
+                self.document(n);
+                self.promise(n);
+            }
             2 => {
                 // A clock that was ahead, at times.
                 let ahead = i64::from(self.below(8) == 0) * 300;
