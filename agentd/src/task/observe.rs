@@ -256,6 +256,12 @@ impl Observer {
     fn guest(&mut self, row: &GuestResource, rounds: (Rounds, Option<u64>), now: Duration) -> ObservedGuest {
         let known = self.known.entry(row.vmid).or_default();
         let (power, up_s) = schedule::conclude(&known.power, row, rounds, now);
+        // A row that is newer than an answer makes that answer old.
+        if !schedule::is_blind(row, rounds.0)
+            && known.power.asked.as_ref().is_some_and(|asked| asked.at != now)
+        {
+            known.power.asked = None;
+        }
         let detail = match (&row.unreadable, &known.config) {
             (Some(odd), _) => {
                 Detail::Unknown(format!("its line in the list of guests cannot be read: {odd}"))

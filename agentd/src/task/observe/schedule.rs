@@ -125,7 +125,7 @@ pub(super) fn conclude(
 }
 
 /// Whether the row says nothing about now.
-fn is_blind(row: &GuestResource, rounds: Rounds) -> bool {
+pub(super) fn is_blind(row: &GuestResource, rounds: Rounds) -> bool {
     matches!(row.power, Power::Unknown(_)) || rounds == Rounds::Stalled
 }
 
