@@ -24,7 +24,7 @@ use jiff::{SignedDuration, Timestamp};
 use self::host::{HostMemory, Listed};
 pub use self::loss::Gone;
 use self::numbers::Numbers;
-use self::schedule::{AskedPower, Line, PowerMemory, Rotation, Rounds};
+use self::schedule::{AskedPower, Line, PowerMemory, Rotation, RoundsSeen};
 use crate::model::filter::FilterSeen;
 use crate::model::mark;
 use crate::model::observed::{Detail, FactTimes, GuestFacts, Observed, ObservedGuest};
@@ -44,7 +44,7 @@ pub struct Observer {
     /// Tasks that ran when last observed.
     running: BTreeSet<Upid>,
     /// When the host was last observed.
-    looked_at: Option<Duration>,
+    observed_at: Option<Duration>,
 }
 
 /// What is remembered of a guest.
@@ -83,7 +83,7 @@ impl Observer {
             numbers: Numbers::default(),
             rotation: Rotation::default(),
             running: BTreeSet::new(),
-            looked_at: None,
+            observed_at: None,
         }
     }
 
@@ -126,7 +126,7 @@ impl Observer {
         let vmids = self.numbers.ask(self.pve.as_ref(), ask, &resources, now).await;
         let storages = self.host.storages(&ask.storages, &resources, now).await;
         let node = self.host.node(figures, now).await;
-        self.looked_at = Some(now);
+        self.observed_at = Some(now);
         let at = self.clock.now();
         let (lost, orphaned) = (BTreeMap::new(), BTreeMap::new());
         let (goldens, listings, controllers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -156,8 +156,8 @@ impl Observer {
         resources.guests.iter().filter(here).map(|row| (row.vmid, row)).collect()
     }
 
-    /// Touches the guests of tasks that ran at the last observation and do not any more. A list that did not come is no
-    /// news: then the next one shows all of them as ended.
+    /// Touches the guests of tasks that ran at the last observation and do not any more. While the list does not come,
+    /// the last one stays, so that no end is missed.
     async fn note_ended_tasks(&mut self) {
         let Ok(running) = self.pve.running_tasks().await else { return };
         let running: BTreeSet<Upid> = running.into_iter().collect();
@@ -169,20 +169,17 @@ impl Observer {
     }
 
     /// Asks for the power state of each guest where its row is not enough, within a bound.
-    async fn ask_power(
-        &mut self,
-        rows: &BTreeMap<Vmid, &GuestResource>,
-        rounds: (Rounds, Option<u64>),
-        now: Duration,
-    ) {
-        let mut asked = 0;
+    async fn ask_power(&mut self, rows: &BTreeMap<Vmid, &GuestResource>, rounds: RoundsSeen, now: Duration) {
+        let mut due = Vec::new();
         for (vmid, row) in rows {
-            let known = self.known.entry(*vmid).or_default();
-            if asked == schedule::ASKED_AT_ONCE || !schedule::asks_power(&known.power, row, rounds, now) {
-                continue;
+            let power = &self.known.entry(*vmid).or_default().power;
+            if power.is_asked(row, rounds, now) {
+                due.push((power.asked.as_ref().map(|asked| asked.at), *vmid));
             }
-            asked += 1;
-            if let Ok(status) = self.pve.guest_status(*vmid).await {
+        }
+        for vmid in schedule::first_asked(due) {
+            let answer = self.pve.guest_status(vmid).await;
+            if let (Ok(status), Some(known)) = (answer, self.known.get_mut(&vmid)) {
                 let (power, uptime_s) = (status.power, status.uptime_s);
                 known.power.asked = Some(AskedPower { power, uptime_s, at: now });
             }
@@ -191,7 +188,7 @@ impl Observer {
 
     /// Reads the configurations that are due.
     async fn read_configurations(&mut self, rows: &BTreeMap<Vmid, &GuestResource>, now: Duration) {
-        let elapsed = self.looked_at.map_or(Duration::ZERO, |before| now.saturating_sub(before));
+        let elapsed = self.observed_at.map_or(Duration::ZERO, |before| now.saturating_sub(before));
         let read_at = self.known.iter().filter_map(|(vmid, known)| Some((*vmid, known.config.as_ref()?.at)));
         let old = self.rotation.turn(&read_at.collect(), elapsed);
         for (vmid, row) in rows {
@@ -253,15 +250,9 @@ impl Observer {
         }
     }
 
-    fn guest(&mut self, row: &GuestResource, rounds: (Rounds, Option<u64>), now: Duration) -> ObservedGuest {
+    fn guest(&mut self, row: &GuestResource, rounds: RoundsSeen, now: Duration) -> ObservedGuest {
         let known = self.known.entry(row.vmid).or_default();
-        let (power, up_s) = schedule::conclude(&known.power, row, rounds, now);
-        // A row that is newer than an answer makes that answer old.
-        if !schedule::is_blind(row, rounds.0)
-            && known.power.asked.as_ref().is_some_and(|asked| asked.at != now)
-        {
-            known.power.asked = None;
-        }
+        let (power, up_s) = known.power.conclude(row, rounds, now);
         let detail = match (&row.unreadable, &known.config) {
             (Some(odd), _) => {
                 Detail::Unknown(format!("its line in the list of guests cannot be read: {odd}"))
@@ -274,14 +265,11 @@ impl Observer {
             Detail::Known(facts) => facts.name.clone(),
             Detail::Unknown(_) => None,
         };
-        let run = match &power {
+        let run = match power {
             Power::Running => Running::Running,
             Power::Stopped => Running::Stopped,
             Power::Unknown(_) => Running::Unknown,
         };
-        if run != Running::Unknown {
-            known.power.concluded = Some(power);
-        }
         ObservedGuest {
             vmid: row.vmid,
             name: name.or_else(|| row.name.clone()).unwrap_or_default(),

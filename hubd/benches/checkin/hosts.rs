@@ -8,11 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
 use bytes::Bytes;
 use holdfast_protocol::checkin::{CheckinRequest, Need};
-use http_body_util::{BodyExt as _, Full};
-use hyper::Request;
+use http_body_util::Full;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -21,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
 use crate::fleet::Fleet;
-use crate::load::{Kind, report};
+use crate::load::{Kind, check_in, report};
 
 /// How long agents ask a hub to hold a check-in, and so the time between two of a host.
 pub const HELD: Duration = Duration::from_secs(25);
@@ -212,17 +210,7 @@ impl Host {
         request: &CheckinRequest,
         wait: Duration,
     ) -> anyhow::Result<Need> {
-        let asked = Request::post(format!("/v1/agent/checkin?wait={}s", wait.as_secs()))
-            .header("host", "127.0.0.1")
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(serde_json::to_vec(request)?)))?;
-        connection.ready().await?;
-        let answer = connection.send_request(asked).await?;
-        let status = answer.status();
-        let body = answer.into_body().collect().await?.to_bytes();
-        if !status.is_success() {
-            bail!("{status}: {}", String::from_utf8_lossy(&body));
-        }
+        let body = check_in(connection, wait, request).await?;
         // Both the hub's envelope and a bare answer would have it in this form.
         let full = br#""need":"full""#;
         Ok(if body.windows(full.len()).any(|part| part == full) { Need::Full } else { Need::Changed })

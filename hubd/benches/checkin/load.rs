@@ -100,21 +100,30 @@ async fn one(
         }
         request.sequence = sequence;
         // Written anew each time, as an agent does; this is the client's CPU, not the server's.
-        let body = serde_json::to_vec(&request)?;
-        let asked = Request::post("/v1/agent/checkin?wait=0s")
-            .header("host", "127.0.0.1")
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body)))?;
-        connection.ready().await?;
-        let answer = connection.send_request(asked).await?;
-        let status = answer.status();
-        let body = answer.into_body().collect().await?.to_bytes();
-        if !status.is_success() {
-            bail!("{status}: {}", String::from_utf8_lossy(&body));
-        }
+        check_in(&mut connection, Duration::ZERO, &request).await?;
         times.push(began.elapsed());
     }
     Ok(times)
+}
+
+/// One check-in that is held for so long at most, and the bytes of its answer.
+pub async fn check_in(
+    connection: &mut SendRequest<Full<Bytes>>,
+    wait: Duration,
+    request: &CheckinRequest,
+) -> anyhow::Result<Bytes> {
+    let asked = Request::post(format!("/v1/agent/checkin?wait={}s", wait.as_secs()))
+        .header("host", "127.0.0.1")
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::from(serde_json::to_vec(request)?)))?;
+    connection.ready().await?;
+    let answer = connection.send_request(asked).await?;
+    let status = answer.status();
+    let body = answer.into_body().collect().await?.to_bytes();
+    if !status.is_success() {
+        bail!("{status}: {}", String::from_utf8_lossy(&body));
+    }
+    Ok(body)
 }
 
 pub fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {

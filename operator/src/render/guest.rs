@@ -74,8 +74,8 @@ fn status_words(guest: &GuestReport) -> &'static str {
 
 fn run(guest: &GuestReport) -> Field {
     let word = match (guest.run, guest.unknown_since) {
-        (Running::Running, _) => "running".to_owned(),
-        (Running::Stopped, _) => "stopped".to_owned(),
+        (Running::Running, _) => found("running", guest.run_as_of),
+        (Running::Stopped, _) => found("stopped", guest.run_as_of),
         (Running::Unknown, None) => "unknown".to_owned(),
         (Running::Unknown, Some(since)) => format!("unknown since {}", stamp(since)),
     };
@@ -88,6 +88,12 @@ fn run(guest: &GuestReport) -> Field {
         _ => Tone::Good,
     };
     (word, tone)
+}
+
+/// A state, and whether it is older than usual.
+fn found(word: &str, as_of: Option<Timestamp>) -> String {
+    let age = if as_of.is_some() { ", old" } else { "" };
+    format!("{word}{age}")
 }
 
 const fn run_word(run: RunState) -> &'static str {
@@ -137,6 +143,10 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
         ("Size", guest.size.map_or_else(unknown, size)),
         ("Address", guest.address.map_or_else(unknown, |address| address.to_string())),
     ];
+    let seen = |at| ("Seen", format!("whether it runs is of {}", when(at, now)));
+    pairs.extend(guest.run_as_of.map(seen));
+    let read = |at| ("Read", format!("size, address and fields are of {}", when(at, now)));
+    pairs.extend(guest.configuration_as_of.map(read));
     pairs.extend(guest.address_filter.map(|state| ("Firewall", state.words().to_owned())));
     pairs.push(match &guest.controller {
         Some(seen) => {

@@ -9,7 +9,7 @@ use holdfast_protocol::operator::{
     PastEpoch,
 };
 use holdfast_protocol::report::{
-    AddressFilterFinding, GuestReport, HostSection, Sections, StorageReport, StorageState,
+    AddressFilterFinding, FactAges, GuestReport, HostSection, Sections, StorageReport, StorageState,
     address_filter_findings,
 };
 use holdfast_protocol::restore::{RestoreOrder, RestoreState};
@@ -199,6 +199,7 @@ fn about(host: &HostView, sections: &Sections, now: Timestamp) -> Vec<(&'static 
     }
     if let Some(host) = &sections.host {
         pairs.push(("Box", about_box(host)));
+        pairs.extend(host.ages.map(|ages| ("Facts", about_ages(ages))));
     }
     pairs
 }
@@ -206,6 +207,16 @@ fn about(host: &HostView, sections: &Sections, now: Timestamp) -> Vec<(&'static 
 fn about_box(host: &HostSection) -> String {
     let memory = format!("{} of {} memory used", bytes(host.memory_used_bytes), bytes(host.memory_bytes));
     format!("{}, Proxmox VE {}, {} CPUs, {memory}", host.node, host.proxmox_version, host.cpus)
+}
+
+/// How old what is shown can be.
+fn about_ages(ages: FactAges) -> String {
+    let FactAges { power_s, configuration_s, storage_s, version_s } = ages;
+    format!(
+        "at most so old at the last contact: who runs {power_s} s, configurations {configuration_s} s, storages {storage_s} s, \
+         version {} min",
+        version_s.div_ceil(60)
+    )
 }
 
 fn storage(storage: &StorageReport) -> Vec<Field> {

@@ -120,7 +120,7 @@ pub fn guests() -> Vec<GuestReport> {
     let size = json!({ "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 });
     read(json!([
         { "uid": id(1), "name": "web-1", "vmid": 120, "status": "managed", "run": "running", "wanted": "running",
-          "size": size, "address": "10.66.0.91/24", "address_filter": "no_flag", "protection": protected(),
+          "run_as_of": "2026-11-21T02:55:10Z", "configuration_as_of": "2026-11-21T02:51:00Z", "size": size, "address": "10.66.0.91/24", "address_filter": "no_flag", "protection": protected(),
           "controller": { "version": "0.1.0", "hello_at": "2026-11-21T02:59:30Z", "health": "well" } },
         { "uid": id(2), "name": "web-2", "vmid": 121, "status": "managed", "run": "running", "wanted": "running",
           "size": size, "address": "10.66.0.92/24", "address_filter": "set",
@@ -276,7 +276,7 @@ pub fn sections() -> Sections {
         Some(holdfast_protocol::envelope::ErrorBody::new(ErrorCode::Unavailable, "the storage went away"));
     let mut sections: Sections = read(json!({
         "agent": { "version": "0.1.0", "started_at": "2026-11-20T12:00:00Z", "problems": [] },
-        "host": { "node": "pve", "proxmox_version": "9.2.11", "cpus": 16, "memory_bytes": 68_719_476_736_u64,
+        "host": { "node": "pve", "ages": { "power_s": 40, "configuration_s": 140, "storage_s": 140, "version_s": 3620 }, "proxmox_version": "9.2.11", "cpus": 16, "memory_bytes": 68_719_476_736_u64,
             "memory_used_bytes": 21_474_836_480_u64, "storages": [
                 { "name": "local-zfs", "state": "active", "total_bytes": 1_099_511_627_776_u64, "used_bytes": 322_122_547_200_u64 },
                 { "name": "nas", "state": "unknown" } ] },

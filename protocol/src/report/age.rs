@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bounds in seconds, counted from the report's last check-in. A fact that is older names its own time. With bounds
-/// instead of times, a host where nothing happens has nothing new to report.
+/// Bounds in seconds, counted from the host's last check-in. A fact of a guest that is older names its own time. With
+/// bounds instead of times, a host where nothing happens has nothing new to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FactAges {

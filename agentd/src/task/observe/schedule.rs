@@ -26,7 +26,7 @@ const SETTLES: Duration = Duration::from_secs(25);
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Power states asked for in one observation: a second of Proxmox's time.
-pub(super) const ASKED_AT_ONCE: usize = 32;
+const ASKED_AT_ONCE: usize = 32;
 
 /// What of a guest's row would not change by itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,55 +82,72 @@ pub(super) struct PowerMemory {
     pub(super) touched: Option<Duration>,
 }
 
-/// Whether a guest's power state is asked for singly.
-pub(super) fn asks_power(
-    memory: &PowerMemory,
-    row: &GuestResource,
-    (rounds, node_uptime_s): (Rounds, Option<u64>),
-    now: Duration,
-) -> bool {
-    let within = |at: Duration, limit: Duration| now.saturating_sub(at) < limit;
-    if memory.touched.is_some_and(|at| within(at, SETTLES)) {
-        return true;
-    }
-    if is_blind(row, rounds) {
-        return !memory.asked.as_ref().is_some_and(|asked| within(asked.at, ASK_AGAIN));
-    }
-    // A row of a guest that has just started can show the node's own uptime.
-    let bogus = row.power == Power::Running && node_uptime_s.is_some_and(|uptime_s| row.uptime_s >= uptime_s);
-    bogus || contradicted(memory, row)
-}
+/// Proxmox's rounds, and the node's uptime in seconds as its list shows it.
+pub(super) type RoundsSeen = (Rounds, Option<u64>);
 
-/// Whether a guest runs and for how long, in seconds, out of its row and what was asked.
-pub(super) fn conclude(
-    memory: &PowerMemory,
-    row: &GuestResource,
-    rounds: (Rounds, Option<u64>),
-    now: Duration,
-) -> (Power, u64) {
-    let is_blind = is_blind(row, rounds.0);
-    match &memory.asked {
-        Some(asked) if asked.at == now => (asked.power.clone(), asked.uptime_s),
-        // It should have been asked for and was not, or Proxmox did not answer.
-        Some(_) | None if asks_power(memory, row, rounds, now) => (Power::Unknown(String::new()), 0),
-        Some(asked) if is_blind => {
-            let since_s = match asked.power {
-                Power::Running => now.saturating_sub(asked.at).as_secs(),
-                Power::Stopped | Power::Unknown(_) => 0,
-            };
-            (asked.power.clone(), asked.uptime_s.saturating_add(since_s))
+impl PowerMemory {
+    /// Whether the power state is asked for singly.
+    pub(super) fn is_asked(
+        &self,
+        row: &GuestResource,
+        (rounds, node_uptime_s): RoundsSeen,
+        now: Duration,
+    ) -> bool {
+        let within = |at: Duration, limit: Duration| now.saturating_sub(at) < limit;
+        if self.touched.is_some_and(|at| within(at, SETTLES)) {
+            return true;
         }
-        Some(_) | None => (row.power.clone(), row.uptime_s),
+        if is_blind(row, rounds) {
+            return !self.asked.as_ref().is_some_and(|asked| within(asked.at, ASK_AGAIN));
+        }
+        // A row of a guest that has just started can show the node's own uptime.
+        let has_nodes_uptime =
+            row.power == Power::Running && node_uptime_s.is_some_and(|uptime_s| row.uptime_s >= uptime_s);
+        has_nodes_uptime || self.concluded.as_ref().is_some_and(|concluded| *concluded != row.power)
+    }
+
+    /// Whether the guest runs and for how long, in seconds, out of its row and what was asked; remembered.
+    pub(super) fn conclude(
+        &mut self,
+        row: &GuestResource,
+        rounds: RoundsSeen,
+        now: Duration,
+    ) -> (Power, u64) {
+        let is_blind = is_blind(row, rounds.0);
+        let found = match &self.asked {
+            Some(asked) if asked.at == now => (asked.power.clone(), asked.uptime_s),
+            // It should have been asked for and was not, or Proxmox did not answer.
+            Some(_) | None if self.is_asked(row, rounds, now) => (Power::Unknown(String::new()), 0),
+            Some(asked) if is_blind => {
+                let since_s = match asked.power {
+                    Power::Running => now.saturating_sub(asked.at).as_secs(),
+                    Power::Stopped | Power::Unknown(_) => 0,
+                };
+                (asked.power.clone(), asked.uptime_s.saturating_add(since_s))
+            }
+            Some(_) | None => (row.power.clone(), row.uptime_s),
+        };
+        // A row that is newer than an answer makes that answer old.
+        if !is_blind && self.asked.as_ref().is_some_and(|asked| asked.at != now) {
+            self.asked = None;
+        }
+        match &found.0 {
+            Power::Running | Power::Stopped => self.concluded = Some(found.0.clone()),
+            Power::Unknown(_) => {}
+        }
+        found
     }
 }
 
 /// Whether the row says nothing about now.
-pub(super) fn is_blind(row: &GuestResource, rounds: Rounds) -> bool {
+fn is_blind(row: &GuestResource, rounds: Rounds) -> bool {
     matches!(row.power, Power::Unknown(_)) || rounds == Rounds::Stalled
 }
 
-fn contradicted(memory: &PowerMemory, row: &GuestResource) -> bool {
-    memory.concluded.as_ref().is_some_and(|concluded| *concluded != row.power)
+/// The guests that are asked in one observation, those first that were asked longest ago or never.
+pub(super) fn first_asked(mut due: Vec<(Option<Duration>, Vmid)>) -> Vec<Vmid> {
+    due.sort_unstable();
+    due.into_iter().take(ASKED_AT_ONCE).map(|(_, vmid)| vmid).collect()
 }
 
 /// The configurations that are read again without any other reason: evenly, the oldest first.
@@ -214,7 +231,7 @@ mod tests {
             ("rows stand still", runs(None, None), row(Power::Running, 100), (Rounds::Stalled, None), true),
         ];
         for (what, memory, row, rounds, due) in cases {
-            assert_eq!(asks_power(&memory, &row, rounds, s(1_010)), due, "{what}");
+            assert_eq!(memory.is_asked(&row, rounds, s(1_010)), due, "{what}");
         }
     }
 
@@ -224,7 +241,7 @@ mod tests {
         let now = s(1_000);
         let conclude = |memory: &PowerMemory, power, rounds| {
             let row = row(power, 77);
-            super::conclude(memory, &row, (rounds, Some(9_000)), now)
+            memory.clone().conclude(&row, (rounds, Some(9_000)), now)
         };
         let (going, stalled) = (Rounds::Going, Rounds::Stalled);
         let (running, stopped) = (Power::Running, Power::Stopped);
@@ -234,6 +251,31 @@ mod tests {
         assert_eq!(conclude(&runs(Some(970), None), unknown.clone(), going), (running.clone(), 80));
         assert_eq!(conclude(&runs(Some(970), None), stopped, stalled), (running.clone(), 80));
         assert_eq!(conclude(&runs(Some(930), None), running, stalled), (unknown, 0));
+    }
+
+    #[test]
+    fn an_answer_does_not_outlive_a_newer_row() {
+        let mut memory = runs(Some(970), None);
+        let going = (Rounds::Going, Some(9_000));
+        memory.concluded = Some(Power::Stopped);
+        assert_eq!(memory.conclude(&row(Power::Stopped, 0), going, s(980)), (Power::Stopped, 0));
+        // Now the rounds stand still: what ran before the row is not said again.
+        let stalled = (Rounds::Stalled, Some(9_000));
+        assert!(memory.is_asked(&row(Power::Stopped, 0), stalled, s(990)));
+        let unknown = (Power::Unknown(String::new()), 0);
+        assert_eq!(memory.conclude(&row(Power::Stopped, 0), stalled, s(990)), unknown);
+    }
+
+    #[test]
+    fn however_many_are_due_each_has_its_turn() {
+        let mut asked: BTreeMap<Vmid, Option<Duration>> = (0..300).map(|n| (vmid(300 + n), None)).collect();
+        for now in 1..=10 {
+            let due = asked.iter().map(|(vmid, at)| (*at, *vmid)).collect();
+            for vmid in first_asked(due) {
+                asked.insert(vmid, Some(s(now)));
+            }
+        }
+        assert!(asked.values().all(Option::is_some));
     }
 
     #[test]

@@ -18,9 +18,10 @@ use crate::model::observed::Sight;
 use crate::model::view::HostSnapshot;
 use crate::plan::{Inputs, fields, fill_level, old_goldens, plan_with, report, waiting_goldens};
 use crate::port::store::Refusal;
+
 /// How long a host may be unobserved before its last observation is called unknown.
-fn twice(every: Duration) -> SignedDuration {
-    SignedDuration::try_from(every.saturating_mul(2)).unwrap_or(SignedDuration::MAX)
+fn unobserved_max(interval: Duration) -> SignedDuration {
+    SignedDuration::try_from(interval.saturating_mul(2)).unwrap_or(SignedDuration::MAX)
 }
 
 /// Everything that waits for an operator's signature.
@@ -59,9 +60,9 @@ impl Reconcile {
         self.view.send_replace(Arc::new(HostSnapshot {
             seen_at: Some(inputs.observed.at),
             unobserved_since: None,
-            host: report::host(&self.node, inputs, report::ages(interval_s)),
+            host: report::host(&self.node, inputs, interval_s),
             times: inputs.observed.times.clone(),
-            guests: report::guests(inputs, plan, &fields),
+            guests: report::guests(inputs, plan, (&fields, interval_s)),
             mounts: report::mounts(inputs),
             fields,
             waiting: waiting(plan).into_iter().chain(waiting_goldens(inputs, &plan.held)).collect(),
@@ -112,7 +113,7 @@ impl Reconcile {
             // What was observed before stays unchanged for two intervals; after that its age is reported.
             let since = view.seen_at.unwrap_or(began);
             let unobserved_since =
-                (now.duration_since(since) > twice(self.interval.under(document))).then_some(since);
+                (now.duration_since(since) > unobserved_max(self.interval.under(document))).then_some(since);
             *view = Arc::new(HostSnapshot { problems, unobserved_since, ..HostSnapshot::clone(view) });
         });
     }

@@ -140,9 +140,6 @@ pub const STORAGE_S: u32 = 120;
 /// What changes with an update of Proxmox, or by root's hand.
 pub const VERSION_S: u32 = 3_600;
 
-/// The longest interval of observation that a document can name.
-pub const OBSERVE_MAX_S: u32 = 60;
-
 /// How long a controller may take to say hello: a first boot makes host keys and grows a file system, some 60 s on a
 /// slow disk; five times that.
 pub const HELLO_WAIT_S: u64 = 300;

@@ -27,14 +27,14 @@ use crate::model::view::{LaneView, WaitingView};
 /// Sizes that change all the time are rounded to this, so that noise is no change.
 const ROUND_BYTES: u64 = 64 << 20;
 
-/// One report per verdict.
+/// One report per verdict. `interval_s` is the interval of observation.
 #[must_use]
 pub fn guests(
     inputs: &Inputs<'_>,
     plan: &Plan,
-    fields: &BTreeMap<GuestUid, GuestFields>,
+    (fields, interval_s): (&BTreeMap<GuestUid, GuestFields>, u32),
 ) -> Vec<GuestReport> {
-    plan.verdicts.iter().map(|verdict| guest(inputs, verdict, fields)).collect()
+    plan.verdicts.iter().map(|verdict| guest(inputs, verdict, (fields, interval_s))).collect()
 }
 
 /// Fields that are not settled: those that are, say nothing that the document does not.
@@ -46,7 +46,7 @@ fn unsettled(fields: Option<&GuestFields>) -> Vec<FieldState> {
 fn guest(
     inputs: &Inputs<'_>,
     verdict: &GuestVerdict,
-    fields: &BTreeMap<GuestUid, GuestFields>,
+    (fields, interval_s): (&BTreeMap<GuestUid, GuestFields>, u32),
 ) -> GuestReport {
     let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place));
     let record = verdict.recorded.and_then(|place| inputs.records.guests.get(place));
@@ -83,8 +83,8 @@ fn guest(
             (None, None) => Running::Stopped,
         },
         unknown_since: None,
-        run_as_of: verdict.vmid.and_then(|vmid| old_power(inputs, vmid)),
-        configuration_as_of: verdict.vmid.and_then(|vmid| old_configuration(inputs, vmid)),
+        run_as_of: verdict.vmid.and_then(|vmid| old_power(inputs, vmid, interval_s)),
+        configuration_as_of: verdict.vmid.and_then(|vmid| old_configuration(inputs, vmid, interval_s)),
         wanted: wanted.map(|guest| guest.run),
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),
@@ -104,9 +104,8 @@ fn guest(
     }
 }
 
-/// How old facts can be that name no time of their own, with this interval of observation in seconds.
-#[must_use]
-pub const fn ages(interval_s: u32) -> FactAges {
+/// How old the facts of an observation are at most when they are found, with this interval in seconds.
+const fn when_found(interval_s: u32) -> FactAges {
     FactAges {
         power_s: limits::ROUND_S.saturating_add(interval_s),
         configuration_s: limits::CONFIGURATION_S.saturating_add(interval_s),
@@ -115,19 +114,22 @@ pub const fn ages(interval_s: u32) -> FactAges {
     }
 }
 
-/// The bounds with the longest interval: what is younger needs no time of its own.
-const LONGEST: FactAges = ages(limits::OBSERVE_MAX_S);
+/// How old they are at most until the next observation.
+const fn until_next(interval_s: u32) -> FactAges {
+    when_found(interval_s.saturating_mul(2))
+}
 
-fn old_power(inputs: &Inputs<'_>, vmid: Vmid) -> Option<Timestamp> {
+fn old_power(inputs: &Inputs<'_>, vmid: Vmid, interval_s: u32) -> Option<Timestamp> {
     let observed = inputs.observed;
     let seen = observed.guests.get(&vmid)?;
     let at = observed.times.power_of(vmid).filter(|_| seen.run != Running::Unknown)?;
-    older(observed.at, at, LONGEST.power_s)
+    older(observed.at, at, when_found(interval_s).power_s)
 }
 
-fn old_configuration(inputs: &Inputs<'_>, vmid: Vmid) -> Option<Timestamp> {
+fn old_configuration(inputs: &Inputs<'_>, vmid: Vmid, interval_s: u32) -> Option<Timestamp> {
     let observed = inputs.observed;
-    older(observed.at, *observed.times.configurations.get(&vmid)?, LONGEST.configuration_s)
+    let at = *observed.times.configurations.get(&vmid)?;
+    older(observed.at, at, when_found(interval_s).configuration_s)
 }
 
 fn older(now: Timestamp, at: Timestamp, limit_s: u32) -> Option<Timestamp> {
@@ -259,9 +261,9 @@ pub fn mounts(inputs: &Inputs<'_>) -> BTreeMap<GuestUid, BTreeSet<String>> {
     inputs.records.guests.iter().filter_map(of).collect()
 }
 
-/// The host, when it answered.
+/// The host, when it answered. `interval_s` is the interval of observation.
 #[must_use]
-pub fn host(node: &NodeName, inputs: &Inputs<'_>, ages: FactAges) -> Option<HostSection> {
+pub fn host(node: &NodeName, inputs: &Inputs<'_>, interval_s: u32) -> Option<HostSection> {
     let observed = inputs.observed;
     let facts = observed.node.as_ref()?;
     let storages = observed.storages.iter().map(|(name, fact)| {
@@ -279,7 +281,7 @@ pub fn host(node: &NodeName, inputs: &Inputs<'_>, ages: FactAges) -> Option<Host
     });
     Some(HostSection {
         node: node.clone(),
-        ages: Some(ages),
+        ages: Some(until_next(interval_s)),
         proxmox_version: facts.version.clone(),
         cpus: facts.cpus,
         memory_bytes: facts.memory_bytes,

@@ -126,7 +126,7 @@ fn conditions(
         record.name
     );
     let mut judged = judged.with(ErrorCode::Parked, text);
-    if seen.run != Running::Stopped {
+    if seen.run == Running::Running {
         let text =
             format!("copy {vmid} was started by hand: its disks hold the keys and tokens of its guest");
         judged = judged.with(ErrorCode::Unavailable, text);

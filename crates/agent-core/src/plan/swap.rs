@@ -70,9 +70,13 @@ fn seen<'a>(
         return Err(changed(format!("copy {vmid} is called {:?}, not {}", seen.name, fingerprint.name)));
     }
     same_volumes(fingerprint, facts)?;
-    if seen.run != Running::Stopped {
-        let text = format!("copy {vmid} does not stand still: stop it first, and sign anew");
-        return Err(refused(ErrorCode::Locked, text));
+    match seen.run {
+        Running::Stopped => {}
+        Running::Unknown => return Err(Stays::Waits),
+        Running::Running => {
+            let text = format!("copy {vmid} does not stand still: stop it first, and sign anew");
+            return Err(refused(ErrorCode::Locked, text));
+        }
     }
     if seen.lock.is_some() { Err(Stays::Waits) } else { Ok((record, facts)) }
 }

@@ -2,6 +2,7 @@
 
 mod address;
 mod adoption;
+mod ages;
 mod boundaries;
 mod bulk;
 mod detached;
@@ -205,7 +206,7 @@ impl World {
 
     pub(super) fn reports(&self) -> Vec<holdfast_protocol::report::GuestReport> {
         let inputs = self.inputs();
-        report::guests(&inputs, &plan(&inputs), &fields::all(&inputs))
+        report::guests(&inputs, &plan(&inputs), (&fields::all(&inputs), 10))
     }
 
     fn inputs(&self) -> Inputs<'_> {
@@ -350,7 +351,7 @@ fn a_report_has_a_line_for_everybody() {
     world.desired.push(guest(3));
     world.desired.remove(0);
     let inputs = world.inputs();
-    let reports = report::guests(&inputs, &plan(&inputs), &BTreeMap::new());
+    let reports = report::guests(&inputs, &plan(&inputs), (&BTreeMap::new(), 10));
     let lines: Vec<_> = reports.iter().map(|r| (r.name.as_str(), r.status, r.run)).collect();
     assert_eq!(
         lines,

@@ -35,10 +35,16 @@ pub(super) fn build(
     let (Some(one), Some(other)) = (customer(from.uid), customer(to.uid)) else { return Err(Stays::Waits) };
     pair((from.uid, one), (to.uid, other)).map_err(|why| refused(why.code(), why.to_string()))?;
     for seen in [giver, taker] {
-        if seen.run != Running::Stopped {
-            let text =
-                format!("guest {} does not stand still: stop both guests first, and sign anew", seen.vmid);
-            return Err(refused(ErrorCode::Locked, text));
+        match seen.run {
+            Running::Stopped => {}
+            Running::Unknown => return Err(Stays::Waits),
+            Running::Running => {
+                let text = format!(
+                    "guest {} does not stand still: stop both guests first, and sign anew",
+                    seen.vmid
+                );
+                return Err(refused(ErrorCode::Locked, text));
+            }
         }
     }
     let mounts = mounts(&VolumeId::new(args.volume.as_str()), giving, taking)?;

@@ -15,12 +15,13 @@ use harness::virtual_time;
 use harness::world::World;
 use harness::world_template::Template;
 use holdfast_protocol::desired::Desired;
+use holdfast_protocol::report::GuestStatus;
 use pve_sim::fault::admin::{Edit, apply};
 use serde_json::json;
 use tokio::sync::watch;
 
 /// Lets the agent work on its host while `story` runs.
-async fn with_agent(world: &World, story: impl AsyncFnOnce(watch::Receiver<Arc<HostSnapshot>>)) {
+async fn with_agent(world: &World, story: impl AsyncFnOnce(View)) {
     let ports = world.agent(&Conductor::undisturbed()).await;
     let document = json!({ "schema": "holdfast.desired/v1", "generation": 1, "poll_interval_s": 5, "guests": [guest(1)] });
     let desired = Desired::parse(document.to_string().as_bytes()).unwrap();
@@ -47,14 +48,24 @@ fn config(world: &World, vmid: u32, key: &str) -> Option<String> {
     world.node.world().guests.get(vmid).unwrap().main.get(key).map(str::to_owned)
 }
 
-/// Waits until a key of a guest's configuration is as wanted, and says how long that took.
-async fn until(world: &World, key: &str, wanted: &str) -> Duration {
+type View = watch::Receiver<Arc<HostSnapshot>>;
+
+/// Waits for observations until something is so, and says how long that took.
+async fn until(view: &mut View, what: &str, is_so: impl Fn() -> bool) -> Duration {
     let began = tokio::time::Instant::now();
-    while config(world, 300, key).as_deref() != Some(wanted) {
-        assert!(began.elapsed() < Duration::from_secs(600), "{key} is {:?}", config(world, 300, key));
-        tokio::time::sleep(Duration::from_secs(1)).await;
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(600), "never: {what}");
+        view.changed().await.unwrap();
     }
     began.elapsed()
+}
+
+/// Waits until this many observations were made after the guest of the document was seen in its place.
+async fn observed(view: &mut View, times: usize) {
+    view.wait_for(|view| view.guests.iter().any(|guest| guest.status == GuestStatus::Managed)).await.unwrap();
+    for _ in 0..times {
+        view.changed().await.unwrap();
+    }
 }
 
 /// Neither Proxmox's list nor a task shows that protection was switched off.
@@ -63,38 +74,38 @@ fn a_change_that_no_list_shows_is_found_within_the_rotation() {
     let template = Template::of(Ground::GuestRuns);
     virtual_time(|| async {
         let world = template.world(3);
-        with_agent(&world, async |_| {
-            tokio::time::sleep(Duration::from_secs(1_000)).await;
-            for minute in 0..3_u32 {
-                // Another moment of the rotation each time.
-                tokio::time::sleep(Duration::from_secs(u64::from(37 * minute))).await;
+        with_agent(&world, async |mut view| {
+            observed(&mut view, 30).await;
+            // Another moment of the rotation each time.
+            for later in [0, 4, 7] {
+                observed(&mut view, later).await;
                 apply(&world.node, &Edit::Unset { vmid: 300, key: "protection".to_owned() }).unwrap();
-                let took = until(&world, "protection", "1").await;
-                assert!(took <= Duration::from_secs(120 + 10 + 5), "found after {took:?}");
+                let is_back = || config(&world, 300, "protection").as_deref() == Some("1");
+                let took = until(&mut view, "protection is back", is_back).await;
+                assert!(took <= Duration::from_secs(120 + 2 * 10), "found after {took:?}");
             }
         })
         .await;
     });
 }
 
-/// Tags are in the list as they are now; who runs is there after Proxmox's own next round.
+/// Sizes and who runs are in the list after Proxmox's own next round.
 #[test]
 fn what_the_list_shows_is_healed_within_two_rounds() {
     let template = Template::of(Ground::GuestRuns);
     virtual_time(|| async {
         let world = template.world(4);
-        with_agent(&world, async |_| {
-            tokio::time::sleep(Duration::from_secs(1_000)).await;
+        with_agent(&world, async |mut view| {
+            observed(&mut view, 30).await;
             apply(&world.node, &Edit::Stop { vmid: 300 }).unwrap();
-            let began = tokio::time::Instant::now();
-            while world.node.power.running(300).is_none() {
-                assert!(began.elapsed() < Duration::from_secs(30), "it stands still");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
+            let took = until(&mut view, "it runs", || world.node.power.running(300).is_some()).await;
+            assert!(took <= Duration::from_secs(30), "started after {took:?}");
+            observed(&mut view, 30).await;
             let memory = config(&world, 300, "memory").unwrap();
             let edit = Edit::Set { vmid: 300, key: "memory".to_owned(), value: "128".to_owned() };
             apply(&world.node, &edit).unwrap();
-            let took = until(&world, "memory", &memory).await;
+            let is_back = || config(&world, 300, "memory").as_deref() == Some(memory.as_str());
+            let took = until(&mut view, "its memory is back", is_back).await;
             assert!(took <= Duration::from_secs(30), "healed after {took:?}");
         })
         .await;
@@ -137,9 +148,11 @@ fn at_rest(guests: u32) -> BTreeMap<&'static str, usize> {
         let mut counted = BTreeMap::new();
         with_agent(&world, async |mut view| {
             view.wait_for(|view| view.guests.len() >= guests as usize).await.unwrap();
-            tokio::time::sleep(Duration::from_secs(600)).await;
-            let before = world.log.by_call();
-            tokio::time::sleep(Duration::from_secs(3_600)).await;
+            observed(&mut view, 60).await;
+            let (before, began) = (world.log.by_call(), tokio::time::Instant::now());
+            while began.elapsed() < Duration::from_secs(3_600) {
+                view.changed().await.unwrap();
+            }
             counted = world.log.by_call();
             for (call, count) in before {
                 *counted.get_mut(call).unwrap() -= count;

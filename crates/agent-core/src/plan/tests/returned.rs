@@ -79,7 +79,7 @@ fn there_is_nothing_to_be_taken_for_a_return_that() {
     unpromised.world.desired[0].policy = None;
     assert!(unpromised.plan().actions.is_empty(), "{}", unpromised.plan());
     let reports =
-        crate::plan::report::guests(&unpromised.world.inputs(), &unpromised.plan(), &BTreeMap::new());
+        crate::plan::report::guests(&unpromised.world.inputs(), &unpromised.plan(), (&BTreeMap::new(), 10));
     let reported = reports[0].protection.as_ref().unwrap().posture.as_ref().unwrap();
     assert_eq!(reported.is, Posture::Unprotected, "{reported:?}");
 

@@ -26,7 +26,7 @@ fn heard(ago_s: i64) -> World {
 /// What lists show, and whether it is a condition.
 fn reported(world: &World) -> (Option<SilenceKind>, bool) {
     let plan = world.plan();
-    let report = report::guests(&world.inputs(), &plan, &BTreeMap::new()).remove(0);
+    let report = report::guests(&world.inputs(), &plan, (&BTreeMap::new(), 10)).remove(0);
     let is = report.controller.unwrap().silence.map(|silence| silence.is);
     let condition = report.conditions.iter().any(|condition| condition.code == ErrorCode::ControllerSilent);
     (is, condition)

@@ -18,7 +18,7 @@ use crate::plan::guest_requests::{Answer, RequestDecision};
 
 const NOON: &str = "2026-03-10T12:00:00Z";
 
-fn place() -> TestPlace {
+pub(super) fn place() -> TestPlace {
     TestPlace {
         range: VmidRange::try_from([vmid(900), vmid(909)]).unwrap(),
         pool: "holdfast-scratch".parse().unwrap(),

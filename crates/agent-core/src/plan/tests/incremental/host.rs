@@ -4,7 +4,6 @@ use holdfast_protocol::id::KeyFingerprint;
 use holdfast_protocol::storage::{Approval, TargetState};
 
 use super::super::*;
-use crate::model::policy::TestPlace;
 use crate::model::storage::TargetRecord;
 
 /// Where backups go.
@@ -48,18 +47,5 @@ pub(super) fn off_site_target() -> TargetRecord {
         mark: serde_json::from_value(json!(uid(9))).unwrap(),
         marked: None,
         entry: None,
-    }
-}
-
-pub(super) fn place() -> TestPlace {
-    TestPlace {
-        range: VmidRange::try_from([vmid(900), vmid(909)]).unwrap(),
-        pool: "holdfast-scratch".parse().unwrap(),
-        storage: "fast".parse().unwrap(),
-        bridge: "vmbr0".parse().unwrap(),
-        memory: 1024.try_into().unwrap(),
-        speech: None,
-        twins: BTreeMap::new(),
-        cores: 1.try_into().unwrap(),
     }
 }

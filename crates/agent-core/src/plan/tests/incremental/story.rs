@@ -13,8 +13,9 @@ use holdfast_protocol::storage::report::PrunedBy;
 
 use super::super::raised::hello;
 use super::super::schedule::{Dice, time};
+use super::super::trial::place;
 use super::super::*;
-use super::host::{TARGETS, key, off_site_target, place, policies};
+use super::host::{TARGETS, key, off_site_target, policies};
 use crate::model::observed::BackupListing;
 use crate::model::offsite::Verification;
 use crate::model::records::{
