@@ -22,7 +22,7 @@ use crate::gate::only_copy::lies_on;
 use crate::model::records::VolumeId;
 use crate::model::report_size::shorten;
 use crate::model::storage::{FirstPoll, StorageView};
-use crate::model::view::HostSnapshot;
+use crate::model::view::{HostSnapshot, News};
 use crate::plan::report::{long_under_way, pending_rosters};
 use crate::plan::{escrow, inherited};
 use crate::port::clock::Clock;
@@ -78,7 +78,7 @@ impl ReportTask {
                 biased;
                 () = stop.requested() => return,
                 changed = changes.changed() => if changed.is_err() { return },
-                changed = self.view.changed() => if changed.is_err() { return },
+                changed = self.view.wait_for(|next| view.news(next) == News::Yes) => if changed.is_err() { return },
                 changed = self.storage.changed() => if changed.is_err() { return },
             }
             self.clock.sleep(GATHER).await;

@@ -16,6 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use super::columns::{from_json, micros, parsed};
 use super::job_end::{Swapped, TakeError, end};
 use super::journal_read::NewOperation;
+use super::kept::time_step;
 use super::{Part, Store, StoreError, audit, guest};
 use agent_core::gate::change_limit;
 use agent_core::gate::job_validation::TurnedAway;
@@ -161,7 +162,8 @@ impl Store {
         document: Numbered,
         at: Timestamp,
     ) -> Result<Vec<(GuestUid, OperationKind)>, StoreError> {
-        self.read(move |connection| unused(connection, document, at)).await
+        let key = (document, time_step(at));
+        self.read_kept(&self.answers.released, key, move |connection| unused(connection, document, at)).await
     }
 
     /// Releases the changes that a signed job names, and ends the job.

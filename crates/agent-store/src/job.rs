@@ -336,6 +336,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn due_jobs(&self, at: Timestamp) -> Result<Vec<DueJob>, StoreError> {
+        // The next one is known without the file while nothing is written.
+        if self.next_due_job().await?.is_none_or(|next| next > at) {
+            return Ok(Vec::new());
+        }
         self.read(move |connection| due(connection, at)).await
     }
 
@@ -344,7 +348,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn next_due_job(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read(next_due).await
+        self.read_kept(&self.answers.next_due_job, (), next_due).await
     }
 
     /// Opens the operation of a job that waits; the operation's id is the job's.

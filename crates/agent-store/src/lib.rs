@@ -44,6 +44,7 @@
 //! | [`window`] | quiesce windows that were granted |
 //! | [`guest_view`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it, in the form that the plan takes |
+//! | `kept` | nothing: what was read, while nothing is written |
 //! | `replaced` | that another host replaced this one |
 //! | [`refusal`] | when writes are refused, and what ends that |
 //! | `migration` | the version of the file, and the migration from every older one |
@@ -80,6 +81,7 @@ pub mod job_intake;
 mod job_reports;
 pub mod journal;
 mod journal_read;
+mod kept;
 mod kinds;
 mod migration;
 mod open;
@@ -111,6 +113,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
+use agent_core::model::records::Records;
+use agent_core::operation::progress::OperationState;
+use holdfast_protocol::generation::{Generation, Numbered};
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::operation::OperationKind;
 use jiff::Timestamp;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -200,6 +207,17 @@ pub struct Store {
     kept: Arc<backup::BackupCache>,
     applied: Arc<applied::KeptApplied>,
     unwritten: Arc<window::Unwritten>,
+    changed_rows: Arc<kept::ChangedRows>,
+    answers: Arc<Answers>,
+}
+
+/// What the reconcile loop asks in each cycle, as it was last answered.
+#[derive(Default)]
+struct Answers {
+    records: kept::Kept<(Generation, i64), Arc<Records>>,
+    open_operations: kept::Kept<(), Vec<OperationState>>,
+    next_due_job: kept::Kept<(), Option<Timestamp>>,
+    released: kept::Kept<(Numbered, i64), Vec<(GuestUid, OperationKind)>>,
 }
 
 impl Store {
@@ -273,6 +291,8 @@ impl Store {
             kept,
             applied,
             unwritten,
+            changed_rows: Arc::default(),
+            answers: Arc::default(),
         })
     }
 
@@ -298,8 +318,10 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         F: FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
     {
+        let changed_rows = Arc::clone(&self.changed_rows);
         let work = move |connection: &mut Connection| {
             let outcome = work(connection);
+            changed_rows.note(connection);
             (refusal::noted(), outcome)
         };
         let jobs = match &self.worker {

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::columns::{from_json, micros, parsed, time};
+use super::kept::time_step;
 use super::{
     Store, StoreError, controller, copies, escrow, growth, guest, inherited, kinds, protection, quota,
     release, request, restore_test, roster, snapshot, storage, tier, window,
@@ -185,16 +186,17 @@ pub(super) fn renumbered(
 }
 
 impl Store {
-    /// Everything the plan needs to know of the past, as of one moment.
+    /// Everything the plan needs to know of the past, as of one moment. Where the time decides what belongs to it, the
+    /// moment may be a minute ago.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn records(&self, generation: Generation, now: Timestamp) -> Result<Records, StoreError> {
         let (kept, applied) = (Arc::clone(&self.kept), Arc::clone(&self.applied));
-        let mut records = self
-            .read(move |connection| {
+        let records = self
+            .read_kept(&self.answers.records, (generation, time_step(now)), move |connection| {
                 let protections = protection::all(connection)?;
-                Ok(Records {
+                Ok(Arc::new(Records {
                     guests: guests(connection)?,
                     open: open(connection)?,
                     parked: parked(connection)?,
@@ -224,9 +226,10 @@ impl Store {
                     backup_limits: roster::backup_limits(connection)?,
                     growth: growth::all(connection, now)?,
                     applied: applied.all(connection)?,
-                })
+                }))
             })
             .await?;
+        let mut records = Arc::unwrap_or_clone(records);
         for record in &mut records.guests {
             if record.hello.is_some() {
                 let since = self.would_hear_since(record.uid);

@@ -14,8 +14,8 @@ use holdfast_protocol::report::GuestReport;
 use tokio::sync::watch;
 
 use super::super::stop::Stop;
-use crate::model::view::HostSnapshot;
-use crate::port::store::Store;
+use crate::model::view::{HostSnapshot, News};
+use crate::port::store::{Store, StoreError};
 
 /// The owner of reserved slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,12 +44,12 @@ impl KnownTask {
     /// Runs until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         let mut changes = self.store.changes();
+        let mut read: Option<(u64, Vec<DesiredGuest>)> = None;
         loop {
-            changes.mark_unchanged();
+            let taken = changes.borrow_and_update().desired;
             let seen = Arc::clone(&self.view.borrow_and_update());
-            match self.store.desired().await {
-                Ok(document) => {
-                    let named: &[DesiredGuest] = document.as_ref().map_or(&[], |document| document.guests());
+            match self.named(&mut read, taken).await {
+                Ok(named) => {
                     let now = known(named, &seen.guests, self.scratch);
                     self.known.send_if_modified(|before| {
                         let is_new = **before != now;
@@ -65,10 +65,23 @@ impl KnownTask {
             tokio::select! {
                 () = stop.requested() => return,
                 Ok(()) = changes.changed() => {}
-                Ok(()) = self.view.changed() => {}
+                Ok(_) = self.view.wait_for(|next| seen.news(next) == News::Yes) => {}
                 else => return,
             }
         }
+    }
+
+    /// The guests of the document, read again when another document was taken.
+    async fn named<'a>(
+        &self,
+        read: &'a mut Option<(u64, Vec<DesiredGuest>)>,
+        taken: u64,
+    ) -> Result<&'a [DesiredGuest], StoreError> {
+        if read.as_ref().is_none_or(|(at, _)| *at != taken) {
+            let document = self.store.desired().await?;
+            *read = Some((taken, document.map(|desired| desired.guests().to_vec()).unwrap_or_default()));
+        }
+        Ok(read.as_ref().map_or(&[], |(_, named)| named))
     }
 }
 

@@ -41,6 +41,47 @@ pub struct HostSnapshot {
     pub growth: Vec<GrowthLine>,
 }
 
+/// Whether listeners learn something from the next snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    Yes,
+    No,
+}
+
+impl HostSnapshot {
+    /// Whether `next` says something that this one does not. The times of its facts say nothing new, but a new minute
+    /// does: what listeners derive from the time is at most a minute old.
+    #[must_use]
+    pub fn news(&self, next: &Self) -> News {
+        let minute = |at: &Option<Timestamp>| at.map(|at| at.as_second().div_euclid(60));
+        let Self {
+            seen_at,
+            times: _,
+            unobserved_since,
+            host,
+            guests,
+            mounts,
+            fields,
+            waiting,
+            problems,
+            lanes,
+            anchor: _,
+            growth,
+        } = self;
+        let same = minute(seen_at) == minute(&next.seen_at)
+            && *unobserved_since == next.unobserved_since
+            && *host == next.host
+            && *guests == next.guests
+            && *mounts == next.mounts
+            && *fields == next.fields
+            && *waiting == next.waiting
+            && *problems == next.problems
+            && *lanes == next.lanes
+            && *growth == next.growth;
+        if same { News::No } else { News::Yes }
+    }
+}
+
 /// One line of the budget of growth, as people see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,0 +1,106 @@
+//! Values that were read, kept while nothing is written.
+//!
+//! The file has one connection, and SQLite counts the rows that it changed. While the count stands still, an answer
+//! still holds, and the store's thread is not woken. Answers that depend on the time carry it in their key, as coarsely
+//! as they may be old.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+use super::{Store, StoreError};
+
+/// An answer that depends on the time is at most this old.
+const TIME_STEP_S: i64 = 60;
+
+/// How many rows were changed since the file was opened, noted after each piece of work on it.
+#[derive(Default)]
+pub(super) struct ChangedRows(AtomicU64);
+
+impl ChangedRows {
+    /// Called by the store's thread, before the answer to the work is sent.
+    pub(super) fn note(&self, connection: &Connection) {
+        self.0.store(connection.total_changes(), Ordering::Release);
+    }
+
+    fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+struct Entry<K, T> {
+    changed_rows: u64,
+    key: K,
+    value: T,
+}
+
+/// The last answer to one question.
+pub(super) struct Kept<K, T>(Mutex<Option<Entry<K, T>>>);
+
+impl<K, T> Default for Kept<K, T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<K: PartialEq, T: Clone> Kept<K, T> {
+    fn get(&self, changed_rows: u64, key: &K) -> Option<T> {
+        // A poisoned lock still guards a valid answer.
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = kept.as_ref()?;
+        (entry.changed_rows == changed_rows && entry.key == *key).then(|| entry.value.clone())
+    }
+
+    fn put(&self, entry: Entry<K, T>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(entry);
+    }
+}
+
+/// The time, as coarsely as an answer may be old.
+pub(super) fn time_step(now: Timestamp) -> i64 {
+    now.as_second().div_euclid(TIME_STEP_S)
+}
+
+impl Store {
+    /// The kept answer, or a new one.
+    pub(super) async fn read_kept<K, T, F>(&self, kept: &Kept<K, T>, key: K, work: F) -> Result<T, StoreError>
+    where
+        K: PartialEq,
+        T: Clone + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        if let Some(value) = kept.get(self.changed_rows.count(), &key) {
+            return Ok(value);
+        }
+        let (changed_rows, value) = self
+            .read(move |connection| {
+                let changed_rows = connection.total_changes();
+                Ok((changed_rows, work(connection)?))
+            })
+            .await?;
+        kept.put(Entry { changed_rows, key, value: value.clone() });
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_holds_for_its_key_until_a_row_changes() {
+        let kept = Kept::default();
+        assert_eq!(kept.get(0, &"key"), None);
+        kept.put(Entry { changed_rows: 7, key: "key", value: 1 });
+        assert_eq!(kept.get(7, &"key"), Some(1));
+        assert_eq!((kept.get(8, &"key"), kept.get(7, &"other")), (None, None));
+    }
+
+    #[test]
+    fn a_step_of_time_is_a_minute_and_holds_before_1970() {
+        let step = |second| time_step(Timestamp::from_second(second).unwrap());
+        assert_eq!([step(-1), step(0), step(59), step(60)], [-1, 0, 0, 1]);
+    }
+}
