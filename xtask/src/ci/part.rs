@@ -52,8 +52,10 @@ pub enum Root {
 pub enum Priority {
     /// Its programs watch timeouts of their own.
     Usual,
-    /// It only computes.
+    /// It mostly computes, and has programs that wait for it.
     Low,
+    /// It only computes: it gets the time that all others leave.
+    Idle,
 }
 
 /// What only one part may use at a time.
@@ -63,6 +65,8 @@ pub enum Shared {
     BootedGuests,
     /// The folder that cargo builds into.
     CargoTarget,
+    /// The time that other parts leave: those that use it run one after another.
+    IdleTime,
 }
 
 /// One part of a suite: a program of its own while it runs.
@@ -105,6 +109,10 @@ const ANYBODY: Part = Part {
     run: || Ok(()),
 };
 
+/// A part that computes while the others wait.
+const IDLE: Part =
+    Part { load: 0, uses: Some(Shared::IdleTime), priority: Priority::Idle, limit: minutes(60), ..ANYBODY };
+
 /// All of them, in the order in which they are started when there is room: what others wait for comes first.
 pub const ALL: &[Part] = &[
     Part { name: "format", shows: "the code is in rustfmt's form", run: work::format, ..ANYBODY },
@@ -133,9 +141,9 @@ pub const ALL: &[Part] = &[
         name: "tools",
         suite: Suite::Build,
         shows: "the tools that cargo installs are there, once for a machine",
-        limit: minutes(20),
+        limit: minutes(30),
         run: work::fetch_tools,
-        ..ANYBODY
+        ..IDLE
     },
     Part {
         name: "images",
@@ -151,15 +159,15 @@ pub const ALL: &[Part] = &[
         name: "lint",
         shows: "clippy with warnings denied, as tests build the code and as it is shipped",
         uses: Some(Shared::CargoTarget),
-        limit: minutes(20),
+        after: &["programs"],
         run: work::lint,
-        ..ANYBODY
+        ..IDLE
     },
     Part {
         name: "deny",
         shows: "licences, duplicate versions, sources and known faults of what is linked",
         run: work::deny,
-        ..ANYBODY
+        ..IDLE
     },
     Part {
         name: "stacks",
@@ -177,7 +185,7 @@ pub const ALL: &[Part] = &[
         name: "tests",
         suite: Suite::Test,
         shows: "unit, story and conformance tests, and every fuzz target on changed seeds",
-        after: &["tools", "programs"],
+        after: &["programs"],
         limit: minutes(25),
         run: work::tests,
         ..ANYBODY
@@ -186,7 +194,7 @@ pub const ALL: &[Part] = &[
         name: "process",
         suite: Suite::E2e,
         shows: "the real binaries, fed badly and killed at every point",
-        after: &["tools", "programs"],
+        after: &["programs"],
         limit: minutes(25),
         run: work::process,
         ..ANYBODY
@@ -248,20 +256,18 @@ pub const ALL: &[Part] = &[
         suite: Suite::Sim,
         shows: "every operation killed once at every point, and again in its recovery at this run's part of the points",
         after: &["programs"],
-        priority: Priority::Low,
         limit: minutes(40),
         run: work::matrix,
-        ..ANYBODY
+        ..IDLE
     },
     Part {
         name: "schedules",
         suite: Suite::Sim,
         shows: "plots, kept seeds and this run's seeds of random faults, kills, hands and documents",
         after: &["programs"],
-        priority: Priority::Low,
         limit: minutes(30),
         run: work::schedules,
-        ..ANYBODY
+        ..IDLE
     },
     Part {
         name: "planted",
@@ -290,10 +296,9 @@ pub const ALL: &[Part] = &[
         suite: Suite::Sim,
         shows: "a stolen hub: kept seeds and this run's seed, nothing of a customer's lost",
         after: &["programs"],
-        priority: Priority::Low,
         limit: minutes(30),
         run: work::hostile,
-        ..ANYBODY
+        ..IDLE
     },
 ];
 

@@ -247,6 +247,11 @@ fn child(me: &Path, part: &Part, log: &Path) -> Result<Child> {
             nice.args(["-n", "10"]).arg(me);
             nice
         }
+        Priority::Idle => {
+            let mut idle = program("chrt");
+            idle.args(["--idle", "0"]).arg(me);
+            idle
+        }
     };
     if part.after.contains(&"programs") || part.after.contains(&"package") {
         command.env(super::built::BUILT, "1");
