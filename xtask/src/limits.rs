@@ -12,7 +12,7 @@ use regex::Regex;
 pub const PAGE: &str = "docs/limits.md";
 
 /// What is read, by program.
-const PROGRAMS: [(&str, &[&str]); 5] = [
+const PROGRAMS: [(&str, &[&str]); 6] = [
     (
         "Agent",
         &[
@@ -31,6 +31,7 @@ const PROGRAMS: [(&str, &[&str]); 5] = [
         "Documents, signatures and files",
         &["protocol/src", "trust/src", "seal/src", "recovery/src", "crates/net/src"],
     ),
+    ("Deliveries of messages", &["crates/notify/src"]),
 ];
 
 /// Ends of names, and the unit that each means.

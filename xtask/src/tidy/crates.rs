@@ -97,6 +97,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("holdfast-seal", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("net", &["holdfast-protocol"], &["rusqlite"]),
+    ("notify", &["holdfast-protocol", "net"], &["axum", "rusqlite"]),
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("hubd", &["held-files", "holdfast-manual", "holdfast-protocol", "net"], &["age", "ssh-key"]),
     ("pve-client", &["agent-core", "holdfast-protocol", "holdfast-seal", "net"], &["axum", "rusqlite"]),

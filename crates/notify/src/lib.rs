@@ -1,0 +1,37 @@
+//! Delivery of one message through one channel.
+//!
+//! Input: a [`Channel`], a [`Message`], the id of its row in the caller's outbox, and the time. Output: the request as
+//! data, and a verdict on its answer. Deliberately absent: the outbox, rules, quiet hours, and the choice of channels.
+//! The caller has these.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`id`], [`message`] | what is delivered, within bounds |
+//! | [`field`], [`channel`] | settings of each kind of channel, and its contract: request and verdict, both pure |
+//! | [`egress`] | which addresses deliveries may go to |
+//!
+//! Each kind of channel is a feature of this crate, so that an agent links only those that it offers.
+#![forbid(unsafe_code)]
+
+#[cfg(not(any(feature = "http", feature = "smtp")))]
+compile_error!("choose at least one kind of channel as a feature");
+
+pub mod channel;
+pub mod egress;
+pub mod field;
+mod fit;
+#[cfg(feature = "http")]
+pub mod http;
+pub mod id;
+pub mod message;
+pub mod reason;
+mod text;
+#[cfg(feature = "http")]
+pub mod url;
+#[cfg(feature = "http")]
+pub mod verdict;
+
+pub use channel::{Channel, Kind};
+pub use egress::EgressPolicy;
+pub use id::{GroupId, IncidentId, OutboxId};
+pub use message::{Alert, Draft, Link, Message, MessageState, Severity};
