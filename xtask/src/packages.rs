@@ -101,6 +101,12 @@ pub const NEEDS: &[Need] = &[
         demo: Demo::No,
     },
     Need {
+        program: "aiosmtpd",
+        package: "python3-aiosmtpd",
+        without: "sending mails to a real server with STARTTLS",
+        demo: Demo::No,
+    },
+    Need {
         program: "age",
         package: "age",
         without: "opening escrow files as somebody without Holdfast would",

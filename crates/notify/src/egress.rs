@@ -2,7 +2,7 @@
 //!
 //! A URL of a receiver is a setting, and its name is resolved by a server of others. Without a rule it could lead a
 //! delivery to a service of the hub's own network or to the metadata service of a cloud. In: an address and the policy.
-//! Out: whether a connection is allowed. The sender connects to the very address that was judged.
+//! Out: whether a connection is allowed. [`crate::send`] connects to the very address that was judged.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

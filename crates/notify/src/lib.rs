@@ -1,14 +1,15 @@
 //! Delivery of one message through one channel.
 //!
-//! Input: a [`Channel`], a [`Message`], the id of its row in the caller's outbox, and the time. Output: the request as
-//! data, and a verdict on its answer. Deliberately absent: the outbox, rules, quiet hours, and the choice of channels.
-//! The caller has these.
+//! Input: a [`Channel`], a [`Message`], the id of its row in the caller's outbox, and the time. Output: a [`Receipt`],
+//! or a [`DeliveryError`] that says by [`DeliveryError::retry`] whether and when to try again. Deliberately absent: the
+//! outbox, rules, quiet hours, and the choice of channels. The caller has these.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`id`], [`message`] | what is delivered, within bounds |
 //! | [`field`], [`channel`] | settings of each kind of channel, and its contract: request and verdict, both pure |
 //! | [`egress`] | which addresses deliveries may go to |
+//! | [`send`] | the connections |
 //!
 //! Each kind of channel is a feature of this crate, so that an agent links only those that it offers.
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ pub mod http;
 pub mod id;
 pub mod message;
 pub mod reason;
+pub mod send;
 mod text;
 #[cfg(feature = "http")]
 pub mod url;
@@ -35,3 +37,4 @@ pub use channel::{Channel, Kind};
 pub use egress::EgressPolicy;
 pub use id::{GroupId, IncidentId, OutboxId};
 pub use message::{Alert, Draft, Link, Message, MessageState, Severity};
+pub use send::{DeliveryError, Receipt, RetryDecision, Sender};

@@ -1,6 +1,6 @@
 //! Judgement of a receiver's answer.
 //!
-//! [`by_status`] holds what all receivers have in common; each channel adds its own exceptions.
+//! `by_status` holds what all receivers have in common; each channel adds its own exceptions.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Channels: their settings, and the contract of each kind.
 //!
 //! In: a message, the id of its outbox row, the time. Out: a request as data, and a verdict on its answer. All of it is
-//! pure; the sender performs. Secrets are wiped when dropped and hidden in `Debug`; they are serialised, so the
+//! pure; [`crate::send`] performs. Secrets are wiped when dropped and hidden in `Debug`; they are serialised, so the
 //! caller stores a channel sealed.
 
 #[cfg(feature = "gotify")]

@@ -2,7 +2,7 @@
 //!
 //! All mails of a group refer to one id, so that a mail program shows them as one thread. The id of a mail comes from
 //! the outbox row: a mail that is sent again after a lost answer is known as the same. The connection is in
-//! the sender.
+//! [`crate::send`].
 
 use std::fmt::Write as _;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Integration tests: contracts of the channels.
+//! Integration tests: contracts of the channels, and deliveries to real servers.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,
@@ -11,6 +11,13 @@
 
 mod contracts;
 mod fixtures;
+mod http_delivery;
+mod http_refusals;
+mod http_server;
 mod limits;
+mod mail;
+mod mail_server;
+mod mail_strangers;
+mod redaction;
 mod signature;
 mod verdicts;
