@@ -11,26 +11,20 @@
 //! | [`egress`] | which addresses deliveries may go to |
 //! | [`send`] | the connections |
 //!
-//! Each kind of channel is a feature of this crate, so that an agent links only those that it offers.
+//! Mail, ntfy and webhook are always there: an agent offers these. The feature `all` adds the others, for the hub.
 #![forbid(unsafe_code)]
-
-#[cfg(not(any(feature = "http", feature = "smtp")))]
-compile_error!("choose at least one kind of channel as a feature");
 
 pub mod channel;
 pub mod egress;
 pub mod field;
 mod fit;
-#[cfg(feature = "http")]
 pub mod http;
 pub mod id;
 pub mod message;
 pub mod reason;
 pub mod send;
 mod text;
-#[cfg(feature = "http")]
 pub mod url;
-#[cfg(feature = "http")]
 pub mod verdict;
 
 pub use channel::{Channel, Kind};

@@ -4,72 +4,59 @@
 //! pure; [`crate::send`] performs. Secrets are wiped when dropped and hidden in `Debug`; they are serialised, so the
 //! caller stores a channel sealed.
 
-#[cfg(feature = "gotify")]
+#[cfg(feature = "all")]
 mod gotify;
-#[cfg(feature = "matrix")]
+#[cfg(feature = "all")]
 mod matrix;
-#[cfg(feature = "ntfy")]
 mod ntfy;
-#[cfg(feature = "slack")]
+#[cfg(feature = "all")]
 mod slack;
-#[cfg(feature = "smtp")]
 pub mod smtp;
-#[cfg(feature = "teams")]
+#[cfg(feature = "all")]
 mod teams;
-#[cfg(feature = "telegram")]
+#[cfg(feature = "all")]
 mod telegram;
-#[cfg(feature = "webhook")]
 mod webhook;
 
-#[cfg(feature = "gotify")]
+#[cfg(feature = "all")]
 pub use gotify::Gotify;
-#[cfg(feature = "matrix")]
+#[cfg(feature = "all")]
 pub use matrix::Matrix;
-#[cfg(feature = "ntfy")]
 pub use ntfy::Ntfy;
-#[cfg(feature = "slack")]
+#[cfg(feature = "all")]
 pub use slack::Slack;
-#[cfg(feature = "smtp")]
 pub use smtp::Smtp;
-#[cfg(feature = "teams")]
+#[cfg(feature = "all")]
 pub use teams::{CardForm, Teams};
-#[cfg(feature = "telegram")]
+#[cfg(feature = "all")]
 pub use telegram::Telegram;
-#[cfg(feature = "webhook")]
 pub use webhook::{SIGNATURE_HEADER, Webhook};
 
-#[cfg(feature = "http")]
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "http")]
-use crate::{
-    field::CaPem,
-    http::{HttpAnswer, HttpRequest},
-    id::OutboxId,
-    message::Message,
-    verdict::{Form, Verdict},
-};
+use crate::field::CaPem;
+use crate::http::{HttpAnswer, HttpRequest};
+use crate::id::OutboxId;
+use crate::message::Message;
+use crate::verdict::{Form, Verdict};
 
 /// Where messages are delivered to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Channel {
-    #[cfg(feature = "gotify")]
+    #[cfg(feature = "all")]
     Gotify(Gotify),
-    #[cfg(feature = "matrix")]
+    #[cfg(feature = "all")]
     Matrix(Matrix),
-    #[cfg(feature = "ntfy")]
     Ntfy(Ntfy),
-    #[cfg(feature = "slack")]
+    #[cfg(feature = "all")]
     Slack(Slack),
-    #[cfg(feature = "smtp")]
     Smtp(Smtp),
-    #[cfg(feature = "teams")]
+    #[cfg(feature = "all")]
     Teams(Teams),
-    #[cfg(feature = "telegram")]
+    #[cfg(feature = "all")]
     Telegram(Telegram),
-    #[cfg(feature = "webhook")]
     Webhook(Webhook),
 }
 
@@ -105,7 +92,6 @@ impl Kind {
 }
 
 /// The contract of a channel over HTTP.
-#[cfg(feature = "http")]
 pub trait HttpChannel: Sync {
     /// The request for a message.
     fn request(&self, message: &Message, id: &OutboxId, now: Timestamp, form: Form) -> HttpRequest;
@@ -122,9 +108,7 @@ pub trait HttpChannel: Sync {
 /// How a channel is reached.
 #[derive(Clone, Copy)]
 pub enum Transport<'c> {
-    #[cfg(feature = "http")]
     Http(&'c dyn HttpChannel),
-    #[cfg(feature = "smtp")]
     Mail(&'c Smtp),
 }
 
@@ -133,21 +117,18 @@ impl Channel {
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
-            #[cfg(feature = "gotify")]
+            #[cfg(feature = "all")]
             Self::Gotify(_) => Kind::Gotify,
-            #[cfg(feature = "matrix")]
+            #[cfg(feature = "all")]
             Self::Matrix(_) => Kind::Matrix,
-            #[cfg(feature = "ntfy")]
             Self::Ntfy(_) => Kind::Ntfy,
-            #[cfg(feature = "slack")]
+            #[cfg(feature = "all")]
             Self::Slack(_) => Kind::Slack,
-            #[cfg(feature = "smtp")]
             Self::Smtp(_) => Kind::Smtp,
-            #[cfg(feature = "teams")]
+            #[cfg(feature = "all")]
             Self::Teams(_) => Kind::Teams,
-            #[cfg(feature = "telegram")]
+            #[cfg(feature = "all")]
             Self::Telegram(_) => Kind::Telegram,
-            #[cfg(feature = "webhook")]
             Self::Webhook(_) => Kind::Webhook,
         }
     }
@@ -156,21 +137,18 @@ impl Channel {
     #[must_use]
     pub fn transport(&self) -> Transport<'_> {
         match self {
-            #[cfg(feature = "gotify")]
+            #[cfg(feature = "all")]
             Self::Gotify(gotify) => Transport::Http(gotify),
-            #[cfg(feature = "matrix")]
+            #[cfg(feature = "all")]
             Self::Matrix(matrix) => Transport::Http(matrix),
-            #[cfg(feature = "ntfy")]
             Self::Ntfy(ntfy) => Transport::Http(ntfy),
-            #[cfg(feature = "slack")]
+            #[cfg(feature = "all")]
             Self::Slack(slack) => Transport::Http(slack),
-            #[cfg(feature = "smtp")]
             Self::Smtp(smtp) => Transport::Mail(smtp),
-            #[cfg(feature = "teams")]
+            #[cfg(feature = "all")]
             Self::Teams(teams) => Transport::Http(teams),
-            #[cfg(feature = "telegram")]
+            #[cfg(feature = "all")]
             Self::Telegram(telegram) => Transport::Http(telegram),
-            #[cfg(feature = "webhook")]
             Self::Webhook(webhook) => Transport::Http(webhook),
         }
     }

@@ -4,9 +4,7 @@
 //! and a process that sends none holds none of it. Deliberately absent: retries beyond the fallbacks of a contract.
 
 mod error;
-#[cfg(feature = "http")]
 mod http;
-#[cfg(feature = "smtp")]
 mod mail;
 mod resolve;
 mod tls;
@@ -69,9 +67,7 @@ impl Sender {
         now: Timestamp,
     ) -> Result<Receipt, DeliveryError> {
         match channel.transport() {
-            #[cfg(feature = "http")]
             Transport::Http(contract) => http::deliver(contract, self.policy, (message, id), now).await,
-            #[cfg(feature = "smtp")]
             Transport::Mail(smtp) => mail::deliver(smtp, self.policy, (message, id), now).await,
         }
     }

@@ -21,7 +21,6 @@ pub(super) async fn roots(ca: Option<&CaPem>) -> Result<Vec<CertificateDer<'stat
 }
 
 /// The settings of an HTTP client. Receivers are servers of others, so TLS 1.2 is spoken, too.
-#[cfg(feature = "http")]
 pub(super) fn config(roots: Vec<CertificateDer<'static>>) -> Result<rustls::ClientConfig, DeliveryError> {
     let mut store = RootCertStore::empty();
     store.add_parsable_certificates(roots);
