@@ -13,10 +13,10 @@ use holdfast_trust::Accepted;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
+use super::answer_cache::time_step;
 use super::columns::{from_json, micros, parsed};
 use super::job_end::{Swapped, TakeError, end};
 use super::journal_read::NewOperation;
-use super::kept::time_step;
 use super::{Part, Store, StoreError, audit, guest};
 use agent_core::gate::change_limit;
 use agent_core::gate::job_validation::TurnedAway;
@@ -163,7 +163,8 @@ impl Store {
         at: Timestamp,
     ) -> Result<Vec<(GuestUid, OperationKind)>, StoreError> {
         let key = (document, time_step(at));
-        self.read_kept(&self.answers.released, key, move |connection| unused(connection, document, at)).await
+        self.read_cached(&self.answers.released, key, move |connection| unused(connection, document, at))
+            .await
     }
 
     /// Releases the changes that a signed job names, and ends the job.

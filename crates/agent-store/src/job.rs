@@ -348,7 +348,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn next_due_job(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read_kept(&self.answers.next_due_job, (), next_due).await
+        self.read_cached(&self.answers.next_due_job, (), next_due).await
     }
 
     /// Opens the operation of a job that waits; the operation's id is the job's.

@@ -303,7 +303,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn open_operations(&self) -> Result<Vec<OperationState>, StoreError> {
-        self.read_kept(&self.answers.open_operations, (), |connection| {
+        self.read_cached(&self.answers.open_operations, (), |connection| {
             let sql = "SELECT serial FROM operation WHERE ended_at IS NULL ORDER BY serial LIMIT ?1";
             serials(connection, sql, i64::MAX)?.into_iter().map(|serial| load(connection, serial)).collect()
         })

@@ -44,7 +44,7 @@
 //! | [`window`] | quiesce windows that were granted |
 //! | [`guest_view`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it, in the form that the plan takes |
-//! | `kept` | nothing: what was read, while nothing is written |
+//! | `answer_cache` | nothing: answers, while nothing is written |
 //! | `replaced` | that another host replaced this one |
 //! | [`refusal`] | when writes are refused, and what ends that |
 //! | `migration` | the version of the file, and the migration from every older one |
@@ -52,6 +52,7 @@
 
 pub mod access;
 mod alike;
+mod answer_cache;
 mod applied;
 pub mod audit;
 pub mod audit_file;
@@ -81,7 +82,6 @@ pub mod job_intake;
 mod job_reports;
 pub mod journal;
 mod journal_read;
-mod kept;
 mod kinds;
 mod migration;
 mod open;
@@ -207,17 +207,17 @@ pub struct Store {
     kept: Arc<backup::BackupCache>,
     applied: Arc<applied::KeptApplied>,
     unwritten: Arc<window::Unwritten>,
-    changed_rows: Arc<kept::ChangedRows>,
+    changed_rows: Arc<answer_cache::ChangedRows>,
     answers: Arc<Answers>,
 }
 
 /// What the reconcile loop asks in each cycle, as it was last answered.
 #[derive(Default)]
 struct Answers {
-    records: kept::Kept<(Generation, i64), Arc<Records>>,
-    open_operations: kept::Kept<(), Vec<OperationState>>,
-    next_due_job: kept::Kept<(), Option<Timestamp>>,
-    released: kept::Kept<(Numbered, i64), Vec<(GuestUid, OperationKind)>>,
+    records: answer_cache::CachedAnswer<(Generation, i64), Arc<Records>>,
+    open_operations: answer_cache::CachedAnswer<(), Vec<OperationState>>,
+    next_due_job: answer_cache::CachedAnswer<(), Option<Timestamp>>,
+    released: answer_cache::CachedAnswer<(Numbered, i64), Vec<(GuestUid, OperationKind)>>,
 }
 
 impl Store {

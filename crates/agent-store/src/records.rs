@@ -9,8 +9,8 @@ use holdfast_protocol::operation::OperationKind;
 use jiff::Timestamp;
 use rusqlite::Connection;
 
+use super::answer_cache::time_step;
 use super::columns::{from_json, micros, parsed, time};
-use super::kept::time_step;
 use super::{
     Store, StoreError, controller, copies, escrow, growth, guest, inherited, kinds, protection, quota,
     release, request, restore_test, roster, snapshot, storage, tier, window,
@@ -194,7 +194,7 @@ impl Store {
     pub async fn records(&self, generation: Generation, now: Timestamp) -> Result<Records, StoreError> {
         let (kept, applied) = (Arc::clone(&self.kept), Arc::clone(&self.applied));
         let records = self
-            .read_kept(&self.answers.records, (generation, time_step(now)), move |connection| {
+            .read_cached(&self.answers.records, (generation, time_step(now)), move |connection| {
                 let protections = protection::all(connection)?;
                 Ok(Arc::new(Records {
                     guests: guests(connection)?,

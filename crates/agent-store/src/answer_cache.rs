@@ -1,4 +1,4 @@
-//! Values that were read, kept while nothing is written.
+//! Answers of the file, cached while nothing is written.
 //!
 //! The file has one connection, and SQLite counts the rows that it changed. While the count stands still, an answer
 //! still holds, and the store's thread is not woken. Answers that depend on the time carry it in their key, as coarsely
@@ -37,19 +37,19 @@ struct Entry<K, T> {
 }
 
 /// The last answer to one question.
-pub(super) struct Kept<K, T>(Mutex<Option<Entry<K, T>>>);
+pub(super) struct CachedAnswer<K, T>(Mutex<Option<Entry<K, T>>>);
 
-impl<K, T> Default for Kept<K, T> {
+impl<K, T> Default for CachedAnswer<K, T> {
     fn default() -> Self {
         Self(Mutex::new(None))
     }
 }
 
-impl<K: PartialEq, T: Clone> Kept<K, T> {
+impl<K: PartialEq, T: Clone> CachedAnswer<K, T> {
     fn get(&self, changed_rows: u64, key: &K) -> Option<T> {
         // A poisoned lock still guards a valid answer.
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = kept.as_ref()?;
+        let entry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = entry.as_ref()?;
         (entry.changed_rows == changed_rows && entry.key == *key).then(|| entry.value.clone())
     }
 
@@ -64,14 +64,19 @@ pub(super) fn time_step(now: Timestamp) -> i64 {
 }
 
 impl Store {
-    /// The kept answer, or a new one.
-    pub(super) async fn read_kept<K, T, F>(&self, kept: &Kept<K, T>, key: K, work: F) -> Result<T, StoreError>
+    /// The cached answer, or a new one.
+    pub(super) async fn read_cached<K, T, F>(
+        &self,
+        cached: &CachedAnswer<K, T>,
+        key: K,
+        work: F,
+    ) -> Result<T, StoreError>
     where
         K: PartialEq,
         T: Clone + Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
-        if let Some(value) = kept.get(self.changed_rows.count(), &key) {
+        if let Some(value) = cached.get(self.changed_rows.count(), &key) {
             return Ok(value);
         }
         let (changed_rows, value) = self
@@ -80,7 +85,7 @@ impl Store {
                 Ok((changed_rows, work(connection)?))
             })
             .await?;
-        kept.put(Entry { changed_rows, key, value: value.clone() });
+        cached.put(Entry { changed_rows, key, value: value.clone() });
         Ok(value)
     }
 }
@@ -91,11 +96,11 @@ mod tests {
 
     #[test]
     fn an_answer_holds_for_its_key_until_a_row_changes() {
-        let kept = Kept::default();
-        assert_eq!(kept.get(0, &"key"), None);
-        kept.put(Entry { changed_rows: 7, key: "key", value: 1 });
-        assert_eq!(kept.get(7, &"key"), Some(1));
-        assert_eq!((kept.get(8, &"key"), kept.get(7, &"other")), (None, None));
+        let cached = CachedAnswer::default();
+        assert_eq!(cached.get(0, &"key"), None);
+        cached.put(Entry { changed_rows: 7, key: "key", value: 1 });
+        assert_eq!(cached.get(7, &"key"), Some(1));
+        assert_eq!((cached.get(8, &"key"), cached.get(7, &"other")), (None, None));
     }
 
     #[test]
