@@ -7,6 +7,11 @@ use serde::de::DeserializeOwned;
 
 use crate::code::ErrorCode;
 
+mod mistake;
+#[cfg(test)]
+mod path_tests;
+mod scanner;
+
 /// Why bytes are not the document they should be.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
@@ -85,26 +90,16 @@ fn form_code(message: &str) -> ErrorCode {
     }
 }
 
-/// Reads one JSON document of at most `max` bytes.
+/// Reads one JSON document of at most `max` bytes. The path of a mistake is looked for only when there is one.
 ///
 /// # Errors
 /// [`JsonError`], with the path of the first mistake.
 pub fn parse<T: DeserializeOwned>(what: &'static str, bytes: &[u8], max: usize) -> Result<T, JsonError> {
     check_form(what, bytes, max)?;
-    parse_with_path(what, bytes)
-}
-
-/// The same for a document that is read by the thousand: the path of a mistake costs as much as the reading itself, so
-/// it is looked for only when there is a mistake. That makes the code of each type twice as large.
-///
-/// # Errors
-/// As [`parse`].
-pub fn parse_fast<T: DeserializeOwned>(what: &'static str, bytes: &[u8], max: usize) -> Result<T, JsonError> {
-    check_form(what, bytes, max)?;
-    match serde_json::from_slice(bytes) {
-        Ok(value) => Ok(value),
-        Err(_) => parse_with_path(what, bytes),
-    }
+    serde_json::from_slice(bytes).map_err(|source| {
+        let read = |beginning: &[u8]| serde_json::from_slice::<T>(beginning);
+        refusal(what, bytes, source, &|beginning| read(beginning).is_err_and(|error| error.is_data()))
+    })
 }
 
 fn check_form(what: &'static str, bytes: &[u8], max: usize) -> Result<(), JsonError> {
@@ -117,19 +112,19 @@ fn check_form(what: &'static str, bytes: &[u8], max: usize) -> Result<(), JsonEr
     Ok(())
 }
 
-fn parse_with_path<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, JsonError> {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let path = error.path().to_string();
-        let source = error.into_inner();
-        if source.is_data() {
-            JsonError::Form { what, path, source }
-        } else {
-            JsonError::Syntax { what, source }
-        }
-    })?;
-    reader.end().map_err(|source| JsonError::Syntax { what, source })?;
-    Ok(value)
+/// Not generic, so that it is compiled once for all types.
+fn refusal(
+    what: &'static str,
+    bytes: &[u8],
+    source: serde_json::Error,
+    is_refused: &dyn Fn(&[u8]) -> bool,
+) -> JsonError {
+    if source.is_data() {
+        let path = mistake::path(bytes, (source.line(), source.column()), is_refused);
+        JsonError::Form { what, path, source }
+    } else {
+        JsonError::Syntax { what, source }
+    }
 }
 
 /// An error with all its sources in one line, for logs and messages: `outer: inner: innermost`.
@@ -174,12 +169,8 @@ mod tests {
         for (bytes, code) in cases {
             let error = parse::<Sample>("sample", bytes, 100).unwrap_err();
             assert_eq!(error.code(), code, "{:?}: {}", String::from_utf8_lossy(bytes), chain(&error));
-            let fast = parse_fast::<Sample>("sample", bytes, 100).unwrap_err();
-            assert_eq!(chain(&fast), chain(&error));
         }
-        for read in [parse::<Sample>, parse_fast::<Sample>] {
-            assert!(read("sample", b"{\"size\":4}", 100).is_ok());
-            assert_eq!(read("sample", &[b' '; 101], 100).unwrap_err().code(), ErrorCode::Size);
-        }
+        assert!(parse::<Sample>("sample", b"{\"size\":4}", 100).is_ok());
+        assert_eq!(parse::<Sample>("sample", &[b' '; 101], 100).unwrap_err().code(), ErrorCode::Size);
     }
 }

@@ -25,12 +25,3 @@ pub(super) async fn parse<T: DeserializeOwned>(
 ) -> Result<T, ApiError> {
     Ok(json::parse(what, &read(what, body, max).await?, max)?)
 }
-
-/// The same for a document of which a hub reads hundreds a second.
-pub(super) async fn parse_fast<T: DeserializeOwned>(
-    what: &'static str,
-    body: Body,
-    max: usize,
-) -> Result<T, ApiError> {
-    Ok(json::parse_fast(what, &read(what, body, max).await?, max)?)
-}

@@ -101,7 +101,7 @@ fn report_kib(said: Option<u64>) -> u32 {
 }
 
 async fn read(hub: &Hub, presented: Presented, ids: Ids, body: Body) -> Result<Checkin, ApiError> {
-    let request: CheckinRequest = body::parse_fast("the check-in", body, REPORT_BYTES_MAX).await?;
+    let request: CheckinRequest = body::parse("the check-in", body, REPORT_BYTES_MAX).await?;
     let largest = i64::MAX as u64;
     let refused = request.sections.desired.as_ref().and_then(|desired| desired.refused.as_ref());
     let refused = refused.and_then(|refused| refused.generation).unwrap_or(Generation::NONE);
