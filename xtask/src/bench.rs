@@ -15,8 +15,8 @@ use e2e::stage::{Golden, Runtime};
 use serde::Deserialize;
 use tempfile::TempDir;
 
-use crate::workspace::{cargo, must, root, shown, target};
-use crate::{bench_goals, demo, packages, page};
+use crate::workspace::{cargo, root, shown};
+use crate::{bench_goals, demo, packages, page, shipped};
 
 /// One measured comparison.
 #[derive(Debug, Deserialize)]
@@ -46,14 +46,15 @@ struct Bench {
     arguments: &'static [&'static str],
     /// The part of the page it fills.
     title: &'static str,
-    /// A benchmark that measures in its own process is optimised; one that measures other processes need not be.
+    /// One that measures in its own process is built as what it measures is shipped; one that measures other processes
+    /// need not be optimised.
     profile: &'static str,
 }
 
 const BENCHES: &[Bench] = &[
-    Bench::of("agentd", "plan", "The plan"),
-    Bench::of("agentd", "journal", "The journal"),
-    Bench::of("agentd", "local_api", "The local API"),
+    Bench { profile: "small", ..Bench::of("agentd", "plan", "The plan") },
+    Bench { profile: "small", ..Bench::of("agentd", "journal", "The journal") },
+    Bench { profile: "small", ..Bench::of("agentd", "local_api", "The local API") },
     Bench::of("hubd", "checkin", "Check-ins at the hub"),
     Bench {
         name: "fleet",
@@ -144,13 +145,7 @@ fn measure(bench: &Bench) -> Result<String> {
 /// Builds the programs as they are shipped: optimised, and the agent without failpoints.
 fn shipped() -> Result<Shipped> {
     println!("building {} as they are shipped …", NAMES.join(", "));
-    let mut build = cargo();
-    build.args(["build", "--quiet", "--locked", "--release", "--bins"]);
-    for name in NAMES {
-        build.args(["--package", name]);
-    }
-    must(&mut build)?;
-    let built = Programs::in_folder(&target().join("release"))?;
+    let built = Programs::in_folder(&shipped::build(NAMES)?)?;
     let golden = demo::build::golden(&built, Runtime::Process)?;
     // The agent runs as a user of its own, who must be able to reach its program wherever the checkout is.
     let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir()?;

@@ -7,10 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::workspace::{self, cargo, must, program};
+use crate::workspace::{self, cargo, must, program, triple};
 
 /// What `cargo fuzz run -s none` passes on.
 const FLAGS: &[&str] = &[
@@ -118,15 +118,6 @@ fn build(folder: &Path, target: Option<&str>) -> Result<PathBuf> {
     };
     must(build.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\u{1f}")).env_remove("RUSTFLAGS"))?;
     Ok(place.join(triple).join("release"))
-}
-
-fn triple() -> Result<String> {
-    let output = program(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV").output();
-    let said = String::from_utf8(output.context("rustc -vV")?.stdout).context("rustc -vV")?;
-    match said.lines().find_map(|line| line.strip_prefix("host: ")) {
-        Some(triple) => Ok(triple.to_owned()),
-        None => bail!("rustc -vV names no host"),
-    }
 }
 
 /// Earlier findings are tried first. New coverage is kept in the target folder, and never in the tree.

@@ -28,6 +28,7 @@ mod page;
 mod planted;
 mod schedules;
 mod schemas;
+mod shipped;
 mod stacks;
 mod test_programs;
 mod tidy;

@@ -13,9 +13,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::book;
-use crate::ci;
 use crate::tools::DEB;
-use crate::workspace::{SHIPPED_PACKAGES, cargo, must, program, root, target};
+use crate::workspace::{must, program, root, target};
+use crate::{ci, shipped};
 
 /// What to make them from.
 #[derive(Debug, Args)]
@@ -68,9 +68,19 @@ pub fn run(options: &PackageOptions) -> Result<()> {
     let made = make(if options.quick { Build::Debug } else { Build::Release })?;
     judge(&made)?;
     for package in &made {
-        println!("{} ({} KiB)", package.display(), fs::metadata(package)?.len().div_ceil(1024));
+        let packed = fs::metadata(package)?.len().div_ceil(1024);
+        println!("{} ({packed} KiB, {} KiB installed)", package.display(), installed_kib(package)?);
     }
     Ok(())
+}
+
+/// What dpkg will say that it needs on a disk.
+fn installed_kib(package: &Path) -> Result<String> {
+    let size = program("dpkg-deb").arg("--field").arg(package).arg("Installed-Size").output()?;
+    if !size.status.success() {
+        bail!("dpkg-deb cannot read {}", package.display());
+    }
+    Ok(String::from_utf8(size.stdout).context("a package's size is not text")?.trim().to_owned())
 }
 
 /// Those that CI's part `package` has made, or new ones.
@@ -134,15 +144,8 @@ fn programs(build: Build) -> Result<()> {
     if build == Build::Debug {
         return ci::build();
     }
-    let mut words = cargo();
-    words.args(["build", "--quiet", "--locked", "--profile", build.profile()]).args(SHIPPED_PACKAGES);
-    for (_, name, _) in PACKAGES {
-        words.args(["--bin", name]);
-    }
-    for name in COPY {
-        words.args(["--bin", name]);
-    }
-    must(&mut words)
+    let names: Vec<&str> = PACKAGES.iter().map(|(_, name, _)| *name).chain(COPY).collect();
+    shipped::build(&names).map(drop)
 }
 
 /// What each program writes about itself, and the changelog in Debian's form.

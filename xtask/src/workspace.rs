@@ -75,6 +75,16 @@ pub fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
+/// The target that the compiler builds for when none is named.
+pub fn triple() -> Result<String> {
+    let output = program(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV").output();
+    let said = String::from_utf8(output.context("rustc -vV")?.stdout).context("rustc -vV")?;
+    match said.lines().find_map(|line| line.strip_prefix("host: ")) {
+        Some(triple) => Ok(triple.to_owned()),
+        None => bail!("rustc -vV names no host"),
+    }
+}
+
 /// Whether a program can be found.
 pub fn has(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
