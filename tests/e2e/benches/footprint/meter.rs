@@ -1,17 +1,16 @@
-//! What one process uses while it rests, from `/proc`.
+//! What processes use while they rest, from `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-
-use crate::host::Host;
+use anyhow::{Context, Result};
 
 /// Between two readings of the threads. The counters of a thread are lost when it ends, so they are read often.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What was used.
+/// What one used.
+#[derive(Clone, Copy, Default)]
 pub struct Rest {
     pub pss_mib: f64,
     pub rss_mib: f64,
@@ -32,7 +31,7 @@ struct Threads(BTreeMap<String, Counters>);
 
 impl Threads {
     fn look(&mut self, pid: u32) -> Result<Counters> {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).context("the agent is gone")?;
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("process {pid} has ended"))?;
         for task in tasks {
             let task = task?;
             // A thread may end after it was listed and before it is read; then its last counters stay.
@@ -53,27 +52,33 @@ impl Threads {
     }
 }
 
-/// Lets the host settle and measures its agent for a while.
-pub fn rest(host: &Host, calm: Duration, window: Duration) -> Result<Rest> {
-    let pid = host.agent_pid()?;
-    std::thread::sleep(calm);
-    let mut threads = Threads::default();
-    let (first, began) = (threads.look(pid)?, Instant::now());
-    let mut last = first;
+/// Measures these processes for a while, all in the same window.
+pub fn rest<const N: usize>(pids: [u32; N], window: Duration) -> Result<[Rest; N]> {
+    let mut threads = pids.map(|pid| (pid, Threads::default(), Counters::default(), Counters::default()));
+    let began = Instant::now();
+    for (pid, all, first, last) in &mut threads {
+        *first = all.look(*pid)?;
+        *last = *first;
+    }
     while began.elapsed() < window {
         std::thread::sleep(LOOK);
-        last = threads.look(pid)?;
+        for (pid, all, _, last) in &mut threads {
+            *last = all.look(*pid)?;
+        }
     }
     let minutes = began.elapsed().as_secs_f64() / 60.0;
-    ensure!(host.agent_pid()? == pid, "the agent was restarted while it was looked at");
-    let rollup =
-        fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).context("cannot read the agent's memory")?;
-    Ok(Rest {
-        pss_mib: number(&rollup, "Pss:")? as f64 / 1024.0,
-        rss_mib: number(&rollup, "Rss:")? as f64 / 1024.0,
-        cpu_ms_per_min: (last.on_cpu_ns - first.on_cpu_ns) as f64 / 1e6 / minutes,
-        wakeups_per_min: (last.wakeups - first.wakeups) as f64 / minutes,
-    })
+    let mut measured = [Rest::default(); N];
+    for ((pid, _, first, last), rest) in threads.iter().zip(&mut measured) {
+        let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
+            .with_context(|| format!("cannot read the memory of process {pid}"))?;
+        *rest = Rest {
+            pss_mib: number(&rollup, "Pss:")? as f64 / 1024.0,
+            rss_mib: number(&rollup, "Rss:")? as f64 / 1024.0,
+            cpu_ms_per_min: (last.on_cpu_ns - first.on_cpu_ns) as f64 / 1e6 / minutes,
+            wakeups_per_min: (last.wakeups - first.wakeups) as f64 / minutes,
+        };
+    }
+    Ok(measured)
 }
 
 /// The number after a label at the beginning of a line.
