@@ -181,6 +181,8 @@ names! {
     /// A pool of Proxmox.
     PoolName { max: 63, rule: "letters, digits, '.', '_' and '-', not '.' or '..'", pattern: "^[A-Za-z0-9._-]+$",
         ok: |t| t.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) && !leads_away(t) }
+    /// What a channel for alerts is called in the settings of its hub or agent.
+    ReceiverName { max: 32, rule: "lower-case letters, digits and '-', not at the ends", pattern: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", ok: dns_label }
     /// A snapshot of a guest.
     SnapshotName { max: 40, rule: "2 to 40 letters, digits, '_' and '-' that start with a letter; not current, pending or vzdump", pattern: "^[A-Za-z][A-Za-z0-9_-]+$", ok: snapshot_name }
     /// What a stack of programs is called inside its guest.

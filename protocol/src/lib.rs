@@ -22,6 +22,7 @@
 //! | [`enrol`] | invites, enrollment requests, certificates |
 //! | [`escrow`] | wrapped backup keys at the hub, and the outer form of their files |
 //! | [`envelope`], [`code`] | the frame of every answer, and the closed list of error codes |
+//! | [`condition`] | the closed table of what can be wrong with a host, its guests or the hub |
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may request from it |
 //! | [`maintenance`] | when a guest may be upgraded and restarted |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
@@ -42,6 +43,7 @@ pub mod audit;
 pub mod bootstrap;
 pub mod checkin;
 pub mod code;
+pub mod condition;
 pub mod desired;
 pub mod enrol;
 pub mod envelope;

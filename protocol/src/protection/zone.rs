@@ -32,7 +32,9 @@ impl Zone {
         &self.name
     }
 
-    pub(super) const fn time_zone(&self) -> &TimeZone {
+    /// Its rules.
+    #[must_use]
+    pub const fn time_zone(&self) -> &TimeZone {
         &self.zone
     }
 }
