@@ -68,6 +68,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
         &[],
     ),
+    (
+        "alerts",
+        &["holdfast-protocol"],
+        &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing", "getrandom"],
+    ),
     ("e2e", &[], &["agentd", "hubd"]),
     ("fuzz-smoke", &["holdfast-fuzz"], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("guestd", &["holdfast-manual", "holdfast-protocol", "net"], &["axum", "reqwest", "rusqlite", "rustls"]),
