@@ -1,4 +1,6 @@
-//! Which way an incident would go, and what would mute it now; and notices that try a channel.
+//! Explanations of rules, and notices that try a channel.
+//!
+//! In: a condition that does not exist. Out: the way that its incident would go, and what would mute it now.
 
 use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Severity, Subject};
 use holdfast_protocol::id::{OperatorName, ReceiverName};
@@ -6,13 +8,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::deliver::{Purpose, Verdict, View, should_deliver};
-use crate::group::{Entry, GroupKey};
+use crate::group::Entry;
+use crate::group_key::GroupKey;
 use crate::incident::{Incident, IncidentId, Phase, Scope, Source};
 use crate::label::Labels;
 use crate::name::RuleName;
 use crate::notice::{DedupeKey, IncidentNews, Notice, NoticeIncident, Origin, Reason};
 use crate::quiet::Window;
-use crate::reduce::Setting;
+use crate::setting::Setting;
 use crate::state::ScopeState;
 
 /// A condition that an operator asks about.

@@ -10,6 +10,7 @@
 //! A store keeps one row for each. All times are the hub's, except `since`.
 
 use std::fmt;
+use std::str::FromStr;
 
 use holdfast_protocol::condition::{ConditionCode, ConditionText, Severity, Subject};
 use holdfast_protocol::id::{HostId, HostName, OperatorName};
@@ -50,6 +51,24 @@ pub struct IncidentId {
 impl fmt::Display for IncidentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.scope, self.number)
+    }
+}
+
+/// Not the id of an incident.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no id of an incident: write hub/NUMBER or HOST-ID/NUMBER")]
+pub struct IncidentIdError(String);
+
+impl FromStr for IncidentId {
+    type Err = IncidentIdError;
+    fn from_str(text: &str) -> Result<Self, IncidentIdError> {
+        let parsed = text.split_once('/').and_then(|(scope, number)| {
+            let scope = if scope == "hub" { Scope::Hub } else { Scope::Host(scope.parse().ok()?) };
+            let id = Self { scope, number: number.parse().ok()? };
+            // One spelling each.
+            (id.to_string() == text).then_some(id)
+        });
+        parsed.ok_or_else(|| IncidentIdError(text.chars().take(64).collect()))
     }
 }
 

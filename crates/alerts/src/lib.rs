@@ -13,8 +13,10 @@
 //! | [`signal`] | what comes in |
 //! | [`reduce`] | the reducer |
 //! | [`deliver`] | the one decision whether a receiver hears of an incident now |
-//! | [`state`], [`incident`], [`group`] | rows that a store keeps |
-//! | [`rules`], [`label`], [`quiet`], [`silence`] | what operators configure |
+//! | [`suppression`] | the reasons why something is not sent |
+//! | [`state`], [`incident`], [`group`], [`group_key`] | rows that a store keeps |
+//! | [`rules`], [`label`], [`quiet`], [`silence`], [`name`] | what operators configure |
+//! | [`setting`] | what a decision depends on besides the state |
 //! | [`notice`], [`log`] | what goes out |
 //! | [`digest`], [`outbox`] | notices that are combined or cancelled before they are sent |
 //! | [`explain`] | which route an incident would take, and what would mute it |
@@ -28,6 +30,7 @@ pub mod digest;
 pub mod explain;
 
 pub mod group;
+pub mod group_key;
 pub mod incident;
 pub mod label;
 pub mod log;
@@ -38,16 +41,20 @@ pub mod outbox;
 pub mod quiet;
 pub mod reduce;
 pub mod rules;
+pub mod setting;
 pub mod signal;
 pub mod silence;
 pub mod state;
+pub mod suppression;
 mod time;
 
-pub use deliver::{Purpose, Suppression, Verdict, View, should_deliver};
+pub use deliver::{Purpose, Verdict, View, should_deliver};
 pub use incident::{Incident, IncidentId, Scope};
 pub use notice::{Notice, Reason};
-pub use reduce::{Decision, Setting, next};
+pub use reduce::{Decision, next};
 pub use rules::{Rules, Ruleset};
+pub use setting::Setting;
 pub use signal::{HostState, Signal};
 pub use silence::Silence;
 pub use state::ScopeState;
+pub use suppression::Suppression;

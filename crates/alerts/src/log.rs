@@ -1,14 +1,14 @@
-//! Log entries: everything that happened to incidents, and everything that was not sent.
+//! Log entries: what happened to incidents, and what was not sent.
 
 use holdfast_protocol::condition::Severity;
 use holdfast_protocol::id::{OperatorName, ReceiverName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::deliver::Suppression;
 use crate::notice::{DedupeKey, Reason};
 use crate::signal::HostState;
 use crate::silence::SilenceId;
+use crate::suppression::Suppression;
 
 /// One entry. The scope is the one that the signal was for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

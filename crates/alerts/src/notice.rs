@@ -7,7 +7,7 @@ use holdfast_protocol::id::{HostName, OperatorName, ReceiverName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::group::GroupKey;
+use crate::group_key::GroupKey;
 use crate::incident::{Incident, IncidentId, Scope};
 use crate::label::Labels;
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::group::{Group, GroupKey};
+use crate::group::Group;
+use crate::group_key::GroupKey;
 use crate::incident::{Incident, Phase, Scope};
 use crate::signal::{HostState, Maintenance};
 

@@ -1,4 +1,4 @@
-//! Notices of groups: when one is sent, why, and what is in it.
+//! Notices of groups: when, why, and with which incidents.
 //!
 //! The group is the log of what was sent, as Alertmanager's notification log is. News are sent when the group's pace
 //! allows; without news a notice is repeated. Nothing is resolved that was not sent as firing.
@@ -7,11 +7,13 @@ use holdfast_protocol::condition::Cause;
 use jiff::Timestamp;
 
 use super::Work;
-use crate::deliver::{Purpose, Suppression, Verdict, View, should_deliver};
-use crate::group::{Entry, Group, GroupKey, Member, Sent};
+use crate::deliver::{Purpose, Verdict, View, should_deliver};
+use crate::group::{Entry, Group, Member, Sent};
+use crate::group_key::GroupKey;
 use crate::incident::{Incident, Phase};
 use crate::log::LogKind;
 use crate::notice::{DedupeKey, IncidentNews, Notice, NoticeIncident, Origin, Reason};
+use crate::suppression::Suppression;
 use crate::time::after;
 
 /// What a receiver does not know of an incident.

@@ -1,4 +1,6 @@
-//! The reducer: from a state and a signal to the next state, log entries and notices.
+//! The reducer.
+//!
+//! In: a state and a signal. Out: the next state, log entries and notices.
 //!
 //! | module | decides |
 //! | --- | --- |
@@ -7,43 +9,25 @@
 //! | [`timers`] | pending to firing, firing to resolved, flapping |
 //! | [`routing`] | which receivers hear of an incident, and escalation |
 //! | [`flush`] | which groups send a notice now |
-//! | [`due`] | when a tick is needed |
+//! | [`wakeup`] | when a tick is needed |
 
 mod commands;
-mod due;
 mod flush;
 mod observe;
 mod routing;
 mod timers;
+mod wakeup;
 
-use holdfast_protocol::id::{CustomerId, HostName};
 use jiff::Timestamp;
 
 use crate::incident::{Incident, Phase};
 use crate::label::Labelled;
 use crate::log::{LogEntry, LogKind};
 use crate::notice::Notice;
-use crate::rules::Ruleset;
+use crate::setting::Setting;
 use crate::signal::Signal;
-use crate::silence::Silence;
 use crate::state::{Changes, ScopeState};
 use crate::time::{HOUR_S, after};
-
-/// What a decision depends on besides the state.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
-    /// The rules.
-    pub rules: &'a Ruleset,
-    /// All silences that are not over.
-    pub silences: &'a [Silence],
-    /// The name of the scope's host; none for the hub.
-    pub host: Option<&'a HostName>,
-    /// Who the host belongs to.
-    pub customer: Option<&'a CustomerId>,
-    /// Since when the hub listens without a gap, by its clock. Conditions must last from then on before they fire or
-    /// are resolved, so neither a restart nor a step of the clock makes them do so.
-    pub listening_since: Timestamp,
-}
 
 /// What follows from a signal. The state, the log and the notices are kept in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]

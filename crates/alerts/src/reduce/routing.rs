@@ -4,11 +4,12 @@ use holdfast_protocol::id::ReceiverName;
 use jiff::Timestamp;
 
 use super::Work;
-use crate::deliver::Suppression;
-use crate::group::{Entry, Group, GroupKey, Member, Sent};
+use crate::group::{Entry, Group, Member, Sent};
+use crate::group_key::GroupKey;
 use crate::incident::Incident;
 use crate::log::LogKind;
 use crate::name::RuleName;
+use crate::suppression::Suppression;
 use crate::time::after;
 
 impl Work<'_> {

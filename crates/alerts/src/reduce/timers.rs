@@ -5,10 +5,10 @@
 use jiff::Timestamp;
 
 use super::Work;
-use crate::deliver::Suppression;
 use crate::incident::{Incident, Phase};
 use crate::log::LogKind;
 use crate::rules::Flap;
+use crate::suppression::Suppression;
 use crate::time::{HOUR_S, after, before};
 
 /// What becomes of an incident.

@@ -7,7 +7,7 @@ use alerts::notice::IncidentNews;
 use alerts::signal::{Completeness, ObservedCondition, Signal};
 use alerts::silence::{Silence, SilenceError, SilenceId};
 use alerts::state::INCIDENTS_MAX;
-use alerts::{Reason, Suppression};
+use alerts::{IncidentId, Reason, Suppression};
 use holdfast_protocol::condition::{ConditionCode, ConditionText, Severity, Subject};
 
 use crate::kit::*;
@@ -203,6 +203,28 @@ fn routes_choose_receivers_by_severity_and_customer() {
         ]
     );
     assert!(bench.suppressions().contains(&&Suppression::Unrouted {}));
+}
+
+/// A dead channel must be heard of by another one.
+#[test]
+fn a_failing_receiver_is_reported_to_the_others() {
+    let failing = observed(ConditionCode::ReceiverFailing, Subject::Receiver { receiver: receiver("mail") });
+    let mut bench = Bench::new("default_route.receivers = [\"mail\", \"chat\"]");
+    bench.report(0, &[failing]);
+    bench.run_to(2_000);
+    let receivers: Vec<&str> = bench.notices.iter().map(|notice| notice.receiver.as_str()).collect();
+    assert_eq!(receivers, ["chat"]);
+    assert!(bench.suppressions().contains(&&Suppression::OwnFailure {}));
+}
+
+#[test]
+fn ids_are_read_as_they_are_shown() {
+    for text in ["hub/1", "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55/42"] {
+        assert_eq!(text.parse::<IncidentId>().unwrap().to_string(), text);
+    }
+    for bad in ["hub", "hub/", "hub/01", "pve1/3", "hub/-1", "/3"] {
+        assert!(bad.parse::<IncidentId>().is_err(), "{bad}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Quiet hours: what they hold, what they release, and both changes of clocks.
+//! Quiet hours, over the night and both changes of clocks.
 
 use alerts::quiet::{QuietHours, Window};
 use alerts::{Reason, Suppression};

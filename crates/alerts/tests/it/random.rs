@@ -1,4 +1,4 @@
-//! Random histories, from seeds: what holds after every signal, and after a restart between any two.
+//! Random histories, from seeds, with a restart between any two signals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -184,12 +184,12 @@ fn rows_make_the_state(before: &ScopeState, after: &ScopeState, seed: u64) {
 #[test]
 fn a_restart_between_any_two_signals_changes_nothing() {
     let (mut notices, mut entries) = (0, 0);
-    for seed in 0..60 {
+    for seed in 0..40 {
         let (sent, logged) = history(seed);
         (notices, entries) = (notices + sent, entries + logged);
     }
     assert!(
-        notices > 600 && entries > 6_000,
+        notices > 400 && entries > 4_000,
         "the histories are empty: {notices} notices, {entries} entries"
     );
 }
