@@ -39,8 +39,11 @@ impl Need {
             (Phase::Resolved { .. }, Sent::Firing { .. }) => Self::Resolve,
             (Phase::Resolved { .. } | Phase::Pending { .. }, _) => Self::Forget,
             (Phase::Firing { .. }, Sent::Nothing {}) => {
-                let away = incident.absent_since.is_some() && incident.flapping.is_none();
-                if away { Self::Wait } else { Self::Fire }
+                if is_away(incident) {
+                    Self::Wait
+                } else {
+                    Self::Fire
+                }
             }
             (Phase::Firing { .. }, Sent::Firing { severity }) if severity < incident.severity => Self::Fire,
             (Phase::Firing { .. }, Sent::Firing { .. })
@@ -78,6 +81,10 @@ impl Judged<'_> {
         self.verdict == Verdict::Deliver
     }
 
+    fn is_repeated(&self) -> bool {
+        self.need == Need::Repeat && !is_away(self.incident)
+    }
+
     /// What a notice says of it.
     const fn news(&self) -> IncidentNews {
         match (self.incident.phase, self.member.sent, self.need) {
@@ -94,6 +101,11 @@ impl Judged<'_> {
         !matches!(self.need, Need::Forget | Need::Wait)
             && (self.is_sent() || (self.need == Need::Repeat && acknowledged))
     }
+}
+
+/// Whether it may be over: that it fires is neither announced nor repeated then.
+const fn is_away(incident: &Incident) -> bool {
+    incident.absent_since.is_some() && incident.flapping.is_none()
 }
 
 /// When a group sends next.
@@ -114,7 +126,7 @@ impl Work<'_> {
             let Some(group) = self.state.groups.get(&key) else { continue };
             let (schedule, judged) = (self.schedule(group), self.judge(group));
             let news = judged.iter().any(|one| one.is_news() && one.is_sent());
-            let repeat = judged.iter().any(|one| one.need == Need::Repeat && one.is_sent());
+            let repeat = judged.iter().any(|one| one.is_repeated() && one.is_sent());
             let is_due = |at: Option<Timestamp>| at.is_some_and(|at| at <= self.now);
             if is_due(schedule.news) || (is_due(schedule.repeat) && (news || repeat)) {
                 let reason = if news { reason(group, &judged) } else { Reason::Repeat };
@@ -156,7 +168,7 @@ impl Work<'_> {
             Some(at) => after(at, pace.group_interval_s),
             None => after(group.opened, pace.group_wait_s),
         };
-        let repeats = judged.iter().any(|one| one.need == Need::Repeat);
+        let repeats = judged.iter().any(Judged::is_repeated);
         let released = judged.iter().filter(|one| one.is_news()).filter_map(|one| match &one.verdict {
             Verdict::Suppress(why) => why.until(),
             Verdict::Deliver => None,

@@ -47,7 +47,7 @@ impl Work<'_> {
         let Some(incident) = self.state.incidents.get_mut(&number) else { return };
         incident.phase = phase;
         if !incident.is_active() {
-            (incident.ack, incident.flapping, incident.absent_since) = (None, None, None);
+            (incident.flapping, incident.absent_since) = (None, None);
         }
         self.log(Some(number), what);
     }
@@ -58,7 +58,7 @@ impl Work<'_> {
         let Some(incident) = self.state.incidents.get_mut(&number) else { return };
         incident.flips.retain(|at| *at > before(now, HOUR_S));
         let ack_until = incident.ack.as_ref().and_then(|ack| ack.until);
-        if ack_until.is_some_and(|until| until <= now) {
+        if incident.is_active() && ack_until.is_some_and(|until| until <= now) {
             incident.ack = None;
             self.log(Some(number), LogKind::AckExpired {});
         }

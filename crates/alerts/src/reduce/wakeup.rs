@@ -12,7 +12,7 @@ impl Work<'_> {
             [
                 self.transition_due(incident),
                 self.escalation_due(incident),
-                incident.ack.as_ref().and_then(|ack| ack.until),
+                incident.ack.as_ref().and_then(|ack| ack.until).filter(|_| incident.is_active()),
                 Self::dropped_at(incident).filter(|_| !self.state.is_grouped(incident.id.number)),
             ]
         });

@@ -1,5 +1,6 @@
 //! What users of other alert engines complained about, each as a test.
 
+use alerts::log::LogKind;
 use alerts::notice::IncidentNews;
 use alerts::signal::{HostState, Maintenance, Signal};
 use alerts::{Reason, Suppression};
@@ -28,6 +29,20 @@ fn a_condition_that_goes_within_its_grace_is_never_sent() {
     bench.report(59, &[]);
     bench.run_to(20_000);
     assert_eq!(bench.notices, []);
+}
+
+#[test]
+fn what_is_away_when_its_notice_is_due_is_not_announced() {
+    let toml = "default_route.receivers = [\"mail\"]";
+    let mut bench = Bench::new(toml);
+    bench.report(0, &[broken(1)]);
+    bench.report(10, &[]);
+    bench.run_to(1_000);
+    assert_eq!(bench.notices, []);
+    let mut back = Bench::new(toml);
+    back.report(0, &[broken(1)]);
+    back.report(10, &[]);
+    assert_eq!(back.report(60, &[broken(1)]).len(), 1);
 }
 
 /// Pulse's issue 1682.
@@ -130,9 +145,13 @@ fn an_acknowledgement_stops_repeats_and_escalation_but_not_the_end() {
     acked.signal(100, &Signal::Acknowledge { incident: 1, by: operator(), until: None });
     acked.run_to(10_000);
     assert_eq!(acked.reasons(), [Reason::First]);
+    assert!(!acked.log.iter().any(|entry| matches!(entry.what, LogKind::Escalated { .. })));
     acked.report(10_000, &[]);
     acked.run_to(11_000);
     assert_eq!(acked.reasons(), [Reason::First, Reason::AllResolved]);
+    assert_eq!(acked.notices[1].incidents[0].acknowledged_by, Some(operator()));
+    acked.report(12_000, &[broken(1)]);
+    assert_eq!(acked.reasons().last(), Some(&Reason::First), "it was acknowledged for that time alone");
 
     let mut timed = Bench::new(toml);
     timed.report(0, &[broken(1)]);
@@ -231,6 +250,13 @@ fn neither_a_restart_nor_a_step_of_the_clock_raises_anything() {
     assert_eq!(forward.signal(86_400, &Signal::Tick), []);
     assert_eq!(forward.signal(86_430, &reported(&[])), []);
     assert_eq!(forward.run_to(90_000), []);
+
+    let mut away = Bench::new(PLAIN);
+    away.report(0, &[broken(1)]);
+    away.report(100, &[]);
+    away.listening_since = at(86_400);
+    assert_eq!(away.signal(86_400, &Signal::Tick), [], "it may have come back meanwhile");
+    assert_eq!(away.run_to(86_520).len(), 1);
 
     let mut back = Bench::new(PLAIN);
     back.report(0, &[broken(1)]);

@@ -25,6 +25,9 @@ fn the_night_is_released_as_a_digest_of_what_still_holds() {
     let held = Suppression::QuietHours { rule: "night".to_owned().try_into().unwrap(), until: at(END) };
     assert_eq!(bench.suppressions().iter().filter(|why| ***why == held).count(), 2, "each once");
     assert!(bench.suppressions().contains(&&Suppression::NeverSent {}));
+    bench.report(END + HOUR, &[]);
+    bench.run_to(END + 2 * HOUR);
+    assert_eq!(bench.reasons(), [Reason::Digest, Reason::AllResolved]);
 }
 
 #[test]
@@ -92,8 +95,13 @@ fn windows_keep_their_wall_times_over_both_changes_of_clocks() {
 #[test]
 fn each_moment_is_in_the_window_that_was_announced() {
     for zone in ["Europe/Vienna", "America/New_York", "Australia/Lord_Howe", "Asia/Tokyo"] {
-        for (from, until) in [("22:00", "07:00"), ("02:15", "02:45"), ("23:30", "00:30"), ("09:00", "17:00")]
-        {
+        for (from, until) in [
+            ("22:00", "07:00"),
+            ("02:15", "02:45"),
+            ("02:30", "03:15"),
+            ("23:30", "00:30"),
+            ("09:00", "17:00"),
+        ] {
             let hours = hours(zone, from, until);
             for first in ["2026-10-01T00:00", "2026-10-20T00:00", "2027-03-10T00:00", "2027-04-01T00:00"] {
                 let (mut now, mut announced) = (utc(first), None);
