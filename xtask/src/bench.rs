@@ -55,6 +55,13 @@ const BENCHES: &[Bench] = &[
     Bench { profile: "small", ..Bench::of("agentd", "plan", "The plan") },
     Bench { profile: "small", ..Bench::of("agentd", "journal", "The journal") },
     Bench { profile: "small", ..Bench::of("agentd", "local_api", "The local API") },
+    Bench { profile: "small", ..Bench::of("agentd", "documents", "Documents and signatures") },
+    Bench { profile: "small", ..Bench::of("agentd", "daemon", "The agent as a program") },
+    Bench {
+        name: "helper",
+        profile: "small",
+        ..Bench::of("holdfast-helper", "call", "A call of the helper")
+    },
     Bench::of("hubd", "checkin", "Check-ins at the hub"),
     Bench {
         name: "fleet",
@@ -88,7 +95,7 @@ pub fn run(names: &[String]) -> Result<()> {
         let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
         bail!("there is no benchmark {name}: choose from {}", known.join(", "));
     }
-    packages::prepare(packages::Purpose::Ci)?;
+    packages::prepare(packages::Purpose::Benchmarks)?;
     let path = root().join("docs/benchmarks.md");
     let before = std::fs::read_to_string(&path).context("cannot read docs/benchmarks.md")?;
     let mut page = heading()?;

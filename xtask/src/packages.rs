@@ -1,4 +1,4 @@
-//! Debian packages that demo and CI use.
+//! Debian packages that demo, CI and benchmarks use.
 
 use anyhow::Result;
 use e2e::stage::Runtime;
@@ -28,6 +28,8 @@ pub enum Demo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Ci,
+    /// What CI has, and what is measured for comparison.
+    Benchmarks,
     /// A demo with guests of this kind.
     Demo(Runtime),
 }
@@ -36,14 +38,22 @@ impl Need {
     /// Whether it is used for that.
     fn serves(&self, purpose: Purpose) -> bool {
         match (purpose, self.demo) {
-            (Purpose::Ci, _) | (Purpose::Demo(_), Demo::Every) => true,
+            (Purpose::Ci | Purpose::Benchmarks, _) | (Purpose::Demo(_), Demo::Every) => true,
             (Purpose::Demo(_), Demo::No) => false,
             (Purpose::Demo(runtime), Demo::With(with)) => runtime == with,
         }
     }
 }
 
-/// All of them.
+/// What benchmarks compare with. No other purpose installs it: it may bring a service that starts.
+const COMPARED: &[Need] = &[Need {
+    program: "zabbix_agent2",
+    package: "zabbix-agent2",
+    without: "the agent's start, measured against that of zabbix-agent2",
+    demo: Demo::No,
+}];
+
+/// All others.
 pub const NEEDS: &[Need] = &[
     Need {
         program: "systemd-nspawn",
@@ -176,10 +186,18 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// What is used for that.
+fn needs(purpose: Purpose) -> impl Iterator<Item = &'static Need> {
+    let compared = match purpose {
+        Purpose::Benchmarks => COMPARED,
+        Purpose::Ci | Purpose::Demo(_) => &[],
+    };
+    NEEDS.iter().chain(compared).filter(move |need| need.serves(purpose))
+}
+
 /// Installs what is missing when root; otherwise says what will be left out.
 pub fn prepare(purpose: Purpose) -> Result<()> {
-    let missing: Vec<&Need> =
-        NEEDS.iter().filter(|need| need.serves(purpose) && !has(need.program)).collect();
+    let missing: Vec<&Need> = needs(purpose).filter(|need| !has(need.program)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -204,14 +222,13 @@ mod tests {
 
     #[test]
     fn a_demo_installs_what_it_uses_and_no_more() {
-        let of = |purpose| -> Vec<&str> {
-            NEEDS.iter().filter(|need| need.serves(purpose)).map(|need| need.program).collect()
-        };
+        let of = |purpose| -> Vec<&str> { needs(purpose).map(|need| need.program).collect() };
         assert_eq!(of(Purpose::Demo(Runtime::Process)), ["busybox", "ip", "ssh-keygen", "setpriv"]);
         assert_eq!(
             of(Purpose::Demo(Runtime::Nspawn)),
             ["systemd-nspawn", "mmdebstrap", "ip", "ssh-keygen", "setpriv"]
         );
         assert_eq!(of(Purpose::Ci).len(), NEEDS.len());
+        assert_eq!(of(Purpose::Benchmarks).len(), NEEDS.len() + COMPARED.len());
     }
 }

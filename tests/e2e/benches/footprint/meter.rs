@@ -31,7 +31,8 @@ struct Threads(BTreeMap<String, Counters>);
 
 impl Threads {
     fn look(&mut self, pid: u32) -> Result<Counters> {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("process {pid} has ended"))?;
+        let tasks =
+            fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("process {pid} has ended"))?;
         for task in tasks {
             let task = task?;
             // A thread may end after it was listed and before it is read; then its last counters stay.
