@@ -30,6 +30,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
+use uuid::Uuid;
 
 use crate::client::{Endpoint, Wire};
 use crate::{DB_AT, WEB_AT};
@@ -38,6 +39,9 @@ const GUESTS: [(&str, &str, IpAddr, u32); 2] = [
     ("018f3c1e-6b1f-7c1d-9d0a-000000000001", "web", WEB_AT, 300),
     ("018f3c1e-6b1f-7c1d-9d0a-000000000002", "db", DB_AT, 301),
 ];
+
+/// Guests of the host that do not call, so that its records are those of a hundred.
+const OTHERS: u32 = 98;
 
 /// Runs this much faster, so that the measured guest, with two hundred requests a second, is within its rate; the flood
 /// is not.
@@ -71,6 +75,7 @@ pub struct Server {
     pub listener: Endpoint,
     pub web: String,
     pub db: String,
+    pub store: Store,
     _stopper: Stopper,
     served: JoinHandle<()>,
     folder: tempfile::TempDir,
@@ -97,6 +102,10 @@ impl Server {
         for (uid, name, _, vmid) in GUESTS {
             raw.execute(insert, (uid, name, vmid))?;
         }
+        for number in 0..OTHERS {
+            let (uid, name) = (Uuid::from_u128(u128::from(number) + 1), format!("other-{number}"));
+            raw.execute(insert, (uid.to_string(), name, 400 + number))?;
+        }
         let leaf = LocalLeaf::open(folder.path())?;
         let (_, view) = watch::channel(Arc::new(HostSnapshot::default()));
         let settings = ApiSettings {
@@ -116,14 +125,14 @@ impl Server {
         let known: KnownAddresses = members.collect::<Result<_>>()?;
         let (_, known) = watch::channel(Arc::new(known));
         let (tls, router) = (leaf.server()?, routes::router(local));
-        let serving = Serving { listeners, tls, router, known, store, clock };
+        let serving = Serving { listeners, tls, router, known, store: store.clone(), clock };
         let served = tokio::spawn(local_api::run(serving, stop));
         let tls = net::tls::client(&Trust::Pins(PinSet::from(leaf.pin())))?;
         let listener = Endpoint { address, connector: TlsConnector::from(Arc::new(tls)) };
         for (at, token) in [(WEB_AT, &web), (DB_AT, &db)] {
             ensure!(Wire::open(&listener, at, token).await?.ask().await? == 200, "a guest is served");
         }
-        Ok(Self { listener, web, db, _stopper: stopper, served, folder })
+        Ok(Self { listener, web, db, store, _stopper: stopper, served, folder })
     }
 
     pub fn folder(&self) -> &Path {
