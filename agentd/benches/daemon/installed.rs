@@ -1,4 +1,4 @@
-//! The folder of an enrolled agent with a recovery code, and the settings of zabbix-agent2.
+//! The files of an enrolled agent and of zabbix-agent2.
 
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,6 @@
-//! A benchmark of the agent as a program: its start, and its memory while a code is tried.
+//! A benchmark of the agent as a program.
+//!
+//! Its start, and its memory while a recovery code is tried.
 //!
 //! In: nothing; needs the program `zabbix_agent2`. Out: lines `BENCH {json}` for `cargo bench-all`. The agent is enrolled
 //! at a hub that is gone, and no Proxmox answers it; zabbix-agent2 has no server either. Both start in turn, as a user

@@ -1,4 +1,4 @@
-//! A benchmark of one call of the helper, by its socket and by sudo.
+//! A benchmark of calls of the helper, by socket and by sudo.
 //!
 //! In: nothing; needs root, sudo and systemd-nspawn, and fails without them. Out: lines `BENCH {json}` for
 //! `cargo bench-all`. A Debian made of this machine's own files boots with the shipped units and sudoers file in a
