@@ -46,12 +46,20 @@ impl Need {
 }
 
 /// What benchmarks compare with. No other purpose installs it: it may bring a service that starts.
-const COMPARED: &[Need] = &[Need {
-    program: "zabbix_agent2",
-    package: "zabbix-agent2",
-    without: "the agent's start, measured against that of zabbix-agent2",
-    demo: Demo::No,
-}];
+const COMPARED: &[Need] = &[
+    Need {
+        program: "zabbix_agent2",
+        package: "zabbix-agent2",
+        without: "the agent's start, measured against that of zabbix-agent2",
+        demo: Demo::No,
+    },
+    Need {
+        program: "etcd",
+        package: "etcd-server",
+        without: "the hub, measured against etcd",
+        demo: Demo::No,
+    },
+];
 
 /// All others.
 pub const NEEDS: &[Need] = &[
