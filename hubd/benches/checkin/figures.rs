@@ -13,11 +13,11 @@ pub struct Sample {
 }
 
 impl Sample {
-    fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         self.requests as f64 / self.wall_s
     }
 
-    fn cpu_us(&self) -> f64 {
+    pub fn cpu_us(&self) -> f64 {
         self.server_cpu_s * 1e6 / self.requests as f64
     }
 }
@@ -40,10 +40,30 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// One measured pair.
-    pub fn of_pair(name: String, unit: &'static str, (ours, baseline): (f64, f64), note: String) -> Self {
-        Self { name, ours, baseline: Some(baseline), ratio: Some(ours / baseline), unit, pairs: 1, note }
+    /// The medians of measured pairs: ours, the baseline, and their ratio.
+    pub fn of_pairs(name: String, unit: &'static str, pairs: &[(f64, f64)], note: String) -> Self {
+        Self {
+            name,
+            ours: median(pairs.iter().map(|(ours, _)| *ours)),
+            baseline: Some(median(pairs.iter().map(|(_, baseline)| *baseline))),
+            ratio: Some(median(pairs.iter().map(|(ours, baseline)| ours / baseline))),
+            unit,
+            pairs: pairs.len(),
+            note,
+        }
     }
+
+    /// One measured pair.
+    pub fn of_pair(name: String, unit: &'static str, pair: (f64, f64), note: String) -> Self {
+        Self::of_pairs(name, unit, &[pair], note)
+    }
+}
+
+/// The middle one.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 pub fn print(figures: &[Figure]) -> anyhow::Result<()> {
@@ -77,28 +97,15 @@ impl Figures {
         self.rounds.push(round);
     }
 
-    /// The middle one of what the rounds say.
-    fn median(&self, of: impl Fn(&Round) -> f64) -> f64 {
-        let mut values: Vec<f64> = self.rounds.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-    }
-
     fn echo_ratio(
         &self,
         (name, unit, note): (&'static str, &'static str, String),
         kind: Of,
         of: fn(&Sample) -> f64,
     ) -> Figure {
-        Figure {
-            name: name.to_owned(),
-            ours: self.median(|round| of(&kind(round).hub)),
-            baseline: Some(self.median(|round| of(&kind(round).echo))),
-            ratio: Some(self.median(|round| of(&kind(round).hub) / of(&kind(round).echo))),
-            unit,
-            pairs: self.rounds.len(),
-            note,
-        }
+        let pair = |round: &Round| (of(&kind(round).hub), of(&kind(round).echo));
+        let pairs: Vec<_> = self.rounds.iter().map(pair).collect();
+        Figure::of_pairs(name.to_owned(), unit, &pairs, note)
     }
 
     pub fn print(&self, connections: usize) -> anyhow::Result<()> {

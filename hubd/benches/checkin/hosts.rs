@@ -8,10 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use holdfast_protocol::checkin::{CheckinRequest, Need};
-use http_body_util::Full;
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::net::{TcpSocket, TcpStream};
@@ -19,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
 use crate::fleet::Fleet;
-use crate::load::{Kind, check_in, report};
+use crate::load::{Connection, Kind, check_in, report};
 
 /// How long agents ask a hub to hold a check-in, and so the time between two of a host.
 pub const HELD: Duration = Duration::from_secs(25);
@@ -150,8 +148,6 @@ struct Host {
     /// Of its last report.
     sequence: u64,
 }
-
-type Connection = SendRequest<Full<Bytes>>;
 
 impl Host {
     /// Connects and checks in until its task is dropped.

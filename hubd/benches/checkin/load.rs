@@ -37,6 +37,9 @@ pub struct Load {
     sequence: u64,
 }
 
+/// A connection of one client, with one request under way at most.
+pub type Connection = SendRequest<Full<Bytes>>;
+
 /// Numbers that one connection may use in one run.
 const STRIDE: u64 = 10_000_000;
 
@@ -52,30 +55,41 @@ impl Load {
         }
         let first = self.sequence;
         self.sequence += STRIDE;
-        let (cpu, began) = (server.cpu_s()?, Instant::now());
-        let mut tasks = JoinSet::new();
-        for connection in connections {
-            tasks.spawn(one(connection, kind, first, began + time));
-        }
-        let mut times = Vec::new();
-        while let Some(task) = tasks.join_next().await {
-            times.extend(task??);
-        }
-        let (wall_s, server_cpu_s) = (began.elapsed().as_secs_f64(), server.cpu_s()? - cpu);
-        times.sort_unstable();
-        let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or_default();
-        let requests = times.len() as u64;
-        if requests == 0 {
-            bail!("nothing was answered");
-        }
-        Ok(Sample { requests, wall_s, server_cpu_s, p99_ms: p99.as_secs_f64() * 1e3 })
+        measured(server, connections, time, |_, connection, until| one(connection, kind, first, until)).await
     }
 }
 
-async fn connect(
+/// What a server does for all connections at once. The client of a connection gets its number and the time of its end,
+/// and gives how long each answer took.
+pub async fn measured<Client>(
     server: &Server,
-    config: Arc<rustls::ClientConfig>,
-) -> anyhow::Result<SendRequest<Full<Bytes>>> {
+    connections: Vec<Connection>,
+    time: Duration,
+    client: impl Fn(usize, Connection, Instant) -> Client,
+) -> anyhow::Result<Sample>
+where
+    Client: Future<Output = anyhow::Result<Vec<Duration>>> + Send + 'static,
+{
+    let (cpu, began) = (server.cpu_s()?, Instant::now());
+    let mut tasks = JoinSet::new();
+    for (number, connection) in connections.into_iter().enumerate() {
+        tasks.spawn(client(number, connection, began + time));
+    }
+    let mut times = Vec::new();
+    while let Some(task) = tasks.join_next().await {
+        times.extend(task??);
+    }
+    let (wall_s, server_cpu_s) = (began.elapsed().as_secs_f64(), server.cpu_s()? - cpu);
+    times.sort_unstable();
+    let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or_default();
+    let requests = times.len() as u64;
+    if requests == 0 {
+        bail!("nothing was answered");
+    }
+    Ok(Sample { requests, wall_s, server_cpu_s, p99_ms: p99.as_secs_f64() * 1e3 })
+}
+
+pub async fn connect(server: &Server, config: Arc<rustls::ClientConfig>) -> anyhow::Result<Connection> {
     let stream = TcpStream::connect(server.address).await?;
     stream.set_nodelay(true)?;
     let stream = TlsConnector::from(config).connect(ServerName::try_from("127.0.0.1")?, stream).await?;
@@ -86,7 +100,7 @@ async fn connect(
 }
 
 async fn one(
-    mut connection: SendRequest<Full<Bytes>>,
+    mut connection: Connection,
     kind: Kind,
     first: u64,
     until: Instant,
@@ -108,14 +122,20 @@ async fn one(
 
 /// One check-in that is held for so long at most, and the bytes of its answer.
 pub async fn check_in(
-    connection: &mut SendRequest<Full<Bytes>>,
+    connection: &mut Connection,
     wait: Duration,
     request: &CheckinRequest,
 ) -> anyhow::Result<Bytes> {
-    let asked = Request::post(format!("/v1/agent/checkin?wait={}s", wait.as_secs()))
+    let path = format!("/v1/agent/checkin?wait={}s", wait.as_secs());
+    post(connection, &path, serde_json::to_vec(request)?).await
+}
+
+/// One request with a JSON body, and the bytes of its answer, which says that it was done.
+pub async fn post(connection: &mut Connection, path: &str, body: Vec<u8>) -> anyhow::Result<Bytes> {
+    let asked = Request::post(path)
         .header("host", "127.0.0.1")
         .header("content-type", "application/json")
-        .body(Full::new(Bytes::from(serde_json::to_vec(request)?)))?;
+        .body(Full::new(Bytes::from(body)))?;
     connection.ready().await?;
     let answer = connection.send_request(asked).await?;
     let status = answer.status();

@@ -6,14 +6,16 @@
 //!
 //! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]` prints
 //! lines `BENCH {json}`, which `cargo bench-all` collects. `-- fleet` measures a hub under ten thousand hosts at rest
-//! instead ([`steady`]).
+//! instead ([`steady`]), `-- peers` the hub against etcd ([`peers`]).
 
 mod echo;
+mod etcd;
 mod figures;
 mod fleet;
 mod handshakes;
 mod hosts;
 mod load;
+mod peers;
 mod server;
 mod steady;
 
@@ -65,6 +67,8 @@ enum Role {
     Tickets { folder: PathBuf, listen: SocketAddr },
     /// Ten thousand hosts that hold their check-ins.
     Fleet(steady::Arguments),
+    /// The hub against etcd.
+    Peers,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -79,6 +83,7 @@ fn main() -> anyhow::Result<()> {
             }
             Some(Role::Tickets { folder, listen }) => handshakes::serve(&folder, listen, Tickets::Yes).await,
             Some(Role::Fleet(arguments)) => steady::measure(&arguments).await,
+            Some(Role::Peers) => peers::measure(&arguments).await,
             None => measure(&arguments).await,
         }
     })

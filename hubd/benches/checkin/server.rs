@@ -43,6 +43,11 @@ impl Server {
         Ok(Self { address, child })
     }
 
+    /// A program of others that serves there.
+    pub const fn of(address: SocketAddr, child: Child) -> Self {
+        Self { address, child }
+    }
+
     /// Ends it without a chance to say anything, as a crash does.
     pub async fn kill(mut self) -> anyhow::Result<()> {
         Ok(self.child.kill().await?)
