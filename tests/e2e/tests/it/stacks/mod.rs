@@ -4,7 +4,7 @@
 //! the stacks are stopped, so it must come back as after an orderly end. Each is restored next to the guest by an
 //! operator's signature, and PostgreSQL's own log decides. At last the agent itself tests the second one, as a policy
 //! requires, and the scratch guest's own controller reports how it came back. A last backup, of a guest that holds
-//! three times as much, shows that its stacks do not wait for the copy.
+//! half as much again, shows that its stacks do not wait for the copy.
 //!
 //! At the same time another guest has its controller exchanged, and another one taken back. Agents wait minutes for
 //! that, so it runs in parallel. In a third one security upgrades are installed, restarted for, and taken back. `cargo
