@@ -65,7 +65,7 @@ pub enum Shared {
     BootedGuests,
     /// The folder that cargo builds into.
     CargoTarget,
-    /// The time that other parts leave: those that use it run one after another.
+    /// All cores, in the time that other parts leave.
     IdleTime,
 }
 
@@ -109,7 +109,7 @@ const ANYBODY: Part = Part {
     run: || Ok(()),
 };
 
-/// A part that computes while the others wait.
+/// A part that computes on all cores while the others wait.
 const IDLE: Part =
     Part { load: 0, uses: Some(Shared::IdleTime), priority: Priority::Idle, limit: minutes(60), ..ANYBODY };
 
@@ -267,6 +267,7 @@ pub const ALL: &[Part] = &[
         after: &["programs"],
         limit: minutes(30),
         run: work::schedules,
+        uses: None,
         ..IDLE
     },
     Part {
@@ -298,6 +299,7 @@ pub const ALL: &[Part] = &[
         after: &["programs"],
         limit: minutes(30),
         run: work::hostile,
+        uses: None,
         ..IDLE
     },
 ];

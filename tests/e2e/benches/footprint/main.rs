@@ -59,7 +59,7 @@ fn main() -> Result<()> {
     let host = host::up()?;
     host.goal(0)?;
     let agent = host.agent_pid()?;
-    let mut pairs = |guests: u8| -> Result<Vec<[Rest; 2]>> {
+    let pairs = |guests: u8| -> Result<Vec<[Rest; 2]>> {
         let (calm_s, window_s, windows) = (calm.as_secs(), window.as_secs(), arguments.windows);
         eprintln!("{guests} guests: {calm_s} s to calm down, then {windows} times {window_s} s");
         // Not a wait for a state: what is measured is the rest after it.

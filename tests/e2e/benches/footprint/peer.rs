@@ -1,8 +1,9 @@
 //! An idle zabbix-agent2, for comparison.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result};
+use e2e::place::{Place, User};
 use tempfile::TempDir;
 
 /// Debian's program, installed by `cargo bench-all`.
@@ -30,7 +31,7 @@ impl Peer {
             format!("PluginSocket={}", folder.path().join("plugins").display()),
         ];
         std::fs::write(&settings, lines.join("\n"))?;
-        let mut command = Command::new(PROGRAM);
+        let mut command = Place::default().command(PROGRAM, User::Same);
         command.arg("--foreground").arg("--config").arg(&settings);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         Ok(Self { child: child.with_context(|| format!("{PROGRAM} cannot be started"))?, _folder: folder })
