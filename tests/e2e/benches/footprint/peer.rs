@@ -1,5 +1,6 @@
 //! An idle zabbix-agent2, for comparison.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result};
@@ -8,6 +9,9 @@ use tempfile::TempDir;
 
 /// Debian's program, installed by `cargo bench-all`.
 const PROGRAM: &str = "zabbix_agent2";
+
+/// It takes none above 32767, where the kernel's own choice begins.
+const PORTS: std::ops::Range<u16> = 21_000..22_000;
 
 /// It runs until this is dropped.
 pub struct Peer {
@@ -19,7 +23,9 @@ impl Peer {
     /// Starts one that listens for a server on loopback, and that no server asks.
     pub fn start() -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut ports = PORTS;
+        let port = ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+        let port = port.context("no port is free for zabbix-agent2")?;
         let settings = folder.path().join("agent2.conf");
         let lines = [
             "Server=127.0.0.1".to_owned(),
@@ -28,7 +34,8 @@ impl Peer {
             "LogType=console".to_owned(),
             format!("PidFile={}", folder.path().join("pid").display()),
             format!("ControlSocket={}", folder.path().join("control").display()),
-            format!("PluginSocket={}", folder.path().join("plugins").display()),
+            "ServerActive=127.0.0.1".to_owned(),
+            "Hostname=footprint".to_owned(),
         ];
         std::fs::write(&settings, lines.join("\n"))?;
         let mut command = Place::default().command(PROGRAM, User::Same);
