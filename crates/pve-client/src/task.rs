@@ -221,9 +221,13 @@ fn is_passing(error: &PveError) -> bool {
     error.may_have_happened() || matches!(error, PveError::Unreachable { .. } | PveError::NotReady { .. })
 }
 
+/// Each pause by the one before. An end is noticed late by a fifth of the task's time at most, and backups wait for each
+/// other: by half as much again each, a hundred small backups took a minute longer.
+const GROWTH: f32 = 1.2;
+
 async fn sleep(pace: &dyn Pace, pause: &mut Duration, patience: Patience) {
     pace.sleep(*pause).await;
-    *pause = pause.mul_f32(1.5).min(patience.pause_max);
+    *pause = pause.mul_f32(GROWTH).min(patience.pause_max);
 }
 
 async fn read_lines(
