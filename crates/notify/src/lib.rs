@@ -29,6 +29,7 @@ pub mod verdict;
 
 pub use channel::{Channel, Kind};
 pub use egress::EgressPolicy;
+pub use holdfast_protocol::condition::Severity;
 pub use id::{GroupId, IncidentId, OutboxId};
-pub use message::{Alert, Draft, Link, Message, MessageState, Severity};
+pub use message::{Alert, Draft, Link, Message, MessageState};
 pub use send::{DeliveryError, Receipt, RetryDecision, Sender};

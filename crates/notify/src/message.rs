@@ -3,6 +3,7 @@
 //! A [`Draft`] becomes a [`Message`] by [`Message::from`], which cannot fail: texts that are too long are cut with `…`,
 //! and alerts beyond the bound are counted. An alert is therefore never lost because its text was long.
 
+use holdfast_protocol::condition::Severity;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -47,30 +48,6 @@ impl MessageState {
             Self::Digest => "digest",
             Self::Test => "test",
             Self::Flapping => "flapping",
-        }
-    }
-}
-
-/// How urgent a message is: the highest of its alerts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// Worth knowing.
-    Info,
-    /// Someone should look within the day.
-    Warning,
-    /// Data or service is in danger now.
-    Critical,
-}
-
-impl Severity {
-    /// As it is written on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Critical => "critical",
         }
     }
 }

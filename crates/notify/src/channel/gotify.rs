@@ -2,6 +2,7 @@
 //!
 //! The key travels in a header; in the URL it would be in the server's log.
 
+use holdfast_protocol::condition::Severity;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -10,7 +11,7 @@ use super::HttpChannel;
 use crate::field::{CaPem, Token};
 use crate::http::{HttpAnswer, HttpRequest, Method};
 use crate::id::OutboxId;
-use crate::message::{Message, MessageState, Severity};
+use crate::message::{Message, MessageState};
 use crate::text::{heading, plain};
 use crate::url::ServerUrl;
 use crate::verdict::{Form, Verdict, by_status, confirmed};

@@ -3,6 +3,7 @@
 //! The request is JSON to the server's root, because titles in headers break outside of ASCII. All messages of a group
 //! have one sequence id, so that the end of an alert replaces its beginning (ntfy 2.16; older servers ignore it).
 
+use holdfast_protocol::condition::Severity;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -11,7 +12,7 @@ use super::HttpChannel;
 use crate::field::{CaPem, Token, Topic};
 use crate::http::{HttpAnswer, HttpRequest, Method};
 use crate::id::OutboxId;
-use crate::message::{Message, MessageState, Severity};
+use crate::message::{Message, MessageState};
 use crate::text::{heading, plain};
 use crate::url::ServerUrl;
 use crate::verdict::{Form, Verdict, by_status, confirmed};

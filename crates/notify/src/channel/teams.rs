@@ -3,6 +3,7 @@
 //! The flow says 202 before it has posted anything, so *delivered* means handed over. Text is in text runs, which know
 //! no Markdown. The URL is long, and its signature is sent exactly as it was given.
 
+use holdfast_protocol::condition::Severity;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use super::HttpChannel;
 use crate::fit::{Fitted, fit};
 use crate::http::{HttpAnswer, HttpRequest, Method};
 use crate::id::OutboxId;
-use crate::message::{Message, MessageState, Severity};
+use crate::message::{Message, MessageState};
 use crate::text::{heading, moment, more};
 use crate::url::SecretUrl;
 use crate::verdict::{Form, Verdict, by_status};
