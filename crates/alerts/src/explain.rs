@@ -146,25 +146,11 @@ fn quiet_hours(receiver: &ReceiverName, setting: &Setting<'_>, now: Timestamp) -
 fn example(sample: &Sample, scope: Scope, now: Timestamp) -> Incident {
     let Sample { code, subject, severity, labels } = sample.clone();
     let condition = ReportedCondition::new(code, subject, now, "an example");
+    let incident = Incident::pending(IncidentId { scope, number: 0 }, Source::Hub, (condition, labels), now);
     Incident {
-        id: IncidentId { scope, number: 0 },
-        source: Source::Hub,
-        code,
-        subject: condition.subject,
-        severity: severity.unwrap_or(condition.severity),
-        message: condition.message,
-        remedy: condition.remedy,
-        labels,
-        since: now,
+        severity: severity.unwrap_or(incident.severity),
         phase: Phase::Firing { since: now },
-        absent_since: None,
-        reports: 1,
-        flips: Vec::new(),
-        flapping: None,
-        stale_since: None,
-        ack: None,
-        escalated: None,
-        routed: None,
+        ..incident
     }
 }
 

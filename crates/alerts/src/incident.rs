@@ -12,7 +12,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use holdfast_protocol::condition::{ConditionCode, ConditionText, Severity, Subject};
+use holdfast_protocol::condition::{ConditionCode, ConditionText, ReportedCondition, Severity, Subject};
 use holdfast_protocol::id::{HostId, HostName, OperatorName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,8 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The id of an incident, the same over fire, repeat and resolve.
+/// The id of an incident, the same over fire, repeat and resolve. As text it has letters, digits and `-` alone, at most
+/// 57 of them: channels take no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IncidentId {
@@ -50,19 +51,19 @@ pub struct IncidentId {
 
 impl fmt::Display for IncidentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.scope, self.number)
+        write!(f, "{}-{}", self.scope, self.number)
     }
 }
 
 /// Not the id of an incident.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no id of an incident: write hub/NUMBER or HOST-ID/NUMBER")]
+#[error("{0:?} is no id of an incident: write hub-NUMBER or HOST-ID-NUMBER")]
 pub struct IncidentIdError(String);
 
 impl FromStr for IncidentId {
     type Err = IncidentIdError;
     fn from_str(text: &str) -> Result<Self, IncidentIdError> {
-        let parsed = text.split_once('/').and_then(|(scope, number)| {
+        let parsed = text.rsplit_once('-').and_then(|(scope, number)| {
             let scope = if scope == "hub" { Scope::Hub } else { Scope::Host(scope.parse().ok()?) };
             let id = Self { scope, number: number.parse().ok()? };
             // One spelling each.
@@ -163,6 +164,37 @@ pub struct Incident {
 }
 
 impl Incident {
+    /// One that begins, by the first report of its condition.
+    #[must_use]
+    pub fn pending(
+        id: IncidentId,
+        source: Source,
+        (condition, labels): (ReportedCondition, Labels),
+        now: Timestamp,
+    ) -> Self {
+        let ReportedCondition { code, subject, since, severity, message, remedy } = condition;
+        Self {
+            id,
+            source,
+            code,
+            subject,
+            severity,
+            message,
+            remedy,
+            labels,
+            since: since.min(now),
+            phase: Phase::Pending { since: now },
+            absent_since: None,
+            reports: 1,
+            flips: Vec::new(),
+            flapping: None,
+            stale_since: None,
+            ack: None,
+            escalated: None,
+            routed: None,
+        }
+    }
+
     /// Whether the condition holds, as far as is known.
     #[must_use]
     pub const fn is_active(&self) -> bool {

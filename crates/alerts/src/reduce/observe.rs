@@ -111,28 +111,9 @@ impl Work<'_> {
     fn open(&mut self, source: Source, observed: &ObservedCondition) {
         self.state.row.incidents_made += 1;
         let number = self.state.row.incidents_made;
-        let ReportedCondition { code, subject, since, severity, message, remedy } =
-            observed.condition.clone();
-        let incident = Incident {
-            id: IncidentId { scope: self.state.row.scope, number },
-            source,
-            code,
-            subject,
-            severity,
-            message,
-            remedy,
-            labels: observed.labels.clone(),
-            since: since.min(self.now),
-            phase: Phase::Pending { since: self.now },
-            absent_since: None,
-            reports: 1,
-            flips: Vec::new(),
-            flapping: None,
-            stale_since: None,
-            ack: None,
-            escalated: None,
-            routed: None,
-        };
+        let id = IncidentId { scope: self.state.row.scope, number };
+        let reported = (observed.condition.clone(), observed.labels.clone());
+        let incident = Incident::pending(id, source, reported, self.now);
         self.state.incidents.insert(number, incident);
         self.log(Some(number), LogKind::Opened {});
     }
