@@ -93,6 +93,27 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{open, uid};
+    use holdfast_protocol::generation::Generation;
+
+    /// A second connection does what nothing does in service, so that an answer from memory differs from the file's.
+    #[tokio::test]
+    async fn the_file_is_read_again_after_a_write_or_a_minute() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).await;
+        let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).unwrap();
+        let raw = Connection::open(folder.path().join("agent.db")).unwrap();
+        let mut vmids = Vec::new();
+        for (row, second) in [(500, 0), (501, 1), (502, 60), (503, 61)] {
+            raw.execute("INSERT INTO used_vmid (vmid, uid) VALUES (?1, ?2)", (row, uid(1).to_string()))
+                .unwrap();
+            if row == 503 {
+                store.note_time(at(61)).await.unwrap();
+            }
+            vmids.push(store.records(Generation::NONE, at(second)).await.unwrap().used_vmids.len());
+        }
+        assert_eq!(vmids, [1, 1, 3, 4]);
+    }
 
     #[test]
     fn an_answer_holds_for_its_key_until_a_row_changes() {
