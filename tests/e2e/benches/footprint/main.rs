@@ -29,12 +29,9 @@ struct Arguments {
     /// How long each measurement lasts.
     #[arg(long, default_value_t = 60)]
     window_s: u64,
-    /// How many measurements there are in each state.
+    /// How many measurements count in each state, after a first one in which the host settles.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=60))]
     windows: u8,
-    /// How long to let the host settle before a measurement.
-    #[arg(long, default_value_t = 35)]
-    calm_s: u64,
     /// Passed by `cargo bench`; has no effect.
     #[arg(long, hide = true)]
     bench: bool,
@@ -54,16 +51,17 @@ struct Figure {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let (window, calm) = (Duration::from_secs(arguments.window_s), Duration::from_secs(arguments.calm_s));
+    let window = Duration::from_secs(arguments.window_s);
     let peer = Peer::start()?;
     let host = host::up()?;
     host.goal(0)?;
     let agent = host.agent_pid()?;
     let pairs = |guests: u8| -> Result<Vec<[Rest; 2]>> {
-        let (calm_s, window_s, windows) = (calm.as_secs(), window.as_secs(), arguments.windows);
-        eprintln!("{guests} guests: {calm_s} s to calm down, then {windows} times {window_s} s");
-        // Not a wait for a state: what is measured is the rest after it.
-        std::thread::sleep(calm);
+        let (window_s, windows) = (arguments.window_s, arguments.windows);
+        eprintln!(
+            "{guests} guests: {window_s} s in which the host settles, then {windows} times {window_s} s"
+        );
+        meter::rest([agent, peer.pid()], window)?;
         (0..windows).map(|_| meter::rest([agent, peer.pid()], window)).collect()
     };
     let none = pairs(0)?;
