@@ -1,11 +1,13 @@
-//! The codes and commands of the runbook.
+//! The codes and commands of the runbook, and the commands of remedies.
 //!
-//! In: `docs/runbook.md`, and the help of `holdfast` as its snapshot has it. Out: one breach per code of the programs that no
-//! row begins with, per row of another code, per code with two rows, and per command of `holdfast` that does not exist.
+//! In: `docs/runbook.md`, the table of conditions, and the help of `holdfast` as its snapshot has it. Out: one breach per code
+//! of the programs that no row begins with, per row of another code, per code with two rows, and per command of `holdfast`
+//! that does not exist.
 
 use std::collections::BTreeSet;
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::condition::ConditionCode;
 
 use super::{Breach, Source};
 
@@ -20,7 +22,12 @@ pub fn check(sources: &[Source]) -> Vec<Breach> {
         return vec![Breach::new(PAGE, format!("the page, or {HELP}, is missing"))];
     };
     let mut breaches = codes(page);
-    breaches.extend(commands(page, help));
+    for (line, text) in (1..).zip(page.lines()) {
+        breaches.extend(commands(&format!("{PAGE}:{line}"), text, help));
+    }
+    for spec in ConditionCode::table() {
+        breaches.extend(commands(&format!("the remedy of {}", spec.code), spec.remedy, help));
+    }
     breaches
 }
 
@@ -42,25 +49,18 @@ fn codes(page: &str) -> Vec<Breach> {
     breaches
 }
 
-fn commands(page: &str, help: &str) -> Vec<Breach> {
+fn commands(place: &str, text: &str, help: &str) -> Vec<Breach> {
     let known: BTreeSet<&str> = help.lines().filter_map(|line| line.strip_prefix("# holdfast ")).collect();
-    let mut breaches = Vec::new();
-    for (line, text) in (1..).zip(page.lines()) {
-        // What is in backticks is every second part.
-        for command in text.split('`').skip(1).step_by(2).filter_map(|part| part.strip_prefix("holdfast ")) {
-            let is_word =
-                |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
-            let words: Vec<&str> =
-                command.split(' ').take_while(is_word).take_while(|word| !word.starts_with('-')).collect();
-            if !known.contains(words.join(" ").as_str()) {
-                breaches.push(Breach::new(
-                    format!("{PAGE}:{line}"),
-                    format!("there is no command `holdfast {command}`"),
-                ));
-            }
-        }
-    }
-    breaches
+    // What is in backticks is every second part.
+    let quoted = text.split('`').skip(1).step_by(2).filter_map(|part| part.strip_prefix("holdfast "));
+    let is_unknown = |command: &&str| {
+        let is_word = |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
+        let words: Vec<&str> =
+            command.split(' ').take_while(is_word).take_while(|word| !word.starts_with('-')).collect();
+        !known.contains(words.join(" ").as_str())
+    };
+    let breach = |command| Breach::new(place, format!("there is no command `holdfast {command}`"));
+    quoted.filter(is_unknown).map(breach).collect()
 }
 
 #[cfg(test)]
@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn a_command_that_does_not_exist_is_a_breach() {
         let page = "Begin with `holdfast host show HOST`, `agentd status`, `holdfast sign --also`, `holdfast host shew`.";
-        let says: Vec<String> = commands(page, HELP_TEXT).into_iter().map(|breach| breach.says).collect();
+        let says: Vec<String> =
+            commands("a page", page, HELP_TEXT).into_iter().map(|breach| breach.says).collect();
         assert_eq!(says, ["there is no command `holdfast host shew`"]);
     }
 }
