@@ -16,6 +16,7 @@ pub use self::age::FactAges;
 pub use self::field::{AppliedValue, FieldState, InForce};
 
 use crate::code::ErrorCode;
+use crate::condition::ConditionSet;
 use crate::desired::{GuestSize, RunState};
 use crate::envelope::ErrorBody;
 use crate::generation::Generation;
@@ -70,6 +71,9 @@ pub struct Sections {
     /// The status of each target of the storage manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<Vec<TargetReport>>,
+    /// What is wrong, as the agent finds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<ConditionSet>,
 }
 
 impl Sections {
@@ -85,6 +89,7 @@ impl Sections {
             && self.trust.is_none()
             && self.jobs.is_none()
             && self.storage.is_none()
+            && self.conditions.is_none()
     }
 
     /// What of `self` differs from `before`.
@@ -103,6 +108,7 @@ impl Sections {
             trust: changed(&self.trust, &before.trust),
             jobs: changed(&self.jobs, &before.jobs),
             storage: changed(&self.storage, &before.storage),
+            conditions: changed(&self.conditions, &before.conditions),
         }
     }
 
@@ -122,6 +128,7 @@ impl Sections {
         lay(&mut self.trust, changed.trust);
         lay(&mut self.jobs, changed.jobs);
         lay(&mut self.storage, changed.storage);
+        lay(&mut self.conditions, changed.conditions);
     }
 }
 

@@ -202,6 +202,7 @@ impl ReportTask {
             trust: Some(self.store.trust_section().await?),
             jobs: Some(jobs),
             storage: (storage.looked == FirstPoll::Yes).then(|| storage.targets.clone()),
+            conditions: None,
         }))
     }
 }

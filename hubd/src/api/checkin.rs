@@ -145,6 +145,7 @@ fn texts(sections: &Sections) -> Result<SectionTexts, ApiError> {
         trust: text(sections.trust.as_ref())?,
         jobs: text(sections.jobs.as_ref())?,
         storage: text(sections.storage.as_ref())?,
+        conditions: text(sections.conditions.as_ref())?,
     })
 }
 

@@ -311,7 +311,8 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
     let sql = "UPDATE reports SET agent = coalesce(?2, agent), host_text = coalesce(?3, host_text),
                    desired = coalesce(?4, desired), guests = coalesce(?5, guests),
                    operations = coalesce(?6, operations), waiting = coalesce(?7, waiting),
-                   trust = coalesce(?8, trust), jobs = coalesce(?9, jobs), storage = coalesce(?10, storage) WHERE host = ?1";
+                   trust = coalesce(?8, trust), jobs = coalesce(?9, jobs), storage = coalesce(?10, storage),
+                   conditions = coalesce(?11, conditions) WHERE host = ?1";
     let texts = &checkin.sections;
     tx.prepare_cached(sql)?.execute(params![
         number,
@@ -323,7 +324,8 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
         texts.waiting,
         texts.trust,
         texts.jobs,
-        texts.storage
+        texts.storage,
+        texts.conditions
     ])?;
     let summary = &checkin.summary;
     let sql = "UPDATE hosts SET agent_version = coalesce(?2, agent_version), guests = coalesce(?3, guests),

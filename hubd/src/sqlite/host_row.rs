@@ -67,10 +67,11 @@ pub(super) fn find(connection: &Connection, host: &HostRef) -> rusqlite::Result<
     }
 }
 
-type Texts = [Option<String>; 9];
+type Texts = [Option<String>; 10];
 
 pub(super) fn report(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
-    let sql = "SELECT agent, host_text, desired, guests, operations, waiting, trust, jobs, storage
+    let sql =
+        "SELECT agent, host_text, desired, guests, operations, waiting, trust, jobs, storage, conditions
                FROM reports
                WHERE host = ?1";
     let read = |row: &Row<'_>| {
@@ -87,7 +88,8 @@ pub(super) fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Err
     fn section<T: DeserializeOwned>(text: Option<String>) -> Result<Option<T>, serde_json::Error> {
         text.map(|text| serde_json::from_str(&text)).transpose()
     }
-    let [agent, host, desired, guests, operations, waiting, trust, jobs, storage] = texts.unwrap_or_default();
+    let [agent, host, desired, guests, operations, waiting, trust, jobs, storage, conditions] =
+        texts.unwrap_or_default();
     Ok(Sections {
         agent: section(agent)?,
         host: section(host)?,
@@ -98,5 +100,6 @@ pub(super) fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Err
         trust: section(trust)?,
         jobs: section(jobs)?,
         storage: section(storage)?,
+        conditions: section(conditions)?,
     })
 }

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0009_enrollment_origin.sql"),
     include_str!("../../migrations/sqlite/0010_readmission.sql"),
     include_str!("../../migrations/sqlite/0011_alarm.sql"),
+    include_str!("../../migrations/sqlite/0012_conditions.sql"),
 ];
 
 /// The hub's own to read: it holds invites, reports and wrapped keys.

@@ -42,6 +42,8 @@ pub struct SectionTexts {
     pub trust: Option<String>,
     pub jobs: Option<String>,
     pub storage: Option<String>,
+    /// What is wrong, as the agent finds it.
+    pub conditions: Option<String>,
 }
 
 impl SectionTexts {
@@ -57,5 +59,6 @@ impl SectionTexts {
             && self.trust.is_none()
             && self.jobs.is_none()
             && self.storage.is_none()
+            && self.conditions.is_none()
     }
 }

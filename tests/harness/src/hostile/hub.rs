@@ -134,8 +134,7 @@ impl Stolen {
             }
         };
         self.heard.held = request.held.number();
-        let heard = std::mem::take(&mut self.heard.sections);
-        self.heard.sections = newest(heard, request.sections.clone());
+        self.heard.sections.apply(request.sections.clone());
         if let Some(trust) = &request.sections.trust {
             self.heard.heads.push(trust.audit.clone());
             self.heard.head = Some(trust.audit.clone());
@@ -289,21 +288,6 @@ fn later(mut quiet: Value, idle: Duration) -> Reply {
 /// Nothing new, after this time.
 fn held(quiet: &Value, wait: Duration) -> Reply {
     Reply::data(quiet).after(wait)
-}
-
-/// The newest content of each section.
-fn newest(old: Sections, new: Sections) -> Sections {
-    Sections {
-        agent: new.agent.or(old.agent),
-        host: new.host.or(old.host),
-        desired: new.desired.or(old.desired),
-        guests: new.guests.or(old.guests),
-        operations: new.operations.or(old.operations),
-        waiting: new.waiting.or(old.waiting),
-        trust: new.trust.or(old.trust),
-        jobs: new.jobs.or(old.jobs),
-        storage: new.storage.or(old.storage),
-    }
 }
 
 impl Brain for Stolen {
