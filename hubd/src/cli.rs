@@ -98,7 +98,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.command {
         Command::Serve { dir, config, listen, public_url } => {
             step_down::to_owner_of(&dir)?;
-            serve::run(crate::settings::Given { dir, config, listen, public_url }).await
+            let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+            serve::run(crate::settings::Given { dir, config, listen, public_url, credentials }).await
         }
         Command::Operator { dir, command } => {
             step_down::to_owner_of(&dir)?;

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use alerts::Ruleset;
 use held_files::atomic_file::{self, FileError};
 use held_files::held_folder::{HeldError, HeldFolder};
 use jiff::SignedDuration;
@@ -17,14 +18,18 @@ use tokio::task::JoinSet;
 use crate::api::{self, ConcurrencyLimits, LongPolls, RateLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
+use crate::domain::alerting::AlertContext;
+use crate::domain::alerting::notice_text::HubName;
 use crate::serve::{self, Serving, TlsError};
-use crate::settings::{PublicUrl, Settings, certificate_names};
+use crate::settings::{AlertSettings, PublicUrl, Settings, certificate_names};
 use crate::sqlite::{OpenError, Sqlite, WriterThread};
 use crate::store::{SharedStore, StoreError};
+use crate::task::alerts::AlertTimer;
+use crate::task::delivery::Deliveries;
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
 use crate::task::webhook::Forwarder;
-use crate::task::{deadman, upkeep};
+use crate::task::{deadman, upkeep, watcher};
 
 mod admin;
 
@@ -37,6 +42,10 @@ pub struct OpenHub {
     /// Its writer's thread.
     pub writer: WriterThread,
     pub authority: Arc<Authority>,
+    /// What decisions on alerts depend on.
+    pub alerts: AlertContext,
+    /// Its folder.
+    pub folder: PathBuf,
     /// Where the first admin's token was written, on the first start.
     pub admin_token: Option<PathBuf>,
     /// Held while the hub runs, so that there is only one.
@@ -96,7 +105,7 @@ pub enum RunError {
 ///
 /// # Errors
 /// [`RunError`].
-pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<OpenHub, RunError> {
+pub async fn open(folder: &Path, rules: Ruleset, clock: &dyn Clock) -> Result<OpenHub, RunError> {
     let failed = |source| RunError::Folder { path: folder.to_owned(), source };
     if !folder.is_dir() {
         // Both are synced into the parent folder: without the folder's own entry, a loss of power would lose everything
@@ -116,9 +125,10 @@ pub async fn open(folder: &Path, clock: &dyn Clock) -> Result<OpenHub, RunError>
     let database = database(folder);
     let fresh = if database.exists() { Fresh::No } else { Fresh::Yes };
     let authority = Arc::new(Authority::open_or_make(folder, fresh, clock.now())?);
-    let (store, writer) = Sqlite::open(&database)?;
+    let alerts = AlertContext::new(rules, clock.now());
+    let (store, writer) = Sqlite::open(&database, alerts.clone())?;
     let admin_token = admin::first_admin(&store, folder, clock.now()).await?;
-    Ok(OpenHub { store, writer, authority, admin_token, lock })
+    Ok(OpenHub { store, writer, authority, alerts, folder: folder.to_owned(), admin_token, lock })
 }
 
 /// The database of a folder.
@@ -149,6 +159,8 @@ pub struct Start {
     pub webhook: Option<WebhookSettings>,
     /// Addresses for notices of escrow reads.
     pub escrow_notice: NoticeSettings,
+    /// Receivers of alerts.
+    pub alerts: AlertSettings,
     /// Connections at a time.
     pub connections_max: usize,
     pub clock: Arc<dyn Clock>,
@@ -162,6 +174,7 @@ impl Start {
             public_url: settings.public_url,
             webhook: settings.webhook,
             escrow_notice: settings.escrow_notice,
+            alerts: settings.alerts,
             connections_max: settings.connections_max,
             clock,
         }
@@ -173,7 +186,7 @@ impl Start {
 /// # Errors
 /// [`RunError`]; nothing runs then.
 pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
-    let OpenHub { store, writer, authority, lock, .. } = opened;
+    let OpenHub { store, writer, authority, alerts, folder, lock, .. } = opened;
     let listen = |source| RunError::Listen { address: start.listen, source };
     let listener = TcpListener::bind(start.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
@@ -202,7 +215,20 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let clock = Arc::clone(&start.clock);
     let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), store.clone(), clock)?;
     tasks.spawn(notifier.run(stopped.clone()));
-    tasks.spawn(deadman::run(store.clone(), Arc::clone(&start.clock), stopped.clone()));
+    tasks.spawn(deadman::run(store.clone(), alerts, Arc::clone(&start.clock), stopped.clone()));
+    let timer = AlertTimer::new(store.clone(), Arc::clone(&start.clock), folder);
+    tasks.spawn(timer.run(stopped.clone()));
+    let hub = HubName(authority.ca_pin().to_string());
+    let deliveries = Deliveries::new(
+        (start.alerts.receivers, start.alerts.reach),
+        store.clone(),
+        Arc::clone(&start.clock),
+        hub,
+    );
+    tasks.spawn(deliveries.run(stopped.clone()));
+    if let Some(settings) = start.alerts.watcher {
+        tasks.spawn(watcher::run(settings, start.alerts.reach, store.clone(), stopped.clone()));
+    }
     let upkeep = upkeep::Upkeep {
         store: store.clone(),
         authority: Arc::clone(&authority),

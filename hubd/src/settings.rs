@@ -11,21 +11,31 @@
 //! url = "https://alarm.example/holdfast"
 //! secret_file = "/etc/holdfast/webhook-secret"
 //!
+//! [[receiver]]
+//! name = "ops"
+//! file = "/etc/holdfast/receiver-ops.toml"
+//!
 //! [[escrow_notice]]
 //! customer = "acme"
 //! url = "https://acme.example/read"
 //! secret_file = "/etc/holdfast/acme-secret"
 //! ```
 
+mod alerts;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use ::alerts::Rules;
 use holdfast_protocol::id::CustomerId;
 use holdfast_protocol::secret::Secret;
+use notify::EgressPolicy;
 use reqwest::Url;
 use serde::Deserialize;
 
+pub use self::alerts::{AlertSettings, AlertSettingsError};
+use self::alerts::{AlertsFile, ReceiverFile, WatcherFile};
 use crate::task::escrow_notice::NoticeSettings;
 use crate::task::http_post::WebhookSettings;
 
@@ -50,6 +60,8 @@ pub struct Settings {
     pub webhook: Option<WebhookSettings>,
     /// Addresses for notices of escrow reads.
     pub escrow_notice: NoticeSettings,
+    /// Rules and receivers of alerts, and who watches the hub.
+    pub alerts: AlertSettings,
     /// Connections at a time.
     pub connections_max: usize,
 }
@@ -65,6 +77,8 @@ pub struct Given {
     pub listen: Option<SocketAddr>,
     /// `--public-url`.
     pub public_url: Option<PublicUrl>,
+    /// The folder of credentials that systemd made for the hub, where it did.
+    pub credentials: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -76,6 +90,13 @@ struct HubFile {
     webhook: Option<WebhookFile>,
     #[serde(default)]
     escrow_notice: Vec<NoticeFile>,
+    /// The rules of alerts.
+    alerts: Option<Rules>,
+    #[serde(default)]
+    receiver: Vec<ReceiverFile>,
+    /// How far deliveries may reach: `public`, `private` or `loopback`.
+    deliver_to: Option<EgressPolicy>,
+    watcher: Option<WatcherFile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -135,6 +156,9 @@ pub enum SettingsError {
     /// Two addresses for one.
     #[error("[[escrow_notice]] names {who} twice: keep one of the two")]
     NoticeTwice { who: String },
+    /// Rules, receivers or the watcher.
+    #[error(transparent)]
+    Alerts(#[from] AlertSettingsError),
     /// No connection would be accepted.
     #[error("connections_max is 0: set how many connections may be open at a time")]
     Connections,
@@ -165,6 +189,13 @@ impl Settings {
             public_url: given.public_url.or(from_file),
             webhook: file.webhook.map(webhook).transpose()?,
             escrow_notice: notices(file.escrow_notice)?,
+            alerts: AlertsFile {
+                rules: file.alerts,
+                receivers: file.receiver,
+                reach: file.deliver_to,
+                watcher: file.watcher,
+            }
+            .load(given.credentials.as_deref())?,
             connections_max,
         })
     }
@@ -278,6 +309,7 @@ pub fn certificate_names(public_url: &PublicUrl, listen: IpAddr) -> Vec<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn a_public_url_is_a_name_and_perhaps_a_port() {
@@ -317,6 +349,13 @@ mod tests {
         let secret = folder.path().join("secret");
         std::fs::write(&secret, "s".repeat(SECRET_CHARS_MIN)).unwrap();
         let mut said = said;
+        let receiver = "kind = \"ntfy\"\nserver = \"https://ntfy.example/\"\ntopic = \"t\"\n";
+        for (named, text) in [("receiver-ops.toml", receiver), ("watcher-url", "https://hc.example/1")] {
+            let path = folder.path().join(named);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            said = said.replace(&format!("/etc/holdfast/{named}"), &path.display().to_string());
+        }
         for named in ["webhook-secret", "notice-secret", "acme-secret"] {
             said = said.replace(&format!("/etc/holdfast/{named}"), &secret.display().to_string());
         }
@@ -327,6 +366,8 @@ mod tests {
         };
         let (short, whole) = (load(shipped), load(&said));
         assert_eq!((short.listen, short.connections_max), (whole.listen, whole.connections_max));
+        assert_eq!((whole.alerts.receivers.len(), whole.alerts.watcher.unwrap().every_s), (1, 60));
+        assert_eq!(whole.alerts.reach, short.alerts.reach);
         assert!(short.public_url.is_none() && short.webhook.is_none());
         assert!(whole.public_url.is_some() && whole.webhook.is_some());
         let (nobody, all) = (short.escrow_notice.reached(), whole.escrow_notice.reached());

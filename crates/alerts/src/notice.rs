@@ -71,10 +71,25 @@ impl DedupeKey {
         Self(format!("{scope}/{receiver}/{reason}/{number}"))
     }
 
-    /// Of a chunk of a digest that begins with this notice.
+    /// Of a chunk of a digest that begins with this notice. A digest of digests counts its generation, so that keys stay
+    /// short.
     #[must_use]
     pub fn of_digest(first: &Self, chunk: usize) -> Self {
-        Self(format!("digest/{}/{chunk}", first.0))
+        let earlier = first.0.strip_prefix("digest/").and_then(|rest| rest.rsplit_once('/'));
+        let (base, generation) = match earlier {
+            Some((base, number)) => (
+                base,
+                number.split_once('-').and_then(|(generation, _)| generation.parse().ok()).unwrap_or(0),
+            ),
+            None => (first.as_str(), 0_u64),
+        };
+        Self(format!("digest/{base}/{}-{chunk}", generation.saturating_add(1)))
+    }
+
+    /// As a store kept it.
+    #[must_use]
+    pub const fn stored(text: String) -> Self {
+        Self(text)
     }
 
     /// As text, at most 150 bytes.

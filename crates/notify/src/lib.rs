@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`id`], [`message`] | what is delivered, within bounds |
 //! | [`field`], [`channel`] | settings of each kind of channel, and its contract: request and verdict, both pure |
+//! | [`ping`] | pings of an external watcher |
 //! | [`egress`] | which addresses deliveries may go to |
 //! | [`send`] | the connections |
 //!
@@ -21,6 +22,7 @@ mod fit;
 pub mod http;
 pub mod id;
 pub mod message;
+pub mod ping;
 pub mod reason;
 pub mod send;
 mod text;
@@ -32,4 +34,5 @@ pub use egress::EgressPolicy;
 pub use holdfast_protocol::condition::Severity;
 pub use id::{GroupId, IncidentId, OutboxId};
 pub use message::{Alert, Draft, Link, Message, MessageState};
+pub use ping::Ping;
 pub use send::{DeliveryError, Receipt, RetryDecision, Sender};

@@ -8,6 +8,7 @@ use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
 use hubd::authority::{AgentKey, Authority};
 use hubd::clock::{Clock as _, SystemClock};
 use hubd::run;
+use hubd::settings::AlertSettings;
 use hubd::store::{By, NewInvite, Redemption, SharedStore};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::client::Resumption;
@@ -26,7 +27,7 @@ const AT_ONCE: usize = 64;
 impl Fleet {
     /// Enrols hosts in a folder that no hub serves yet.
     pub async fn enrol(folder: &Path, hosts: usize) -> anyhow::Result<Self> {
-        let opened = run::open(folder, &SystemClock).await?;
+        let opened = run::open(folder, AlertSettings::default().rules, &SystemClock).await?;
         let mut roots = rustls::RootCertStore::empty();
         roots.add(opened.authority.ca_der().clone())?;
         let roots = Arc::new(roots);

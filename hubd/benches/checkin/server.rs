@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use hubd::clock::SystemClock;
 use hubd::run::{self, Start};
+use hubd::settings::AlertSettings;
 use hubd::task::escrow_notice::NoticeSettings;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -78,12 +79,13 @@ impl Server {
 
 /// The hub's role: until the input ends.
 pub async fn serve_hub(folder: &Path, listen: SocketAddr) -> anyhow::Result<()> {
-    let opened = run::open(folder, &SystemClock).await?;
+    let opened = run::open(folder, AlertSettings::default().rules, &SystemClock).await?;
     let start = Start {
         listen,
         public_url: None,
         webhook: None,
         escrow_notice: NoticeSettings::default(),
+        alerts: AlertSettings::default(),
         // As a hub is set up.
         connections_max: 12_000,
         clock: Arc::new(SystemClock),

@@ -20,6 +20,8 @@ use super::long_poll::{LongPoll, WakeReason};
 use super::page::CheckedQuery;
 use super::problem::ApiError;
 use super::{Hub, body, since_epoch, too_often};
+use crate::domain::alerting::ReportedConditions;
+use crate::domain::alerting::observed::guest_labels;
 use crate::domain::desired::Delivery;
 use crate::domain::identity::Presented;
 use crate::domain::merge::IncomingReport;
@@ -119,6 +121,10 @@ async fn read(hub: &Hub, presented: Presented, ids: Ids, body: Body) -> Result<C
         held: request.held,
         summary: Summary::of(&request.sections),
         sections: texts(&request.sections)?,
+        conditions: ReportedConditions {
+            guests: request.sections.guests.as_deref().map(guest_labels),
+            set: request.sections.conditions,
+        },
         jobs: request.sections.jobs.unwrap_or_default(),
         at: hub.clock.now(),
         correlation: ids.correlation,

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::OperatorCommand;
 use crate::clock::{Clock as _, SystemClock};
+use crate::domain::alerting::AlertContext;
 use crate::run::{database, days, new_token};
 use crate::sqlite::Sqlite;
 use crate::store::{NewOperator, OperatorError, SharedStore, WriteError};
@@ -18,7 +19,7 @@ pub(super) async fn run(folder: &Path, command: OperatorCommand) -> anyhow::Resu
     if !path.exists() {
         bail!("{} is not a hub's folder: give it with --dir; `hubd serve` makes one", folder.display());
     }
-    let (store, writer) = Sqlite::open(&path)?;
+    let (store, writer) = Sqlite::open(&path, AlertContext::without_channels(SystemClock.now()))?;
     let outcome = command_on(&store, command).await;
     drop(store);
     let joined = tokio::task::spawn_blocking(move || writer.join()).await;

@@ -13,7 +13,7 @@ use crate::settings::{Given, Settings};
 pub(super) async fn run(given: Given) -> anyhow::Result<()> {
     let settings = Settings::load(given)?;
     let clock = Arc::new(SystemClock);
-    let opened = run::open(&settings.dir, clock.as_ref()).await?;
+    let opened = run::open(&settings.dir, settings.alerts.rules.clone(), clock.as_ref()).await?;
     let mut out = std::io::stdout();
     // The path, never the token; and at once, since the start may yet fail.
     if let Some(path) = &opened.admin_token {

@@ -43,6 +43,18 @@ kinds! {
     HostRestored = "host_restored"
     /// Two held one identity.
     HostFrozen = "host_frozen"
+    /// A condition lasted beyond its grace.
+    IncidentFired = "incident_fired"
+    /// A condition that had fired is over.
+    IncidentResolved = "incident_resolved"
+    /// An operator acknowledged an incident, or took that back.
+    IncidentAcknowledged = "incident_acknowledged"
+    /// An operator added a silence.
+    SilenceAdded = "silence_added"
+    /// An operator ended a silence before its time.
+    SilenceEnded = "silence_ended"
+    /// An operator announced maintenance of a host, or ended it.
+    MaintenanceChanged = "maintenance_changed"
     /// A host reported for the first time, or again after an alarm.
     HostOnline = "host_online"
     /// A host got its next certificate.

@@ -2,6 +2,7 @@
 //!
 //! | module | decides |
 //! | --- | --- |
+//! | [`alerting`] | what the alert engine is given, and how its notices read |
 //! | [`deadman`] | whether a silent host is late or offline |
 //! | [`desired`] | checks of desired documents, and their delivery |
 //! | [`enrollment`] | checks of invites and enrollment requests |
@@ -17,6 +18,7 @@
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`summary`] | the part of a report that the host list shows |
 
+pub mod alerting;
 pub mod audit_claim;
 pub mod deadman;
 pub mod desired;

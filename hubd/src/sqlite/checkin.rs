@@ -12,13 +12,14 @@ use holdfast_protocol::size::PollSeconds;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::Sqlite;
 use super::authenticated_host::AuthenticatedHost;
 use super::columns::{Id, Number, Text, Time};
 use super::events::emit;
 use super::jobs;
 use super::settled::{Contact, Saved, Scope, Settled};
 use super::writer::{Shape, Tx};
+use super::{Sqlite, alerts};
+use crate::domain::alerting::AlertContext;
 use crate::domain::audit_claim;
 use crate::domain::desired::{Delivery, judge_delivery};
 use crate::domain::event::{EventKind, NewEvent};
@@ -143,10 +144,11 @@ impl Checkins for Sqlite {
         if let Some(reply) = self.settled.answer(&checkin) {
             return Ok(Ok(reply));
         }
+        let context = self.alerts.clone();
         let scope = Scope::Hosts(vec![checkin.presented.host]);
         let kept = self.write_within("keep a check-in", Shape::Single, scope, move |tx| {
             Ok(match admit(tx, checkin.presented, checkin.at, checkin.correlation)? {
-                Ok(admitted) => Ok(keep(tx, &checkin, &admitted)?),
+                Ok(admitted) => Ok(keep(tx, &context, &checkin, &admitted)?),
                 Err(error) => Err(error),
             })
         });
@@ -188,7 +190,12 @@ fn document(
         .optional()
 }
 
-fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) -> rusqlite::Result<CheckinReply> {
+fn keep(
+    tx: &Tx<'_>,
+    context: &AlertContext,
+    checkin: &Checkin,
+    host: &AuthenticatedHost,
+) -> rusqlite::Result<CheckinReply> {
     let (merge, need) = merge::judge(host.kept, checkin.arriving);
     let sequence = match merge {
         Merge::Replace | Merge::Merge => Some(checkin.arriving.sequence),
@@ -228,7 +235,9 @@ fn keep(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) -> rusqlite::R
     record_events(tx, checkin, host, refused, merge)?;
     if merge != Merge::Ignore {
         jobs::heard(tx, checkin, host)?;
+        alerts::deleted_guests(tx, context, checkin)?;
     }
+    alerts::spoken(tx, context, checkin, host, merge)?;
     let delivery = judge_delivery(host.wanted, checkin.held, refused);
     let reply = CheckinReply {
         acknowledged: sequence.unwrap_or(0),
@@ -312,8 +321,11 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
                    desired = coalesce(?4, desired), guests = coalesce(?5, guests),
                    operations = coalesce(?6, operations), waiting = coalesce(?7, waiting),
                    trust = coalesce(?8, trust), jobs = coalesce(?9, jobs), storage = coalesce(?10, storage),
-                   conditions = coalesce(?11, conditions) WHERE host = ?1";
+                   conditions = coalesce(?11, conditions),
+                   guest_labels = coalesce(?12, guest_labels) WHERE host = ?1";
     let texts = &checkin.sections;
+    let labels = checkin.conditions.guests.as_ref().map(serde_json::to_string).transpose();
+    let labels = labels.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     tx.prepare_cached(sql)?.execute(params![
         number,
         texts.agent,
@@ -325,7 +337,8 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
         texts.trust,
         texts.jobs,
         texts.storage,
-        texts.conditions
+        texts.conditions,
+        labels
     ])?;
     let summary = &checkin.summary;
     let sql = "UPDATE hosts SET agent_version = coalesce(?2, agent_version), guests = coalesce(?3, guests),

@@ -1,5 +1,6 @@
 //! Hosts as operators see them.
 
+use alerts::{Scope, Signal};
 use async_trait::async_trait;
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::operator::{HostDetail, HostState, HostView};
@@ -7,6 +8,7 @@ use jiff::Timestamp;
 use rusqlite::params;
 use std::sync::Arc;
 
+use super::alerts::{Moment, decide};
 use super::events::emit;
 use super::host_row::{COLUMNS, find, read, report, sections};
 use super::settled::SettledHosts;
@@ -62,6 +64,7 @@ impl Hosts for Sqlite {
         by: By,
         host: HostRef,
     ) -> Result<Option<HostView>, WriteError<std::convert::Infallible>> {
+        let context = self.alerts.clone();
         self.mutate("revoke a host", by, move |tx, by| {
             let Some(record) = find(tx, &host)? else { return Ok::<_, Failed<_>>(None) };
             if record.view.state == HostState::Revoked {
@@ -78,6 +81,8 @@ impl Hosts for Sqlite {
                 message: format!("{} was revoked", record.view.name),
             };
             emit(tx, &event)?;
+            let moment = Moment { at: by.at, correlation: by.correlation };
+            decide(tx, &context, Scope::Host(record.view.id), &[Signal::HostRemoved], moment)?;
             Ok(find(tx, &HostRef::Id(record.view.id))?.map(|record| record.view))
         })
         .await

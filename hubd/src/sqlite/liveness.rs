@@ -6,6 +6,7 @@ use holdfast_protocol::size::{AlarmSeconds, PollSeconds};
 use jiff::Timestamp;
 use rusqlite::params;
 
+use super::alerts::{self, Moment};
 use super::columns::{Id, Text, Time};
 use super::events::emit;
 use super::settled::Scope;
@@ -59,6 +60,7 @@ impl Contacts for Sqlite {
         correlation: CorrelationId,
     ) -> Result<(), StoreError> {
         let scope = Scope::Hosts(worse.iter().map(|(silence, _)| silence.host).collect());
+        let context = self.alerts.clone();
         let written = self.write_within("write down who is silent", Shape::Single, scope, move |tx| {
             for (silence, liveness) in &worse {
                 let word = match liveness {
@@ -71,6 +73,9 @@ impl Contacts for Sqlite {
                                AND status = 'active' AND liveness IN ('new', 'online', 'late')";
                 let unmoved = params![Id(silence.host.uuid()), word, Time(silence.since)];
                 let changed = tx.prepare_cached(sql)?.execute(unmoved)?;
+                if changed == 1 {
+                    alerts::silent(tx, &context, (silence, *liveness), Moment { at, correlation })?;
+                }
                 if changed == 1 && *liveness == Liveness::Offline {
                     emit(
                         tx,

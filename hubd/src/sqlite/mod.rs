@@ -11,6 +11,7 @@
 //!
 //! Deliberately absent: policy. Which SQL belongs to which thing is one file each.
 
+mod alerts;
 mod authenticated_host;
 mod certificates;
 mod checkin;
@@ -52,6 +53,7 @@ use readers::Readers;
 use settled::{Scope, SettledHosts};
 use writer::Job;
 
+use crate::domain::alerting::AlertContext;
 use crate::store::{SharedStore, Store, StoreError};
 
 /// Requests that may wait for the writer. Each holds at most one report (1 MiB), mostly some kilobytes.
@@ -62,6 +64,8 @@ pub struct Sqlite {
     writer: mpsc::Sender<Box<dyn Job>>,
     readers: Readers,
     settled: SettledHosts,
+    /// What decisions on alerts depend on.
+    alerts: AlertContext,
     /// Counts commits that wrote an event.
     events: watch::Receiver<u64>,
 }
@@ -131,7 +135,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open(path: &Path) -> Result<(SharedStore, WriterThread), OpenError> {
+    pub fn open(path: &Path, alerts: AlertContext) -> Result<(SharedStore, WriterThread), OpenError> {
         let connection = schema::open_writer(path)?;
         let readers = Readers::open(path)?;
         let (sender, inbox) = mpsc::channel(QUEUE_MAX);
@@ -141,7 +145,7 @@ impl Sqlite {
         settled.put(left.map_err(|source| OpenError::Sqlite { path: path.to_owned(), source })?);
         let thread = writer::start(connection, inbox, settled.clone(), announce)
             .map_err(|source| OpenError::Thread { path: path.to_owned(), source })?;
-        Ok((Arc::new(Self { writer: sender, readers, settled, events }), thread))
+        Ok((Arc::new(Self { writer: sender, readers, settled, alerts, events }), thread))
     }
 }
 

@@ -9,8 +9,9 @@ use super::settled::Scope;
 use super::writer::Shape;
 use super::{Failed, Sqlite};
 use crate::store::{
-    ANSWERS_KEPT, CERTIFICATES_KEPT, ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT,
-    NOTICES_KEPT, Pruning, RESTORE_ORDERS_SHOWN, StoreError, VERSIONS_KEPT,
+    ALERT_LOG_KEPT, ANSWERS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT, ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT,
+    INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, RESTORE_ORDERS_SHOWN, SILENCES_KEPT, StoreError,
+    VERSIONS_KEPT,
 };
 
 #[async_trait]
@@ -37,6 +38,12 @@ impl Pruning for Sqlite {
                 "DELETE FROM events WHERE number <= (SELECT max(number) FROM events) - ?1",
                 [EVENTS_KEPT],
             )?;
+            tx.execute("DELETE FROM alert_silences WHERE until < ?1", [before(SILENCES_KEPT)])?;
+            for (table, kept) in [("alert_log", ALERT_LOG_KEPT), ("alert_deliveries", DELIVERIES_KEPT)] {
+                let sql =
+                    format!("DELETE FROM {table} WHERE number <= (SELECT max(number) FROM {table}) - ?1");
+                tx.execute(&sql, [kept])?;
+            }
             tx.execute(
                 "DELETE FROM desired WHERE rowid IN (SELECT rowid FROM (SELECT rowid, row_number() OVER
                      (PARTITION BY host ORDER BY generation DESC) AS place FROM desired) WHERE place > ?1)",

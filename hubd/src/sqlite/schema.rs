@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0010_readmission.sql"),
     include_str!("../../migrations/sqlite/0011_alarm.sql"),
     include_str!("../../migrations/sqlite/0012_conditions.sql"),
+    include_str!("../../migrations/sqlite/0013_alerts.sql"),
 ];
 
 /// The hub's own to read: it holds invites, reports and wrapped keys.

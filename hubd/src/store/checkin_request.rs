@@ -5,6 +5,7 @@ use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::job::JobReport;
 use jiff::Timestamp;
 
+use crate::domain::alerting::ReportedConditions;
 use crate::domain::identity::Presented;
 use crate::domain::merge::IncomingReport;
 use crate::domain::summary::Summary;
@@ -20,6 +21,8 @@ pub struct Checkin {
     pub sections: SectionTexts,
     /// What of it the list shows.
     pub summary: Summary,
+    /// What is wrong with the host, and what its guests are called, where that changed.
+    pub conditions: ReportedConditions,
     /// What the host says of signed jobs, where that changed.
     pub jobs: Vec<JobReport>,
     pub at: Timestamp,

@@ -9,6 +9,7 @@
 //! 3. Times, ids and randomness come with the request. An engine has neither a clock nor a source of randomness.
 //! 4. It is one transaction, answered after it is durable. No name and no type refers to an engine.
 
+mod alerts;
 mod certificates;
 mod checkin;
 mod checkin_request;
@@ -23,6 +24,7 @@ mod invites;
 mod jobs;
 mod liveness;
 mod operators;
+mod outbox;
 mod prune;
 mod renewal;
 mod restore_orders;
@@ -36,6 +38,10 @@ use holdfast_protocol::id::HostId;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+pub use alerts::{
+    AcknowledgeError, Acknowledgement, Alerts, IncidentFilter, IncidentRecord, LogFilter, LogRecord,
+    NewSilence, OwnFacts,
+};
 pub use certificates::CertificateRecord;
 pub use checkin::{CheckinReply, Checkins, Update};
 pub use checkin_request::{Checkin, SectionTexts};
@@ -52,9 +58,10 @@ pub use invites::{InviteMade, InviteRequestError, Invites, NewInvite, RedeemErro
 pub use jobs::{JobDone, SignedJobs, SubmitJob};
 pub use liveness::{Contacts, HostContact, LastContact};
 pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, TokenMade};
+pub use outbox::{DeliveryEnd, DeliveryOutcome, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue};
 pub use prune::{
-    ANSWERS_KEPT, CERTIFICATES_KEPT, ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT,
-    NOTICES_KEPT, Pruning, VERSIONS_KEPT,
+    ALERT_LOG_KEPT, ANSWERS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT, ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT,
+    INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, SILENCES_KEPT, VERSIONS_KEPT,
 };
 pub use renewal::{RenewError, Renewal, Renewals};
 pub use restore_orders::{
@@ -77,7 +84,8 @@ pub type SharedStore = Arc<dyn Store>;
 /// Everything that the hub keeps.
 #[async_trait]
 pub trait Store:
-    Checkins
+    Alerts
+    + Checkins
     + Contacts
     + DesiredDocuments
     + EnrollmentRequests
@@ -87,6 +95,7 @@ pub trait Store:
     + Hosts
     + Invites
     + Operators
+    + Outbox
     + Pruning
     + Renewals
     + RestoreOrders

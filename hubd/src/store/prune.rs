@@ -19,6 +19,12 @@ pub const VERSIONS_KEPT: u32 = 200;
 pub const JOBS_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// Notices that were sent or given up.
 pub const NOTICES_KEPT: SignedDuration = SignedDuration::from_hours(365 * 24);
+/// Entries of the log of alerts, at about 300 bytes each, some 60 MiB.
+pub const ALERT_LOG_KEPT: u32 = 200_000;
+/// Lines of the delivery log.
+pub const DELIVERIES_KEPT: u32 = 50_000;
+/// Silences that are over.
+pub const SILENCES_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// Certificates of one host: the one in use, the next, and a few for inspection.
 pub const CERTIFICATES_KEPT: u32 = 8;
 

@@ -10,15 +10,22 @@ use uuid::Uuid;
 
 use super::{Rest, rest};
 use crate::clock::Clock;
+use crate::domain::alerting::AlertContext;
 use crate::domain::deadman::{Listening, TICK, evaluate, worsened};
 use crate::store::{SharedStore, StoreError};
 
 /// Ticks until `stop`. A tick that fails is logged and repeated at the next.
-pub async fn run(store: SharedStore, clock: Arc<dyn Clock>, mut stop: watch::Receiver<bool>) {
+pub async fn run(
+    store: SharedStore,
+    alerts: AlertContext,
+    clock: Arc<dyn Clock>,
+    mut stop: watch::Receiver<bool>,
+) {
     let mut listening = Listening::from(clock.now());
     while rest(&mut stop, TICK).await == Rest::Over {
         let now = clock.now();
         let hub_up_since = listening.look(now);
+        alerts.listens_since(hub_up_since);
         if let Err(error) = tick(&store, hub_up_since, now).await {
             tracing::error!(action = "deadman", result = "failed", error = %chain(&error));
         }

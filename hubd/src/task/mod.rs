@@ -1,9 +1,12 @@
 //! Long-lived tasks: timers, webhook and notices.
 
+pub mod alerts;
 pub mod deadman;
+pub mod delivery;
 pub mod escrow_notice;
 pub mod http_post;
 pub mod upkeep;
+pub mod watcher;
 pub mod webhook;
 
 use tokio::sync::watch;

@@ -20,6 +20,7 @@ mod escrow;
 mod idempotency;
 mod jobs;
 mod layers;
+mod notices;
 mod openapi;
 mod operators;
 mod process;

@@ -1,5 +1,6 @@
 //! Durability over restarts, and one hub per folder.
 
+use alerts::Ruleset;
 use holdfast_protocol::operator::{DesiredVersion, HostDetail};
 use holdfast_protocol::report::Sections;
 use hubd::clock::SystemClock;
@@ -72,7 +73,7 @@ async fn quiet_hosts_get_after_a_restart_what_waits_for_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_hub_in_the_same_folder_is_refused() {
     let world = World::start().await;
-    let refused = run::open(&world.folder, &SystemClock).await.err().unwrap();
+    let refused = run::open(&world.folder, Ruleset::without_channels(), &SystemClock).await.err().unwrap();
     assert!(matches!(refused, RunError::Locked { .. }), "{refused}");
 }
 

@@ -19,6 +19,7 @@ use holdfast_protocol::report::{AgentSection, ReportSchema, Sections};
 use holdfast_protocol::secret::Secret;
 use hubd::clock::{Clock, SystemClock};
 use hubd::run::{self, Start};
+use hubd::settings::AlertSettings;
 use hubd::store::SharedStore;
 use hubd::task::escrow_notice::NoticeSettings;
 use hubd::task::http_post::WebhookSettings;
@@ -47,6 +48,21 @@ impl Clock for TestClock {
     }
 }
 
+/// How the hub of a test is started.
+pub struct Options {
+    pub webhook: Option<WebhookSettings>,
+    pub notice: NoticeSettings,
+    pub alerts: AlertSettings,
+    pub connections_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (notice, alerts) = (NoticeSettings::default(), AlertSettings::default());
+        Self { webhook: None, notice, alerts, connections_max: 1000 }
+    }
+}
+
 pub struct World {
     pub clock: Arc<TestClock>,
     pub store: SharedStore,
@@ -64,59 +80,45 @@ impl World {
     }
 
     pub async fn with_webhook(webhook: Option<WebhookSettings>) -> Self {
-        let temp = tempfile::tempdir().unwrap();
-        let folder = temp.path().join("hub");
-        let mut world = Self::in_folder(folder, webhook).await;
-        world._temp = Some(temp);
-        world
+        Self::with(Options { webhook, ..Options::default() }).await
     }
 
     pub async fn with_notice(notice: NoticeSettings) -> Self {
-        let temp = tempfile::tempdir().unwrap();
-        let folder = temp.path().join("hub");
-        let mut world = Self::delivery(folder, None, notice).await;
-        world._temp = Some(temp);
-        world
+        Self::with(Options { notice, ..Options::default() }).await
     }
 
     /// A hub with few connections, of which an eighth is for strangers.
     pub async fn narrow(connections_max: usize) -> Self {
+        Self::with(Options { connections_max, ..Options::default() }).await
+    }
+
+    pub async fn in_folder(folder: PathBuf, webhook: Option<WebhookSettings>) -> Self {
+        Self::started(folder, Options { webhook, ..Options::default() }).await
+    }
+
+    pub async fn delivery(folder: PathBuf, webhook: Option<WebhookSettings>, notice: NoticeSettings) -> Self {
+        Self::started(folder, Options { webhook, notice, ..Options::default() }).await
+    }
+
+    /// A hub in a new folder.
+    pub async fn with(options: Options) -> Self {
         let temp = tempfile::tempdir().unwrap();
-        let folder = temp.path().join("hub");
-        let mut world =
-            Self::with_connections(folder, None, NoticeSettings::default(), connections_max).await;
+        let mut world = Self::started(temp.path().join("hub"), options).await;
         world._temp = Some(temp);
         world
     }
 
-    pub async fn in_folder(folder: PathBuf, webhook: Option<WebhookSettings>) -> Self {
-        Self::delivery(folder, webhook, NoticeSettings::default()).await
-    }
-
-    pub async fn delivery(
-        folder: PathBuf,
-        webhook: Option<WebhookSettings>,
-        escrow_notice: NoticeSettings,
-    ) -> Self {
-        Self::with_connections(folder, webhook, escrow_notice, 1000).await
-    }
-
-    /// A hub for so many connections at a time.
-    pub async fn with_connections(
-        folder: PathBuf,
-        webhook: Option<WebhookSettings>,
-        escrow_notice: NoticeSettings,
-        connections_max: usize,
-    ) -> Self {
+    pub async fn started(folder: PathBuf, options: Options) -> Self {
         let clock = Arc::new(TestClock(Mutex::new(SystemClock.now())));
-        let opened = run::open(&folder, clock.as_ref()).await.unwrap();
+        let opened = run::open(&folder, options.alerts.rules.clone(), clock.as_ref()).await.unwrap();
         let store = opened.store.clone();
         let start = Start {
             listen: "127.0.0.1:0".parse().unwrap(),
             public_url: None,
-            webhook,
-            escrow_notice,
-            connections_max,
+            webhook: options.webhook,
+            escrow_notice: options.notice,
+            alerts: options.alerts,
+            connections_max: options.connections_max,
             clock: clock.clone(),
         };
         let running = run::start(opened, start).await.unwrap();

@@ -20,6 +20,7 @@ use hubd::api::{ConcurrencyLimits, Hub as Parts, LongPolls, RateLimits, router};
 use hubd::domain::escrow_notice::Recipients;
 use hubd::domain::identity::Presented;
 use hubd::run::RunError;
+use hubd::settings::AlertSettings;
 use hubd::sqlite::WriterThread;
 use jiff::Timestamp;
 use net::client::Answer;
@@ -78,7 +79,7 @@ impl Opened {
 /// # Errors
 /// [`RunError`].
 pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> Result<Opened, RunError> {
-    let opened = hubd::run::open(folder, clock.as_ref()).await?;
+    let opened = hubd::run::open(folder, AlertSettings::default().rules, clock.as_ref()).await?;
     let (stop, stopped) = watch::channel(false);
     let parts = Parts {
         store: opened.store,

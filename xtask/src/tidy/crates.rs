@@ -104,7 +104,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("net", &["holdfast-protocol"], &["rusqlite"]),
     ("notify", &["holdfast-protocol", "net"], &["axum", "rusqlite"]),
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
-    ("hubd", &["held-files", "holdfast-manual", "holdfast-protocol", "net"], &["age", "ssh-key"]),
+    (
+        "hubd",
+        &["alerts", "held-files", "holdfast-manual", "holdfast-protocol", "net", "notify"],
+        &["age", "ssh-key"],
+    ),
     ("pve-client", &["agent-core", "holdfast-protocol", "holdfast-seal", "net"], &["axum", "rusqlite"]),
     ("planted", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("power-disk", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),

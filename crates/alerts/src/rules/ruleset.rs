@@ -49,7 +49,19 @@ impl Rules {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let fallback = &self.default_route;
+        Ok(Ruleset::checked(self, channels))
+    }
+}
+
+impl Ruleset {
+    /// The default rules without a channel: everything is in the log, and nothing is sent.
+    #[must_use]
+    pub fn without_channels() -> Self {
+        Self::checked(Rules::default(), &[])
+    }
+
+    fn checked(rules: Rules, channels: &[ReceiverName]) -> Self {
+        let fallback = &rules.default_route;
         let everywhere = fallback.receivers.is_empty();
         let receivers = if everywhere { channels.to_vec() } else { fallback.receivers.clone() };
         let last = Route {
@@ -62,12 +74,10 @@ impl Rules {
             repeat_interval_s: None,
             escalate: fallback.escalate.clone(),
         };
-        let routes = self.route.iter().cloned().chain([last]).collect();
-        Ok(Ruleset { routes, channels: channels.to_vec(), rules: self })
+        let routes = rules.route.iter().cloned().chain([last]).collect();
+        Self { routes, channels: channels.to_vec(), rules }
     }
-}
 
-impl Ruleset {
     /// As they were written.
     #[must_use]
     pub const fn rules(&self) -> &Rules {

@@ -10,9 +10,12 @@ use super::error::quote;
 use super::{DeliveryError, Receipt, Remark, resolve, tls};
 use crate::channel::HttpChannel;
 use crate::egress::EgressPolicy;
+use crate::field::CaPem;
 use crate::http::{ANSWER_BYTES_MAX, HttpAnswer, HttpRequest, Method};
 use crate::id::OutboxId;
 use crate::message::Message;
+use crate::ping::Ping;
+use crate::url::SecretUrl;
 use crate::verdict::{Fallback, Form, Verdict};
 
 /// A receiver that takes longer is down. Lookup, connection and answer count together.
@@ -30,7 +33,7 @@ pub(super) async fn deliver(
     let mut receipt = Receipt::default();
     loop {
         let request = contract.request(message, id, now, form);
-        let sent = tokio::time::timeout(HTTP_WAIT, send(&request, contract, policy)).await;
+        let sent = tokio::time::timeout(HTTP_WAIT, send(&request, contract.ca(), policy)).await;
         let answer = sent.map_err(|_| DeliveryError::Timeout { within: HTTP_WAIT })??;
         let status = answer.status;
         let said = || quote(&String::from_utf8_lossy(&answer.body), secrets(&request));
@@ -60,9 +63,21 @@ fn secrets(request: &HttpRequest) -> Vec<&str> {
     request.headers.iter().map(|(_, value)| value.expose()).chain(behind).collect()
 }
 
+/// Sends a ping.
+pub(super) async fn ping(ping: &Ping, url: &SecretUrl, policy: EgressPolicy) -> Result<(), DeliveryError> {
+    let request = ping.request(url);
+    let sent = tokio::time::timeout(HTTP_WAIT, send(&request, None, policy)).await;
+    let answer = sent.map_err(|_| DeliveryError::Timeout { within: HTTP_WAIT })??;
+    if Ping::is_taken(&answer) {
+        return Ok(());
+    }
+    let said = quote(&String::from_utf8_lossy(&answer.body), secrets(&request));
+    Err(DeliveryError::Unavailable { status: answer.status, said })
+}
+
 async fn send(
     request: &HttpRequest,
-    contract: &dyn HttpChannel,
+    ca: Option<&CaPem>,
     policy: EgressPolicy,
 ) -> Result<HttpAnswer, DeliveryError> {
     let url = Url::parse(request.url.expose()).map_err(|_| DeliveryError::Unwritable)?;
@@ -71,7 +86,7 @@ async fn send(
     };
     let addresses = resolve::resolve(host, port, policy).await?;
     let roots = match url.scheme() {
-        "https" => tls::roots(contract.ca()).await?,
+        "https" => tls::roots(ca).await?,
         _ => Vec::new(),
     };
     let client = reqwest::Client::builder()

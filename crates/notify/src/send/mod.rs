@@ -17,6 +17,8 @@ use crate::channel::{Channel, Transport};
 use crate::egress::EgressPolicy;
 use crate::id::OutboxId;
 use crate::message::Message;
+use crate::ping::Ping;
+use crate::url::SecretUrl;
 
 /// What a receiver has accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +54,14 @@ impl Sender {
     #[must_use]
     pub const fn new(policy: EgressPolicy) -> Self {
         Self { policy }
+    }
+
+    /// Pings an external watcher.
+    ///
+    /// # Errors
+    /// [`DeliveryError`].
+    pub async fn ping(&self, ping: &Ping, url: &SecretUrl) -> Result<(), DeliveryError> {
+        http::ping(ping, url, self.policy).await
     }
 
     /// Delivers one message. `now` is the time that signatures and mails carry.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use alerts::Rules;
 use holdfast_protocol::checkin::Coverage;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
 use holdfast_protocol::secret::Secret;
 use hubd::authority::{AgentKey, Authority, Fresh};
+use hubd::domain::alerting::{AlertContext, ReportedConditions};
 use hubd::domain::host::HostRef;
 use hubd::domain::identity::Presented;
 use hubd::domain::merge::IncomingReport;
@@ -58,11 +60,16 @@ pub struct Fixture {
     _folder: TempDir,
 }
 
+/// The default rules, with one channel.
+fn alerts_to_ops() -> AlertContext {
+    AlertContext::new(Rules::default().resolve(&["ops".parse().unwrap()]).unwrap(), at(0))
+}
+
 impl Fixture {
     pub fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let authority = Arc::new(Authority::open_or_make(folder.path(), Fresh::Yes, at(0)).unwrap());
-        let (store, writer) = Sqlite::open(&folder.path().join("hub.db")).unwrap();
+        let (store, writer) = Sqlite::open(&folder.path().join("hub.db"), alerts_to_ops()).unwrap();
         Self { store, authority, _writer: writer, _folder: folder }
     }
 
@@ -101,6 +108,7 @@ pub fn checkin(host: HostId, generation: u32, sequence: u64) -> Checkin {
         held: Generation::NONE,
         sections: SectionTexts::default(),
         summary: Summary::default(),
+        conditions: ReportedConditions::default(),
         jobs: Vec::new(),
         at: at(5),
         correlation: CORRELATION,

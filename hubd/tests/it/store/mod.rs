@@ -3,6 +3,7 @@
 //! A story gets a fresh store and knows nothing of its engine: it calls methods and compares answers. An engine is one
 //! line below.
 
+mod alerts;
 mod documents;
 mod fixture;
 mod hosts;
@@ -29,6 +30,12 @@ macro_rules! engine {
 
 engine! {
     sqlite, super::Fixture::sqlite(),
+    alerts:
+        a_condition_is_sent_once_and_so_is_its_end
+        a_silent_host_mutes_what_it_said_and_speaks_for_it_again
+        an_operator_acknowledges_silences_and_announces_work
+        a_delivery_that_fails_is_tried_again_and_one_that_was_cut_off_too
+        a_whole_fleet_at_once_loses_no_alert;
     documents:
         a_document_is_put_over_the_one_that_was_seen
         the_history_comes_in_pages_and_a_revoked_host_has_none

@@ -1,0 +1,46 @@
+//! Rules and listening time of the alert engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use alerts::Ruleset;
+use jiff::Timestamp;
+
+/// The rules, and since when the hub listens. Shared by all parts of the hub.
+#[derive(Clone, Debug)]
+pub struct AlertContext {
+    rules: Arc<Ruleset>,
+    listening_since_ms: Arc<AtomicI64>,
+}
+
+impl AlertContext {
+    /// Of a hub that starts now.
+    #[must_use]
+    pub fn new(rules: Ruleset, now: Timestamp) -> Self {
+        Self { rules: Arc::new(rules), listening_since_ms: Arc::new(AtomicI64::new(now.as_millisecond())) }
+    }
+
+    /// The default rules without a channel, for a program that only changes operators.
+    #[must_use]
+    pub fn without_channels(now: Timestamp) -> Self {
+        Self::new(Ruleset::without_channels(), now)
+    }
+
+    /// The checked rules.
+    #[must_use]
+    pub fn rules(&self) -> &Ruleset {
+        &self.rules
+    }
+
+    /// Since when the hub listens without a gap.
+    #[must_use]
+    pub fn listening_since(&self) -> Timestamp {
+        let since = self.listening_since_ms.load(Ordering::Relaxed);
+        Timestamp::from_millisecond(since).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// Writes down since when the hub listens.
+    pub fn listens_since(&self, since: Timestamp) {
+        self.listening_since_ms.store(since.as_millisecond(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,163 @@
+//! Conditions that only the hub can find.
+//!
+//! In: facts that the store and the system give. Out: conditions. Deliberately absent: the database itself. A hub that
+//! cannot write to it cannot raise an alert either; that is what the ping of an external address is for.
+
+use holdfast_protocol::condition::{CertificateUse, ConditionCode, ReportedCondition, Subject, TokenName};
+use holdfast_protocol::id::{HostId, JobId, ReceiverName};
+use jiff::{SignedDuration, Timestamp};
+
+/// A certificate that is not renewed this long before its end is in danger. Agents renew ten days before.
+const CERTIFICATE_LEFT: SignedDuration = SignedDuration::from_hours(5 * 24);
+
+/// An operator has a week to make another token.
+const TOKEN_LEFT: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// A host reads its jobs with the next check-in; one that it has not answered for so long is stuck.
+const JOB_WAITS: SignedDuration = SignedDuration::from_hours(1);
+
+/// Less free room than this part of the disk is too little.
+const DISK_FREE_PART: u64 = 10;
+
+/// What the hub knows of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostFacts {
+    pub host: HostId,
+    /// Whether its identity was used twice.
+    pub identity: IdentityUse,
+    pub certificate_ends_at: Timestamp,
+    /// Signed jobs without an answer, and since when they wait.
+    pub unanswered: Vec<(JobId, Timestamp)>,
+}
+
+/// By how many a host's identity is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdentityUse {
+    Single,
+    /// The hub answers none of them.
+    Twice,
+}
+
+/// What the hub knows of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HubFacts {
+    /// The disk under its database, where it could be read.
+    pub disk: Option<DiskRoom>,
+    /// Tokens of operators, with their ends.
+    pub tokens: Vec<(TokenName, Timestamp)>,
+    /// Receivers that took no notice, since when, and why.
+    pub failing: Vec<(ReceiverName, Timestamp, String)>,
+}
+
+/// Room on a disk, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskRoom {
+    pub free: u64,
+    pub total: u64,
+}
+
+/// What is wrong with a host.
+#[must_use]
+pub fn of_host(facts: &HostFacts, now: Timestamp) -> Vec<ReportedCondition> {
+    let mut found = Vec::new();
+    if facts.identity == IdentityUse::Twice {
+        let message = "two used the identity of this host; the hub answers neither";
+        found.push(ReportedCondition::new(ConditionCode::HostFrozen, Subject::Host {}, now, message));
+    }
+    if facts.certificate_ends_at.duration_since(now) < CERTIFICATE_LEFT {
+        let message = format!("its certificate for the hub ends at {:.0}", facts.certificate_ends_at);
+        let subject = Subject::Certificate { of: CertificateUse::Host };
+        found.push(ReportedCondition::new(ConditionCode::CertificateExpiring, subject, now, &message));
+    }
+    for (job, since) in &facts.unanswered {
+        if now.duration_since(*since) > JOB_WAITS {
+            let message = format!("the host has not answered signed job {job} since {since:.0}");
+            let subject = Subject::Job { job: *job };
+            found.push(ReportedCondition::new(ConditionCode::JobStalled, subject, *since, &message));
+        }
+    }
+    found
+}
+
+/// What is wrong with the hub itself.
+#[must_use]
+pub fn of_hub(facts: &HubFacts, now: Timestamp) -> Vec<ReportedCondition> {
+    let mut found = Vec::new();
+    if let Some(DiskRoom { free, total }) = facts.disk
+        && free < total / DISK_FREE_PART
+    {
+        let message = format!("{} MiB of {} MiB are free under the hub's database", free >> 20, total >> 20);
+        found.push(ReportedCondition::new(ConditionCode::HubDiskFull, Subject::Hub {}, now, &message));
+    }
+    for (token, ends_at) in &facts.tokens {
+        if ends_at.duration_since(now) < TOKEN_LEFT {
+            let message = format!("the token of {} ends at {ends_at:.0}", token.as_str());
+            let subject = Subject::Token { token: token.clone() };
+            found.push(ReportedCondition::new(ConditionCode::TokenExpiring, subject, now, &message));
+        }
+    }
+    for (receiver, since, why) in &facts.failing {
+        let message = format!("{receiver} has taken no notice since {since:.0}: {why}");
+        let subject = Subject::Receiver { receiver: receiver.clone() };
+        found.push(ReportedCondition::new(ConditionCode::ReceiverFailing, subject, *since, &message));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn at(hours: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + hours * 3_600).unwrap()
+    }
+
+    fn codes(found: &[ReportedCondition]) -> Vec<ConditionCode> {
+        found.iter().map(|one| one.code).collect()
+    }
+
+    #[test]
+    fn a_host_has_what_its_facts_say_and_nothing_else() {
+        let well = HostFacts {
+            host: HostId::new(Uuid::nil()),
+            identity: IdentityUse::Single,
+            certificate_ends_at: at(5 * 24),
+            unanswered: vec![(JobId::new(Uuid::nil()), at(-1))],
+        };
+        assert_eq!(of_host(&well, at(0)), []);
+        let cases = [
+            (HostFacts { identity: IdentityUse::Twice, ..well.clone() }, ConditionCode::HostFrozen),
+            (HostFacts { certificate_ends_at: at(119), ..well.clone() }, ConditionCode::CertificateExpiring),
+            (
+                HostFacts { unanswered: vec![(JobId::new(Uuid::nil()), at(-2))], ..well },
+                ConditionCode::JobStalled,
+            ),
+        ];
+        for (facts, code) in cases {
+            let found = of_host(&facts, at(0));
+            assert_eq!(codes(&found), [code]);
+            found[0].check().unwrap();
+        }
+    }
+
+    #[test]
+    fn the_hub_has_what_its_facts_say_and_nothing_else() {
+        let token = TokenName::try_from("eve".to_owned()).unwrap();
+        let well = HubFacts {
+            disk: Some(DiskRoom { free: 100, total: 1000 }),
+            tokens: vec![(token.clone(), at(7 * 24))],
+            failing: Vec::new(),
+        };
+        assert_eq!(of_hub(&well, at(0)), []);
+        let ill = HubFacts {
+            disk: Some(DiskRoom { free: 99, total: 1000 }),
+            tokens: vec![(token, at(167))],
+            failing: vec![("ops".parse().unwrap(), at(-1), "it refuses the password".to_owned())],
+        };
+        let found = of_hub(&ill, at(0));
+        let all = [ConditionCode::HubDiskFull, ConditionCode::TokenExpiring, ConditionCode::ReceiverFailing];
+        assert_eq!(codes(&found), all);
+        found.iter().for_each(|one| one.check().unwrap());
+    }
+}

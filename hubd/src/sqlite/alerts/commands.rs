@@ -1,0 +1,253 @@
+//! What operators read and change, and what is due.
+
+use alerts::Signal;
+use alerts::incident::{IncidentId, Scope as AlertScope, Source};
+use alerts::signal::{Completeness, Maintenance, ObservedCondition};
+use alerts::silence::{Silence, SilenceError, SilenceId};
+use alerts::state::ScopeState;
+use async_trait::async_trait;
+use holdfast_protocol::condition::ReportedCondition;
+use holdfast_protocol::id::{CorrelationId, HostId, HostName};
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension as _, params};
+
+use super::super::columns::Time;
+use super::super::events::emit;
+use super::super::host_row::find;
+use super::super::settled::Scope;
+use super::super::writer::{Shape, Tx};
+use super::super::{Failed, Sqlite};
+use super::decide::{Moment, current_silences, decide};
+use super::rows::{Json, ScopeColumn, json, load};
+use super::{facts, incidents};
+use crate::domain::event::{EventKind, NewEvent};
+use crate::domain::host::HostRef;
+use crate::store::{
+    AcknowledgeError, Acknowledgement, Alerts, By, IncidentFilter, IncidentRecord, LogFilter, LogRecord,
+    NewSilence, OwnFacts, StoreError, WriteError,
+};
+
+/// A host's maintenance windows that are kept.
+const MAINTENANCE_MAX: usize = 16;
+
+fn moment(by: &By) -> Moment {
+    Moment { at: by.at, correlation: by.correlation }
+}
+
+fn event(
+    tx: &Tx<'_>,
+    by: &By,
+    kind: EventKind,
+    host: Option<HostId>,
+    message: String,
+) -> rusqlite::Result<()> {
+    let (actor, correlation) = (Some(by.operator.clone()), by.correlation);
+    emit(tx, &NewEvent { at: by.at, kind, host, actor, correlation, message })
+}
+
+const fn host_of(scope: AlertScope) -> Option<HostId> {
+    match scope {
+        AlertScope::Host(host) => Some(host),
+        AlertScope::Hub => None,
+    }
+}
+
+#[async_trait]
+impl Alerts for Sqlite {
+    async fn advance_alerts(
+        &self,
+        now: Timestamp,
+        correlation: CorrelationId,
+        scopes_max: u32,
+    ) -> Result<u32, StoreError> {
+        let context = self.alerts.clone();
+        let advanced = self.write_within("advance alerts", Shape::Single, Scope::NoHost, move |tx| {
+            let sql = "SELECT scope FROM alert_scopes WHERE due <= ?1 ORDER BY due LIMIT ?2";
+            let due = tx
+                .prepare_cached(sql)?
+                .query_map(params![Time(now), scopes_max], |row| Ok(row.get::<_, ScopeColumn>(0)?.0))?
+                .collect::<rusqlite::Result<Vec<AlertScope>>>()?;
+            for scope in &due {
+                decide(tx, &context, *scope, &[Signal::Tick], Moment { at: now, correlation })?;
+            }
+            Ok::<_, Failed<std::convert::Infallible>>(u32::try_from(due.len()).unwrap_or(u32::MAX))
+        });
+        advanced.await.map_err(StoreError::from)
+    }
+
+    async fn own_facts(&self, now: Timestamp) -> Result<OwnFacts, StoreError> {
+        self.read("look what is wrong", move |connection| facts::read(connection, now)).await
+    }
+
+    async fn observe(
+        &self,
+        found: Vec<(AlertScope, Vec<ReportedCondition>)>,
+        now: Timestamp,
+        correlation: CorrelationId,
+    ) -> Result<(), StoreError> {
+        let context = self.alerts.clone();
+        let observed = self.write_within("keep what is wrong", Shape::Single, Scope::NoHost, move |tx| {
+            for (scope, conditions) in found {
+                let conditions = conditions.into_iter().map(|condition| ObservedCondition {
+                    condition,
+                    labels: alerts::label::Labels::default(),
+                });
+                let signal = Signal::Conditions {
+                    source: Source::Hub,
+                    conditions: conditions.collect(),
+                    completeness: Completeness::Complete,
+                };
+                decide(tx, &context, scope, &[signal], Moment { at: now, correlation })?;
+            }
+            Ok::<_, Failed<std::convert::Infallible>>(())
+        });
+        observed.await.map_err(StoreError::from)
+    }
+
+    async fn incidents(
+        &self,
+        filter: IncidentFilter,
+        after: Option<IncidentId>,
+        limit: u32,
+    ) -> Result<Vec<IncidentRecord>, StoreError> {
+        self.read("list incidents", move |connection| incidents::list(connection, filter, after, limit)).await
+    }
+
+    async fn incident(&self, id: IncidentId) -> Result<Option<IncidentRecord>, StoreError> {
+        self.read("read an incident", move |connection| incidents::one(connection, id)).await
+    }
+
+    async fn alert_log(&self, filter: LogFilter, limit: u32) -> Result<Vec<LogRecord>, StoreError> {
+        self.read("read the log of alerts", move |connection| incidents::log(connection, filter, limit)).await
+    }
+
+    async fn acknowledge(
+        &self,
+        by: By,
+        id: IncidentId,
+        said: Acknowledgement,
+    ) -> Result<Option<IncidentRecord>, WriteError<AcknowledgeError>> {
+        let context = self.alerts.clone();
+        self.mutate("acknowledge an incident", by, move |tx, by| {
+            let Some(record) = incidents::one(tx, id)? else { return Ok(None) };
+            if !record.incident.is_active() {
+                return Err(Failed::Refused(AcknowledgeError::Over));
+            }
+            let (incident, operator) = (id.number, by.operator.clone());
+            let (signal, verb) = match said {
+                Acknowledgement::Given { until } => {
+                    (Signal::Acknowledge { incident, by: operator, until }, "acknowledged")
+                }
+                Acknowledgement::TakenBack => {
+                    (Signal::Unacknowledge { incident, by: operator }, "not acknowledged any more")
+                }
+            };
+            decide(tx, &context, id.scope, &[signal], moment(by))?;
+            let message = format!("incident {id} ({}) is {verb}", record.incident.code);
+            event(tx, by, EventKind::IncidentAcknowledged, host_of(id.scope), message)?;
+            Ok(incidents::one(tx, id)?)
+        })
+        .await
+    }
+
+    async fn silences(&self, now: Timestamp) -> Result<Vec<Silence>, StoreError> {
+        self.read("list silences", move |connection| current_silences(connection, now)).await
+    }
+
+    async fn add_silence(&self, by: By, new: NewSilence) -> Result<Silence, WriteError<SilenceError>> {
+        self.mutate("add a silence", by, move |tx, by| {
+            let mut silence = Silence {
+                id: SilenceId(0),
+                matchers: new.matchers,
+                from: by.at,
+                until: new.until,
+                by: by.operator.clone(),
+                comment: new.comment,
+            };
+            silence.check().map_err(Failed::Refused)?;
+            let sql = "INSERT INTO alert_silences (until, body) VALUES (?1, '')";
+            tx.prepare_cached(sql)?.execute([Time(silence.until)])?;
+            let number = tx.last_insert_rowid();
+            silence.id = SilenceId(u64::try_from(number).unwrap_or_default());
+            let sql = "UPDATE alert_silences SET body = ?2 WHERE id = ?1";
+            tx.prepare_cached(sql)?.execute(params![number, json(&silence)?])?;
+            let matchers: Vec<String> = silence.matchers.iter().map(ToString::to_string).collect();
+            let message =
+                format!("silence {} until {:.0}: {}", silence.id, silence.until, matchers.join(", "));
+            event(tx, by, EventKind::SilenceAdded, None, message)?;
+            Ok(silence)
+        })
+        .await
+    }
+
+    async fn end_silence(
+        &self,
+        by: By,
+        id: SilenceId,
+    ) -> Result<Option<Silence>, WriteError<std::convert::Infallible>> {
+        self.mutate("end a silence", by, move |tx, by| {
+            let number = i64::try_from(id.0).unwrap_or(i64::MAX);
+            let sql = "SELECT body FROM alert_silences WHERE id = ?1";
+            let read = |row: &rusqlite::Row<'_>| row.get::<_, Json<Silence>>(0).map(|body| body.0);
+            let Some(silence) = tx.prepare_cached(sql)?.query_row([number], read).optional()? else {
+                return Ok(None);
+            };
+            let sql = "UPDATE alert_silences SET ended_at = ?2, ended_by = ?3
+                       WHERE id = ?1 AND ended_at IS NULL AND until > ?2";
+            let ended =
+                tx.prepare_cached(sql)?.execute(params![number, Time(by.at), by.operator.as_str()])?;
+            if ended == 1 {
+                // What it muted becomes due with the next tick of its scope, at the latest when the silence would have
+                // ended; every scope that waits is made due now.
+                let sql = "UPDATE alert_scopes SET due = ?1 WHERE due IS NOT NULL AND due > ?1";
+                tx.prepare_cached(sql)?.execute([Time(by.at)])?;
+                event(tx, by, EventKind::SilenceEnded, None, format!("silence {id} was ended"))?;
+            }
+            Ok(Some(silence))
+        })
+        .await
+    }
+
+    async fn set_maintenance(
+        &self,
+        by: By,
+        host: HostRef,
+        until: Option<Timestamp>,
+    ) -> Result<Option<Vec<Maintenance>>, WriteError<std::convert::Infallible>> {
+        let context = self.alerts.clone();
+        self.mutate("announce maintenance", by, move |tx, by| {
+            let Some(record) = find(tx, &host)? else { return Ok(None) };
+            let scope = AlertScope::Host(record.view.id);
+            let mut windows = load(tx, scope)?.row.maintenance;
+            windows.retain(|window| window.until > by.at);
+            match until {
+                Some(until) => {
+                    windows.truncate(MAINTENANCE_MAX.saturating_sub(1));
+                    windows.push(Maintenance { from: by.at, until, by: by.operator.clone() });
+                }
+                None => windows.clear(),
+            }
+            decide(tx, &context, scope, &[Signal::Maintenance(windows.clone())], moment(by))?;
+            let message = match until {
+                Some(until) => format!("{} is in maintenance until {until:.0}", record.view.name),
+                None => format!("{} is not in maintenance any more", record.view.name),
+            };
+            event(tx, by, EventKind::MaintenanceChanged, Some(record.view.id), message)?;
+            Ok(Some(windows))
+        })
+        .await
+    }
+
+    async fn alert_state(
+        &self,
+        host: Option<HostRef>,
+    ) -> Result<Option<(ScopeState, Option<HostName>)>, StoreError> {
+        self.read("read the state of alerts", move |connection| {
+            let Some(host) = host else { return Ok(Some((load(connection, AlertScope::Hub)?, None))) };
+            let Some(record) = find(connection, &host)? else { return Ok(None) };
+            let state = load(connection, AlertScope::Host(record.view.id))?;
+            Ok(Some((state, Some(record.view.name))))
+        })
+        .await
+    }
+}

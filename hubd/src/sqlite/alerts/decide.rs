@@ -1,0 +1,121 @@
+//! Decisions of the alert engine, kept in the transaction of their cause.
+
+use alerts::incident::{Incident, Scope};
+use alerts::log::LogKind;
+use alerts::silence::Silence;
+use alerts::{Decision, Setting, Signal};
+use holdfast_protocol::id::{CorrelationId, HostName};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::super::columns::{Id, Text, Time};
+use super::super::events::emit;
+use super::super::writer::Tx;
+use super::queue::queue;
+use super::rows::{Json, append_log, load, save};
+use crate::domain::alerting::AlertContext;
+use crate::domain::event::{EventKind, NewEvent};
+
+/// When a decision is made, and as part of which request.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Moment {
+    pub at: Timestamp,
+    pub correlation: CorrelationId,
+}
+
+/// Gives signals of one scope to the engine, and keeps what it decides: rows, log, events, and notices.
+pub(in super::super) fn decide(
+    tx: &Tx<'_>,
+    context: &AlertContext,
+    scope: Scope,
+    signals: &[Signal],
+    moment: Moment,
+) -> rusqlite::Result<()> {
+    let before = load(tx, scope)?;
+    let host = host_name(tx, scope)?;
+    let silences = current_silences(tx, moment.at)?;
+    let setting = Setting {
+        rules: context.rules(),
+        silences: &silences,
+        host: host.as_ref(),
+        customer: None,
+        listening_since: context.listening_since(),
+    };
+    let mut state = before.clone();
+    for signal in signals {
+        let decision = alerts::next(&state, signal, &setting, moment.at);
+        append_log(tx, scope, &decision.log)?;
+        record_events(tx, scope, &decision, moment)?;
+        for notice in decision.notices {
+            queue(tx, notice)?;
+        }
+        state = decision.state;
+    }
+    save(tx, scope, &state.changed_since(&before))
+}
+
+/// An incident that fires or is over is an event.
+fn record_events(tx: &Tx<'_>, scope: Scope, decision: &Decision, moment: Moment) -> rusqlite::Result<()> {
+    let host = match scope {
+        Scope::Host(host) => Some(host),
+        Scope::Hub => None,
+    };
+    for entry in &decision.log {
+        let Some(kind) = event_kind(&entry.what) else { continue };
+        let incident = entry.incident.and_then(|number| decision.state.incidents.get(&number));
+        let Some(incident) = incident else { continue };
+        let message = event_text(incident);
+        let Moment { at, correlation } = moment;
+        emit(tx, &NewEvent { at, kind, host, actor: None, correlation, message })?;
+    }
+    Ok(())
+}
+
+fn event_text(incident: &Incident) -> String {
+    format!("{} on {}: {}", incident.code, incident.subject, incident.message.as_str())
+}
+
+const fn event_kind(what: &LogKind) -> Option<EventKind> {
+    match what {
+        LogKind::Fired {} => Some(EventKind::IncidentFired),
+        LogKind::Resolved {} => Some(EventKind::IncidentResolved),
+        LogKind::Opened {}
+        | LogKind::Reopened {}
+        | LogKind::Withdrawn {}
+        | LogKind::FlappingBegan { .. }
+        | LogKind::FlappingEnded {}
+        | LogKind::Stale { .. }
+        | LogKind::Fresh {}
+        | LogKind::SeverityChanged { .. }
+        | LogKind::Acknowledged { .. }
+        | LogKind::Unacknowledged { .. }
+        | LogKind::AckExpired {}
+        | LogKind::AckOutgrown {}
+        | LogKind::UnknownIncident {}
+        | LogKind::Escalated { .. }
+        | LogKind::Suppressed { .. }
+        | LogKind::Queued { .. }
+        | LogKind::Closed {}
+        | LogKind::HostChanged { .. }
+        | LogKind::Overflow { .. }
+        | LogKind::SilenceAdded { .. }
+        | LogKind::SilenceEnded { .. }
+        | LogKind::MaintenanceChanged { .. } => None,
+    }
+}
+
+/// The name of the scope's host; none for the hub.
+pub(super) fn host_name(connection: &Connection, scope: Scope) -> rusqlite::Result<Option<HostName>> {
+    let Scope::Host(host) = scope else { return Ok(None) };
+    let sql = "SELECT name FROM hosts WHERE id = ?1";
+    let read = |row: &rusqlite::Row<'_>| row.get::<_, Text<HostName>>(0).map(|name| name.0);
+    connection.prepare_cached(sql)?.query_row([Id(host.uuid())], read).optional()
+}
+
+/// The silences that are not over.
+pub(super) fn current_silences(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Silence>> {
+    let sql = "SELECT body, id FROM alert_silences WHERE until > ?1 AND ended_at IS NULL ORDER BY id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([Time(now)], |row| Ok(row.get::<_, Json<Silence>>(0)?.0))?;
+    rows.collect()
+}

@@ -1,0 +1,113 @@
+//! What the hub can find wrong by its own rows.
+
+use std::collections::BTreeMap;
+
+use alerts::incident::Scope;
+use holdfast_protocol::condition::TokenName;
+use holdfast_protocol::id::{HostId, JobId, ReceiverName};
+use jiff::Timestamp;
+use rusqlite::{Connection, Row};
+
+use super::super::columns::{Id, Text, Time};
+use super::rows::ScopeColumn;
+use crate::domain::alerting::own::{HostFacts, HubFacts, IdentityUse};
+use crate::store::OwnFacts;
+
+/// Tries without success from which on a receiver counts as failing.
+const TRIES_MAX: u32 = 3;
+
+pub(super) fn read(connection: &Connection, now: Timestamp) -> rusqlite::Result<OwnFacts> {
+    let hub = HubFacts { disk: None, tokens: tokens(connection, now)?, failing: failing(connection)? };
+    Ok(OwnFacts { hosts: hosts(connection, now)?, hub })
+}
+
+/// Hosts with a fact that may be a condition, and hosts with an open incident out of such a fact.
+fn hosts(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<HostFacts>> {
+    let mut unanswered: BTreeMap<HostId, Vec<(JobId, Timestamp)>> = BTreeMap::new();
+    let sql = "SELECT h.id, j.id, j.submitted_at FROM jobs AS j JOIN hosts AS h ON h.number = j.host
+               WHERE j.queue_state = 'queued' AND h.status = 'active'";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([], |row| {
+        let host = HostId::new(row.get::<_, Id>(0)?.0);
+        Ok((host, JobId::new(row.get::<_, Id>(1)?.0), row.get::<_, Time>(2)?.0))
+    })?;
+    for row in rows {
+        let (host, job, since) = row?;
+        unanswered.entry(host).or_default().push((job, since));
+    }
+    let open = open_scopes(connection)?;
+    let soon = now.checked_add(jiff::SignedDuration::from_hours(30 * 24)).unwrap_or(now);
+    let sql = "SELECT id, status = 'frozen', certificate_ends_at FROM hosts
+               WHERE status <> 'revoked' AND (status = 'frozen' OR certificate_ends_at < ?1
+                   OR number IN (SELECT host FROM jobs WHERE queue_state = 'queued'))";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([Time(soon)], |row| host(row, &mut unanswered))?;
+    let mut found = rows.collect::<rusqlite::Result<Vec<HostFacts>>>()?;
+    let sql = "SELECT id, status = 'frozen', certificate_ends_at FROM hosts WHERE id = ?1";
+    for id in open {
+        if found.iter().all(|facts| facts.host != id) {
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map([Id(id.uuid())], |row| host(row, &mut unanswered))?;
+            found.extend(rows.collect::<rusqlite::Result<Vec<HostFacts>>>()?);
+        }
+    }
+    Ok(found)
+}
+
+fn host(
+    row: &Row<'_>,
+    unanswered: &mut BTreeMap<HostId, Vec<(JobId, Timestamp)>>,
+) -> rusqlite::Result<HostFacts> {
+    let host = HostId::new(row.get::<_, Id>(0)?.0);
+    Ok(HostFacts {
+        host,
+        identity: if row.get(1)? { IdentityUse::Twice } else { IdentityUse::Single },
+        certificate_ends_at: row.get::<_, Time>(2)?.0,
+        unanswered: unanswered.remove(&host).unwrap_or_default(),
+    })
+}
+
+fn open_scopes(connection: &Connection) -> rusqlite::Result<Vec<HostId>> {
+    let sql = "SELECT DISTINCT scope FROM alert_incidents WHERE source = 'hub' AND phase <> 'resolved'";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([], |row| Ok(row.get::<_, ScopeColumn>(0)?.0))?;
+    let scopes = rows.collect::<rusqlite::Result<Vec<Scope>>>()?;
+    let host = |scope| match scope {
+        Scope::Host(host) => Some(host),
+        Scope::Hub => None,
+    };
+    Ok(scopes.into_iter().filter_map(host).collect())
+}
+
+fn tokens(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<(TokenName, Timestamp)>> {
+    // Of each operator the token that lasts longest: an older one that ends is no loss.
+    let sql = "SELECT t.operator, max(t.expires_at) FROM tokens AS t
+               JOIN operators AS o ON o.name = t.operator
+               WHERE o.revoked_at IS NULL GROUP BY t.operator HAVING max(t.expires_at) > ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows =
+        statement.query_map([Time(now)], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Time>(1)?.0)))?;
+    let named = |(name, ends): (String, Timestamp)| Some((TokenName::try_from(name).ok()?, ends));
+    Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().filter_map(named).collect())
+}
+
+/// Receivers with a notice that was tried often enough, or that refused the last one.
+fn failing(connection: &Connection) -> rusqlite::Result<Vec<(ReceiverName, Timestamp, String)>> {
+    let sql = "SELECT receiver, min(made_at), coalesce(max(failure), '') FROM alert_outbox
+               WHERE tries >= ?1 GROUP BY receiver
+               UNION ALL
+               SELECT receiver, at, coalesce(remark, outcome) FROM alert_deliveries AS last
+               WHERE outcome IN ('refused', 'given_up') AND number =
+                   (SELECT max(number) FROM alert_deliveries
+                    WHERE receiver = last.receiver AND outcome IN ('delivered', 'refused', 'given_up'))";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([TRIES_MAX], |row| {
+        Ok((row.get::<_, Text<ReceiverName>>(0)?.0, row.get::<_, Time>(1)?.0, row.get::<_, String>(2)?))
+    })?;
+    let mut found: BTreeMap<ReceiverName, (Timestamp, String)> = BTreeMap::new();
+    for row in rows {
+        let (receiver, since, why) = row?;
+        found.entry(receiver).or_insert((since, why));
+    }
+    Ok(found.into_iter().map(|(receiver, (since, why))| (receiver, since, why)).collect())
+}

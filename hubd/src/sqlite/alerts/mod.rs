@@ -1,0 +1,22 @@
+//! Alerts: the engine's rows, its decisions, and the outbox.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`rows`] | reading a scope, writing what changed |
+//! | [`decide`] | signals to the engine, in the transaction of their cause |
+//! | [`signals`] | signals out of check-ins and of silence |
+//! | [`facts`] | what the hub finds wrong by its own rows |
+//! | [`queue`], [`outbox`] | notices that wait, and what became of them |
+//! | [`incidents`], [`commands`] | what operators read and change |
+
+mod commands;
+mod decide;
+mod facts;
+mod incidents;
+mod outbox;
+mod queue;
+mod rows;
+mod signals;
+
+pub(super) use decide::{Moment, decide};
+pub(super) use signals::{deleted_guests, silent, spoken};

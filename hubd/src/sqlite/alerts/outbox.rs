@@ -1,0 +1,155 @@
+//! Notices on their way to receivers.
+
+use alerts::notice::{DedupeKey, Notice};
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rusqlite::params;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
+
+use super::super::columns::{Text, Time};
+use super::super::settled::Scope;
+use super::super::writer::Shape;
+use super::super::{Failed, Sqlite};
+use super::queue::{end, insert};
+use super::rows::{Json, column};
+use crate::store::{
+    DeliveryEnd, DeliveryOutcome, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, StoreError,
+};
+
+type Unrefused = Failed<std::convert::Infallible>;
+
+struct OutcomeColumn(DeliveryOutcome);
+
+impl FromSql for OutcomeColumn {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(Self(match value.as_str()? {
+            "delivered" => DeliveryOutcome::Delivered,
+            "refused" => DeliveryOutcome::Refused,
+            "given_up" => DeliveryOutcome::GivenUp,
+            "cancelled" => DeliveryOutcome::Cancelled,
+            "combined" => DeliveryOutcome::Combined,
+            other => return Err(FromSqlError::Other(format!("{other} is no outcome of a delivery").into())),
+        }))
+    }
+}
+
+#[async_trait]
+impl Outbox for Sqlite {
+    async fn take_outgoing(&self, now: Timestamp) -> Result<Vec<OutgoingAlert>, StoreError> {
+        let taken = self.write_within("take notices to send", Shape::Single, Scope::NoHost, move |tx| {
+            // One at a time for each receiver, so that they arrive in order.
+            let sql = "SELECT number, body, tries FROM alert_outbox AS o
+                       WHERE state = 'waiting' AND next_at <= ?1 AND number =
+                           (SELECT min(number) FROM alert_outbox WHERE receiver = o.receiver)
+                       ORDER BY number";
+            let taken = tx
+                .prepare_cached(sql)?
+                .query_map([Time(now)], |row| {
+                    let notice = row.get::<_, Json<Notice>>(1)?.0;
+                    Ok(OutgoingAlert { number: row.get(0)?, notice, tries: row.get(2)? })
+                })?
+                .collect::<rusqlite::Result<Vec<OutgoingAlert>>>()?;
+            for one in &taken {
+                tx.prepare_cached("UPDATE alert_outbox SET state = 'sending' WHERE number = ?1")?
+                    .execute([one.number])?;
+            }
+            Ok::<_, Unrefused>(taken)
+        });
+        taken.await.map_err(StoreError::from)
+    }
+
+    async fn next_outgoing_at(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read("look when a notice is due", |connection| {
+            let sql = "SELECT min(next_at) FROM alert_outbox WHERE state = 'waiting'";
+            let read = |row: &rusqlite::Row<'_>| row.get::<_, Option<Time>>(0);
+            Ok(connection.prepare_cached(sql)?.query_row([], read)?.map(|time| time.0))
+        })
+        .await
+    }
+
+    async fn release_outgoing(&self) -> Result<(), StoreError> {
+        let released = self.write_within("release notices", Shape::Single, Scope::NoHost, |tx| {
+            let sql = "UPDATE alert_outbox SET state = 'waiting', tries = tries + 1 WHERE state = 'sending'";
+            tx.execute(sql, [])?;
+            Ok::<_, Unrefused>(())
+        });
+        released.await.map_err(StoreError::from)
+    }
+
+    async fn delivery_ended(
+        &self,
+        sent: OutgoingAlert,
+        ended: DeliveryEnd,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let written = self.write_within("keep a delivery", Shape::Single, Scope::NoHost, move |tx| {
+            let tries = sent.tries.saturating_add(1);
+            let (outcome, remark) = match &ended {
+                DeliveryEnd::Again { at, failure } => {
+                    let sql = "UPDATE alert_outbox SET state = 'waiting', tries = ?2, next_at = ?3,
+                                   failure = ?4 WHERE number = ?1";
+                    tx.prepare_cached(sql)?.execute(params![sent.number, tries, Time(*at), failure])?;
+                    return Ok::<_, Unrefused>(());
+                }
+                DeliveryEnd::Delivered { remark } => (DeliveryOutcome::Delivered, remark.as_deref()),
+                DeliveryEnd::Refused { failure } => (DeliveryOutcome::Refused, Some(failure.as_str())),
+                DeliveryEnd::GivenUp { failure } => (DeliveryOutcome::GivenUp, Some(failure.as_str())),
+            };
+            end(tx, sent.number, &sent.notice, (outcome, remark, tries), now)?;
+            Ok(())
+        });
+        written.await.map_err(StoreError::from)
+    }
+
+    async fn queue_tests(&self, notices: Vec<Notice>) -> Result<(), StoreError> {
+        let queued =
+            self.write_within("queue a test of a channel", Shape::Single, Scope::NoHost, move |tx| {
+                for notice in &notices {
+                    insert(tx, notice)?;
+                }
+                Ok::<_, Unrefused>(())
+            });
+        queued.await.map_err(StoreError::from)
+    }
+
+    async fn deliveries(&self, before: Option<u64>, limit: u32) -> Result<Vec<DeliveryRecord>, StoreError> {
+        self.read("list deliveries", move |connection| {
+            let before = before.map_or(i64::MAX, column);
+            let sql = "SELECT number, at, receiver, key, tries, outcome, remark, title FROM alert_deliveries
+                       WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map(params![before, limit], |row| {
+                Ok(DeliveryRecord {
+                    number: u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default(),
+                    at: row.get::<_, Time>(1)?.0,
+                    receiver: row.get::<_, Text<_>>(2)?.0,
+                    key: DedupeKey::stored(row.get(3)?),
+                    tries: row.get(4)?,
+                    outcome: row.get::<_, OutcomeColumn>(5)?.0,
+                    remark: row.get(6)?,
+                    title: row.get(7)?,
+                })
+            })?;
+            rows.collect()
+        })
+        .await
+    }
+
+    async fn queues(&self) -> Result<Vec<ReceiverQueue>, StoreError> {
+        self.read("count waiting notices", |connection| {
+            let sql = "SELECT receiver, count(*), min(made_at), max(failure) FROM alert_outbox
+                       GROUP BY receiver ORDER BY receiver";
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map([], |row| {
+                Ok(ReceiverQueue {
+                    receiver: row.get::<_, Text<_>>(0)?.0,
+                    waiting: row.get(1)?,
+                    oldest: row.get::<_, Time>(2)?.0,
+                    failure: row.get(3)?,
+                })
+            })?;
+            rows.collect()
+        })
+        .await
+    }
+}

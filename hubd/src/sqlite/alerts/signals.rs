@@ -1,0 +1,94 @@
+//! Signals out of check-ins and of silence.
+
+use alerts::Signal;
+use alerts::incident::Scope;
+use alerts::signal::HostState;
+use holdfast_protocol::condition::ConditionSet;
+use holdfast_protocol::job::Verb;
+use rusqlite::OptionalExtension as _;
+
+use super::super::authenticated_host::AuthenticatedHost;
+use super::super::writer::Tx;
+use super::decide::{Moment, decide};
+use super::rows::Json;
+use crate::domain::alerting::AlertContext;
+use crate::domain::alerting::observed::{GuestLabels, signal, state_of};
+use crate::domain::deadman::Liveness;
+use crate::domain::merge::Merge;
+use crate::store::{Checkin, HostContact, LastContact};
+
+/// What the host's last reports said of conditions.
+#[derive(Default)]
+struct Stored {
+    conditions: Option<ConditionSet>,
+    labels: GuestLabels,
+}
+
+fn stored(tx: &Tx<'_>, host: i64) -> rusqlite::Result<Stored> {
+    let sql = "SELECT conditions, guest_labels FROM reports WHERE host = ?1";
+    let row = tx.prepare_cached(sql)?.query_row([host], |row| {
+        let conditions: Option<Json<ConditionSet>> = row.get(0)?;
+        let labels: Option<Json<GuestLabels>> = row.get(1)?;
+        Ok(Stored {
+            conditions: conditions.map(|set| set.0),
+            labels: labels.map(|labels| labels.0).unwrap_or_default(),
+        })
+    });
+    Ok(row.optional()?.unwrap_or_default())
+}
+
+/// A host that speaks again is online, and what it said of conditions holds again. Otherwise the engine is asked only
+/// where the conditions changed.
+pub(in super::super) fn spoken(
+    tx: &Tx<'_>,
+    context: &AlertContext,
+    checkin: &Checkin,
+    host: &AuthenticatedHost,
+    merge: Merge,
+) -> rusqlite::Result<()> {
+    let speaks_again = host.liveness != "online";
+    let changed = merge != Merge::Ignore && checkin.conditions.set.is_some();
+    if !speaks_again && !changed {
+        return Ok(());
+    }
+    let Stored { conditions, labels } = stored(tx, host.number)?;
+    let state = conditions.as_ref().map_or(HostState::Online, state_of);
+    let mut signals = vec![Signal::Host { state, since: checkin.at }];
+    signals.extend(conditions.map(|set| signal(&set, &labels)));
+    let scope = Scope::Host(checkin.presented.host);
+    decide(tx, context, scope, &signals, Moment { at: checkin.at, correlation: checkin.correlation })
+}
+
+/// A host that got worse by its silence.
+pub(in super::super) fn silent(
+    tx: &Tx<'_>,
+    context: &AlertContext,
+    (contact, liveness): (&HostContact, Liveness),
+    moment: Moment,
+) -> rusqlite::Result<()> {
+    let state = match (liveness, contact.last) {
+        (Liveness::Online, _) => return Ok(()),
+        (Liveness::Late, _) => HostState::Late,
+        (Liveness::Offline, LastContact::Never) => HostState::NeverSeen,
+        (Liveness::Offline, LastContact::Checkin | LastContact::Farewell) => HostState::Offline,
+    };
+    let signal = Signal::Host { state, since: contact.since };
+    decide(tx, context, Scope::Host(contact.host), &[signal], moment)
+}
+
+/// Guests that operators had deleted: their incidents are closed without a notice.
+pub(in super::super) fn deleted_guests(
+    tx: &Tx<'_>,
+    context: &AlertContext,
+    checkin: &Checkin,
+) -> rusqlite::Result<()> {
+    let deleted = checkin.jobs.iter().filter(|job| {
+        job.verb == Some(Verb::DestroyGuest) && job.state == holdfast_protocol::job::JobState::Done
+    });
+    let signals: Vec<Signal> = deleted.filter_map(|job| job.guest).map(Signal::GuestDeleted).collect();
+    if signals.is_empty() {
+        return Ok(());
+    }
+    let moment = Moment { at: checkin.at, correlation: checkin.correlation };
+    decide(tx, context, Scope::Host(checkin.presented.host), &signals, moment)
+}

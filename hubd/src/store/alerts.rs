@@ -1,0 +1,193 @@
+//! Alerts: incidents, their log, silences and maintenance.
+//!
+//! Whatever may change an incident goes through the engine, and what it decides is kept in the same transaction.
+
+use alerts::incident::{Incident, IncidentId, Scope};
+use alerts::log::LogEntry;
+use alerts::signal::Maintenance;
+use alerts::silence::{Silence, SilenceError, SilenceId};
+use alerts::state::ScopeState;
+use async_trait::async_trait;
+use holdfast_protocol::condition::ReportedCondition;
+use holdfast_protocol::id::{CorrelationId, HostName};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{By, StoreError, WriteError};
+use crate::domain::alerting::own::{HostFacts, HubFacts};
+use crate::domain::host::HostRef;
+
+/// An incident, with the host it is on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncidentRecord {
+    /// The host's name; none for the hub.
+    pub host: Option<HostName>,
+    pub incident: Incident,
+}
+
+/// Which incidents are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncidentFilter {
+    /// Those that fire.
+    Firing,
+    /// Those that wait for their grace to pass, too, and those that were over within the hour.
+    All,
+}
+
+/// An entry of the log, with its number and its scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRecord {
+    pub number: u64,
+    pub scope: Scope,
+    pub entry: LogEntry,
+}
+
+/// Which entries of the log are listed, the newest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogFilter {
+    pub scope: Option<Scope>,
+    /// Of this incident of the scope alone.
+    pub incident: Option<u64>,
+    /// Those before this number.
+    pub before: Option<u64>,
+}
+
+/// A silence that an operator wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSilence {
+    pub matchers: Vec<alerts::label::Matcher>,
+    pub until: Timestamp,
+    pub comment: holdfast_protocol::condition::ConditionText,
+}
+
+/// What an operator says of an incident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledgement {
+    /// It is known, until this time or until it is over.
+    Given { until: Option<Timestamp> },
+    /// It is open again.
+    TakenBack,
+}
+
+/// Facts of which the hub makes its own conditions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnFacts {
+    /// Of every host with something that may be wrong, and of every host with an open incident of this kind.
+    pub hosts: Vec<HostFacts>,
+    pub hub: HubFacts,
+}
+
+/// Why an incident cannot be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AcknowledgeError {
+    #[error("the incident is over: nothing was changed")]
+    Over,
+}
+
+/// Alerts.
+#[async_trait]
+pub trait Alerts: Send + Sync {
+    /// Lets the engine do what is due, for at most so many scopes. Answers how many there were.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn advance_alerts(
+        &self,
+        now: Timestamp,
+        correlation: CorrelationId,
+        scopes_max: u32,
+    ) -> Result<u32, StoreError>;
+
+    /// Facts of which the hub makes its own conditions.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn own_facts(&self, now: Timestamp) -> Result<OwnFacts, StoreError>;
+
+    /// Takes in all conditions that the hub finds in these scopes.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn observe(
+        &self,
+        found: Vec<(Scope, Vec<ReportedCondition>)>,
+        now: Timestamp,
+        correlation: CorrelationId,
+    ) -> Result<(), StoreError>;
+
+    /// Incidents, by scope and number, after the given one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn incidents(
+        &self,
+        filter: IncidentFilter,
+        after: Option<IncidentId>,
+        limit: u32,
+    ) -> Result<Vec<IncidentRecord>, StoreError>;
+
+    /// One incident.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn incident(&self, id: IncidentId) -> Result<Option<IncidentRecord>, StoreError>;
+
+    /// The log of what happened and what was not sent.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn alert_log(&self, filter: LogFilter, limit: u32) -> Result<Vec<LogRecord>, StoreError>;
+
+    /// Writes down that an operator knows of an incident, or does not any more.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    async fn acknowledge(
+        &self,
+        by: By,
+        incident: IncidentId,
+        said: Acknowledgement,
+    ) -> Result<Option<IncidentRecord>, WriteError<AcknowledgeError>>;
+
+    /// The silences that are not over.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn silences(&self, now: Timestamp) -> Result<Vec<Silence>, StoreError>;
+
+    /// Adds a silence.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    async fn add_silence(&self, by: By, new: NewSilence) -> Result<Silence, WriteError<SilenceError>>;
+
+    /// Ends a silence now.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    async fn end_silence(
+        &self,
+        by: By,
+        id: SilenceId,
+    ) -> Result<Option<Silence>, WriteError<std::convert::Infallible>>;
+
+    /// Announces maintenance of a host until this time, or ends it now.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    async fn set_maintenance(
+        &self,
+        by: By,
+        host: HostRef,
+        until: Option<Timestamp>,
+    ) -> Result<Option<Vec<Maintenance>>, WriteError<std::convert::Infallible>>;
+
+    /// The engine's state of a host, or of the hub, to explain what it would do.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn alert_state(
+        &self,
+        host: Option<HostRef>,
+    ) -> Result<Option<(ScopeState, Option<HostName>)>, StoreError>;
+}

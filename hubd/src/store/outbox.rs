@@ -1,0 +1,137 @@
+//! The outbox of notices, and what became of them.
+
+use alerts::notice::{DedupeKey, Notice};
+use async_trait::async_trait;
+use holdfast_protocol::id::ReceiverName;
+use jiff::Timestamp;
+
+use super::StoreError;
+
+/// A notice that is being sent. No other task sends it meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingAlert {
+    /// Its row.
+    pub number: i64,
+    pub notice: Notice,
+    /// How often it was tried before.
+    pub tries: u32,
+}
+
+/// How a delivery ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeliveryEnd {
+    /// The receiver has it.
+    Delivered {
+        /// What an operator should know of it.
+        remark: Option<String>,
+    },
+    /// It is tried again then.
+    Again { at: Timestamp, failure: String },
+    /// The receiver refuses it for good.
+    Refused { failure: String },
+    /// It was tried for too long.
+    GivenUp { failure: String },
+}
+
+/// What became of a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryOutcome {
+    Delivered,
+    Refused,
+    GivenUp,
+    /// What it was about was over before it was sent.
+    Cancelled,
+    /// It went into another notice, because too many waited.
+    Combined,
+}
+
+impl DeliveryOutcome {
+    /// As it is kept and shown.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Refused => "refused",
+            Self::GivenUp => "given_up",
+            Self::Cancelled => "cancelled",
+            Self::Combined => "combined",
+        }
+    }
+}
+
+/// A line of the delivery log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryRecord {
+    pub number: u64,
+    pub at: Timestamp,
+    pub receiver: ReceiverName,
+    pub key: DedupeKey,
+    pub tries: u32,
+    pub outcome: DeliveryOutcome,
+    pub remark: Option<String>,
+    /// The title of the message.
+    pub title: String,
+}
+
+/// What waits for a receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiverQueue {
+    pub receiver: ReceiverName,
+    /// How many notices wait.
+    pub waiting: u32,
+    /// When the oldest was made.
+    pub oldest: Timestamp,
+    /// Why the last try failed, where one did.
+    pub failure: Option<String>,
+}
+
+/// The outbox.
+#[async_trait]
+pub trait Outbox: Send + Sync {
+    /// Takes for each receiver the oldest notice that is due. It is being sent from then on.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn take_outgoing(&self, now: Timestamp) -> Result<Vec<OutgoingAlert>, StoreError>;
+
+    /// When the next notice is due.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn next_outgoing_at(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Lets notices wait again that an earlier run of the hub was sending when it ended.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn release_outgoing(&self) -> Result<(), StoreError>;
+
+    /// Writes down how a delivery ended.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn delivery_ended(
+        &self,
+        sent: OutgoingAlert,
+        end: DeliveryEnd,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Puts notices into the outbox that no incident made, to try a channel.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn queue_tests(&self, notices: Vec<Notice>) -> Result<(), StoreError>;
+
+    /// The delivery log, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn deliveries(&self, before: Option<u64>, limit: u32) -> Result<Vec<DeliveryRecord>, StoreError>;
+
+    /// What waits for each receiver.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn queues(&self) -> Result<Vec<ReceiverQueue>, StoreError>;
+}

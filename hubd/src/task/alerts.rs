@@ -1,0 +1,101 @@
+//! The timer of the alert engine and of the hub's own conditions.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use alerts::incident::Scope;
+use holdfast_protocol::condition::ReportedCondition;
+use holdfast_protocol::id::CorrelationId;
+use holdfast_protocol::json::chain;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{Rest, rest};
+use crate::clock::Clock;
+use crate::domain::alerting::own::{self, DiskRoom, HubFacts};
+use crate::domain::deadman::TICK;
+use crate::store::{SharedStore, StoreError};
+
+/// Scopes of one transaction. Check-ins wait no longer for it than for a batch of their own.
+const SCOPES_A_STEP: u32 = 64;
+
+/// How often the hub looks what is wrong by its own rows. Each of these conditions lasts for hours.
+const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(60);
+
+/// The engine's timer.
+pub struct AlertTimer {
+    pub store: SharedStore,
+    pub clock: Arc<dyn Clock>,
+    /// The folder of the database.
+    pub folder: PathBuf,
+    /// What was last found; what did not change is not given to the engine again.
+    found: BTreeMap<Scope, Vec<ReportedCondition>>,
+    looked_at: Option<Timestamp>,
+}
+
+impl AlertTimer {
+    #[must_use]
+    pub fn new(store: SharedStore, clock: Arc<dyn Clock>, folder: PathBuf) -> Self {
+        Self { store, clock, folder, found: BTreeMap::new(), looked_at: None }
+    }
+
+    /// Ticks until `stop`. A tick that fails is logged and repeated at the next.
+    pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        while rest(&mut stop, TICK).await == Rest::Over {
+            if let Err(error) = self.tick().await {
+                tracing::error!(action = "alerts", result = "failed", error = %chain(&error));
+            }
+        }
+    }
+
+    /// Does what is due.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn tick(&mut self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let is_due = |at: Timestamp| now < at || now.duration_since(at) >= LOOK_EVERY;
+        if self.looked_at.is_none_or(is_due) {
+            self.look(now).await?;
+            self.looked_at = Some(now);
+        }
+        let correlation = CorrelationId::new(Uuid::new_v4());
+        while self.store.advance_alerts(now, correlation, SCOPES_A_STEP).await? == SCOPES_A_STEP {}
+        Ok(())
+    }
+
+    /// Looks what is wrong by the hub's own rows and its disk.
+    async fn look(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let facts = self.store.own_facts(now).await?;
+        let hub = HubFacts { disk: self.disk(), ..facts.hub };
+        let hosts = facts.hosts.iter().map(|host| (Scope::Host(host.host), own::of_host(host, now)));
+        let all = hosts.chain([(Scope::Hub, own::of_hub(&hub, now))]);
+        let news: Vec<_> = all.filter(|(scope, found)| !self.is_known(*scope, found)).collect();
+        if news.is_empty() {
+            return Ok(());
+        }
+        let correlation = CorrelationId::new(Uuid::new_v4());
+        self.store.observe(news.clone(), now, correlation).await?;
+        for (scope, found) in news {
+            self.found.insert(scope, found);
+        }
+        self.found.retain(|scope, found| *scope == Scope::Hub || !found.is_empty());
+        Ok(())
+    }
+
+    /// Times of such a condition are of no use here: only its coming and going is news.
+    fn is_known(&self, scope: Scope, found: &[ReportedCondition]) -> bool {
+        let same = |a: &ReportedCondition, b: &ReportedCondition| a.identity() == b.identity();
+        self.found.get(&scope).is_some_and(|known| {
+            known.len() == found.len() && known.iter().zip(found).all(|(a, b)| same(a, b))
+        })
+    }
+
+    fn disk(&self) -> Option<DiskRoom> {
+        let space = rustix::fs::statvfs(&self.folder).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
+        Some(DiskRoom { free: bytes(space.f_bavail), total: bytes(space.f_blocks) })
+    }
+}

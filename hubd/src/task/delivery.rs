@@ -1,0 +1,181 @@
+//! Delivery of notices out of the outbox.
+//!
+//! Receivers are served side by side, the notices of one in order. A notice that was being sent when the hub ended is
+//! sent again under the same id, by which receivers know a repeat.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_protocol::id::ReceiverName;
+use holdfast_protocol::json::chain;
+use jiff::{SignedDuration, Timestamp};
+use notify::{Channel, DeliveryError, EgressPolicy, OutboxId, RetryDecision, Sender};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::{Rest, rest};
+use crate::clock::Clock;
+use crate::domain::alerting::notice_text::{HubName, message};
+use crate::domain::retry::{AfterFailure, after};
+use crate::store::{DeliveryEnd, OutgoingAlert, SharedStore, StoreError};
+
+/// A notice that no receiver took for so long is given up; the delivery log says so.
+const TRIED_FOR: SignedDuration = SignedDuration::from_hours(24);
+
+/// How often the outbox is read without a notification (another process may have written to it).
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// A receiver of notices.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    pub name: ReceiverName,
+    pub channel: Channel,
+}
+
+/// Delivers notices.
+pub struct Deliveries {
+    store: SharedStore,
+    clock: Arc<dyn Clock>,
+    channels: Arc<BTreeMap<ReceiverName, Channel>>,
+    sender: Sender,
+    hub: HubName,
+}
+
+impl Deliveries {
+    #[must_use]
+    pub fn new(
+        (receivers, reach): (Vec<Receiver>, EgressPolicy),
+        store: SharedStore,
+        clock: Arc<dyn Clock>,
+        hub: HubName,
+    ) -> Self {
+        let named = receivers.into_iter().map(|receiver| (receiver.name, receiver.channel));
+        Self { store, clock, channels: Arc::new(named.collect()), sender: Sender::new(reach), hub }
+    }
+
+    /// Delivers until `stop`. What is being sent then is finished first.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        let mut written = self.store.events_written();
+        if let Err(error) = self.store.release_outgoing().await {
+            tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
+        }
+        loop {
+            written.mark_unchanged();
+            match self.deliver_due().await {
+                Ok(0) => {}
+                Ok(_) => continue,
+                Err(error) => {
+                    tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
+                }
+            }
+            tokio::select! {
+                // An error means that the store is closed; the stop follows.
+                _ = written.changed() => {}
+                rested = rest(&mut stop, self.pause().await) => if rested == Rest::Stop { return },
+            }
+        }
+    }
+
+    /// Until the next notice is due.
+    async fn pause(&self) -> Duration {
+        let next = self.store.next_outgoing_at().await.ok().flatten();
+        let until = next.map(|at| at.duration_since(self.clock.now()));
+        let until = until.and_then(|until| Duration::try_from(until).ok()).unwrap_or(LOOK_EVERY);
+        until.clamp(Duration::from_secs(1), LOOK_EVERY)
+    }
+
+    /// Sends for each receiver the oldest notice that is due. Answers how many there were.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn deliver_due(&self) -> Result<usize, StoreError> {
+        let taken = self.store.take_outgoing(self.clock.now()).await?;
+        let count = taken.len();
+        let mut sent = JoinSet::new();
+        for outgoing in taken {
+            let channels = Arc::clone(&self.channels);
+            let (sender, hub, now) = (self.sender, self.hub.clone(), self.clock.now());
+            sent.spawn(async move {
+                let end = send(sender, &channels, &hub, &outgoing, now).await;
+                (outgoing, end)
+            });
+        }
+        while let Some(ended) = sent.join_next().await {
+            let Ok((outgoing, result)) = ended else { continue };
+            let now = self.clock.now();
+            let end = judge(result, &outgoing, now);
+            log(&outgoing, &end);
+            self.store.delivery_ended(outgoing, end, now).await?;
+        }
+        Ok(count)
+    }
+}
+
+/// Why a notice was not delivered.
+#[derive(Debug, thiserror::Error)]
+enum SendError {
+    #[error("the receiver is not in the settings any more")]
+    Removed,
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
+}
+
+async fn send(
+    sender: Sender,
+    channels: &BTreeMap<ReceiverName, Channel>,
+    hub: &HubName,
+    outgoing: &OutgoingAlert,
+    now: Timestamp,
+) -> Result<Option<String>, SendError> {
+    let notice = &outgoing.notice;
+    let channel = channels.get(&notice.receiver).ok_or(SendError::Removed)?;
+    // A hub that was put back from a copy counts notices anew, so the time is part of the id.
+    let id = OutboxId::digest_of(&format!("{}/{}/{}", hub.0, notice.key, notice.made_at));
+    let receipt = sender.deliver(channel, &message(notice, hub), &id, now).await?;
+    let remarks: Vec<String> = receipt.remarks.iter().map(ToString::to_string).collect();
+    Ok((!remarks.is_empty()).then(|| remarks.join("; ")))
+}
+
+fn judge(result: Result<Option<String>, SendError>, outgoing: &OutgoingAlert, now: Timestamp) -> DeliveryEnd {
+    let error = match result {
+        Ok(remark) => return DeliveryEnd::Delivered { remark },
+        Err(error) => error,
+    };
+    let failure = chain(&error);
+    let retry = match &error {
+        SendError::Removed => RetryDecision::Never,
+        SendError::Delivery(error) => error.retry(),
+    };
+    let failures = outgoing.tries.saturating_add(1);
+    let again =
+        |pause: Duration| SignedDuration::try_from(pause).ok().and_then(|pause| now.checked_add(pause).ok());
+    match (retry, after(failures, outgoing.notice.made_at, now, TRIED_FOR)) {
+        (RetryDecision::Never, _) => DeliveryEnd::Refused { failure },
+        (_, AfterFailure::GiveUp) => DeliveryEnd::GivenUp { failure },
+        (RetryDecision::After(wanted), AfterFailure::Pause(own)) => {
+            DeliveryEnd::Again { at: again(wanted.max(own)).unwrap_or(now), failure }
+        }
+        (RetryDecision::BackOff, AfterFailure::Pause(own)) => {
+            DeliveryEnd::Again { at: again(own).unwrap_or(now), failure }
+        }
+    }
+}
+
+fn log(outgoing: &OutgoingAlert, end: &DeliveryEnd) {
+    let (receiver, notice) = (&outgoing.notice.receiver, &outgoing.notice.key);
+    match end {
+        DeliveryEnd::Delivered { remark } => {
+            tracing::info!(action = "deliver", result = "delivered", %receiver, %notice, remark);
+        }
+        DeliveryEnd::Again { at, failure } => {
+            tracing::warn!(action = "deliver", result = "failed", %receiver, %notice, next = %at, failure);
+        }
+        DeliveryEnd::Refused { failure } => {
+            tracing::error!(action = "deliver", result = "refused", %receiver, %notice, failure);
+        }
+        DeliveryEnd::GivenUp { failure } => {
+            tracing::error!(action = "deliver", result = "given_up", %receiver, %notice, failure);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Alerts, from a condition in a check-in to a notice.
+
+use alerts::Suppression;
+use alerts::incident::{IncidentId, Scope};
+use alerts::log::LogKind;
+use alerts::notice::{Notice, Reason};
+use holdfast_protocol::checkin::Coverage;
+use holdfast_protocol::condition::{ConditionCode, ConditionSet, ReportedCondition, Subject};
+use holdfast_protocol::id::HostId;
+use hubd::domain::alerting::ReportedConditions;
+use hubd::domain::deadman::Liveness;
+use hubd::domain::merge::IncomingReport;
+use hubd::store::{
+    Acknowledgement, Checkin, DeliveryEnd, DeliveryOutcome, IncidentFilter, LogFilter, NewSilence,
+    SectionTexts, WriteError,
+};
+
+use super::fixture::{CORRELATION, Fixture, at, by, checkin, host_id};
+
+/// A check-in that says that exactly these are wrong.
+fn says(host: HostId, (sequence, second): (u64, i64), codes: &[ConditionCode]) -> Checkin {
+    let conditions =
+        codes.iter().map(|code| ReportedCondition::new(*code, Subject::Host {}, at(second), "as it is"));
+    let set = ConditionSet::collect(conditions);
+    let text = serde_json::to_string(&set).unwrap();
+    let coverage = if sequence == 1 { Coverage::Full } else { Coverage::Changed };
+    Checkin {
+        arriving: IncomingReport { coverage, run: (sequence == 1).then(|| at(0)), sequence },
+        sections: SectionTexts { conditions: Some(text), ..SectionTexts::default() },
+        conditions: ReportedConditions { set: Some(set), guests: None },
+        at: at(second),
+        ..checkin(host, 1, sequence)
+    }
+}
+
+impl Fixture {
+    /// Lets the engine do what is due, takes what is to be sent, and has it delivered.
+    async fn sent(&self, second: i64) -> Vec<Notice> {
+        self.store.advance_alerts(at(second), CORRELATION, 64).await.unwrap();
+        let mut sent = Vec::new();
+        loop {
+            let taken = self.store.take_outgoing(at(second)).await.unwrap();
+            if taken.is_empty() {
+                return sent;
+            }
+            for outgoing in taken {
+                sent.push(outgoing.notice.clone());
+                let end = DeliveryEnd::Delivered { remark: None };
+                self.store.delivery_ended(outgoing, end, at(second)).await.unwrap();
+            }
+        }
+    }
+
+    /// Reasons and codes of what was sent.
+    async fn heard(&self, second: i64) -> Vec<(Reason, Vec<ConditionCode>)> {
+        let codes = |notice: &Notice| notice.incidents.iter().map(|one| one.code).collect();
+        self.sent(second).await.iter().map(|notice| (notice.reason, codes(notice))).collect()
+    }
+}
+
+const FULL: ConditionCode = ConditionCode::DiskFull;
+
+pub async fn a_condition_is_sent_once_and_so_is_its_end(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    store.check_in(says(host, (1, 10), &[FULL])).await.unwrap().unwrap();
+    assert_eq!(fixture.heard(60).await, [], "its grace of a minute, and the wait of its group");
+    // The same once more changes nothing.
+    store.check_in(says(host, (2, 70), &[FULL])).await.unwrap().unwrap();
+    assert_eq!(fixture.heard(130).await, [(Reason::First, vec![FULL])]);
+    assert_eq!(fixture.heard(200).await, []);
+    store.check_in(says(host, (3, 300), &[])).await.unwrap().unwrap();
+    assert_eq!(fixture.heard(300).await, [], "it must stay away for a while");
+    assert_eq!(fixture.heard(800).await, [(Reason::AllResolved, vec![FULL])]);
+    assert_eq!(fixture.heard(9000).await, []);
+    let kinds = fixture.kinds().await;
+    let of = |kind: &str| kinds.iter().filter(|one| *one == kind).count();
+    assert_eq!((of("incident_fired"), of("incident_resolved")), (1, 1));
+    let outcomes = store.deliveries(None, 10).await.unwrap();
+    assert!(outcomes.iter().all(|one| one.outcome == DeliveryOutcome::Delivered && one.tries == 1));
+    assert_eq!(outcomes.len(), 2);
+}
+
+pub async fn a_silent_host_mutes_what_it_said_and_speaks_for_it_again(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    store.check_in(says(host, (1, 10), &[FULL])).await.unwrap().unwrap();
+    let contact = store.listened_to().await.unwrap().remove(0);
+    store.write_down(vec![(contact, Liveness::Offline)], at(40), CORRELATION).await.unwrap();
+    assert_eq!(fixture.heard(200).await, [(Reason::First, vec![ConditionCode::HostOffline])]);
+    let all = store.incidents(IncidentFilter::All, None, 10).await.unwrap();
+    let disk = all.iter().find(|one| one.incident.code == FULL).unwrap();
+    assert!(disk.incident.stale_since.is_some() && disk.host.as_ref().unwrap().as_str() == "box7");
+    // Nothing of its conditions changed, so a check-in without the section says them again.
+    let back = Checkin { at: at(1000), ..checkin(host, 1, 2) };
+    store.check_in(back).await.unwrap().unwrap();
+    let mut heard = Vec::new();
+    for second in [1000, 1300, 1700, 2100] {
+        heard.extend(fixture.heard(second).await.into_iter().flat_map(|(_, codes)| codes));
+    }
+    heard.sort();
+    assert_eq!(heard, [FULL, ConditionCode::HostOffline], "what lasts, and that the host is back");
+}
+
+pub async fn an_operator_acknowledges_silences_and_announces_work(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    let scope = Scope::Host(host);
+    store.check_in(says(host, (1, 10), &[FULL])).await.unwrap().unwrap();
+    assert_eq!(fixture.heard(70).await, [], "it fires now, and its group waits");
+    assert_eq!(fixture.heard(130).await.len(), 1);
+    let id = IncidentId { scope, number: 1 };
+    let given = Acknowledgement::Given { until: None };
+    let acknowledged = store.acknowledge(by(200), id, given).await.ok().unwrap().unwrap();
+    assert_eq!(acknowledged.incident.ack.unwrap().by.as_str(), "eve");
+    let day = 86_400;
+    assert_eq!(fixture.heard(day).await, [], "an acknowledged incident is not repeated");
+    store.acknowledge(by(day), id, Acknowledgement::TakenBack).await.ok().unwrap().unwrap();
+    assert_eq!(fixture.heard(day + 5 * 3600).await, [(Reason::Repeat, vec![FULL])]);
+    let unknown = IncidentId { scope, number: 99 };
+    assert!(store.acknowledge(by(day), unknown, given).await.ok().unwrap().is_none());
+
+    let new = |text: &str| NewSilence {
+        matchers: vec![text.parse().unwrap()],
+        until: at(3 * day),
+        comment: "a new disk comes".to_owned().try_into().unwrap(),
+    };
+    let everything = store.add_silence(by(day), new("host!=x")).await;
+    assert!(matches!(everything, Err(WriteError::Refused(_))));
+    let silence = store.add_silence(by(day + 6 * 3600), new("host=box7")).await.ok().unwrap();
+    assert_eq!(fixture.heard(2 * day).await, []);
+    assert_eq!(store.silences(at(2 * day)).await.unwrap(), std::slice::from_ref(&silence));
+    store.end_silence(by(2 * day), silence.id).await.ok().unwrap().unwrap();
+    assert!(store.silences(at(2 * day)).await.unwrap().is_empty());
+    // A repeat that was muted counts as sent.
+    assert_eq!(fixture.heard(2 * day + 5 * 3600).await, [(Reason::Repeat, vec![FULL])]);
+
+    let until = at(4 * day);
+    let named = || "box7".parse().unwrap();
+    let windows =
+        store.set_maintenance(by(2 * day + 6 * 3600), named(), Some(until)).await.ok().unwrap().unwrap();
+    assert_eq!(windows.len(), 1);
+    assert_eq!(fixture.heard(3 * day).await, []);
+    let ended = store.set_maintenance(by(3 * day), named(), None).await.ok().unwrap().unwrap();
+    assert_eq!(ended, []);
+    assert_eq!(fixture.heard(3 * day + 5 * 3600).await, [(Reason::Repeat, vec![FULL])]);
+    let log = store.alert_log(LogFilter { scope: Some(scope), ..LogFilter::default() }, 100).await.unwrap();
+    let suppressed = |why: fn(&Suppression) -> bool| {
+        log.iter().any(|one| matches!(&one.entry.what, LogKind::Suppressed { why: found, .. } if why(found)))
+    };
+    assert!(suppressed(|why| matches!(why, Suppression::Silenced { .. })));
+    assert!(suppressed(|why| matches!(why, Suppression::Maintenance { .. })));
+}
+
+pub async fn a_delivery_that_fails_is_tried_again_and_one_that_was_cut_off_too(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    store.check_in(says(host, (1, 10), &[FULL])).await.unwrap().unwrap();
+    store.advance_alerts(at(70), CORRELATION, 64).await.unwrap();
+    store.advance_alerts(at(130), CORRELATION, 64).await.unwrap();
+    let first = store.take_outgoing(at(130)).await.unwrap().remove(0);
+    assert!(store.take_outgoing(at(130)).await.unwrap().is_empty(), "it is being sent");
+    let again = DeliveryEnd::Again { at: at(190), failure: "it does not answer".to_owned() };
+    store.delivery_ended(first, again, at(131)).await.unwrap();
+    assert!(store.take_outgoing(at(189)).await.unwrap().is_empty());
+    assert_eq!(store.next_outgoing_at().await.unwrap(), Some(at(190)));
+    assert_eq!(store.queues().await.unwrap()[0].failure.as_deref(), Some("it does not answer"));
+    let second = store.take_outgoing(at(190)).await.unwrap().remove(0);
+    assert_eq!(second.tries, 1);
+    // The hub ends here, and starts again.
+    store.release_outgoing().await.unwrap();
+    let third = store.take_outgoing(at(190)).await.unwrap().remove(0);
+    assert_eq!((third.tries, &third.notice), (2, &second.notice));
+    let refused = DeliveryEnd::Refused { failure: "wrong password".to_owned() };
+    store.delivery_ended(third, refused, at(191)).await.unwrap();
+    let facts = store.own_facts(at(200)).await.unwrap();
+    assert_eq!(facts.hub.failing.len(), 1, "the receiver is a fact now");
+    assert_eq!(facts.hub.failing[0].2, "wrong password");
+}
+
+/// The outbox has a bound, and yet every incident is in it.
+pub async fn a_whole_fleet_at_once_loses_no_alert(fixture: Fixture) {
+    let store = &fixture.store;
+    let hosts = 1_500_u32;
+    let scopes: Vec<Scope> = (0..hosts).map(|number| Scope::Host(host_id(number.into()))).collect();
+    let frozen = || ReportedCondition::new(ConditionCode::HostFrozen, Subject::Host {}, at(0), "as it is");
+    for some in scopes.chunks(500) {
+        let found = some.iter().map(|scope| (*scope, vec![frozen()])).collect();
+        store.observe(found, at(0), CORRELATION).await.unwrap();
+    }
+    while store.advance_alerts(at(60), CORRELATION, 500).await.unwrap() > 0 {}
+    let queue = store.queues().await.unwrap().remove(0);
+    assert!(queue.waiting <= 300, "{queue:?}");
+    let mut heard: Vec<IncidentId> =
+        fixture.sent(60).await.iter().flat_map(|notice| notice.incidents.iter().map(|one| one.id)).collect();
+    heard.sort();
+    let mut all: Vec<IncidentId> =
+        scopes.iter().map(|scope| IncidentId { scope: *scope, number: 1 }).collect();
+    all.sort();
+    assert_eq!(heard, all);
+}
