@@ -16,8 +16,11 @@ const TOKEN_LEFT: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// A host reads its jobs with the next check-in; one that it has not answered for so long is stuck.
 const JOB_WAITS: SignedDuration = SignedDuration::from_hours(1);
 
-/// Less free room than this part of the disk is too little.
+/// Less free room than this part of the disk is too little, and on a large disk less than [`DISK_FREE_ENOUGH`].
 const DISK_FREE_PART: u64 = 10;
+
+/// The database of ten thousand hosts and its copy fit into this, in bytes.
+const DISK_FREE_ENOUGH: u64 = 4 << 30;
 
 /// What the hub knows of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +87,7 @@ pub fn of_host(facts: &HostFacts, now: Timestamp) -> Vec<ReportedCondition> {
 pub fn of_hub(facts: &HubFacts, now: Timestamp) -> Vec<ReportedCondition> {
     let mut found = Vec::new();
     if let Some(DiskRoom { free, total }) = facts.disk
-        && free < total / DISK_FREE_PART
+        && free < (total / DISK_FREE_PART).min(DISK_FREE_ENOUGH)
     {
         let message = format!("{} MiB of {} MiB are free under the hub's database", free >> 20, total >> 20);
         found.push(ReportedCondition::new(ConditionCode::HubDiskFull, Subject::Hub {}, now, &message));
@@ -145,7 +148,7 @@ mod tests {
     fn the_hub_has_what_its_facts_say_and_nothing_else() {
         let token = TokenName::try_from("eve".to_owned()).unwrap();
         let well = HubFacts {
-            disk: Some(DiskRoom { free: 100, total: 1000 }),
+            disk: Some(DiskRoom { free: DISK_FREE_ENOUGH, total: u64::MAX }),
             tokens: vec![(token.clone(), at(7 * 24))],
             failing: Vec::new(),
         };
