@@ -5,6 +5,8 @@
 //! or re-split unseen. A reader that knows a later head detects a cut tail: the head is in every report. An exported
 //! file has the same form: one JSON object a line, a header first.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -156,14 +158,26 @@ pub enum ChainError {
 pub struct Verifier {
     number: u64,
     before: Vec<u8>,
-    head: Option<(u64, String)>,
+    /// Hashes that were seen before, by their lines.
+    seen: BTreeMap<u64, String>,
 }
 
 impl Verifier {
     /// For a chain of which this line's hash was seen before; number 0 for one of which none was.
     #[must_use]
     pub fn with_head(number: u64, chain: String) -> Self {
-        Self { head: Some((number, chain)), ..Self::default() }
+        Self::with_heads([(number, chain)])
+    }
+
+    /// For a chain of which the hashes of these lines were seen before.
+    #[must_use]
+    pub fn with_heads(seen: impl IntoIterator<Item = (u64, String)>) -> Self {
+        Self { seen: seen.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Whether another hash of a line was seen before.
+    fn contradicts(&self, number: u64, chain: &str) -> bool {
+        number > 0 && self.seen.get(&number).is_some_and(|seen| seen != chain)
     }
 
     /// Begins behind a line, where earlier ones were removed. That line is believed as it is given.
@@ -172,12 +186,13 @@ impl Verifier {
     /// [`ChainError`]: its hash is none, or it is not the line that was seen before.
     pub fn begin_after(&mut self, link: &Link) -> Result<(), ChainError> {
         let broken = ChainError::Broken { number: link.number };
-        if self.head.as_ref().is_some_and(|(number, seen)| *number == link.number && *seen != link.chain) {
+        if self.contradicts(link.number, &link.chain) {
             return Err(ChainError::Other { number: link.number });
         }
-        if let Some((number, _)) = self.head.as_ref().filter(|(number, _)| (1..link.number).contains(number))
+        // Of several the newest must be in the file: without it nothing shows how far the chain was.
+        if let Some(newest) = self.seen.keys().next_back().filter(|newest| (1..link.number).contains(*newest))
         {
-            return Err(ChainError::Unseen { number: *number, after: link.number });
+            return Err(ChainError::Unseen { number: *newest, after: link.number });
         }
         self.before = unhex(&link.chain).ok_or(broken)?;
         self.number = link.number;
@@ -203,7 +218,7 @@ impl Verifier {
         if !in_order || hex(&hash) != line.chain {
             return Err(ChainError::Broken { number: self.number });
         }
-        if self.head.as_ref().is_some_and(|(number, seen)| *number == self.number && *seen != line.chain) {
+        if self.contradicts(self.number, &line.chain) {
             return Err(ChainError::Other { number: self.number });
         }
         self.before = hash.to_vec();
@@ -215,9 +230,9 @@ impl Verifier {
     /// # Errors
     /// [`ChainError::Short`].
     pub fn end(self) -> Result<(u64, String), ChainError> {
-        match self.head {
-            Some((wanted, _)) if wanted > self.number => {
-                Err(ChainError::Short { found: self.number, wanted })
+        match self.seen.keys().next_back() {
+            Some(wanted) if *wanted > self.number => {
+                Err(ChainError::Short { found: self.number, wanted: *wanted })
             }
             _ => Ok((self.number, hex(&self.before))),
         }

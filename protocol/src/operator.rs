@@ -31,7 +31,7 @@ use crate::generation::Generation;
 use crate::id::{EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName};
 use crate::job::JobReport;
 use crate::pin::Pin;
-use crate::report::Sections;
+use crate::report::{AuditHead, Sections};
 use crate::restore::RestoreOrder;
 use crate::secret::Secret;
 use crate::size::TokenDays;
@@ -211,6 +211,40 @@ pub struct HostDetail {
     /// Its earlier epochs, newest first: each ended when another certificate line began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub epochs: Vec<PastEpoch>,
+}
+
+/// The end of a host's audit, as it was reported once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeptHead {
+    /// How many lines there were.
+    pub number: u64,
+    /// The hash of the last one; empty when there was none.
+    pub chain: String,
+    /// When it was reported, by the hub's clock.
+    pub at: Timestamp,
+}
+
+/// Evidence that an audit is another history than was seen of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditBreak {
+    /// When it was reported, by the hub's clock.
+    pub at: Timestamp,
+    /// The end that was seen before.
+    pub kept: AuditHead,
+    /// The end that the host reported then.
+    pub found: AuditHead,
+}
+
+/// What the hub keeps of the audit of a host's present epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditEvidence {
+    /// Ends that were reported, the newest first: the last 64, then one an hour for a week, then one a day.
+    pub heads: Vec<KeptHead>,
+    /// Evidence of another history, the oldest first.
+    pub breaks: Vec<AuditBreak>,
 }
 
 /// An epoch of a host that has ended, by readmission or by replacement. The audit is numbered from 1 in each epoch, so a

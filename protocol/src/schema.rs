@@ -66,6 +66,7 @@ pub fn all() -> Vec<Named> {
         named::<operator::DesiredPut>("desired-put"),
         named::<operator::DesiredVersion>("desired-version"),
         named::<operator::EventView>("event"),
+        named::<operator::AuditEvidence>("audit-evidence"),
         named::<operator::HostDetail>("host-detail"),
         named::<operator::HostView>("host"),
         named::<operator::InviteCreated>("invite-created"),

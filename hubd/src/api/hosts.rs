@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use holdfast_protocol::id::HostName;
-use holdfast_protocol::operator::{HostDetail, HostView, Page};
+use holdfast_protocol::operator::{AuditEvidence, HostDetail, HostView, Page};
 use net::server::Answer;
 
 use super::auth::Operator;
@@ -50,6 +50,15 @@ pub(super) async fn show(
 ) -> Result<Answer<HostDetail>, ApiError> {
     let detail = hub.store.host(host_ref(&host)?, hub.clock.now()).await?;
     Ok(Answer(StatusCode::OK, detail.ok_or_else(|| ApiError::not_found("host"))?))
+}
+
+pub(super) async fn audit_heads(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+    Path(host): Path<String>,
+) -> Result<Answer<AuditEvidence>, ApiError> {
+    let evidence = hub.store.audit_evidence(host_ref(&host)?).await?;
+    Ok(Answer(StatusCode::OK, evidence.ok_or_else(|| ApiError::not_found("host"))?))
 }
 
 pub(super) async fn revoke(

@@ -151,6 +151,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/invites", post(invites::create))
         .route("/v1/hosts", get(hosts::list))
         .route("/v1/hosts/{host}", get(hosts::show))
+        .route("/v1/hosts/{host}/audit-heads", get(hosts::audit_heads))
         .route("/v1/hosts/{host}/revoke", post(hosts::revoke))
         .route("/v1/hosts/{host}/restore", post(restore::invite))
         .route("/v1/hosts/{host}/restore/withdraw", post(restore::withdraw))

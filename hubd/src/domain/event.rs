@@ -23,6 +23,8 @@ macro_rules! kinds {
 kinds! {
     /// The agent stopped on purpose.
     AgentFarewell = "agent_farewell"
+    /// The audit of a host does not continue from what was seen of it.
+    AuditChainBroken = "audit_chain_broken"
     /// An operator put a desired document.
     DesiredChanged = "desired_changed"
     /// The agent would not take a desired document.

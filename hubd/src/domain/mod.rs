@@ -3,6 +3,7 @@
 //! | module | decides |
 //! | --- | --- |
 //! | [`alerting`] | what the alert engine is given, and how its notices read |
+//! | [`audit_heads`] | which ends of audit chains are kept, and which are evidence |
 //! | [`deadman`] | whether a silent host is late or offline |
 //! | [`desired`] | checks of desired documents, and their delivery |
 //! | [`enrollment`] | checks of invites and enrollment requests |
@@ -20,6 +21,7 @@
 
 pub mod alerting;
 pub mod audit_claim;
+pub mod audit_heads;
 pub mod deadman;
 pub mod desired;
 pub mod enrollment;

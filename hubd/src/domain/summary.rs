@@ -5,7 +5,7 @@
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::Degraded;
 use holdfast_protocol::protection::Posture;
-use holdfast_protocol::report::{AgentSection, GuestReport, GuestStatus, Running, Sections};
+use holdfast_protocol::report::{AgentSection, AuditHead, GuestReport, GuestStatus, Running, Sections};
 
 /// Counts out of the guests section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub struct Summary {
     pub waiting: Option<u32>,
     /// What the agent says of the desired document: the outer is whether it said anything, the inner what it refused.
     pub refused: Option<Option<Generation>>,
-    /// The number of the last line of its audit.
-    pub audit: Option<u64>,
+    /// The end of its audit.
+    pub audit: Option<AuditHead>,
 }
 
 impl Summary {
@@ -72,7 +72,7 @@ impl Summary {
             refused: sections.desired.as_ref().map(|desired| {
                 desired.refused.as_ref().map(|refused| refused.generation.unwrap_or(Generation::NONE))
             }),
-            audit: sections.trust.as_ref().map(|trust| trust.audit.number),
+            audit: sections.trust.as_ref().map(|trust| trust.audit.clone()),
         }
     }
 }

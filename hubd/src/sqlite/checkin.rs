@@ -18,7 +18,7 @@ use super::events::emit;
 use super::jobs;
 use super::settled::{Contact, Saved, Scope, Settled};
 use super::writer::{Shape, Tx};
-use super::{Sqlite, alerts};
+use super::{Sqlite, alerts, audit_heads};
 use crate::domain::alerting::AlertContext;
 use crate::domain::audit_claim;
 use crate::domain::desired::{Delivery, judge_delivery};
@@ -235,6 +235,7 @@ fn keep(
     record_events(tx, checkin, host, refused, merge)?;
     if merge != Merge::Ignore {
         jobs::heard(tx, checkin, host)?;
+        audit_heads::keep(tx, checkin, host)?;
         alerts::deleted_guests(tx, context, checkin)?;
     }
     alerts::spoken(tx, context, checkin, host, merge)?;
@@ -271,7 +272,7 @@ fn is_settled(checkin: &Checkin, reply: &CheckinReply) -> bool {
 
 /// How far the host's audit is, as far as it is believed.
 fn audit_seen(checkin: &Checkin, host: &AuthenticatedHost) -> u64 {
-    let claimed = checkin.summary.audit.unwrap_or(0);
+    let claimed = checkin.summary.audit.as_ref().map_or(0, |audit| audit.number);
     let since = host.seen_at.map(|seen| checkin.at.duration_since(seen));
     let seen = audit_claim::believed(host.audit_seen, claimed, since);
     if seen < claimed {

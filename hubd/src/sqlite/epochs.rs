@@ -4,6 +4,7 @@ use holdfast_protocol::operator::{EpochEnd, PastEpoch};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
+use super::audit_heads;
 use super::columns::Time;
 use super::writer::Tx;
 
@@ -26,6 +27,7 @@ pub(super) fn close_epoch(
                SELECT number, ?2, audit_seen, ?3, ?4 FROM hosts WHERE number = ?1";
     tx.prepare_cached(sql)?.execute(params![host, before_generation, Time(at), word])?;
     tx.prepare_cached("UPDATE hosts SET audit_seen = 0 WHERE number = ?1")?.execute([host])?;
+    audit_heads::end_epoch(tx, host, at)?;
     let sql = "DELETE FROM epochs WHERE host = ?1 AND before_generation NOT IN (
                    SELECT before_generation FROM epochs WHERE host = ?1 ORDER BY before_generation DESC LIMIT ?2)";
     tx.prepare_cached(sql)?.execute(params![host, KEPT_MAX])?;

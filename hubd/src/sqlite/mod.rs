@@ -12,6 +12,7 @@
 //! Deliberately absent: policy. Which SQL belongs to which thing is one file each.
 
 mod alerts;
+mod audit_heads;
 mod authenticated_host;
 mod certificates;
 mod checkin;

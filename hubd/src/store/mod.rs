@@ -10,6 +10,7 @@
 //! 4. It is one transaction, answered after it is durable. No name and no type refers to an engine.
 
 mod alerts;
+mod audit_heads;
 mod certificates;
 mod checkin;
 mod checkin_request;
@@ -42,6 +43,7 @@ pub use alerts::{
     AcknowledgeError, Acknowledgement, Alerts, IncidentFilter, IncidentRecord, LogFilter, LogRecord,
     NewSilence, OwnFacts,
 };
+pub use audit_heads::AuditHeads;
 pub use certificates::CertificateRecord;
 pub use checkin::{CheckinReply, Checkins, Update};
 pub use checkin_request::{Checkin, SectionTexts};
@@ -85,6 +87,7 @@ pub type SharedStore = Arc<dyn Store>;
 #[async_trait]
 pub trait Store:
     Alerts
+    + AuditHeads
     + Checkins
     + Contacts
     + DesiredDocuments

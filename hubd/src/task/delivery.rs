@@ -80,8 +80,9 @@ impl Deliveries {
     /// Until the next notice is due.
     async fn pause(&self) -> Duration {
         let next = self.store.next_outgoing_at().await.ok().flatten();
-        let until = next.map(|at| at.duration_since(self.clock.now()));
-        let until = until.and_then(|until| Duration::try_from(until).ok()).unwrap_or(LOOK_EVERY);
+        let Some(next) = next else { return LOOK_EVERY };
+        // What is due already became so since the outbox was read.
+        let until = Duration::try_from(next.duration_since(self.clock.now())).unwrap_or(Duration::ZERO);
         until.clamp(Duration::from_secs(1), LOOK_EVERY)
     }
 

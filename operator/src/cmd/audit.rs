@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use holdfast_protocol::audit::{VerifiedChain, Verifier, verify};
-use holdfast_protocol::operator::HostDetail;
+use holdfast_protocol::operator::{AuditBreak, AuditEvidence, HostDetail};
 use serde::Serialize;
 
 use crate::cmd_errors::AuditError;
@@ -26,24 +26,38 @@ pub struct AuditVerification {
     pub head: String,
     /// How far the host had reported, where that was compared.
     pub reported: Option<u64>,
+    /// How many ends that the hub kept are in the file, where that was compared.
+    pub kept: Option<usize>,
+    /// Evidence of another history that the hub keeps, where it was asked.
+    pub breaks: Vec<AuditBreak>,
 }
 
 /// Holds a file to its hashes, and to what a host reported.
 pub async fn run(file: &Path, host: Option<(&str, &Hub)>, screen: &Screen) -> Result<(), CliError> {
     let mut reported = None;
+    let mut evidence = None;
     let verifier = match host {
         None => Verifier::default(),
         Some((host, hub)) => {
             let detail: HostDetail = hub.get(&["v1", "hosts", host]).await?;
             let trust = detail.sections.trust.ok_or_else(|| AuditError::NoHead { host: host.to_owned() })?;
             reported = Some(trust.audit.number);
-            Verifier::with_head(trust.audit.number, trust.audit.chain)
+            let kept: AuditEvidence = hub.get(&["v1", "hosts", host, "audit-heads"]).await?;
+            let heads = kept.heads.iter().map(|head| (head.number, head.chain.clone()));
+            let verifier = Verifier::with_heads(heads.chain([(trust.audit.number, trust.audit.chain)]));
+            evidence = Some(kept);
+            verifier
         }
     };
     let text = read(file)?;
     let chain = |source| AuditError::Chain { path: file.to_owned(), source };
     let VerifiedChain { missing, lines, head } = verify(&text, verifier).map_err(chain)?;
-    screen.show(&AuditVerification { lines, missing, head, reported }, |holds, _| render::audit::holds(holds))
+    let kept = evidence.as_ref().map(|evidence| {
+        evidence.heads.iter().filter(|head| head.number > 0 && head.number >= missing).count()
+    });
+    let breaks = evidence.map(|evidence| evidence.breaks).unwrap_or_default();
+    let verification = AuditVerification { lines, missing, head, reported, kept, breaks };
+    screen.show(&verification, |holds, _| render::audit::holds(holds))
 }
 
 fn read(path: &Path) -> Result<String, AuditError> {

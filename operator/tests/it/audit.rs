@@ -47,6 +47,19 @@ async fn truncated_changed_and_other_histories_are_detected() {
     hub.on("GET /v1/hosts/box1", reports(7, &all[6].chain));
     hub.on("GET /v1/hosts/box2", reports(9, &"00".repeat(32)));
     hub.on("GET /v1/hosts/box3", Reply::Data(detail(1, json!({}))));
+    // Its end is the one that was reported, and its past is not the one that was kept.
+    hub.on("GET /v1/hosts/box4", reports(9, &all[8].chain));
+    let at = "2026-11-26T12:00:00Z";
+    let kept = |heads: &[(u64, &str)]| {
+        let heads: Vec<Value> = heads
+            .iter()
+            .map(|(number, chain)| json!({ "number": number, "chain": chain, "at": at }))
+            .collect();
+        Reply::Data(json!({ "heads": heads, "breaks": [] }))
+    };
+    hub.on("GET /v1/hosts/box1/audit-heads", kept(&[(7, &all[6].chain), (3, &all[2].chain)]));
+    hub.on("GET /v1/hosts/box2/audit-heads", kept(&[]));
+    hub.on("GET /v1/hosts/box4/audit-heads", kept(&[(9, &all[8].chain), (3, &"00".repeat(32))]));
     let run = |text: &str, more: &[&str]| {
         let file = hub.file("audit.jsonl", text);
         hub.holdfast(&[&["audit", "verify", file.to_str().unwrap()], more].concat())
@@ -55,7 +68,8 @@ async fn truncated_changed_and_other_histories_are_detected() {
     assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
     let told: Value = serde_json::from_str(&stdout(&whole)).unwrap();
     assert_eq!((told["lines"].clone(), told["head"].clone()), (9.into(), all[8].chain.clone().into()));
-    assert_eq!(run(&export(&all), &["--host", "box1"]).status.code(), Some(0));
+    let compared = run(&export(&all), &["--host", "box1"]);
+    assert!(stdout(&compared).contains("so are 2 ends that the hub kept"), "{}", stdout(&compared));
     // A host that removed its oldest lines says where the rest begins, and so does this.
     let rest = export(&all[4..]).replacen(
         '}',
@@ -72,6 +86,7 @@ async fn truncated_changed_and_other_histories_are_detected() {
         (export(&all[..5]), Some("box1"), "its end was cut off"),
         (export(&all), Some("box2"), "another history"),
         (export(&all), Some("box3"), "has not reported"),
+        (export(&all), Some("box4"), "line 3 is not the one that was seen before"),
         ("no export".to_owned(), None, "line 1 of the file"),
     ] {
         let more: Vec<&str> = host.map_or_else(Vec::new, |host| vec!["--host", host]);

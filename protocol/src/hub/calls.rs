@@ -15,9 +15,9 @@ use crate::escrow::{
 use crate::id::{EnrollmentRequestId, HostId, IdempotencyKey, JobId, OperatorName};
 use crate::job::Nonce;
 use crate::operator::{
-    DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView, HostDetail, HostView,
-    InviteCreated, InviteRequest, JobDetail, JobSubmit, JobView, OperatorMade, OperatorRequest, OperatorView,
-    Page, WhoAmI,
+    AuditEvidence, DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView,
+    HostDetail, HostView, InviteCreated, InviteRequest, JobDetail, JobSubmit, JobView, OperatorMade,
+    OperatorRequest, OperatorView, Page, WhoAmI,
 };
 use crate::restore::{Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest};
 
@@ -393,6 +393,16 @@ pub const CALLS: &[Call] = &[
             "desiredHistory",
             "Earlier desired documents of a host, the newest first.",
             Answer::Done(framed::<Page<DesiredVersion>>),
+        )
+    },
+    Call {
+        parts: &[HOST],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}/audit-heads",
+            "auditHeads",
+            "Ends of the host's audit that were reported, and evidence of another history.",
+            Answer::Done(framed::<AuditEvidence>),
         )
     },
     Call {

@@ -29,6 +29,8 @@ pub struct HostFacts {
     /// Whether its identity was used twice.
     pub identity: IdentityUse,
     pub certificate_ends_at: Timestamp,
+    /// Since when its audit does not continue from what was seen of it.
+    pub audit_broken_since: Option<Timestamp>,
     /// Signed jobs without an answer, and since when they wait.
     pub unanswered: Vec<(JobId, Timestamp)>,
 }
@@ -63,6 +65,10 @@ pub struct DiskRoom {
 #[must_use]
 pub fn of_host(facts: &HostFacts, now: Timestamp) -> Vec<ReportedCondition> {
     let mut found = Vec::new();
+    if let Some(since) = facts.audit_broken_since {
+        let message = "its audit does not continue from what the hub has seen of it";
+        found.push(ReportedCondition::new(ConditionCode::AuditChainBroken, Subject::Host {}, since, message));
+    }
     if facts.identity == IdentityUse::Twice {
         let message = "two used the identity of this host; the hub answers neither";
         found.push(ReportedCondition::new(ConditionCode::HostFrozen, Subject::Host {}, now, message));
@@ -126,10 +132,12 @@ mod tests {
             host: HostId::new(Uuid::nil()),
             identity: IdentityUse::Single,
             certificate_ends_at: at(5 * 24),
+            audit_broken_since: None,
             unanswered: vec![(JobId::new(Uuid::nil()), at(-1))],
         };
         assert_eq!(of_host(&well, at(0)), []);
         let cases = [
+            (HostFacts { audit_broken_since: Some(at(-3)), ..well.clone() }, ConditionCode::AuditChainBroken),
             (HostFacts { identity: IdentityUse::Twice, ..well.clone() }, ConditionCode::HostFrozen),
             (HostFacts { certificate_ends_at: at(119), ..well.clone() }, ConditionCode::CertificateExpiring),
             (

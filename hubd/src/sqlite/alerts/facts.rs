@@ -16,6 +16,9 @@ use crate::store::OwnFacts;
 /// Tries without success from which on a receiver counts as failing.
 const TRIES_MAX: u32 = 3;
 
+const COLUMNS: &str = "id, status = 'frozen', certificate_ends_at,
+    (SELECT min(at) FROM audit_breaks WHERE host = hosts.number AND ended_at IS NULL)";
+
 pub(super) fn read(connection: &Connection, now: Timestamp) -> rusqlite::Result<OwnFacts> {
     let hub = HubFacts { disk: None, tokens: tokens(connection, now)?, failing: failing(connection)? };
     Ok(OwnFacts { hosts: hosts(connection, now)?, hub })
@@ -37,16 +40,19 @@ fn hosts(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<HostFa
     }
     let open = open_scopes(connection)?;
     let soon = now.checked_add(jiff::SignedDuration::from_hours(30 * 24)).unwrap_or(now);
-    let sql = "SELECT id, status = 'frozen', certificate_ends_at FROM hosts
-               WHERE status <> 'revoked' AND (status = 'frozen' OR certificate_ends_at < ?1
-                   OR number IN (SELECT host FROM jobs WHERE queue_state = 'queued'))";
-    let mut statement = connection.prepare_cached(sql)?;
+    let sql = format!(
+        "SELECT {COLUMNS} FROM hosts
+         WHERE status <> 'revoked' AND (status = 'frozen' OR certificate_ends_at < ?1
+             OR number IN (SELECT host FROM jobs WHERE queue_state = 'queued')
+             OR number IN (SELECT host FROM audit_breaks WHERE ended_at IS NULL))"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map([Time(soon)], |row| host(row, &mut unanswered))?;
     let mut found = rows.collect::<rusqlite::Result<Vec<HostFacts>>>()?;
-    let sql = "SELECT id, status = 'frozen', certificate_ends_at FROM hosts WHERE id = ?1";
+    let sql = format!("SELECT {COLUMNS} FROM hosts WHERE id = ?1");
     for id in open {
         if found.iter().all(|facts| facts.host != id) {
-            let mut statement = connection.prepare_cached(sql)?;
+            let mut statement = connection.prepare_cached(&sql)?;
             let rows = statement.query_map([Id(id.uuid())], |row| host(row, &mut unanswered))?;
             found.extend(rows.collect::<rusqlite::Result<Vec<HostFacts>>>()?);
         }
@@ -63,6 +69,7 @@ fn host(
         host,
         identity: if row.get(1)? { IdentityUse::Twice } else { IdentityUse::Single },
         certificate_ends_at: row.get::<_, Time>(2)?.0,
+        audit_broken_since: row.get::<_, Option<Time>>(3)?.map(|since| since.0),
         unanswered: unanswered.remove(&host).unwrap_or_default(),
     })
 }

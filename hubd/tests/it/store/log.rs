@@ -1,8 +1,10 @@
 //! Events, their forwarding, and the end of old rows.
 
 use holdfast_protocol::id::InviteId;
+use holdfast_protocol::report::AuditHead;
 use holdfast_protocol::secret::Secret;
-use hubd::store::{ANSWERS_KEPT, EventFilter, NewInvite, WriteError};
+use hubd::domain::summary::Summary;
+use hubd::store::{ANSWERS_KEPT, Checkin, EventFilter, NewInvite, SectionTexts, WriteError};
 use uuid::Uuid;
 
 use super::fixture::{Fixture, at, by, checkin, claiming, fresh_key, host_id};
@@ -64,4 +66,33 @@ pub async fn what_is_past_its_time_goes_and_the_rest_stays(fixture: Fixture) {
     let fresh = store.create_invite(claiming(2, "k", 2), invite(2, "box7")).await.ok().unwrap();
     assert_ne!(fresh, made);
     assert!(fixture.kinds().await.len() == 2, "events stay");
+}
+
+pub async fn an_audit_that_goes_back_or_changes_is_evidence(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    let mut sequence = 0;
+    let mut ends_at = async |number: u64, chain: &str, second: i64| {
+        sequence += 1;
+        let audit = Some(AuditHead { number, chain: chain.to_owned() });
+        let summary = Summary { audit, ..Summary::default() };
+        let sections = SectionTexts { trust: Some("{}".to_owned()), ..SectionTexts::default() };
+        let report = Checkin { summary, sections, at: at(second), ..checkin(host, 1, sequence) };
+        store.check_in(report).await.unwrap().unwrap();
+        store.audit_evidence("box7".parse().unwrap()).await.unwrap().unwrap()
+    };
+    ends_at(5, "five", 10).await;
+    let grown = ends_at(9, "nine", 20).await;
+    assert_eq!(grown.heads.iter().map(|head| head.number).collect::<Vec<_>>(), [9, 5]);
+    assert_eq!(ends_at(9, "nine", 30).await, grown, "the same end once more");
+    let back = ends_at(7, "seven", 40).await;
+    assert_eq!((back.heads.len(), back.breaks.len()), (2, 1));
+    assert_eq!((back.breaks[0].kept.number, back.breaks[0].found.number), (9, 7));
+    assert_eq!(ends_at(7, "seven", 50).await, back, "known evidence is kept once");
+    let changed = ends_at(9, "other", 60).await;
+    assert_eq!(changed.breaks[1].kept.chain, "nine");
+    assert_eq!(ends_at(11, "eleven", 70).await.heads[0].number, 11, "what follows is kept, too");
+    assert_eq!(fixture.kinds().await.iter().filter(|kind| *kind == "audit_chain_broken").count(), 2);
+    let facts = store.own_facts(at(80)).await.unwrap();
+    assert_eq!(facts.hosts[0].audit_broken_since, Some(at(40)));
 }

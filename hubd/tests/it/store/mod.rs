@@ -56,6 +56,7 @@ engine! {
         a_host_that_asks_too_often_is_refused_and_the_count_stays
         one_customer_who_cannot_be_reached_delays_no_other;
     log:
+        an_audit_that_goes_back_or_changes_is_evidence
         events_are_read_by_host_and_page_and_passed_on_in_order
         a_commit_with_an_event_is_announced
         what_is_past_its_time_goes_and_the_rest_stays;
