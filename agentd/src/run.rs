@@ -67,6 +67,9 @@ pub enum RunError {
     /// A token's secret.
     #[error(transparent)]
     Secret(#[from] SecretFileError),
+    /// The channel of the alarm about the hub.
+    #[error("the channel of [hub_alarm] in the configuration is refused")]
+    HubAlarm(#[source] notify::ChannelFileError),
     /// The client for Proxmox.
     #[error(transparent)]
     Proxmox(#[from] SetUpError),
@@ -98,7 +101,11 @@ impl RunError {
         match self {
             Self::Store(OpenError::Held(_)) => 75,
             Self::Store(_) | Self::Identity(_) | Self::Leaf(_) | Self::HostKey(_) | Self::Listener(_) => 74,
-            Self::NotEnrolled | Self::Secret(_) | Self::Proxmox(_) | Self::Setting { .. } => 78,
+            Self::NotEnrolled
+            | Self::Secret(_)
+            | Self::HubAlarm(_)
+            | Self::Proxmox(_)
+            | Self::Setting { .. } => 78,
             Self::Listen(_) => 69,
             Self::Kernel { .. } => 71,
             Self::PartEnded { .. } | Self::Recipient(_) => 70,

@@ -3,10 +3,13 @@
 //! In: the opened parts and the listeners. Out: the tasks, under names that the log knows.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::report::Sections;
+use jiff::SignedDuration;
+use notify::Sender;
 use tokio::sync::watch;
 
 use super::parts::Parts;
@@ -27,12 +30,14 @@ use crate::port::backoff::spread;
 use crate::port::guest_address::GuestAddresses;
 use crate::port::helper::Helper;
 use crate::port::hub::{Contact, Hub};
+use crate::port::hub_alarm_file::HubAlarmFile;
 use crate::port::mounts::Mounts;
 use crate::port::pbs::Direct;
 use crate::port::target_probe::TargetProbe;
 use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
 use crate::task::escrow::{EscrowTask, HubCopies};
+use crate::task::hub_alarm::HubAlarmTask;
 use crate::task::hub_sync::HubSync;
 use crate::task::local_api::guests::KnownTask;
 use crate::task::local_api::{self, Serving};
@@ -106,6 +111,7 @@ pub(super) fn start(
         upkeep.run(stop_upkeep).await;
         "upkeep"
     });
+    start_hub_alarm(&mut tasks, settings, &parts, &wires, stop)?;
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_listener, stop);
     let sync = HubSync {
         folder: parts.folder,
@@ -225,6 +231,34 @@ fn start_tellers(
         watchdog.run(for_watchdog).await;
         "watchdog"
     });
+}
+
+/// Where the settings name a channel for it.
+fn start_hub_alarm(
+    tasks: &mut Tasks,
+    settings: &Settings,
+    parts: &Parts,
+    wires: &Wires,
+    stop: &Stop,
+) -> Result<(), RunError> {
+    let Some(alarm) = &settings.hub_alarm else { return Ok(()) };
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    let task = HubAlarmTask {
+        host: parts.identity.enrolled.host_id,
+        node: settings.proxmox.node.clone(),
+        contact: wires.contact.subscribe(),
+        channel: alarm.place().read(credentials.as_deref()).map_err(RunError::HubAlarm)?,
+        sender: Sender::new(alarm.deliver_to),
+        after: SignedDuration::from_secs(alarm.after_s.into()),
+        file: HubAlarmFile::of(&settings.state.dir),
+        clock: Arc::clone(&parts.clock),
+    };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        task.run(stop).await;
+        "hub_alarm"
+    });
+    Ok(())
 }
 
 fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {

@@ -16,6 +16,7 @@
 //! | [`helper`] | the root helper |
 //! | [`host_key`] | the host's own key, which secrets are sealed to |
 //! | [`hub`] | the hub |
+//! | [`hub_alarm_file`] | what was announced of the hub |
 //! | [`identity`] | who this agent is to the hub |
 //! | [`local_tls`] | the certificate that guests pin |
 //! | [`disk_marker`] | the marker that identifies a disk |
@@ -56,6 +57,7 @@ pub mod helper;
 pub mod host_key;
 pub mod host_replacement;
 pub mod hub;
+pub mod hub_alarm_file;
 pub mod identity;
 pub mod local_tls;
 pub mod mounts;

@@ -13,6 +13,7 @@ use holdfast_protocol::id::{BridgeName, GoldenVersion, NodeName, PoolName, Stora
 use holdfast_protocol::pin::PinSet;
 use holdfast_protocol::secret::Secret;
 use holdfast_protocol::size::{Cores, MemoryMib};
+use notify::{ChannelPlace, EgressPolicy};
 use serde::Deserialize;
 
 use crate::model::addresses::AddressRange;
@@ -77,6 +78,43 @@ pub struct Settings {
     /// Where backups are tried. Without it none is.
     #[serde(default)]
     pub scratch: Option<ScratchSettings>,
+    /// Who hears from this host itself that its hub does not answer. Without it no one does.
+    #[serde(default)]
+    pub hub_alarm: Option<HubAlarmSettings>,
+}
+
+/// Who hears from this host itself that its hub does not answer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HubAlarmSettings {
+    /// The file with the channel's settings: mail, ntfy or a webhook.
+    pub file: Option<PathBuf>,
+    /// Or a credential of the agent's unit with them, sealed by systemd.
+    pub credential: Option<String>,
+    /// After how many seconds of silence; 300 to 86400.
+    #[serde(default = "usual_hub_alarm_s")]
+    pub after_s: u32,
+    /// How far the message may go: `public`, `private` or `loopback`.
+    #[serde(default)]
+    pub deliver_to: EgressPolicy,
+}
+
+/// A restart of the hub's machine is over by then.
+const fn usual_hub_alarm_s() -> u32 {
+    900
+}
+
+impl HubAlarmSettings {
+    fn mistake(&self) -> Option<(String, &'static str)> {
+        let possible = (300..=86_400).contains(&self.after_s);
+        (!possible).then(|| ("hub_alarm.after_s".to_owned(), "300 to 86400 seconds"))
+    }
+
+    /// Where the channel's settings are.
+    #[must_use]
+    pub fn place(&self) -> ChannelPlace {
+        ChannelPlace { file: self.file.clone(), credential: self.credential.clone() }
+    }
 }
 
 /// Where backups are tried: in scratch guests, with a token that reaches nothing else.

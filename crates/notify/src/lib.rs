@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`id`], [`message`] | what is delivered, within bounds |
 //! | [`field`], [`channel`] | settings of each kind of channel, and its contract: request and verdict, both pure |
+//! | [`channel_file`] | files and credentials that hold the settings |
 //! | [`ping`] | pings of an external watcher |
 //! | [`egress`] | which addresses deliveries may go to |
 //! | [`send`] | the connections |
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod channel;
+pub mod channel_file;
 pub mod egress;
 pub mod field;
 mod fit;
@@ -30,6 +32,7 @@ pub mod url;
 pub mod verdict;
 
 pub use channel::{Channel, Kind};
+pub use channel_file::{ChannelFileError, ChannelPlace};
 pub use egress::EgressPolicy;
 pub use holdfast_protocol::condition::Severity;
 pub use id::{GroupId, IncidentId, OutboxId};

@@ -3,13 +3,13 @@
 //! A receiver's settings hold secrets, so they are a file of their own, or a credential that systemd decrypts for the
 //! hub alone (`LoadCredentialEncrypted=`). `hub.toml` only names it.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use alerts::{Rules, Ruleset};
 use holdfast_protocol::id::ReceiverName;
-use notify::EgressPolicy;
+use notify::channel_file::read_secret;
 use notify::url::{SecretUrl, UrlError};
+use notify::{ChannelFileError, ChannelPlace, EgressPolicy};
 use serde::Deserialize;
 
 use crate::task::delivery::Receiver;
@@ -17,9 +17,6 @@ use crate::task::watcher::WatcherSettings;
 
 /// As many receivers as one hub has.
 const RECEIVERS_MAX: usize = 64;
-
-/// Settings of a receiver are short; a larger file is another one.
-const FILE_BYTES_MAX: u64 = 256 * 1024;
 
 /// How often an external watcher is pinged, in seconds.
 const PING_USUAL_S: u32 = 60;
@@ -77,38 +74,19 @@ pub(super) struct WatcherFile {
 /// Why settings of alerts are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AlertSettingsError {
-    #[error("receiver {name}: write either `file` or `credential`, and not both")]
-    Place { name: ReceiverName },
     #[error("[[receiver]] names {name} twice: keep one of the two")]
     Twice { name: ReceiverName },
     #[error("{0} receivers; at most {RECEIVERS_MAX} are accepted")]
     TooMany(usize),
-    #[error(
-        "receiver {name}: {credential:?} is not the name of a credential: write letters, digits, '.', '_', '-'"
-    )]
-    CredentialName { name: ReceiverName, credential: String },
-    #[error(
-        "receiver {name}: systemd gives the hub no credentials: add LoadCredentialEncrypted= to its unit, or use `file`"
-    )]
-    NoCredentials { name: ReceiverName },
-    #[error("{path} cannot be read: correct the path, or let the hub's user read it")]
-    Read {
-        path: PathBuf,
+    #[error("the settings of receiver {name} are refused")]
+    Receiver {
+        name: ReceiverName,
         #[source]
-        source: std::io::Error,
+        source: ChannelFileError,
     },
-    #[error("{path} holds a secret and every user can read it: run `chmod o= {path}`")]
-    Open { path: PathBuf },
-    #[error("{path} is longer than settings of a receiver are")]
-    Long { path: PathBuf },
-    #[error("{path} is refused: correct it")]
-    Form {
-        path: PathBuf,
-        /// Where and why; never the secret.
-        #[source]
-        source: Box<toml::de::Error>,
-    },
-    #[error("{path} holds no URL: write one https URL")]
+    #[error("the settings of the watcher are refused")]
+    Watcher(#[source] ChannelFileError),
+    #[error("{} holds no URL: write one https URL", path.display())]
     Url {
         path: PathBuf,
         #[source]
@@ -143,25 +121,10 @@ impl AlertsFile {
 
 fn receiver(file: ReceiverFile, credentials: Option<&Path>) -> Result<Receiver, AlertSettingsError> {
     let ReceiverFile { name, file, credential } = file;
-    let path = match (file, credential) {
-        (Some(path), None) => path,
-        (None, Some(credential)) => {
-            let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-            if credential.is_empty() || credential.starts_with('.') || !credential.bytes().all(fits) {
-                return Err(AlertSettingsError::CredentialName { name, credential });
-            }
-            let folder = credentials.ok_or(AlertSettingsError::NoCredentials { name: name.clone() })?;
-            folder.join(credential)
-        }
-        (Some(_), Some(_)) | (None, None) => return Err(AlertSettingsError::Place { name }),
-    };
-    let text = read_secret(&path)?;
-    let channel = toml::from_str(&text).map_err(|mut source: toml::de::Error| {
-        // The message would quote the line, and with it the secret.
-        source.set_input(None);
-        AlertSettingsError::Form { path, source: Box::new(source) }
-    })?;
-    Ok(Receiver { name, channel })
+    match (ChannelPlace { file, credential }).read(credentials) {
+        Ok(channel) => Ok(Receiver { name, channel }),
+        Err(source) => Err(AlertSettingsError::Receiver { name, source }),
+    }
 }
 
 fn watcher(file: WatcherFile) -> Result<WatcherSettings, AlertSettingsError> {
@@ -169,72 +132,24 @@ fn watcher(file: WatcherFile) -> Result<WatcherSettings, AlertSettingsError> {
     if !(10..=3_600).contains(&every_s) {
         return Err(AlertSettingsError::Every(every_s));
     }
-    let text = read_secret(&file.url_file)?;
+    let text = read_secret(&file.url_file).map_err(AlertSettingsError::Watcher)?;
     let url = SecretUrl::try_from(holdfast_protocol::secret::Secret::new(text.trim().to_owned()));
     let url = url.map_err(|source| AlertSettingsError::Url { path: file.url_file, source })?;
     Ok(WatcherSettings { url, every_s })
 }
 
-/// A file that not every user can read.
-fn read_secret(path: &Path) -> Result<zeroize::Zeroizing<String>, AlertSettingsError> {
-    let failed = |source| AlertSettingsError::Read { path: path.to_owned(), source };
-    let metadata = std::fs::metadata(path).map_err(failed)?;
-    if metadata.mode() & 0o004 != 0 {
-        return Err(AlertSettingsError::Open { path: path.to_owned() });
-    }
-    if metadata.len() > FILE_BYTES_MAX {
-        return Err(AlertSettingsError::Long { path: path.to_owned() });
-    }
-    std::fs::read_to_string(path).map(zeroize::Zeroizing::new).map_err(failed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use notify::Channel;
-    use std::os::unix::fs::PermissionsExt as _;
 
-    const NTFY: &str = "kind = \"ntfy\"\nserver = \"https://ntfy.example/\"\ntopic = \"t0p1c\"\n";
-
-    fn write(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
-        let path = folder.join(name);
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        path
-    }
-
-    fn named(name: &str, file: Option<PathBuf>, credential: Option<&str>) -> AlertsFile {
+    #[test]
+    fn a_receiver_is_named_when_its_settings_are_refused() {
         let receiver =
-            ReceiverFile { name: name.parse().unwrap(), file, credential: credential.map(str::to_owned) };
-        AlertsFile { receivers: vec![receiver], ..AlertsFile::default() }
-    }
-
-    #[test]
-    fn a_receiver_is_read_out_of_a_file_or_a_credential() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = write(folder.path(), "ops", NTFY, 0o600);
-        for file in [named("ops", Some(path), None), named("ops", None, Some("ops"))] {
-            let settings = file.load(Some(folder.path())).unwrap();
-            assert!(matches!(settings.receivers[0].channel, Channel::Ntfy(_)));
-            assert!(settings.rules.has_receiver(&"ops".parse().unwrap()));
-        }
-        assert!(AlertsFile::default().load(None).unwrap().receivers.is_empty());
-    }
-
-    #[test]
-    fn what_is_wrong_is_refused_and_no_secret_is_shown() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = write(folder.path(), "open", NTFY, 0o644);
-        assert!(matches!(named("a", Some(path), None).load(None), Err(AlertSettingsError::Open { .. })));
-        let path = write(folder.path(), "bad", &NTFY.replace("kind", "knid"), 0o600);
-        let refused = named("a", Some(path), None).load(None).unwrap_err();
+            ReceiverFile { name: "ops".parse().unwrap(), file: None, credential: Some("a".into()) };
+        let refused =
+            AlertsFile { receivers: vec![receiver], ..AlertsFile::default() }.load(None).unwrap_err();
         let text = holdfast_protocol::json::chain(&refused);
-        assert!(matches!(refused, AlertSettingsError::Form { .. }) && !text.contains("t0p1c"), "{text}");
-        let none = named("a", None, Some("a")).load(None);
-        assert!(matches!(none, Err(AlertSettingsError::NoCredentials { .. })));
-        let outside = named("a", None, Some("../a")).load(Some(folder.path()));
-        assert!(matches!(outside, Err(AlertSettingsError::CredentialName { .. })));
-        assert!(matches!(named("a", None, None).load(None), Err(AlertSettingsError::Place { .. })));
+        assert!(text.contains("receiver ops") && text.contains("LoadCredentialEncrypted="), "{text}");
     }
 
     #[test]

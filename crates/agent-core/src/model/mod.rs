@@ -14,6 +14,7 @@ pub mod field;
 pub mod filter;
 pub mod growth;
 pub mod hardware;
+pub mod hub_alarm;
 pub mod inherited;
 pub mod limits;
 pub mod mark;
