@@ -27,6 +27,7 @@ pub mod report_size;
 pub mod request;
 pub mod silence;
 pub mod storage;
+pub mod tier_fault;
 pub mod token_reuse;
 pub mod view;
 pub mod volume_id;

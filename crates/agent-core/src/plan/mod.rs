@@ -134,6 +134,7 @@ use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed};
 use crate::model::policy::Policy;
 use crate::model::records::{GuestRecord, Place, Records};
+use crate::model::tier_fault::TierFault;
 use crate::operation::Operation;
 use context::Context;
 use guest_requests::RequestDecision;
@@ -213,6 +214,8 @@ pub struct GuestVerdict {
     pub conditions: Vec<Condition>,
     /// How it is protected, where anything of that is in force or asked for.
     pub protection: Option<Arc<ProtectionReport>>,
+    /// What is wrong with the tiers of its protection.
+    pub faults: Vec<TierFault>,
 }
 
 /// What a judge of one guest says, in addition to its status.
@@ -289,6 +292,7 @@ pub fn plan_with(inputs: &Inputs<'_>, memory: &mut Memory) -> Plan {
             status: judged.status,
             conditions: judged.conditions.into_iter().chain(down).chain(silent).chain(health).collect(),
             protection: None,
+            faults: Vec::new(),
         });
     }
     inherited::in_order(inputs, &mut plan.actions);
@@ -420,6 +424,7 @@ fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
             status,
             conditions,
             protection: None,
+            faults: Vec::new(),
         });
     }
 }

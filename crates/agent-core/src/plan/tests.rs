@@ -8,6 +8,7 @@ mod bulk;
 mod detached;
 mod disks;
 mod due_points;
+mod faults;
 mod filter;
 mod fixed;
 mod goldens;
