@@ -8,6 +8,7 @@ pub mod applied;
 pub mod backup_flag;
 pub mod boot;
 pub mod clock_trust;
+pub mod condition_facts;
 pub mod disks;
 pub mod escrow;
 pub mod field;

@@ -16,6 +16,7 @@
 //! | `detach` | what becomes of a signature about a storage target |
 //! | [`new_guest`] | what to do for a guest that is not there |
 //! | `controller` | whether a guest's controller is one that was approved |
+//! | [`conditions`] | what is wrong with the host, by codes of the table |
 //! | `copy_of` | what is reported of copies of guests |
 //! | `hand` | which mounts a volume leaves and becomes |
 //! | `hold` | which of it the brake holds |
@@ -57,6 +58,7 @@ mod alike;
 pub mod bulk;
 mod by_guest;
 mod capacity;
+pub mod conditions;
 mod context;
 mod controller;
 mod deletion;
