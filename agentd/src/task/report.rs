@@ -19,7 +19,7 @@ use holdfast_protocol::storage::HostRecipient;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use self::conditions::{ConditionMemory, records_fault};
+use self::conditions::{ReportMemory, records_fault};
 use super::stop::Stop;
 use crate::gate::only_copy::lies_on;
 use crate::model::records::VolumeId;
@@ -67,7 +67,7 @@ impl ReportTask {
     /// Reports until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         let mut changes = self.store.changes();
-        let (mut reported, mut memory) = (None, ConditionMemory::default());
+        let (mut reported, mut memory) = (None, ReportMemory::default());
         loop {
             // The views are read first: any operation that they began is among the operations that are read afterwards.
             // In the other order a host could be shown at rest while an operation is under way on it.
@@ -155,7 +155,7 @@ impl ReportTask {
         &self,
         (view, storage): (&HostSnapshot, &StorageView),
         (reported, changes): (Option<Changes>, Changes),
-        memory: &mut ConditionMemory,
+        memory: &mut ReportMemory,
     ) -> Result<Sections, StoreError> {
         let last = Arc::clone(&self.sections.borrow());
         let operations = match &last.operations {
@@ -183,17 +183,19 @@ impl ReportTask {
         let (codes, targets) = (self.store.escrow().await?, self.store.storage_targets().await?);
         let now = self.clock.now();
         let trusted = view.anchor.map_or(now, |anchor| anchor.at(self.clock.monotonic()).at);
+        memory.note_levels(view, trusted);
         let known = HostKnowledge {
             now: trusted,
             view,
             storage,
+            fill_history: &memory.fill_history,
             jobs: &jobs,
             codes: &codes,
             targets: &targets,
             records: records_fault(&self.store),
             certificate_ends_at: self.contact.borrow().certificate_ends_at,
         };
-        let conditions = memory.section(&self.store, &known).await;
+        let conditions = memory.conditions.section(&self.store, &known).await;
         let codes = escrow::problems(&codes, &targets, now);
         let agent = AgentSection {
             version: env!("CARGO_PKG_VERSION").to_owned(),

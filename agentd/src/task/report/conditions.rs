@@ -5,9 +5,28 @@
 
 use holdfast_protocol::condition::{ConditionSet, ReportedCondition};
 use holdfast_protocol::json::chain;
+use jiff::Timestamp;
 
+use crate::model::fill_history::FillHistory;
+use crate::model::view::HostSnapshot;
 use crate::plan::conditions::{Coverage, HostKnowledge, RecordsFault, derive, merge};
 use crate::port::store::{Refusal, Store};
+
+/// What the report remembers between two reports.
+#[derive(Default)]
+pub(super) struct ReportMemory {
+    pub(super) conditions: ConditionMemory,
+    pub(super) fill_history: FillHistory,
+}
+
+impl ReportMemory {
+    /// Notes how full the storages are, where the host was observed just now.
+    pub(super) fn note_levels(&mut self, view: &HostSnapshot, now: Timestamp) {
+        if let Some(host) = view.host.as_ref().filter(|_| view.blocked.is_none()) {
+            self.fill_history.note(&host.storages, now);
+        }
+    }
+}
 
 /// The conditions that were reported last.
 #[derive(Default)]

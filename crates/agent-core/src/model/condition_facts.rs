@@ -13,12 +13,16 @@ use super::tier_fault::TierFault;
 /// What one cycle found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConditionFacts {
-    /// Guests of ours whose access is closed because two used one identity.
+    /// Guests of ours with closed access, because two used one identity.
     pub frozen: BTreeSet<GuestUid>,
+    /// Parked operations by the guest that they are about, in words.
+    pub parked: BTreeMap<GuestUid, Vec<String>>,
     /// Guests that are proved to be gone, with or without their volumes.
     pub lost: BTreeSet<GuestUid>,
-    /// Guests with an open operation: whether one stands still says nothing about a fault.
-    pub open: BTreeSet<GuestUid>,
+    /// Guests with a power state that says nothing of a fault: an operation on them is open, or it is not known.
+    pub power_unclear: BTreeSet<GuestUid>,
+    /// Guests that went back from the controller that is asked for them, and when.
+    pub went_back: BTreeMap<GuestUid, Timestamp>,
     /// Guests that were not judged, because of an operation, a lock or an unreadable configuration.
     pub unjudged: BTreeSet<GuestUid>,
     /// The faults of each guest's protection, where it has any.
@@ -33,7 +37,7 @@ pub struct ConditionFacts {
     pub clock_behind: Option<Timestamp>,
 }
 
-/// A tier of a backup policy whose target is not approved.
+/// A tier of a backup policy without an approved target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmetTier {
     pub policy: PolicyName,

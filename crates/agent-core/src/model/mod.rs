@@ -12,6 +12,7 @@ pub mod condition_facts;
 pub mod disks;
 pub mod escrow;
 pub mod field;
+pub mod fill_history;
 pub mod filter;
 pub mod growth;
 pub mod hardware;

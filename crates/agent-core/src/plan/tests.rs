@@ -210,7 +210,7 @@ impl World {
         report::guests(&inputs, &plan(&inputs), (&fields::all(&inputs), 10))
     }
 
-    fn inputs(&self) -> Inputs<'_> {
+    pub(super) fn inputs(&self) -> Inputs<'_> {
         Inputs {
             generation: Generation::new(7),
             content: Some(ContentHash::of(b"document")),
@@ -226,7 +226,7 @@ impl World {
         }
     }
 
-    fn seen(&mut self, number: u32) -> &mut ObservedGuest {
+    pub(super) fn seen(&mut self, number: u32) -> &mut ObservedGuest {
         self.observed.guests.get_mut(&vmid(number)).unwrap()
     }
 

@@ -6,12 +6,12 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::protection::Tier;
-use holdfast_protocol::report::{Condition, GuestStatus};
+use holdfast_protocol::report::{Condition, GuestStatus, Running};
 use jiff::Timestamp;
 
 use crate::gate::change_limit::BulkHeld;
 use crate::model::condition_facts::{ConditionFacts, UnmetTier};
-use crate::model::records::Access;
+use crate::model::records::{Access, ControllerOutcome};
 use crate::plan::schedule::target;
 use crate::plan::{GuestVerdict, Inputs, Plan};
 
@@ -26,12 +26,20 @@ pub fn gather(
     let open: BTreeSet<GuestUid> = records.open.iter().map(|open| open.guest).collect();
     let ours = plan.verdicts.iter().filter_map(|verdict| Some((uid(inputs, verdict)?, verdict)));
     let unjudged = ours.clone().filter(|(uid, verdict)| open.contains(uid) || is_unjudged(verdict));
+    let power_unclear = ours.clone().filter(|(uid, verdict)| open.contains(uid) || !is_seen(inputs, verdict));
     let frozen = records.guests.iter().filter(|record| record.access == Access::Frozen);
+    let mut parked: BTreeMap<GuestUid, Vec<String>> = BTreeMap::new();
+    for one in &records.parked {
+        let text = format!("{} was parked: {}", one.kind.as_str(), one.message);
+        parked.entry(one.about).or_default().push(text);
+    }
     ConditionFacts {
+        parked,
         frozen: frozen.map(|record| record.uid).collect(),
         lost: inputs.observed.lost.keys().chain(inputs.observed.orphaned.keys()).copied().collect(),
         unjudged: unjudged.map(|(uid, _)| uid).collect(),
         faults: ours
+            .clone()
             .filter(|(_, verdict)| !verdict.faults.is_empty())
             .map(|(uid, verdict)| (uid, verdict.faults.clone()))
             .collect::<BTreeMap<_, _>>(),
@@ -39,7 +47,8 @@ pub fn gather(
         braked: plan.braked.as_ref().map(BulkHeld::report),
         problems,
         clock_behind,
-        open,
+        power_unclear: power_unclear.map(|(uid, _)| uid).collect(),
+        went_back: ours.filter_map(|(uid, verdict)| Some((uid, went_back(inputs, verdict, uid)?))).collect(),
     }
 }
 
@@ -56,6 +65,24 @@ fn is_unjudged(verdict: &GuestVerdict) -> bool {
     is_unseen || locked || verdict.status == GuestStatus::Parked
 }
 
+/// Whether it is known whether it runs. A guest that was not made yet does not.
+fn is_seen(inputs: &Inputs<'_>, verdict: &GuestVerdict) -> bool {
+    let known = |vmid| inputs.observed.guests.get(&vmid).is_some_and(|seen| seen.run != Running::Unknown);
+    verdict.vmid.is_none_or(known)
+}
+
+/// When a guest went back from the controller that the document asks for.
+fn went_back(inputs: &Inputs<'_>, verdict: &GuestVerdict, uid: GuestUid) -> Option<Timestamp> {
+    let wanted = verdict.wanted.and_then(|place| inputs.desired.get(place))?;
+    let goal = wanted.controller.as_ref()?;
+    let own = inputs.records.controller_verdicts.iter().find(|one| {
+        one.guest == uid
+            && one.outcome == ControllerOutcome::Bad
+            && one.sha256.as_str() == goal.sha256.as_str()
+    });
+    own.map(|one| one.at)
+}
+
 /// Whether a guest with the status *missing* is known to be away, and not only out of sight.
 pub(super) fn is_proved_missing(conditions: &[Condition]) -> bool {
     let proves = |condition: &Condition| {
@@ -64,7 +91,7 @@ pub(super) fn is_proved_missing(conditions: &[Condition]) -> bool {
     conditions.iter().any(proves)
 }
 
-/// A tier whose target neither root named nor an operator signed for.
+/// A tier with a target that neither root named nor an operator signed for.
 fn unmet(inputs: &Inputs<'_>) -> Vec<UnmetTier> {
     let mut unmet = Vec::new();
     for policy in inputs.policies {

@@ -23,6 +23,10 @@ pub(super) fn all(known: &HostKnowledge<'_>) -> Vec<Finding> {
             format!("{}: two used its claim or its token, so its access is closed", names.name(*uid));
         Finding::new(ConditionCode::GuestFrozen, Subject::Guest { uid: *uid }, message)
     }));
+    found.extend(facts.parked.iter().map(|(uid, texts)| {
+        let message = format!("{}: {}", names.name(*uid), texts.join("; "));
+        Finding::new(ConditionCode::GuestParked, Subject::Guest { uid: *uid }, message)
+    }));
     found
 }
 
@@ -33,7 +37,7 @@ fn of(known: &HostKnowledge<'_>, guest: &GuestReport, uid: GuestUid) -> Vec<Find
     };
     let mut found = Vec::new();
     let facts = &known.view.facts;
-    if is_crashed(guest) && !facts.open.contains(&uid) {
+    if is_crashed(guest) && !facts.power_unclear.contains(&uid) {
         found.push(raise(ConditionCode::GuestCrashed, crashed(guest)));
     }
     let stated = match guest.status {
@@ -60,6 +64,13 @@ fn of(known: &HostKnowledge<'_>, guest: &GuestReport, uid: GuestUid) -> Vec<Find
     for (why, code) in BY_CODE {
         found.extend(texts(guest, *why).map(|text| raise(*code, text)));
     }
+    // A build that is bad in other guests does not run here, nor did it.
+    let went_back = facts.went_back.get(&uid).copied();
+    let code = if went_back.is_some() { ConditionCode::UpdateRolledBack } else { ConditionCode::UpdateHeld };
+    found.extend(texts(guest, ErrorCode::ControllerBad).map(|text| {
+        let finding = raise(code, text);
+        Finding { since: went_back, ..finding }
+    }));
     found
 }
 
@@ -67,7 +78,6 @@ fn of(known: &HostKnowledge<'_>, guest: &GuestReport, uid: GuestUid) -> Vec<Find
 const BY_CODE: &[(ErrorCode, ConditionCode)] = &[
     (ErrorCode::ControllerUnapproved, ConditionCode::ControllerUnapproved),
     (ErrorCode::ControllerWaits, ConditionCode::UpdateHeld),
-    (ErrorCode::ControllerBad, ConditionCode::UpdateRolledBack),
 ];
 
 /// A guest without a VMID is not made yet, so it has not stopped.

@@ -28,8 +28,8 @@ pub enum Polled {
 pub struct Coverage<'a> {
     pub host: Polled,
     pub storage: Polled,
-    /// Guests with an open operation.
-    pub open: &'a BTreeSet<GuestUid>,
+    /// Guests with a power state that says nothing of a fault.
+    pub power_unclear: &'a BTreeSet<GuestUid>,
     /// Guests that were not judged.
     pub unjudged: &'a BTreeSet<GuestUid>,
     /// The storages of the host, where it answered.
@@ -49,7 +49,13 @@ impl<'a> Coverage<'a> {
             Some(host) => Some(host.storages.as_slice()),
             None => None,
         };
-        Self { host, storage, open: &view.facts.open, unjudged: &view.facts.unjudged, storages }
+        Self {
+            host,
+            storage,
+            power_unclear: &view.facts.power_unclear,
+            unjudged: &view.facts.unjudged,
+            storages,
+        }
     }
 
     /// Whether a condition that is not found does not hold.
@@ -61,7 +67,7 @@ impl<'a> Coverage<'a> {
             Source::Own => true,
             Source::Observation => host,
             Source::Judgement => host && judged(self.unjudged),
-            Source::Power => host && judged(self.open),
+            Source::Power => host && judged(self.power_unclear),
             Source::FillLevel => self.has_level(subject),
             Source::Storage => self.storage == Polled::Yes,
             Source::Both => host && self.storage == Polled::Yes && judged(self.unjudged),

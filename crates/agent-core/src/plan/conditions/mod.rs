@@ -35,6 +35,7 @@ use jiff::Timestamp;
 
 pub use self::merge::{Coverage, Polled, merge};
 use crate::model::escrow::Codes;
+use crate::model::fill_history::FillHistory;
 use crate::model::storage::{StorageView, TargetRecord};
 use crate::model::view::HostSnapshot;
 
@@ -54,6 +55,15 @@ pub struct Finding {
 impl Finding {
     fn new(code: ConditionCode, subject: Subject, message: impl Into<String>) -> Self {
         Self { code, subject, since: None, severity: None, message: message.into() }
+    }
+
+    /// Takes in the facts of the same condition from another cause, such as the second of two copies.
+    fn join(&mut self, other: &Self) {
+        self.since = self.since.into_iter().chain(other.since).min();
+        self.severity = self.severity.max(other.severity);
+        if !self.message.contains(&other.message) {
+            self.message = format!("{}; {}", self.message, other.message);
+        }
     }
 
     fn since(self, since: Timestamp) -> Self {
@@ -81,6 +91,8 @@ pub struct HostKnowledge<'a> {
     pub view: &'a HostSnapshot,
     /// The last poll of storage.
     pub storage: &'a StorageView,
+    /// The fill levels of storages before.
+    pub fill_history: &'a FillHistory,
     pub jobs: &'a [JobReport],
     /// Recovery codes and copies of wrapped keys.
     pub codes: &'a Codes,
@@ -92,7 +104,7 @@ pub struct HostKnowledge<'a> {
     pub certificate_ends_at: Timestamp,
 }
 
-/// Everything that is wrong now, in no order.
+/// Everything that is wrong now, sorted, each once.
 #[must_use]
 pub fn derive(known: &HostKnowledge<'_>) -> Vec<Finding> {
     let areas = [
@@ -103,7 +115,16 @@ pub fn derive(known: &HostKnowledge<'_>) -> Vec<Finding> {
         escrow::all,
         trust::all as fn(&HostKnowledge<'_>) -> _,
     ];
-    areas.into_iter().flat_map(|area| area(known)).collect()
+    let mut found: Vec<Finding> = areas.into_iter().flat_map(|area| area(known)).collect();
+    found.sort_by(|one, other| (one.code, &one.subject).cmp(&(other.code, &other.subject)));
+    found.dedup_by(|next, kept| {
+        let same = (next.code, &next.subject) == (kept.code, &kept.subject);
+        if same {
+            kept.join(next);
+        }
+        same
+    });
+    found
 }
 
 /// The names of guests, for messages.

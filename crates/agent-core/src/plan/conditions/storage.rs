@@ -7,10 +7,13 @@ use holdfast_protocol::storage::report::{TargetReport, TargetStatus};
 use super::{Finding, HostKnowledge};
 use crate::plan::fill_level::{FULL_PERCENT, REPORTED_PERCENT, gib, percent};
 
+/// With fewer days left than this, a storage is reported although there is room yet.
+const DAYS_LEFT: u64 = 5;
+
 pub(super) fn all(known: &HostKnowledge<'_>) -> Vec<Finding> {
     let targets = known.storage.targets.iter().filter_map(target);
     let storages = known.view.host.iter().flat_map(|host| &host.storages);
-    targets.chain(storages.filter_map(filling)).collect()
+    targets.chain(storages.filter_map(|storage| filling(known, storage))).collect()
 }
 
 fn target(target: &TargetReport) -> Option<Finding> {
@@ -31,18 +34,24 @@ fn target(target: &TargetReport) -> Option<Finding> {
     Some(Finding::new(code, subject, message).since(target.since))
 }
 
-fn filling(storage: &StorageReport) -> Option<Finding> {
+fn filling(known: &HostKnowledge<'_>, storage: &StorageReport) -> Option<Finding> {
     match storage.state {
         StorageState::Active => {}
         StorageState::Inactive | StorageState::Unknown => return None,
     }
     let (total, used) = (storage.total_bytes?, storage.used_bytes?);
-    let level = percent(used, total).filter(|level| *level >= REPORTED_PERCENT)?;
+    let level = percent(used, total)?;
+    let days = known.fill_history.days_left(storage, known.now).filter(|days| *days <= DAYS_LEFT);
+    if level < REPORTED_PERCENT && days.is_none() {
+        return None;
+    }
+    let forecast = days.map(|days| format!(", and full within {} days at its present rate", days + 1));
     let subject = Subject::Storage { storage: storage.name.parse().ok()? };
     let message = format!(
-        "storage {} of {} is {level} % full; from {FULL_PERCENT} % on nothing new is made on it",
+        "storage {} of {} is {level} % full{}; from {FULL_PERCENT} % on nothing new is made on it",
         storage.name,
-        gib(total)
+        gib(total),
+        forecast.unwrap_or_default()
     );
     let severity = (level >= FULL_PERCENT).then_some(Severity::Critical);
     Some(Finding { severity, ..Finding::new(ConditionCode::StorageFilling, subject, message) })

@@ -2,6 +2,7 @@
 
 mod beginnings;
 mod codes;
+mod gathered;
 mod guests;
 mod others;
 mod tiers;
@@ -26,6 +27,7 @@ struct Box7 {
     now: Timestamp,
     view: HostSnapshot,
     storage: StorageView,
+    fill_history: FillHistory,
     jobs: Vec<JobReport>,
     codes: Codes,
     targets: Vec<TargetRecord>,
@@ -44,6 +46,7 @@ impl Box7 {
                 ..HostSnapshot::default()
             },
             storage: StorageView { looked: FirstPoll::Yes, ..StorageView::default() },
+            fill_history: FillHistory::default(),
             jobs: Vec::new(),
             codes: Codes::default(),
             targets: Vec::new(),
@@ -64,6 +67,7 @@ impl Box7 {
             now: self.now,
             view: &self.view,
             storage: &self.storage,
+            fill_history: &self.fill_history,
             jobs: &self.jobs,
             codes: &self.codes,
             targets: &self.targets,

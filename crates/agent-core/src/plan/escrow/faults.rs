@@ -23,7 +23,7 @@ pub enum EscrowFault {
         /// Which target.
         target: TargetName,
     },
-    /// A lost host's code, whose words were not typed here yet.
+    /// A lost host's code that was not typed here yet.
     Unproved { target: TargetName, code: CodeNumber },
     /// The words were not typed for too long.
     DrillDue {
@@ -56,14 +56,14 @@ impl EscrowFault {
             Self::Unproved { target, code } => (
                 ErrorCode::EscrowDrill,
                 format!(
-                    "off-site {target}: recovery code {code} is the lost box's, and its words were not typed here yet: whoever holds \
-                     sheet {code} runs `agentd escrow drill --code {code}` here"
+                    "off-site {target}: recovery code {code} is the lost box's, and its words were not typed here yet: the holder \
+                     of sheet {code} runs `agentd escrow drill --code {code}` here"
                 ),
             ),
             Self::DrillDue { target, code, .. } => (
                 ErrorCode::EscrowDrill,
                 format!(
-                    "off-site {target}: nobody has typed recovery code {code} for more than 180 days: whoever holds the sheet \
+                    "off-site {target}: recovery code {code} was not typed for more than 180 days: the holder of the sheet \
                      runs `agentd escrow drill` here"
                 ),
             ),

@@ -27,7 +27,7 @@ fn a_clock_that_steps_back_leaves_no_beginning_in_the_future() {
     assert_eq!(reports([at_second(600), at_second(0)])[0].since, at(0));
     // Neither where the condition cannot be seen at present.
     let mut unseen = Box7 { now: at(0), ..Box7::well() };
-    unseen.view.facts.open.insert(uid(1));
+    unseen.view.facts.power_unclear.insert(uid(1));
     assert_eq!(reports([at_second(600), unseen])[0].since, at(0));
 }
 

@@ -52,6 +52,18 @@ fn a_code_that_was_typed_lately_raises_nothing() {
     assert_eq!(with_code(179, "made", None).codes(), [""; 0]);
 }
 
+/// Both copies are of one code: it is one condition with both facts.
+#[test]
+fn two_copies_of_a_code_are_one_condition() {
+    let mut host = with_code(1, "made", Some("it is not there"));
+    let mut second = host.codes.copies[0].clone();
+    second.place = "target:disk1".parse().unwrap();
+    host.codes.copies.push(second);
+    let found = host.found();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].message.contains("at hub") && found[0].message.contains("at target:disk1"), "{found:?}");
+}
+
 #[test]
 fn a_drill_is_late_since_it_was_due() {
     assert_eq!(with_code(181, "made", None).found()[0].since, Some(at(-86_400)));

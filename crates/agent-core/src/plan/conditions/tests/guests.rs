@@ -19,6 +19,8 @@ pub(super) fn faulty() -> Vec<(&'static str, Box7)> {
     frozen.view.facts.frozen.insert(uid(1));
     let mut lost = Box7::with_guest(stated("foreign", "FOREIGN_GUEST"));
     lost.view.facts.lost.insert(uid(1));
+    let mut went_back = Box7::with_guest(stated("managed", "CONTROLLER_BAD"));
+    went_back.view.facts.went_back.insert(uid(1), at(-60));
     let hosts = [
         ("GUEST_CRASHED", Box7::with_guest(json!({ "run": "stopped" }))),
         ("GUEST_BROKEN GUEST_CRASHED", Box7::with_guest(json!({ "status": "broken", "run": "stopped" }))),
@@ -29,9 +31,17 @@ pub(super) fn faulty() -> Vec<(&'static str, Box7)> {
         ("CONTROLLER_SILENT", Box7::with_guest(stated("managed", "CONTROLLER_SILENT"))),
         ("CONTROLLER_UNAPPROVED", Box7::with_guest(stated("managed", "CONTROLLER_UNAPPROVED"))),
         ("UPDATE_HELD", Box7::with_guest(stated("managed", "CONTROLLER_WAITS"))),
-        ("UPDATE_ROLLED_BACK", Box7::with_guest(stated("managed", "CONTROLLER_BAD"))),
+        ("UPDATE_HELD", Box7::with_guest(stated("managed", "CONTROLLER_BAD"))),
     ];
-    hosts.into_iter().chain([("GUEST_FROZEN", frozen), ("GUEST_MISSING", lost)]).collect()
+    let mut parked = Box7::well();
+    parked.view.facts.parked.insert(uid(1), vec!["restore_test was parked: why".to_owned()]);
+    let more = [
+        ("GUEST_PARKED", parked),
+        ("GUEST_FROZEN", frozen),
+        ("GUEST_MISSING", lost),
+        ("UPDATE_ROLLED_BACK", went_back),
+    ];
+    hosts.into_iter().chain(more).collect()
 }
 
 #[test]
@@ -79,7 +89,7 @@ fn an_operation_suspends_what_it_may_change() {
     let before = crashed.after(&[]);
     // A start is under way: it has not come up yet.
     let mut starting = Box7::with_guest(json!({ "run": "stopped" }));
-    starting.view.facts.open.insert(uid(1));
+    starting.view.facts.power_unclear.insert(uid(1));
     assert_eq!(names(&starting.after(&before)), ["GUEST_CRASHED"]);
     assert_eq!(names(&starting.after(&[])), [""; 0], "our own stop is no crash");
     assert_eq!(names(&Box7::well().after(&before)), [""; 0]);

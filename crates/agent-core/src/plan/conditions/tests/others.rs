@@ -22,7 +22,7 @@ fn target(status: &str) -> Box7 {
     host(|host| host.storage.targets = vec![serde_json::from_value(target).unwrap()])
 }
 
-/// A host whose storage is so full, in percent.
+/// A host with a storage that is so full, in percent.
 fn filled(percent: u64, state: &str) -> Box7 {
     let storage = match state {
         "active" => {
@@ -31,6 +31,15 @@ fn filled(percent: u64, state: &str) -> Box7 {
         _ => json!({ "name": "fast", "state": state }),
     };
     host(|host| host.view.host = Some(section(json!([storage]))))
+}
+
+/// A host with a storage that was filled from one level to another in a day, in percent.
+fn filling(from: u64, to: u64) -> Box7 {
+    let (mut before, mut host) = (filled(from, "active"), filled(to, "active"));
+    host.now = at(86_400);
+    let storages = before.view.host.take().unwrap().storages;
+    host.fill_history.note(&storages, at(0));
+    host
 }
 
 fn problem(code: ErrorCode) -> Box7 {
@@ -66,6 +75,7 @@ pub(super) fn faulty() -> Vec<(&'static str, Box7)> {
         ("STORAGE_GONE", target("refused")),
         ("STORAGE_WRONG", target("wrong")),
         ("STORAGE_FILLING", filled(90, "active")),
+        ("STORAGE_FILLING", filling(40, 70)),
         ("PROXMOX_AWAY", away(Blocked::ByProxmox)),
         ("CLOCK_UNKEPT", problem(ErrorCode::ClockUnkept)),
         ("CLOCK_BEHIND", host(|host| host.view.facts.clock_behind = Some(at(9)))),
@@ -98,6 +108,7 @@ fn what_is_in_order_raises_nothing() {
         target("unmarked"),
         filled(89, "active"),
         filled(99, "unknown"),
+        filling(40, 48),
         away(Blocked::ByRecords),
         problem(ErrorCode::Unavailable),
         host(|host| host.view.waiting = vec![waiting(Some(uid(1)), "")]),
@@ -113,6 +124,13 @@ fn an_almost_full_storage_is_critical() {
     for (level, severity) in [(94, Severity::Warning), (95, Severity::Critical)] {
         assert_eq!(filled(level, "active").after(&[])[0].severity, severity, "{level}");
     }
+}
+
+#[test]
+fn a_storage_that_fills_fast_says_when_it_will_be_full() {
+    let says = "storage fast of 100.0 GiB is 70 % full, and full within 2 days at its present rate; from 95 % on nothing new is \
+                made on it";
+    assert_eq!(filling(40, 70).found()[0].message, says);
 }
 
 /// A storage that does not answer has no level: what was said of it stays.
