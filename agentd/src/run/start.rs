@@ -197,6 +197,7 @@ fn start_tellers(
         status: refused_files,
         handed: parts.handed.clone(),
         recipient: parts.host_key.recipient().ok(),
+        contact: wires.contact.subscribe(),
     };
     let status = StatusTask {
         host: parts.identity.enrolled.host_id,

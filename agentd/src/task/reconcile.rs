@@ -34,6 +34,7 @@ use crate::execute::{Ports, recover};
 use crate::gate::change_limit::Release;
 use crate::model::addresses::StrangeAnswers;
 use crate::model::clock_trust::{ClockSample, Timekeeper};
+use crate::model::condition_facts::Blocked;
 use crate::model::observed::Observed;
 use crate::model::policy::Policy;
 use crate::model::view::HostSnapshot;
@@ -109,6 +110,13 @@ impl CycleError {
         match self {
             Self::Proxmox(error) => error.code(),
             Self::Store(_) => ErrorCode::Unavailable,
+        }
+    }
+
+    const fn blocked(&self) -> Blocked {
+        match self {
+            Self::Proxmox(_) => Blocked::ByProxmox,
+            Self::Store(_) => Blocked::ByRecords,
         }
     }
 }

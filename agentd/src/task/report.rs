@@ -4,6 +4,8 @@
 //! tasks that pass them on (the hub's loop, the admin socket). Changes that come in a burst are reported once.
 //! Deliberately absent: which sections the hub already has; the hub's loop knows that.
 
+mod conditions;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,16 +19,19 @@ use holdfast_protocol::storage::HostRecipient;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use self::conditions::{ReportMemory, records_fault};
 use super::stop::Stop;
 use crate::gate::only_copy::lies_on;
 use crate::model::records::VolumeId;
 use crate::model::report_size::shorten;
 use crate::model::storage::{FirstPoll, StorageView};
 use crate::model::view::{HostSnapshot, News};
+use crate::plan::conditions::HostKnowledge;
 use crate::plan::report::{long_under_way, pending_rosters};
 use crate::plan::{escrow, inherited};
 use crate::port::clock::Clock;
 use crate::port::host_replacement::HandOverFolder;
+use crate::port::hub::Contact;
 use crate::port::store::{Changes, Store, StoreError};
 
 /// Ended operations that are still reported: about a day of a busy host, 20 KiB.
@@ -54,20 +59,22 @@ pub struct ReportTask {
     pub handed: HandOverFolder,
     /// What secrets for this host are sealed to.
     pub recipient: Option<HostRecipient>,
+    /// The state of the contact with the hub.
+    pub contact: watch::Receiver<Contact>,
 }
 
 impl ReportTask {
     /// Reports until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         let mut changes = self.store.changes();
-        let mut reported = None;
+        let (mut reported, mut memory) = (None, ReportMemory::default());
         loop {
             // The views are read first: any operation that they began is among the operations that are read afterwards.
             // In the other order a host could be shown at rest while an operation is under way on it.
             let view = Arc::clone(&self.view.borrow_and_update());
             let storage = Arc::clone(&self.storage.borrow_and_update());
             let now = *changes.borrow_and_update();
-            match self.assemble((&view, &storage), (reported, now)).await {
+            match self.assemble((&view, &storage), (reported, now), &mut memory).await {
                 Ok(sections) => {
                     self.publish(sections);
                     reported = Some(now);
@@ -148,6 +155,7 @@ impl ReportTask {
         &self,
         (view, storage): (&HostSnapshot, &StorageView),
         (reported, changes): (Option<Changes>, Changes),
+        memory: &mut ReportMemory,
     ) -> Result<Sections, StoreError> {
         let last = Arc::clone(&self.sections.borrow());
         let operations = match &last.operations {
@@ -174,6 +182,20 @@ impl ReportTask {
         let jobs = self.store.job_reports().await?;
         let (codes, targets) = (self.store.escrow().await?, self.store.storage_targets().await?);
         let now = self.clock.now();
+        let trusted = view.anchor.map_or(now, |anchor| anchor.at(self.clock.monotonic()).at);
+        memory.note_levels(view, trusted);
+        let known = HostKnowledge {
+            now: trusted,
+            view,
+            storage,
+            fill_history: &memory.fill_history,
+            jobs: &jobs,
+            codes: &codes,
+            targets: &targets,
+            records: records_fault(&self.store),
+            certificate_ends_at: self.contact.borrow().certificate_ends_at,
+        };
+        let conditions = memory.conditions.section(&self.store, &known).await;
         let codes = escrow::problems(&codes, &targets, now);
         let agent = AgentSection {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -202,7 +224,7 @@ impl ReportTask {
             trust: Some(self.store.trust_section().await?),
             jobs: Some(jobs),
             storage: (storage.looked == FirstPoll::Yes).then(|| storage.targets.clone()),
-            conditions: None,
+            conditions,
         }))
     }
 }
@@ -239,6 +261,9 @@ mod tests {
         let (view_tx, view) = watch::channel(Arc::new(HostSnapshot::default()));
         let (_storage_tx, storage) = watch::channel(Arc::new(StorageView::default()));
         let (tx, mut reported) = watch::channel(Arc::new(Sections::default()));
+        let certificate_ends_at = Timestamp::MAX;
+        let at_start = Contact { reached_at: None, problem: None, certificate_ends_at };
+        let (_contact_tx, contact) = watch::channel(at_start);
         let (stopper, stop) = stop::pair();
         let as_clock: Arc<dyn Clock> = clock.clone();
         let task = ReportTask {
@@ -251,6 +276,7 @@ mod tests {
             status: Vec::new(),
             handed: HandOverFolder::of(dir.path()),
             recipient: None,
+            contact,
         };
         let story = async {
             let held = |reported: &Arc<Sections>| reported.desired.as_ref().map(|d| d.held.number());

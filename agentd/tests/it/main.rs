@@ -3,6 +3,7 @@
 //! | module | shows |
 //! | --- | --- |
 //! | `against_simulator` | `setup`, `doctor` and the Proxmox client against the simulator |
+//! | `conditions` | the conditions of the report, over a restart too |
 //! | `daemon` | the real program as a daemon |
 //! | `engine` | operations from the plan to Proxmox, on a simulated node |
 //! | `escrow` | `agentd escrow` at a terminal |
@@ -17,6 +18,7 @@
 //! | `unit_file` | the shipped units against the program |
 
 mod against_simulator;
+mod conditions;
 mod daemon;
 mod engine;
 mod escrow;

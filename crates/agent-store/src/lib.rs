@@ -45,6 +45,7 @@
 //! | [`guest_view`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it, in the form that the plan takes |
 //! | `answer_cache` | nothing: answers, while nothing is written |
+//! | `reported_conditions` | the conditions of the last report, with their beginnings |
 //! | `replaced` | that another host replaced this one |
 //! | [`refusal`] | when writes are refused, and what ends that |
 //! | `migration` | the version of the file, and the migration from every older one |
@@ -95,6 +96,7 @@ pub mod recovery;
 pub mod refusal;
 mod release;
 mod replaced;
+mod reported_conditions;
 pub mod request;
 pub mod restore_test;
 pub mod roster;

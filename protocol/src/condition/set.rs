@@ -53,14 +53,20 @@ impl ConditionSet {
             .filter(|condition| condition.check().is_ok())
             .map(|condition| ((condition.code, condition.subject.clone()), condition))
             .collect();
-        let mut conditions: Vec<ReportedCondition> = by_identity.into_values().collect();
-        let left_out = conditions.len().saturating_sub(CONDITIONS_MAX);
-        if left_out > 0 {
+        Self { conditions: by_identity.into_values().collect(), left_out: 0 }.shortened(CONDITIONS_MAX)
+    }
+
+    /// The same with at most `count` conditions. The least urgent are left out first, and counted.
+    #[must_use]
+    pub fn shortened(self, count: usize) -> Self {
+        let Self { mut conditions, left_out } = self;
+        let more = conditions.len().saturating_sub(count);
+        if more > 0 {
             conditions.sort_by_key(|condition| std::cmp::Reverse(condition.severity));
-            conditions.truncate(CONDITIONS_MAX);
+            conditions.truncate(count);
             conditions.sort_by(|a, b| a.identity().cmp(&b.identity()));
         }
-        Self { conditions, left_out: u32::try_from(left_out).unwrap_or(u32::MAX) }
+        Self { conditions, left_out: left_out.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)) }
     }
 
     /// The conditions, sorted by identity.

@@ -12,6 +12,7 @@ use agentd::execute::Ports;
 use agentd::execute::failpoint::Side;
 use agentd::model::view::HostSnapshot;
 use agentd::port::host_replacement::HandOverFolder;
+use agentd::port::hub::Contact;
 use agentd::task::reconcile::{ObserveInterval, Reconcile};
 use agentd::task::report::ReportTask;
 use agentd::task::stop;
@@ -20,6 +21,7 @@ use holdfast_protocol::desired::Desired;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::HostDetail;
 use holdfast_protocol::report::{ReportSchema, Sections};
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::controllers::{Speech, speak};
@@ -69,6 +71,9 @@ pub async fn serve(
         view,
         stop: stop.clone(),
     };
+    let certificate_ends_at = Timestamp::MAX;
+    let never = Contact { reached_at: None, problem: None, certificate_ends_at };
+    let (_contact, contact) = watch::channel(never);
     let teller = ReportTask {
         store: ports.store.clone(),
         view: seen.clone(),
@@ -79,6 +84,7 @@ pub async fn serve(
         status: Vec::new(),
         handed: HandOverFolder::of(&world.agent_folder()),
         recipient: None,
+        contact,
     };
     let exchange = exchange(world, hub, &ports, conductor, report, goal);
     tokio::select! {

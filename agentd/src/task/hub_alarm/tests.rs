@@ -1,4 +1,4 @@
-//! Tests of the alarm about the hub, with a clock that the test drives.
+//! Tests of the alarm under a clock of their own.
 
 use std::sync::Mutex;
 use std::time::Duration;

@@ -16,7 +16,7 @@ use crate::gate::growth::Budget;
 use crate::model::clock_trust::Timekeeper;
 use crate::model::observed::Sight;
 use crate::model::view::HostSnapshot;
-use crate::plan::{Inputs, fields, fill_level, old_goldens, plan_with, report, waiting_goldens};
+use crate::plan::{Inputs, conditions, fields, fill_level, old_goldens, plan_with, report, waiting_goldens};
 use crate::port::store::Refusal;
 
 /// How long a host may be unobserved before its last observation is called unknown.
@@ -55,6 +55,7 @@ impl Reconcile {
             );
             problems.push(ErrorBody::new(ErrorCode::Unavailable, text));
         }
+        let facts = conditions::facts::gather((inputs, plan), problems.clone(), clock.behind());
         let fields = fields::all(inputs);
         let growth = &inputs.records.growth;
         self.view.send_replace(Arc::new(HostSnapshot {
@@ -70,6 +71,8 @@ impl Reconcile {
             lanes: report::lanes(inputs.records),
             anchor: clock.anchor(),
             growth: Budget::new(&growth.limits, &growth.ledger, inputs.time.at).used(),
+            facts,
+            blocked: None,
         }));
     }
 
@@ -114,7 +117,9 @@ impl Reconcile {
             let since = view.seen_at.unwrap_or(began);
             let unobserved_since =
                 (now.duration_since(since) > unobserved_max(self.interval.under(document))).then_some(since);
-            *view = Arc::new(HostSnapshot { problems, unobserved_since, ..HostSnapshot::clone(view) });
+            let blocked = Some(error.blocked());
+            *view =
+                Arc::new(HostSnapshot { problems, unobserved_since, blocked, ..HostSnapshot::clone(view) });
         });
     }
 }

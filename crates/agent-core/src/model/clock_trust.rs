@@ -184,6 +184,13 @@ impl Timekeeper {
         due.then(|| *self.written.insert(glance.wall))
     }
 
+    /// The latest time that was written down, by this run or an earlier one, where the wall clock is behind it.
+    #[must_use]
+    pub fn behind(&self) -> Option<Timestamp> {
+        let (latest, last) = (self.latest.max(self.written)?, self.last?);
+        (last.wall < latest).then_some(latest)
+    }
+
     /// What a person should know.
     #[must_use]
     pub fn problem(&self) -> Option<ErrorBody> {
@@ -316,6 +323,24 @@ mod tests {
             (clocks.wall_s, Steady::No),
             "nothing is thrown away by it"
         );
+    }
+
+    #[test]
+    fn a_clock_behind_a_time_that_was_written_is_reported_until_it_is_right() {
+        let mut clocks = Clocks::start();
+        clocks.run(20, Synchrony::Kept);
+        assert_eq!(clocks.keeper.behind(), None);
+        clocks.wall_s -= 86_400;
+        clocks.run(20, Synchrony::Kept);
+        assert_eq!(clocks.keeper.behind(), clocks.keeper.written);
+        clocks.wall_s += 86_400;
+        clocks.run(1, Synchrony::Kept);
+        assert_eq!(clocks.keeper.behind(), None);
+        // Of an earlier run.
+        let (mut next, latest) = (Clocks::start(), Timestamp::from_second(1_800_086_400).unwrap());
+        next.keeper.not_before(latest);
+        next.run(1, Synchrony::Unkept);
+        assert_eq!(next.keeper.behind(), Some(latest));
     }
 
     #[test]

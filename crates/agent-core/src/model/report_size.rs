@@ -1,6 +1,6 @@
 //! Reports shortened to what the hub accepts.
 //!
-//! In: the sections of a report. Out: the same where they fit; otherwise fewer approvals, then fewer guests, with a problem
+//! In: the sections of a report. Out: the same where they fit; otherwise fewer conditions and approvals, then fewer guests, with a problem
 //! that counts what is missing. Guests that exist stay before guests that are only wanted. Deliberately absent: the other
 //! sections, which have bounds of their own.
 
@@ -15,11 +15,18 @@ const SECTIONS_BYTES_MAX: usize = REPORT_BYTES_MAX - 64 * 1024;
 /// What approvals may take where a report is too long, in bytes of JSON.
 const APPROVALS_BYTES_MAX: usize = SECTIONS_BYTES_MAX / 4;
 
+/// What conditions may take where a report is too long, in bytes of JSON. A few hundred fit.
+const CONDITIONS_BYTES_MAX: usize = SECTIONS_BYTES_MAX / 4;
+
 /// Shortens a report that the hub would refuse.
 #[must_use]
 pub fn shorten(mut sections: Sections) -> Sections {
     if bytes(&sections) <= SECTIONS_BYTES_MAX {
         return sections;
+    }
+    if let Some(conditions) = sections.conditions.take() {
+        let most = fitting(conditions.conditions().iter(), CONDITIONS_BYTES_MAX);
+        sections.conditions = Some(conditions.shortened(most));
     }
     let approvals = sections.waiting.as_ref().map_or(0, Vec::len);
     if let Some(waiting) = &mut sections.waiting {

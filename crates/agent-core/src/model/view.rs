@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::clock_trust::Anchor;
+use super::condition_facts::{Blocked, ConditionFacts};
 use super::field::GuestFields;
 use super::observed::FactTimes;
 
@@ -39,6 +40,10 @@ pub struct HostSnapshot {
     pub anchor: Option<Anchor>,
     /// What documents let guests grow by in the last 24 hours, and may.
     pub growth: Vec<GrowthLine>,
+    /// What conditions are derived from, beyond all that.
+    pub facts: ConditionFacts,
+    /// What kept the last cycle from observing the host, if it did.
+    pub blocked: Option<Blocked>,
 }
 
 /// Whether listeners learn something from the next snapshot.
@@ -67,6 +72,8 @@ impl HostSnapshot {
             lanes,
             anchor: _,
             growth,
+            facts,
+            blocked,
         } = self;
         let same = minute(seen_at) == minute(&next.seen_at)
             && *unobserved_since == next.unobserved_since
@@ -77,7 +84,9 @@ impl HostSnapshot {
             && *waiting == next.waiting
             && *problems == next.problems
             && *lanes == next.lanes
-            && *growth == next.growth;
+            && *growth == next.growth
+            && *facts == next.facts
+            && *blocked == next.blocked;
         if same { News::No } else { News::Yes }
     }
 }

@@ -5,19 +5,17 @@
 //! another key. The codes of a key stay in use until one is given up by a person; the newest is the one that is
 //! drilled. Pure. Deliberately absent: opening anything.
 
-use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::envelope::ErrorBody;
+mod faults;
+
 use holdfast_protocol::escrow::by_hand::GuestNumbers;
 use holdfast_protocol::id::{KeyFingerprint, Vmid};
-use holdfast_protocol::storage::TargetState;
 use holdfast_recovery::escrow::CodeNumber;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::offsite::key;
-use crate::model::escrow::{CodeOrigin, CodeRecord, CodeStatus, Codes};
+pub use self::faults::{EscrowFault, faults, problems};
+use crate::model::escrow::{CodeOrigin, CodeRecord};
 use crate::model::records::{GuestRecord, Records};
-use crate::model::storage::TargetRecord;
 
 /// A code that no operator has typed for this long may be lost without anybody knowing.
 pub const DRILL_EVERY: SignedDuration = SignedDuration::from_hours(180 * 24);
@@ -143,53 +141,6 @@ pub fn guest_numbers(records: &Records) -> Vec<GuestNumbers> {
         (!vmids.is_empty()).then(|| GuestNumbers { name: guest.name.clone(), vmids })
     };
     records.guests.iter().filter_map(of).collect()
-}
-
-/// What a person must know and do.
-#[must_use]
-pub fn problems(known: &Codes, targets: &[TargetRecord], now: Timestamp) -> Vec<ErrorBody> {
-    let attached = targets.iter().filter(|record| record.status == TargetState::Attached);
-    let mut found: Vec<ErrorBody> = attached
-        .filter_map(|record| key(&record.approval).map(|key| (&record.approval.name, key)))
-        .filter_map(|(name, key)| match current(&known.codes, key) {
-            None => Some(ErrorBody::new(
-                ErrorCode::EscrowMissing,
-                format!(
-                    "off-site {name}: this box has made no recovery code for its key, and without one its backups are lost with the \
-                     box: run `agentd escrow create` here"
-                ),
-            )),
-            Some(code) if is_unproved(code) => Some(ErrorBody::new(
-                ErrorCode::EscrowDrill,
-                format!(
-                    "off-site {name}: recovery code {0} is the lost box's, and its words were not typed here yet: whoever holds \
-                     sheet {0} runs `agentd escrow drill --code {0}` here",
-                    code.number()
-                ),
-            )),
-            Some(code) if drill_due(code).is_some_and(|due| due < now) => Some(ErrorBody::new(
-                ErrorCode::EscrowDrill,
-                format!(
-                    "off-site {name}: nobody has typed recovery code {} for more than 180 days: whoever holds the sheet \
-                     runs `agentd escrow drill` here",
-                    code.number()
-                ),
-            )),
-            Some(_) => None,
-        })
-        .collect();
-    let kept = |number| {
-        known
-            .codes
-            .iter()
-            .any(|code| code.number() == number && matches!(code.status, CodeStatus::Kept { .. }))
-    };
-    found.extend(known.copies.iter().filter(|copy| kept(copy.code)).filter_map(|copy| {
-        let problem = copy.problem.as_ref()?;
-        let text = format!("the wrapped key of recovery code {} at {}: {problem}", copy.code, copy.place);
-        Some(ErrorBody::new(ErrorCode::EscrowCopy, text))
-    }));
-    found
 }
 
 #[cfg(test)]

@@ -11,20 +11,23 @@ use holdfast_protocol::id::StorageName;
 use crate::model::observed::{Observed, StorageFact};
 
 /// From this percentage on a storage is reported as nearly full.
-const REPORTED_PERCENT: u64 = 90;
+pub(super) const REPORTED_PERCENT: u64 = 90;
 
 /// From this on nothing new is made on it.
-const FULL_PERCENT: u64 = 95;
+pub(super) const FULL_PERCENT: u64 = 95;
 
 /// How full a storage is, and its sizes.
 fn filled(fact: Option<&StorageFact>) -> Option<(u64, u64, u64)> {
     match fact? {
-        StorageFact::Active { total, used, .. } if *total > 0 => {
-            let percent = u128::from(*used) * 100 / u128::from(*total);
-            Some((u64::try_from(percent).unwrap_or(u64::MAX), *used, *total))
-        }
-        StorageFact::Active { .. } | StorageFact::Inactive | StorageFact::Unknown => None,
+        StorageFact::Active { total, used, .. } => Some((percent(*used, *total)?, *used, *total)),
+        StorageFact::Inactive | StorageFact::Unknown => None,
     }
+}
+
+/// The part in use, in percent; none of a storage without a size.
+pub(super) fn percent(used: u64, total: u64) -> Option<u64> {
+    let percent = (u128::from(used) * 100).checked_div(u128::from(total))?;
+    Some(u64::try_from(percent).unwrap_or(u64::MAX))
 }
 
 /// Why no disk is made on a storage.
@@ -58,6 +61,6 @@ pub fn problems(observed: &Observed) -> Vec<ErrorBody> {
     observed.storages.iter().filter_map(reported).collect()
 }
 
-fn gib(bytes: u64) -> String {
+pub(super) fn gib(bytes: u64) -> String {
     format!("{}.{} GiB", bytes >> 30, ((bytes % (1 << 30)) * 10) >> 30)
 }

@@ -16,6 +16,7 @@
 //! | `detach` | what becomes of a signature about a storage target |
 //! | [`new_guest`] | what to do for a guest that is not there |
 //! | `controller` | whether a guest's controller is one that was approved |
+//! | [`conditions`] | what is wrong with the host, by codes of the table |
 //! | `copy_of` | what is reported of copies of guests |
 //! | `hand` | which mounts a volume leaves and becomes |
 //! | `hold` | which of it the brake holds |
@@ -57,6 +58,7 @@ mod alike;
 pub mod bulk;
 mod by_guest;
 mod capacity;
+pub mod conditions;
 mod context;
 mod controller;
 mod deletion;
@@ -134,6 +136,7 @@ use crate::model::mark::Mark;
 use crate::model::observed::{Detail, Observed};
 use crate::model::policy::Policy;
 use crate::model::records::{GuestRecord, Place, Records};
+use crate::model::tier_fault::TierFault;
 use crate::operation::Operation;
 use context::Context;
 use guest_requests::RequestDecision;
@@ -213,6 +216,8 @@ pub struct GuestVerdict {
     pub conditions: Vec<Condition>,
     /// How it is protected, where anything of that is in force or asked for.
     pub protection: Option<Arc<ProtectionReport>>,
+    /// What is wrong with the tiers of its protection.
+    pub faults: Vec<TierFault>,
 }
 
 /// What a judge of one guest says, in addition to its status.
@@ -289,6 +294,7 @@ pub fn plan_with(inputs: &Inputs<'_>, memory: &mut Memory) -> Plan {
             status: judged.status,
             conditions: judged.conditions.into_iter().chain(down).chain(silent).chain(health).collect(),
             protection: None,
+            faults: Vec::new(),
         });
     }
     inherited::in_order(inputs, &mut plan.actions);
@@ -420,6 +426,7 @@ fn strangers(inputs: &Inputs<'_>, plan: &mut Plan) {
             status,
             conditions,
             protection: None,
+            faults: Vec::new(),
         });
     }
 }

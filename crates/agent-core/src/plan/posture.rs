@@ -151,18 +151,24 @@ fn tier(
 /// that somebody asked for without a window, and one that was taken before labels were, say nothing of that; no more
 /// does the one whose operation is open, since its controller may yet say what makes it better. In a stopped guest
 /// nothing ran.
-fn only_crash(promised: &Promised<'_>, known: &ScheduleFacts<'_>) -> Option<String> {
+pub(super) fn taken_of_running_programs<'a>(
+    promised: &Promised<'_>,
+    known: &ScheduleFacts<'a>,
+) -> Option<(&'a BackupRecord, &'a str)> {
     let settled = |backup: &&BackupRecord| backup.tier.is_some() && known.open != Some(backup.taken_by);
     let for_tier = known.good(promised).filter(settled);
     let newest = for_tier.max_by_key(|backup| taken_at(backup))?;
     let label = newest.label.as_ref()?;
     match (promised.consistency, label.consistency) {
-        (Consistency::Application, Consistency::Crash) if known.run != Running::Stopped => Some(format!(
-            "its newest {} backup of {:.0} is only crash-consistent: {}",
-            promised.tier,
-            taken_at(newest),
-            label.why
-        )),
+        (Consistency::Application, Consistency::Crash) if known.run != Running::Stopped => {
+            Some((newest, label.why.as_str()))
+        }
         (Consistency::Application, _) | (Consistency::Crash, _) => None,
     }
+}
+
+fn only_crash(promised: &Promised<'_>, known: &ScheduleFacts<'_>) -> Option<String> {
+    let (newest, why) = taken_of_running_programs(promised, known)?;
+    let (tier, at) = (promised.tier, taken_at(newest));
+    Some(format!("its newest {tier} backup of {at:.0} is only crash-consistent: {why}"))
 }

@@ -132,7 +132,7 @@ impl<'a> Tested<'a> {
 }
 
 /// How long a proof counts.
-fn within(every: TestDays) -> SignedDuration {
+pub(super) fn within(every: TestDays) -> SignedDuration {
     SignedDuration::from_hours(24 * i64::from(every.get()))
 }
 

@@ -48,6 +48,7 @@ pub(super) fn verdicts(inputs: &Inputs<'_>, plan: &mut Plan) {
             status: judged.status,
             conditions: judged.conditions,
             protection: None,
+            faults: Vec::new(),
         });
     }
 }

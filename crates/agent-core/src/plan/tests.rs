@@ -8,6 +8,7 @@ mod bulk;
 mod detached;
 mod disks;
 mod due_points;
+mod faults;
 mod filter;
 mod fixed;
 mod goldens;
@@ -209,7 +210,7 @@ impl World {
         report::guests(&inputs, &plan(&inputs), (&fields::all(&inputs), 10))
     }
 
-    fn inputs(&self) -> Inputs<'_> {
+    pub(super) fn inputs(&self) -> Inputs<'_> {
         Inputs {
             generation: Generation::new(7),
             content: Some(ContentHash::of(b"document")),
@@ -225,7 +226,7 @@ impl World {
         }
     }
 
-    fn seen(&mut self, number: u32) -> &mut ObservedGuest {
+    pub(super) fn seen(&mut self, number: u32) -> &mut ObservedGuest {
         self.observed.guests.get_mut(&vmid(number)).unwrap()
     }
 

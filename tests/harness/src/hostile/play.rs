@@ -107,8 +107,9 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let (sections, report) = watch::channel(Arc::new(Sections::default()));
     let (_storage, targets) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
-    let contact =
+    let at_start =
         Contact { reached_at: None, problem: None, certificate_ends_at: identity.enrolled.not_after };
+    let (contact, contact_now) = watch::channel(at_start);
     let eye: Observer = world.eye(&ports);
     let sync = HubSync {
         folder: IdentityFolder::open(&world.agent_folder()).unwrap(),
@@ -117,7 +118,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         handed: HandOverFolder::of(&world.agent_folder()),
         store: store.clone(),
         sections: report,
-        contact: watch::channel(contact).0,
+        contact,
         clock: Arc::clone(&ports.clock),
         dial: dial(&hub, world.timeline),
         failpoints: Arc::clone(&ports.failpoints),
@@ -133,6 +134,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         status: Vec::new(),
         handed: HandOverFolder::of(&world.agent_folder()),
         recipient: None,
+        contact: contact_now,
     };
     let node = "pve1".parse().unwrap();
     let clock = Arc::clone(&ports.clock);

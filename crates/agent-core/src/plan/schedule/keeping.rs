@@ -9,6 +9,7 @@ use holdfast_protocol::report::Condition;
 use jiff::Timestamp;
 
 use super::facts::{Promised, ScheduleFacts};
+use super::faults;
 use super::memory::{KeptTier, KeptTiers, LastOutstanding};
 use super::outstanding::scheduled;
 use super::space;
@@ -50,7 +51,8 @@ impl Keeping {
             self.may = May::Not;
         }
         let proved = promised.test_every.and_then(|every| tested.proved_until(every, known.time.at));
-        self.until = proved.map_or(self.until, |proved| proved.min(self.until));
+        let test_due = faults::test_due(promised, known, tested).filter(|due| known.time.at <= *due);
+        self.until = proved.into_iter().chain(test_due).fold(self.until, Timestamp::min);
         let takes =
             promised.target.map_or(0, |target| space::next_takes(known.backups, (target, promised.tier)));
         // Without a backup the report says when the first is due.

@@ -27,6 +27,7 @@ use super::tier::OutstandingPoint;
 use crate::model::clock_trust::Steady;
 use crate::model::observed::{BackupListing, Detail, MountFacts, ObservedGuest};
 use crate::model::records::{BackupRecord, GuestRecord, Records, SnapshotRecord, TestRecord};
+use crate::model::tier_fault::TierFault;
 use crate::plan::Inputs;
 use crate::plan::alike::AlikePromises;
 
@@ -79,6 +80,7 @@ pub(super) struct KeptJudgement {
     /// The last moment at which it holds, by the time that schedules go by.
     pub(super) until: Timestamp,
     pub(super) conditions: Vec<Condition>,
+    pub(super) faults: Vec<TierFault>,
     pub(super) protection: Arc<ProtectionReport>,
     /// When the next tests of its backups are due, once that was asked.
     pub(super) next_tests: Option<Vec<NextTest>>,

@@ -11,6 +11,7 @@
 //! | `early_backups` | which backup a window is for that a guest asked for |
 //! | `distance` | how close two backups may be |
 //! | [`facts`] | what is known of one guest |
+//! | `faults` | which faults of a tier are reported as values |
 //! | `keeping` | which judgements hold for later plans |
 //! | [`memory`] | what the last plan judged and still holds |
 //! | [`outstanding`](mod@outstanding) | what is owed, by what exists |
@@ -28,6 +29,7 @@ pub(super) mod conditions;
 mod distance;
 pub(super) mod early_backups;
 pub mod facts;
+mod faults;
 mod keeping;
 pub mod memory;
 pub mod outstanding;
@@ -53,6 +55,7 @@ use super::restore_test_status::Tested;
 use super::{Action, Context, Inputs, Plan, bulk, posture};
 use crate::gate::{Provenance, Verdict, gate};
 use crate::model::records::{BackupWhy, GuestRecord, Place, TakenBy};
+use crate::model::tier_fault::TierFault;
 use crate::operation::{Backup, DuePoint, Operation, Snapshot, Target};
 pub(super) use facts::known;
 use facts::known_at;
@@ -73,6 +76,7 @@ struct Judgement {
     kept: Option<(KeptTiers, Timestamp)>,
     posture: PostureReport,
     tested: Vec<TierTested>,
+    faults: Vec<TierFault>,
 }
 
 /// Judges every guest that has a verdict and a promise. What the last plan judged and still holds is not judged again.
@@ -106,6 +110,7 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan, memory: &mut KeptJudge
             match walk.holding(kept, (now, &known), (both, &mut points), owed) {
                 Some(kept) if asked_alike => {
                     verdict.conditions.extend(kept.conditions.iter().cloned());
+                    verdict.faults.clone_from(&kept.faults);
                     verdict.protection = Some(Arc::clone(&kept.protection));
                     continue;
                 }
@@ -115,13 +120,14 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan, memory: &mut KeptJudge
         }
         let judged = judge(context, (record, vmid), (now, &known), (both, &mut points));
         verdict.conditions.extend(judged.conditions.iter().cloned());
+        verdict.faults.clone_from(&judged.faults);
         let protection = verdict.protection.get_or_insert_with(|| plain(promise));
         let report = Arc::make_mut(protection);
         (report.posture, report.tested) = (Some(judged.posture), judged.tested);
         if let Some((tiers, until)) = judged.kept.filter(|_| asked_alike) {
             let (promise, protection) = (Arc::clone(promise), Arc::clone(protection));
             let (own, mounts) = (Own::of(&known), Mounts::of(now, both));
-            let conditions = judged.conditions;
+            let (conditions, faults) = (judged.conditions, judged.faults);
             let guest = record.uid;
             walk.keep(KeptJudgement {
                 guest,
@@ -132,6 +138,7 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan, memory: &mut KeptJudge
                 mounts,
                 until,
                 conditions,
+                faults,
                 protection,
                 next_tests: None,
             });
@@ -161,6 +168,7 @@ fn judge<'a>(
     let inputs = context.inputs;
     let (mut begins, mut goes, mut conditions) = (None, None, Vec::new());
     let (mut tiers, mut tested, mut kept) = (Vec::new(), Vec::new(), Keeping::new(context, known));
+    let mut faults = Vec::new();
     let target = || Target { uid: record.uid, name: record.name.clone(), vmid };
     for TierNow { promised, around, open, .. } in &now.tiers {
         let stands = stands(known, promised);
@@ -169,6 +177,7 @@ fn judge<'a>(
         let open = open.clone().and_then(|()| target::has_room(inputs, known, promised));
         conditions.extend(conditions::tier(promised, &outstanding, known));
         let of_tier = Tested::of(promised, known);
+        faults.extend(faults::tier((promised, known), (stands, &outstanding), &of_tier));
         kept.tier(known, (promised, &of_tier), (stands, outstanding), &open);
         match open {
             Ok(()) => {
@@ -186,7 +195,7 @@ fn judge<'a>(
     conditions.extend(bulk.conditions());
     let posture = posture::judge(&tiers, known, inputs.observed, bulk);
     let action = begins.or(goes);
-    Judgement { conditions, kept: kept.unless(action.as_ref()), action, posture, tested }
+    Judgement { conditions, kept: kept.unless(action.as_ref()), action, posture, tested, faults }
 }
 
 fn made(record: &GuestRecord) -> Option<Vmid> {

@@ -85,7 +85,7 @@ fn what_is_missing_missed_dark_or_never_promised_is_reported_as_it_is() {
 }
 
 /// A test of its backup, as the store writes it down.
-fn tested(life: &mut Life, verdict: TestVerdict, at: &str, why: &str) {
+pub(super) fn tested(life: &mut Life, verdict: TestVerdict, at: &str, why: &str) {
     let backup = &life.world.records.backups[0];
     let test = TestRecord {
         operation: op(77),

@@ -1,0 +1,141 @@
+//! Tests of the conditions that the report has, from cause to end.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use agentd::model::condition_facts::Blocked;
+use agentd::model::storage::{FirstPoll, StorageView};
+use agentd::model::view::HostSnapshot;
+use agentd::port::clock::{Clock, RealClock};
+use agentd::port::host_replacement::HandOverFolder;
+use agentd::port::hub::Contact;
+use agentd::port::store::{OpenError, Store};
+use agentd::task::report::ReportTask;
+use agentd::task::stop::{self, Stopper};
+use holdfast_protocol::condition::ReportedCondition;
+use holdfast_protocol::report::Sections;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// An agent's report, fed by hand.
+struct Report {
+    view: watch::Sender<Arc<HostSnapshot>>,
+    storage: watch::Sender<Arc<StorageView>>,
+    sections: watch::Receiver<Arc<Sections>>,
+    stopper: Stopper,
+    task: JoinSet<()>,
+    _contact: watch::Sender<Contact>,
+}
+
+async fn store(folder: &Path) -> Store {
+    // The thread of a store that was just dropped releases its lock a moment later.
+    loop {
+        match Store::open(folder, RealClock::start().now()) {
+            Ok(store) => return store,
+            Err(OpenError::Held(_)) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+impl Report {
+    async fn start(folder: &Path) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let (view, seen) = watch::channel(Arc::new(HostSnapshot::default()));
+        let (storage, polled) = watch::channel(Arc::new(StorageView::default()));
+        let (reported, sections) = watch::channel(Arc::new(Sections::default()));
+        let certificate_ends_at = Timestamp::MAX;
+        let at_start = Contact { reached_at: None, problem: None, certificate_ends_at };
+        let (_contact, contact) = watch::channel(at_start);
+        let (stopper, stop) = stop::pair();
+        let reporter = ReportTask {
+            store: store(folder).await,
+            view: seen,
+            storage: polled,
+            sections: reported,
+            started_at: clock.now(),
+            clock,
+            status: Vec::new(),
+            handed: HandOverFolder::of(folder),
+            recipient: None,
+            contact,
+        };
+        let mut task = JoinSet::new();
+        task.spawn(reporter.run(stop));
+        Self { view, storage, sections, stopper, task, _contact }
+    }
+
+    /// Waits for a report with these codes.
+    async fn has(&mut self, codes: &[&str]) -> Vec<ReportedCondition> {
+        let of = |sections: &Arc<Sections>| {
+            let set = sections.conditions.as_ref()?;
+            let found = set.conditions().iter().map(|condition| condition.code.as_str());
+            found.eq(codes.iter().copied()).then(|| set.conditions().to_vec())
+        };
+        let reported = self.sections.wait_for(|sections| of(sections).is_some()).await.unwrap();
+        of(&reported).unwrap()
+    }
+
+    async fn stop(self) {
+        let Self { stopper, mut task, .. } = self;
+        stopper.stop();
+        task.join_next().await.unwrap().unwrap();
+    }
+}
+
+fn observed(run: &str) -> Arc<HostSnapshot> {
+    let guest = json!({
+        "uid": "018f3c01-6b1f-7c1d-9d0a-2f6d1c0b7a55", "name": "web-1", "vmid": 300, "status": "managed", "run": run,
+        "wanted": "running"
+    });
+    Arc::new(HostSnapshot {
+        seen_at: Some(RealClock::start().now()),
+        guests: vec![serde_json::from_value(guest).unwrap()],
+        ..HostSnapshot::default()
+    })
+}
+
+fn polled(status: &str) -> Arc<StorageView> {
+    let target: Value = json!({
+        "name": "disk1", "backend": "a disk", "role": "local-backup", "class": "slow", "status": status,
+        "since": "2026-11-21T00:00:00Z", "reason": "its device went away"
+    });
+    let targets = vec![serde_json::from_value(target).unwrap()];
+    Arc::new(StorageView { looked: FirstPoll::Yes, targets, ..StorageView::default() })
+}
+
+#[tokio::test]
+async fn a_crashed_guest_and_a_lost_storage_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = Report::start(folder.path()).await;
+    // The agent itself is reported before anything was observed; of conditions nothing is said yet.
+    let first = report.sections.wait_for(|sections| sections.agent.is_some()).await.unwrap().clone();
+    assert_eq!(first.conditions, None);
+    report.view.send_replace(observed("running"));
+    report.has(&[]).await;
+    report.storage.send_replace(polled("dropped"));
+    report.view.send_replace(observed("stopped"));
+    let both = report.has(&["GUEST_CRASHED", "STORAGE_GONE"]).await;
+    let since = both.first().unwrap().since;
+    assert_eq!(both.last().unwrap().since.to_string(), "2026-11-21T00:00:00Z");
+    report.storage.send_replace(polled("mounted"));
+    assert_eq!(report.has(&["GUEST_CRASHED"]).await.first().unwrap().since, since);
+    report.stop().await;
+
+    // After a restart Proxmox does not answer: what an earlier run reported goes on, with its beginning.
+    let mut report = Report::start(folder.path()).await;
+    report.view.send_replace(Arc::new(HostSnapshot {
+        unobserved_since: Some(since),
+        blocked: Some(Blocked::ByProxmox),
+        ..HostSnapshot::default()
+    }));
+    let away = report.has(&["GUEST_CRASHED", "PROXMOX_AWAY"]).await;
+    assert!(away.iter().all(|condition| condition.since == since), "{away:?}");
+    report.view.send_replace(observed("running"));
+    report.has(&[]).await;
+    report.stop().await;
+}

@@ -1,0 +1,86 @@
+//! The party that derives each condition code, and its source.
+
+use holdfast_protocol::condition::ConditionCode;
+
+/// Who derives a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deriver {
+    /// This agent, from a source.
+    Agent(Source),
+    /// The hub.
+    Hub,
+    /// No program yet.
+    NotYet,
+}
+
+/// What an agent derives a code from. While a source says nothing, its conditions stay as they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The judgement of a guest, which an open operation or a lock suspends.
+    Judgement,
+    /// Whether a guest runs, which an open operation may change on purpose.
+    Power,
+    /// The observation of the host.
+    Observation,
+    /// The fill level of one storage, which a storage that does not answer has not.
+    FillLevel,
+    /// The poll of storage targets.
+    Storage,
+    /// The observation and the poll together.
+    Both,
+    /// The agent's own records and settings, which are always at hand.
+    Own,
+}
+
+/// Who derives this code.
+#[must_use]
+pub const fn deriver(code: ConditionCode) -> Deriver {
+    use ConditionCode as Code;
+    match code {
+        Code::ControllerUnapproved | Code::GuestBroken | Code::GuestMissing => {
+            Deriver::Agent(Source::Judgement)
+        }
+        Code::GuestCrashed => Deriver::Agent(Source::Power),
+        Code::BackupCrashConsistent
+        | Code::BackupFailed
+        | Code::BackupLate
+        | Code::BackupMissed
+        | Code::BackupMissing
+        | Code::BackupUnsealed
+        | Code::BulkChangeHeld
+        | Code::ClockBehind
+        | Code::ClockUnkept
+        | Code::ControllerSilent
+        | Code::GoldenOld
+        | Code::GuestFrozen
+        | Code::GuestParked
+        | Code::PolicyUnmet
+        | Code::RestoreTestFailed
+        | Code::RestoreTestOverdue
+        | Code::UpdateHeld
+        | Code::UpdateRolledBack => Deriver::Agent(Source::Observation),
+        Code::StorageFilling => Deriver::Agent(Source::FillLevel),
+        Code::StorageGone | Code::StorageWrong => Deriver::Agent(Source::Storage),
+        Code::NeedsSignature => Deriver::Agent(Source::Both),
+        Code::CertificateExpiring
+        | Code::DiskFull
+        | Code::EscrowCopy
+        | Code::EscrowDrill
+        | Code::EscrowMissing
+        | Code::JobStalled
+        | Code::ProxmoxAway
+        | Code::RecordsBroken
+        | Code::RecordsDamaged => Deriver::Agent(Source::Own),
+        Code::AuditChainBroken
+        | Code::HostFrozen
+        | Code::HostLate
+        | Code::HostNeverSeen
+        | Code::HostOffline
+        | Code::HubBackupOld
+        | Code::HubDatabaseFailing
+        | Code::HubDiskFull
+        | Code::ReceiverFailing => Deriver::Hub,
+        // Of a disk its own report is read, and of a token of Proxmox its end, once a program asks for them.
+        Code::DiskFailing | Code::DiskWorn | Code::TokenExpiring => Deriver::NotYet,
+    }
+}
