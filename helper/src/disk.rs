@@ -63,11 +63,11 @@ pub fn all() -> Result<Vec<Disk>, Refusal> {
 
 impl Disk {
     fn read(name: &str) -> Option<Self> {
-        let folder = std::fs::canonicalize(Path::new(CLASS).join(name)).ok()?;
+        // The kernel's link goes up to `/sys` and down again: one call instead of one for each part of the path.
+        let link = std::fs::read_link(Path::new(CLASS).join(name)).ok()?;
+        let folder = Path::new("/sys").join(link.strip_prefix("../..").ok()?);
+        attribute(folder.join("size")).filter(|sectors| sectors != "0")?;
         let number = attribute(folder.join("dev"))?;
-        if attribute(folder.join("size"))? == "0" {
-            return None;
-        }
         let number_in = |name: &str| attribute(folder.join(name))?.parse::<u64>().ok();
         let partition = match number_in("partition") {
             Some(number) => Some((u32::try_from(number).ok()?, number_in("start")?)),

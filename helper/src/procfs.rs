@@ -19,11 +19,11 @@ pub fn require_kernel_procfs() -> Result<(), Refusal> {
     }
 }
 
-/// A file of `/proc` or `/sys` as text.
+/// A file of `/proc` or `/sys` as text. Most are shorter than the first 4 KiB, and two calls read them.
 pub fn read(path: impl AsRef<Path>) -> Result<String, Refusal> {
     let path = path.as_ref();
     let failed = |error: std::io::Error| refusal!(Env, "cannot read {}: {error}", path.display());
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(4096);
     File::open(path).map_err(failed)?.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(refusal!(Env, "{} is longer than expected", path.display(),));

@@ -34,9 +34,13 @@ pub(crate) fn written(signature: &SshSig) -> Option<String> {
     }
     string(&mut all, &inner)?;
     let mut text = String::from("-----BEGIN SSH SIGNATURE-----\n");
-    for line in STANDARD.encode(&all).as_bytes().chunks(LINE_CHARS) {
-        text.extend(line.iter().copied().map(char::from));
+    let encoded = STANDARD.encode(&all);
+    let mut rest = encoded.as_str();
+    while !rest.is_empty() {
+        let (line, more) = rest.split_at_checked(LINE_CHARS).unwrap_or((rest, ""));
+        text.push_str(line);
         text.push('\n');
+        rest = more;
     }
     text.push_str("-----END SSH SIGNATURE-----\n");
     Some(text)

@@ -8,6 +8,7 @@
 use holdfast_protocol::id::OperatorName;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
+use ssh_key::public::KeyData;
 
 use crate::key::{KeyError, OperatorKey};
 use crate::signature::Namespace;
@@ -129,6 +130,11 @@ impl Operators {
     pub fn able(&self, namespace: Namespace, at: Timestamp) -> usize {
         let able = self.0.iter().filter(|holder| holder.may(namespace, at)).map(|holder| &holder.name);
         able.collect::<std::collections::BTreeSet<_>>().len()
+    }
+
+    /// The listed key with these bytes. It was judged when the file was read.
+    pub(crate) fn key(&self, data: &KeyData) -> Option<&OperatorKey> {
+        self.0.iter().map(|holder| &holder.key).find(|key| key.data() == data)
     }
 
     /// Whether a key may sign for a purpose at a time.

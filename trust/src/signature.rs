@@ -69,6 +69,16 @@ pub enum SignatureError {
 /// # Errors
 /// [`SignatureError`].
 pub fn check(bytes: &[u8], armoured: &str, namespace: Namespace) -> Result<OperatorKey, SignatureError> {
+    check_known(bytes, armoured, namespace, |_| None)
+}
+
+/// The same. A key that `known` finds was judged before, and is not judged anew.
+pub(crate) fn check_known<'a>(
+    bytes: &[u8],
+    armoured: &str,
+    namespace: Namespace,
+    known: impl FnOnce(&KeyData) -> Option<&'a OperatorKey>,
+) -> Result<OperatorKey, SignatureError> {
     if armoured.len() > BYTES_MAX {
         return Err(SignatureError::Size(armoured.len()));
     }
@@ -80,17 +90,20 @@ pub fn check(bytes: &[u8], armoured: &str, namespace: Namespace) -> Result<Opera
         let found = signature.namespace().chars().take(64).collect();
         return Err(SignatureError::Namespace { found, wanted: namespace });
     }
-    let key = OperatorKey::judge(signature.public_key().clone()).map_err(SignatureError::Key)?;
+    let key = match known(signature.public_key()) {
+        Some(key) => key.clone(),
+        None => OperatorKey::judge(signature.public_key().clone()).map_err(SignatureError::Key)?,
+    };
     let signed =
         SshSig::signed_data(namespace.as_str(), signature.hash_alg(), bytes).map_err(SignatureError::Form)?;
     let (algorithm, blob) = (signature.algorithm(), signature.signature_bytes());
-    match (key.data(), algorithm) {
-        (KeyData::Ed25519(public), Algorithm::Ed25519) => ed25519(&public.0, &signed, blob)?,
-        (KeyData::SkEd25519(public), Algorithm::SkEd25519) => {
+    match (key.data(), key.point(), algorithm) {
+        (KeyData::Ed25519(_), Some(point), Algorithm::Ed25519) => ed25519(point, &signed, blob)?,
+        (KeyData::SkEd25519(public), Some(point), Algorithm::SkEd25519) => {
             let (inner, message) = touched(public.application(), &signed, blob)?;
-            ed25519(&public.public_key().0, &message, inner)?;
+            ed25519(point, &message, inner)?;
         }
-        (KeyData::SkEcdsaSha2NistP256(public), Algorithm::SkEcdsaSha2NistP256) => {
+        (KeyData::SkEcdsaSha2NistP256(public), _, Algorithm::SkEcdsaSha2NistP256) => {
             let (inner, message) = touched(public.application(), &signed, blob)?;
             let fixed = fixed(inner).ok_or(SignatureError::Mismatch)?;
             UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, public.ec_point().as_bytes())
@@ -110,8 +123,7 @@ fn is_plain(signature: &SshSig, armoured: &str) -> bool {
         && armour::written(signature).is_some_and(|again| again.trim_end() == lines.trim_end())
 }
 
-fn ed25519(key: &[u8; 32], message: &[u8], blob: &[u8]) -> Result<(), SignatureError> {
-    let key = VerifyingKey::from_bytes(key).map_err(|_| SignatureError::Mismatch)?;
+fn ed25519(key: &VerifyingKey, message: &[u8], blob: &[u8]) -> Result<(), SignatureError> {
     let signature = ed25519_dalek::Signature::from_slice(blob).map_err(|_| SignatureError::Mismatch)?;
     key.verify_strict(message, &signature).map_err(|_| SignatureError::Mismatch)
 }

@@ -6,7 +6,7 @@ use agentd::gate::job_validation::judge;
 use anyhow::{Result, anyhow};
 use ed25519_dalek::{Signer as _, SigningKey};
 use holdfast_protocol::id::{HostId, JobId};
-use holdfast_protocol::job::{HostEpoch, SeenHost};
+use holdfast_protocol::job::{HostEpoch, Payload, SeenHost};
 use holdfast_trust::scope::Here;
 use holdfast_trust::{Operators, Policy, Roster};
 use jiff::{SignedDuration, Timestamp};
@@ -23,7 +23,7 @@ const SIGNED_BYTES: usize = 111;
 
 pub fn admitted() -> Result<Figure> {
     let hand = Hand::new(1);
-    let text = signer::job(payload().to_string().as_bytes(), &[&hand]);
+    let text = signer::job(written()?.as_bytes(), &[&hand]);
     let operators = Operators::parse(&hand.line("alice"))?;
     let policy = Policy::parse("version = 1\n[verbs.destroy_guest]\ndelay_s = 1\n", &operators)?;
     let roster = Roster { operators, policy };
@@ -51,6 +51,11 @@ pub fn admitted() -> Result<Figure> {
         text.len()
     );
     compare(Row { name: "signed job judged", note }, ours, bare)
+}
+
+/// As `holdfast sign` writes it.
+fn written() -> Result<String> {
+    Ok(Payload::parse(payload().to_string().as_bytes())?.to_json()?)
 }
 
 fn payload() -> serde_json::Value {

@@ -94,6 +94,11 @@ impl ReportTask {
 
     fn publish(&self, sections: Sections) {
         self.sections.send_if_modified(|kept| {
+            // What was published fits: to measure it anew costs as much as to write it.
+            if **kept == sections {
+                return false;
+            }
+            let sections = shorten(sections);
             let changed = **kept != sections;
             if changed {
                 *kept = Arc::new(sections);
@@ -214,7 +219,7 @@ impl ReportTask {
             unobserved_since: view.unobserved_since,
             recipient: self.recipient.clone(),
         };
-        Ok(shorten(Sections {
+        Ok(Sections {
             agent: Some(agent),
             host: view.host.clone(),
             desired: Some(desired),
@@ -225,7 +230,7 @@ impl ReportTask {
             jobs: Some(jobs),
             storage: (storage.looked == FirstPoll::Yes).then(|| storage.targets.clone()),
             conditions,
-        }))
+        })
     }
 }
 

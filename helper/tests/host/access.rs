@@ -182,6 +182,22 @@ fn each_entry_point_accepts_its_own_verbs() {
     assert_eq!(values(&building, "ExecStart"), [format!("{PROGRAM_SHIPPED} golden-build")]);
 }
 
+/// Groups hold hundreds of calls, and systemd compiles them anew for each connection.
+#[test]
+fn the_service_names_each_system_call() {
+    let (_, text) = shipped("systemd/holdfast-helper@.service");
+    let named: Vec<&str> =
+        values(&text, "SystemCallFilter").iter().flat_map(|line| line.split(' ')).collect();
+    let group = named.iter().find(|name| name.starts_with(['@', '~']));
+    assert_eq!(group, None, "name the calls");
+    for call in [
+        "clone", "clone3", "fork", "vfork", "chmod", "fchmodat", "chown", "fchownat", "mount", "ptrace",
+        "unshare",
+    ] {
+        assert!(!named.contains(&call), "the helper does without {call}");
+    }
+}
+
 /// The bound of the design is 3.0 for mounting; systemd counts in tenths. Building a Debian takes more.
 #[test]
 fn systemd_security_scores_stay_low() {

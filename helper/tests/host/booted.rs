@@ -62,6 +62,8 @@ printf '[Service]\nPrivateTmp=yes\n' >/etc/systemd/system/holdfast-helper@.servi
 systemctl daemon-reload
 ask sandboxed 990 "$MOUNT"
 seen sandboxed-seen
+systemctl start variables.service
+echo "variables [$(cat /check/variables)]"
 journalctl --sync
 echo "journal $(journalctl -t holdfast-helper -o verbose | grep -c HOLDFAST_CODE=)"
 "#;
@@ -140,8 +142,24 @@ fn the_shipped_units_and_sudoers_mount_for_the_whole_host() {
             true,
             "sudo compares the file, not its spelling: the same grant: {log}"
         );
+        assert_eq!(of("variables"), "[]", "the helper is not started a second time: {log}{errors}");
         assert_eq!(of("journal"), "15", "one line for each call: {log}");
     });
+}
+
+/// The helper's unit, for a program that prints its environment.
+fn variables_unit() -> String {
+    let (_, mut unit) = shipped("systemd/holdfast-helper@.service");
+    for (from, to) in [
+        ("ExecStart=/usr/lib/holdfast/holdfast-helper", "ExecStart=/usr/bin/env"),
+        ("Type=exec", "Type=oneshot"),
+        ("StandardInput=socket", "StandardInput=null"),
+        ("StandardOutput=socket", "StandardOutput=append:/check/variables"),
+    ] {
+        assert!(unit.contains(from), "{from}: {unit}");
+        unit = unit.replace(from, to);
+    }
+    unit
 }
 
 /// The machine's own root file system beneath, everything that is laid on top in memory.
@@ -201,6 +219,7 @@ fn lay_out(disk: &LoopDisk) {
     );
     std::fs::write(inside("/etc/holdfast/helper.toml"), policy).unwrap();
     std::fs::write(inside("/etc/systemd/system/check.service"), UNIT).unwrap();
+    std::fs::write(inside("/etc/systemd/system/variables.service"), variables_unit()).unwrap();
     let user = "echo 'holdfast:x:990:990::/:/bin/sh' >>$0/passwd; echo 'holdfast:x:990:' >>$0/group; \
                 echo 'holdfast:*:19000::::::' >>$0/shadow";
     run("sh", &["-ec", user, &inside("/etc")]);

@@ -172,7 +172,8 @@ impl Payload {
     /// Whether these bytes, but for spaces and the order of fields, are what this payload is written as.
     fn is_written_so(&self, bytes: &[u8]) -> bool {
         let value = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).ok();
-        self.to_json().is_ok_and(|text| value(bytes) == value(text.as_bytes()))
+        let same = |text: String| text.as_bytes() == bytes || value(bytes) == value(text.as_bytes());
+        self.to_json().is_ok_and(same)
     }
 
     /// The text to sign: one line of JSON. The signer signs these bytes; no program writes them anew.
