@@ -1,14 +1,14 @@
 //! The sample of this run, by date and commit.
 //!
 //! In: the day, and how many commits there are. Out: the number of the part to run. Each new day and each new commit moves
-//! it on by one, so a few runs a day see every part within a week.
+//! it on by one, so a few runs a day see every part within a fortnight.
 
 use anyhow::{Context, Result};
 
 use crate::workspace;
 
 /// The second kills of the crash matrix are split into this many parts.
-pub const DOUBLE_KILL_PARTS: u64 = 20;
+pub const DOUBLE_KILL_PARTS: u64 = 40;
 
 /// Seeds of schedules that each run takes, and of how many they are.
 pub const SCHEDULES: Seeds = Seeds { a_run: 20, of: 400 };

@@ -1,6 +1,7 @@
 //! The hub of a stage: an empty folder, one command.
 
 use std::net::TcpListener;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -45,6 +46,31 @@ impl Stage {
         self.hub = Some(hub);
         url.clone_into(&mut self.hub_url);
         Ok(url.to_owned())
+    }
+
+    /// Starts the hub once more, where it was reached before.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn start_hub_again(&mut self) -> Result<String> {
+        let url = self.hub_url.clone();
+        self.hub_listens(&url, &url)
+    }
+
+    /// `kill -9`.
+    ///
+    /// # Errors
+    /// When no hub runs.
+    pub fn kill_hub(&mut self) -> Result<ExitStatus> {
+        self.hub.take().context("no hub runs")?.kill()
+    }
+
+    /// Writes the hub's settings, which it reads at its next start.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn write_hub_settings(&self, text: &str) -> Result<()> {
+        std::fs::write(self.part("hub").join("hub.toml"), text).context("cannot write the hub's settings")
     }
 
     /// The hub's process.

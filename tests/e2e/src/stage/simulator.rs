@@ -156,6 +156,12 @@ impl Stage {
         self.proxmox.as_ref().context("the simulator was not started yet")
     }
 
+    /// The simulator's process.
+    #[must_use]
+    pub fn simulator_pid(&self) -> Option<u32> {
+        self.simulator.as_ref().map(Running::pid)
+    }
+
     /// Runs `pve-sim fault …` against the running simulator: a hand edit, an armed fault.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use crate::story::{Does, KillFrom, Story};
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
 /// In a sample the agent stays dead at one point in this many.
-const HOUR_ONE_IN: usize = 4;
+const HOUR_ONE_IN: usize = 8;
 
 /// Progress is printed once in this many points.
 const REPORTED_EVERY: usize = 50;
@@ -42,7 +42,7 @@ pub enum Depth {
 
 impl Depth {
     /// Whether the kill at this point is also one after which the agent stays dead: where second kills are a sample, these
-    /// are one in four, and each run has others.
+    /// are one in eight, and each run has others.
     const fn has_hour(self, first: usize) -> bool {
         match self {
             Self::Single | Self::Double { one_in: 1, .. } => true,

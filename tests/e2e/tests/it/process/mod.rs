@@ -8,6 +8,7 @@
     reason = "tests say what they expect"
 )]
 
+mod alert_day;
 mod bad_input;
 mod books;
 mod fire;

@@ -1,12 +1,13 @@
-//! A receiver of customers' notices.
+//! A receiver of notices: of customers, and of alerts.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// The listener for notices. It is there until the test ends.
 pub struct Notices {
-    reported: Arc<Mutex<Vec<String>>>,
+    reported: Arc<Mutex<Vec<(String, Instant)>>>,
     url: String,
 }
 
@@ -19,7 +20,7 @@ impl Notices {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 if let Some(request) = taken(stream) {
-                    keeps.lock().unwrap().push(request);
+                    keeps.lock().unwrap().push((request, Instant::now()));
                 }
             }
         });
@@ -33,7 +34,17 @@ impl Notices {
 
     /// All notices that were received.
     pub fn reported(&self) -> Vec<String> {
+        self.with_times().into_iter().map(|(request, _)| request).collect()
+    }
+
+    /// All notices that were received, with their times.
+    pub fn with_times(&self) -> Vec<(String, Instant)> {
         self.reported.lock().unwrap().clone()
+    }
+
+    /// Where it is reached.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 }
 

@@ -62,7 +62,8 @@ pub fn enrolled_in(namespace: &str) -> Stand {
     enrol(stand)
 }
 
-fn enrol(mut stand: Stand) -> Stand {
+/// Starts simulator and hub, and enrols the agent.
+pub fn enrol(mut stand: Stand) -> Stand {
     let stage = &mut stand.stage;
     stage.start_simulator().unwrap();
     stage.start_hub().unwrap();

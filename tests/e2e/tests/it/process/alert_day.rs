@@ -1,0 +1,170 @@
+//! A day of faults: which notices went out, and when.
+//!
+//! The programs are real, and so are the kills. The rules shorten all waits, so a fault takes seconds. Each step waits for
+//! its notice and for the notice that it is over. At the end the list of what the receiver was sent must be exactly the
+//! list of the steps: nothing missing, nothing twice, nothing false.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use e2e::{document, wait};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::notices::Notices;
+use super::stand::{self, Stand, well};
+
+/// The longest wait for a notice: an interval of three polls, the alarm, a tick, the wait of the group.
+const NOTICE: Duration = Duration::from_secs(150);
+
+/// Waits in seconds, for every code that the day raises.
+const RULES: &str = r#"
+[alerts]
+group_wait_s = 1
+group_interval_s = 10
+"#;
+
+const CODES: [&str; 3] = ["BULK_CHANGE_HELD", "PROXMOX_AWAY", "HOST_OFFLINE"];
+
+/// What the receiver was sent, each delivery once.
+struct Sent {
+    order: Vec<String>,
+    first_at: BTreeMap<String, Duration>,
+}
+
+struct Day {
+    stand: Stand,
+    receiver: Notices,
+    begun: Instant,
+    steps: Vec<(String, &'static str)>,
+}
+
+fn settings(receiver: &Notices, folder: &Path) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let file = folder.join("receiver.toml");
+    let key = "0123456789abcdef0123456789abcdef";
+    let text = format!("kind = \"webhook\"\nurl = \"{}\"\nkey = \"{key}\"\n", receiver.url());
+    std::fs::write(&file, text).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let grace = CODES.map(|code| {
+        format!("[[alerts.grace]]\nmatchers = [\"code={code}\"]\nfire_after_s = 2\nclear_after_s = 2\n")
+    });
+    format!(
+        "deliver_to = \"loopback\"\n[[receiver]]\nname = \"ops\"\nfile = \"{}\"\n{RULES}{}",
+        file.display(),
+        grace.concat()
+    )
+}
+
+impl Day {
+    fn begin() -> Self {
+        let stand = stand::laid();
+        let receiver = Notices::new();
+        let settings = settings(&receiver, stand.stage.folder());
+        stand.stage.write_hub_settings(&settings).unwrap();
+        let stand = stand::enrol(stand);
+        hold_every_stop(&stand);
+        Self { stand, receiver, begun: Instant::now(), steps: Vec::new() }
+    }
+
+    /// Titles in the order of their first arrival. A repeat has the key of the first.
+    fn sent(&self) -> Sent {
+        let mut seen = BTreeMap::new();
+        let mut sent = Sent { order: Vec::new(), first_at: BTreeMap::new() };
+        for (request, at) in self.receiver.with_times() {
+            let (head, body) = request.split_once("\r\n\r\n").unwrap();
+            let key = head.lines().find_map(|line| line.strip_prefix("idempotency-key: ")).unwrap();
+            let body: Value = serde_json::from_str(body).unwrap();
+            let title = body["title"].as_str().unwrap().to_owned();
+            if seen.insert(key.to_owned(), ()).is_none() {
+                sent.first_at.entry(title.clone()).or_insert(at.duration_since(self.begun));
+                sent.order.push(title);
+            }
+        }
+        sent
+    }
+
+    /// Waits until a notice with this title came, and writes the step down.
+    fn hears(&mut self, title: &str, why: &'static str) {
+        let wanted = self.steps.iter().filter(|(step, _)| step == title).count() + 1;
+        let came = wait::until(title, NOTICE, || {
+            let count = self.sent().order.iter().filter(|one| *one == title).count();
+            Ok((count >= wanted).then_some(()))
+        });
+        if let Err(error) = came {
+            panic!("{error}; sent so far: {:#?}", self.sent().order);
+        }
+        self.steps.push((title.to_owned(), why));
+    }
+
+    fn apply(&self, guest: &Value, why: &str) {
+        let document = json!({ "poll_interval_s": 5, "alarm_after_s": 60, "guests": [guest] });
+        self.stand.stage.apply(&document, why).unwrap();
+    }
+
+    /// The table, and that it is the whole list.
+    fn end(self) {
+        let sent = self.sent();
+        println!("{:>7}  {:<45} why", "at", "to ops");
+        for (title, why) in &self.steps {
+            let at = sent.first_at[title].as_secs();
+            println!("{at:>5} s  {title:<45} {why}");
+        }
+        let steps: Vec<&String> = self.steps.iter().map(|(title, _)| title).collect();
+        assert_eq!(sent.order.iter().collect::<Vec<_>>(), steps, "nothing missing, twice or false");
+        println!("{} notices, 0 missing, 0 twice, 0 false", steps.len());
+    }
+}
+
+/// A brake that lets documents stop no guest.
+fn hold_every_stop(stand: &Stand) {
+    let config = stand.stage.folder().join("agent/agent.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let lines = text.lines().map(|line| match line.split_once(" = ") {
+        Some((key @ ("at_least" | "share_percent"), _)) => format!("{key} = 0\n"),
+        _ => format!("{line}\n"),
+    });
+    std::fs::write(&config, lines.collect::<String>()).unwrap();
+}
+
+fn signal(pid: Option<u32>, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid.unwrap()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn each_fault_is_heard_of_once_and_so_is_its_end() {
+    let mut day = Day::begin();
+    day.stand.stage.start_agent(None).unwrap();
+    let mut guest = document::guest(&day.stand.stage.ground(), 1, "web", "acme");
+    day.apply(&guest, "one guest");
+    let made = |guests: &[Value]| guests.len() == 1 && guests.iter().all(well);
+    day.stand.stage.guests_until("one guest", made).unwrap();
+
+    guest["run"] = json!("stopped");
+    day.apply(&guest, "stopped");
+    day.hears("box1: BULK_CHANGE_HELD (warning)", "a document stops more guests than the brake allows");
+    // The agent is killed, and says the same after its start.
+    day.stand.stage.kill_agent().unwrap();
+    day.stand.stage.start_agent(None).unwrap();
+    guest["run"] = json!("running");
+    day.apply(&guest, "as it was");
+    day.hears("box1: BULK_CHANGE_HELD is over", "the document was corrected; the agent was killed before");
+
+    signal(day.stand.stage.simulator_pid(), Signal::STOP);
+    day.hears("box1: PROXMOX_AWAY (critical)", "Proxmox hangs");
+    // The hub is killed while the incident fires, and again while it ends.
+    day.stand.stage.kill_hub().unwrap();
+    day.stand.stage.start_hub_again().unwrap();
+    signal(day.stand.stage.simulator_pid(), Signal::CONT);
+    day.hears("box1: PROXMOX_AWAY is over", "Proxmox goes on; the hub was killed before");
+
+    day.stand.stage.kill_agent().unwrap();
+    day.hears("box1: HOST_OFFLINE (critical)", "the agent is gone");
+    day.stand.stage.kill_hub().unwrap();
+    day.stand.stage.start_hub_again().unwrap();
+    day.stand.stage.start_agent(None).unwrap();
+    day.hears("box1: HOST_OFFLINE is over", "the agent is back; the hub was killed before");
+    day.end();
+}
