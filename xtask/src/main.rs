@@ -14,6 +14,7 @@ mod bench;
 mod bench_goals;
 mod book;
 mod ci;
+mod conditions;
 mod demo;
 mod e2e_suite;
 mod fuzz;

@@ -1,13 +1,13 @@
-//! `cargo xtask schemas`: generated documents of the wire and of the limits.
+//! `cargo xtask schemas`: generated documents of wire, conditions and limits.
 //!
-//! Out: the JSON Schemas of all wire documents in `docs/schema/`, the OpenAPI documents of hub and local API, and `docs/limits.md`; or
+//! Out: the JSON Schemas of all wire documents in `docs/schema/`, the OpenAPI documents of hub and local API, `docs/conditions.md` and `docs/limits.md`; or
 //! whether they are fresh.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::limits;
+use crate::{conditions, limits};
 
 const FOLDER: &str = "docs/schema";
 const LOCAL_API: &str = "docs/local-api.openapi.json";
@@ -34,6 +34,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
     }
     stale.extend(keep(root, HUB_API, &holdfast_protocol::hub::openapi::document(), mode)?);
     stale.extend(keep(root, LOCAL_API, &holdfast_protocol::local::openapi::document(), mode)?);
+    stale.extend(keep_text(root, conditions::PAGE, &conditions::page(), mode)?);
     stale.extend(keep_text(root, limits::PAGE, &limits::page(root)?, mode)?);
     for entry in std::fs::read_dir(&folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -43,8 +44,9 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
     }
     if stale.is_empty() {
         println!(
-            "schemas: {} documents in {FOLDER}, {HUB_API}, {LOCAL_API} and {}",
+            "schemas: {} documents in {FOLDER}, {HUB_API}, {LOCAL_API}, {} and {}",
             names.len(),
+            conditions::PAGE,
             limits::PAGE
         );
         Ok(())

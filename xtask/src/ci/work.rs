@@ -60,11 +60,7 @@ pub fn deny() -> Result<()> {
 /// other crate has such features.
 pub fn lint() -> Result<()> {
     must(cargo().args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    must(
-        cargo()
-            .args(["clippy", "--locked", "--package", "agentd", "--bins"])
-            .args(["--", "-D", "warnings"]),
-    )
+    must(cargo().args(["clippy", "--locked", "--package", "agentd", "--bins"]).args(["--", "-D", "warnings"]))
 }
 
 /// What nextest reported of the part `tests`.
