@@ -80,7 +80,8 @@ impl Deliveries {
     /// Until the next notice is due.
     async fn pause(&self) -> Duration {
         let next = self.store.next_outgoing_at().await.ok().flatten();
-        let until = next.map(|at| at.duration_since(self.clock.now()));
+        // What is due already has no time to wait for.
+        let until = next.map(|at| at.duration_since(self.clock.now()).max(SignedDuration::ZERO));
         let until = until.and_then(|until| Duration::try_from(until).ok()).unwrap_or(LOOK_EVERY);
         until.clamp(Duration::from_secs(1), LOOK_EVERY)
     }
