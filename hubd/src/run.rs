@@ -25,7 +25,7 @@ use crate::settings::{AlertSettings, PublicUrl, Settings, certificate_names};
 use crate::sqlite::{OpenError, Sqlite, WriterThread};
 use crate::store::{SharedStore, StoreError};
 use crate::task::alerts::AlertTimer;
-use crate::task::delivery::Deliveries;
+use crate::task::delivery::{Deliveries, Receiver};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
 use crate::task::webhook::Forwarder;
@@ -215,10 +215,11 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let clock = Arc::clone(&start.clock);
     let notifier = Notifier::new(start.escrow_notice, Arc::clone(&provider), store.clone(), clock)?;
     tasks.spawn(notifier.run(stopped.clone()));
-    tasks.spawn(deadman::run(store.clone(), alerts, Arc::clone(&start.clock), stopped.clone()));
+    tasks.spawn(deadman::run(store.clone(), alerts.clone(), Arc::clone(&start.clock), stopped.clone()));
     let timer = AlertTimer::new(store.clone(), Arc::clone(&start.clock), folder);
     tasks.spawn(timer.run(stopped.clone()));
     let hub = HubName(authority.ca_pin().to_string());
+    let receivers = start.alerts.receivers.iter().map(Receiver::configured).collect();
     let deliveries = Deliveries::new(
         (start.alerts.receivers, start.alerts.reach),
         store.clone(),
@@ -241,6 +242,8 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         store,
         authority,
         clock: start.clock,
+        alerts,
+        receivers,
         reached,
         public_url: public_url.as_str().to_owned(),
         long_polls: LongPolls::default(),

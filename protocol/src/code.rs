@@ -129,6 +129,8 @@ codes! {
     HostKeyChanged = "HOST_KEY_CHANGED", 409
     /// The idempotency key was used with another body.
     IdempotencyMismatch = "IDEMPOTENCY_MISMATCH", 422
+    /// An alert that was over already: nothing was changed.
+    IncidentOver = "INCIDENT_OVER", 409
     /// The invite is too old.
     InviteExpired = "INVITE_EXPIRED", 403
     /// The invite does not exist.
@@ -223,6 +225,8 @@ codes! {
     Signature = "SIGNATURE", 403
     /// Fewer operators signed than the policy wants for this.
     SignaturesMissing = "SIGNATURES_MISSING", 403
+    /// A silence that would mute every alert.
+    SilenceEverything = "SILENCE_EVERYTHING", 422
     /// Larger than is accepted.
     Size = "SIZE", 413
     /// Older than the one that is held.

@@ -1,4 +1,15 @@
 //! The hub's HTTP API as a table of calls.
 
+pub mod alert_calls;
 pub mod calls;
 pub mod openapi;
+
+use calls::Call;
+
+/// All calls, by table.
+pub const TABLES: &[&[Call]] = &[calls::CALLS, alert_calls::CALLS];
+
+/// All calls.
+pub fn calls() -> impl Iterator<Item = &'static Call> {
+    TABLES.iter().copied().flatten()
+}

@@ -29,6 +29,7 @@
 //! | [`storage`] | disks, shares and backup servers: wanted, approved, reported |
 //! | [`restore`] | a new machine in the place of a lost one |
 //! | [`hub`] | the calls of the hub |
+//! | [`alert`] | alerts, as operators see them
 //! | [`operator`] | what the operator's command requests from the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
@@ -38,6 +39,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod alert;
 pub mod api;
 pub mod audit;
 pub mod bootstrap;

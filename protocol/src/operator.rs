@@ -26,6 +26,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::condition::ConditionCode;
 use crate::desired::Reason;
 use crate::generation::Generation;
 use crate::id::{EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName};
@@ -137,11 +138,13 @@ pub struct Page<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
-    /// Enrolled, not heard of yet.
+    /// Enrolled, not heard of yet, and not overdue.
     New,
+    /// Enrolled, and never heard of in its time: the alarm was raised.
+    NeverSeen,
     /// Heard of in time.
     Online,
-    /// Heard of in time, but its agent cannot see Proxmox: what it says of guests and storages is old.
+    /// Heard of in time, and something critical is wrong with the host itself: [`Degraded`] says what.
     Degraded,
     /// One interval overdue.
     Late,
@@ -166,9 +169,12 @@ pub struct HostView {
     /// When it was last heard of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_at: Option<Timestamp>,
-    /// What keeps its agent from seeing Proxmox, where that lasts.
+    /// What is wrong with the host itself, where that is critical and lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degraded: Option<Degraded>,
+    /// Until when it is in maintenance, where it is: no alert of it is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance_until: Option<Timestamp>,
     /// The newest desired generation; 0 is none.
     pub wanted: Generation,
     /// The generation the host holds.
@@ -187,12 +193,16 @@ pub struct HostView {
     pub certificate_ends_at: Timestamp,
 }
 
-/// A host whose agent cannot see Proxmox.
+/// Why a host that reports is not well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Degraded {
-    /// Since when; the reports on its guests and storages are as old.
+    /// Since when.
     pub since: Timestamp,
+    /// The critical condition of the host. Without it the agent cannot see Proxmox, and its reports on guests and storages
+    /// are as old as `since`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<ConditionCode>,
     /// The agent's own explanation.
     pub reason: String,
 }

@@ -18,9 +18,23 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 #[must_use]
 pub fn all() -> Vec<Named> {
     use crate::{
-        bootstrap, checkin, desired, enrol, envelope, escrow, golden, local, operation, operator, restore,
+        alert, bootstrap, checkin, desired, enrol, envelope, escrow, golden, local, operation, operator,
+        restore,
     };
     vec![
+        named::<alert::AcknowledgeRequest>("alert-acknowledge"),
+        named::<alert::IncidentView>("alert"),
+        named::<alert::IncidentDetail>("alert-detail"),
+        named::<alert::DeliveryView>("alert-delivery"),
+        named::<alert::ExplainRequest>("alert-explain-request"),
+        named::<alert::ExplanationView>("alert-explanation"),
+        named::<alert::LogView>("alert-log"),
+        named::<alert::MaintenanceView>("alert-maintenance"),
+        named::<alert::MaintenanceRequest>("alert-maintenance-request"),
+        named::<alert::ReceiverView>("alert-receiver"),
+        named::<alert::TestQueued>("alert-receiver-test"),
+        named::<alert::SilenceView>("alert-silence"),
+        named::<alert::SilenceRequest>("alert-silence-request"),
         named::<bootstrap::Bootstrap>("bootstrap"),
         named::<bootstrap::BootstrapToken>("bootstrap-token"),
         named::<checkin::CheckinAnswer>("checkin-answer"),

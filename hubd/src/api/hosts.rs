@@ -32,7 +32,7 @@ pub(super) async fn list(
 ) -> Result<Answer<Page<HostView>>, ApiError> {
     let limit = query.limit(PAGE_MAX)?;
     let after = query.cursor()?.map(|cursor| place(&cursor)).transpose()?;
-    let records = hub.store.hosts(after, limit + 1).await?;
+    let records = hub.store.hosts(after, limit + 1, hub.clock.now()).await?;
     let Page { items, next } = page(records, limit, |last| format!("{}/{}", last.view.name, last.number));
     let items = items.into_iter().map(|record| record.view).collect();
     Ok(Answer(StatusCode::OK, Page { items, next }))

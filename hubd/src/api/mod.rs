@@ -9,6 +9,7 @@
 //! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement` |
 //! | operators | bearer token | all other `/v1/…` |
 
+mod alerts;
 mod auth;
 mod body;
 mod checkin;
@@ -42,11 +43,13 @@ use net::rate::{Rates, TooOften};
 use net::server::{Frame, RefusalLog, frame};
 use tokio::sync::{Semaphore, watch};
 
+pub use self::alerts::ConfiguredReceiver;
 pub use long_poll::LongPolls;
 
 use self::problem::ApiError;
 use crate::authority::Authority;
 use crate::clock::Clock;
+use crate::domain::alerting::AlertContext;
 use crate::domain::escrow_notice::Recipients;
 use crate::serve::STRANGERS_MAX;
 use crate::store::{Issue, SharedStore};
@@ -58,6 +61,10 @@ pub struct Hub {
     /// What signs certificates.
     pub authority: Arc<Authority>,
     pub clock: Arc<dyn Clock>,
+    /// What decisions on alerts depend on.
+    pub alerts: AlertContext,
+    /// Receivers of alerts, without their secrets.
+    pub receivers: Vec<ConfiguredReceiver>,
     /// Recipients of notices when a wrapped key is read.
     pub reached: Recipients,
     /// How the hub is reached, as invites say.
@@ -168,6 +175,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/operators", get(operators::list).post(operators::make))
         .route("/v1/operators/{name}/revoke", post(operators::revoke))
         .route("/v1/events", get(events::list))
+        .merge(alerts::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators));
     agents
         .merge(escrow)

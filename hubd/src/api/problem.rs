@@ -1,5 +1,6 @@
 //! The conversion of errors into API errors.
 
+use alerts::silence::SilenceError;
 use axum::response::{IntoResponse, Response};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
@@ -10,6 +11,7 @@ use net::server::Refused;
 use net::server::body::BodyError;
 
 use crate::authority::CsrError;
+use crate::domain::alerting::sample::SampleError;
 use crate::domain::desired::PutError;
 use crate::domain::enrollment::InviteError;
 use crate::domain::identity::IdentityError;
@@ -17,8 +19,8 @@ use crate::domain::job_queue::JobQueueError;
 use crate::domain::readmission::ReadmitError;
 use crate::store::OperatorError;
 use crate::store::{
-    EnrollmentRequestError, EscrowError, InviteRequestError, RedeemError, RenewError, RestoreError,
-    RestoreRequestError, StoreError, WithdrawError, WriteError,
+    AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, RedeemError, RenewError,
+    RestoreError, RestoreRequestError, SilenceRequestError, StoreError, TestError, WithdrawError, WriteError,
 };
 
 /// The value of `Retry-After`, for the error codes that carry one.
@@ -221,6 +223,44 @@ impl From<OperatorError> for ApiError {
             OperatorError::Taken { .. } => ErrorCode::NameTaken,
             OperatorError::LastAdmin { .. } => ErrorCode::PreconditionFailed,
             OperatorError::Unknown { .. } => ErrorCode::NotFound,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<AcknowledgeError> for ApiError {
+    fn from(error: AcknowledgeError) -> Self {
+        match error {
+            AcknowledgeError::Over => Self::new(ErrorCode::IncidentOver, error.to_string()),
+        }
+    }
+}
+
+impl From<SilenceRequestError> for ApiError {
+    fn from(error: SilenceRequestError) -> Self {
+        let code = match error {
+            SilenceRequestError::Silence(SilenceError::Everything) => ErrorCode::SilenceEverything,
+            SilenceRequestError::Silence(SilenceError::Matchers | SilenceError::Ends) => ErrorCode::Range,
+            SilenceRequestError::TooMany => ErrorCode::Quota,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<TestError> for ApiError {
+    fn from(error: TestError) -> Self {
+        match error {
+            TestError::Waiting => Self::new(ErrorCode::UnderWay, error.to_string()),
+        }
+    }
+}
+
+impl From<SampleError> for ApiError {
+    fn from(error: SampleError) -> Self {
+        let code = match error {
+            SampleError::OfHub(_) | SampleError::NotOfGuests(_) | SampleError::NoHost => ErrorCode::Range,
+            SampleError::NoGuest(_) => ErrorCode::NotFound,
+            SampleError::NoExample(_) => ErrorCode::Internal,
         };
         Self::new(code, error.to_string())
     }

@@ -37,7 +37,11 @@ impl AgentSummary {
         Self {
             version: agent.version.chars().take(VERSION_MAX).collect(),
             problems: clamp(agent.problems.len()),
-            degraded: agent.unobserved_since.map(|since| Degraded { since, reason: reason() }),
+            degraded: agent.unobserved_since.map(|since| Degraded {
+                since,
+                condition: None,
+                reason: reason(),
+            }),
         }
     }
 }

@@ -1,23 +1,28 @@
 //! Rows of hosts and of their last reports.
 
+use holdfast_protocol::condition::ConditionSet;
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::operator::{Degraded, HostState, HostView};
 use holdfast_protocol::report::Sections;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use serde::de::DeserializeOwned;
 
+use super::alerts::Json;
 use super::columns::{Id, Number, Text, Time};
+use crate::domain::alerting::observed::unwell;
 use crate::domain::host::HostRef;
 use crate::store::HostRecord;
 
 pub(super) const COLUMNS: &str = "number, id, name, status, liveness, seen_at, wanted, held, agent_version,
     guests_running, guests,
     attention_guests + attention_waiting + attention_agent + (refused IS NOT NULL) AS attention,
-    degraded_since, degraded_reason, certificate_ends_at";
+    degraded_since, degraded_reason, certificate_ends_at,
+    (SELECT conditions FROM reports WHERE reports.host = hosts.number) AS conditions";
 
 /// The table's checks allow only these values.
 fn read_state(row: &Row<'_>, degraded: Option<&Degraded>) -> rusqlite::Result<HostState> {
     let (status, liveness): (String, String) = (row.get("status")?, row.get("liveness")?);
+    let never_seen = row.get::<_, Option<Time>>("seen_at")?.is_none();
     Ok(match (status.as_str(), liveness.as_str()) {
         ("revoked", _) => HostState::Revoked,
         ("frozen", _) => HostState::Frozen,
@@ -25,23 +30,36 @@ fn read_state(row: &Row<'_>, degraded: Option<&Degraded>) -> rusqlite::Result<Ho
         (_, "online") if degraded.is_some() => HostState::Degraded,
         (_, "online") => HostState::Online,
         (_, "late") => HostState::Late,
+        (_, _) if never_seen => HostState::NeverSeen,
         (_, _) => HostState::Offline,
     })
 }
 
+/// An agent that cannot see Proxmox knows little else, so that comes first.
+fn read_degraded(row: &Row<'_>) -> rusqlite::Result<Option<Degraded>> {
+    if let Some(since) = row.get::<_, Option<Time>>("degraded_since")? {
+        let reason: Option<String> = row.get("degraded_reason")?;
+        let reason = reason.unwrap_or_else(|| "it does not say why".to_owned());
+        return Ok(Some(Degraded { since: since.0, condition: None, reason }));
+    }
+    let conditions: Option<Json<ConditionSet>> = row.get("conditions")?;
+    let unwell = conditions.as_ref().and_then(|set| unwell(&set.0));
+    Ok(unwell.map(|condition| Degraded {
+        since: condition.since,
+        condition: Some(condition.code),
+        reason: condition.message.as_str().to_owned(),
+    }))
+}
+
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<HostRecord> {
-    let since: Option<Time> = row.get("degraded_since")?;
-    let reason: Option<String> = row.get("degraded_reason")?;
-    let degraded = since.map(|since| Degraded {
-        since: since.0,
-        reason: reason.unwrap_or_else(|| "it does not say why".to_owned()),
-    });
+    let degraded = read_degraded(row)?;
     let view = HostView {
         id: HostId::new(row.get::<_, Id>("id")?.0),
         name: row.get::<_, Text<_>>("name")?.0,
         state: read_state(row, degraded.as_ref())?,
         seen_at: row.get::<_, Option<Time>>("seen_at")?.map(|time| time.0),
         degraded,
+        maintenance_until: None,
         wanted: row.get::<_, Number>("wanted")?.0,
         held: row.get::<_, Number>("held")?.0,
         agent_version: row.get("agent_version")?,

@@ -5,10 +5,10 @@ use async_trait::async_trait;
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::operator::{HostDetail, HostState, HostView};
 use jiff::Timestamp;
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use std::sync::Arc;
 
-use super::alerts::{Moment, decide};
+use super::alerts::{Moment, decide, maintenance_until};
 use super::events::emit;
 use super::host_row::{COLUMNS, find, read, report, sections};
 use super::settled::SettledHosts;
@@ -17,17 +17,28 @@ use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::store::{By, HostRecord, Hosts, StoreError, WriteError};
 
-/// The last contact may be in memory alone.
-fn latest(settled: &SettledHosts, mut record: HostRecord) -> HostRecord {
+/// The last contact may be in memory alone. Maintenance is a row of the alert engine.
+fn complete(
+    connection: &Connection,
+    settled: &SettledHosts,
+    mut record: HostRecord,
+    now: Timestamp,
+) -> rusqlite::Result<HostRecord> {
     if let Some(at) = settled.seen_at(record.view.id) {
         record.view.seen_at = Some(at);
     }
-    record
+    record.view.maintenance_until = maintenance_until(connection, record.view.id, now)?;
+    Ok(record)
 }
 
 #[async_trait]
 impl Hosts for Sqlite {
-    async fn hosts(&self, after: Option<(HostName, i64)>, limit: u32) -> Result<Vec<HostRecord>, StoreError> {
+    async fn hosts(
+        &self,
+        after: Option<(HostName, i64)>,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<HostRecord>, StoreError> {
         let settled = self.settled.clone();
         self.read("list hosts", move |connection| {
             let sql = format!(
@@ -36,7 +47,7 @@ impl Hosts for Sqlite {
             let (name, number) = after.as_ref().map_or(("", 0), |(name, number)| (name.as_str(), *number));
             let mut statement = connection.prepare_cached(&sql)?;
             let records = statement.query_map(params![name, number, limit], read)?;
-            records.map(|record| Ok(latest(&settled, record?))).collect()
+            records.map(|record| complete(connection, &settled, record?, now)).collect()
         })
         .await
     }
@@ -47,7 +58,7 @@ impl Hosts for Sqlite {
         let found = self
             .read(action, move |connection| {
                 let Some(record) = find(connection, &host)? else { return Ok(None) };
-                let record = latest(&settled, record);
+                let record = complete(connection, &settled, record, now)?;
                 let restores = restore_orders::of_host(connection, record.number, now)?;
                 let epochs = epochs::past(connection, record.number)?;
                 Ok(Some((record.view, report(connection, record.number)?, restores, epochs)))

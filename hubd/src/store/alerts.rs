@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{By, StoreError, WriteError};
+use crate::domain::alerting::GuestLabels;
 use crate::domain::alerting::own::{HostFacts, HubFacts};
 use crate::domain::host::HostRef;
 
@@ -34,11 +35,13 @@ pub enum IncidentFilter {
     All,
 }
 
-/// An entry of the log, with its number and its scope.
+/// An entry of the log, with its number, its scope and the host's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRecord {
     pub number: u64,
     pub scope: Scope,
+    /// None for the hub.
+    pub host: Option<HostName>,
     pub entry: LogEntry,
 }
 
@@ -67,6 +70,36 @@ pub enum Acknowledgement {
     Given { until: Option<Timestamp> },
     /// It is open again.
     TakenBack,
+}
+
+/// Why a silence is not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SilenceRequestError {
+    #[error(transparent)]
+    Silence(#[from] SilenceError),
+    #[error("{SILENCES_MAX} silences are in force, as many as are possible: end one first")]
+    TooMany,
+}
+
+/// As many silences as are in force at a time. Each decision on an alert looks at all of them.
+pub const SILENCES_MAX: u32 = 256;
+
+/// The maintenance of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostMaintenance {
+    pub host: HostName,
+    /// The windows that are not over.
+    pub windows: Vec<Maintenance>,
+}
+
+/// What the engine knows of a host, or of the hub.
+#[derive(Clone, Debug)]
+pub struct AlertPicture {
+    pub state: ScopeState,
+    /// None for the hub.
+    pub host: Option<HostName>,
+    /// The guests that the host reported.
+    pub guests: GuestLabels,
 }
 
 /// Facts of which the hub makes its own conditions.
@@ -159,7 +192,7 @@ pub trait Alerts: Send + Sync {
     ///
     /// # Errors
     /// [`WriteError`].
-    async fn add_silence(&self, by: By, new: NewSilence) -> Result<Silence, WriteError<SilenceError>>;
+    async fn add_silence(&self, by: By, new: NewSilence) -> Result<Silence, WriteError<SilenceRequestError>>;
 
     /// Ends a silence now.
     ///
@@ -171,7 +204,7 @@ pub trait Alerts: Send + Sync {
         id: SilenceId,
     ) -> Result<Option<Silence>, WriteError<std::convert::Infallible>>;
 
-    /// Announces maintenance of a host until this time, or ends it now.
+    /// Announces maintenance of a host until this time, or ends it now. A revoked host has none.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -180,14 +213,11 @@ pub trait Alerts: Send + Sync {
         by: By,
         host: HostRef,
         until: Option<Timestamp>,
-    ) -> Result<Option<Vec<Maintenance>>, WriteError<std::convert::Infallible>>;
+    ) -> Result<Option<HostMaintenance>, WriteError<std::convert::Infallible>>;
 
-    /// The engine's state of a host, or of the hub, to explain what it would do.
+    /// What the engine knows of a host, or of the hub, to explain what it would do.
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn alert_state(
-        &self,
-        host: Option<HostRef>,
-    ) -> Result<Option<(ScopeState, Option<HostName>)>, StoreError>;
+    async fn alert_picture(&self, host: Option<HostRef>) -> Result<Option<AlertPicture>, StoreError>;
 }

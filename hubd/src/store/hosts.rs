@@ -24,7 +24,12 @@ pub trait Hosts: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    async fn hosts(&self, after: Option<(HostName, i64)>, limit: u32) -> Result<Vec<HostRecord>, StoreError>;
+    async fn hosts(
+        &self,
+        after: Option<(HostName, i64)>,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<HostRecord>, StoreError>;
 
     /// One host with its last report.
     ///

@@ -40,8 +40,8 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 pub use alerts::{
-    AcknowledgeError, Acknowledgement, Alerts, IncidentFilter, IncidentRecord, LogFilter, LogRecord,
-    NewSilence, OwnFacts,
+    AcknowledgeError, Acknowledgement, AlertPicture, Alerts, HostMaintenance, IncidentFilter, IncidentRecord,
+    LogFilter, LogRecord, NewSilence, OwnFacts, SILENCES_MAX, SilenceRequestError,
 };
 pub use audit_heads::AuditHeads;
 pub use certificates::CertificateRecord;
@@ -60,7 +60,9 @@ pub use invites::{InviteMade, InviteRequestError, Invites, NewInvite, RedeemErro
 pub use jobs::{JobDone, SignedJobs, SubmitJob};
 pub use liveness::{Contacts, HostContact, LastContact};
 pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, TokenMade};
-pub use outbox::{DeliveryEnd, DeliveryOutcome, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue};
+pub use outbox::{
+    DeliveryEnd, DeliveryOutcome, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError,
+};
 pub use prune::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT, ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT,
     INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, SILENCES_KEPT, VERSIONS_KEPT,

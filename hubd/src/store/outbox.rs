@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use holdfast_protocol::id::ReceiverName;
 use jiff::Timestamp;
 
-use super::StoreError;
+use super::{By, StoreError, WriteError};
 
 /// A notice that is being sent. No other task sends it meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +85,13 @@ pub struct ReceiverQueue {
     pub failure: Option<String>,
 }
 
+/// Why a receiver is not tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TestError {
+    #[error("an earlier test of this receiver still waits: `holdfast alert receivers` shows why")]
+    Waiting,
+}
+
 /// The outbox.
 #[async_trait]
 pub trait Outbox: Send + Sync {
@@ -117,17 +124,29 @@ pub trait Outbox: Send + Sync {
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Puts notices into the outbox that no incident made, to try a channel.
+    /// Puts two notices into the outbox that no incident made, to try a receiver. Answers their keys. The number makes the
+    /// keys, and was never used before.
     ///
     /// # Errors
-    /// [`StoreError`].
-    async fn queue_tests(&self, notices: Vec<Notice>) -> Result<(), StoreError>;
+    /// [`WriteError`].
+    async fn queue_test(
+        &self,
+        by: By,
+        receiver: ReceiverName,
+        number: u64,
+    ) -> Result<Vec<DedupeKey>, WriteError<TestError>>;
 
     /// The delivery log, the newest first.
     ///
     /// # Errors
     /// [`StoreError`].
     async fn deliveries(&self, before: Option<u64>, limit: u32) -> Result<Vec<DeliveryRecord>, StoreError>;
+
+    /// For each receiver the last notice that it took or refused.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn last_deliveries(&self) -> Result<Vec<DeliveryRecord>, StoreError>;
 
     /// What waits for each receiver.
     ///

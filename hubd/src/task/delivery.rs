@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{Rest, rest};
+use crate::api::ConfiguredReceiver;
 use crate::clock::Clock;
 use crate::domain::alerting::notice_text::{HubName, message};
 use crate::domain::retry::{AfterFailure, after};
@@ -31,6 +32,14 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 pub struct Receiver {
     pub name: ReceiverName,
     pub channel: Channel,
+}
+
+impl Receiver {
+    /// What operators see of it.
+    #[must_use]
+    pub fn configured(&self) -> ConfiguredReceiver {
+        ConfiguredReceiver { name: self.name.clone(), kind: self.channel.kind() }
+    }
 }
 
 /// Delivers notices.

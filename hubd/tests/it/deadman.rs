@@ -36,7 +36,7 @@ async fn silence_is_late_then_an_alarm_once_then_over() {
     }
     host.check_in(&host.full(2, 0), "0s").await.data(StatusCode::OK);
     assert_eq!(world.view("box7").await.state, HostState::Online);
-    assert_eq!(world.view("never").await.state, HostState::Offline);
+    assert_eq!(world.view("never").await.state, HostState::NeverSeen);
     let kinds = world.event_kinds().await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "host_online").count(), 2);
     tick(&world.store, up_since, world.clock.now()).await.unwrap();

@@ -3,14 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use alerts::Rules;
-use alerts::explain::test_notices;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
+use holdfast_protocol::alert::TestQueued;
 use holdfast_protocol::id::ReceiverName;
 use holdfast_protocol::secret::Secret;
-use hubd::clock::Clock as _;
 use hubd::settings::AlertSettings;
 use hubd::store::DeliveryOutcome;
 use hubd::task::delivery::Receiver;
@@ -18,7 +17,8 @@ use hubd::task::watcher::WatcherSettings;
 use notify::channel::{SIGNATURE_HEADER, Webhook};
 use notify::url::SecretUrl;
 use notify::{Channel, EgressPolicy};
-use serde_json::Value;
+use reqwest::Method;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::world::{Options, World, until};
@@ -69,9 +69,8 @@ async fn a_notice_is_signed_repeated_under_its_key_and_written_down() {
     let key = Secret::new("k".repeat(32)).try_into().unwrap();
     let channel = Channel::Webhook(Webhook { url: server.start().await, key, ca: None });
     let world = World::with(Options { alerts: to_ops(channel), ..Options::default() }).await;
-    let now = world.clock.now();
-    let notices = test_notices(&"ops".parse().unwrap(), &"eve".parse().unwrap(), 1, now);
-    world.store.queue_tests(notices.to_vec()).await.unwrap();
+    let queued: TestQueued =
+        world.admin().send(Method::POST, "/v1/receivers/ops/test", &json!({})).await.data(StatusCode::OK);
     until("the failed one, its repeat and the other arrived", || async {
         // The pause after the failure is over for the hub.
         world.clock.advance(1);
@@ -87,6 +86,7 @@ async fn a_notice_is_signed_repeated_under_its_key_and_written_down() {
     let mut log = world.store.deliveries(None, 10).await.unwrap();
     log.reverse();
     let ends: Vec<_> = log.iter().map(|one| (one.outcome, one.tries)).collect();
+    assert_eq!(log.iter().map(|one| one.key.to_string()).collect::<Vec<_>>(), queued.notices);
     assert_eq!(ends, [(DeliveryOutcome::Delivered, 2), (DeliveryOutcome::Delivered, 1)]);
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
 use holdfast_protocol::api::Method as Verb;
-use holdfast_protocol::hub::calls::{CALLS, Call, Caller};
-use holdfast_protocol::hub::openapi;
+use holdfast_protocol::hub::calls::{Call, Caller};
+use holdfast_protocol::hub::{calls, openapi};
 use rcgen::KeyPair;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -52,9 +52,9 @@ async fn the_document_is_served_as_it_is_committed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_document_names_each_call_and_no_other() {
     let world = World::start().await;
-    let source = include_str!("../../src/api/mod.rs");
-    let routes: BTreeSet<&str> =
-        source.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let sources = [include_str!("../../src/api/mod.rs"), include_str!("../../src/api/alerts/mod.rs")];
+    let parts = sources.iter().flat_map(|source| source.split(".route(\"").skip(1));
+    let routes: BTreeSet<&str> = parts.filter_map(|rest| rest.split('"').next()).collect();
     let mut served = BTreeSet::new();
     for route in routes {
         for verb in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
@@ -66,7 +66,7 @@ async fn the_document_names_each_call_and_no_other() {
             }
         }
     }
-    let described: BTreeSet<_> = CALLS.iter().map(|call| (call.path, call.method.verb())).collect();
+    let described: BTreeSet<_> = calls().map(|call| (call.path, call.method.verb())).collect();
     assert_eq!(served, described);
 }
 
@@ -75,6 +75,12 @@ fn described(document: &Value, call: &Call) -> BTreeMap<u16, String> {
     let verb = call.method.verb().to_ascii_lowercase();
     let responses = document["paths"][call.path][&verb]["responses"].as_object().unwrap().iter();
     responses.map(|(status, said)| (status.parse().unwrap(), said["description"].to_string())).collect()
+}
+
+/// A time that a mute can end at.
+fn soon() -> String {
+    let now = hubd::clock::Clock::now(&hubd::clock::SystemClock);
+    (now + jiff::SignedDuration::from_hours(1)).to_string()
 }
 
 /// Bodies that are right for some call, and bodies that are right for none.
@@ -98,6 +104,16 @@ fn bodies() -> Vec<String> {
         json!({ "name": "ada", "role": "viewer", "days": 5 }),
         json!({ "name": "admin", "role": "viewer", "days": 5 }),
         json!({ "what": "newest" }),
+        json!({ "until": soon() }),
+        json!({ "until": "2126-11-21T12:00:00Z" }),
+        json!({ "until": "2026-01-01T12:00:00Z" }),
+        json!({ "code": "DISK_FULL", "host": "box7" }),
+        json!({ "code": "DISK_FULL", "host": "no such host" }),
+        json!({ "code": "GUEST_CRASHED", "host": "box7", "guest": "web" }),
+        json!({ "code": "HUB_DISK_FULL", "host": "box7" }),
+        json!({ "matchers": ["host=box7"], "until": soon(), "comment": "a test" }),
+        json!({ "matchers": ["host!=x"], "until": soon(), "comment": "a test" }),
+        json!({ "matchers": ["no label=x"], "until": soon(), "comment": "a test" }),
         json!({ "at": "2026-11-21T12:00:00Z" }),
         json!({ "schema": "holdfast.report/v1", "sequence": 1, "held": 0, "coverage": "full", "sections": {} }),
         json!({ "schema": "holdfast.report/v9", "sequence": 1 }),
@@ -126,7 +142,7 @@ async fn no_answer_is_undocumented() {
         ("a host", host.client.clone()),
     ];
     let (bodies, mut heard) = (bodies(), BTreeMap::<u16, usize>::new());
-    for one in CALLS {
+    for one in calls() {
         let described = described(&document, one);
         for (who, client) in &clients {
             for body in bodies.iter().filter(|body| one.body.is_some() || body.is_empty()) {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::world::World;
 
-async fn operator(world: &World, name: &str, role: Role) -> String {
+pub async fn operator(world: &World, name: &str, role: Role) -> String {
     let token = new_token().unwrap();
     let at = world.clock.now();
     let new = NewOperator {

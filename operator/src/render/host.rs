@@ -15,9 +15,10 @@ use holdfast_protocol::report::{
 use holdfast_protocol::restore::{RestoreOrder, RestoreState};
 use jiff::Timestamp;
 
+use super::condition::conditions;
 use super::guest;
 use super::table::{Field, NOTHING, Tone, list, plain, table};
-use super::time::{ago, bytes, stamp, when};
+use super::time::{age, ago, bytes, stamp, when};
 use crate::progress::{current_step, outcome_line};
 use crate::screen::Style;
 
@@ -42,13 +43,23 @@ pub fn hosts(hosts: &[HostView], now: Timestamp, style: Style) -> String {
 }
 
 fn needs_attention(host: &HostView) -> bool {
-    host.attention > 0 || matches!(host.state, HostState::Offline | HostState::Frozen | HostState::Degraded)
+    host.attention > 0 || is_bad(host.state)
+}
+
+const fn is_bad(state: HostState) -> bool {
+    match state {
+        HostState::Degraded | HostState::Frozen | HostState::NeverSeen | HostState::Offline => true,
+        HostState::Late | HostState::New | HostState::Online | HostState::Revoked => false,
+    }
 }
 
 /// Small is urgent. A host that was let go comes last.
 const fn urgency(host: &HostView) -> u8 {
     match host.state {
-        HostState::Offline | HostState::Frozen | HostState::Degraded => 0,
+        HostState::Offline | HostState::Frozen | HostState::Degraded | HostState::NeverSeen => {
+            // Who works on it knows.
+            if host.maintenance_until.is_some() { 1 } else { 0 }
+        }
         HostState::Revoked => 4,
         _ if host.attention > 0 => 1,
         HostState::Late => 2,
@@ -62,7 +73,7 @@ fn row(host: &HostView, now: Timestamp) -> Vec<Field> {
     let attention = if host.attention > 0 { Tone::Bad } else { Tone::Plain };
     vec![
         plain(&host.name),
-        state(host.state),
+        state_in_list(host),
         plain(host.seen_at.map_or_else(|| "never".to_owned(), |at| ago(at, now))),
         plain(host.wanted),
         (host.held.to_string(), held),
@@ -74,6 +85,7 @@ fn row(host: &HostView, now: Timestamp) -> Vec<Field> {
 fn state(state: HostState) -> Field {
     let (word, tone) = match state {
         HostState::New => ("new", Tone::Look),
+        HostState::NeverSeen => ("never seen", Tone::Bad),
         HostState::Online => ("online", Tone::Good),
         HostState::Degraded => ("degraded", Tone::Bad),
         HostState::Late => ("late", Tone::Look),
@@ -84,6 +96,29 @@ fn state(state: HostState) -> Field {
     (word.to_owned(), tone)
 }
 
+fn state_in_list(host: &HostView) -> Field {
+    let (word, tone) = state(host.state);
+    let word = if host.maintenance_until.is_some() { format!("{word}, maintenance") } else { word };
+    (word, tone)
+}
+
+/// The state with its reason.
+fn state_line(host: &HostView, now: Timestamp) -> String {
+    let (word, _) = state(host.state);
+    let reason = match host.state {
+        HostState::Degraded => host.degraded.as_ref().map(|degraded| {
+            let code = degraded.condition.map(|code| format!("{code}: ")).unwrap_or_default();
+            format!(" for {}: {code}{}", age(degraded.since, now), degraded.reason)
+        }),
+        HostState::Late | HostState::Offline => {
+            host.seen_at.map(|seen_at| format!(": silent for {}", age(seen_at, now)))
+        }
+        HostState::NeverSeen => Some(": it was enrolled, and its agent has never reported".to_owned()),
+        HostState::Frozen | HostState::New | HostState::Online | HostState::Revoked => None,
+    };
+    word + &reason.unwrap_or_default()
+}
+
 /// One host with all that it says.
 pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     let HostDetail { host, sections, restores, epochs } = detail;
@@ -91,7 +126,7 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     if host.state == HostState::Frozen {
         text.push_str(&frozen(&host.name));
     }
-    if let Some(degraded) = &host.degraded {
+    if let Some(degraded) = host.degraded.as_ref().filter(|degraded| degraded.condition.is_none()) {
         text.push_str(&format!(
             "\nIts agent has not seen Proxmox since {}: {}\nWhat is shown below is as old; whether a guest runs is unknown.\n",
             when(degraded.since, now),
@@ -105,6 +140,10 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     }
     for problem in sections.agent.iter().flat_map(|agent| &agent.problems) {
         text.push_str(&format!("\nThe agent says: {problem}\n"));
+    }
+    if let Some(set) = sections.conditions.as_ref().filter(|set| !set.conditions().is_empty()) {
+        text.push('\n');
+        text.push_str(&conditions(set, sections.guests.as_deref().unwrap_or_default(), now, style));
     }
     if let Some(storages) = sections.host.as_ref().map(|host| &host.storages).filter(|all| !all.is_empty()) {
         text.push('\n');
@@ -183,11 +222,14 @@ fn frozen(name: &HostName) -> String {
 fn about(host: &HostView, sections: &Sections, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut pairs = vec![
         ("Host", format!("{} ({})", host.name, host.id)),
-        ("State", state(host.state).0),
+        ("State", state_line(host, now)),
         ("Seen", host.seen_at.map_or_else(|| "never".to_owned(), |at| when(at, now))),
         ("Desired", format!("generation {}, the agent holds {}", host.wanted, host.held)),
         ("Certificate", format!("ends {}", when(host.certificate_ends_at, now))),
     ];
+    if let Some(until) = host.maintenance_until {
+        pairs.push(("Maintenance", format!("until {}: no alert of it is sent", when(until, now))));
+    }
     if let Some(key) = sections.agent.as_ref().and_then(|agent| agent.recipient.as_ref()) {
         pairs.push((
             "Fingerprint",

@@ -1,6 +1,7 @@
 //! Text output; every function is pure and has a snapshot.
 
 pub mod audit;
+mod condition;
 pub mod desired;
 pub mod escrow;
 pub mod event;

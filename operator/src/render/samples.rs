@@ -1,6 +1,7 @@
 //! Sample data of snapshots and unit tests.
 
 use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::condition::ConditionSet;
 use holdfast_protocol::desired::DesiredDocument;
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView, StepStatus, StepView};
@@ -78,6 +79,12 @@ pub fn hosts() -> Vec<HostView> {
         { "id": id(106), "name": "box6", "state": "degraded", "seen_at": "2026-11-21T02:59:50Z", "wanted": 5, "held": 5,
           "degraded": { "since": "2026-11-21T02:41:07Z", "reason": "UNAVAILABLE: Proxmox cannot be asked: connection refused" },
           "agent_version": "0.1.0", "guests_running": 0, "guests": 4, "attention": 1, "certificate_ends_at": "2026-12-20T00:00:00Z" },
+        { "id": id(107), "name": "box5", "state": "degraded", "seen_at": "2026-11-21T02:59:51Z", "wanted": 5, "held": 5,
+          "degraded": { "since": "2026-11-21T01:00:00Z", "condition": "DISK_FULL", "reason": "/var/lib/holdfast has 3 MiB free" },
+          "agent_version": "0.1.0", "guests_running": 4, "guests": 4, "attention": 0, "certificate_ends_at": "2026-12-20T00:00:00Z",
+          "maintenance_until": "2026-11-21T05:00:00Z" },
+        { "id": id(108), "name": "cellar", "state": "never_seen", "wanted": 0, "held": 0,
+          "guests_running": 0, "guests": 0, "attention": 0, "certificate_ends_at": "2026-12-20T00:00:00Z" },
         { "id": id(105), "name": "old", "state": "revoked", "seen_at": "2026-10-01T00:00:00Z", "wanted": 5, "held": 5,
           "guests_running": 0, "guests": 0, "attention": 0, "certificate_ends_at": "2026-10-20T00:00:00Z" }
     ]))
@@ -114,6 +121,18 @@ fn protected() -> Value {
             { "tier": "off_site", "trend": { "is": "too_few", "tests": 0, "needed": 4 },
             "last": { "at": "2026-11-21T02:30:00Z", "taken_at": "2026-11-20T23:30:00Z", "verdict": "not_run",
                 "why": "the host has 512 MiB of memory free, and a test wants 2048 so that no guest goes short" } }] })
+}
+
+/// What box5 reports as wrong.
+pub fn conditions() -> ConditionSet {
+    read(json!({ "conditions": [
+        { "code": "DISK_FULL", "subject": { "kind": "host" }, "since": "2026-11-21T01:00:00Z", "severity": "critical",
+          "message": "/var/lib/holdfast has 3 MiB free", "remedy": "Free room: `df -h /var/lib/holdfast` shows the disk." },
+        { "code": "GUEST_CRASHED", "subject": { "kind": "guest", "uid": id(1) }, "since": "2026-11-21T02:58:00Z",
+          "severity": "warning", "message": "it stopped by itself", "remedy": "See what was done about it." },
+        { "code": "BACKUP_LATE", "subject": { "kind": "tier", "uid": id(2), "tier": "local" }, "since": "2026-11-20T02:58:00Z",
+          "severity": "critical", "message": "the newest is 30 h old", "remedy": "See what keeps the next one." }
+    ], "left_out": 2 }))
 }
 
 pub fn guests() -> Vec<GuestReport> {

@@ -49,6 +49,12 @@ fn host_show() {
     assert_snapshot!("host_show_troubled", host::host(&detail, now(), PLAIN));
     detail.sections = Default::default();
     assert_snapshot!("host_show_silent", host::host(&detail, now(), PLAIN));
+    let box5 = samples::hosts().into_iter().find(|host| host.name.as_str() == "box5").unwrap();
+    let frozen = std::mem::replace(&mut detail.host, box5);
+    detail.sections.conditions = Some(samples::conditions());
+    detail.sections.guests = Some(samples::guests());
+    assert_snapshot!("host_show_degraded", host::host(&detail, now(), PLAIN));
+    (detail.host, detail.sections) = (frozen, Default::default());
     detail.host.state = holdfast_protocol::operator::HostState::Frozen;
     let told = host::host(&detail, now(), PLAIN);
     let name = &detail.host.name;

@@ -12,7 +12,13 @@ pub fn ago(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
-fn span(seconds: u64) -> String {
+/// How long something lasts. What begins in the future has not begun.
+pub fn age(since: Timestamp, now: Timestamp) -> String {
+    span(now.duration_since(since).as_secs().max(0).unsigned_abs())
+}
+
+/// A length of time in one unit.
+pub fn span(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
         120..=7_199 => format!("{} min", seconds / 60),

@@ -33,8 +33,8 @@ pub struct Api<C: 'static> {
     pub schemes: Value,
     /// Of bodies.
     pub nulls: Nulls,
-    /// All of them.
-    pub calls: &'static [Call<C>],
+    /// All of them, by table.
+    pub calls: &'static [&'static [Call<C>]],
 }
 
 /// The document.
@@ -47,7 +47,7 @@ pub fn document<C: Caller>(api: &Api<C>) -> Value {
     let refusal = generator.subschema_for::<Envelope<()>>().to_value();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     let mut asked = Vec::new();
-    for call in api.calls {
+    for call in api.calls.iter().copied().flatten() {
         asked.extend(call.body.and_then(|(_, schema)| component(schema(&mut generator).as_value())));
         let described = operation(call, &mut generator, &refusal);
         paths.entry(call.path).or_default().insert(method(call.method).to_owned(), described);

@@ -1,4 +1,4 @@
-//! A table of all calls of the hub.
+//! Calls of hosts, documents, jobs, operators and agents.
 
 use std::collections::BTreeMap;
 
@@ -59,25 +59,31 @@ pub type Call = api::Call<Caller>;
 
 type Probe = BTreeMap<String, String>;
 
-const fn param(location: ParamLocation, name: &'static str, says: &'static str, schema: SchemaOf) -> Param {
+pub(super) const fn param(
+    location: ParamLocation,
+    name: &'static str,
+    says: &'static str,
+    schema: SchemaOf,
+) -> Param {
     Param { location, name, says, schema }
 }
 
-const KEY: Param = param(
+pub(super) const KEY: Param = param(
     ParamLocation::Header,
     "idempotency-key",
     "the same key with the same request is answered as the first time, and changes nothing more",
     of::<IdempotencyKey>,
 );
-const HOST: Param = param(ParamLocation::Path, "host", "id or name of a host", text);
+pub(super) const HOST: Param = param(ParamLocation::Path, "host", "id or name of a host", text);
 const REQUEST: Param = param(ParamLocation::Path, "id", "an enrollment request", of::<EnrollmentRequestId>);
 const JOB: Param = param(ParamLocation::Path, "job", "a signed job", of::<JobId>);
-const NAME: Param = param(ParamLocation::Path, "name", "an operator", of::<OperatorName>);
+pub(super) const NAME: Param = param(ParamLocation::Path, "name", "an operator", of::<OperatorName>);
 const NUMBER: Param = param(ParamLocation::Path, "number", "a version", of::<EscrowNumber>);
 const NONCE: Param = param(ParamLocation::Query, "nonce", "what the proof is made with", of::<Nonce>);
-const LIMIT: Param = param(ParamLocation::Query, "limit", "how many items a page has at most", number);
-const CURSOR: Param = param(ParamLocation::Query, "cursor", "`next` of the page before", text);
-const OF_HOST: Param = param(ParamLocation::Query, "host", "only of this host", of::<HostId>);
+pub(super) const LIMIT: Param =
+    param(ParamLocation::Query, "limit", "how many items a page has at most", number);
+pub(super) const CURSOR: Param = param(ParamLocation::Query, "cursor", "`next` of the page before", text);
+pub(super) const OF_HOST: Param = param(ParamLocation::Query, "host", "only of this host", of::<HostId>);
 const WAIT: Param =
     param(ParamLocation::Query, "wait", "how long the answer may be held back until there is news", wait);
 const SEEN: Param = param(
@@ -87,7 +93,7 @@ const SEEN: Param = param(
     text,
 );
 
-fn text(generator: &mut SchemaGenerator) -> Schema {
+pub(super) fn text(generator: &mut SchemaGenerator) -> Schema {
     String::json_schema(generator)
 }
 
@@ -99,7 +105,7 @@ fn wait(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "pattern": "^[0-9]+s$", "description": format!("`0s` to `{WAIT_SECONDS_MAX}s`") })
 }
 
-const fn get(path: &'static str, name: &'static str, does: &'static str, answer: Answer) -> Call {
+pub(super) const fn get(path: &'static str, name: &'static str, does: &'static str, answer: Answer) -> Call {
     let (method, caller) = (Method::Get, Caller::Operator);
     Call { method, path, name, does, caller, parts: &[], body: None, answer, refusals: &[] }
 }
@@ -117,7 +123,7 @@ const fn agent(
 }
 
 /// A change by an operator.
-const fn change(
+pub(super) const fn change(
     path: &'static str,
     names: (&'static str, &'static str),
     body: Option<SchemaOf>,
@@ -137,7 +143,7 @@ const fn change(
     }
 }
 
-/// All of them.
+/// Those of hosts, documents, jobs, operators and agents.
 pub const CALLS: &[Call] = &[
     Call {
         caller: Caller::Anyone,

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::calls::CALLS;
+use super::TABLES;
 use crate::api::openapi::{self, Api, Nulls};
 
 /// The document.
@@ -25,6 +25,6 @@ pub fn document() -> Value {
             "token": { "type": "http", "scheme": "bearer", "description": "an operator's token: `hubd operator add`" },
         }),
         nulls: Nulls::Taken,
-        calls: CALLS,
+        calls: TABLES,
     })
 }

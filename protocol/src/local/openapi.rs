@@ -26,7 +26,7 @@ pub fn document() -> Value {
         schemes: json!({ "token": { "type": "http", "scheme": "bearer",
             "description": "`token` of bootstrap.json; it is taken from the guest's own address alone" } }),
         nulls: Nulls::Refused,
-        calls: CALLS,
+        calls: &[CALLS],
     })
 }
 

@@ -85,6 +85,8 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
         store: opened.store,
         authority: opened.authority,
         clock,
+        alerts: opened.alerts,
+        receivers: Vec::new(),
         reached: Recipients::default(),
         public_url: "https://hub.example:8443".to_owned(),
         long_polls: LongPolls::default(),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use alerts::Ruleset;
+use alerts::{Ruleset, Setting, Silence};
+use holdfast_protocol::id::HostName;
 use jiff::Timestamp;
 
 /// The rules, and since when the hub listens. Shared by all parts of the hub.
@@ -30,6 +31,13 @@ impl AlertContext {
     #[must_use]
     pub fn rules(&self) -> &Ruleset {
         &self.rules
+    }
+
+    /// What a decision of this moment depends on.
+    #[must_use]
+    pub fn setting<'a>(&'a self, silences: &'a [Silence], host: Option<&'a HostName>) -> Setting<'a> {
+        let listening_since = self.listening_since();
+        Setting { rules: self.rules(), silences, host, customer: None, listening_since }
     }
 
     /// Since when the hub listens without a gap.

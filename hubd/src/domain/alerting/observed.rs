@@ -6,7 +6,7 @@ use alerts::Signal;
 use alerts::incident::Source;
 use alerts::label::Labels;
 use alerts::signal::{Completeness, HostState, ObservedCondition};
-use holdfast_protocol::condition::{ConditionSet, Severity, Subject, SubjectKind};
+use holdfast_protocol::condition::{ConditionSet, ReportedCondition, Severity, Subject, SubjectKind};
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::report::GuestReport;
 
@@ -49,20 +49,29 @@ pub fn signal(set: &ConditionSet, guests: &GuestLabels) -> Signal {
     }
 }
 
+/// The oldest critical condition of the host itself.
+#[must_use]
+pub fn unwell(set: &ConditionSet) -> Option<&ReportedCondition> {
+    let of_host = set
+        .conditions()
+        .iter()
+        .filter(|one| one.severity == Severity::Critical && one.subject.kind() == SubjectKind::Host);
+    of_host.min_by_key(|one| one.since)
+}
+
 /// How a host is that speaks: degraded, where something critical is wrong with the host itself.
 #[must_use]
 pub fn state_of(set: &ConditionSet) -> HostState {
-    let unwell = set
-        .conditions()
-        .iter()
-        .any(|one| one.severity == Severity::Critical && one.subject.kind() == SubjectKind::Host);
-    if unwell { HostState::Degraded } else { HostState::Online }
+    match unwell(set) {
+        Some(_) => HostState::Degraded,
+        None => HostState::Online,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdfast_protocol::condition::{ConditionCode, ReportedCondition};
+    use holdfast_protocol::condition::ConditionCode;
     use jiff::Timestamp;
 
     fn set(code: ConditionCode, subject: Subject) -> ConditionSet {

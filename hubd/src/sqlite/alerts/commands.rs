@@ -3,11 +3,11 @@
 use alerts::Signal;
 use alerts::incident::{IncidentId, Scope as AlertScope, Source};
 use alerts::signal::{Completeness, Maintenance, ObservedCondition};
-use alerts::silence::{Silence, SilenceError, SilenceId};
-use alerts::state::ScopeState;
+use alerts::silence::{Silence, SilenceId};
 use async_trait::async_trait;
 use holdfast_protocol::condition::ReportedCondition;
-use holdfast_protocol::id::{CorrelationId, HostId, HostName};
+use holdfast_protocol::id::{CorrelationId, HostId};
+use holdfast_protocol::operator::HostState;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
@@ -19,12 +19,15 @@ use super::super::writer::{Shape, Tx};
 use super::super::{Failed, Sqlite};
 use super::decide::{Moment, current_silences, decide};
 use super::rows::{Json, ScopeColumn, json, load};
+use super::signals::stored;
 use super::{facts, incidents};
+use crate::domain::alerting::GuestLabels;
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::store::{
-    AcknowledgeError, Acknowledgement, Alerts, By, IncidentFilter, IncidentRecord, LogFilter, LogRecord,
-    NewSilence, OwnFacts, StoreError, WriteError,
+    AcknowledgeError, Acknowledgement, AlertPicture, Alerts, By, HostMaintenance, IncidentFilter,
+    IncidentRecord, LogFilter, LogRecord, NewSilence, OwnFacts, SILENCES_MAX, SilenceRequestError,
+    StoreError, WriteError,
 };
 
 /// A host's maintenance windows that are kept.
@@ -154,7 +157,7 @@ impl Alerts for Sqlite {
         self.read("list silences", move |connection| current_silences(connection, now)).await
     }
 
-    async fn add_silence(&self, by: By, new: NewSilence) -> Result<Silence, WriteError<SilenceError>> {
+    async fn add_silence(&self, by: By, new: NewSilence) -> Result<Silence, WriteError<SilenceRequestError>> {
         self.mutate("add a silence", by, move |tx, by| {
             let mut silence = Silence {
                 id: SilenceId(0),
@@ -164,7 +167,12 @@ impl Alerts for Sqlite {
                 by: by.operator.clone(),
                 comment: new.comment,
             };
-            silence.check().map_err(Failed::Refused)?;
+            silence.check().map_err(|error| Failed::Refused(error.into()))?;
+            let sql = "SELECT count(*) FROM alert_silences WHERE until > ?1 AND ended_at IS NULL";
+            let current: u32 = tx.prepare_cached(sql)?.query_row([Time(by.at)], |row| row.get(0))?;
+            if current >= SILENCES_MAX {
+                return Err(Failed::Refused(SilenceRequestError::TooMany));
+            }
             let sql = "INSERT INTO alert_silences (until, body) VALUES (?1, '')";
             tx.prepare_cached(sql)?.execute([Time(silence.until)])?;
             let number = tx.last_insert_rowid();
@@ -213,10 +221,11 @@ impl Alerts for Sqlite {
         by: By,
         host: HostRef,
         until: Option<Timestamp>,
-    ) -> Result<Option<Vec<Maintenance>>, WriteError<std::convert::Infallible>> {
+    ) -> Result<Option<HostMaintenance>, WriteError<std::convert::Infallible>> {
         let context = self.alerts.clone();
         self.mutate("announce maintenance", by, move |tx, by| {
-            let Some(record) = find(tx, &host)? else { return Ok(None) };
+            let record = find(tx, &host)?.filter(|record| record.view.state != HostState::Revoked);
+            let Some(record) = record else { return Ok(None) };
             let scope = AlertScope::Host(record.view.id);
             let mut windows = load(tx, scope)?.row.maintenance;
             windows.retain(|window| window.until > by.at);
@@ -233,20 +242,21 @@ impl Alerts for Sqlite {
                 None => format!("{} is not in maintenance any more", record.view.name),
             };
             event(tx, by, EventKind::MaintenanceChanged, Some(record.view.id), message)?;
-            Ok(Some(windows))
+            Ok(Some(HostMaintenance { host: record.view.name, windows }))
         })
         .await
     }
 
-    async fn alert_state(
-        &self,
-        host: Option<HostRef>,
-    ) -> Result<Option<(ScopeState, Option<HostName>)>, StoreError> {
-        self.read("read the state of alerts", move |connection| {
-            let Some(host) = host else { return Ok(Some((load(connection, AlertScope::Hub)?, None))) };
+    async fn alert_picture(&self, host: Option<HostRef>) -> Result<Option<AlertPicture>, StoreError> {
+        self.read("read what the alert engine knows", move |connection| {
+            let Some(host) = host else {
+                let state = load(connection, AlertScope::Hub)?;
+                return Ok(Some(AlertPicture { state, host: None, guests: GuestLabels::default() }));
+            };
             let Some(record) = find(connection, &host)? else { return Ok(None) };
             let state = load(connection, AlertScope::Host(record.view.id))?;
-            Ok(Some((state, Some(record.view.name))))
+            let guests = stored(connection, record.number)?.labels;
+            Ok(Some(AlertPicture { state, host: Some(record.view.name), guests }))
         })
         .await
     }

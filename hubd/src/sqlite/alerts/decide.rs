@@ -3,7 +3,7 @@
 use alerts::incident::{Incident, Scope};
 use alerts::log::LogKind;
 use alerts::silence::Silence;
-use alerts::{Decision, Setting, Signal};
+use alerts::{Decision, Signal};
 use holdfast_protocol::id::{CorrelationId, HostName};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -34,13 +34,7 @@ pub(in super::super) fn decide(
     let before = load(tx, scope)?;
     let host = host_name(tx, scope)?;
     let silences = current_silences(tx, moment.at)?;
-    let setting = Setting {
-        rules: context.rules(),
-        silences: &silences,
-        host: host.as_ref(),
-        customer: None,
-        listening_since: context.listening_since(),
-    };
+    let setting = context.setting(&silences, host.as_ref());
     let mut state = before.clone();
     for signal in signals {
         let decision = alerts::next(&state, signal, &setting, moment.at);

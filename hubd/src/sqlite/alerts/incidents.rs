@@ -1,8 +1,10 @@
 //! Incidents and their log, as operators read them.
 
-use alerts::incident::{Incident, IncidentId};
+use alerts::incident::{Incident, IncidentId, Scope};
 use alerts::log::LogEntry;
-use holdfast_protocol::id::HostName;
+use alerts::state::ScopeRow;
+use holdfast_protocol::id::{HostId, HostName};
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::super::columns::Text;
@@ -10,7 +12,7 @@ use super::rows::{Json, ScopeColumn, column, scope_text};
 use crate::store::{IncidentFilter, IncidentRecord, LogFilter, LogRecord};
 
 /// A scope is a host's id as text; hosts keep it as bytes.
-const COLUMNS: &str = "i.body, (SELECT name FROM hosts WHERE id = unhex(replace(i.scope, '-', '')))";
+const COLUMNS: &str = "body, (SELECT name FROM hosts WHERE id = unhex(replace(scope, '-', '')))";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<IncidentRecord> {
     Ok(IncidentRecord {
@@ -31,14 +33,14 @@ pub(super) fn list(
         IncidentFilter::All => "IN ('pending', 'firing', 'resolved')",
     };
     let sql = format!(
-        "SELECT {COLUMNS} FROM alert_incidents AS i
-         WHERE (i.scope, i.number) > (?1, ?2) AND i.phase {phase} ORDER BY i.scope, i.number LIMIT ?3"
+        "SELECT {COLUMNS} FROM alert_incidents
+         WHERE (scope, number) > (?1, ?2) AND phase {phase} ORDER BY scope, number LIMIT ?3"
     );
     connection.prepare_cached(&sql)?.query_map(params![scope, number, limit], read)?.collect()
 }
 
 pub(super) fn one(connection: &Connection, id: IncidentId) -> rusqlite::Result<Option<IncidentRecord>> {
-    let sql = format!("SELECT {COLUMNS} FROM alert_incidents AS i WHERE i.scope = ?1 AND i.number = ?2");
+    let sql = format!("SELECT {COLUMNS} FROM alert_incidents WHERE scope = ?1 AND number = ?2");
     let key = params![scope_text(id.scope), column(id.number)];
     connection.prepare_cached(&sql)?.query_row(key, read).optional()
 }
@@ -50,16 +52,34 @@ pub(super) fn log(
 ) -> rusqlite::Result<Vec<LogRecord>> {
     let before = filter.before.map_or(i64::MAX, column);
     let (scope, incident) = (filter.scope.map(scope_text), filter.incident.map(column));
-    let sql = "SELECT number, scope, body FROM alert_log
-               WHERE number < ?1 AND (?2 IS NULL OR scope = ?2) AND (?3 IS NULL OR incident = ?3)
-               ORDER BY number DESC LIMIT ?4";
-    let mut statement = connection.prepare_cached(sql)?;
+    let sql = format!(
+        "SELECT {COLUMNS}, number, scope FROM alert_log
+         WHERE number < ?1 AND (?2 IS NULL OR scope = ?2) AND (?3 IS NULL OR incident = ?3)
+         ORDER BY number DESC LIMIT ?4"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map(params![before, scope, incident, limit], |row| {
         Ok(LogRecord {
-            number: u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default(),
-            scope: row.get::<_, ScopeColumn>(1)?.0,
-            entry: row.get::<_, Json<LogEntry>>(2)?.0,
+            entry: row.get::<_, Json<LogEntry>>(0)?.0,
+            host: row.get::<_, Option<Text<HostName>>>(1)?.map(|name| name.0),
+            number: u64::try_from(row.get::<_, i64>(2)?).unwrap_or_default(),
+            scope: row.get::<_, ScopeColumn>(3)?.0,
         })
     })?;
     rows.collect()
+}
+
+/// Until when a host is in maintenance, where it is.
+pub(in super::super) fn maintenance_until(
+    connection: &Connection,
+    host: HostId,
+    now: Timestamp,
+) -> rusqlite::Result<Option<Timestamp>> {
+    let sql = "SELECT body FROM alert_scopes WHERE scope = ?1";
+    let read = |row: &Row<'_>| row.get::<_, Json<ScopeRow>>(0).map(|body| body.0);
+    let scope = scope_text(Scope::Host(host));
+    let row = connection.prepare_cached(sql)?.query_row([scope], read).optional()?;
+    let windows = row.into_iter().flat_map(|row| row.maintenance);
+    let current = windows.filter(|window| window.from <= now && now < window.until);
+    Ok(current.map(|window| window.until).max())
 }

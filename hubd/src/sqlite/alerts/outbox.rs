@@ -1,19 +1,23 @@
 //! Notices on their way to receivers.
 
-use alerts::notice::{DedupeKey, Notice};
+use alerts::explain::test_notices;
+use alerts::incident::Scope;
+use alerts::notice::{DedupeKey, Notice, Reason};
 use async_trait::async_trait;
+use holdfast_protocol::id::ReceiverName;
 use jiff::Timestamp;
 use rusqlite::params;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 
 use super::super::columns::{Text, Time};
-use super::super::settled::Scope;
+use super::super::settled;
 use super::super::writer::Shape;
 use super::super::{Failed, Sqlite};
 use super::queue::{end, insert};
 use super::rows::{Json, column};
 use crate::store::{
-    DeliveryEnd, DeliveryOutcome, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, StoreError,
+    By, DeliveryEnd, DeliveryOutcome, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, StoreError,
+    TestError, WriteError,
 };
 
 type Unrefused = Failed<std::convert::Infallible>;
@@ -33,28 +37,45 @@ impl FromSql for OutcomeColumn {
     }
 }
 
+const DELIVERIES: &str =
+    "SELECT number, at, receiver, key, tries, outcome, remark, title FROM alert_deliveries";
+
+fn delivery(row: &rusqlite::Row<'_>) -> rusqlite::Result<DeliveryRecord> {
+    Ok(DeliveryRecord {
+        number: u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default(),
+        at: row.get::<_, Time>(1)?.0,
+        receiver: row.get::<_, Text<_>>(2)?.0,
+        key: DedupeKey::stored(row.get(3)?),
+        tries: row.get(4)?,
+        outcome: row.get::<_, OutcomeColumn>(5)?.0,
+        remark: row.get(6)?,
+        title: row.get(7)?,
+    })
+}
+
 #[async_trait]
 impl Outbox for Sqlite {
     async fn take_outgoing(&self, now: Timestamp) -> Result<Vec<OutgoingAlert>, StoreError> {
-        let taken = self.write_within("take notices to send", Shape::Single, Scope::NoHost, move |tx| {
-            // One at a time for each receiver, so that they arrive in order.
-            let sql = "SELECT number, body, tries FROM alert_outbox AS o
+        let taken =
+            self.write_within("take notices to send", Shape::Single, settled::Scope::NoHost, move |tx| {
+                // One at a time for each receiver, so that they arrive in order.
+                let sql = "SELECT number, body, tries FROM alert_outbox AS o
                        WHERE state = 'waiting' AND next_at <= ?1 AND number =
                            (SELECT min(number) FROM alert_outbox WHERE receiver = o.receiver)
                        ORDER BY number";
-            let taken = tx
-                .prepare_cached(sql)?
-                .query_map([Time(now)], |row| {
-                    let notice = row.get::<_, Json<Notice>>(1)?.0;
-                    Ok(OutgoingAlert { number: row.get(0)?, notice, tries: row.get(2)? })
-                })?
-                .collect::<rusqlite::Result<Vec<OutgoingAlert>>>()?;
-            for one in &taken {
-                tx.prepare_cached("UPDATE alert_outbox SET state = 'sending' WHERE number = ?1")?
-                    .execute([one.number])?;
-            }
-            Ok::<_, Unrefused>(taken)
-        });
+                let taken = tx
+                    .prepare_cached(sql)?
+                    .query_map([Time(now)], |row| {
+                        let notice = row.get::<_, Json<Notice>>(1)?.0;
+                        Ok(OutgoingAlert { number: row.get(0)?, notice, tries: row.get(2)? })
+                    })?
+                    .collect::<rusqlite::Result<Vec<OutgoingAlert>>>()?;
+                for one in &taken {
+                    tx.prepare_cached("UPDATE alert_outbox SET state = 'sending' WHERE number = ?1")?
+                        .execute([one.number])?;
+                }
+                Ok::<_, Unrefused>(taken)
+            });
         taken.await.map_err(StoreError::from)
     }
 
@@ -68,7 +89,7 @@ impl Outbox for Sqlite {
     }
 
     async fn release_outgoing(&self) -> Result<(), StoreError> {
-        let released = self.write_within("release notices", Shape::Single, Scope::NoHost, |tx| {
+        let released = self.write_within("release notices", Shape::Single, settled::Scope::NoHost, |tx| {
             let sql = "UPDATE alert_outbox SET state = 'waiting', tries = tries + 1 WHERE state = 'sending'";
             tx.execute(sql, [])?;
             Ok::<_, Unrefused>(())
@@ -82,55 +103,63 @@ impl Outbox for Sqlite {
         ended: DeliveryEnd,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let written = self.write_within("keep a delivery", Shape::Single, Scope::NoHost, move |tx| {
-            let tries = sent.tries.saturating_add(1);
-            let (outcome, remark) = match &ended {
-                DeliveryEnd::Again { at, failure } => {
-                    let sql = "UPDATE alert_outbox SET state = 'waiting', tries = ?2, next_at = ?3,
+        let written =
+            self.write_within("keep a delivery", Shape::Single, settled::Scope::NoHost, move |tx| {
+                let tries = sent.tries.saturating_add(1);
+                let (outcome, remark) = match &ended {
+                    DeliveryEnd::Again { at, failure } => {
+                        let sql = "UPDATE alert_outbox SET state = 'waiting', tries = ?2, next_at = ?3,
                                    failure = ?4 WHERE number = ?1";
-                    tx.prepare_cached(sql)?.execute(params![sent.number, tries, Time(*at), failure])?;
-                    return Ok::<_, Unrefused>(());
-                }
-                DeliveryEnd::Delivered { remark } => (DeliveryOutcome::Delivered, remark.as_deref()),
-                DeliveryEnd::Refused { failure } => (DeliveryOutcome::Refused, Some(failure.as_str())),
-                DeliveryEnd::GivenUp { failure } => (DeliveryOutcome::GivenUp, Some(failure.as_str())),
-            };
-            end(tx, sent.number, &sent.notice, (outcome, remark, tries), now)?;
-            Ok(())
-        });
+                        tx.prepare_cached(sql)?.execute(params![sent.number, tries, Time(*at), failure])?;
+                        return Ok::<_, Unrefused>(());
+                    }
+                    DeliveryEnd::Delivered { remark } => (DeliveryOutcome::Delivered, remark.as_deref()),
+                    DeliveryEnd::Refused { failure } => (DeliveryOutcome::Refused, Some(failure.as_str())),
+                    DeliveryEnd::GivenUp { failure } => (DeliveryOutcome::GivenUp, Some(failure.as_str())),
+                };
+                end(tx, sent.number, &sent.notice, (outcome, remark, tries), now)?;
+                Ok(())
+            });
         written.await.map_err(StoreError::from)
     }
 
-    async fn queue_tests(&self, notices: Vec<Notice>) -> Result<(), StoreError> {
-        let queued =
-            self.write_within("queue a test of a channel", Shape::Single, Scope::NoHost, move |tx| {
-                for notice in &notices {
-                    insert(tx, notice)?;
-                }
-                Ok::<_, Unrefused>(())
-            });
-        queued.await.map_err(StoreError::from)
+    async fn queue_test(
+        &self,
+        by: By,
+        receiver: ReceiverName,
+        number: u64,
+    ) -> Result<Vec<DedupeKey>, WriteError<TestError>> {
+        self.mutate("queue a test of a receiver", by, move |tx, by| {
+            // Names have letters, digits and '-' alone, so they mean nothing else to LIKE.
+            let sql = "SELECT count(*) FROM alert_outbox WHERE receiver = ?1 AND key LIKE ?2";
+            let tests = params![receiver.as_str(), format!("{}/{receiver}/{}/%", Scope::Hub, Reason::Test)];
+            if tx.prepare_cached(sql)?.query_row(tests, |row| row.get::<_, u32>(0))? > 0 {
+                return Err(Failed::Refused(TestError::Waiting));
+            }
+            let notices = test_notices(&receiver, &by.operator, number, by.at);
+            notices.iter().try_for_each(|notice| insert(tx, notice))?;
+            Ok(notices.into_iter().map(|notice| notice.key).collect())
+        })
+        .await
     }
 
     async fn deliveries(&self, before: Option<u64>, limit: u32) -> Result<Vec<DeliveryRecord>, StoreError> {
         self.read("list deliveries", move |connection| {
             let before = before.map_or(i64::MAX, column);
-            let sql = "SELECT number, at, receiver, key, tries, outcome, remark, title FROM alert_deliveries
-                       WHERE number < ?1 ORDER BY number DESC LIMIT ?2";
-            let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map(params![before, limit], |row| {
-                Ok(DeliveryRecord {
-                    number: u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default(),
-                    at: row.get::<_, Time>(1)?.0,
-                    receiver: row.get::<_, Text<_>>(2)?.0,
-                    key: DedupeKey::stored(row.get(3)?),
-                    tries: row.get(4)?,
-                    outcome: row.get::<_, OutcomeColumn>(5)?.0,
-                    remark: row.get(6)?,
-                    title: row.get(7)?,
-                })
-            })?;
-            rows.collect()
+            let sql = format!("{DELIVERIES} WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
+            connection.prepare_cached(&sql)?.query_map(params![before, limit], delivery)?.collect()
+        })
+        .await
+    }
+
+    async fn last_deliveries(&self) -> Result<Vec<DeliveryRecord>, StoreError> {
+        self.read("list the last deliveries", |connection| {
+            let sql = format!(
+                "{DELIVERIES} WHERE number IN
+                     (SELECT max(number) FROM alert_deliveries
+                      WHERE outcome IN ('delivered', 'refused', 'given_up') GROUP BY receiver)"
+            );
+            connection.prepare_cached(&sql)?.query_map([], delivery)?.collect()
         })
         .await
     }

@@ -13,7 +13,7 @@ use super::super::columns::Time;
 use super::super::writer::Tx;
 
 /// A value that a column holds as JSON.
-pub(super) struct Json<T>(pub T);
+pub(in super::super) struct Json<T>(pub T);
 
 impl<T: DeserializeOwned> FromSql for Json<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {

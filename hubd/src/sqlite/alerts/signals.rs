@@ -5,7 +5,7 @@ use alerts::incident::Scope;
 use alerts::signal::HostState;
 use holdfast_protocol::condition::ConditionSet;
 use holdfast_protocol::job::Verb;
-use rusqlite::OptionalExtension as _;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::super::authenticated_host::AuthenticatedHost;
 use super::super::writer::Tx;
@@ -19,12 +19,12 @@ use crate::store::{Checkin, HostContact, LastContact};
 
 /// What the host's last reports said of conditions.
 #[derive(Default)]
-struct Stored {
+pub(super) struct Stored {
     conditions: Option<ConditionSet>,
-    labels: GuestLabels,
+    pub(super) labels: GuestLabels,
 }
 
-fn stored(tx: &Tx<'_>, host: i64) -> rusqlite::Result<Stored> {
+pub(super) fn stored(tx: &Connection, host: i64) -> rusqlite::Result<Stored> {
     let sql = "SELECT conditions, guest_labels FROM reports WHERE host = ?1";
     let row = tx.prepare_cached(sql)?.query_row([host], |row| {
         let conditions: Option<Json<ConditionSet>> = row.get(0)?;

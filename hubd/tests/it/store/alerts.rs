@@ -139,10 +139,10 @@ pub async fn an_operator_acknowledges_silences_and_announces_work(fixture: Fixtu
     let named = || "box7".parse().unwrap();
     let windows =
         store.set_maintenance(by(2 * day + 6 * 3600), named(), Some(until)).await.ok().unwrap().unwrap();
-    assert_eq!(windows.len(), 1);
+    assert_eq!(windows.windows.len(), 1);
     assert_eq!(fixture.heard(3 * day).await, []);
     let ended = store.set_maintenance(by(3 * day), named(), None).await.ok().unwrap().unwrap();
-    assert_eq!(ended, []);
+    assert_eq!(ended.windows, []);
     assert_eq!(fixture.heard(3 * day + 5 * 3600).await, [(Reason::Repeat, vec![FULL])]);
     let log = store.alert_log(LogFilter { scope: Some(scope), ..LogFilter::default() }, 100).await.unwrap();
     let suppressed = |why: fn(&Suppression) -> bool| {

@@ -36,9 +36,9 @@ pub async fn a_host_is_invited_enrolled_heard_and_let_go(fixture: Fixture) {
     assert_eq!(store.check_in(checkin(host, 2, 2)).await.unwrap(), Err(IdentityError::Unknown));
     assert_eq!(store.host(named("box7"), at(5)).await.unwrap().unwrap().host.seen_at, Some(at(5)));
     fixture.enrol("box1", host_id(1), &fresh_key()).await;
-    let first = store.hosts(None, 1).await.unwrap();
+    let first = store.hosts(None, 1, at(0)).await.unwrap();
     assert_eq!(first[0].view.name.as_str(), "box1");
-    let rest = store.hosts(Some((first[0].view.name.clone(), first[0].number)), 5).await.unwrap();
+    let rest = store.hosts(Some((first[0].view.name.clone(), first[0].number)), 5, at(0)).await.unwrap();
     assert_eq!(rest.iter().map(|record| record.view.id).collect::<Vec<_>>(), [host]);
     for second in [6, 7] {
         let view = store.revoke_host(by(second), HostRef::Id(host)).await.ok().unwrap().unwrap();
@@ -67,7 +67,7 @@ pub async fn a_refused_certificate_leaves_nothing(fixture: Fixture) {
     };
     let unlucky = store.redeem(redemption(3, &key), Box::new(|_, _, _, _| Err(IssueError::Time))).await;
     assert!(matches!(unlucky, Err(WriteError::Refused(RedeemError::Issue(_)))), "{unlucky:?}");
-    assert!(store.hosts(None, 10).await.unwrap().is_empty());
+    assert!(store.hosts(None, 10, at(0)).await.unwrap().is_empty());
     let given = store.redeem(redemption(7, &key), fixture.issue()).await.ok().unwrap();
     assert_eq!((given.host, given.generation), (host_id(7), 1));
     // Its reply was lost: the same key has the same certificate, another key nothing.
@@ -75,7 +75,7 @@ pub async fn a_refused_certificate_leaves_nothing(fixture: Fixture) {
     assert_eq!(again, given);
     let other = store.redeem(redemption(8, &fresh_key()), fixture.issue()).await;
     assert!(matches!(other, Err(WriteError::Refused(RedeemError::Invite(_)))), "{other:?}");
-    assert_eq!(store.hosts(None, 10).await.unwrap().len(), 1);
+    assert_eq!(store.hosts(None, 10, at(0)).await.unwrap().len(), 1);
 }
 
 fn renewal(host: HostId, generation: u32, key: &AgentKey) -> Renewal {

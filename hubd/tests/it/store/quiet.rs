@@ -38,7 +38,7 @@ pub async fn a_quiet_host_is_heard_of_by_all_who_ask(fixture: Fixture) {
         );
         let seen = Some(at(sequence.try_into().unwrap()));
         assert_eq!(store.host(named("box7"), at(30)).await.unwrap().unwrap().host.seen_at, seen);
-        assert_eq!(store.hosts(None, 1).await.unwrap()[0].view.seen_at, seen);
+        assert_eq!(store.hosts(None, 1, at(0)).await.unwrap()[0].view.seen_at, seen);
     }
     let late = store.check_in(quiet(host, 20)).await.unwrap().unwrap();
     assert_eq!((late.acknowledged, late.need), (20, Need::Full), "its number was used");

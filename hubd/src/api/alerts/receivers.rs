@@ -1,0 +1,106 @@
+//! `/v1/receivers` and `/v1/deliveries`: who is sent to, and what became of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use holdfast_protocol::alert::{DeliveryOutcome, DeliveryView, ReceiverKind, ReceiverView, TestQueued};
+use holdfast_protocol::id::ReceiverName;
+use holdfast_protocol::operator::Page;
+use net::server::Answer;
+use notify::channel::Kind;
+use uuid::Uuid;
+
+use crate::api::auth::Operator;
+use crate::api::hosts::EMPTY_BODY_MAX;
+use crate::api::mutation::Head;
+use crate::api::page::{CheckedQuery, PageQuery, bad_cursor, page};
+use crate::api::problem::ApiError;
+use crate::api::{Hub, body};
+use crate::store::{self, DeliveryRecord, PAGE_MAX};
+
+/// A receiver of the settings, without its secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfiguredReceiver {
+    pub name: ReceiverName,
+    pub kind: Kind,
+}
+
+/// All at once: settings have few.
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+) -> Result<Answer<Page<ReceiverView>>, ApiError> {
+    let queues = hub.store.queues().await?.into_iter().map(|queue| (queue.receiver.clone(), queue));
+    let mut queues: BTreeMap<_, _> = queues.collect();
+    let last = hub.store.last_deliveries().await?.into_iter().map(|one| (one.receiver.clone(), one));
+    let mut last: BTreeMap<_, _> = last.collect();
+    let view = |receiver: &ConfiguredReceiver| {
+        let queue = queues.remove(&receiver.name);
+        ReceiverView {
+            name: receiver.name.clone(),
+            kind: kind(receiver.kind),
+            waiting: queue.as_ref().map_or(0, |queue| queue.waiting),
+            oldest: queue.as_ref().map(|queue| queue.oldest),
+            failure: queue.and_then(|queue| queue.failure),
+            last: last.remove(&receiver.name).map(delivery),
+        }
+    };
+    let items = hub.receivers.iter().map(view).collect();
+    Ok(Answer(StatusCode::OK, Page { items, next: None }))
+}
+
+const fn kind(kind: Kind) -> ReceiverKind {
+    match kind {
+        Kind::Gotify => ReceiverKind::Gotify,
+        Kind::Matrix => ReceiverKind::Matrix,
+        Kind::Ntfy => ReceiverKind::Ntfy,
+        Kind::Slack => ReceiverKind::Slack,
+        Kind::Smtp => ReceiverKind::Smtp,
+        Kind::Teams => ReceiverKind::Teams,
+        Kind::Telegram => ReceiverKind::Telegram,
+        Kind::Webhook => ReceiverKind::Webhook,
+    }
+}
+
+pub(super) async fn test(
+    State(hub): State<Arc<Hub>>,
+    Path(name): Path<String>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<TestQueued>, ApiError> {
+    let bytes = body::read("the request", body, EMPTY_BODY_MAX).await?;
+    let known = hub.receivers.iter().find(|receiver| receiver.name.as_str() == name);
+    let receiver = known.ok_or_else(|| ApiError::not_found("receiver"))?.name.clone();
+    // Half of the range: the engine makes two keys of it.
+    let number = Uuid::new_v4().as_u64_pair().0 >> 1;
+    let keys = hub.store.queue_test(head.by(&hub, &bytes)?, receiver.clone(), number).await?;
+    let notices = keys.iter().map(ToString::to_string).collect();
+    Ok(Answer(StatusCode::OK, TestQueued { receiver, notices }))
+}
+
+pub(super) async fn deliveries(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+    CheckedQuery(query): CheckedQuery<PageQuery>,
+) -> Result<Answer<Page<DeliveryView>>, ApiError> {
+    let limit = query.limit(PAGE_MAX)?;
+    let before = query.cursor()?.map(|cursor| cursor.parse().map_err(|_| bad_cursor())).transpose()?;
+    let records = hub.store.deliveries(before, limit + 1).await?;
+    let Page { items, next } = page(records, limit, |last| last.number.to_string());
+    Ok(Answer(StatusCode::OK, Page { items: items.into_iter().map(delivery).collect(), next }))
+}
+
+fn delivery(record: DeliveryRecord) -> DeliveryView {
+    let DeliveryRecord { number, at, receiver, key, tries, outcome, remark, title } = record;
+    let outcome = match outcome {
+        store::DeliveryOutcome::Delivered => DeliveryOutcome::Delivered,
+        store::DeliveryOutcome::Refused => DeliveryOutcome::Refused,
+        store::DeliveryOutcome::GivenUp => DeliveryOutcome::GivenUp,
+        store::DeliveryOutcome::Cancelled => DeliveryOutcome::Cancelled,
+        store::DeliveryOutcome::Combined => DeliveryOutcome::Combined,
+    };
+    DeliveryView { number, at, receiver, notice: key.to_string(), title, outcome, tries, remark }
+}

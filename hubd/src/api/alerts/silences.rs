@@ -1,0 +1,71 @@
+//! `/v1/silences`: listing, adding and ending silences.
+
+use std::sync::Arc;
+
+use alerts::label::Matcher;
+use alerts::silence::SilenceId;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use holdfast_protocol::alert::{SilenceNumber, SilenceRequest, SilenceView};
+use holdfast_protocol::code::ErrorCode;
+use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::json;
+use holdfast_protocol::operator::Page;
+use net::server::Answer;
+
+use super::{BODY_MAX, check_end, view};
+use crate::api::auth::Operator;
+use crate::api::hosts::EMPTY_BODY_MAX;
+use crate::api::mutation::Head;
+use crate::api::problem::ApiError;
+use crate::api::{Hub, body};
+use crate::store::NewSilence;
+
+/// All at once: there are at most [`crate::store::SILENCES_MAX`].
+pub(super) async fn list(
+    State(hub): State<Arc<Hub>>,
+    _: Operator,
+) -> Result<Answer<Page<SilenceView>>, ApiError> {
+    let silences = hub.store.silences(hub.clock.now()).await?;
+    let items = silences.into_iter().map(view::silence).collect::<Result<_, _>>()?;
+    Ok(Answer(StatusCode::OK, Page { items, next: None }))
+}
+
+pub(super) async fn add(
+    State(hub): State<Arc<Hub>>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<SilenceView>, ApiError> {
+    let bytes = body::read("the silence", body, BODY_MAX).await?;
+    let request: SilenceRequest = json::parse("the silence", &bytes, BODY_MAX)?;
+    check_end(request.until, hub.clock.now())?;
+    let new = new_silence(request)?;
+    let silence = hub.store.add_silence(head.by(&hub, &bytes)?, new).await?;
+    Ok(Answer(StatusCode::CREATED, view::silence(silence)?))
+}
+
+fn new_silence(request: SilenceRequest) -> Result<NewSilence, ApiError> {
+    let SilenceRequest { matchers, until, comment } = request;
+    let parse = |(place, text): (usize, &holdfast_protocol::alert::MatcherText)| {
+        text.as_str().parse::<Matcher>().map_err(|error| {
+            ErrorBody::new(ErrorCode::Range, error.to_string()).with("path", format!("matchers[{place}]"))
+        })
+    };
+    let matchers = matchers.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
+    Ok(NewSilence { matchers, until, comment })
+}
+
+pub(super) async fn end(
+    State(hub): State<Arc<Hub>>,
+    Path(id): Path<String>,
+    head: Head,
+    body: Body,
+) -> Result<Answer<SilenceView>, ApiError> {
+    let bytes = body::read("the request", body, EMPTY_BODY_MAX).await?;
+    // A text that is no number names no silence.
+    let number: SilenceNumber = id.parse().map_err(|_| ApiError::not_found("silence"))?;
+    let ended = hub.store.end_silence(head.by(&hub, &bytes)?, SilenceId(number.get())).await?;
+    let silence = ended.ok_or_else(|| ApiError::not_found("silence"))?;
+    Ok(Answer(StatusCode::OK, view::silence(silence)?))
+}
