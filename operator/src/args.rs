@@ -12,10 +12,14 @@ use holdfast_protocol::storage::HostRecipient;
 
 use crate::exit_codes::EXIT_CODES;
 
+mod alert;
+mod ends;
 mod escrow;
 mod host;
 mod sign;
 
+pub use alert::{AlertCommand, ExplainArgs, LogArgs, SilenceCommand};
+pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
 pub use host::{HostCommand, PinArgs, RestoreArgs, WithdrawArgs};
 pub use sign::{BackupTier, KeyArgs, LossArg, SignArgs};
@@ -85,6 +89,9 @@ pub enum Command {
     /// Operators of the hub. For admins.
     #[command(subcommand)]
     Operator(OperatorCommand),
+    /// Alerts: what is wrong now, who was notified, silences and receivers.
+    #[command(subcommand)]
+    Alert(AlertCommand),
     /// Show events, newest last.
     Events(EventsArgs),
 }

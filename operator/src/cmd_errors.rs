@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use holdfast_protocol::audit::ChainError;
 use holdfast_protocol::enrol::InviteError;
-use holdfast_protocol::id::{HostName, TargetName};
+use holdfast_protocol::id::{HostName, ReceiverName, TargetName};
 use holdfast_protocol::storage::HostRecipient;
 use holdfast_seal::{OpenError, SealError};
 
@@ -107,6 +107,23 @@ pub enum SealCommandError {
     Content(#[from] OpenError),
     #[error(transparent)]
     Seal(#[from] SealError),
+}
+
+/// Why a receiver did not take a test.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiverTestError {
+    #[error("{receiver} did not take the test: {problem}")]
+    Refused { receiver: ReceiverName, problem: String },
+    #[error(
+        "{receiver} has not taken the test after {seconds} s ({failure}); it is tried again: see `holdfast alert receivers`"
+    )]
+    TimedOut {
+        receiver: ReceiverName,
+        /// How long was waited.
+        seconds: u64,
+        /// Why the last try failed.
+        failure: String,
+    },
 }
 
 /// Why nothing is taken back.

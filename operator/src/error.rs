@@ -3,7 +3,7 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 
-use crate::cmd_errors::SealCommandError;
+use crate::cmd_errors::{ReceiverTestError, SealCommandError};
 use crate::config::ConfigError;
 use crate::document_file::DocumentFileError;
 use crate::hub::HubError;
@@ -68,6 +68,9 @@ pub enum CliError {
     /// Wrapped keys that are not written, or a page that cannot be made.
     #[error(transparent)]
     Escrow(#[from] crate::cmd_errors::EscrowCommandError),
+    /// A receiver of alerts that did not take a test.
+    #[error(transparent)]
+    ReceiverTest(#[from] ReceiverTestError),
     /// A restore invite that is not handed on.
     #[error(transparent)]
     Restore(#[from] crate::cmd_errors::RestoreError),
@@ -189,7 +192,9 @@ impl CliError {
             Self::Seal(SealCommandError::OtherRecipient { .. }) => CONFLICT,
             Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,
             Self::RefusedByAgent { .. } | Self::NeedsSignature { .. } | Self::JobRefused { .. } => REFUSED,
-            Self::TimedOut { .. } | Self::JobTimedOut { .. } => TIMED_OUT,
+            Self::TimedOut { .. }
+            | Self::JobTimedOut { .. }
+            | Self::ReceiverTest(ReceiverTestError::TimedOut { .. }) => TIMED_OUT,
             _ => FAILED,
         }
     }
@@ -232,6 +237,7 @@ const fn of_code(code: ErrorCode) -> u8 {
         | ErrorCode::GenerationConflict
         | ErrorCode::GenerationJump
         | ErrorCode::IdempotencyMismatch
+        | ErrorCode::IncidentOver
         | ErrorCode::Locked
         | ErrorCode::NameTaken => CONFLICT,
         ErrorCode::NeedsSignature | ErrorCode::Refused | ErrorCode::Frozen | ErrorCode::GoldenUnapproved => {

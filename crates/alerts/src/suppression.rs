@@ -90,17 +90,19 @@ impl fmt::Display for Suppression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Acknowledged { by, until: None } => write!(f, "acknowledged by {by}"),
-            Self::Acknowledged { by, until: Some(until) } => write!(f, "acknowledged by {by} until {until}"),
+            Self::Acknowledged { by, until: Some(until) } => {
+                write!(f, "acknowledged by {by} until {until:.0}")
+            }
             Self::Flapping {} => f.write_str("it comes and goes, and is held open"),
             Self::Grouped { into } => write!(f, "grouped into {into}"),
             Self::Inhibited { by } => write!(f, "inhibited by {by}"),
-            Self::Maintenance { until } => write!(f, "the host is in maintenance until {until}"),
+            Self::Maintenance { until } => write!(f, "the host is in maintenance until {until:.0}"),
             Self::NeverSent {} => f.write_str("the receiver never heard that it fired"),
             Self::OwnFailure {} => f.write_str("it is about this receiver itself"),
-            Self::QuietHours { rule, until } => write!(f, "held by quiet hours {rule} until {until}"),
+            Self::QuietHours { rule, until } => write!(f, "held by quiet hours {rule} until {until:.0}"),
             Self::ReceiverRemoved {} => f.write_str("the receiver is not in the settings any more"),
             Self::ResolvedUnwanted {} => f.write_str("the receiver has send_resolved = false"),
-            Self::Silenced { id, until } => write!(f, "silenced by {id} until {until}"),
+            Self::Silenced { id, until } => write!(f, "silenced by {id} until {until:.0}"),
             Self::Unrouted {} => f.write_str("no route takes it"),
         }
     }

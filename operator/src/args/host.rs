@@ -7,7 +7,7 @@ use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
 
-use super::{AssumeYes, KeyArgs, job_reason};
+use super::{AssumeYes, EndOrNow, KeyArgs, job_reason};
 
 /// Of `holdfast host`.
 #[derive(Debug, Subcommand)]
@@ -52,6 +52,17 @@ fingerprint; give it with --fingerprint, or compare it when prompted.")]
     Show {
         /// The host's name or id.
         host: String,
+    },
+    /// Announce that a host is worked on: no alert of it is sent meanwhile.
+    #[command(after_help = "\
+Examples:
+  holdfast host maintenance box7 --for 2h
+  holdfast host maintenance box7 --end")]
+    Maintenance {
+        /// The host's name or id.
+        host: String,
+        #[command(flatten)]
+        end: EndOrNow,
     },
     /// Show the enrollment requests of hosts without an invite.
     Requests,

@@ -1,5 +1,6 @@
 //! Commands, one module each.
 
+mod alert;
 pub mod audit;
 mod desired;
 pub mod escrow;
@@ -11,9 +12,11 @@ mod job;
 mod login;
 mod operator;
 mod pin;
+mod receiver_test;
 pub mod restore;
 pub mod seal;
 mod sign;
+mod silence;
 mod storage;
 mod watch;
 pub mod withdraw;
@@ -58,6 +61,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await
         }
         Command::Operator(command) => operator::run(command, &hub, screen).await,
+        Command::Alert(command) => alert::run(command, &hub, screen).await,
         Command::Events(args) => events::run(&args, &hub, screen).await,
     }
 }

@@ -1,17 +1,23 @@
 //! Text output; every function is pure and has a snapshot.
 
+pub mod alert;
+#[cfg(test)]
+mod alert_tests;
 pub mod audit;
 mod condition;
 pub mod desired;
 pub mod escrow;
 pub mod event;
+pub mod explanation;
 pub mod golden;
 pub mod guest;
 pub mod host;
 pub mod job;
 pub mod login;
+pub mod mute;
 pub mod operator;
 pub mod protection;
+pub mod receiver;
 #[cfg(test)]
 pub mod samples;
 pub mod storage;

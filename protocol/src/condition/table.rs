@@ -191,7 +191,7 @@ conditions! {
         "See what fails: `agentd doctor` on the host.";
     ReceiverFailing = "RECEIVER_FAILING", Warning, [Receiver], 600 s, Safe, Delivery, NOTHING,
         "A channel does not take alerts.",
-        "See its last error in the log of the hub: `journalctl -u hubd`.";
+        "See its last error with `holdfast alert receivers`, and try it with `holdfast alert test RECEIVER`.";
     RecordsBroken = "RECORDS_BROKEN", Critical, [Host], 0 s, Endangered, Records, NOTHING,
         "The agent's records take no writes until it is restarted.",
         "Look at the disk with `dmesg`, then run `systemctl restart agentd`.";
