@@ -9,6 +9,7 @@
 )]
 
 mod alert_day;
+mod alerts;
 mod bad_input;
 mod books;
 mod fire;
