@@ -8,6 +8,7 @@
     reason = "tests say what they expect"
 )]
 
+mod alerts;
 mod bad_input;
 mod books;
 mod fire;
