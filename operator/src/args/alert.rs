@@ -12,7 +12,7 @@ use super::ends::{OptionalEnd, RequiredEnd};
 pub enum AlertCommand {
     /// Show the alerts that fire, the worst first.
     List {
-        /// Show also those whose grace runs, and those that were over within the hour.
+        /// Show also those in their grace, and those that were over within the hour.
         #[arg(long)]
         all: bool,
     },

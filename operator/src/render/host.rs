@@ -57,7 +57,7 @@ const fn is_bad(state: HostState) -> bool {
 const fn urgency(host: &HostView) -> u8 {
     match host.state {
         HostState::Offline | HostState::Frozen | HostState::Degraded | HostState::NeverSeen => {
-            // Who works on it knows.
+            // A host that is worked on is expected to be unwell.
             if host.maintenance_until.is_some() { 1 } else { 0 }
         }
         HostState::Revoked => 4,

@@ -18,7 +18,7 @@ pub enum IncidentSelection {
     /// Those that fire.
     #[default]
     Firing,
-    /// Those whose grace runs too, and those that were resolved within the hour.
+    /// Those in their grace too, and those that were resolved within the hour.
     All,
 }
 

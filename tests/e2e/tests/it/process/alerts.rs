@@ -1,4 +1,4 @@
-//! The story of an alert, by the operator's command and a real hub.
+//! The story of an alert, by the command and a real hub.
 
 use std::time::Duration;
 
