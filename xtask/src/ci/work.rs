@@ -56,8 +56,7 @@ pub fn deny() -> Result<()> {
     ]))
 }
 
-/// All of it as tests build it; then the agent and its crates as they are shipped, without the features for tests. No
-/// other crate has such features.
+/// All of it as tests build it; then what is shipped as it is shipped, without the features for tests.
 pub fn lint() -> Result<()> {
     must(cargo().args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     must(cargo().args(["clippy", "--locked", "--package", "agentd", "--bins"]).args(["--", "-D", "warnings"]))
