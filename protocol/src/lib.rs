@@ -29,7 +29,8 @@
 //! | [`storage`] | disks, shares and backup servers: wanted, approved, reported |
 //! | [`restore`] | a new machine in the place of a lost one |
 //! | [`hub`] | the calls of the hub |
-//! | [`alert`] | alerts, as operators see them
+//! | [`alert`] | alerts, as operators see them |
+//! | [`listening`] | since when a program has been able to hear another |
 //! | [`operator`] | what the operator's command requests from the hub |
 //! | [`pin`], [`secret`], [`json`] | pinned keys, secrets that do not leak, strict JSON |
 //! | [`version`] | which of two versions is the newer one |
@@ -56,6 +57,7 @@ pub mod hub;
 pub mod id;
 pub mod job;
 pub mod json;
+pub mod listening;
 pub mod local;
 pub mod maintenance;
 pub mod measure;

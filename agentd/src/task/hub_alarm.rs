@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use holdfast_protocol::id::{HostId, NodeName};
 use holdfast_protocol::json::chain;
+use holdfast_protocol::listening::Listening;
 use jiff::{SignedDuration, Timestamp};
 use notify::message::{Alert, Draft, Message, MessageState};
 use notify::{Channel, GroupId, OutboxId, Sender, Severity};
 use tokio::sync::watch;
 
 use super::stop::Stop;
-use crate::model::hub_alarm::{Announcement, Hearing, LOOK_EVERY, judge};
+use crate::model::hub_alarm::{ABSENCE, Announcement, LOOK_EVERY, judge};
 use crate::port::clock::Clock;
 use crate::port::hub::Contact;
 use crate::port::hub_alarm_file::HubAlarmFile;
@@ -35,7 +36,7 @@ pub struct HubAlarmTask {
 impl HubAlarmTask {
     /// Looks until the agent stops.
     pub async fn run(self, mut stop: Stop) {
-        let mut hearing = Hearing::from(self.clock.now());
+        let mut listening = Listening::from(self.clock.now(), ABSENCE);
         let mut announced = self.file.read();
         loop {
             tokio::select! {
@@ -43,7 +44,7 @@ impl HubAlarmTask {
                 () = self.clock.sleep(LOOK_EVERY) => {}
             }
             let now = self.clock.now();
-            let (since, reached) = (hearing.look(now), self.contact.borrow().reached_at);
+            let (since, reached) = (listening.look(now), self.contact.borrow().reached_at);
             let Some(announcement) = judge(announced, reached, since, self.after, now) else { continue };
             match self.announce(announcement, now).await {
                 Ok(()) => {

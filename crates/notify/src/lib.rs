@@ -31,7 +31,7 @@ mod text;
 pub mod url;
 pub mod verdict;
 
-pub use channel::{Channel, Kind};
+pub use channel::Channel;
 pub use channel_file::{ChannelFileError, ChannelPlace};
 pub use egress::EgressPolicy;
 pub use holdfast_protocol::condition::Severity;

@@ -23,7 +23,7 @@ pub const TICK: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// When two readings of the clock are further apart than this, the hub itself was away (suspended, stopped). It then
 /// starts to listen anew.
-const ABSENCE: SignedDuration = SignedDuration::from_secs(20);
+pub const ABSENCE: SignedDuration = SignedDuration::from_secs(20);
 
 /// How a host that was heard of at least once is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,31 +62,6 @@ pub fn evaluate(
 #[must_use]
 pub fn worsened(written: Liveness, judged: Liveness) -> Option<Liveness> {
     (judged > written).then_some(judged)
-}
-
-/// Since when the hub has been listening without a gap.
-#[derive(Clone, Copy, Debug)]
-pub struct Listening {
-    since: Timestamp,
-    looked_at: Timestamp,
-}
-
-impl Listening {
-    /// From now on.
-    #[must_use]
-    pub const fn from(now: Timestamp) -> Self {
-        Self { since: now, looked_at: now }
-    }
-
-    /// Reads the clock; a gap or a step back restarts the listening.
-    pub fn look(&mut self, now: Timestamp) -> Timestamp {
-        let gap = now.duration_since(self.looked_at);
-        if gap > ABSENCE || gap.is_negative() {
-            self.since = now;
-        }
-        self.looked_at = now;
-        self.since
-    }
 }
 
 #[cfg(test)]
@@ -148,14 +123,5 @@ mod tests {
         assert_eq!(worsened(Liveness::Late, Liveness::Online), None);
         assert_eq!(worsened(Liveness::Late, Liveness::Late), None);
         assert_eq!(worsened(Liveness::Online, Liveness::Offline), Some(Liveness::Offline));
-    }
-
-    #[test]
-    fn a_hub_that_was_away_hears_anew() {
-        let mut listening = Listening::from(at(0));
-        assert_eq!(listening.look(at(5)), at(0));
-        assert_eq!(listening.look(at(20)), at(0));
-        assert_eq!(listening.look(at(620)), at(620));
-        assert_eq!(listening.look(at(600)), at(600), "the clock was set back");
     }
 }

@@ -60,9 +60,7 @@ pub use invites::{InviteMade, InviteRequestError, Invites, NewInvite, RedeemErro
 pub use jobs::{JobDone, SignedJobs, SubmitJob};
 pub use liveness::{Contacts, HostContact, LastContact};
 pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, TokenMade};
-pub use outbox::{
-    DeliveryEnd, DeliveryOutcome, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError,
-};
+pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError};
 pub use prune::{
     ALERT_LOG_KEPT, ANSWERS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT, ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT,
     INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, SILENCES_KEPT, VERSIONS_KEPT,

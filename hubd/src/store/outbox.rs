@@ -2,6 +2,7 @@
 
 use alerts::notice::{DedupeKey, Notice};
 use async_trait::async_trait;
+use holdfast_protocol::alert::DeliveryOutcome;
 use holdfast_protocol::id::ReceiverName;
 use jiff::Timestamp;
 
@@ -31,32 +32,6 @@ pub enum DeliveryEnd {
     Refused { failure: String },
     /// It was tried for too long.
     GivenUp { failure: String },
-}
-
-/// What became of a notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeliveryOutcome {
-    Delivered,
-    Refused,
-    GivenUp,
-    /// What it was about was over before it was sent.
-    Cancelled,
-    /// It went into another notice, because too many waited.
-    Combined,
-}
-
-impl DeliveryOutcome {
-    /// As it is kept and shown.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Delivered => "delivered",
-            Self::Refused => "refused",
-            Self::GivenUp => "given_up",
-            Self::Cancelled => "cancelled",
-            Self::Combined => "combined",
-        }
-    }
 }
 
 /// A line of the delivery log.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::json::chain;
+use holdfast_protocol::listening::Listening;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use super::{Rest, rest};
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
-use crate::domain::deadman::{Listening, TICK, evaluate, worsened};
+use crate::domain::deadman::{ABSENCE, TICK, evaluate, worsened};
 use crate::store::{SharedStore, StoreError};
 
 /// Ticks until `stop`. A tick that fails is logged and repeated at the next.
@@ -21,7 +22,7 @@ pub async fn run(
     clock: Arc<dyn Clock>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut listening = Listening::from(clock.now());
+    let mut listening = Listening::from(clock.now(), ABSENCE);
     while rest(&mut stop, TICK).await == Rest::Over {
         let now = clock.now();
         let hub_up_since = listening.look(now);

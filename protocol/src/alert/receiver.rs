@@ -49,6 +49,23 @@ pub enum ReceiverKind {
     Webhook,
 }
 
+impl ReceiverKind {
+    /// As written in settings and on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gotify => "gotify",
+            Self::Matrix => "matrix",
+            Self::Ntfy => "ntfy",
+            Self::Slack => "slack",
+            Self::Smtp => "smtp",
+            Self::Teams => "teams",
+            Self::Telegram => "telegram",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
 /// What became of a notice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -86,6 +103,20 @@ pub enum DeliveryOutcome {
     Cancelled,
     /// It went into another notice, because too many waited.
     Combined,
+}
+
+impl DeliveryOutcome {
+    /// As written on the wire and in the hub's database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Refused => "refused",
+            Self::GivenUp => "given_up",
+            Self::Cancelled => "cancelled",
+            Self::Combined => "combined",
+        }
+    }
 }
 
 /// Two notices that try a receiver were queued: that something fires, and that it is over.

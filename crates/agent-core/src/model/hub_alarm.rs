@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// When two looks are further apart, this agent was not able to hear the hub in between.
-const ABSENCE: SignedDuration = SignedDuration::from_secs(150);
+pub const ABSENCE: SignedDuration = SignedDuration::from_secs(150);
 
 /// What receivers know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,31 +37,6 @@ pub enum Announcement {
     Away { since: Timestamp },
     /// It was away since then, and answers.
     Back { since: Timestamp },
-}
-
-/// Since when this agent has been able to hear the hub.
-#[derive(Clone, Copy, Debug)]
-pub struct Hearing {
-    since: Timestamp,
-    looked_at: Timestamp,
-}
-
-impl Hearing {
-    /// From now on.
-    #[must_use]
-    pub const fn from(now: Timestamp) -> Self {
-        Self { since: now, looked_at: now }
-    }
-
-    /// Reads the clock. A gap or a step back begins anew.
-    pub fn look(&mut self, now: Timestamp) -> Timestamp {
-        let gap = now.duration_since(self.looked_at);
-        if gap > ABSENCE || gap.is_negative() {
-            self.since = now;
-        }
-        self.looked_at = now;
-        self.since
-    }
 }
 
 /// Judges what is to be announced, if anything.
@@ -129,14 +104,5 @@ mod tests {
                 "{announced:?} {reached:?} {now}"
             );
         }
-    }
-
-    #[test]
-    fn sleep_and_a_clock_that_is_set_back_begin_anew() {
-        let mut hearing = Hearing::from(at(0));
-        assert_eq!(hearing.look(at(60)), at(0));
-        assert_eq!(hearing.look(at(3660)), at(3660), "asleep for an hour");
-        assert_eq!(hearing.look(at(3720)), at(3660));
-        assert_eq!(hearing.look(at(100)), at(100), "set back");
     }
 }

@@ -32,6 +32,7 @@ pub use teams::{CardForm, Teams};
 pub use telegram::Telegram;
 pub use webhook::{SIGNATURE_HEADER, Webhook};
 
+use holdfast_protocol::alert::ReceiverKind;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -60,37 +61,6 @@ pub enum Channel {
     Webhook(Webhook),
 }
 
-/// The kind of a channel, for logs and tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Gotify,
-    Matrix,
-    Ntfy,
-    Slack,
-    Smtp,
-    Teams,
-    Telegram,
-    Webhook,
-}
-
-impl Kind {
-    /// As it is written in settings.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Gotify => "gotify",
-            Self::Matrix => "matrix",
-            Self::Ntfy => "ntfy",
-            Self::Slack => "slack",
-            Self::Smtp => "smtp",
-            Self::Teams => "teams",
-            Self::Telegram => "telegram",
-            Self::Webhook => "webhook",
-        }
-    }
-}
-
 /// The contract of a channel over HTTP.
 pub trait HttpChannel: Sync {
     /// The request for a message.
@@ -115,21 +85,21 @@ pub enum Transport<'c> {
 impl Channel {
     /// Its kind.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> ReceiverKind {
         match self {
             #[cfg(feature = "all")]
-            Self::Gotify(_) => Kind::Gotify,
+            Self::Gotify(_) => ReceiverKind::Gotify,
             #[cfg(feature = "all")]
-            Self::Matrix(_) => Kind::Matrix,
-            Self::Ntfy(_) => Kind::Ntfy,
+            Self::Matrix(_) => ReceiverKind::Matrix,
+            Self::Ntfy(_) => ReceiverKind::Ntfy,
             #[cfg(feature = "all")]
-            Self::Slack(_) => Kind::Slack,
-            Self::Smtp(_) => Kind::Smtp,
+            Self::Slack(_) => ReceiverKind::Slack,
+            Self::Smtp(_) => ReceiverKind::Smtp,
             #[cfg(feature = "all")]
-            Self::Teams(_) => Kind::Teams,
+            Self::Teams(_) => ReceiverKind::Teams,
             #[cfg(feature = "all")]
-            Self::Telegram(_) => Kind::Telegram,
-            Self::Webhook(_) => Kind::Webhook,
+            Self::Telegram(_) => ReceiverKind::Telegram,
+            Self::Webhook(_) => ReceiverKind::Webhook,
         }
     }
 

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use holdfast_protocol::alert::{DeliveryOutcome, DeliveryView, ReceiverKind, ReceiverView, TestQueued};
+use holdfast_protocol::alert::{DeliveryView, ReceiverKind, ReceiverView, TestQueued};
 use holdfast_protocol::id::ReceiverName;
 use holdfast_protocol::operator::Page;
 use net::server::Answer;
-use notify::channel::Kind;
 use uuid::Uuid;
 
 use crate::api::auth::Operator;
@@ -19,13 +18,13 @@ use crate::api::mutation::Head;
 use crate::api::page::{CheckedQuery, PageQuery, bad_cursor, page};
 use crate::api::problem::ApiError;
 use crate::api::{Hub, body};
-use crate::store::{self, DeliveryRecord, PAGE_MAX};
+use crate::store::{DeliveryRecord, PAGE_MAX};
 
 /// A receiver of the settings, without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredReceiver {
     pub name: ReceiverName,
-    pub kind: Kind,
+    pub kind: ReceiverKind,
 }
 
 /// All at once: settings have few.
@@ -41,7 +40,7 @@ pub(super) async fn list(
         let queue = queues.remove(&receiver.name);
         ReceiverView {
             name: receiver.name.clone(),
-            kind: kind(receiver.kind),
+            kind: receiver.kind,
             waiting: queue.as_ref().map_or(0, |queue| queue.waiting),
             oldest: queue.as_ref().map(|queue| queue.oldest),
             failure: queue.and_then(|queue| queue.failure),
@@ -50,19 +49,6 @@ pub(super) async fn list(
     };
     let items = hub.receivers.iter().map(view).collect();
     Ok(Answer(StatusCode::OK, Page { items, next: None }))
-}
-
-const fn kind(kind: Kind) -> ReceiverKind {
-    match kind {
-        Kind::Gotify => ReceiverKind::Gotify,
-        Kind::Matrix => ReceiverKind::Matrix,
-        Kind::Ntfy => ReceiverKind::Ntfy,
-        Kind::Slack => ReceiverKind::Slack,
-        Kind::Smtp => ReceiverKind::Smtp,
-        Kind::Teams => ReceiverKind::Teams,
-        Kind::Telegram => ReceiverKind::Telegram,
-        Kind::Webhook => ReceiverKind::Webhook,
-    }
 }
 
 pub(super) async fn test(
@@ -95,12 +81,5 @@ pub(super) async fn deliveries(
 
 fn delivery(record: DeliveryRecord) -> DeliveryView {
     let DeliveryRecord { number, at, receiver, key, tries, outcome, remark, title } = record;
-    let outcome = match outcome {
-        store::DeliveryOutcome::Delivered => DeliveryOutcome::Delivered,
-        store::DeliveryOutcome::Refused => DeliveryOutcome::Refused,
-        store::DeliveryOutcome::GivenUp => DeliveryOutcome::GivenUp,
-        store::DeliveryOutcome::Cancelled => DeliveryOutcome::Cancelled,
-        store::DeliveryOutcome::Combined => DeliveryOutcome::Combined,
-    };
     DeliveryView { number, at, receiver, notice: key.to_string(), title, outcome, tries, remark }
 }

@@ -69,32 +69,14 @@ fn event_text(incident: &Incident) -> String {
     format!("{} on {}: {}", incident.code, incident.subject, incident.message.as_str())
 }
 
-const fn event_kind(what: &LogKind) -> Option<EventKind> {
-    match what {
-        LogKind::Fired {} => Some(EventKind::IncidentFired),
-        LogKind::Resolved {} => Some(EventKind::IncidentResolved),
-        LogKind::Opened {}
-        | LogKind::Reopened {}
-        | LogKind::Withdrawn {}
-        | LogKind::FlappingBegan { .. }
-        | LogKind::FlappingEnded {}
-        | LogKind::Stale { .. }
-        | LogKind::Fresh {}
-        | LogKind::SeverityChanged { .. }
-        | LogKind::Acknowledged { .. }
-        | LogKind::Unacknowledged { .. }
-        | LogKind::AckExpired {}
-        | LogKind::AckOutgrown {}
-        | LogKind::UnknownIncident {}
-        | LogKind::Escalated { .. }
-        | LogKind::Suppressed { .. }
-        | LogKind::Queued { .. }
-        | LogKind::Closed {}
-        | LogKind::HostChanged { .. }
-        | LogKind::Overflow { .. }
-        | LogKind::SilenceAdded { .. }
-        | LogKind::SilenceEnded { .. }
-        | LogKind::MaintenanceChanged { .. } => None,
+/// Only the beginning and the end of an incident are events. All else is in the log of alerts.
+fn event_kind(what: &LogKind) -> Option<EventKind> {
+    if *what == (LogKind::Fired {}) {
+        Some(EventKind::IncidentFired)
+    } else if *what == (LogKind::Resolved {}) {
+        Some(EventKind::IncidentResolved)
+    } else {
+        None
     }
 }
 

@@ -4,6 +4,7 @@ use alerts::explain::test_notices;
 use alerts::incident::Scope;
 use alerts::notice::{DedupeKey, Notice, Reason};
 use async_trait::async_trait;
+use holdfast_protocol::alert::DeliveryOutcome;
 use holdfast_protocol::id::ReceiverName;
 use jiff::Timestamp;
 use rusqlite::params;
@@ -16,8 +17,7 @@ use super::super::{Failed, Sqlite};
 use super::queue::{end, insert};
 use super::rows::{Json, column};
 use crate::store::{
-    By, DeliveryEnd, DeliveryOutcome, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, StoreError,
-    TestError, WriteError,
+    By, DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, StoreError, TestError, WriteError,
 };
 
 type Unrefused = Failed<std::convert::Infallible>;

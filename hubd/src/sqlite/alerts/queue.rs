@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use alerts::digest;
 use alerts::notice::{DedupeKey, Notice};
 use alerts::outbox::reconcile;
+use holdfast_protocol::alert::DeliveryOutcome;
 use holdfast_protocol::id::ReceiverName;
 use jiff::Timestamp;
 use rusqlite::{Row, params};
@@ -13,7 +14,6 @@ use super::super::columns::Time;
 use super::super::writer::Tx;
 use super::rows::{Json, column, json, scope_text};
 use crate::domain::alerting::notice_text::title;
-use crate::store::DeliveryOutcome;
 
 /// More notices than this that wait for one receiver are combined: nothing is lost, it is said in fewer messages.
 const WAITING_MAX: u32 = 256;

@@ -4,6 +4,7 @@ use alerts::Suppression;
 use alerts::incident::{IncidentId, Scope};
 use alerts::log::LogKind;
 use alerts::notice::{Notice, Reason};
+use holdfast_protocol::alert::DeliveryOutcome;
 use holdfast_protocol::checkin::Coverage;
 use holdfast_protocol::condition::{ConditionCode, ConditionSet, ReportedCondition, Subject};
 use holdfast_protocol::id::HostId;
@@ -11,8 +12,7 @@ use hubd::domain::alerting::ReportedConditions;
 use hubd::domain::deadman::Liveness;
 use hubd::domain::merge::IncomingReport;
 use hubd::store::{
-    Acknowledgement, Checkin, DeliveryEnd, DeliveryOutcome, IncidentFilter, LogFilter, NewSilence,
-    SectionTexts, WriteError,
+    Acknowledgement, Checkin, DeliveryEnd, IncidentFilter, LogFilter, NewSilence, SectionTexts, WriteError,
 };
 
 use super::fixture::{CORRELATION, Fixture, at, by, checkin, host_id};
