@@ -2,6 +2,7 @@
 
 use alerts::notice::{IncidentNews, Notice, NoticeIncident, Origin, Reason};
 use holdfast_protocol::condition::{Severity, Subject};
+use holdfast_protocol::id::HostName;
 use notify::message::{Alert, Draft, Message, MessageState};
 
 /// What a hub is known by, so that two hubs can share a mailbox: the pin of its CA.
@@ -64,6 +65,7 @@ pub fn title(notice: &Notice, severity: Severity) -> String {
         (0, [only]) => format!("{place}: {} is over", only.code),
         (0, all) => format!("{place}: {} problems are over", all.len()),
         (_, [only]) => format!("{place}: {still}{} ({severity})", only.code),
+        (1, _) => format!("{place}: {still}1 problem ({severity})"),
         (firing, _) => format!("{place}: {still}{firing} problems ({severity})"),
     }
 }
@@ -98,6 +100,9 @@ fn sentence(incident: &NoticeIncident) -> String {
     if let Some(by) = &incident.acknowledged_by {
         text.push_str(&format!(" [acknowledged by {by}]"));
     }
+    // As `holdfast alert show` and `ack` take it.
+    let host = incident.host.as_ref().map_or("hub", HostName::as_str);
+    text.push_str(&format!(" ({host}/{})", incident.id.number));
     text
 }
 
@@ -113,5 +118,107 @@ fn subject(incident: &NoticeIncident) -> String {
     match &incident.labels.customer {
         Some(customer) => format!("on {place}, {what} of {customer}"),
         None => format!("on {place}, {what}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alerts::incident::{IncidentId, Scope};
+    use alerts::label::Labels;
+    use alerts::notice::DedupeKey;
+    use holdfast_protocol::condition::{ConditionCode, ReportedCondition};
+    use holdfast_protocol::id::{GuestUid, HostId};
+    use jiff::Timestamp;
+    use uuid::Uuid;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + second).unwrap()
+    }
+
+    fn incident(number: u64, news: IncidentNews) -> NoticeIncident {
+        let uid = GuestUid::new(Uuid::from_u128(7));
+        let condition =
+            ReportedCondition::new(ConditionCode::GuestCrashed, Subject::Guest { uid }, at(0), "it stopped");
+        NoticeIncident {
+            id: IncidentId { scope: Scope::Host(HostId::new(Uuid::from_u128(1))), number },
+            news,
+            code: condition.code,
+            subject: condition.subject,
+            host: "box1".parse().ok(),
+            labels: Labels { customer: "acme".parse().ok(), guest: "web".parse().ok(), policy: None },
+            severity: condition.severity,
+            since: condition.since,
+            message: condition.message,
+            remedy: condition.remedy,
+            stale_since: None,
+            flapping_since: None,
+            acknowledged_by: None,
+        }
+    }
+
+    fn notice(reason: Reason, incidents: Vec<NoticeIncident>) -> Notice {
+        let receiver = "ops".parse().unwrap();
+        Notice {
+            key: DedupeKey::of(Scope::Hub, &receiver, reason, 1),
+            receiver,
+            reason,
+            origin: Origin::Combined { parts: 1 },
+            incidents,
+            made_at: at(0),
+            not_before: at(0),
+        }
+    }
+
+    fn said(notice: &Notice) -> (String, MessageState) {
+        let message = message(notice, &HubName("a hub".to_owned()));
+        (message.title.clone(), message.state)
+    }
+
+    #[test]
+    fn a_title_says_where_what_and_how_bad() {
+        let new = || incident(3, IncidentNews::New {});
+        let over = || incident(4, IncidentNews::Resolved { at: at(60) });
+        let elsewhere = NoticeIncident { host: "box2".parse().ok(), ..new() };
+        let of_hub = NoticeIncident { host: None, ..over() };
+        for (reason, incidents, title, state) in [
+            (Reason::First, vec![new()], "box1: GUEST_CRASHED (warning)", MessageState::Firing),
+            (Reason::Repeat, vec![new()], "box1: still GUEST_CRASHED (warning)", MessageState::Firing),
+            (Reason::NewInGroup, vec![new(), new()], "box1: 2 problems (warning)", MessageState::Firing),
+            (Reason::SomeResolved, vec![new(), over()], "box1: 1 problem (warning)", MessageState::Firing),
+            (Reason::AllResolved, vec![over()], "box1: GUEST_CRASHED is over", MessageState::Resolved),
+            (Reason::AllResolved, vec![over(), over()], "box1: 2 problems are over", MessageState::Resolved),
+            (Reason::Digest, vec![new(), elsewhere], "2 hosts: 2 problems (warning)", MessageState::Digest),
+            (Reason::AllResolved, vec![of_hub], "the hub: GUEST_CRASHED is over", MessageState::Resolved),
+        ] {
+            assert_eq!(said(&notice(reason, incidents)), (title.to_owned(), state));
+        }
+    }
+
+    #[test]
+    fn a_sentence_names_the_guest_its_customer_and_the_alert() {
+        let known = NoticeIncident {
+            stale_since: Some(at(10)),
+            acknowledged_by: "eve".parse().ok(),
+            ..incident(3, IncidentNews::Ongoing {})
+        };
+        assert_eq!(
+            sentence(&known),
+            "GUEST_CRASHED on box1, web of acme: it stopped [since 2027-01-15T08:00:00Z] \
+             [nothing newer is known since 2027-01-15T08:00:10Z] [acknowledged by eve] (box1/3)"
+        );
+        let over = NoticeIncident {
+            labels: Labels::default(),
+            ..incident(4, IncidentNews::Resolved { at: at(60) })
+        };
+        assert!(
+            sentence(&over).contains("guest:00000000-0000-0000-0000-000000000007: it stopped [over since")
+        );
+        // The group does not depend on the time, so channels can thread its messages.
+        let hub = HubName("a hub".to_owned());
+        let one = notice(Reason::First, vec![over.clone()]);
+        let later = Notice { made_at: at(999), ..one.clone() };
+        assert_eq!(message(&one, &hub).group, message(&later, &hub).group);
+        assert_ne!(message(&one, &hub).group, message(&one, &HubName("another".to_owned())).group);
     }
 }

@@ -28,6 +28,7 @@ pub fn guest_labels(guests: &[GuestReport]) -> GuestLabels {
     let labels = |guest: &GuestReport| Labels {
         customer: guest.customer.clone(),
         guest: guest.name.parse().ok(),
+        // A report does not name it; the store adds it by the document.
         policy: None,
     };
     guests.iter().filter_map(|guest| Some((guest.uid?, labels(guest)))).collect()

@@ -4,10 +4,12 @@ use alerts::Signal;
 use alerts::incident::Scope;
 use alerts::signal::HostState;
 use holdfast_protocol::condition::ConditionSet;
+use holdfast_protocol::id::{GuestUid, PolicyName};
 use holdfast_protocol::job::Verb;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::super::authenticated_host::AuthenticatedHost;
+use super::super::columns::Text;
 use super::super::writer::Tx;
 use super::decide::{Moment, decide};
 use super::rows::Json;
@@ -24,6 +26,18 @@ pub(super) struct Stored {
     pub(super) labels: GuestLabels,
 }
 
+/// The backup policies of the host's guests, by the document that it holds. A report does not name them.
+fn policies(tx: &Connection, host: i64) -> rusqlite::Result<Vec<(GuestUid, PolicyName)>> {
+    let sql = "SELECT json_extract(guest.value, '$.uid'), json_extract(guest.value, '$.policy')
+               FROM hosts JOIN desired ON desired.host = hosts.number AND desired.generation = hosts.held,
+                   json_each(desired.document, '$.guests') AS guest
+               WHERE hosts.number = ?1 AND json_extract(guest.value, '$.policy') IS NOT NULL";
+    let mut statement = tx.prepare_cached(sql)?;
+    let rows =
+        statement.query_map([host], |row| Ok((row.get::<_, Text<_>>(0)?.0, row.get::<_, Text<_>>(1)?.0)))?;
+    rows.collect()
+}
+
 pub(super) fn stored(tx: &Connection, host: i64) -> rusqlite::Result<Stored> {
     let sql = "SELECT conditions, guest_labels FROM reports WHERE host = ?1";
     let row = tx.prepare_cached(sql)?.query_row([host], |row| {
@@ -34,7 +48,13 @@ pub(super) fn stored(tx: &Connection, host: i64) -> rusqlite::Result<Stored> {
             labels: labels.map(|labels| labels.0).unwrap_or_default(),
         })
     });
-    Ok(row.optional()?.unwrap_or_default())
+    let mut stored = row.optional()?.unwrap_or_default();
+    for (uid, policy) in policies(tx, host)? {
+        if let Some(labels) = stored.labels.get_mut(&uid) {
+            labels.policy = Some(policy);
+        }
+    }
+    Ok(stored)
 }
 
 /// A host that speaks again is online, and what it said of conditions holds again. Otherwise the engine is asked only

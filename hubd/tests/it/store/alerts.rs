@@ -2,20 +2,29 @@
 
 use alerts::Suppression;
 use alerts::incident::{IncidentId, Scope};
+use alerts::label::Labels;
 use alerts::log::LogKind;
 use alerts::notice::{Notice, Reason};
 use holdfast_protocol::alert::DeliveryOutcome;
 use holdfast_protocol::checkin::Coverage;
 use holdfast_protocol::condition::{ConditionCode, ConditionSet, ReportedCondition, Subject};
-use holdfast_protocol::id::HostId;
+use holdfast_protocol::desired::Desired;
+use holdfast_protocol::generation::Generation;
+use holdfast_protocol::id::{GuestUid, HostId};
 use hubd::domain::alerting::ReportedConditions;
 use hubd::domain::deadman::Liveness;
+use hubd::domain::desired::IfMatch;
 use hubd::domain::merge::IncomingReport;
 use hubd::store::{
-    Acknowledgement, Checkin, DeliveryEnd, IncidentFilter, LogFilter, NewSilence, SectionTexts, WriteError,
+    Acknowledgement, Checkin, DeliveryEnd, IncidentFilter, LogFilter, NewSilence, Put, SectionTexts,
+    WriteError,
 };
 
-use super::fixture::{CORRELATION, Fixture, at, by, checkin, host_id};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::fixture::{CORRELATION, Fixture, at, by, checkin, host_id, named};
+use crate::world::document;
 
 /// A check-in that says that exactly these are wrong.
 fn says(host: HostId, (sequence, second): (u64, i64), codes: &[ConditionCode]) -> Checkin {
@@ -198,4 +207,38 @@ pub async fn a_whole_fleet_at_once_loses_no_alert(fixture: Fixture) {
         scopes.iter().map(|scope| IncidentId { scope: *scope, number: 1 }).collect();
     all.sort();
     assert_eq!(heard, all);
+}
+
+/// A report does not name the policy of a guest; the document that the host holds does.
+pub async fn a_condition_of_a_guest_has_the_labels_of_report_and_document(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    let uid = GuestUid::new(Uuid::from_u128(7));
+    let mut document: Value = serde_json::from_str(&document(1)).unwrap();
+    let guest = json!({ "uid": uid, "policy": "nightly" });
+    let parsed = Desired::parse(document.to_string().as_bytes()).unwrap();
+    // Only the text is looked at here.
+    document["guests"] = json!([guest]);
+    let put = Put {
+        host: named("box7"),
+        seen: IfMatch(Generation::NONE),
+        reason: "the story says so".to_owned().try_into().unwrap(),
+        desired: parsed,
+        text: document.to_string(),
+    };
+    store.put_desired(by(2), put).await.ok().unwrap().unwrap();
+    let labels = Labels { customer: "acme".parse().ok(), guest: "web".parse().ok(), policy: None };
+    let crashed =
+        ReportedCondition::new(ConditionCode::GuestCrashed, Subject::Guest { uid }, at(9), "as it is");
+    let set = ConditionSet::collect([crashed]);
+    let report = says(host, (1, 10), &[]);
+    let report = Checkin {
+        held: Generation::new(1),
+        sections: SectionTexts { conditions: serde_json::to_string(&set).ok(), ..report.sections },
+        conditions: ReportedConditions { set: Some(set), guests: Some([(uid, labels.clone())].into()) },
+        ..report
+    };
+    store.check_in(report).await.unwrap().unwrap();
+    let all = store.incidents(IncidentFilter::All, None, 10).await.unwrap();
+    assert_eq!(all[0].incident.labels, Labels { policy: "nightly".parse().ok(), ..labels });
 }

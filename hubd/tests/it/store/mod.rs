@@ -35,6 +35,7 @@ engine! {
         a_silent_host_mutes_what_it_said_and_speaks_for_it_again
         an_operator_acknowledges_silences_and_announces_work
         a_delivery_that_fails_is_tried_again_and_one_that_was_cut_off_too
+        a_condition_of_a_guest_has_the_labels_of_report_and_document
         a_whole_fleet_at_once_loses_no_alert;
     documents:
         a_document_is_put_over_the_one_that_was_seen
