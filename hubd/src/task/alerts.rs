@@ -71,8 +71,10 @@ impl AlertTimer {
         let facts = self.store.own_facts(now).await?;
         let hub = HubFacts { disk: self.disk(), ..facts.hub };
         let hosts = facts.hosts.iter().map(|host| (Scope::Host(host.host), own::of_host(host, now)));
-        let all = hosts.chain([(Scope::Hub, own::of_hub(&hub, now))]);
-        let news: Vec<_> = all.filter(|(scope, found)| !self.is_known(*scope, found)).collect();
+        let all: Vec<_> = hosts.chain([(Scope::Hub, own::of_hub(&hub, now))]).collect();
+        // A host of which the store has no facts any more, because it was revoked, may come back with the same ones.
+        self.found.retain(|scope, _| all.iter().any(|(present, _)| present == scope));
+        let news: Vec<_> = all.into_iter().filter(|(scope, found)| !self.is_known(*scope, found)).collect();
         if news.is_empty() {
             return Ok(());
         }

@@ -1,14 +1,12 @@
 //! Conditions that only the hub can find.
 //!
 //! In: facts that the store and the system give. Out: conditions. Deliberately absent: the database itself. A hub that
-//! cannot write to it cannot raise an alert either; that is what the ping of an external address is for.
+//! cannot write to it cannot raise an alert either; that is what the ping of an external address is for. The same for
+//! certificates of hosts: their agents report them, and an incident from two sources would be sent twice.
 
-use holdfast_protocol::condition::{CertificateUse, ConditionCode, ReportedCondition, Subject, TokenName};
+use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Subject, TokenName};
 use holdfast_protocol::id::{HostId, JobId, ReceiverName};
 use jiff::{SignedDuration, Timestamp};
-
-/// A certificate that is not renewed this long before its end is in danger. Agents renew ten days before.
-const CERTIFICATE_LEFT: SignedDuration = SignedDuration::from_hours(5 * 24);
 
 /// An operator has a week to make another token.
 const TOKEN_LEFT: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -28,7 +26,6 @@ pub struct HostFacts {
     pub host: HostId,
     /// Whether its identity was used twice.
     pub identity: IdentityUse,
-    pub certificate_ends_at: Timestamp,
     /// Since when its audit does not continue from what was seen of it.
     pub audit_broken_since: Option<Timestamp>,
     /// Signed jobs without an answer, and since when they wait.
@@ -72,11 +69,6 @@ pub fn of_host(facts: &HostFacts, now: Timestamp) -> Vec<ReportedCondition> {
     if facts.identity == IdentityUse::Twice {
         let message = "two used the identity of this host; the hub answers neither";
         found.push(ReportedCondition::new(ConditionCode::HostFrozen, Subject::Host {}, now, message));
-    }
-    if facts.certificate_ends_at.duration_since(now) < CERTIFICATE_LEFT {
-        let message = format!("its certificate for the hub ends at {:.0}", facts.certificate_ends_at);
-        let subject = Subject::Certificate { of: CertificateUse::Host };
-        found.push(ReportedCondition::new(ConditionCode::CertificateExpiring, subject, now, &message));
     }
     for (job, since) in &facts.unanswered {
         if now.duration_since(*since) > JOB_WAITS {
@@ -131,7 +123,6 @@ mod tests {
         let well = HostFacts {
             host: HostId::new(Uuid::nil()),
             identity: IdentityUse::Single,
-            certificate_ends_at: at(5 * 24),
             audit_broken_since: None,
             unanswered: vec![(JobId::new(Uuid::nil()), at(-1))],
         };
@@ -139,7 +130,6 @@ mod tests {
         let cases = [
             (HostFacts { audit_broken_since: Some(at(-3)), ..well.clone() }, ConditionCode::AuditChainBroken),
             (HostFacts { identity: IdentityUse::Twice, ..well.clone() }, ConditionCode::HostFrozen),
-            (HostFacts { certificate_ends_at: at(119), ..well.clone() }, ConditionCode::CertificateExpiring),
             (
                 HostFacts { unanswered: vec![(JobId::new(Uuid::nil()), at(-2))], ..well },
                 ConditionCode::JobStalled,

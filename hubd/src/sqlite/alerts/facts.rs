@@ -16,16 +16,16 @@ use crate::store::OwnFacts;
 /// Tries without success from which on a receiver counts as failing.
 const TRIES_MAX: u32 = 3;
 
-const COLUMNS: &str = "id, status = 'frozen', certificate_ends_at,
+const COLUMNS: &str = "id, status = 'frozen',
     (SELECT min(at) FROM audit_breaks WHERE host = hosts.number AND ended_at IS NULL)";
 
 pub(super) fn read(connection: &Connection, now: Timestamp) -> rusqlite::Result<OwnFacts> {
     let hub = HubFacts { disk: None, tokens: tokens(connection, now)?, failing: failing(connection)? };
-    Ok(OwnFacts { hosts: hosts(connection, now)?, hub })
+    Ok(OwnFacts { hosts: hosts(connection)?, hub })
 }
 
 /// Hosts with a fact that may be a condition, and hosts with an open incident out of such a fact.
-fn hosts(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<HostFacts>> {
+fn hosts(connection: &Connection) -> rusqlite::Result<Vec<HostFacts>> {
     let mut unanswered: BTreeMap<HostId, Vec<(JobId, Timestamp)>> = BTreeMap::new();
     let sql = "SELECT h.id, j.id, j.submitted_at FROM jobs AS j JOIN hosts AS h ON h.number = j.host
                WHERE j.queue_state = 'queued' AND h.status = 'active'";
@@ -39,15 +39,14 @@ fn hosts(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<HostFa
         unanswered.entry(host).or_default().push((job, since));
     }
     let open = open_scopes(connection)?;
-    let soon = now.checked_add(jiff::SignedDuration::from_hours(30 * 24)).unwrap_or(now);
     let sql = format!(
         "SELECT {COLUMNS} FROM hosts
-         WHERE status <> 'revoked' AND (status = 'frozen' OR certificate_ends_at < ?1
+         WHERE status <> 'revoked' AND (status = 'frozen'
              OR number IN (SELECT host FROM jobs WHERE queue_state = 'queued')
              OR number IN (SELECT host FROM audit_breaks WHERE ended_at IS NULL))"
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map([Time(soon)], |row| host(row, &mut unanswered))?;
+    let rows = statement.query_map([], |row| host(row, &mut unanswered))?;
     let mut found = rows.collect::<rusqlite::Result<Vec<HostFacts>>>()?;
     let sql = format!("SELECT {COLUMNS} FROM hosts WHERE id = ?1");
     for id in open {
@@ -68,8 +67,7 @@ fn host(
     Ok(HostFacts {
         host,
         identity: if row.get(1)? { IdentityUse::Twice } else { IdentityUse::Single },
-        certificate_ends_at: row.get::<_, Time>(2)?.0,
-        audit_broken_since: row.get::<_, Option<Time>>(3)?.map(|since| since.0),
+        audit_broken_since: row.get::<_, Option<Time>>(2)?.map(|since| since.0),
         unanswered: unanswered.remove(&host).unwrap_or_default(),
     })
 }

@@ -23,7 +23,8 @@ use hubd::store::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::fixture::{CORRELATION, Fixture, at, by, checkin, host_id, named};
+use super::fixture::{CORRELATION, Fixture, at, by, checkin, fresh_key, host_id, named};
+use super::hosts::renewal;
 use crate::world::document;
 
 /// A check-in that says that exactly these are wrong.
@@ -241,4 +242,25 @@ pub async fn a_condition_of_a_guest_has_the_labels_of_report_and_document(fixtur
     store.check_in(report).await.unwrap().unwrap();
     let all = store.incidents(IncidentFilter::All, None, 10).await.unwrap();
     assert_eq!(all[0].incident.labels, Labels { policy: "nightly".parse().ok(), ..labels });
+}
+
+pub async fn what_the_hub_finds_by_itself_is_an_incident_once(fixture: Fixture) {
+    let store = &fixture.store;
+    let host = fixture.box7().await;
+    let mut timer = fixture.timer(20);
+    timer.tick().await.unwrap();
+    assert_eq!(store.incidents(IncidentFilter::All, None, 10).await.unwrap(), []);
+    // A copy of the host shows the certificate that came before.
+    store.renew(renewal(host, 1, &fresh_key()), fixture.issue()).await.ok().unwrap();
+    store.check_in(checkin(host, 2, 1)).await.unwrap().unwrap();
+    store.check_in(checkin(host, 1, 2)).await.unwrap().unwrap_err();
+    for second in [30, 40] {
+        fixture.timer(second).tick().await.unwrap();
+    }
+    let all = store.incidents(IncidentFilter::All, None, 10).await.unwrap();
+    let codes: Vec<_> = all.iter().map(|one| (one.incident.code, one.incident.id.number)).collect();
+    assert_eq!(codes, [(ConditionCode::HostFrozen, 1)], "also after a restart of the hub between the two");
+    store.revoke_host(by(50), named("box7")).await.ok().unwrap().unwrap();
+    let all = store.incidents(IncidentFilter::Firing, None, 10).await.unwrap();
+    assert_eq!(all, [], "a revoked host has no alert");
 }

@@ -8,6 +8,7 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CorrelationId, HostId, InviteId};
 use holdfast_protocol::secret::Secret;
 use hubd::authority::{AgentKey, Authority, Fresh};
+use hubd::clock::Clock;
 use hubd::domain::alerting::{AlertContext, ReportedConditions};
 use hubd::domain::host::HostRef;
 use hubd::domain::identity::Presented;
@@ -18,6 +19,7 @@ use hubd::store::{
     By, CertificateRecord, Checkin, Claim, EventFilter, Issue, NewInvite, Redemption, SectionTexts,
     SharedStore,
 };
+use hubd::task::alerts::AlertTimer;
 use jiff::Timestamp;
 use rcgen::KeyPair;
 use tempfile::TempDir;
@@ -65,6 +67,14 @@ fn alerts_to_ops() -> AlertContext {
     AlertContext::new(Rules::default().resolve(&["ops".parse().unwrap()]).unwrap(), at(0))
 }
 
+struct FixedClock(Timestamp);
+
+impl Clock for FixedClock {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
 impl Fixture {
     pub fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -90,6 +100,11 @@ impl Fixture {
     /// A host called `box7`.
     pub async fn box7(&self) -> HostId {
         self.enrol("box7", host_id(7), &fresh_key()).await.host
+    }
+
+    /// The timer of the alert engine, at this second.
+    pub fn timer(&self, second: i64) -> AlertTimer {
+        AlertTimer::new(self.store.clone(), Arc::new(FixedClock(at(second))), self._folder.path().to_owned())
     }
 
     /// Kinds of the events so far, oldest first.

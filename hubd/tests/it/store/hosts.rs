@@ -78,7 +78,7 @@ pub async fn a_refused_certificate_leaves_nothing(fixture: Fixture) {
     assert_eq!(store.hosts(None, 10, at(0)).await.unwrap().len(), 1);
 }
 
-fn renewal(host: HostId, generation: u32, key: &AgentKey) -> Renewal {
+pub fn renewal(host: HostId, generation: u32, key: &AgentKey) -> Renewal {
     let presented = Presented { host, generation };
     Renewal { presented, key: key.clone(), at: at(9), correlation: CORRELATION }
 }
