@@ -4,8 +4,8 @@
 //! error. `run` is here; every command that a person runs is in `agent-admin`.
 
 use agent_admin::{
-    audit, doctor, enroll, escrow, golden, parked, recover, recovery, release, restore_tests, setup, status,
-    storage, unfreeze,
+    audit, doctor, enroll, escrow, golden, metrics, parked, recover, recovery, release, restore_tests, setup,
+    status, storage, unfreeze,
 };
 use clap::{Parser, Subcommand};
 use holdfast_manual::Section;
@@ -33,6 +33,8 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Show the state of the running agent, its guests and its work.
     Status(status::StatusArguments),
+    /// Print the metrics of this host, in Prometheus' text format.
+    Metrics(metrics::MetricsArguments),
     /// Show the results of restore tests, and whether restores take longer than before.
     RestoreTests(restore_tests::RestoreTestsArguments),
     /// Storage targets: the state of the disks, shares and backup servers of this host.
@@ -99,6 +101,9 @@ pub enum CommandError {
     /// `release`.
     #[error(transparent)]
     Release(#[from] release::ReleaseError),
+    /// `metrics`.
+    #[error(transparent)]
+    Metrics(#[from] metrics::MetricsError),
     /// `restore-tests`.
     #[error(transparent)]
     RestoreTests(#[from] restore_tests::RestoreTestsError),
@@ -125,6 +130,7 @@ impl CommandError {
             Self::Thaw(error) => error.exit_code(),
             Self::Golden(error) => error.exit_code(),
             Self::Release(error) => error.exit_code(),
+            Self::Metrics(error) => error.exit_code(),
             Self::RestoreTests(error) => error.exit_code(),
             Self::Audit(error) => error.exit_code(),
         }
@@ -159,6 +165,7 @@ fn dispatch(command: Command) -> Result<(), CommandError> {
         Command::Thaw(arguments) => Ok(unfreeze::run(&arguments)?),
         Command::Golden(arguments) => Ok(golden::run(arguments)?),
         Command::Release(arguments) => Ok(release::run(&arguments)?),
+        Command::Metrics(arguments) => Ok(metrics::run(&arguments)?),
         Command::RestoreTests(arguments) => Ok(restore_tests::run(&arguments)?),
         Command::Audit(arguments) => Ok(audit::run(&arguments)?),
         Command::Run(arguments) => Ok(run::run(&arguments)?),

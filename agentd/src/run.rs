@@ -11,11 +11,13 @@
 mod parts;
 mod start;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::json::chain;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -167,6 +169,8 @@ async fn lay_down(trust: &TrustSettings, parts: &Parts) -> Option<ErrorBody> {
 struct BoundListeners {
     guests: Listeners,
     tests: Listeners,
+    /// Where a scraper gets the metrics.
+    metrics: Option<TcpListener>,
 }
 
 impl BoundListeners {
@@ -178,7 +182,22 @@ impl BoundListeners {
             // The bridge of tests may be made later, or again: without it nothing is tried, and guests are served all
             // the same.
             tests: Listeners::bind_ahead(tests.as_slice())?,
+            metrics: match &settings.metrics {
+                Some(metrics) => bind_metrics(metrics.listen).await,
+                None => None,
+            },
         })
+    }
+}
+
+/// Without the port the agent does its work all the same.
+async fn bind_metrics(address: SocketAddr) -> Option<TcpListener> {
+    match TcpListener::bind(address).await {
+        Ok(listener) => Some(listener),
+        Err(error) => {
+            tracing::error!(%address, %error, "the metrics cannot be served: does another program listen there?");
+            None
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::api::{self, ConcurrencyLimits, LongPolls, RateLimits};
+use crate::api::{self, ConcurrencyLimits, HubCounters, LongPolls, RateLimits, UsageInbox};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
@@ -29,7 +29,7 @@ use crate::task::delivery::{Deliveries, Receiver};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
 use crate::task::webhook::Forwarder;
-use crate::task::{deadman, upkeep, watcher};
+use crate::task::{deadman, upkeep, usage, watcher};
 
 mod admin;
 
@@ -238,6 +238,9 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         clock: Arc::clone(&start.clock),
     };
     tasks.spawn(upkeep::run(upkeep, stopped.clone()));
+    let (usage, waiting) = UsageInbox::new();
+    let clock = Arc::clone(&start.clock);
+    tasks.spawn(usage::run(waiting, store.clone(), clock, stopped.clone()));
     let hub = api::Hub {
         store,
         authority,
@@ -246,6 +249,8 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         receivers,
         reached,
         public_url: public_url.as_str().to_owned(),
+        counters: HubCounters::default(),
+        usage,
         long_polls: LongPolls::default(),
         stop: stopped.clone(),
         concurrency: ConcurrencyLimits::default(),

@@ -12,6 +12,7 @@ use crate::generation::Generation;
 use crate::job::QueuedJob;
 use crate::report::{ReportSchema, Sections};
 use crate::size::PollSeconds;
+use crate::usage::UsageSample;
 
 /// How long the hub may hold a check-in open, in seconds, at most.
 pub const WAIT_SECONDS_MAX: u32 = 55;
@@ -30,6 +31,9 @@ pub struct CheckinRequest {
     pub coverage: Coverage,
     /// The sections.
     pub sections: Sections,
+    /// Samples of use since the last answer, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<UsageSample>,
 }
 
 /// Which sections a report carries.

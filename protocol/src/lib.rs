@@ -74,6 +74,7 @@ pub mod secret;
 pub mod size;
 pub mod storage;
 mod text;
+pub mod usage;
 pub mod version;
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use crate::model::limits;
 use crate::model::offsite::Pruners;
 use crate::model::policy::TestPlace;
 use crate::model::storage::StorageView;
+use crate::model::usage::UsageReading;
 use crate::model::view::{HostSnapshot, ProgressLines};
 use crate::port::admin_socket;
 use crate::port::backoff::spread;
@@ -31,6 +32,7 @@ use crate::port::guest_address::GuestAddresses;
 use crate::port::helper::Helper;
 use crate::port::hub::{Contact, Hub};
 use crate::port::hub_alarm_file::HubAlarmFile;
+use crate::port::kernel_use::KernelUse;
 use crate::port::mounts::Mounts;
 use crate::port::pbs::Direct;
 use crate::port::target_probe::TargetProbe;
@@ -41,12 +43,14 @@ use crate::task::hub_alarm::HubAlarmTask;
 use crate::task::hub_sync::HubSync;
 use crate::task::local_api::guests::KnownTask;
 use crate::task::local_api::{self, Serving};
+use crate::task::metrics::{self, MetricsSource};
 use crate::task::observe::Observer;
 use crate::task::reconcile::{ObserveInterval, Reconcile};
 use crate::task::report::ReportTask;
 use crate::task::stop::Stop;
 use crate::task::storage::StorageTask;
 use crate::task::upkeep::UpkeepTask;
+use crate::task::usage::{UsageQueue, UsageTask};
 use crate::task::watchdog::WatchdogTask;
 
 /// The channels between the loops.
@@ -55,6 +59,7 @@ struct Wires {
     storage: watch::Sender<Arc<StorageView>>,
     sections: watch::Sender<Arc<Sections>>,
     contact: watch::Sender<Contact>,
+    usage: UsageQueue,
     lines: watch::Sender<ProgressLines>,
     heavy: HeavyLane,
     failpoints: Arc<dyn Failpoints>,
@@ -65,7 +70,7 @@ struct Wires {
 pub(super) fn start(
     settings: &Settings,
     parts: Parts,
-    listeners: BoundListeners,
+    mut listeners: BoundListeners,
     stop: &Stop,
     laid_down: Option<ErrorBody>,
 ) -> Result<Tasks, RunError> {
@@ -73,6 +78,7 @@ pub(super) fn start(
         view: watch::channel(Arc::new(HostSnapshot::default())).0,
         storage: watch::channel(Arc::new(StorageView::default())).0,
         sections: watch::channel(Arc::new(Sections::default())).0,
+        usage: UsageQueue::default(),
         lines: watch::channel(ProgressLines::new()).0,
         heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
         failpoints: failpoint::from_environment(),
@@ -97,6 +103,7 @@ pub(super) fn start(
     let guest_listener = GuestEndpoint { endpoint: format!("https://{first}"), pin: parts.leaf.pin() };
 
     let mut tasks = Tasks::new();
+    start_metrics(&mut tasks, listeners.metrics.take(), &parts, &wires, stop);
     start_local_api(&mut tasks, &parts, &wires, listeners, stop)?;
     let refused_files = laid_down.into_iter().collect();
     start_tellers(&mut tasks, &parts, &wires, (status_listener, refused_files), stop);
@@ -120,6 +127,7 @@ pub(super) fn start(
         handed: parts.handed,
         store: parts.store,
         sections: wires.sections.subscribe(),
+        usage: wires.usage.clone(),
         contact: wires.contact,
         clock: parts.clock,
         dial: Arc::new(Hub::enrolled),
@@ -199,6 +207,7 @@ fn start_tellers(
         recipient: parts.host_key.recipient().ok(),
         contact: wires.contact.subscribe(),
     };
+    let metrics = metrics_source(parts, wires);
     let status = StatusTask {
         host: parts.identity.enrolled.host_id,
         own: parts.own.clone(),
@@ -207,6 +216,7 @@ fn start_tellers(
         store: parts.store.clone(),
         handed: parts.handed.clone(),
         sections: wires.sections.subscribe(),
+        metrics,
         view: wires.view.subscribe(),
         lines: wires.lines.subscribe(),
         heavy: wires.heavy.watch(),
@@ -231,6 +241,32 @@ fn start_tellers(
     tasks.spawn(async move {
         watchdog.run(for_watchdog).await;
         "watchdog"
+    });
+}
+
+fn metrics_source(parts: &Parts, wires: &Wires) -> MetricsSource {
+    MetricsSource {
+        sections: wires.sections.subscribe(),
+        usage: wires.usage.clone(),
+        contact: wires.contact.subscribe(),
+        heavy: wires.heavy.watch(),
+        clock: Arc::clone(&parts.clock),
+    }
+}
+
+/// Where the settings name a port for it.
+fn start_metrics(
+    tasks: &mut Tasks,
+    listener: Option<tokio::net::TcpListener>,
+    parts: &Parts,
+    wires: &Wires,
+    stop: &Stop,
+) {
+    let Some(listener) = listener else { return };
+    let (source, stop) = (metrics_source(parts, wires), stop.clone());
+    tasks.spawn(async move {
+        metrics::run(listener, source, stop).await;
+        "metrics"
     });
 }
 
@@ -314,7 +350,20 @@ fn start_reconcile(
         .cloned()
         .collect();
     let place = (settings.proxmox.node.clone(), policy.pool.clone());
-    let eye = Observer::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), place, storages);
+    let (readings, read) = watch::channel(UsageReading::default());
+    let usage = UsageTask {
+        readings: read,
+        queue: wires.usage.clone(),
+        kernel: KernelUse::real(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let for_usage = stop.clone();
+    tasks.spawn(async move {
+        usage.run(for_usage).await;
+        "usage"
+    });
+    let eye = Observer::new(Arc::clone(&parts.pve), Arc::clone(&parts.clock), place, storages)
+        .publishing_use(readings);
     let ports = Ports::new(Arc::clone(&parts.pve), parts.store.clone(), Arc::clone(&parts.clock), listener);
     let (lines, heavy) = (wires.lines.clone(), wires.heavy.clone());
     let (scratch, failpoints) = (parts.scratch.clone(), Arc::clone(&wires.failpoints));

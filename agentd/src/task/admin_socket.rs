@@ -24,6 +24,7 @@ mod restore_tests;
 
 pub use fields::spent_claim;
 
+use super::metrics::MetricsSource;
 use super::stop::Stop;
 use crate::execute::failpoint::Failpoints;
 use crate::model::view::{HeavyView, HostSnapshot, ProgressLines};
@@ -59,6 +60,8 @@ pub struct StatusTask {
     /// What a lost host left, if this one took its place.
     pub handed: HandOverFolder,
     pub sections: watch::Receiver<Arc<Sections>>,
+    /// What the page of metrics is made of.
+    pub metrics: MetricsSource,
     /// What the reconcile loop last saw.
     pub view: watch::Receiver<Arc<HostSnapshot>>,
     /// The latest line of each operation under way.
@@ -165,6 +168,7 @@ impl StatusTask {
             Question::TakeUp { without } => self.take_up(without, by).await,
             Question::Fields { guest } => self.fields(&guest).await,
             Question::RestoreTests { guest } => self.restore_tests(&guest).await,
+            Question::Metrics => Answer::Metrics(self.metrics.page()),
             Question::Parked => reported(self.waiting().await.map(Answer::Parked)),
             Question::Forgive { guest } => {
                 let done = self.store.forgive_starts(vec![guest], Forgiven::By(by), self.clock.now()).await;
@@ -246,6 +250,7 @@ mod tests {
     use crate::port::admin_socket::{self, StatusError};
     use crate::port::clock::RealClock;
     use crate::task::stop;
+    use crate::task::usage::UsageQueue;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_running_agent_reports_and_a_dead_one_does_not() {
@@ -267,6 +272,15 @@ mod tests {
         let (_contact, contact) = watch::channel(contact);
         let (_sections, sections) = watch::channel(Arc::new(Sections::default()));
         let (_view, view) = watch::channel(Arc::new(HostSnapshot::default()));
+        let heavy = watch::channel(HeavyView::default()).1;
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+        let metrics = MetricsSource {
+            sections: sections.clone(),
+            usage: UsageQueue::default(),
+            contact: contact.clone(),
+            heavy: heavy.clone(),
+            clock: Arc::clone(&clock),
+        };
         let task = StatusTask {
             host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
             own: SeenHost {
@@ -280,8 +294,9 @@ mod tests {
             sections,
             view,
             lines: watch::channel(ProgressLines::new()).1,
-            heavy: watch::channel(HeavyView::default()).1,
-            clock: Arc::new(RealClock::start()),
+            metrics,
+            heavy,
+            clock,
             failpoints: Arc::new(crate::execute::failpoint::Nowhere),
         };
         let (stopper, stop) = stop::pair();

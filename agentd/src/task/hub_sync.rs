@@ -24,6 +24,7 @@ use holdfast_protocol::report::{ReportSchema, Sections};
 use tokio::sync::watch;
 
 use super::stop::Stop;
+use super::usage::UsageQueue;
 use crate::execute::failpoint::{Failpoints, Moment, Point, Side, pass};
 use crate::gate::restore::NoOrder;
 use crate::port::backoff::Backoff;
@@ -66,6 +67,8 @@ pub struct HubSync {
     /// Where documents are stored.
     pub store: Store,
     pub sections: watch::Receiver<Arc<Sections>>,
+    /// Samples of use that wait for the hub.
+    pub usage: UsageQueue,
     /// Where the state of the contact with the hub is published.
     pub contact: watch::Sender<Contact>,
     pub clock: Arc<dyn Clock>,
@@ -195,7 +198,7 @@ impl HubSync {
         let now = self.now().await?;
         let reporting = exchange.next(&now, report);
         let wait_s = if reporting.is_news() { 0 } else { WAIT_S };
-        let request = request(&reporting, &now);
+        let request = CheckinRequest { usage: self.usage.batch(), ..request(&reporting, &now) };
         let of_jobs = reporting.sections.jobs.as_ref().is_some_and(|jobs| !jobs.is_empty());
         if of_jobs {
             self.reach(Side::Before, Moment::Reported).await;
@@ -216,6 +219,7 @@ impl HubSync {
             answer = hub.checkin(&request, wait_s) => answer?,
             () = overtaken => return Ok(Round::Overtaken),
         };
+        self.usage.acknowledge(&request.usage);
         if of_jobs {
             self.reach(Side::After, Moment::Reported).await;
         }
@@ -372,6 +376,7 @@ fn request(reporting: &DeliveredReport, now: &Sections) -> CheckinRequest {
         held: now.desired.as_ref().map_or(Generation::NONE, |desired| desired.held),
         coverage: reporting.coverage,
         sections: reporting.sections.clone(),
+        usage: Vec::new(),
     }
 }
 

@@ -8,12 +8,14 @@
 //! | [`hub_sync`] | reports to the hub and receives newer documents |
 //! | [`local_api`] | accepts guests' connections |
 //! | `measure` | not a loop: what the archives of goldens hash to |
+//! | [`metrics`] | the page of metrics, at a port of the loopback |
 //! | [`observe`] | observes the host |
 //! | [`reconcile`] | plans, opens and performs operations |
 //! | [`report`] | puts the report together |
 //! | [`admin_socket`] | answers at the admin socket |
 //! | [`storage`] | keeps storage targets mounted, and detects when one is gone |
 //! | [`stop`] | how all of them learn that the agent is to stop |
+//! | [`usage`] | takes a sample of use each minute |
 //! | [`upkeep`] | keeps the agent's own records small |
 //! | [`watchdog`] | reports the agent's state to systemd |
 
@@ -27,6 +29,7 @@ mod image_digests;
 mod inherited_backups;
 pub mod local_api;
 mod loss_detector;
+pub mod metrics;
 pub mod observe;
 pub mod reconcile;
 pub mod report;
@@ -34,4 +37,5 @@ mod signed_jobs;
 pub mod stop;
 pub mod storage;
 pub mod upkeep;
+pub mod usage;
 pub mod watchdog;

@@ -10,6 +10,7 @@ mod host;
 mod loss;
 mod numbers;
 mod schedule;
+mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use holdfast_protocol::id::{NodeName, PoolName, StorageName, Vmid};
 use holdfast_protocol::json::chain;
 use holdfast_protocol::report::Running;
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
 
 use self::host::{HostMemory, Listed};
 pub use self::loss::Gone;
@@ -28,6 +30,7 @@ use self::schedule::{AskedPower, Line, PowerMemory, Rotation, RoundsSeen};
 use crate::model::filter::FilterSeen;
 use crate::model::mark;
 use crate::model::observed::{Detail, FactTimes, GuestFacts, Observed, ObservedGuest};
+use crate::model::usage::UsageReading;
 use crate::plan::Questions;
 use crate::port::clock::Clock;
 use crate::port::pve::read::Power;
@@ -45,6 +48,8 @@ pub struct Observer {
     running: BTreeSet<Upid>,
     /// When the host was last observed.
     observed_at: Option<Duration>,
+    /// Where readings of use go, if they are wanted.
+    usage: Option<watch::Sender<UsageReading>>,
 }
 
 /// What is remembered of a guest.
@@ -84,7 +89,14 @@ impl Observer {
             rotation: Rotation::default(),
             running: BTreeSet::new(),
             observed_at: None,
+            usage: None,
         }
+    }
+
+    /// Publishes what each observation says of the use of the host.
+    #[must_use]
+    pub fn publishing_use(self, to: watch::Sender<UsageReading>) -> Self {
+        Self { usage: Some(to), ..self }
     }
 
     /// An operation or a task touched this guest: what was read of it is worth nothing.
@@ -123,6 +135,10 @@ impl Observer {
         self.ask_power(&rows, rounds, now).await;
         self.read_configurations(&rows, now).await;
         let guests = rows.values().map(|row| (row.vmid, self.guest(row, rounds, now))).collect();
+        if let Some(usage) = &self.usage {
+            let node = resources.node_use(self.host.node_name().as_str());
+            usage.send_replace(usage::reading(now, (node, figures), &rows, &guests));
+        }
         let vmids = self.numbers.ask(self.pve.as_ref(), ask, &resources, now).await;
         let storages = self.host.storages(&ask.storages, &resources, now).await;
         let node = self.host.node(figures, now).await;

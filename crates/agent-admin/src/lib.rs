@@ -10,6 +10,7 @@
 //! | `enroll` | [`enroll`] |
 //! | `escrow` | [`escrow`] |
 //! | `golden` | [`golden`] |
+//! | `metrics` | [`metrics`] |
 //! | `parked` | [`parked`] |
 //! | `recover` | [`recover`] |
 //! | `recovery` | [`recovery`] |
@@ -38,6 +39,7 @@ mod drop_privileges;
 pub mod enroll;
 pub mod escrow;
 pub mod golden;
+pub mod metrics;
 pub mod parked;
 pub mod recover;
 pub mod recovery;

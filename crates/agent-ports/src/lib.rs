@@ -59,6 +59,7 @@ pub mod host_replacement;
 pub mod hub;
 pub mod hub_alarm_file;
 pub mod identity;
+pub mod kernel_use;
 pub mod local_tls;
 pub mod mounts;
 pub mod ntp;

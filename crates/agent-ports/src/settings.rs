@@ -81,6 +81,26 @@ pub struct Settings {
     /// Who hears from this host itself that its hub does not answer. Without it no one does.
     #[serde(default)]
     pub hub_alarm: Option<HubAlarmSettings>,
+    /// Where a scraper gets the metrics of this host. Without it they are at the admin socket alone.
+    #[serde(default)]
+    pub metrics: Option<MetricsSettings>,
+}
+
+/// Where a scraper gets the metrics of this host.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricsSettings {
+    /// An address of the loopback, with port: who may log in on this host reads the names of guests there.
+    pub listen: SocketAddr,
+}
+
+impl MetricsSettings {
+    fn mistake(&self) -> Option<(String, &'static str)> {
+        let possible = self.listen.ip().is_loopback() && self.listen.port() != 0;
+        (!possible).then(|| {
+            ("metrics.listen".to_owned(), "an address of the loopback with its port, such as 127.0.0.1:9469")
+        })
+    }
 }
 
 /// Who hears from this host itself that its hub does not answer.

@@ -52,8 +52,47 @@ pub struct GuestResource {
     pub cpus: Option<f64>,
     /// Size of its root disk, in bytes.
     pub disk_max: u64,
+    /// What it used in the last round.
+    pub use_figures: UseFigures,
     /// The unreadable part of its row: then only VMID, kind and node count.
     pub unreadable: Option<String>,
+}
+
+/// What a guest or node used in the last round. Figures that are absent, negative or odd are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UseFigures {
+    /// CPU time, in thousandths of what it may use.
+    pub cpu_permille: Option<u64>,
+    /// Memory in use, in bytes.
+    pub memory_used: Option<u64>,
+    /// Bytes in use on the root disk.
+    pub disk_used: Option<u64>,
+    /// Size of the root disk, in bytes.
+    pub disk_total: Option<u64>,
+    /// Bytes received since the start; a guest's alone, as those below.
+    pub net_in: Option<u64>,
+    /// Bytes sent.
+    pub net_out: Option<u64>,
+    /// Bytes read from disks.
+    pub disk_read: Option<u64>,
+    /// Bytes written to disks.
+    pub disk_write: Option<u64>,
+}
+
+impl UseFigures {
+    fn of(row: Row<'_>) -> Self {
+        let whole = |key| row.measure_whole(key);
+        Self {
+            cpu_permille: row.measure_permille("cpu"),
+            memory_used: whole("mem"),
+            disk_used: whole("disk"),
+            disk_total: whole("maxdisk").filter(|bytes| *bytes > 0),
+            net_in: whole("netin"),
+            net_out: whole("netout"),
+            disk_read: whole("diskread"),
+            disk_write: whole("diskwrite"),
+        }
+    }
 }
 
 /// One node. Without `Sys.Audit` on it, and while its status daemon is silent, it has no figures.
@@ -62,6 +101,8 @@ pub struct NodeResource {
     pub name: String,
     /// Its figures of the last round.
     pub figures: Option<NodeFigures>,
+    /// What it used in it.
+    pub use_figures: UseFigures,
 }
 
 /// The figures of a node.
@@ -117,6 +158,12 @@ impl Resources {
         self.nodes.iter().find(|node| node.name == name).and_then(|node| node.figures)
     }
 
+    /// What one node used.
+    #[must_use]
+    pub fn node_use(&self, name: &str) -> Option<UseFigures> {
+        self.nodes.iter().find(|node| node.name == name).map(|node| node.use_figures)
+    }
+
     /// An odd row makes only its own guest unknown. Without VMID, kind and node it is unknown which guest is missing:
     /// then the whole list is unreadable.
     pub(super) fn read(value: &Value) -> Result<Self, Unreadable> {
@@ -151,6 +198,7 @@ fn guest(row: Row<'_>, kind: GuestKind) -> Result<GuestResource, Unreadable> {
         memory_max: row.measure_whole("maxmem").unwrap_or(0),
         cpus: row.measure("maxcpu"),
         disk_max: row.measure_whole("maxdisk").unwrap_or(0),
+        use_figures: UseFigures::of(row),
         unreadable: None,
     };
     Ok(words(row, blind.clone()).unwrap_or_else(|odd| GuestResource { unreadable: Some(odd.0), ..blind }))
@@ -178,7 +226,7 @@ fn node(row: Row<'_>) -> Result<NodeResource, Unreadable> {
             memory_used: row.measure_whole("mem")?,
         })
     };
-    Ok(NodeResource { name: row.text("node")?, figures: figures() })
+    Ok(NodeResource { name: row.text("node")?, figures: figures(), use_figures: UseFigures::of(row) })
 }
 
 /// None for a name that no document or setting can have: nothing here depends on that storage.

@@ -73,6 +73,11 @@ impl<'a> Row<'a> {
         self.get(key).and_then(whole).or_else(|| exact(self.measure(key)?.trunc()))
     }
 
+    /// A measured share in thousandths. More than all of it is an error of measurement.
+    pub(super) fn measure_permille(self, key: &str) -> Option<u64> {
+        exact((self.measure(key)? * 1000.0).round()).map(|thousandths| thousandths.min(1000))
+    }
+
     /// Absent is `false`: Proxmox leaves out unset keys.
     pub(super) fn flag(self, key: &str) -> Result<bool, Unreadable> {
         let read =

@@ -162,8 +162,14 @@ pub fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {
         Kind::Full => Sections { agent: Some(agent), guests: Some(guests), ..Sections::default() },
     };
     let coverage = if kind == Kind::Full { Coverage::Full } else { Coverage::Changed };
-    let request =
-        CheckinRequest { schema: ReportSchema::V1, sequence: 0, held: Generation::NONE, coverage, sections };
+    let request = CheckinRequest {
+        schema: ReportSchema::V1,
+        sequence: 0,
+        held: Generation::NONE,
+        coverage,
+        sections,
+        usage: Vec::new(),
+    };
     let bytes = serde_json::to_vec(&request).context("a report")?.len();
     if kind == Kind::Changed && !(3_500..=4_700).contains(&bytes) {
         bail!("the report is {bytes} bytes long, not about 4 KiB");

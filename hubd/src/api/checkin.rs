@@ -11,6 +11,7 @@ use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest, Coverage, Need, 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::report::{REPORT_BYTES_MAX, Sections};
+use holdfast_protocol::usage::UsageSample;
 use net::server::{Answer, Ids};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -69,10 +70,13 @@ pub(super) async fn check_in(
         Ok(Ok(turn)) => turn,
         Ok(Err(_)) | Err(_) => return Err(ApiError::from(crate::store::StoreError::Busy)),
     };
-    let checkin = read(&hub, presented, ids, body).await?;
+    let (checkin, usage) = read(&hub, presented, ids, body).await?;
     let (held, farewell) = (checkin.held, checkin.arriving.coverage == Coverage::Farewell);
     let waiter = hub.long_polls.take(presented.host);
+    let begun = Instant::now();
     let mut kept = hub.store.check_in(checkin).await??;
+    hub.counters.kept_checkin(begun.elapsed());
+    hub.usage.put(presented.host, usage);
     drop(turn);
     if let Some(Extension(visitor)) = visitor {
         visitor.served_host(presented.host);
@@ -102,7 +106,12 @@ fn report_kib(said: Option<u64>) -> u32 {
     u32::try_from(said.unwrap_or(most).min(most).div_ceil(1024)).unwrap_or(u32::MAX)
 }
 
-async fn read(hub: &Hub, presented: Presented, ids: Ids, body: Body) -> Result<Checkin, ApiError> {
+async fn read(
+    hub: &Hub,
+    presented: Presented,
+    ids: Ids,
+    body: Body,
+) -> Result<(Checkin, Vec<UsageSample>), ApiError> {
     let request: CheckinRequest = body::parse("the check-in", body, REPORT_BYTES_MAX).await?;
     let largest = i64::MAX as u64;
     let refused = request.sections.desired.as_ref().and_then(|desired| desired.refused.as_ref());
@@ -111,7 +120,7 @@ async fn read(hub: &Hub, presented: Presented, ids: Ids, body: Body) -> Result<C
     if [request.sequence, request.held.number(), refused.number(), audit].iter().any(|n| *n > largest) {
         return Err(ApiError::new(ErrorCode::Range, format!("numbers up to {largest} are accepted")));
     }
-    Ok(Checkin {
+    let checkin = Checkin {
         presented,
         arriving: IncomingReport {
             coverage: request.coverage,
@@ -128,7 +137,8 @@ async fn read(hub: &Hub, presented: Presented, ids: Ids, body: Body) -> Result<C
         jobs: request.sections.jobs.unwrap_or_default(),
         at: hub.clock.now(),
         correlation: ids.correlation,
-    })
+    };
+    Ok((checkin, request.usage))
 }
 
 /// The store keeps milliseconds; a run is known again only when it is compared in them.

@@ -23,12 +23,15 @@ mod hosts;
 mod invites;
 mod jobs;
 mod long_poll;
+mod metrics;
 mod mutation;
 mod operators;
 mod page;
 mod problem;
 mod restore;
 mod turns;
+mod usage;
+mod usage_inbox;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +48,8 @@ use tokio::sync::{Semaphore, watch};
 
 pub use self::alerts::ConfiguredReceiver;
 pub use long_poll::LongPolls;
+pub use metrics::HubCounters;
+pub use usage_inbox::{UsageFromHost, UsageInbox};
 
 use self::problem::ApiError;
 use crate::authority::Authority;
@@ -69,6 +74,10 @@ pub struct Hub {
     pub reached: Recipients,
     /// How the hub is reached, as invites say.
     pub public_url: String,
+    /// What the hub counts of itself.
+    pub counters: HubCounters,
+    /// Where samples of use go.
+    pub usage: UsageInbox,
     /// Check-ins that are held open.
     pub long_polls: LongPolls,
     /// Becomes true when the hub is to stop.
@@ -159,6 +168,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts", get(hosts::list))
         .route("/v1/hosts/{host}", get(hosts::show))
         .route("/v1/hosts/{host}/audit-heads", get(hosts::audit_heads))
+        .route("/v1/hosts/{host}/usage", get(usage::show))
         .route("/v1/hosts/{host}/revoke", post(hosts::revoke))
         .route("/v1/hosts/{host}/restore", post(restore::invite))
         .route("/v1/hosts/{host}/restore/withdraw", post(restore::withdraw))
@@ -175,6 +185,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/operators", get(operators::list).post(operators::make))
         .route("/v1/operators/{name}/revoke", post(operators::revoke))
         .route("/v1/events", get(events::list))
+        .route("/metrics", get(metrics::show))
         .merge(alerts::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators));
     agents

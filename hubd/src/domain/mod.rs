@@ -18,6 +18,7 @@
 //! | [`readmission`] | the decision to readmit a revoked host |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`summary`] | the part of a report that the host list shows |
+//! | [`usage`] | what is kept of the use of hosts and guests |
 
 pub mod alerting;
 pub mod audit_claim;
@@ -36,3 +37,4 @@ pub mod merge;
 pub mod readmission;
 pub mod retry;
 pub mod summary;
+pub mod usage;

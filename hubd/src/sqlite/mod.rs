@@ -39,6 +39,7 @@ mod restore_orders;
 mod restores;
 mod schema;
 mod settled;
+mod usage;
 mod webhook;
 mod writer;
 

@@ -54,6 +54,7 @@ impl Pruning for Sqlite {
                      (SELECT used_generation FROM hosts WHERE number = host)",
                 params![CERTIFICATES_KEPT],
             )?;
+            super::usage::prune(tx, now)?;
             Ok::<_, Failed<std::convert::Infallible>>(())
         });
         pruned.await.map_err(StoreError::from)

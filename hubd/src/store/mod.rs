@@ -30,6 +30,7 @@ mod prune;
 mod renewal;
 mod restore_orders;
 mod restores;
+mod usage;
 mod webhook;
 
 use std::sync::Arc;
@@ -70,6 +71,7 @@ pub use restore_orders::{
     NewWithdrawal, RESTORE_ORDERS_MAX, RESTORE_ORDERS_SHOWN, RestoreOrders, WithdrawError,
 };
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError, Restores};
+pub use usage::{Usage, UsageQuery};
 pub use webhook::{Outgoing, WebhookQueue};
 
 use crate::authority::{AgentKey, IssueError, Issued};
@@ -104,6 +106,7 @@ pub trait Store:
     + RestoreOrders
     + Restores
     + SignedJobs
+    + Usage
     + WebhookQueue
 {
     /// Changes at every commit that wrote an event.

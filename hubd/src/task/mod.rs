@@ -6,6 +6,7 @@ pub mod delivery;
 pub mod escrow_notice;
 pub mod http_post;
 pub mod upkeep;
+pub mod usage;
 pub mod watcher;
 pub mod webhook;
 

@@ -359,6 +359,7 @@ impl Host {
             held: Generation::new(held),
             coverage: Coverage::Full,
             sections,
+            usage: Vec::new(),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::escrow::{
     EscrowFiles, EscrowFound, EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut,
     EscrowRead,
 };
-use crate::id::{EnrollmentRequestId, HostId, IdempotencyKey, JobId, OperatorName};
+use crate::id::{EnrollmentRequestId, GuestUid, HostId, IdempotencyKey, JobId, OperatorName};
 use crate::job::Nonce;
 use crate::operator::{
     AuditEvidence, DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView,
@@ -20,6 +20,7 @@ use crate::operator::{
     OperatorRequest, OperatorView, Page, WhoAmI,
 };
 use crate::restore::{Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest};
+use crate::usage::{UsageSeries, UsageSpan};
 
 /// Who may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,10 @@ const JOB: Param = param(ParamLocation::Path, "job", "a signed job", of::<JobId>
 pub(super) const NAME: Param = param(ParamLocation::Path, "name", "an operator", of::<OperatorName>);
 const NUMBER: Param = param(ParamLocation::Path, "number", "a version", of::<EscrowNumber>);
 const NONCE: Param = param(ParamLocation::Query, "nonce", "what the proof is made with", of::<Nonce>);
+const OF_HOST_NAME: Param = param(ParamLocation::Query, "host", "only this host, by its id or name", text);
+const SPAN: Param = param(ParamLocation::Query, "span", "how far back; `2h` by default", of::<UsageSpan>);
+const OF_GUEST: Param =
+    param(ParamLocation::Query, "guest", "one of its guests, not the host", of::<GuestUid>);
 pub(super) const LIMIT: Param =
     param(ParamLocation::Query, "limit", "how many items a page has at most", number);
 pub(super) const CURSOR: Param = param(ParamLocation::Query, "cursor", "`next` of the page before", text);
@@ -409,6 +414,21 @@ pub const CALLS: &[Call] = &[
             "auditHeads",
             "Ends of the host's audit that were reported, and evidence of another history.",
             Answer::Done(framed::<AuditEvidence>),
+        )
+    },
+    Call {
+        parts: &[OF_HOST_NAME],
+        refusals: &[NotFound],
+        ..get("/metrics", "metrics", "The fleet, or one host, in Prometheus' text format.", Answer::Bytes)
+    },
+    Call {
+        parts: &[HOST, SPAN, OF_GUEST],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}/usage",
+            "usage",
+            "What a host or one of its guests used over time.",
+            Answer::Done(framed::<UsageSeries>),
         )
     },
     Call {

@@ -1,8 +1,10 @@
 //! The promise for one guest: tiers and volumes.
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Tier;
 use super::policy::{BackupPolicy, BackupTier, Tiers};
 use super::posture::PostureReport;
 use super::tested::TierTested;
@@ -135,6 +137,18 @@ pub fn kind_words(kind: &VolumeKind) -> String {
     }
 }
 
+/// The newest backup of a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewestBackup {
+    /// Which.
+    pub tier: Tier,
+    /// When it was taken, by Proxmox's clock.
+    pub taken_at: Timestamp,
+    /// Its size in bytes, as its storage reports it.
+    pub bytes: u64,
+}
+
 /// How a guest is protected, as its agent reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -151,6 +165,10 @@ pub struct ProtectionReport {
     /// How well it is protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posture: Option<PostureReport>,
+    /// The newest backup of each tier that has one where its storage lists it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2))]
+    pub newest: Vec<NewestBackup>,
     /// What restore tests showed, of each tier that had one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 3))]

@@ -28,7 +28,7 @@ pub mod zone;
 
 pub use calendar::Calendar;
 pub use compare::{Comparison, Facet, Loosening, Part, compare};
-pub use guest::{KeptVolume, Protection, ProtectionReport};
+pub use guest::{KeptVolume, NewestBackup, Protection, ProtectionReport};
 pub use policy::{BackupPolicy, BackupTier, Consistency, OffSiteTier, Schedule, SnapshotTier, Tier, Tiers};
 pub use posture::{Posture, PostureReport};
 pub use prune::{DatedBackup, Fate, Proof, prune};

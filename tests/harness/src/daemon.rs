@@ -119,8 +119,14 @@ async fn exchange(
         }
         let held = desired.held;
         sections.desired = Some(desired);
-        let request =
-            CheckinRequest { schema: ReportSchema::V1, sequence, held, coverage: Coverage::Full, sections };
+        let request = CheckinRequest {
+            schema: ReportSchema::V1,
+            sequence,
+            held,
+            coverage: Coverage::Full,
+            sections,
+            usage: Vec::new(),
+        };
         pass(conductor, "report", Side::Before).await;
         let answer = hub.check_in(&request).await;
         pass(conductor, "report", Side::After).await;

@@ -82,6 +82,9 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
     let opened = hubd::run::open(folder, AlertSettings::default().rules, clock.as_ref()).await?;
     let (stop, stopped) = watch::channel(false);
     let parts = Parts {
+        counters: hubd::api::HubCounters::default(),
+        // No task writes what is left there: what does not fit is dropped.
+        usage: hubd::api::UsageInbox::new().0,
         store: opened.store,
         authority: opened.authority,
         clock,

@@ -103,6 +103,7 @@ async fn world() -> World {
         handed: HandOverFolder::of(dir.path()),
         store: store.clone(),
         sections: sections_rx,
+        usage: Default::default(),
         contact: contact_tx,
         clock,
         dial: Arc::new(Hub::enrolled),

@@ -176,7 +176,7 @@ impl Rotation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::pve::resources::GuestKind;
+    use crate::port::pve::resources::{GuestKind, UseFigures};
 
     const fn s(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -197,6 +197,7 @@ mod tests {
             memory_max: 512 << 20,
             cpus: Some(1.0),
             disk_max: 4 << 30,
+            use_figures: UseFigures::default(),
             unreadable: None,
         }
     }

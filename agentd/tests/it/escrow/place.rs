@@ -18,7 +18,9 @@ use agentd::port::hub::Contact;
 use agentd::port::store::Store;
 use agentd::port::store::escrow::Goal;
 use agentd::task::admin_socket::StatusTask;
+use agentd::task::metrics::MetricsSource;
 use agentd::task::stop::{self, Stopper};
+use agentd::task::usage::UsageQueue;
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::escrow::CodeNumber;
 use holdfast_protocol::id::TargetName;
@@ -96,6 +98,15 @@ impl Place {
         let (stopper, stop) = stop::pair();
         let contact = Contact { reached_at: None, problem: None, certificate_ends_at: Timestamp::MAX };
         let as_clock: Arc<dyn Clock> = clock.clone();
+        let sections = watch::channel(Arc::new(Sections::default())).1;
+        let (contact, heavy) = (watch::channel(contact).1, watch::channel(HeavyView::default()).1);
+        let metrics = MetricsSource {
+            sections: sections.clone(),
+            usage: UsageQueue::default(),
+            contact: contact.clone(),
+            heavy: heavy.clone(),
+            clock: Arc::clone(&as_clock),
+        };
         let task = StatusTask {
             host: "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap(),
             own: holdfast_protocol::job::SeenHost {
@@ -103,13 +114,14 @@ impl Place {
                 fingerprint: "4f2a-9c01-77de-b3a8-0c11".parse().unwrap(),
             },
             hub: "https://hub".to_owned(),
-            contact: watch::channel(contact).1,
+            contact,
             store: store.clone(),
             handed: HandOverFolder::of(&state),
-            sections: watch::channel(Arc::new(Sections::default())).1,
+            sections,
+            metrics,
             view: watch::channel(Arc::new(HostSnapshot::default())).1,
             lines: watch::channel(ProgressLines::new()).1,
-            heavy: watch::channel(HeavyView::default()).1,
+            heavy,
             clock: as_clock,
             failpoints,
         };

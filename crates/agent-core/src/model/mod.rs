@@ -32,6 +32,7 @@ pub mod silence;
 pub mod storage;
 pub mod tier_fault;
 pub mod token_reuse;
+pub mod usage;
 pub mod view;
 pub mod volume_id;
 pub mod warrant;

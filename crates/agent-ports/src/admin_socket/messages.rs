@@ -62,6 +62,8 @@ pub enum Question {
         /// Its name, number or uid.
         guest: String,
     },
+    /// The metrics of this host.
+    Metrics,
     /// The operations that wait for a person.
     Parked,
     /// Take up the guests of the lost host whose place this one took.
@@ -102,6 +104,8 @@ pub enum Answer {
     Fields(Box<FieldsView>),
     /// The results of restore tests of a guest's backups.
     RestoreTests(Box<GuestTests>),
+    /// The metrics of this host, in Prometheus' text format.
+    Metrics(String),
     /// The operations that wait for a person.
     Parked(Waiting),
     /// It was done; this is the operation's state now.

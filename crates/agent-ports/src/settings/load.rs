@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use holdfast_protocol::id::StorageName;
 
 use super::{
-    CONFIG_BYTES_MAX, ConfigPath, GoldenDump, HubAlarmSettings, IpAddr, ProxmoxSettings, Settings,
-    TargetName, TestBridge,
+    CONFIG_BYTES_MAX, ConfigPath, GoldenDump, HubAlarmSettings, IpAddr, MetricsSettings, ProxmoxSettings,
+    Settings, TargetName, TestBridge,
 };
 
 /// Why a configuration is refused.
@@ -93,6 +93,7 @@ impl Settings {
             .or_else(|| self.audit.mistake())
             .or_else(|| self.brake.mistake())
             .or_else(|| self.hub_alarm.as_ref().and_then(HubAlarmSettings::mistake))
+            .or_else(|| self.metrics.as_ref().and_then(MetricsSettings::mistake))
             .or_else(|| self.scratch_mistake())
             .or_else(|| self.counterpart_mistake())
     }

@@ -11,6 +11,7 @@ mod keys;
 mod log;
 mod operators;
 mod quiet;
+mod usage;
 
 use self::fixture::Fixture;
 
@@ -71,4 +72,7 @@ engine! {
         a_quiet_host_gets_a_new_document_with_its_next_check_in
         a_quiet_host_is_refused_from_its_revocation_on
         an_old_certificate_freezes_a_quiet_host;
+    usage:
+        samples_are_kept_once_thinned_and_removed
+        samples_of_a_stranger_or_a_wrong_clock_change_nothing;
 }

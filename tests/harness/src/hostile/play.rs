@@ -118,6 +118,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         handed: HandOverFolder::of(&world.agent_folder()),
         store: store.clone(),
         sections: report,
+        usage: Default::default(),
         contact,
         clock: Arc::clone(&ports.clock),
         dial: dial(&hub, world.timeline),

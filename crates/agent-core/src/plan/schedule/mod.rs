@@ -46,7 +46,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdfast_protocol::id::{GuestUid, Vmid};
-use holdfast_protocol::protection::{PostureReport, Protection, ProtectionReport, Tier, TierTested};
+use holdfast_protocol::protection::{
+    NewestBackup, PostureReport, Protection, ProtectionReport, Tier, TierTested,
+};
 use holdfast_protocol::report::{Condition, GuestStatus};
 use jiff::Timestamp;
 
@@ -75,6 +77,7 @@ struct Judgement {
     /// Its tiers' parts of what is kept for the next plan; none, where it is to be judged anew then.
     kept: Option<(KeptTiers, Timestamp)>,
     posture: PostureReport,
+    newest: Vec<NewestBackup>,
     tested: Vec<TierTested>,
     faults: Vec<TierFault>,
 }
@@ -124,6 +127,7 @@ pub(super) fn all(context: &Context<'_>, plan: &mut Plan, memory: &mut KeptJudge
         let protection = verdict.protection.get_or_insert_with(|| plain(promise));
         let report = Arc::make_mut(protection);
         (report.posture, report.tested) = (Some(judged.posture), judged.tested);
+        report.newest = judged.newest;
         if let Some((tiers, until)) = judged.kept.filter(|_| asked_alike) {
             let (promise, protection) = (Arc::clone(promise), Arc::clone(protection));
             let (own, mounts) = (Own::of(&known), Mounts::of(now, both));
@@ -168,7 +172,7 @@ fn judge<'a>(
     let inputs = context.inputs;
     let (mut begins, mut goes, mut conditions) = (None, None, Vec::new());
     let (mut tiers, mut tested, mut kept) = (Vec::new(), Vec::new(), Keeping::new(context, known));
-    let mut faults = Vec::new();
+    let (mut faults, mut newest) = (Vec::new(), Vec::new());
     let target = || Target { uid: record.uid, name: record.name.clone(), vmid };
     for TierNow { promised, around, open, .. } in &now.tiers {
         let stands = stands(known, promised);
@@ -187,6 +191,7 @@ fn judge<'a>(
         }
         goes = goes.or_else(|| prune::next(context, known, promised, target));
         tested.extend(of_tier.report());
+        newest.extend(newest_backup(known, promised));
         tiers.push((*promised, outstanding));
     }
     conditions.extend(still::reported(known.still, tiers.iter().map(|(promised, _)| promised)));
@@ -195,7 +200,16 @@ fn judge<'a>(
     conditions.extend(bulk.conditions());
     let posture = posture::judge(&tiers, known, inputs.observed, bulk);
     let action = begins.or(goes);
-    Judgement { conditions, kept: kept.unless(action.as_ref()), action, posture, tested, faults }
+    Judgement { conditions, kept: kept.unless(action.as_ref()), action, posture, newest, tested, faults }
+}
+
+/// Of those that their storage lists.
+fn newest_backup(known: &ScheduleFacts<'_>, promised: &Promised<'_>) -> Option<NewestBackup> {
+    let target = promised.target?;
+    let of_tier =
+        known.backups.iter().filter(|one| one.is_of(promised.tier, target) && one.missing_since.is_none());
+    let newest = of_tier.max_by_key(|one| one.taken_at)?;
+    Some(NewestBackup { tier: promised.tier, taken_at: newest.taken_at, bytes: newest.bytes })
 }
 
 fn made(record: &GuestRecord) -> Option<Vmid> {

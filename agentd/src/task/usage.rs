@@ -1,0 +1,82 @@
+//! The task that takes a sample of use each minute.
+//!
+//! In: readings of the observer, and the kernel's figures. Out: samples for the hub and for metrics. They are kept in memory
+//! alone, as long as the hub keeps them by the minute.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdfast_protocol::usage::UsageSample;
+use tokio::sync::watch;
+
+use super::stop::Stop;
+use crate::model::usage::{MinuteReading, UsageBacklog, UsageMeter, UsageReading};
+use crate::port::clock::Clock;
+use crate::port::kernel_use::KernelUse;
+
+/// Samples that wait for the hub, shared by the tasks.
+#[derive(Clone, Debug, Default)]
+pub struct UsageQueue(Arc<Mutex<UsageBacklog>>);
+
+impl UsageQueue {
+    /// A value whose holder panicked is whole: each change is one call.
+    fn with<T>(&self, act: impl FnOnce(&mut UsageBacklog) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn push(&self, sample: UsageSample) {
+        self.with(|backlog| backlog.push(sample));
+    }
+
+    /// What the next check-in carries.
+    #[must_use]
+    pub fn batch(&self) -> Vec<UsageSample> {
+        self.with(|backlog| backlog.batch())
+    }
+
+    /// The hub has a batch.
+    pub(super) fn acknowledge(&self, batch: &[UsageSample]) {
+        self.with(|backlog| backlog.acknowledge(batch));
+    }
+
+    /// The newest sample.
+    #[must_use]
+    pub fn newest(&self) -> Option<UsageSample> {
+        self.with(|backlog| backlog.newest().cloned())
+    }
+}
+
+pub struct UsageTask {
+    /// What observations say.
+    pub readings: watch::Receiver<UsageReading>,
+    pub queue: UsageQueue,
+    pub kernel: KernelUse,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl UsageTask {
+    /// Takes samples until the agent stops.
+    pub async fn run(mut self, mut stop: Stop) {
+        let mut meter = UsageMeter::default();
+        loop {
+            tokio::select! {
+                () = stop.requested() => return,
+                changed = self.readings.changed() => if changed.is_err() { return },
+            }
+            meter.note(self.readings.borrow_and_update().clone());
+            if meter.is_due(self.clock.monotonic()) {
+                let once = self.read_once(&meter).await;
+                self.queue.push(meter.take((self.clock.monotonic(), self.clock.now()), &once));
+            }
+        }
+    }
+
+    /// A few small files of the kernel for each guest.
+    async fn read_once(&self, meter: &UsageMeter) -> MinuteReading {
+        let (kernel, guests) = (self.kernel.clone(), meter.guests().collect::<Vec<_>>());
+        let read = move || MinuteReading {
+            host: kernel.host(),
+            guests: guests.into_iter().filter_map(|(uid, vmid)| Some((uid, kernel.guest(vmid?)))).collect(),
+        };
+        tokio::task::spawn_blocking(read).await.unwrap_or_default()
+    }
+}

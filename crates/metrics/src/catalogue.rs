@@ -1,0 +1,164 @@
+//! The table of all metrics.
+//!
+//! One row holds everything that is known of a metric. Those of use ([`holdfast_protocol::usage`]) have a table of their own.
+
+/// How a metric behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows, save at a restart.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+}
+
+/// Who serves a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Agent and hub.
+    Host,
+    /// The agent alone.
+    Agent,
+    /// The hub alone.
+    Hub,
+}
+
+macro_rules! catalogue {
+    ($($metric:ident = $name:literal, $kind:ident, $source:ident, [$($label:literal)*], $help:literal;)*) => {
+        /// What is measured.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Metric {
+            $(#[doc = $help] $metric,)*
+        }
+
+        impl Metric {
+            /// Every metric.
+            pub const ALL: &'static [Self] = &[$(Self::$metric,)*];
+
+            /// Its name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$metric => $name,)* }
+            }
+
+            /// How it behaves.
+            #[must_use]
+            pub const fn kind(self) -> Kind {
+                match self { $(Self::$metric => Kind::$kind,)* }
+            }
+
+            /// Who serves it.
+            #[must_use]
+            pub const fn source(self) -> Source {
+                match self { $(Self::$metric => Source::$source,)* }
+            }
+
+            /// Its labels, besides the host's at the hub.
+            #[must_use]
+            pub const fn labels(self) -> &'static [&'static str] {
+                match self { $(Self::$metric => &[$($label),*],)* }
+            }
+
+            /// What it is, in one sentence.
+            #[must_use]
+            pub const fn help(self) -> &'static str {
+                match self { $(Self::$metric => $help,)* }
+            }
+        }
+    };
+}
+
+catalogue! {
+    AgentInfo = "holdfast_agent_info", Gauge, Host, ["node" "version" "proxmox_version"],
+        "Versions of the agent and of Proxmox; always 1.";
+    AgentProblems = "holdfast_agent_problems", Gauge, Host, [],
+        "Problems that keep the agent from its work.";
+    AgentStart = "holdfast_agent_start_time_seconds", Gauge, Host, [],
+        "When the agent started, in seconds since 1970.";
+    HostUnobserved = "holdfast_host_unobserved_since_timestamp_seconds", Gauge, Host, [],
+        "Since when the agent could not read Proxmox's state; absent while it can.";
+    Conditions = "holdfast_host_conditions", Gauge, Host, ["severity"],
+        "Conditions that hold on the host, by severity.";
+    Waiting = "holdfast_host_requests_waiting_for_signature", Gauge, Host, [],
+        "Requests that wait for an operator's signature.";
+    StorageUsed = "holdfast_storage_used_bytes", Gauge, Host, ["storage"], "Bytes in use on a storage.";
+    StorageSize = "holdfast_storage_size_bytes", Gauge, Host, ["storage"], "Size of a storage.";
+    StorageUp = "holdfast_storage_active", Gauge, Host, ["storage"],
+        "Whether a storage answers: 1, or 0 where Proxmox says that it is not there. Absent while that is unknown.";
+    Operations = "holdfast_host_operations", Gauge, Host, ["status"],
+        "Operations that are not at their end, by status: queued, running, undoing or parked.";
+    OldestOperation = "holdfast_host_oldest_operation_age_seconds", Gauge, Host, [],
+        "How long the oldest operation that is not at its end has been open.";
+    GuestInfo = "holdfast_guest_info", Gauge, Host, ["guest" "uid" "vmid" "customer"],
+        "A guest of ours; always 1.";
+    GuestRunning = "holdfast_guest_running", Gauge, Host, ["guest"],
+        "Whether a guest runs: 1 or 0. Absent while that is unknown.";
+    GuestWanted = "holdfast_guest_wanted_running", Gauge, Host, ["guest"],
+        "Whether a guest should run: 1 or 0. Absent where the document does not name it.";
+    GuestPosture = "holdfast_guest_posture", Gauge, Host, ["guest" "posture"],
+        "How well a guest is protected: 1 at the posture that it has.";
+    GuestConditions = "holdfast_guest_conditions", Gauge, Host, ["guest"],
+        "What an operator should know of a guest, by count.";
+    BackupTime = "holdfast_guest_backup_timestamp_seconds", Gauge, Host, ["guest" "tier"],
+        "When the newest backup of a tier was taken.";
+    BackupSize = "holdfast_guest_backup_size_bytes", Gauge, Host, ["guest" "tier"],
+        "Size of the newest backup of a tier, as its storage reports it.";
+    BackupDuration = "holdfast_guest_backup_duration_seconds", Gauge, Host, ["guest"],
+        "How long the last backup operation of a guest took, where the report still has it.";
+    TestTime = "holdfast_guest_restore_test_timestamp_seconds", Gauge, Host, ["guest" "tier"],
+        "When the last restore test of a tier ended.";
+    TestProved = "holdfast_guest_restore_test_proved", Gauge, Host, ["guest" "tier"],
+        "Whether the last restore test of a tier brought the guest back whole: 1 or 0.";
+    TestDuration = "holdfast_guest_restore_test_duration_seconds", Gauge, Host, ["guest" "tier"],
+        "How long the last restore test of a tier took to its verdict.";
+    ControllerHello = "holdfast_guest_controller_hello_timestamp_seconds", Gauge, Host, ["guest"],
+        "When a guest's controller was last heard.";
+    HubContact = "holdfast_agent_hub_contact_timestamp_seconds", Gauge, Agent, [],
+        "When the hub last answered.";
+    CertificateEnd = "holdfast_agent_certificate_end_timestamp_seconds", Gauge, Agent, [],
+        "When the certificate ends that the agent shows to the hub.";
+    HeavyRunning = "holdfast_agent_heavy_operations_running", Gauge, Agent, [],
+        "Backups, restores and tests under way.";
+    HeavyWaiting = "holdfast_agent_heavy_operations_waiting", Gauge, Agent, [],
+        "Operations that wait for a slot of heavy work.";
+    HubInfo = "holdfast_hub_info", Gauge, Hub, ["version"], "The hub's version; always 1.";
+    HubHosts = "holdfast_hub_hosts", Gauge, Hub, ["state"], "Hosts by state.";
+    HubAlerts = "holdfast_hub_alerts", Gauge, Hub, ["severity"], "Alerts that fire, by severity.";
+    HubCheckins = "holdfast_hub_checkins_total", Counter, Hub, [], "Check-ins that were kept since the start.";
+    HubCheckinTime = "holdfast_hub_checkin_seconds_total", Counter, Hub, [],
+        "Time that check-ins took to be kept since the start, without the time that they were held open.";
+    HubUsageDropped = "holdfast_hub_usage_samples_dropped_total", Counter, Hub, [],
+        "Samples of use that found no room in the queue since the start.";
+    HubOutbox = "holdfast_hub_notices_waiting", Gauge, Hub, ["receiver"], "Notices that wait for a receiver.";
+    HubLeftOut = "holdfast_hub_metrics_hosts_left_out", Gauge, Hub, [],
+        "Hosts whose report is not on this page, beyond its bound: ask for them by `?host=NAME`.";
+    HostSeen = "holdfast_host_seen_timestamp_seconds", Gauge, Hub, [], "When the host was last heard of.";
+    HostState = "holdfast_host_state", Gauge, Hub, ["state"], "The state of a host: 1 at the state that it has.";
+    HostMaintenance = "holdfast_host_maintenance", Gauge, Hub, [], "Whether a host is in maintenance: 1 or 0.";
+    HostCertificateEnd = "holdfast_host_certificate_end_timestamp_seconds", Gauge, Hub, [],
+        "When the host's certificate ends.";
+    HostAttention = "holdfast_host_attention", Gauge, Hub, [], "What needs a person on a host, by count.";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The rules of <https://prometheus.io/docs/practices/naming/> that a program can check.
+    #[test]
+    fn names_follow_the_conventions() {
+        let names: BTreeSet<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
+        assert_eq!(names.len(), Metric::ALL.len(), "each once");
+        for metric in Metric::ALL {
+            let name = metric.name();
+            assert!(name.starts_with("holdfast_"), "{name}");
+            assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
+            assert_eq!(name.ends_with("_total"), metric.kind() == Kind::Counter, "{name}");
+            assert!(!metric.help().is_empty());
+            for label in metric.labels() {
+                assert!(!["le", "quantile", "job", "instance"].contains(label), "{name}: {label}");
+            }
+        }
+    }
+}

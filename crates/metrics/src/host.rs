@@ -1,0 +1,178 @@
+//! What a host's report and its newest sample of use say.
+
+use std::collections::BTreeMap;
+
+use holdfast_protocol::condition::Severity;
+use holdfast_protocol::desired::RunState;
+use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::local::restore_test::TestVerdict;
+use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView};
+use holdfast_protocol::report::{GuestReport, Running, Sections, StorageState};
+use holdfast_protocol::usage::{Readings, Unit, UsageMetric, UsageSample};
+use jiff::Timestamp;
+
+use crate::catalogue::Metric;
+use crate::exposition::{Exposition, Labels, Value};
+
+/// Guests of a host on a page, at most.
+pub const GUESTS_MAX: usize = 512;
+
+/// Adds all that is known of a host. `labels` are those of the host: none at the agent.
+pub fn add(
+    page: &mut Exposition,
+    labels: &Labels,
+    (sections, sample): (&Sections, Option<&UsageSample>),
+    now: Timestamp,
+) {
+    about_agent(page, labels, sections);
+    storages(page, labels, sections);
+    let operations = sections.operations.as_deref().unwrap_or_default();
+    work(page, labels, operations, now);
+    let ours = || sections.guests.iter().flatten().filter(|guest| guest.uid.is_some()).take(GUESTS_MAX);
+    for of_guest in ours() {
+        guest(page, &labels.with("guest", &of_guest.name), of_guest, labels, operations);
+    }
+    let Some(sample) = sample else { return };
+    usage(page, "holdfast_host_", labels, &sample.host, UsageMetric::is_of_hosts);
+    let names: BTreeMap<GuestUid, &str> =
+        ours().filter_map(|guest| Some((guest.uid?, &*guest.name))).collect();
+    for (uid, readings) in &sample.guests {
+        let Some(name) = names.get(uid) else { continue };
+        usage(page, "holdfast_guest_", &labels.with("guest", name), readings, UsageMetric::is_of_guests);
+    }
+}
+
+fn flag(is: bool) -> Value {
+    Value::Whole(u64::from(is))
+}
+
+fn about_agent(page: &mut Exposition, labels: &Labels, sections: &Sections) {
+    if let (Some(agent), Some(host)) = (&sections.agent, &sections.host) {
+        let info = labels.with("node", &host.node).with("version", &agent.version);
+        page.add(Metric::AgentInfo, &info.with("proxmox_version", &host.proxmox_version), Value::Whole(1));
+    }
+    if let Some(agent) = &sections.agent {
+        page.add(Metric::AgentProblems, labels, agent.problems.len().into());
+        page.add(Metric::AgentStart, labels, Value::at(agent.started_at));
+        if let Some(since) = agent.unobserved_since {
+            page.add(Metric::HostUnobserved, labels, Value::at(since));
+        }
+    }
+    if let Some(set) = &sections.conditions {
+        for severity in Severity::ALL {
+            let count = set.conditions().iter().filter(|condition| condition.severity == severity).count();
+            page.add(Metric::Conditions, &labels.with("severity", severity), count.into());
+        }
+    }
+    if let Some(waiting) = &sections.waiting {
+        page.add(Metric::Waiting, labels, waiting.len().into());
+    }
+}
+
+fn storages(page: &mut Exposition, labels: &Labels, sections: &Sections) {
+    for storage in sections.host.iter().flat_map(|host| &host.storages) {
+        let labels = labels.with("storage", &storage.name);
+        match storage.state {
+            StorageState::Active => page.add(Metric::StorageUp, &labels, flag(true)),
+            StorageState::Inactive => page.add(Metric::StorageUp, &labels, flag(false)),
+            StorageState::Unknown => {}
+        }
+        for (metric, bytes) in
+            [(Metric::StorageUsed, storage.used_bytes), (Metric::StorageSize, storage.total_bytes)]
+        {
+            if let Some(bytes) = bytes {
+                page.add(metric, &labels, Value::Whole(bytes));
+            }
+        }
+    }
+}
+
+fn work(page: &mut Exposition, labels: &Labels, operations: &[OperationView], now: Timestamp) {
+    let states = [
+        (OperationStatus::Queued, "queued"),
+        (OperationStatus::Running, "running"),
+        (OperationStatus::Undoing, "undoing"),
+        (OperationStatus::Parked, "parked"),
+    ];
+    for (status, word) in states {
+        let count = operations.iter().filter(|operation| operation.status == status).count();
+        page.add(Metric::Operations, &labels.with("status", word), count.into());
+    }
+    let open = operations.iter().filter(|operation| !operation.status.is_end());
+    if let Some(oldest) = open.map(|operation| operation.opened_at).min() {
+        let age = u64::try_from(now.duration_since(oldest).as_secs()).unwrap_or(0);
+        page.add(Metric::OldestOperation, labels, Value::Whole(age));
+    }
+}
+
+fn guest(
+    page: &mut Exposition,
+    labels: &Labels,
+    guest: &GuestReport,
+    of_host: &Labels,
+    operations: &[OperationView],
+) {
+    let Some(uid) = guest.uid else { return };
+    let or_empty = |text: Option<String>| text.unwrap_or_default();
+    let info = of_host
+        .with("guest", &guest.name)
+        .with("uid", uid)
+        .with("vmid", or_empty(guest.vmid.map(|vmid| vmid.to_string())))
+        .with("customer", or_empty(guest.customer.as_ref().map(ToString::to_string)));
+    page.add(Metric::GuestInfo, &info, Value::Whole(1));
+    match guest.run {
+        Running::Running => page.add(Metric::GuestRunning, labels, flag(true)),
+        Running::Stopped => page.add(Metric::GuestRunning, labels, flag(false)),
+        Running::Unknown => {}
+    }
+    if let Some(wanted) = guest.wanted {
+        page.add(Metric::GuestWanted, labels, flag(wanted == RunState::Running));
+    }
+    page.add(Metric::GuestConditions, labels, guest.conditions.len().into());
+    if let Some(controller) = &guest.controller {
+        page.add(Metric::ControllerHello, labels, Value::at(controller.hello_at));
+    }
+    let backups = operations.iter().filter(|one| one.guest == uid && one.kind == OperationKind::Backup);
+    let done = backups.filter(|one| one.status == OperationStatus::Done);
+    if let Some((begun, ended)) =
+        done.filter_map(|one| Some((one.opened_at, one.ended_at?))).max_by_key(|one| one.1)
+    {
+        let took = u64::try_from(ended.duration_since(begun).as_millis()).unwrap_or(0);
+        page.add(Metric::BackupDuration, labels, Value::Thousandths(took));
+    }
+    let Some(protection) = &guest.protection else { return };
+    if let Some(posture) = &protection.posture {
+        page.add(Metric::GuestPosture, &labels.with("posture", posture.is.as_str()), Value::Whole(1));
+    }
+    for newest in &protection.newest {
+        let labels = labels.with("tier", newest.tier);
+        page.add(Metric::BackupTime, &labels, Value::at(newest.taken_at));
+        page.add(Metric::BackupSize, &labels, Value::Whole(newest.bytes));
+    }
+    for tested in &protection.tested {
+        let labels = labels.with("tier", tested.tier);
+        page.add(Metric::TestTime, &labels, Value::at(tested.last.at));
+        page.add(Metric::TestProved, &labels, flag(tested.last.verdict == TestVerdict::Proved));
+        if let Some(took_s) = tested.last.took.whole_s() {
+            page.add(Metric::TestDuration, &labels, Value::Whole(took_s));
+        }
+    }
+}
+
+fn usage(
+    page: &mut Exposition,
+    prefix: &str,
+    labels: &Labels,
+    readings: &Readings,
+    has: fn(UsageMetric) -> bool,
+) {
+    for (metric, value) in readings.iter().filter(|(metric, _)| has(**metric)) {
+        let spec = metric.spec();
+        let value = match spec.unit {
+            Unit::Permille => Value::Thousandths(*value),
+            Unit::Centi => Value::Thousandths(value.saturating_mul(10)),
+            Unit::Bytes | Unit::BytesPerSecond => Value::Whole(*value),
+        };
+        page.gauge(&format!("{prefix}{}", spec.name), spec.meaning, labels, value);
+    }
+}

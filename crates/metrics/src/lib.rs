@@ -1,0 +1,17 @@
+//! Metrics of hosts and guests in Prometheus' text format.
+//!
+//! In: reports and samples of use. Out: a page for a scraper. Agent and hub show the same metrics; the hub adds the host to each.
+//! Only what was observed has a line. Deliberately absent: serving, and metrics of the programs themselves.
+//!
+//! | module | has |
+//! | --- | --- |
+//! | [`catalogue`] | the table of all metrics, with the sentence that explains each |
+//! | [`exposition`] | the text format |
+//! | [`host`] | what a host's report and sample say |
+
+pub mod catalogue;
+pub mod exposition;
+pub mod host;
+
+pub use catalogue::{Kind, Metric};
+pub use exposition::{Exposition, Labels, Value};

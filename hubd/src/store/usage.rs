@@ -1,0 +1,44 @@
+//! Kept use of hosts and guests.
+
+use async_trait::async_trait;
+use holdfast_protocol::id::{GuestUid, HostId};
+use holdfast_protocol::usage::{UsageSample, UsageSeries, UsageSpan};
+use jiff::Timestamp;
+
+use super::StoreError;
+use crate::domain::host::HostRef;
+
+/// Whose use is asked for.
+#[derive(Clone, Debug)]
+pub struct UsageQuery {
+    pub host: HostRef,
+    /// One of its guests, or the host itself.
+    pub guest: Option<GuestUid>,
+    pub span: UsageSpan,
+}
+
+/// Kept use of hosts and guests.
+#[async_trait]
+pub trait Usage: Send + Sync {
+    /// Keeps samples of several hosts. Those that are kept already, or of hosts that are not known, change nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn keep_usage(
+        &self,
+        samples: Vec<(HostId, Vec<UsageSample>)>,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// The newest sample of a host, where it is not older than a few minutes.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn newest_sample(&self, host: HostId, now: Timestamp) -> Result<Option<UsageSample>, StoreError>;
+
+    /// What is kept of a host or guest; none for a host that is not known.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn usage(&self, query: UsageQuery, now: Timestamp) -> Result<Option<UsageSeries>, StoreError>;
+}
