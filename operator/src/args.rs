@@ -9,6 +9,7 @@ use holdfast_protocol::job::act::{ArchiveText, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::storage::HostRecipient;
+use holdfast_protocol::usage::UsageSpan;
 
 use crate::exit_codes::EXIT_CODES;
 
@@ -17,12 +18,14 @@ mod ends;
 mod escrow;
 mod host;
 mod sign;
+mod top;
 
 pub use alert::{AlertCommand, ExplainArgs, LogArgs, SilenceCommand};
 pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
 pub use host::{HostCommand, PinArgs, RestoreArgs, WithdrawArgs};
 pub use sign::{BackupTier, KeyArgs, LossArg, SignArgs};
+pub use top::TopArgs;
 
 /// Command line of operators: enroll hosts, apply desired documents, watch and sign.
 #[derive(Debug, Parser)]
@@ -94,6 +97,8 @@ pub enum Command {
     Alert(AlertCommand),
     /// Show events, newest last.
     Events(EventsArgs),
+    /// Watch the fleet on a whole screen: what needs a person, hosts, guests, running work.
+    Top(TopArgs),
 }
 
 /// Of `holdfast operator`.
@@ -337,13 +342,16 @@ pub enum GuestCommand {
         /// The host's name or id; by default all hosts.
         host: Option<String>,
     },
-    /// Show one guest.
+    /// Show one guest, and what it used.
     Show {
         /// The guest's name, uid or VMID.
         guest: String,
         /// Search only this host; by default all hosts.
         #[arg(long)]
         host: Option<String>,
+        /// How far back its use is shown: 2h, 7d or 400d.
+        #[arg(long, value_name = "SPAN", default_value_t)]
+        span: UsageSpan,
     },
 }
 

@@ -153,7 +153,16 @@ impl Hub {
 
     /// Reads one resource that may not exist.
     pub async fn find<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, HubError> {
-        match self.get(path).await {
+        self.find_with(path, &[]).await
+    }
+
+    /// The same, with a query.
+    pub async fn find_with<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Option<T>, HubError> {
+        match self.ask(self.call(Method::GET, path, query)).await {
             Ok(found) => Ok(Some(found)),
             Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error),

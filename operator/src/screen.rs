@@ -95,6 +95,11 @@ impl Screen {
         self.verbosity == Verbosity::Notes && io::stderr().is_terminal()
     }
 
+    /// The form of output.
+    pub const fn output(&self) -> Output {
+        self.output
+    }
+
     /// The style of tables and differences.
     pub const fn style(&self) -> Style {
         self.style

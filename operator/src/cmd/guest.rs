@@ -4,6 +4,7 @@ use holdfast_protocol::id::{GuestUid, HostName};
 use holdfast_protocol::operator::{HostDetail, HostState, HostView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::GuestReport;
+use holdfast_protocol::usage::{UsageSeries, UsageSpan};
 use serde::Serialize;
 
 use crate::args::GuestCommand;
@@ -18,6 +19,15 @@ struct OnHost {
     host: HostName,
     #[serde(flatten)]
     guest: GuestReport,
+}
+
+/// A guest with what it used: the document for programs.
+#[derive(Debug, Serialize)]
+struct GuestWithUse {
+    #[serde(flatten)]
+    on_host: OnHost,
+    /// None for a guest that is not ours, and at a hub of an earlier version.
+    usage: Option<UsageSeries>,
 }
 
 /// The promised protection of a managed guest: the document for programs.
@@ -53,7 +63,7 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
                 render::protection::protection(&pairs, style)
             })
         }
-        GuestCommand::Show { guest, host } => {
+        GuestCommand::Show { guest, host, span } => {
             let mut found: Vec<OnHost> = guests(hub, host.as_deref())
                 .await?
                 .into_iter()
@@ -61,9 +71,16 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
                 .collect();
             match (found.pop(), found.is_empty()) {
                 (None, _) => Err(CliError::NoGuest { guest }),
-                (Some(on_host), true) => screen.show(&on_host, |on_host, _| {
-                    render::guest::guest(&on_host.host, &on_host.guest, clock::now())
-                }),
+                (Some(on_host), true) => {
+                    let usage = usage(hub, &on_host, span).await?;
+                    screen.show(&GuestWithUse { on_host, usage }, |shown, _| {
+                        render::guest::guest_with_use(
+                            (&shown.on_host.host, &shown.on_host.guest),
+                            shown.usage.as_ref(),
+                            clock::now(),
+                        )
+                    })
+                }
                 (Some(last), false) => {
                     let hosts: Vec<&str> =
                         found.iter().chain([&last]).map(|on_host| on_host.host.as_str()).collect();
@@ -72,6 +89,13 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
             }
         }
     }
+}
+
+/// What the hub keeps of a guest's use.
+async fn usage(hub: &Hub, on_host: &OnHost, span: UsageSpan) -> Result<Option<UsageSeries>, CliError> {
+    let Some(uid) = on_host.guest.uid else { return Ok(None) };
+    let (uid, path) = (uid.to_string(), ["v1", "hosts", on_host.host.as_str(), "usage"]);
+    Ok(hub.find_with(&path, &[("guest", &uid), ("span", span.as_str())]).await?)
 }
 
 fn is_called(on_host: &OnHost, name: &str) -> bool {

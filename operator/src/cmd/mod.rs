@@ -18,6 +18,7 @@ pub mod seal;
 mod sign;
 mod silence;
 mod storage;
+mod top;
 mod watch;
 pub mod withdraw;
 
@@ -62,6 +63,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         }
         Command::Operator(command) => operator::run(command, &hub, screen).await,
         Command::Alert(command) => alert::run(command, &hub, screen).await,
+        Command::Top(args) => top::run(args, &hub, screen).await,
         Command::Events(args) => events::run(&args, &hub, screen).await,
     }
 }

@@ -10,7 +10,7 @@ use super::table::{Field, NOTHING, Tone, clean, list, plain, table};
 use super::time::{age, stamp, when};
 use crate::screen::Style;
 
-const HEADER: [&str; 8] = ["SEVERITY", "FOR", "HOST", "ABOUT", "CONDITION", "ALERT", "NOTE", "MESSAGE"];
+pub const HEADER: [&str; 8] = ["SEVERITY", "FOR", "HOST", "ABOUT", "CONDITION", "ALERT", "NOTE", "MESSAGE"];
 
 /// Alerts, the worst first: what fires before the rest, what no operator knows of before what is acknowledged.
 pub fn alerts(alerts: &[IncidentView], now: Timestamp, style: Style) -> String {
@@ -33,7 +33,8 @@ fn is_open(alert: &IncidentView) -> bool {
     alert.phase == IncidentPhase::Firing && alert.acknowledged.is_none()
 }
 
-fn row(alert: &IncidentView, now: Timestamp) -> Vec<Field> {
+/// One line of the list.
+pub fn row(alert: &IncidentView, now: Timestamp) -> Vec<Field> {
     let severity =
         if is_open(alert) { severity(alert.severity) } else { (alert.severity.to_string(), Tone::Plain) };
     vec![

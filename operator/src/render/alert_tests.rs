@@ -21,7 +21,7 @@ fn incident(host: &str, number: u32, code: &str, severity: &str) -> Value {
         "message": "as it is", "remedy": "Free room: `df -h /var/lib/holdfast` shows the disk." })
 }
 
-fn incidents() -> Vec<IncidentView> {
+pub fn incidents() -> Vec<IncidentView> {
     let mut known = incident("box8", 3, "PROXMOX_AWAY", "critical");
     known["acknowledged"] =
         json!({ "by": "ada", "at": "2026-11-21T02:00:00Z", "until": "2026-11-21T05:00:00Z" });

@@ -6,14 +6,16 @@ use holdfast_protocol::report::{
     ControllerReport, FieldState, GuestReport, GuestStatus, Health, InForce, Running, SilenceKind,
     SilenceReport,
 };
+use holdfast_protocol::usage::UsageSeries;
 use jiff::Timestamp;
 
+use super::sparkline;
 use super::table::{Field, NOTHING, Tone, list, plain, table};
-use super::time::{stamp, when};
+use super::time::{span, stamp, when};
 use crate::progress::status_word;
 use crate::screen::Style;
 
-const HEADER: [&str; 10] =
+pub const HEADER: [&str; 10] =
     ["NAME", "HOST", "VMID", "STATUS", "RUN", "WANTED", "ADDRESS", "CONTROLLER", "PROTECTED", "NOTES"];
 
 /// Guests, those that need a person first.
@@ -37,7 +39,8 @@ const fn urgency(status: GuestStatus) -> u8 {
     }
 }
 
-fn row(host: &HostName, guest: &GuestReport) -> Vec<Field> {
+/// One line of the list.
+pub fn row(host: &HostName, guest: &GuestReport) -> Vec<Field> {
     let notes: Vec<&str> = guest.conditions.iter().map(|condition| condition.message.as_str()).collect();
     let or_nothing = |text: Option<String>| plain(text.unwrap_or_else(|| NOTHING.to_owned()));
     vec![
@@ -161,6 +164,21 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
     pairs.extend(guest.conditions.iter().map(|note| ("Note", format!("{} [{}]", note.message, note.code))));
     pairs.extend(guest.fields.iter().map(|state| ("Field", field(state, now))));
     list(&pairs)
+}
+
+/// A guest, and below it what it used.
+pub fn guest_with_use(
+    (host, shown): (&HostName, &GuestReport),
+    usage: Option<&UsageSeries>,
+    now: Timestamp,
+) -> String {
+    let page = guest(host, shown, now);
+    let Some(series) = usage else { return page };
+    let lines = sparkline::lines(series, now);
+    if lines.is_empty() {
+        return format!("{page}\nNo use was measured in the last {}.\n", span(series.span.kept_s().into()));
+    }
+    format!("{page}\n{}\n{}\n", sparkline::heading(series), lines.join("\n"))
 }
 
 /// A field of which document, Proxmox and what was last carried out are not one. As old as the host's last report.

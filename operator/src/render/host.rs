@@ -22,7 +22,7 @@ use super::time::{age, ago, bytes, stamp, when};
 use crate::progress::{current_step, outcome_line};
 use crate::screen::Style;
 
-const HEADER: [&str; 7] = ["NAME", "STATE", "SEEN", "WANTED", "HELD", "GUESTS", "ATTENTION"];
+pub const HEADER: [&str; 7] = ["NAME", "STATE", "SEEN", "WANTED", "HELD", "GUESTS", "ATTENTION"];
 
 /// All hosts, those that need a person first.
 pub fn hosts(hosts: &[HostView], now: Timestamp, style: Style) -> String {
@@ -67,7 +67,8 @@ const fn urgency(host: &HostView) -> u8 {
     }
 }
 
-fn row(host: &HostView, now: Timestamp) -> Vec<Field> {
+/// One line of the list.
+pub fn row(host: &HostView, now: Timestamp) -> Vec<Field> {
     let held = if host.held < host.wanted { Tone::Look } else { Tone::Plain };
     let guests = if host.guests_running < host.guests { Tone::Look } else { Tone::Plain };
     let attention = if host.attention > 0 { Tone::Bad } else { Tone::Plain };

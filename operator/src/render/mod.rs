@@ -2,7 +2,7 @@
 
 pub mod alert;
 #[cfg(test)]
-mod alert_tests;
+pub mod alert_tests;
 pub mod audit;
 mod condition;
 pub mod desired;
@@ -20,11 +20,13 @@ pub mod protection;
 pub mod receiver;
 #[cfg(test)]
 pub mod samples;
+pub mod sparkline;
 pub mod storage;
 mod table;
 mod time;
 
-pub use table::clean;
+pub use table::{Field, Tone, clean, plain, table};
+pub use time::age;
 
 #[cfg(test)]
 mod tests;
