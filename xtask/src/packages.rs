@@ -125,6 +125,12 @@ pub const NEEDS: &[Need] = &[
         demo: Demo::No,
     },
     Need {
+        program: "promtool",
+        package: "prometheus",
+        without: "the metrics, held to what Prometheus makes of them",
+        demo: Demo::No,
+    },
+    Need {
         program: "age",
         package: "age",
         without: "opening escrow files as somebody without Holdfast would",

@@ -33,6 +33,11 @@ async fn call(client: &Client, method: Method, path: &str, body: &str) -> (Statu
         client.http.request(method, format!("{}{path}", client.url)).headers(client.headers.clone());
     let response = request.body(body.to_owned()).send().await.unwrap();
     let status = response.status();
+    let is_page =
+        response.headers().get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    if is_page {
+        return (status, None);
+    }
     let answer: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
     (status, answer["error"]["code"].as_str().map(str::to_owned))
 }

@@ -267,6 +267,14 @@ impl Client {
         Answered::read(request.send().await.unwrap()).await
     }
 
+    /// An answer that is no envelope.
+    pub async fn text(&self, path: &str) -> String {
+        let request = self.http.get(format!("{}{path}", self.url)).headers(self.headers.clone());
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        answer.text().await.unwrap()
+    }
+
     pub async fn send<T: DeserializeOwned>(
         &self,
         method: Method,

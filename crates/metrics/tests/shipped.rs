@@ -1,0 +1,91 @@
+//! Rules and board that we ship use metrics that there are, with labels that these have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use holdfast_protocol::usage::UsageMetric;
+use metrics::Metric;
+use metrics::catalogue::Source;
+use serde_json::Value;
+
+/// Every metric of a hub's page, with its labels.
+fn served() -> BTreeMap<String, BTreeSet<&'static str>> {
+    let mut all = BTreeMap::new();
+    for metric in Metric::ALL.iter().filter(|metric| metric.source() != Source::Agent) {
+        let own = metric.labels().iter().copied();
+        all.insert(metric.name().to_owned(), own.chain(["host"]).collect());
+    }
+    for metric in UsageMetric::ALL {
+        let name = metric.spec().name;
+        all.insert(format!("holdfast_host_{name}"), BTreeSet::from(["host"]));
+        all.insert(format!("holdfast_guest_{name}"), BTreeSet::from(["host", "guest"]));
+    }
+    all
+}
+
+fn shipped(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The metrics of ours that a text names, each with the labels that follow it in braces.
+fn used(text: &str) -> Vec<(String, Vec<String>)> {
+    let starts = text.match_indices("holdfast_").map(|(start, _)| &text[start..]);
+    starts
+        .map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
+            let braces =
+                after.strip_prefix('{').and_then(|inner| inner.split_once('}')).map_or("", |parts| parts.0);
+            let labels = braces.split(',').filter_map(|one| one.split_once(['=', '!', '~'])).map(|one| one.0);
+            (name.to_owned(), labels.map(|label| label.trim().to_owned()).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn rules_and_board_name_only_what_is_served() {
+    let served = served();
+    let mut count = 0;
+    for file in
+        ["prometheus/holdfast.rules.yml", "prometheus/holdfast.rules.test.yml", "grafana/holdfast.json"]
+    {
+        for (name, labels) in used(&shipped(file).replace("\\\"", "\"")) {
+            let has = served.get(&name).unwrap_or_else(|| panic!("{file}: there is no metric {name}"));
+            for label in labels {
+                assert!(has.contains(label.as_str()), "{file}: {name} has no label {label}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 40, "only {count} uses were found");
+}
+
+/// Grafana itself is not in Debian. This is what its import needs of a board: <https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/>.
+#[test]
+fn the_board_is_whole() {
+    let board: Value = serde_json::from_str(&shipped("grafana/holdfast.json")).unwrap();
+    let is_known = |kind: &str| ["stat", "timeseries"].contains(&kind);
+    let variables: BTreeSet<&str> = board["templating"]["list"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(variables, BTreeSet::from(["datasource", "guest", "host"]));
+    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+    for panel in board["panels"].as_array().unwrap() {
+        let title = panel["title"].as_str().unwrap();
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{title}: its id is another's");
+        assert!(is_known(panel["type"].as_str().unwrap()), "{title}");
+        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{title}");
+        assert!(!panel["targets"].as_array().unwrap().is_empty(), "{title}");
+        let at = |field: &str| panel["gridPos"][field].as_u64().unwrap();
+        assert!(at("x") + at("w") <= 24, "{title} is beyond the 24 columns");
+        for x in at("x")..at("x") + at("w") {
+            for y in at("y")..at("y") + at("h") {
+                assert!(cells.insert((x, y)), "{title} lies over another");
+            }
+        }
+    }
+}
