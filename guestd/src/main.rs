@@ -13,6 +13,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod metrics_file;
 #[macro_use]
 mod notes;
 

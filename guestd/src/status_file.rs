@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock;
 use crate::file::{self, Eyes};
+use crate::metrics_file::{self, GuestFacts, StackFacts};
 use crate::paths::Paths;
 use crate::watch::assessment::State;
 
@@ -163,6 +164,22 @@ impl StatusFile {
         self.stack_status.iter().filter_map(unwell).take(STACKS_MAX).collect()
     }
 
+    /// For the metrics.
+    fn facts(&self) -> GuestFacts<'_> {
+        let facts = |one| {
+            let StackStatus { stack, state, restarts, .. }: &StackStatus = one;
+            StackFacts { stack, unwell: state.unwell(), restarts: *restarts }
+        };
+        let stacks = self.stack_status.iter().map(facts);
+        GuestFacts {
+            health: self.health(),
+            down: self.down.len(),
+            open: self.open.iter().count(),
+            stacks: stacks.collect(),
+            last: self.last.as_ref().map(|last| (last.ended_at, last.stopped_ms)),
+        }
+    }
+
     /// Records that a container was stopped by hand.
     pub fn keep_stopped(&mut self, run: String) {
         self.stopped.push(run);
@@ -210,6 +227,7 @@ pub fn update(paths: &Paths, change: impl FnOnce(&mut StatusFile)) {
     if let Err(error) = stored {
         tracing::warn!(error, "cannot write the stack status for `guestd status`");
     }
+    metrics_file::write(paths, &after.facts());
 }
 
 /// Records the phase of an open window.
@@ -253,5 +271,34 @@ mod tests {
             }
         });
         assert_eq!(load(&paths).down.len(), 20);
+    }
+
+    #[test]
+    fn the_file_is_written_with_the_status() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths::new(root.path());
+        file::make_folder(&paths.run_dir(), Eyes::All).unwrap();
+        update(&paths, |status| {
+            status.stack_status = serde_json::from_str(
+                r#"[{"stack":"db","state":"unhealthy","why":"no answer","since":"2026-11-21T03:00:00Z","restarts":3}]"#,
+            )
+            .unwrap();
+            status.last = serde_json::from_str(
+                r#"{"id":"018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55","ended_at":"2026-11-21T03:00:00Z","why":"done",
+                    "stacks":["db"],"stopped_ms":1500}"#,
+            )
+            .unwrap();
+        });
+        let page = std::fs::read_to_string(paths.run_dir().join("holdfast.prom")).unwrap();
+        for line in [
+            "holdfast_guestd_healthy 1",
+            "holdfast_guestd_window_open 0",
+            "holdfast_guestd_stack_healthy{stack=\"db\"} 0",
+            "holdfast_guestd_stack_restarts{stack=\"db\"} 3",
+            "holdfast_guestd_window_stopped_seconds 1.500",
+            "holdfast_guestd_window_end_timestamp_seconds 1795230000",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line}\n{page}");
+        }
     }
 }

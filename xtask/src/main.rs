@@ -22,6 +22,7 @@ mod golden;
 mod host;
 mod limits;
 mod matrix;
+mod metrics;
 mod mutants;
 mod package;
 mod packages;

@@ -1,4 +1,4 @@
-//! The page of metrics of this host, and the task that serves it.
+//! The page of metrics of this host.
 //!
 //! In: the last report, the newest sample of use, the contact with the hub, the slots of heavy work. Out: Prometheus' text
 //! format, at the admin socket and, where the settings name one, at a port of the loopback. It has no secrets, but names of

@@ -20,6 +20,8 @@ pub enum Source {
     Agent,
     /// The hub alone.
     Hub,
+    /// The guest agent, in a file for node_exporter.
+    Guest,
 }
 
 macro_rules! catalogue {
@@ -136,6 +138,20 @@ catalogue! {
     HostMaintenance = "holdfast_host_maintenance", Gauge, Hub, [], "Whether a host is in maintenance: 1 or 0.";
     HostCertificateEnd = "holdfast_host_certificate_end_timestamp_seconds", Gauge, Hub, [],
         "When the host's certificate ends.";
+    GuestdHealthy = "holdfast_guestd_healthy", Gauge, Guest, [],
+        "Whether nothing is stopped that should run, and the guest agent's files can be used: 1 or 0.";
+    GuestdStopped = "holdfast_guestd_stacks_stopped", Gauge, Guest, [],
+        "Stacks that were stopped for a backup and do not run again.";
+    GuestdStackHealthy = "holdfast_guestd_stack_healthy", Gauge, Guest, ["stack"],
+        "Whether a stack is not known to be unwell: 1 or 0.";
+    GuestdStackRestarts = "holdfast_guestd_stack_restarts", Gauge, Guest, ["stack"],
+        "How often a stack was started since it was last well for long.";
+    GuestdWindowOpen = "holdfast_guestd_window_open", Gauge, Guest, [],
+        "Whether programs are stopped for a backup now: 1 or 0.";
+    GuestdWindowEnd = "holdfast_guestd_window_end_timestamp_seconds", Gauge, Guest, [],
+        "When the last window ended in which programs were stopped.";
+    GuestdWindowStopped = "holdfast_guestd_window_stopped_seconds", Gauge, Guest, [],
+        "For how long programs were stopped in the last window.";
     HostAttention = "holdfast_host_attention", Gauge, Hub, [], "What needs a person on a host, by count.";
 }
 

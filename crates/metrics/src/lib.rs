@@ -9,6 +9,8 @@
 //! | [`exposition`] | the text format |
 //! | [`host`] | what a host's report and sample say |
 
+#![forbid(unsafe_code)]
+
 pub mod catalogue;
 pub mod exposition;
 pub mod host;

@@ -47,17 +47,17 @@ impl HubCounters {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct MetricsQuery {
     host: Option<String>,
 }
 
 pub(super) async fn show(
     State(hub): State<Arc<Hub>>,
     _: Operator,
-    CheckedQuery(asked): CheckedQuery<Asked>,
+    CheckedQuery(query): CheckedQuery<MetricsQuery>,
 ) -> Result<Response, ApiError> {
     let mut page = Exposition::default();
-    match asked.host {
+    match query.host {
         Some(host) => {
             let host = host_ref(&host)?;
             let detail = hub.store.host(host, hub.clock.now()).await?;

@@ -19,7 +19,7 @@ use crate::store::UsageQuery;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct SeriesQuery {
     span: Option<String>,
     guest: Option<String>,
 }
@@ -28,16 +28,16 @@ pub(super) async fn show(
     State(hub): State<Arc<Hub>>,
     _: Operator,
     Path(host): Path<String>,
-    CheckedQuery(asked): CheckedQuery<Asked>,
+    CheckedQuery(query): CheckedQuery<SeriesQuery>,
 ) -> Result<Answer<UsageSeries>, ApiError> {
-    let span: Option<UsageSpan> = asked
+    let span: Option<UsageSpan> = query
         .span
         .map(|text| text.parse())
         .transpose()
         .map_err(|odd: UnknownSpan| ApiError::new(ErrorCode::Range, odd.to_string()))?;
     let guest: Option<GuestUid> =
-        asked.guest.map(|text| text.parse()).transpose().map_err(|_| ApiError::not_found("guest"))?;
-    let query = UsageQuery { host: host_ref(&host)?, guest, span: span.unwrap_or_default() };
-    let series = hub.store.usage(query, hub.clock.now()).await?;
+        query.guest.map(|text| text.parse()).transpose().map_err(|_| ApiError::not_found("guest"))?;
+    let wanted = UsageQuery { host: host_ref(&host)?, guest, span: span.unwrap_or_default() };
+    let series = hub.store.usage(wanted, hub.clock.now()).await?;
     Ok(Answer(StatusCode::OK, series.ok_or_else(|| ApiError::not_found("host"))?))
 }

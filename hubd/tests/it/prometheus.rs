@@ -1,4 +1,4 @@
-//! Debian's Prometheus: it accepts the page, the rules and their tests, scrapes a hub, and a rule fires.
+//! Debian's Prometheus with our page, rules and configuration.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -78,7 +78,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("e2e", &[], &["agentd", "hubd"]),
     ("fuzz-smoke", &["holdfast-fuzz"], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
-    ("guestd", &["holdfast-manual", "holdfast-protocol", "net"], &["axum", "reqwest", "rusqlite", "rustls"]),
+    (
+        "guestd",
+        &["holdfast-manual", "holdfast-protocol", "metrics", "net"],
+        &["axum", "reqwest", "rusqlite", "rustls"],
+    ),
     (
         "harness",
         &["agentd", "holdfast-protocol", "holdfast-trust", "hubd", "net", "planted", "power-disk", "pve-sim"],
@@ -121,7 +125,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("planted", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("power-disk", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("pve-sim", &[], &["reqwest"]),
-    ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol"], &[]),
+    ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol", "metrics"], &[]),
 ];
 
 /// Crates that no crate may link.

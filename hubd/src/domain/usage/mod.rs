@@ -1,4 +1,4 @@
-//! Use of hosts and guests over time: what is kept, and how it is thinned.
+//! Use of hosts and guests over time, thinned with age.
 //!
 //! ```text
 //! sample of a minute ─► minute row (2 h) ─► five-minute row (7 d) ─► hour row (400 d)

@@ -1,4 +1,4 @@
-//! One row of kept use: a host and its guests in one step of time.
+//! A host and its guests in one step of time.
 //!
 //! It is stored as one compact value: a host with twenty guests takes about two kilobytes. A metric of a later version is passed
 //! over when it is read.
