@@ -33,6 +33,7 @@ pub mod storage;
 pub mod tier_fault;
 pub mod token_reuse;
 pub mod usage;
+pub mod usage_levels;
 pub mod view;
 pub mod volume_id;
 pub mod warrant;
