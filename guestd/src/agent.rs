@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_protocol::bootstrap::Bootstrap;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::OperationId;
+use holdfast_protocol::id::{CorrelationId, OperationId};
 use holdfast_protocol::json::JsonError;
 use holdfast_protocol::local::audit::AuditPage;
 use holdfast_protocol::local::desired::DesiredView;
@@ -142,6 +142,12 @@ impl Agent {
             return Err(unusable());
         }
         Ok(Self { client, pin })
+    }
+
+    /// The same agent, asked under one correlation id from now on.
+    pub fn with_correlation(mut self, id: CorrelationId) -> Self {
+        self.client = self.client.with_correlation(id);
+        self
     }
 
     /// Trades a claim for the bootstrap. With the same redeemer's proof, a repeat is known as one.

@@ -171,6 +171,7 @@ impl Control {
     async fn serve(&mut self, bootstrap: &Bootstrap, duty: Duty) -> Duration {
         self.state.endpoint = Some(bootstrap.endpoint.clone());
         self.state.guest = Some(bootstrap.guest);
+        logging::set_guest(bootstrap.guest, bootstrap.customer.clone());
         let word = if duty == Duty::Serve { Word::MoreFollow } else { Word::Last };
         match self.hello(bootstrap, word).await {
             Ok(again_in_s) => {

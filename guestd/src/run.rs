@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_protocol::json::chain;
+use logging::{Form, Service};
 use rustix::fs::{FlockOperation, flock};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
-use tracing_subscriber::EnvFilter;
 
 use crate::args::{EXIT_DONE, EXIT_FAILED, EXIT_LOCKED, EXIT_NO_PERMISSION, RunArgs};
 use crate::backup_loop::BackupLoop;
@@ -70,11 +70,7 @@ impl RunError {
 
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(args: &RunArgs) -> Result<u8, RunError> {
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_env("GUESTD_LOG").unwrap_or_else(|_| EnvFilter::new("info")))
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .init();
+    logging::start(Service::Guestd, logging::filter_of("GUESTD_LOG"), Form::ByPlace);
     let paths = Paths::new(&args.paths.root);
     file::make_folder(&paths.state_dir(), Eyes::Owner)?;
     file::make_folder(&paths.run_dir(), Eyes::All)?;

@@ -9,13 +9,14 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::id::{OperationId, SnapshotName};
+use holdfast_protocol::id::{CorrelationId, OperationId, SnapshotName};
 use holdfast_protocol::local::work::{
     Acceptance, Accepted, BackupRequest, BackupsView, RollBackRequest, SnapshotRequest, SnapshotsView,
 };
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus};
 use holdfast_protocol::secret::Secret;
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::agent::{Agent, AgentError};
 use crate::args::{
@@ -85,6 +86,8 @@ impl Session {
     pub fn open(paths: &PathArgs) -> Result<Self, WorkError> {
         let bootstrap = bootstrap_file::load(&Paths::new(&paths.root))?.ok_or(WorkError::SetUp)?;
         let agent = Agent::new(&bootstrap.endpoint, bootstrap.pin, paths.source_address)?;
+        // One command is one piece of work.
+        let agent = agent.with_correlation(CorrelationId::new(Uuid::now_v7()));
         Ok(Self { agent, token: bootstrap.token })
     }
 

@@ -4,21 +4,14 @@
 use std::process::ExitCode;
 
 use holdfast_manual::Section;
-use tracing_subscriber::EnvFilter;
+use logging::{Form, Service};
 
 fn main() -> ExitCode {
     let arguments = match holdfast_manual::parse::<hubd::cli::Arguments>(Section::Administration) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    let filter = EnvFilter::try_from_env("HOLDFAST_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_current_span(false)
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+    logging::start(Service::Hubd, logging::filter_of("HOLDFAST_LOG"), Form::ByPlace);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::RequestId;
+use holdfast_protocol::id::{CorrelationId, RequestId};
 use holdfast_protocol::json::JsonError;
 use holdfast_protocol::operator::{DesiredPut, DesiredVersion, Page};
 use holdfast_protocol::secret::Secret;
@@ -69,11 +69,13 @@ pub enum HubError {
         source: CallError,
     },
     /// The hub says no.
-    #[error("{problem}{}{} (request {request_id})", details(problem), next_step(problem.code))]
+    #[error("{problem}{}{} (request {request_id}, correlation {correlation_id})", details(problem), next_step(problem.code))]
     Refused {
         problem: ErrorBody,
         /// Under which it finds the request in its log.
         request_id: RequestId,
+        /// Under which hub and host have all that this run asked for.
+        correlation_id: CorrelationId,
     },
     /// The answer is longer than any we expect.
     #[error("the hub's answer is longer than {max} bytes")]
@@ -128,11 +130,17 @@ const fn next_step(code: ErrorCode) -> &'static str {
 pub struct Hub {
     client: Client,
     bearer: HeaderValue,
+    correlation: CorrelationId,
 }
 
 impl Hub {
-    /// Prepares to speak to a hub. Nothing is sent yet.
-    pub fn new(url: &str, trust: &Trust, token: &Secret) -> Result<Self, HubError> {
+    /// Prepares to speak to a hub. Nothing is sent yet. Every call carries the correlation id.
+    pub fn new(
+        url: &str,
+        trust: &Trust,
+        token: &Secret,
+        correlation: CorrelationId,
+    ) -> Result<Self, HubError> {
         let settings = Settings {
             user_agent: concat!("holdfast/", env!("CARGO_PKG_VERSION")),
             answer_bytes_max: ANSWER_BYTES_MAX,
@@ -143,7 +151,8 @@ impl Hub {
             SetupError::Url => HubError::Url { url: url.chars().take(200).collect() },
             error @ (SetupError::Tls(_) | SetupError::Client(_)) => HubError::Client(error),
         })?;
-        Ok(Self { client, bearer: bearer(token).ok_or(HubError::Token)? })
+        let client = client.with_correlation(correlation);
+        Ok(Self { client, bearer: bearer(token).ok_or(HubError::Token)?, correlation })
     }
 
     /// Reads one resource.
@@ -251,7 +260,9 @@ impl Hub {
             source @ (CallError::Unreachable(_) | CallError::OwnCertificate(_)) => {
                 HubError::Unreachable { url, source }
             }
-            CallError::Refused { problem, request_id, .. } => HubError::Refused { problem, request_id },
+            CallError::Refused { problem, request_id, .. } => {
+                HubError::Refused { problem, request_id, correlation_id: self.correlation }
+            }
             CallError::Redirect { status } => HubError::Redirect { url, status },
             CallError::TooLong { max } => HubError::TooLong { max },
             CallError::Answer { status, source } => HubError::Answer { status, source },

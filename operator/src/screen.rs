@@ -2,8 +2,10 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::json::chain;
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::args::{Args, Output};
 use crate::error::CliError;
@@ -42,6 +44,7 @@ pub struct Screen {
     output: Output,
     verbosity: Verbosity,
     style: Style,
+    correlation: CorrelationId,
 }
 
 impl Screen {
@@ -57,6 +60,7 @@ impl Screen {
                 colour: if terminal && !no_color { Colour::On } else { Colour::Off },
                 columns: columns.filter(|_| terminal).map(|n| n.clamp(*COLUMNS.start(), *COLUMNS.end())),
             },
+            correlation: CorrelationId::new(Uuid::now_v7()),
         }
     }
 
@@ -100,6 +104,11 @@ impl Screen {
         self.output
     }
 
+    /// The id that goes with every call of this run, and with its error.
+    pub const fn correlation(&self) -> CorrelationId {
+        self.correlation
+    }
+
     /// The style of tables and differences.
     pub const fn style(&self) -> Style {
         self.style
@@ -115,8 +124,9 @@ impl Screen {
             (Output::Table, Some(code)) if !message.contains(code) => format!("holdfast: {message} [{code}]"),
             (Output::Table, _) => format!("holdfast: {message}"),
             (Output::Json, code) => {
-                serde_json::json!({ "error": { "code": code, "message": message, "exit": error.exit_code() } })
-                    .to_string()
+                let error = serde_json::json!({ "code": code, "message": message, "exit": error.exit_code(),
+                    "correlation_id": self.correlation });
+                serde_json::json!({ "error": error }).to_string()
             }
         };
         let _ = writeln!(io::stderr(), "{text}");

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::ErrorBody;
-use crate::id::{GuestName, GuestUid, OperationId, Vmid};
+use crate::id::{CorrelationId, GuestName, GuestUid, OperationId, Vmid};
 
 /// Makes the enum of all kinds, its list and its names.
 macro_rules! kinds {
@@ -93,6 +93,20 @@ pub enum OperationStatus {
 }
 
 impl OperationStatus {
+    /// For logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Undoing => "undoing",
+            Self::Done => "done",
+            Self::Undone => "undone",
+            Self::Parked => "parked",
+            Self::Forgotten => "forgotten",
+        }
+    }
+
     /// Whether nothing more will happen by itself.
     #[must_use]
     pub const fn is_end(self) -> bool {
@@ -164,6 +178,9 @@ pub struct OperationView {
     /// Why it failed or was parked, with what a person must do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<ErrorBody>,
+    /// The correlation id of the click that it serves, where a person asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     /// This operation and those before it that were undone for the same cause, which are in no list of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alike: Option<Alike>,

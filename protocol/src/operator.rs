@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::condition::ConditionCode;
 use crate::desired::Reason;
 use crate::generation::Generation;
-use crate::id::{EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName};
+use crate::id::{CorrelationId, EnrollmentRequestId, HostId, HostName, InviteId, JobId, OperatorName};
 use crate::job::JobReport;
 use crate::pin::Pin;
 use crate::report::{AuditHead, Sections};
@@ -386,6 +386,9 @@ pub struct EventView {
     pub actor: Option<OperatorName>,
     /// In words.
     pub message: String,
+    /// The correlation id of the click or call that caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
 }
 
 /// Leaves a signed job for a host. The hub cannot open it, and need not.
@@ -427,6 +430,9 @@ pub struct JobView {
     /// The host's report on it, as the hub passes it on. The audit of the host is the proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<JobReport>,
+    /// The correlation id of the click that left it here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
 }
 
 /// A signed job with its bytes.

@@ -79,6 +79,7 @@ fn view_of(record: RequestRecord, scope: &GuestScope) -> OperationView {
         opened_at: record.request.asked_at,
         ended_at,
         problem,
+        correlation_id: None,
         alike: None,
     }
 }

@@ -47,7 +47,7 @@ pub(super) async fn ask(
         });
     }
     let ask = Ask::QuiescedBackup { tier: goal.tier, bound: local.settings.quiesce_bound };
-    write_down(&local, &scope, (fresh_id(), ask), call.key(&bytes)?).await
+    write_down(&local, &scope, (fresh_id(), ask), (&call, &bytes)).await
 }
 
 /// Its progress, at once or when that changes. The passing of its bound is a change.

@@ -8,11 +8,12 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, Uri};
 use holdfast_protocol::envelope::IDEMPOTENCY_KEY_HEADER;
-use holdfast_protocol::id::{GuestUid, IdempotencyKey, OperationId, SnapshotName};
+use holdfast_protocol::id::{CorrelationId, GuestUid, IdempotencyKey, OperationId, SnapshotName};
 use holdfast_protocol::local::work::{
     Accepted, BackupRequest, RollBackRequest, SnapshotRequest, SnapshotView, SnapshotsView,
 };
 use jiff::Timestamp;
+use net::server::Ids;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -31,6 +32,7 @@ pub(super) struct Call {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
+    correlation: Option<CorrelationId>,
 }
 
 impl axum::extract::FromRequestParts<Arc<Local>> for Call {
@@ -40,7 +42,9 @@ impl axum::extract::FromRequestParts<Arc<Local>> for Call {
         parts: &mut axum::http::request::Parts,
         _local: &Arc<Local>,
     ) -> Result<Self, Self::Rejection> {
-        Ok(Self { method: parts.method.clone(), uri: parts.uri.clone(), headers: parts.headers.clone() })
+        let correlation = parts.extensions.get::<Ids>().map(|ids| ids.correlation);
+        let (method, uri, headers) = (parts.method.clone(), parts.uri.clone(), parts.headers.clone());
+        Ok(Self { method, uri, headers, correlation })
     }
 }
 
@@ -87,7 +91,7 @@ pub(super) async fn take_snapshot(
         None => made_name(id, local.clock.now())?,
     };
     let ask = Ask::Snapshot { name, keep_s: goal.keep_s };
-    write_down(&local, &scope, (id, ask), call.key(&bytes)?).await
+    write_down(&local, &scope, (id, ask), (&call, &bytes)).await
 }
 
 pub(super) async fn delete_snapshot(
@@ -97,7 +101,7 @@ pub(super) async fn delete_snapshot(
     call: Call,
 ) -> Result<InWork<Accepted>, ApiError> {
     let name: SnapshotName = name.parse().map_err(|_| ApiError::NotFound("snapshot"))?;
-    write_down(&local, &scope, (fresh_id(), Ask::ExpireSnapshot { name }), call.key(&[])?).await
+    write_down(&local, &scope, (fresh_id(), Ask::ExpireSnapshot { name }), (&call, &[])).await
 }
 
 pub(super) async fn roll_back(
@@ -109,8 +113,7 @@ pub(super) async fn roll_back(
     let bytes = body::bytes("the rollback", body).await?;
     let goal: RollBackRequest = body::parse("the rollback", &bytes)?;
     own(&scope, goal.guest)?;
-    write_down(&local, &scope, (fresh_id(), Ask::RollBack { snapshot: goal.snapshot }), call.key(&bytes)?)
-        .await
+    write_down(&local, &scope, (fresh_id(), Ask::RollBack { snapshot: goal.snapshot }), (&call, &bytes)).await
 }
 
 pub(super) async fn take_backup(
@@ -124,7 +127,7 @@ pub(super) async fn take_backup(
     let goal: BackupRequest =
         if bytes.is_empty() { BackupRequest::default() } else { body::parse("the backup", &bytes)? };
     own(&scope, goal.guest)?;
-    write_down(&local, &scope, (fresh_id(), Ask::Backup { tier: goal.tier }), call.key(&bytes)?).await
+    write_down(&local, &scope, (fresh_id(), Ask::Backup { tier: goal.tier }), (&call, &bytes)).await
 }
 
 pub(super) async fn snapshots(
@@ -151,9 +154,10 @@ pub(super) async fn write_down(
     local: &Local,
     scope: &GuestScope,
     (id, ask): (OperationId, Ask),
-    key: Option<RequestKey>,
+    (call, body): (&Call, &[u8]),
 ) -> Result<InWork<Accepted>, ApiError> {
-    let new = NewRequest { id, guest: scope.uid(), ask, key, at: local.clock.now() };
+    let (key, correlation) = (call.key(body)?, call.correlation);
+    let new = NewRequest { id, guest: scope.uid(), ask, key, correlation, at: local.clock.now() };
     Ok(InWork(local.store.ask(new).await?))
 }
 

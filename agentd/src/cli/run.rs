@@ -1,9 +1,6 @@
 //! `agentd run`: the daemon, in the foreground, as systemd starts it.
 
-use tracing_subscriber::Layer as _;
-use tracing_subscriber::filter::{ParseError, Targets};
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
+use logging::{Form, ParseError, Service, Targets};
 
 use crate::port::privilege::{PrivilegeError, Privileges};
 use crate::run::{self, RunError};
@@ -21,18 +18,31 @@ pub struct RunArguments {
     /// What to log: a level, or directives such as `info,agentd::task=debug`.
     #[arg(long, env = "HOLDFAST_AGENT_LOG", default_value = "info", value_name = "FILTER", value_parser = filter)]
     log: Targets,
-    /// Lines for people, or JSON for programs.
-    #[arg(long, env = "HOLDFAST_AGENT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    /// Fields of systemd's journal where it reads along, lines for people on a terminal, JSON elsewhere; or always one
+    /// form.
+    #[arg(long, env = "HOLDFAST_AGENT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Auto)]
     log_format: LogFormat,
 }
 
 /// The form of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
+    /// By the place of standard error.
+    Auto,
     /// For people.
     Text,
     /// For programs.
     Json,
+}
+
+impl From<LogFormat> for Form {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Auto => Self::ByPlace,
+            LogFormat::Text => Self::Text,
+            LogFormat::Json => Self::Json,
+        }
+    }
 }
 
 fn filter(text: &str) -> Result<Targets, ParseError> {
@@ -77,7 +87,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), RunCommandError> {
     // Before anything is opened, and before there is a second thread.
     let unprivileged = Privileges::of_this_process()?.none()?;
     let settings = Settings::load(&arguments.config)?;
-    log_to_stderr(arguments);
+    logging::start(Service::Agentd, arguments.log.clone(), arguments.log_format.into());
     // One thread for all loops: none of them computes for long, a handshake takes a third of a millisecond, and SQLite
     // and hashing have threads of their own. Each further thread costs memory and wake-ups on a host that belongs to
     // others.
@@ -86,14 +96,4 @@ pub fn run(arguments: &RunArguments) -> Result<(), RunCommandError> {
         .build()
         .map_err(RunCommandError::Runtime)?;
     Ok(runtime.block_on(run::run(settings, unprivileged))?)
-}
-
-fn log_to_stderr(arguments: &RunArguments) {
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let lines = match arguments.log_format {
-        // The journal has the time already; a terminal's reader has a clock.
-        LogFormat::Text => lines.with_ansi(false).with_target(false).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
-    };
-    tracing_subscriber::registry().with(lines.with_filter(arguments.log.clone())).init();
 }

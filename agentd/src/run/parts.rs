@@ -55,6 +55,7 @@ impl Parts {
         let store = Store::open(state, clock.now())?;
         let folder = IdentityFolder::open(state)?;
         let identity = folder.read()?.ok_or(RunError::NotEnrolled)?;
+        logging::set_host(identity.enrolled.host_id);
         let leaf = LocalLeaf::open(state)?;
         let host_key = Arc::new(host_key::open(state)?);
         let keeper = keeper(settings, &host_key)?;

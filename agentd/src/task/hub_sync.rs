@@ -22,6 +22,7 @@ use holdfast_protocol::job::SeenHost;
 use holdfast_protocol::json::chain;
 use holdfast_protocol::report::{ReportSchema, Sections};
 use tokio::sync::watch;
+use tracing::Instrument as _;
 
 use super::stop::Stop;
 use super::usage::UsageQueue;
@@ -272,7 +273,9 @@ impl HubSync {
         self.store.note_served().await?;
         for mail in answer.jobs.iter().take(JOBS_PER_ANSWER as usize) {
             self.reach(Side::Before, Moment::Taken).await;
-            job_intake::take(&self.store, (host, &self.own), mail, self.clock.now()).await?;
+            let correlation_id = mail.correlation_id.map(tracing::field::display);
+            let span = tracing::info_span!("job", job = %mail.id, correlation_id);
+            job_intake::take(&self.store, (host, &self.own), mail, self.clock.now()).instrument(span).await?;
             self.reach(Side::After, Moment::Taken).await;
         }
         Ok(())

@@ -8,6 +8,7 @@ use holdfast_protocol::json::chain;
 use holdfast_trust::Accepted;
 use holdfast_trust::scope::{Here, NotHere};
 use jiff::Timestamp;
+use tracing::Instrument as _;
 
 use super::admission::{Begin, Origin};
 use crate::execute::Ports;
@@ -41,25 +42,36 @@ pub(super) async fn begin(ports: &Ports, inputs: &Inputs<'_>) -> Result<Vec<Begi
         return Ok(begun);
     }
     for due in jobs {
-        let job = match check(store, &due, inputs.now).await? {
-            Ok(job) => job,
-            // The job continues once the clock is corrected.
-            Err(TurnedAway::NotHere(NotHere::ClockBehind { .. } | NotHere::NotYet(_))) => continue,
-            Err(why) => {
-                fail(ports, due.id, &ErrorBody::new(why.code(), chain(&why)), inputs.now).await?;
-                continue;
-            }
-        };
-        match turn(inputs, &job) {
-            Turn::Begin(action) => {
-                begun.push(Begin { action: *action, origin: Origin::Job(OperationId::new(due.id.uuid())) });
-            }
-            Turn::Waits => {}
-            Turn::Fails(problem) => fail(ports, due.id, &problem, inputs.now).await?,
-            Turn::Now => now(ports, due.id, job, inputs.now).await?,
-        }
+        let span = tracing::info_span!(
+            "job",
+            job = %due.id,
+            correlation_id = due.correlation.map(tracing::field::display)
+        );
+        begun.extend(Box::pin(begin_one(ports, inputs, due)).instrument(span).await?);
     }
     Ok(begun)
+}
+
+async fn begin_one(ports: &Ports, inputs: &Inputs<'_>, due: DueJob) -> Result<Option<Begin>, StoreError> {
+    let job = match check(&ports.store, &due, inputs.now).await? {
+        Ok(job) => job,
+        // The job continues once the clock is corrected.
+        Err(TurnedAway::NotHere(NotHere::ClockBehind { .. } | NotHere::NotYet(_))) => return Ok(None),
+        Err(why) => {
+            fail(ports, due.id, &ErrorBody::new(why.code(), chain(&why)), inputs.now).await?;
+            return Ok(None);
+        }
+    };
+    match turn(inputs, &job) {
+        Turn::Begin(action) => {
+            let origin = Origin::Job(OperationId::new(due.id.uuid()));
+            return Ok(Some(Begin { action: *action, origin }));
+        }
+        Turn::Waits => {}
+        Turn::Fails(problem) => fail(ports, due.id, &problem, inputs.now).await?,
+        Turn::Now => now(ports, due.id, job, inputs.now).await?,
+    }
+    Ok(None)
 }
 
 /// The permitted signers may have changed since it was accepted, and so may this host's epoch and the time.
@@ -80,7 +92,7 @@ async fn check(
 }
 
 async fn fail(ports: &Ports, id: JobId, problem: &ErrorBody, now: Timestamp) -> Result<(), StoreError> {
-    tracing::warn!(job = %id, %problem, "a signed job came to nothing");
+    tracing::warn!(action = "job", result = "failed", job = %id, %problem, "a signed job came to nothing");
     settle(ports, id, Settled::Failed(problem.clone()), now).await
 }
 
@@ -115,7 +127,10 @@ async fn now(ports: &Ports, id: JobId, job: Accepted, at: Timestamp) -> Result<(
     };
     reach(ports, Side::After).await;
     match outcome {
-        Ok(()) => Ok(()),
+        Ok(()) => {
+            tracing::info!(action = "job", result = "done", job = %id, "a signed job is done");
+            Ok(())
+        }
         Err(TakeError::Store(error)) => Err(error),
         Err(TakeError::Away(why)) => fail(ports, id, &ErrorBody::new(why.code(), chain(&why)), at).await,
     }

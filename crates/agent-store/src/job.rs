@@ -7,7 +7,7 @@
 //! verified.
 
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::{CustomerId, GuestName, GuestUid, JobId, Vmid};
+use holdfast_protocol::id::{CorrelationId, CustomerId, GuestName, GuestUid, JobId, Vmid};
 use holdfast_protocol::job::{Act, JobState, Payload, SignedJob, Target};
 use holdfast_protocol::json::chain;
 use holdfast_trust::Accepted;
@@ -48,6 +48,8 @@ pub struct DueJob {
     pub signed: SignedJob,
     /// When its delay ended.
     pub due_at: Timestamp,
+    /// The id of the click that left it.
+    pub correlation: Option<CorrelationId>,
 }
 
 /// What a job that waited became.
@@ -172,8 +174,9 @@ fn insert(transaction: &Transaction<'_>, new: &NewJob, state: JobState) -> Resul
     let due = job_validation::due(&new.job, new.at);
     transaction
         .execute(
-            "INSERT INTO job (id, nonce, digest, blob, verb, guest, signers, taken_at, due_at, expires_at, state, ended_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            "INSERT INTO job (id, nonce, digest, blob, verb, guest, signers, taken_at, due_at, expires_at, state, ended_at,
+                              correlation)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             rusqlite::params![
                 payload.job_id.to_string(),
                 payload.nonce.as_str(),
@@ -187,12 +190,14 @@ fn insert(transaction: &Transaction<'_>, new: &NewJob, state: JobState) -> Resul
                 micros(payload.expires_at.at()),
                 state.as_str(),
                 state.is_end().then(|| micros(new.at)),
+                new.correlation.map(|id| id.to_string()),
             ],
         )
         .map_err(StoreError::sqlite("write a job"))?;
     let names: Vec<&str> = new.job.signers().iter().map(|name| name.as_str()).collect();
+    let correlation = new.correlation.map(|id| format!(" (correlation {id})")).unwrap_or_default();
     let detail = format!(
-        "{} signed by {}, due {due}: {}",
+        "{} signed by {}, due {due}{correlation}: {}",
         payload.act.verb().as_str(),
         names.join(", "),
         payload.reason.as_str()
@@ -214,18 +219,19 @@ fn take(transaction: &Transaction<'_>, new: &NewJob) -> Result<JobOutcome, TakeE
 }
 
 fn due(connection: &Connection, at: Timestamp) -> Result<Vec<DueJob>, StoreError> {
-    let rows: Vec<(String, String, i64)> = connection
+    let rows: Vec<(String, String, i64, Option<String>)> = connection
         .prepare_cached(
-            "SELECT id, blob, due_at FROM job WHERE state = 'waiting' AND due_at <= ?1 ORDER BY taken_at, id",
+            "SELECT id, blob, due_at, correlation FROM job WHERE state = 'waiting' AND due_at <= ?1 ORDER BY taken_at, id",
         )
         .and_then(|mut select| {
-            select.query_map([micros(at)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+            select.query_map([micros(at)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?.collect()
         })
         .map_err(StoreError::sqlite("read the jobs"))?;
     rows.into_iter()
-        .map(|(id, blob, due_at)| {
+        .map(|(id, blob, due_at, correlation)| {
             let signed = SignedJob::parse(blob.as_bytes()).map_err(StoreError::unreadable("a job"))?;
-            Ok(DueJob { id: parsed("a job", &id)?, signed, due_at: time(due_at)? })
+            let correlation = correlation.map(|id| parsed("a correlation id", &id)).transpose()?;
+            Ok(DueJob { id: parsed("a job", &id)?, signed, due_at: time(due_at)?, correlation })
         })
         .collect()
 }
@@ -238,7 +244,11 @@ fn next_due(connection: &Connection) -> Result<Option<Timestamp>, StoreError> {
     at.map(time).transpose()
 }
 
-fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOperationError> {
+/// Opens the operation of a job. Its correlation id goes with it.
+fn open(
+    transaction: &Transaction<'_>,
+    new: &NewOperation,
+) -> Result<Option<CorrelationId>, OpenOperationError> {
     let taken = transaction
         .execute(
             "UPDATE job SET state = 'under_way' WHERE id = ?1 AND state = 'waiting'",
@@ -248,7 +258,8 @@ fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<(), OpenOpe
     if taken == 0 {
         return Err(OpenOperationError::Ended(new.id));
     }
-    journal::open(transaction, new)
+    journal::open(transaction, new)?;
+    Ok(journal::correlate(transaction, new.id)?)
 }
 
 fn settle(
@@ -356,8 +367,9 @@ impl Store {
     /// # Errors
     /// [`OpenOperationError`]: also when the job does not wait any more, and then nothing was opened.
     pub async fn open_job(&self, new: NewOperation) -> Result<OperationState, OpenOperationError> {
-        let progress = OperationState::new(new.id, new.operation.clone(), new.at);
-        self.write(Part::Operations, "open a job", move |transaction| open(transaction, &new)).await?;
+        let mut progress = OperationState::new(new.id, new.operation.clone(), new.at);
+        progress.correlation =
+            self.write(Part::Operations, "open a job", move |transaction| open(transaction, &new)).await?;
         Ok(progress)
     }
 

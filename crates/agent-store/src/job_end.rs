@@ -2,7 +2,7 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::{GuestUid, JobId, OperationId};
+use holdfast_protocol::id::{CorrelationId, GuestUid, JobId, OperationId};
 use holdfast_protocol::job::JobState;
 use holdfast_trust::Accepted;
 use jiff::Timestamp;
@@ -19,6 +19,8 @@ use agent_core::operation::progress::OperationState;
 pub struct NewJob {
     pub blob: String,
     pub job: Accepted,
+    /// The id of the click that left it, as the hub says. It is not signed, and decides nothing.
+    pub correlation: Option<CorrelationId>,
     pub at: Timestamp,
 }
 

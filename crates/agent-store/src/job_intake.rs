@@ -55,7 +55,7 @@ pub async fn take(
     }
     match judged(store, (host, own), mail, now).await {
         Ok(JobOutcome::New) => {
-            tracing::info!(job = %mail.id, "a signed job was taken");
+            tracing::info!(action = "job_taken", result = "ok", job = %mail.id, "a signed job was taken");
             Ok(Outcome::Taken)
         }
         Ok(JobOutcome::Known) => Ok(Outcome::Known),
@@ -81,5 +81,5 @@ async fn judged(
     let status = store.trust_state().await?;
     let here = Here { host, epoch: status.epoch, now, latest: status.latest };
     let job = judge(&mail.blob, mail.id, status.roster.as_ref(), (&here, own))?;
-    store.take_job(NewJob { blob: mail.blob.clone(), job, at: now }).await
+    store.take_job(NewJob { blob: mail.blob.clone(), job, correlation: mail.correlation_id, at: now }).await
 }

@@ -135,6 +135,8 @@ impl Mail {
             ended_at: None,
             operation: None,
             problem: Some(word.problem.clone()),
+            // The hub has the one of the text.
+            correlation_id: None,
         };
         self.lately().words.iter().map(report).collect()
     }
@@ -147,6 +149,7 @@ struct Raw {
     times: [i64; 2],
     ended_at: Option<i64>,
     opened: bool,
+    correlation: Option<String>,
 }
 
 fn raw(row: &rusqlite::Row<'_>) -> Result<Raw, rusqlite::Error> {
@@ -157,6 +160,7 @@ fn raw(row: &rusqlite::Row<'_>) -> Result<Raw, rusqlite::Error> {
         times: [row.get(7)?, row.get(8)?],
         ended_at: row.get(9)?,
         opened: row.get(10)?,
+        correlation: row.get(11)?,
     })
 }
 
@@ -179,13 +183,14 @@ impl Raw {
             ended_at: self.ended_at.map(time).transpose()?,
             operation: self.opened.then(|| OperationId::new(id.uuid())),
             problem: self.problem.map(|text| from_json("why a job ended", &text)).transpose()?,
+            correlation_id: self.correlation.map(|id| parsed("a correlation id", &id)).transpose()?,
         })
     }
 }
 
 fn on_record(connection: &Connection) -> Result<Vec<JobReport>, StoreError> {
     let sql = "SELECT id, blob, verb, signers, state, guest, problem, taken_at, due_at, ended_at,
-               EXISTS (SELECT 1 FROM operation WHERE operation.id = job.id) FROM job
+               EXISTS (SELECT 1 FROM operation WHERE operation.id = job.id), correlation FROM job
                ORDER BY ended_at IS NULL DESC, taken_at DESC, id LIMIT ?1";
     let rows: Vec<Raw> = connection
         .prepare_cached(sql)

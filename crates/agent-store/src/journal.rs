@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::id::{CorrelationId, GuestUid, OperationId};
 use holdfast_protocol::operation::{Alike, OperationView};
 use jiff::Timestamp;
 use rusqlite::Transaction;
 
-use super::columns::{json, micros};
+use super::columns::{json, micros, parsed};
 pub use super::journal_read::NewOperation;
 use super::journal_read::{PARKED, load, serial, serials};
 pub(super) use super::journal_read::{one, open_on};
@@ -109,6 +109,22 @@ pub(super) fn open(transaction: &Transaction<'_>, new: &NewOperation) -> Result<
     }
     brake_release::spend(transaction, new)?;
     Ok(())
+}
+
+/// Gives an operation the correlation id of the job or request that it was opened for, which has the same id.
+pub(super) fn correlate(
+    transaction: &Transaction<'_>,
+    id: OperationId,
+) -> Result<Option<CorrelationId>, StoreError> {
+    let correlation: Option<String> = transaction
+        .query_row(
+            "UPDATE operation SET correlation = COALESCE((SELECT correlation FROM job WHERE id = ?1),
+             (SELECT correlation FROM request WHERE id = ?1)) WHERE id = ?1 RETURNING correlation",
+            [id.to_string()],
+            |row| row.get(0),
+        )
+        .map_err(StoreError::sqlite("note a correlation id"))?;
+    correlation.map(|id| parsed("a correlation id", &id)).transpose()
 }
 
 /// Writes one event with all it changes.

@@ -41,11 +41,14 @@ pub(super) fn serial(connection: &Connection, id: OperationId) -> Result<i64, St
 pub(super) fn load(connection: &Connection, serial: i64) -> Result<OperationState, StoreError> {
     let failed = || StoreError::sqlite("read an operation");
     let row: Opened = connection
-        .prepare_cached("SELECT id, version, spec, steps, opened_at FROM operation WHERE serial = ?1")
+        .prepare_cached(
+            "SELECT id, version, spec, steps, opened_at, correlation FROM operation WHERE serial = ?1",
+        )
         .and_then(|mut select| {
             select.query_row([serial], |row| {
                 let (id, version, spec) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok(Opened { id, version, spec, steps: row.get(3)?, opened_at: row.get(4)? })
+                let (steps, opened_at, correlation) = (row.get(3)?, row.get(4)?, row.get(5)?);
+                Ok(Opened { id, version, spec, steps, opened_at, correlation })
             })
         })
         .map_err(failed())?;
@@ -69,6 +72,7 @@ struct Opened {
     spec: String,
     steps: Option<String>,
     opened_at: i64,
+    correlation: Option<String>,
 }
 
 impl Opened {
@@ -82,7 +86,9 @@ impl Opened {
             Some(names) => StepList::read(&from_json::<Vec<String>>("the steps of an operation", names)?),
             None => StepList::of(operation.steps()),
         };
-        Ok(OperationState::listed(id, operation, time(self.opened_at)?, steps))
+        let mut progress = OperationState::listed(id, operation, time(self.opened_at)?, steps);
+        progress.correlation = self.correlation.map(|id| parsed("a correlation id", &id)).transpose()?;
+        Ok(progress)
     }
 }
 

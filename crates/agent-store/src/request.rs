@@ -7,7 +7,7 @@
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::{GuestUid, IdempotencyKey, OperationId};
+use holdfast_protocol::id::{CorrelationId, GuestUid, IdempotencyKey, OperationId};
 use holdfast_protocol::local::work::{Acceptance, Accepted};
 use holdfast_protocol::operation::{OperationKind, OperationView};
 use jiff::Timestamp;
@@ -32,6 +32,8 @@ pub struct NewRequest {
     pub ask: Ask,
     /// Under which key.
     pub key: Option<RequestKey>,
+    /// The id of the call, as the guest gave it. It decides nothing.
+    pub correlation: Option<CorrelationId>,
     pub at: Timestamp,
 }
 
@@ -215,8 +217,16 @@ fn insert(transaction: &Transaction<'_>, new: &NewRequest) -> Result<(), StoreEr
     let kind = new.ask.kind().as_str();
     transaction
         .execute(
-            "INSERT INTO request (id, guest, kind, body, asked_at, state) VALUES (?1, ?2, ?3, ?4, ?5, 'queued')",
-            (new.id.to_string(), &guest, kind, json("a request", &new.ask)?, micros(new.at)),
+            "INSERT INTO request (id, guest, kind, body, asked_at, state, correlation)
+             VALUES (?1, ?2, ?3, ?4, ?5, 'queued', ?6)",
+            (
+                new.id.to_string(),
+                &guest,
+                kind,
+                json("a request", &new.ask)?,
+                micros(new.at),
+                new.correlation.map(|id| id.to_string()),
+            ),
         )
         .map_err(StoreError::sqlite("write a request"))?;
     // Ended requests are kept for the guest that asked, but not for ever.
@@ -449,8 +459,8 @@ impl Store {
     /// # Errors
     /// [`OpenOperationError`]: also when the request does not wait any more, and then nothing was opened.
     pub async fn open_request(&self, new: NewOperation) -> Result<OperationState, OpenOperationError> {
-        let progress = OperationState::new(new.id, new.operation.clone(), new.at);
-        self.write(Part::Operations, "open a request", move |transaction| {
+        let mut progress = OperationState::new(new.id, new.operation.clone(), new.at);
+        let correlation = self.write(Part::Operations, "open a request", move |transaction| {
             let taken = transaction
                 .execute(
                     "UPDATE request SET state = 'opened', ended_at = ?2 WHERE id = ?1 AND state = 'queued'",
@@ -460,9 +470,10 @@ impl Store {
             if taken == 0 {
                 return Err(OpenOperationError::Ended(new.id));
             }
-            journal::open(transaction, &new)
-        })
-        .await?;
+            journal::open(transaction, &new)?;
+            Ok(journal::correlate(transaction, new.id)?)
+        });
+        progress.correlation = correlation.await?;
         Ok(progress)
     }
 

@@ -1,7 +1,7 @@
 //! The event log, written in the transaction of its change.
 
 use async_trait::async_trait;
-use holdfast_protocol::id::HostId;
+use holdfast_protocol::id::{CorrelationId, HostId};
 use holdfast_protocol::operator::EventView;
 use rusqlite::{Row, params};
 
@@ -25,7 +25,7 @@ pub(super) fn emit(tx: &Tx<'_>, event: &NewEvent) -> rusqlite::Result<()> {
     tx.mark_emitted();
     tracing::info!(
         action = event.kind.as_str(),
-        host_id = event.host.map(tracing::field::display),
+        host = event.host.map(tracing::field::display),
         actor = event.actor.as_ref().map(tracing::field::display),
         correlation_id = %event.correlation,
         message = event.message,
@@ -41,6 +41,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<EventView> {
         host: row.get::<_, Option<Id>>("host")?.map(|id| HostId::new(id.0)),
         actor: row.get::<_, Option<Text<_>>>("actor")?.map(|word| word.0),
         message: row.get("message")?,
+        correlation_id: Some(CorrelationId::new(row.get::<_, Id>("correlation")?.0)),
     })
 }
 
@@ -50,7 +51,7 @@ impl Events for Sqlite {
         self.read("list events", move |connection| {
             let before = filter.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
             let host = filter.host.map(|host| Id(host.uuid()));
-            let sql = "SELECT number, at, kind, host, actor, message FROM events
+            let sql = "SELECT number, at, kind, host, actor, message, correlation FROM events
                        WHERE number < ?1 AND (?2 IS NULL OR host = ?2) ORDER BY number DESC LIMIT ?3";
             connection.prepare_cached(sql)?.query_map(params![before, host, limit], read)?.collect()
         })

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_protocol::checkin::JOBS_PER_ANSWER;
-use holdfast_protocol::id::{HostId, JobId, OperatorName};
+use holdfast_protocol::id::{CorrelationId, HostId, JobId, OperatorName};
 use holdfast_protocol::job::{JobReport, QueuedJob};
 use holdfast_protocol::operator::{HostState, JobDetail, JobView, QueueState};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
@@ -41,7 +41,8 @@ impl FromSql for ReportColumn {
     }
 }
 
-const COLUMNS: &str = "number, id, operator, submitted_at, length(blob) AS bytes, queue_state, report";
+const COLUMNS: &str =
+    "number, id, operator, submitted_at, length(blob) AS bytes, queue_state, report, correlation";
 
 struct JobRow {
     number: i64,
@@ -56,6 +57,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<JobRow> {
         bytes: row.get("bytes")?,
         queue_state: row.get::<_, QueueStateColumn>("queue_state")?.0,
         report: row.get::<_, Option<ReportColumn>>("report")?.map(|report| report.0),
+        correlation_id: row.get::<_, Option<Id>>("correlation")?.map(|id| CorrelationId::new(id.0)),
     };
     Ok(JobRow { number: row.get("number")?, job })
 }
@@ -68,8 +70,13 @@ fn one(connection: &Connection, host: i64, id: JobId) -> rusqlite::Result<Option
 /// The first that the host has not spoken of. Their number is bounded here and not in the query: SQLite compiles a
 /// query anew for each bound limit.
 pub(super) fn queued(connection: &Connection, host: i64) -> rusqlite::Result<Vec<QueuedJob>> {
-    let sql = "SELECT id, blob FROM jobs WHERE host = ?1 AND queue_state = 'queued' ORDER BY number";
-    let read = |row: &Row<'_>| Ok(QueuedJob { id: JobId::new(row.get::<_, Id>(0)?.0), blob: row.get(1)? });
+    let sql =
+        "SELECT id, blob, correlation FROM jobs WHERE host = ?1 AND queue_state = 'queued' ORDER BY number";
+    let read = |row: &Row<'_>| {
+        let id = JobId::new(row.get::<_, Id>(0)?.0);
+        let correlation_id = row.get::<_, Option<Id>>(2)?.map(|id| CorrelationId::new(id.0));
+        Ok(QueuedJob { id, blob: row.get(1)?, correlation_id })
+    };
     let mut statement = connection.prepare_cached(sql)?;
     statement.query_map([host], read)?.take(JOBS_PER_ANSWER as usize).collect()
 }
@@ -77,13 +84,16 @@ pub(super) fn queued(connection: &Connection, host: i64) -> rusqlite::Result<Vec
 /// Takes in what a host says of its jobs. What it says of a text that is not kept is no answer to anything.
 pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) -> rusqlite::Result<()> {
     for report in &checkin.jobs {
-        let sql = "SELECT hash, report FROM jobs WHERE host = ?1 AND id = ?2";
+        let sql = "SELECT hash, report, correlation FROM jobs WHERE host = ?1 AND id = ?2";
         let key = params![host.number, Id(report.id.uuid())];
         let kept = tx
             .prepare_cached(sql)?
-            .query_row(key, |row| Ok((row.get::<_, [u8; 32]>(0)?, row.get::<_, Option<ReportColumn>>(1)?)))
+            .query_row(key, |row| {
+                let report = row.get::<_, Option<ReportColumn>>(1)?;
+                Ok((row.get::<_, [u8; 32]>(0)?, report, row.get::<_, Option<Id>>(2)?))
+            })
             .optional()?;
-        let Some((hash, before)) = kept else { continue };
+        let Some((hash, before, correlation)) = kept else { continue };
         let before = before.map(|before| before.0);
         if hex::encode(hash) != report.blob || before.as_ref() == Some(report) {
             continue;
@@ -100,7 +110,8 @@ pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) ->
             kind,
             host: Some(checkin.presented.host),
             actor: None,
-            correlation: checkin.correlation,
+            // The hub's own record of the click, not what the host says of it.
+            correlation: correlation.map_or(checkin.correlation, |id| CorrelationId::new(id.0)),
             message: format!(
                 "{} says of job {} ({verb}): {}{why}",
                 host.name,
@@ -117,15 +128,16 @@ fn insert(tx: &Tx<'_>, host: i64, by: &By, leave: &SubmitJob, hash: &[u8; 32]) -
     let id = Id(leave.id.uuid());
     // A text in place of another one waits anew, behind those that wait.
     tx.prepare_cached("DELETE FROM jobs WHERE host = ?1 AND id = ?2")?.execute(params![host, id])?;
-    let sql = "INSERT INTO jobs (host, id, blob, hash, operator, submitted_at, queue_state)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'queued')";
+    let sql = "INSERT INTO jobs (host, id, blob, hash, operator, submitted_at, queue_state, correlation)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'queued', ?7)";
     tx.prepare_cached(sql)?.execute(params![
         host,
         id,
         leave.blob,
         hash,
         by.operator.as_str(),
-        Time(by.at)
+        Time(by.at),
+        Id(by.correlation.uuid())
     ])?;
     let sql = "DELETE FROM jobs WHERE host = ?1 AND queue_state <> 'queued' AND number NOT IN
                (SELECT number FROM jobs WHERE host = ?1 ORDER BY number DESC LIMIT ?2)";

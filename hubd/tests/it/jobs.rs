@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::JobId;
+use holdfast_protocol::id::{CorrelationId, JobId};
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::job::{HostEpoch, JobReport, JobState};
-use holdfast_protocol::operator::{JobDetail, JobSubmit, JobView, Page, QueueState};
+use holdfast_protocol::operator::{EventView, JobDetail, JobSubmit, JobView, Page, QueueState};
 use holdfast_protocol::report::{AuditHead, Sections, TrustSection};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -42,6 +42,7 @@ fn report(n: u128, blob: &str, state: JobState) -> JobReport {
         operation: None,
         problem: (state == JobState::Refused)
             .then(|| ErrorBody::new(ErrorCode::Signature, "it does not fit")),
+        correlation_id: None,
     }
 }
 
@@ -90,6 +91,31 @@ async fn a_job_reaches_a_held_check_in_unopened_until_the_host_speaks_of_it() {
     let kinds = world.event_kinds().await;
     let jobs: Vec<&str> = kinds.iter().map(String::as_str).filter(|kind| kind.starts_with("job_")).collect();
     assert_eq!(jobs, ["job_queued", "job_taken", "job_succeeded"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_correlation_id_of_a_click_stays_with_its_job() {
+    let world = World::start().await;
+    let (host, admin) = (world.enrol("box7").await, world.admin());
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    let click = CorrelationId::new(Uuid::from_u128(7));
+    let clicked = admin.with("x-correlation-id", &click.to_string());
+    let left = leave(&clicked, 1, BLOB).await.data(StatusCode::CREATED);
+    // A repeat is no second click.
+    leave(&admin, 1, BLOB).await.data(StatusCode::CREATED);
+    let answer = host.check_in(&host.changed(2, 0, Sections::default()), "0s").await.data(StatusCode::OK);
+    assert_eq!((left.correlation_id, answer.jobs[0].correlation_id), (Some(click), Some(click)));
+    // A host that claims another id changes nothing about it.
+    let claimed = Some(CorrelationId::new(Uuid::from_u128(8)));
+    let done = JobReport { correlation_id: claimed, ..report(1, BLOB, JobState::Done) };
+    host.check_in(&host.changed(3, 0, says(vec![done])), "0s").await.data(StatusCode::OK);
+    let detail: JobDetail = admin.get(&format!("/v1/hosts/box7/jobs/{}", id(1))).await.data(StatusCode::OK);
+    assert_eq!(detail.job.correlation_id, Some(click));
+    let events: Page<EventView> = admin.get("/v1/events?limit=50").await.data(StatusCode::OK);
+    let of_it = events.items.iter().rev().filter(|event| event.correlation_id == Some(click));
+    let kinds: Vec<&str> = of_it.map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["job_queued", "job_succeeded"]);
+    assert!(events.items.iter().all(|event| event.correlation_id != claimed));
 }
 
 #[tokio::test(flavor = "multi_thread")]

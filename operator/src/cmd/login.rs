@@ -23,7 +23,7 @@ pub async fn login(args: LoginArgs, folder: &Path, screen: &Screen) -> Result<()
     };
     let token = prompt::token(args.token_file.as_deref())?;
     let login = Login { schema: Schema::V1, url: args.url, ca, token };
-    let who: WhoAmI = connect(&login)?.get(&["v1", "whoami"]).await?;
+    let who: WhoAmI = connect(&login, screen)?.get(&["v1", "whoami"]).await?;
     let path = config::store(folder, &login)?;
     screen.show(&who, |who, _| render::login::whoami(&login.url, who))?;
     screen.note(&format!("Kept in {}.", path.display()));

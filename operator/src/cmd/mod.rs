@@ -43,7 +43,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         return audit::run(file, None, screen).await;
     }
     let login = config::load(&folder)?;
-    let hub = connect(&login)?;
+    let hub = connect(&login, screen)?;
     match command {
         Command::Login(_) => Ok(()),
         Command::Whoami => {
@@ -68,6 +68,6 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
     }
 }
 
-fn connect(login: &Login) -> Result<Hub, CliError> {
-    Ok(Hub::new(&login.url, &Trust::from(&login.ca), &login.token)?)
+fn connect(login: &Login, screen: &Screen) -> Result<Hub, CliError> {
+    Ok(Hub::new(&login.url, &Trust::from(&login.ca), &login.token, screen.correlation())?)
 }

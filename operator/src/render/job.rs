@@ -285,6 +285,7 @@ pub fn detail(host: &HostName, job: &JobView, blob: Option<&JobFile>, now: Times
     }
     pairs.push(("Left", format!("{} by {}, {} bytes", when(job.submitted_at, now), job.by, job.bytes)));
     pairs.push(("State", line(job, now)));
+    pairs.extend(job.correlation_id.map(|id| ("Correlation", id.to_string())));
     if let Some(report) = &job.report {
         if !report.signers.is_empty() {
             let names: Vec<&str> = report.signers.iter().map(|name| name.as_str()).collect();

@@ -181,6 +181,7 @@ pub fn operation(status: OperationStatus) -> OperationView {
         opened_at: "2026-11-21T02:58:00Z".parse().unwrap(),
         ended_at: ended.then(|| "2026-11-21T02:59:00Z".parse().unwrap()),
         problem: None,
+        correlation_id: None,
         alike: None,
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::act::Verb;
 use crate::envelope::ErrorBody;
-use crate::id::{GuestUid, JobId, OperationId, OperatorName};
+use crate::id::{CorrelationId, GuestUid, JobId, OperationId, OperatorName};
 
 /// A signed job, as the hub passes it on unopened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,9 @@ pub struct QueuedJob {
     pub id: JobId,
     /// The text of the signed job.
     pub blob: String,
+    /// The id of the click that left it. It is not signed: it is for records alone and decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
 }
 
 /// The state of a job.
@@ -90,4 +93,7 @@ pub struct JobReport {
     /// Why it was refused or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<ErrorBody>,
+    /// The correlation id that it came with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
 }

@@ -10,11 +10,13 @@ mod golden;
 mod guest_program;
 mod hub;
 mod operator;
+mod secrets;
 mod signer;
 mod simulator;
 mod turn;
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -22,6 +24,7 @@ use anyhow::{Context, Result};
 pub use agent::Failpoint;
 pub use golden::Golden;
 pub use guest_program::Orders;
+pub use secrets::Secrets;
 pub use signer::make_key;
 pub use simulator::Runtime;
 
@@ -65,6 +68,7 @@ pub struct Stage {
     simulator: Option<Running>,
     proxmox: Option<simulator::Proxmox>,
     hub_url: String,
+    secrets: Mutex<Secrets>,
     _turn: turn::Turn,
 }
 
@@ -88,6 +92,7 @@ impl Stage {
             simulator: None,
             proxmox: None,
             hub_url: String::new(),
+            secrets: Mutex::default(),
             _turn: turn,
         })
     }

@@ -86,7 +86,7 @@ pub async fn letter(world: &World, store: &Store, nth: usize, order: &Order) -> 
         nonce: format!("{:032x}", (1_u128 << 100) | nth as u128).try_into().unwrap(),
         reason: "a story".to_owned().try_into().unwrap(),
     };
-    QueuedJob { id: id(nth), blob: signed(&payload, &[&ada()]) }
+    QueuedJob { id: id(nth), blob: signed(&payload, &[&ada()]), correlation_id: None }
 }
 
 /// The host as it knows itself.

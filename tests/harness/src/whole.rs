@@ -179,6 +179,7 @@ fn request(world: &World, life: &Life<'_>, nth: usize, (guest, ask): (u8, Ask)) 
         guest: uid(guest),
         ask,
         key: Some(RequestKey { key, request_sha256: [u8::try_from(nth).unwrap(); 32] }),
+        correlation: None,
         at: Clock::now(&world.timeline),
     }
 }

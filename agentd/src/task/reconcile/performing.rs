@@ -8,6 +8,7 @@ use std::time::Duration;
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{OperationId, Vmid};
 use holdfast_protocol::json::chain;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::{Reconcile, State};
@@ -89,17 +90,33 @@ impl Reconcile {
         let (id, vmid) = (progress.id, progress.vmid());
         state.ids.insert(id, vmid);
         let ports = self.ports.clone();
-        state.under_way.spawn(async move {
+        let span = tracing::info_span!(
+            "operation",
+            operation = %id,
+            guest = %progress.operation.uid(),
+            correlation_id = progress.correlation.map(tracing::field::display)
+        );
+        let work = async move {
+            let action = progress.operation.kind().as_str();
             match run::run(&ports, progress).await {
-                Ok(done) => (id, done.vmid()),
+                Ok(done) => {
+                    tracing::info!(action, result = done.wire_status().as_str(), "an operation ended");
+                    (id, done.vmid())
+                }
                 Err(stopped) => {
-                    tracing::error!(operation = %id, error = chain(&stopped), "an operation stopped where it stands");
+                    tracing::error!(
+                        action,
+                        result = "stopped",
+                        error = chain(&stopped),
+                        "an operation stopped where it stands"
+                    );
                     // It is taken up again, but not at once: otherwise a full disk would be tried without end.
                     ports.clock.sleep(Duration::from_secs(5)).await;
                     (id, vmid)
                 }
             }
-        });
+        };
+        state.under_way.spawn(work.instrument(span));
     }
 
     pub(super) fn ended(

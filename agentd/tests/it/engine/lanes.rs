@@ -21,7 +21,7 @@ impl Agent {
     async fn ask(&self, n: u8, ask: Ask) -> OperationId {
         let at = self.ports.clock.now();
         let id = OperationId::new(Uuid::now_v7());
-        let new = NewRequest { id, guest: uid(n), ask, key: None, at };
+        let new = NewRequest { id, guest: uid(n), ask, key: None, correlation: None, at };
         let accepted = self.ports.store.ask(new).await.unwrap();
         assert_eq!(accepted.taken, Acceptance::Queued);
         accepted.operation

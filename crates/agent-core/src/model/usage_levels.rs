@@ -115,10 +115,15 @@ mod tests {
     fn a_level_is_left_lower_than_it_is_reached() {
         let mut levels = UsageLevels::default();
         assert!(!levels.has_measured(User::Host));
-        let reached = [(89, false), (90, true), (86, true), (85, true), (84, false), (89, false), (100, true)];
+        let reached =
+            [(89, false), (90, true), (86, true), (85, true), (84, false), (89, false), (100, true)];
         for (used, expected) in reached {
             levels.note(&sample(used, &[]), |_| true);
-            assert_eq!(levels.high().any(|high| high == (User::Host, HighLevel::RootDisk)), expected, "{used}");
+            assert_eq!(
+                levels.high().any(|high| high == (User::Host, HighLevel::RootDisk)),
+                expected,
+                "{used}"
+            );
         }
         assert!(levels.has_measured(User::Host));
     }

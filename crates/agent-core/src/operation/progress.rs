@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::{OperationId, Vmid};
+use holdfast_protocol::id::{CorrelationId, OperationId, Vmid};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::{OperationStatus, OperationView, StepStatus, StepView};
 use jiff::Timestamp;
@@ -66,6 +66,8 @@ pub struct OperationState {
     pub operation: Operation,
     /// When it was opened.
     pub opened_at: Timestamp,
+    /// The id of the click that it serves, for records alone.
+    pub correlation: Option<CorrelationId>,
     steps: StepList,
     status: Status,
     entries: u32,
@@ -93,6 +95,7 @@ impl OperationState {
             id,
             operation,
             opened_at,
+            correlation: None,
             steps,
             status: Status::Queued,
             entries: 0,
@@ -444,6 +447,7 @@ impl OperationState {
             opened_at: self.opened_at,
             ended_at: self.ended_at,
             problem: self.wire_problem(),
+            correlation_id: self.correlation,
             alike: None,
         }
     }
@@ -456,7 +460,9 @@ impl OperationState {
         })
     }
 
-    fn wire_status(&self) -> OperationStatus {
+    /// Its status on the wire.
+    #[must_use]
+    pub const fn wire_status(&self) -> OperationStatus {
         match self.status {
             Status::Queued => OperationStatus::Queued,
             Status::Before(_) | Status::During(_) | Status::Broken(_) | Status::AllDone => {

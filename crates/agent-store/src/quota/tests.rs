@@ -9,7 +9,7 @@ use holdfast_protocol::id::OperationId;
 
 fn ask(n: u32, guest: u8, second: i64, ask: Ask) -> NewRequest {
     let id = OperationId::new(Uuid::from_u128(5_000_000 + u128::from(n)));
-    NewRequest { id, guest: uid(guest), ask, key: None, at: at(second) }
+    NewRequest { id, guest: uid(guest), ask, key: None, correlation: None, at: at(second) }
 }
 
 fn snapshot(n: u32) -> Ask {

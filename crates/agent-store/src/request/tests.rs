@@ -40,7 +40,7 @@ async fn open(folder: &Path) -> Store {
 }
 
 fn request(n: u32, guest: u32, ask: Ask) -> NewRequest {
-    NewRequest { id: id(n), guest: uid(guest), ask, key: None, at: at(i64::from(n)) }
+    NewRequest { id: id(n), guest: uid(guest), ask, key: None, correlation: None, at: at(i64::from(n)) }
 }
 
 fn snapshot(name: &str) -> Ask {
@@ -81,13 +81,14 @@ async fn records(store: &Store) -> Records {
 async fn a_request_outlives_the_agent_and_becomes_one_operation() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
-    store.ask(request(1, 1, Ask::Backup { tier: None })).await.unwrap();
+    let call = Some(CorrelationId::new(Uuid::from_u128(7)));
+    store.ask(NewRequest { correlation: call, ..request(1, 1, Ask::Backup { tier: None }) }).await.unwrap();
     drop(store);
     let store = open(folder.path()).await;
     let queued = records(&store).await;
     assert_eq!((queued.requests.len(), queued.last_request), (1, 1));
     assert_eq!(queued.requests[0].ask, Ask::Backup { tier: None });
-    store.open_request(backup_of(1, 1)).await.unwrap();
+    assert_eq!(store.open_request(backup_of(1, 1)).await.unwrap().correlation, call);
     let again = store.open_request(backup_of(1, 1)).await;
     assert!(matches!(again, Err(OpenOperationError::Ended(_))));
     drop(store);

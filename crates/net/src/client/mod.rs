@@ -13,7 +13,8 @@ use std::time::Duration;
 
 pub use self::answer::Answer;
 pub use self::error::{CallError, SetupError};
-use holdfast_protocol::envelope::{IDEMPOTENCY_KEY_HEADER, REQUEST_ID_HEADER};
+use holdfast_protocol::envelope::{CORRELATION_ID_HEADER, IDEMPOTENCY_KEY_HEADER, REQUEST_ID_HEADER};
+use holdfast_protocol::id::CorrelationId;
 use holdfast_protocol::secret::Secret;
 pub use reqwest::Method;
 pub use reqwest::header;
@@ -49,6 +50,7 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     settings: Settings,
+    correlation: Option<CorrelationId>,
 }
 
 impl Client {
@@ -75,7 +77,14 @@ impl Client {
             .user_agent(settings.user_agent)
             .build()
             .map_err(SetupError::Client)?;
-        Ok(Self { http, base, settings })
+        Ok(Self { http, base, settings, correlation: None })
+    }
+
+    /// The same client, with one correlation id for all its calls. Without one, the id of each request serves.
+    #[must_use]
+    pub const fn with_correlation(mut self, id: CorrelationId) -> Self {
+        self.correlation = Some(id);
+        self
     }
 
     /// The server's URL as people write it.
@@ -114,11 +123,14 @@ impl Client {
     }
 
     fn of(&self, method: Method, url: Url) -> Call<'_> {
-        let request = self
+        let mut request = self
             .http
             .request(method, url)
             .timeout(self.settings.within)
             .header(REQUEST_ID_HEADER, Uuid::now_v7().to_string());
+        if let Some(id) = self.correlation {
+            request = request.header(CORRELATION_ID_HEADER, id.to_string());
+        }
         Call { client: self, request }
     }
 }

@@ -88,6 +88,7 @@ fn said(number: u128, blob: &str) -> JobReport {
         ended_at: None,
         operation: None,
         problem: None,
+        correlation_id: None,
     }
 }
 

@@ -105,6 +105,7 @@ impl Stage {
     /// # Errors
     /// When hub or agent refuse.
     pub fn enrol_with(&self, code: &str, words: &[&str]) -> Result<String> {
+        self.keep_secret("an invite", code);
         let file = self.part("agent").join("invite");
         write_private(&file, code)?;
         self.give_to_agent(&file)?;
@@ -247,8 +248,10 @@ impl Stage {
     /// When it fails or does not print JSON.
     pub fn agent_says(&self, words: &[&str]) -> Result<serde_json::Value> {
         let text = self.to_end(self.agentd_with(words).args(["--output", "json"]))?;
-        serde_json::from_str(&text)
-            .with_context(|| format!("agentd {} printed no JSON: {text}", words.join(" ")))
+        let printed = serde_json::from_str(&text)
+            .with_context(|| format!("agentd {} printed no JSON: {text}", words.join(" ")))?;
+        self.secrets().add_json(&format!("agentd {}", words.join(" ")), &printed);
+        Ok(printed)
     }
 
     /// Runs any `agentd` command without output for programs; returns its output for people.

@@ -51,8 +51,10 @@ impl Stage {
     pub fn holdfast(&self, words: &[&str]) -> Result<Value> {
         let mut command = self.holdfast_command(words);
         let text = self.to_end(command.args(["--output", "json"]))?;
-        serde_json::from_str(&text)
-            .with_context(|| format!("holdfast {} printed no JSON: {text}", words.join(" ")))
+        let printed: Value = serde_json::from_str(&text)
+            .with_context(|| format!("holdfast {} printed no JSON: {text}", words.join(" ")))?;
+        self.secrets().add_json(&format!("holdfast {}", words.join(" ")), &printed);
+        Ok(printed)
     }
 
     /// How `holdfast …` answers bad input: its exit code and its output.

@@ -242,6 +242,7 @@ impl Game<'_> {
             guest: uid(n),
             ask: Ask::Snapshot { name: format!("d{day}").parse().unwrap(), keep_s: Some(50 * 3_600) },
             key: None,
+            correlation: None,
             at: self.world.timeline.now(),
         };
         if let Err(error) = self.store.ask(asked).await {

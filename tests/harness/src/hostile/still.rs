@@ -45,7 +45,8 @@ pub async fn play(world: &World, store: &Store, conductor: &Conductor) {
         tokio::time::sleep(ASK_EVERY).await;
         let id = OperationId::new(uuid::Uuid::from_u128((8 << 64) | nth));
         let ask = Ask::QuiescedBackup { tier: None, bound: QuiesceBound::usual() };
-        let asked = NewRequest { id, guest: uid(ASKS), ask, key: None, at: world.timeline.now() };
+        let asked =
+            NewRequest { id, guest: uid(ASKS), ask, key: None, correlation: None, at: world.timeline.now() };
         if store.ask(asked).await.is_err() {
             continue;
         }

@@ -3,15 +3,15 @@
 use agent_core::operation::log::{AfterFailure, Event};
 use agent_core::operation::progress::OperationState;
 use agent_store::job::Settled;
-use agent_store::job_intake::Outcome;
+use agent_store::job_intake::{Outcome, take};
 use agent_store::parked::Answer;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
-use holdfast_protocol::id::{GuestUid, JobId};
-use holdfast_protocol::job::{JobReport, JobState};
+use holdfast_protocol::id::{CorrelationId, GuestUid, JobId};
+use holdfast_protocol::job::{JobReport, JobState, QueuedJob};
 
 use crate::intake::hand::job;
-use crate::intake::store_fixture::{GUEST, StoreFixture, destruction};
+use crate::intake::store_fixture::{GUEST, HOST, StoreFixture, destruction, own};
 
 async fn taken(listener: &mut StoreFixture) -> JobId {
     let (id, payload) = listener.destroy().await;
@@ -57,6 +57,33 @@ fn all_steps(progress: &OperationState, from: u16) -> Vec<Event> {
     let steps = from..u16::try_from(progress.steps().len()).unwrap();
     let each = |step| [Event::Intended { step }, Event::Succeeded { step, facts: Vec::new(), note: None }];
     steps.flat_map(each).chain([Event::Finished]).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_correlation_id_goes_from_the_job_to_its_operation() {
+    let mut listener = StoreFixture::open().await;
+    let (id, payload) = listener.destroy().await;
+    let clicked: CorrelationId = "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55".parse().unwrap();
+    let click = Some(clicked);
+    let blob = job(payload.as_bytes(), &[&listener.alice]);
+    let mail = QueuedJob { id, blob, correlation_id: click };
+    let taken = take(&listener.store, (HOST.parse().unwrap(), &own()), &mail, listener.now).await.unwrap();
+    assert!(matches!(taken, Outcome::Taken));
+    // A repeat with another id changes nothing: the job is on record.
+    let other = QueuedJob { correlation_id: None, ..mail.clone() };
+    let again = take(&listener.store, (HOST.parse().unwrap(), &own()), &other, listener.now).await.unwrap();
+    assert!(matches!(again, Outcome::Known));
+    let (action, _, detail) = reported(&listener, id).await;
+    assert!(action == "job_taken" && detail.contains(&format!("(correlation {})", clicked)), "{detail}");
+    listener.pass(601);
+    assert_eq!(listener.store.due_jobs(listener.now).await.unwrap()[0].correlation, click);
+    let opened = listener.store.open_job(destruction(id, listener.now)).await.unwrap();
+    assert_eq!(opened.correlation, click);
+    let listener = listener.reopen();
+    let read = listener.store.operation(opened.id).await.unwrap().unwrap();
+    assert_eq!((read.correlation, read.view().correlation_id), (click, click));
+    assert_eq!(report(&listener, id).await.correlation_id, click);
+    assert!(listener.store.verify_audit().await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -42,7 +42,7 @@ async fn a_thousand_times_one_after_the_other_and_across_restarts() {
 async fn a_thousand_at_once() {
     let mut listener = StoreFixture::open().await;
     let (id, payload) = listener.destroy().await;
-    let mail = QueuedJob { id, blob: job(payload.as_bytes(), &[&listener.alice]) };
+    let mail = QueuedJob { id, blob: job(payload.as_bytes(), &[&listener.alice]), correlation_id: None };
     let host: HostId = HOST.parse().unwrap();
     let mut tries = tokio::task::JoinSet::new();
     for _ in 0..TIMES {
@@ -105,7 +105,7 @@ async fn the_ledger_itself_knows_its_job() {
         Here { host: HOST.parse().unwrap(), epoch: status.epoch, now: listener.now, latest: status.latest };
     let accepted = judge(&blob, id, status.roster.as_ref(), (&here, &own())).unwrap();
     for taken in [JobOutcome::New, JobOutcome::Known, JobOutcome::Known] {
-        let new = NewJob { blob: blob.clone(), job: accepted.clone(), at: listener.now };
+        let new = NewJob { blob: blob.clone(), job: accepted.clone(), correlation: None, at: listener.now };
         assert_eq!(listener.store.take_job(new).await.unwrap(), taken);
     }
     assert_eq!(taken_lines(&listener), 1);

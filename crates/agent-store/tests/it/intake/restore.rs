@@ -85,7 +85,11 @@ async fn only_the_operators_order_for_this_life_stops_a_box_and_for_good() {
     assert!(listener.audit().iter().any(|(action, detail)| action == "replaced" && detail.contains("alice")));
     let before = listener.state();
     let (id, payload) = listener.destroy().await;
-    let mail = holdfast_protocol::job::QueuedJob { id, blob: job(payload.as_bytes(), &[&listener.alice]) };
+    let mail = holdfast_protocol::job::QueuedJob {
+        id,
+        blob: job(payload.as_bytes(), &[&listener.alice]),
+        correlation_id: None,
+    };
     assert!(
         agent_store::job_intake::take(&listener.store, (host(), &seen), &mail, listener.now).await.is_err()
     );

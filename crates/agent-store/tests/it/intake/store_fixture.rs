@@ -143,7 +143,14 @@ impl StoreFixture {
 
     pub async fn leave(&self, id: JobId, blob: &str) -> Outcome {
         let host: HostId = HOST.parse().unwrap();
-        take(&self.store, (host, &own()), &QueuedJob { id, blob: blob.to_owned() }, self.now).await.unwrap()
+        take(
+            &self.store,
+            (host, &own()),
+            &QueuedJob { id, blob: blob.to_owned(), correlation_id: None },
+            self.now,
+        )
+        .await
+        .unwrap()
     }
 
     /// Offers a text and checks its refusal: exactly this code, nothing on disk but one line of the audit about it, and

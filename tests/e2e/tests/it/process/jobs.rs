@@ -7,6 +7,7 @@ use e2e::document;
 use e2e::stage::HOST;
 use serde_json::{Value, json};
 
+use super::correlation;
 use super::stand::{self, Stand, well};
 
 /// A key of the operator's, and its line for the operators file.
@@ -61,6 +62,7 @@ fn a_guest_is_let_go_by_a_signature_and_the_audit_reports_it() {
     let job = signed["job"].as_str().unwrap();
     let end = stand.stage.holdfast(&["job", "watch", HOST, job, "--timeout", "120"]).unwrap();
     assert_eq!(end["report"]["state"], "done", "{end:#}");
+    correlation::follow(&stand, job);
     let guests = stand
         .stage
         .guests_until("one guest is left", |guests| {

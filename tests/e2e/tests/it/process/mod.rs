@@ -12,6 +12,7 @@ mod alert_day;
 mod alerts;
 mod bad_input;
 mod books;
+mod correlation;
 mod fire;
 mod fire_drill;
 mod hostile_guest;

@@ -14,7 +14,8 @@ pub struct Stand {
     folder: TempDir,
 }
 
-/// A test that failed leaves its folder, with all logs in it. One that passed must not have sent a forbidden request.
+/// A test that failed leaves its folder, with all logs in it. One that passed must not have sent a forbidden
+/// request, and must not have written a secret to a log.
 impl Drop for Stand {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -22,6 +23,7 @@ impl Drop for Stand {
             eprintln!("kept: {}", self.folder.path().display());
         } else {
             self.stage.nothing_forbidden_was_sent().unwrap();
+            self.stage.no_secret_was_logged().unwrap();
         }
     }
 }
