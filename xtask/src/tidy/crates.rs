@@ -99,7 +99,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),
     (
         "holdfast-recovery",
-        &["holdfast-protocol", "holdfast-seal"],
+        &["holdfast-protocol", "holdfast-seal", "pdf-page"],
         &["tokio", "axum", "reqwest", "rusqlite", "rustls"],
     ),
     ("holdfast-seal", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
@@ -111,6 +111,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["alerts", "held-files", "holdfast-manual", "holdfast-protocol", "net", "notify"],
         &["age", "ssh-key"],
     ),
+    ("pdf-page", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "tracing", "getrandom"]),
     ("pve-client", &["agent-core", "holdfast-protocol", "holdfast-seal", "net"], &["axum", "rusqlite"]),
     ("planted", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("power-disk", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
