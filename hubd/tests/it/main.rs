@@ -28,6 +28,7 @@ mod process;
 mod readmission;
 mod restart;
 mod restore;
+mod restore_certificates;
 mod root_links;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;

@@ -12,7 +12,7 @@ use crate::escrow::{
     EscrowFiles, EscrowFound, EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut,
     EscrowRead,
 };
-use crate::id::{EnrollmentRequestId, HostId, IdempotencyKey, JobId, OperatorName};
+use crate::id::{EnrollmentRequestId, GuestUid, HostId, IdempotencyKey, JobId, OperatorName};
 use crate::job::Nonce;
 use crate::operator::{
     AuditEvidence, DesiredPut, DesiredVersion, EnrollmentApproval, EnrollmentRequestView, EventView,
@@ -20,6 +20,7 @@ use crate::operator::{
     OperatorRequest, OperatorView, Page, WhoAmI,
 };
 use crate::restore::{Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest};
+use crate::restore_certificate::{CertificateKept, CertificatePut, CertificateView};
 
 /// Who may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +76,7 @@ pub(super) const KEY: Param = param(
     of::<IdempotencyKey>,
 );
 pub(super) const HOST: Param = param(ParamLocation::Path, "host", "id or name of a host", text);
+const GUEST: Param = param(ParamLocation::Path, "guest", "the uid of a guest", of::<GuestUid>);
 const REQUEST: Param = param(ParamLocation::Path, "id", "an enrollment request", of::<EnrollmentRequestId>);
 const JOB: Param = param(ParamLocation::Path, "job", "a signed job", of::<JobId>);
 pub(super) const NAME: Param = param(ParamLocation::Path, "name", "an operator", of::<OperatorName>);
@@ -290,6 +292,16 @@ pub const CALLS: &[Call] = &[
             framed::<EscrowKept>,
         )
     },
+    Call {
+        refusals: &[RateLimited, ErrorCode::RestoreCertificate, RestoreCertificateOld],
+        ..agent(
+            Method::Put,
+            "/v1/agent/restore-certificates",
+            ("putRestoreCertificate", "Has the restore certificate of a guest countersigned and kept."),
+            Some((Needed::Always, of::<CertificatePut>)),
+            framed::<CertificateKept>,
+        )
+    },
     get("/v1/whoami", "whoami", "Name and role of the token's operator.", Answer::Done(framed::<WhoAmI>)),
     Call {
         parts: &[KEY],
@@ -359,6 +371,16 @@ pub const CALLS: &[Call] = &[
             ("readHostEscrow", "Reads versions of a host's wrapped key. Their customer is notified."),
             Some(of::<EscrowRead>),
             Answer::Done(framed::<EscrowFiles>),
+        )
+    },
+    Call {
+        parts: &[HOST, GUEST],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}/guests/{guest}/restore-certificate",
+            "restoreCertificate",
+            "The newest restore certificate of a guest.",
+            Answer::Done(framed::<CertificateView>),
         )
     },
     Call {

@@ -43,6 +43,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "net",
             "notify",
             "pve-client",
+            "restore-certificate",
         ],
         &["axum", "rusqlite"],
     ),
@@ -67,6 +68,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "notify",
             "holdfast-trust",
             "pve-client",
+            "restore-certificate",
         ],
         &[],
     ),
@@ -85,7 +87,15 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "holdfast",
-        &["holdfast-manual", "holdfast-protocol", "holdfast-seal", "holdfast-trust", "net"],
+        &[
+            "holdfast-manual",
+            "holdfast-protocol",
+            "holdfast-seal",
+            "holdfast-trust",
+            "net",
+            "pdf-page",
+            "restore-certificate",
+        ],
         &["axum", "reqwest", "rusqlite", "rustls"],
     ),
     ("holdfast-golden", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls"]),
@@ -108,7 +118,15 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     (
         "hubd",
-        &["alerts", "held-files", "holdfast-manual", "holdfast-protocol", "net", "notify"],
+        &[
+            "alerts",
+            "held-files",
+            "holdfast-manual",
+            "holdfast-protocol",
+            "net",
+            "notify",
+            "restore-certificate",
+        ],
         &["age", "ssh-key"],
     ),
     ("pdf-page", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "tracing", "getrandom"]),
@@ -116,6 +134,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("planted", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("power-disk", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite"]),
     ("pve-sim", &[], &["reqwest"]),
+    (
+        "restore-certificate",
+        &["holdfast-protocol"],
+        &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing", "getrandom"],
+    ),
     ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol"], &[]),
 ];
 

@@ -11,6 +11,7 @@ mod keys;
 mod log;
 mod operators;
 mod quiet;
+mod restore_certificates;
 
 use self::fixture::Fixture;
 
@@ -71,4 +72,6 @@ engine! {
         a_quiet_host_gets_a_new_document_with_its_next_check_in
         a_quiet_host_is_refused_from_its_revocation_on
         an_old_certificate_freezes_a_quiet_host;
+    restore_certificates:
+        a_restore_certificate_is_countersigned_once_and_two_are_kept;
 }
