@@ -44,6 +44,7 @@ use crate::task::local_api::{self, Serving};
 use crate::task::observe::Observer;
 use crate::task::reconcile::{ObserveInterval, Reconcile};
 use crate::task::report::ReportTask;
+use crate::task::restore_certificates::RestoreCertificatesTask;
 use crate::task::stop::Stop;
 use crate::task::storage::StorageTask;
 use crate::task::upkeep::UpkeepTask;
@@ -101,6 +102,7 @@ pub(super) fn start(
     let refused_files = laid_down.into_iter().collect();
     start_tellers(&mut tasks, &parts, &wires, (status_listener, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
+    start_restore_certificates(&mut tasks, settings, &parts, stop);
     let upkeep = UpkeepTask {
         store: parts.store.clone(),
         clock: Arc::clone(&parts.clock),
@@ -260,6 +262,21 @@ fn start_hub_alarm(
         "hub_alarm"
     });
     Ok(())
+}
+
+fn start_restore_certificates(tasks: &mut Tasks, settings: &Settings, parts: &Parts, stop: &Stop) {
+    let task = RestoreCertificatesTask {
+        store: parts.store.clone(),
+        folder: parts.folder.clone(),
+        dial: Arc::new(Hub::enrolled),
+        node: settings.proxmox.node.clone(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        task.run(stop).await;
+        "restore_certificates"
+    });
 }
 
 fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {

@@ -11,7 +11,7 @@ use super::error::OpenError;
 
 /// The steps that made the present schema: step `n` makes version `n` from version `n - 1`. A step that was released
 /// never changes; a new table or column is a new step.
-const STEPS: [&str; 28] = [
+const STEPS: [&str; 29] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -40,10 +40,11 @@ const STEPS: [&str; 28] = [
     include_str!("schema/26-updates.sql"),
     include_str!("schema/27-growth.sql"),
     include_str!("schema/28-conditions.sql"),
+    include_str!("schema/29-restore-certificates.sql"),
 ];
 
 /// The version that this agent knows: the number of the last step.
-const VERSION: i64 = 28;
+const VERSION: i64 = 29;
 
 /// Brings a file up to date, each step whole or not at all: a kill between two steps leaves a valid older version.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
