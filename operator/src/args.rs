@@ -13,12 +13,14 @@ use holdfast_protocol::storage::HostRecipient;
 use crate::exit_codes::EXIT_CODES;
 
 mod alert;
+mod certificate;
 mod ends;
 mod escrow;
 mod host;
 mod sign;
 
 pub use alert::{AlertCommand, ExplainArgs, LogArgs, SilenceCommand};
+pub use certificate::{CertificateArgs, CertificateCommand};
 pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
 pub use host::{HostCommand, PinArgs, RestoreArgs, WithdrawArgs};
@@ -69,6 +71,9 @@ pub enum Command {
     /// Guests, as their agents report them.
     #[command(subcommand)]
     Guest(GuestCommand),
+    /// Restore certificates: what a restore test showed, signed by host and hub.
+    #[command(subcommand)]
+    Certificate(CertificateCommand),
     /// Golden images that guests are made from.
     #[command(subcommand)]
     Golden(GoldenCommand),
@@ -345,6 +350,12 @@ pub enum GuestCommand {
         #[arg(long)]
         host: Option<String>,
     },
+    /// Show the newest restore certificate of a guest, verified, and write it as a page or a file.
+    #[command(after_help = "\
+Examples:
+  holdfast guest certificate web-1 --pdf web-1.pdf --json web-1.json
+  holdfast certificate verify web-1.json --hub-key SHA256:…")]
+    Certificate(CertificateArgs),
 }
 
 /// Of `holdfast events`.

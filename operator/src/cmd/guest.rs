@@ -6,6 +6,7 @@ use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::GuestReport;
 use serde::Serialize;
 
+use super::certificate;
 use crate::args::GuestCommand;
 use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
@@ -54,22 +55,29 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
             })
         }
         GuestCommand::Show { guest, host } => {
-            let mut found: Vec<OnHost> = guests(hub, host.as_deref())
-                .await?
-                .into_iter()
-                .filter(|on_host| is_called(on_host, &guest))
-                .collect();
-            match (found.pop(), found.is_empty()) {
-                (None, _) => Err(CliError::NoGuest { guest }),
-                (Some(on_host), true) => screen.show(&on_host, |on_host, _| {
-                    render::guest::guest(&on_host.host, &on_host.guest, clock::now())
-                }),
-                (Some(last), false) => {
-                    let hosts: Vec<&str> =
-                        found.iter().chain([&last]).map(|on_host| on_host.host.as_str()).collect();
-                    Err(CliError::ManyGuests { guest, hosts: hosts.join(", ") })
-                }
-            }
+            let on_host = one(hub, guest, host.as_deref()).await?;
+            screen.show(&on_host, |on_host, _| {
+                render::guest::guest(&on_host.host, &on_host.guest, clock::now())
+            })
+        }
+        GuestCommand::Certificate(args) => {
+            let OnHost { host, guest } = one(hub, args.guest.clone(), args.host.as_deref()).await?;
+            let uid = guest.uid.ok_or_else(|| CliError::NoGuest { guest: args.guest.clone() })?;
+            certificate::of_guest((&host, uid), args, hub, screen).await
+        }
+    }
+}
+
+/// The one guest of this name.
+async fn one(hub: &Hub, guest: String, host: Option<&str>) -> Result<OnHost, CliError> {
+    let all = guests(hub, host).await?;
+    let mut found: Vec<OnHost> = all.into_iter().filter(|on_host| is_called(on_host, &guest)).collect();
+    match (found.pop(), found.is_empty()) {
+        (None, _) => Err(CliError::NoGuest { guest }),
+        (Some(on_host), true) => Ok(on_host),
+        (Some(last), false) => {
+            let hosts: Vec<&str> = found.iter().chain([&last]).map(|on_host| on_host.host.as_str()).collect();
+            Err(CliError::ManyGuests { guest, hosts: hosts.join(", ") })
         }
     }
 }
