@@ -14,6 +14,7 @@ use holdfast_protocol::usage::UsageSpan;
 use crate::exit_codes::EXIT_CODES;
 
 mod alert;
+mod certificate;
 mod ends;
 mod escrow;
 mod host;
@@ -21,6 +22,7 @@ mod sign;
 mod top;
 
 pub use alert::{AlertCommand, ExplainArgs, LogArgs, SilenceCommand};
+pub use certificate::{CertificateArgs, CertificateCommand};
 pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
 pub use host::{HostCommand, PinArgs, RestoreArgs, WithdrawArgs};
@@ -72,6 +74,9 @@ pub enum Command {
     /// Guests, as their agents report them.
     #[command(subcommand)]
     Guest(GuestCommand),
+    /// Restore certificates: what a restore test showed, signed by host and hub.
+    #[command(subcommand)]
+    Certificate(CertificateCommand),
     /// Golden images that guests are made from.
     #[command(subcommand)]
     Golden(GoldenCommand),
@@ -353,6 +358,12 @@ pub enum GuestCommand {
         #[arg(long, value_name = "SPAN", default_value_t)]
         span: UsageSpan,
     },
+    /// Show the newest restore certificate of a guest, verified, and write it as a page or a file.
+    #[command(after_help = "\
+Examples:
+  holdfast guest certificate web-1 --pdf web-1.pdf --json web-1.json
+  holdfast certificate verify web-1.json --hub-key SHA256:…")]
+    Certificate(CertificateArgs),
 }
 
 /// Of `holdfast events`.

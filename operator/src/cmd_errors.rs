@@ -7,8 +7,11 @@ use std::path::PathBuf;
 use holdfast_protocol::audit::ChainError;
 use holdfast_protocol::enrol::InviteError;
 use holdfast_protocol::id::{HostName, ReceiverName, TargetName};
+use holdfast_protocol::restore_certificate::CertificateError;
 use holdfast_protocol::storage::HostRecipient;
 use holdfast_seal::{OpenError, SealError};
+use restore_certificate::KeyError;
+use restore_certificate::verify::VerifyError;
 
 /// Why a file does not prove anything.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +33,47 @@ pub enum AuditError {
     /// Nothing to compare with.
     #[error("{host} has not reported the head of its audit: update its agent, or verify without --host")]
     NoHead { host: String },
+}
+
+/// Why a restore certificate is not shown.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateCommandError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is no restore certificate.
+    #[error("{} is not a restore certificate", path.display())]
+    Form {
+        path: PathBuf,
+        #[source]
+        source: CertificateError,
+    },
+    /// It proves nothing.
+    #[error("the restore certificate is not valid: it proves nothing")]
+    Verify(#[source] VerifyError),
+    /// There is none.
+    #[error(
+        "the hub has no restore certificate of {guest}: one is issued after the next restore test that proves a backup; \
+         `holdfast guest protection` shows when the last one was"
+    )]
+    None {
+        /// The requested guest.
+        guest: String,
+    },
+    /// The hub's key is of another kind.
+    #[error("the hub's key for restore certificates cannot be read")]
+    HubKey(#[source] KeyError),
+    /// A file is in the way, or cannot be made.
+    #[error("{} cannot be written; it must not be there yet", path.display())]
+    Unwritten {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
 }
 
 /// Why no file is written, or no page made.

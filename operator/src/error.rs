@@ -3,7 +3,7 @@
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::DesiredError;
 
-use crate::cmd_errors::{ReceiverTestError, SealCommandError};
+use crate::cmd_errors::{CertificateCommandError, ReceiverTestError, SealCommandError};
 use crate::config::ConfigError;
 use crate::document_file::DocumentFileError;
 use crate::hub::HubError;
@@ -62,6 +62,9 @@ pub enum CliError {
     /// An exported audit.
     #[error(transparent)]
     Audit(#[from] crate::cmd_errors::AuditError),
+    /// A restore certificate that proves nothing, or is not there.
+    #[error(transparent)]
+    Certificate(#[from] CertificateCommandError),
     /// Credentials that cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealCommandError),
@@ -178,7 +181,10 @@ impl CliError {
             Self::Hub(error) => of_hub(error),
             Self::Config(ConfigError::NotLoggedIn { .. }) => NO_PERMISSION,
             Self::Prompt(PromptError::NoTerminal { .. }) => USAGE,
-            Self::NoGuest { .. } | Self::NoDocument { .. } | Self::NoJob { .. } => NOT_FOUND,
+            Self::NoGuest { .. }
+            | Self::NoDocument { .. }
+            | Self::NoJob { .. }
+            | Self::Certificate(CertificateCommandError::None { .. }) => NOT_FOUND,
             Self::JobDraft(
                 JobDraftError::Nothing { .. } | JobDraftError::NoSuch { .. } | JobDraftError::Unseen { .. },
             ) => NOT_FOUND,

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod certificate_page;
+mod certificate_text;
 mod clock;
 mod cmd;
 mod cmd_errors;

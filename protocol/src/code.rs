@@ -209,6 +209,10 @@ codes! {
     Replaced = "REPLACED", 403
     /// A report was longer than the hub accepts and was shortened.
     ReportShortened = "REPORT_SHORTENED", 503
+    /// A restore certificate that is not signed by a key of the host that sends it, or is not about it and its guests.
+    RestoreCertificate = "RESTORE_CERTIFICATE", 403
+    /// A restore certificate of a test that is not later than the newest one here, or of which there is another one.
+    RestoreCertificateOld = "RESTORE_CERTIFICATE_OLD", 409
     /// A backup did not come back when it was tried, and none was proved since.
     RestoreTestFailed = "RESTORE_TEST_FAILED", 409
     /// This machine took the place of a lost one, whose guests are not back yet.

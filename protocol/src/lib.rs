@@ -28,6 +28,7 @@
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
 //! | [`storage`] | disks, shares and backup servers: wanted, approved, reported |
 //! | [`restore`] | a new machine in the place of a lost one |
+//! | [`restore_certificate`] | what a restore test of a guest showed, signed |
 //! | [`hub`] | the calls of the hub |
 //! | [`alert`] | alerts, as operators see them |
 //! | [`listening`] | since when a program has been able to hear another |
@@ -69,6 +70,7 @@ pub mod pin;
 pub mod protection;
 pub mod report;
 pub mod restore;
+pub mod restore_certificate;
 pub mod schema;
 pub mod secret;
 pub mod size;

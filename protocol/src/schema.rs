@@ -19,7 +19,7 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 pub fn all() -> Vec<Named> {
     use crate::{
         alert, bootstrap, checkin, desired, enrol, envelope, escrow, golden, local, operation, operator,
-        restore,
+        restore, restore_certificate,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -98,6 +98,12 @@ pub fn all() -> Vec<Named> {
         named::<restore::RestoreRequest>("restore-request"),
         named::<restore::Restored>("restored"),
         named::<restore::RestoreOrder>("restore-order"),
+        named::<restore_certificate::RestoreCertificate>("restore-certificate"),
+        named::<restore_certificate::CertificateKept>("restore-certificate-kept"),
+        named::<restore_certificate::CertificatePut>("restore-certificate-put"),
+        named::<restore_certificate::SignedCertificate>("restore-certificate-signed"),
+        named::<restore_certificate::Statement>("restore-certificate-statement"),
+        named::<restore_certificate::CertificateView>("restore-certificate-view"),
         named::<restore::WithdrawRequest>("withdraw-request"),
         named::<operator::WhoAmI>("whoami"),
     ]

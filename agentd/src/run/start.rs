@@ -47,6 +47,7 @@ use crate::task::metrics::{self, MetricsSource};
 use crate::task::observe::Observer;
 use crate::task::reconcile::{ObserveInterval, Reconcile};
 use crate::task::report::ReportTask;
+use crate::task::restore_certificates::RestoreCertificatesTask;
 use crate::task::stop::Stop;
 use crate::task::storage::StorageTask;
 use crate::task::upkeep::UpkeepTask;
@@ -108,6 +109,7 @@ pub(super) fn start(
     let refused_files = laid_down.into_iter().collect();
     start_tellers(&mut tasks, &parts, &wires, (status_listener, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
+    start_restore_certificates(&mut tasks, settings, &parts, stop);
     let upkeep = UpkeepTask {
         store: parts.store.clone(),
         clock: Arc::clone(&parts.clock),
@@ -296,6 +298,21 @@ fn start_hub_alarm(
         "hub_alarm"
     });
     Ok(())
+}
+
+fn start_restore_certificates(tasks: &mut Tasks, settings: &Settings, parts: &Parts, stop: &Stop) {
+    let task = RestoreCertificatesTask {
+        store: parts.store.clone(),
+        folder: parts.folder.clone(),
+        dial: Arc::new(Hub::enrolled),
+        node: settings.proxmox.node.clone(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        task.run(stop).await;
+        "restore_certificates"
+    });
 }
 
 fn start_storage(tasks: &mut Tasks, parts: &Parts, wires: &Wires, stop: &Stop) {

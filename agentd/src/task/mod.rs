@@ -12,6 +12,7 @@
 //! | [`observe`] | observes the host |
 //! | [`reconcile`] | plans, opens and performs operations |
 //! | [`report`] | puts the report together |
+//! | [`restore_certificates`] | issues restore certificates and sends them to the hub |
 //! | [`admin_socket`] | answers at the admin socket |
 //! | [`storage`] | keeps storage targets mounted, and detects when one is gone |
 //! | [`stop`] | how all of them learn that the agent is to stop |
@@ -33,6 +34,7 @@ pub mod metrics;
 pub mod observe;
 pub mod reconcile;
 pub mod report;
+pub mod restore_certificates;
 mod signed_jobs;
 pub mod stop;
 pub mod storage;

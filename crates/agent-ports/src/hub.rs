@@ -5,6 +5,7 @@
 //! | [`Hub::enroll`], [`Hub::request_enrollment`], [`Hub::restore`] | before there is an identity; the CA is known by its pin |
 //! | [`Hub::renew`], [`Hub::checkin`], [`Hub::replacement`] | with the identity's certificate |
 //! | `Hub::*_escrow` | the same, about wrapped keys |
+//! | [`Hub::put_restore_certificate`] | the same, about one guest |
 //!
 //! Output: the typed answer, or a [`HubError`] whose kind says who must act. Deliberately absent: retries. The caller
 //! knows whether and when to ask again.
@@ -22,6 +23,7 @@ use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::report::REPORT_BYTES_MAX;
 use holdfast_protocol::restore::{Replacement, RestoreRedeem, Restored};
+use holdfast_protocol::restore_certificate::{CertificateKept, CertificatePut};
 use jiff::Timestamp;
 use net::client::{Answer, Client, Method, Settings};
 use net::tls::Trust;
@@ -155,6 +157,15 @@ impl Hub {
     pub async fn checkin(&self, request: &CheckinRequest, wait_s: u32) -> Result<CheckinAnswer, HubError> {
         let wait_s = wait_s.min(WAIT_SECONDS_MAX);
         self.post(&format!("/v1/agent/checkin?wait={wait_s}s"), request, wait_s).await
+    }
+
+    /// Has a restore certificate countersigned and kept. The same one again is the same answer.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn put_restore_certificate(&self, put: &CertificatePut) -> Result<CertificateKept, HubError> {
+        let body = serde_json::to_vec(put).map_err(HubError::Unwritable)?;
+        self.send((Method::PUT, "/v1/agent/restore-certificates"), body, 0).await
     }
 
     async fn post<A: Serialize + Sync, T: DeserializeOwned>(

@@ -15,6 +15,7 @@ use holdfast_protocol::json::{self, JsonError};
 use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
 use rcgen::{CertificateParams, KeyPair, PublicKeyData};
+use restore_certificate::SigningKey;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,9 @@ pub enum IdentityError {
     /// No key could be made.
     #[error("no key or request could be made: this is a fault of this program or of the box's randomness")]
     Make(#[source] rcgen::Error),
+    /// The key is of a kind that signs no restore certificates.
+    #[error("the agent's key cannot sign restore certificates")]
+    Unsuited(#[source] restore_certificate::KeyError),
     /// The hub's answer is not a certificate for our key.
     #[error("the hub's certificate is not for this agent's key: it was not taken; tell the hub's operator")]
     NotOurs,
@@ -80,6 +84,17 @@ pub struct Identity {
     pub key_pem: Secret,
     /// The hub's answer for it.
     pub enrolled: Enrolled,
+}
+
+impl Identity {
+    /// The key by which restore certificates are signed: the one that the hub knows this host by.
+    ///
+    /// # Errors
+    /// [`IdentityError::Unsuited`].
+    pub fn signing_key(&self) -> Result<SigningKey, IdentityError> {
+        let pair = KeyPair::from_pem(self.key_pem.expose()).map_err(IdentityError::Make)?;
+        SigningKey::from_pkcs8(&Zeroizing::new(pair.serialize_der())).map_err(IdentityError::Unsuited)
+    }
 }
 
 /// The purpose of a key.

@@ -41,6 +41,7 @@
 //! | [`request`] | requests of guests, until they are operations or have ended |
 //! | [`storage`] | storage targets that operators approved |
 //! | [`escrow`] | recovery codes by their numbers, and the wrapped keys |
+//! | [`restore_certificate`] | the newest restore certificate of each guest |
 //! | [`window`] | quiesce windows that were granted |
 //! | [`guest_view`] | a guest's snapshots and backups, for itself |
 //! | [`records`] | all of it, in the form that the plan takes |
@@ -98,6 +99,7 @@ mod release;
 mod replaced;
 mod reported_conditions;
 pub mod request;
+pub mod restore_certificate;
 pub mod restore_test;
 pub mod roster;
 pub mod segment;

@@ -9,17 +9,18 @@ use std::collections::BTreeMap;
 use holdfast_protocol::id::{GuestUid, OperationId};
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::protection::Took;
+use holdfast_protocol::restore_certificate::Check;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
-use super::columns::{from_json, micros, parsed, time, word};
-use super::{Store, StoreError, copies, test_access};
+use super::columns::{from_json, json, micros, parsed, time, word};
+use super::{Store, StoreError, copies, test_access, window};
 use agent_core::model::limits;
 use agent_core::model::records::{TestRecord, VolumeId};
 use agent_core::operation::RestoreTest;
 use agent_core::operation::log::Status;
 use agent_core::operation::progress::OperationState;
-use agent_core::operation::restore_test::{blame, took};
+use agent_core::operation::restore_test::{blame, checks, took};
 
 const COLUMNS: &str =
     "operation, guest, archive, backup, verdict, why, taken_at, began_at, at, bytes, restore_s, up_s";
@@ -71,12 +72,17 @@ pub(super) fn seen(
 ) -> Result<(), StoreError> {
     let took = took::of(by, at);
     let seconds = |seconds: Option<u64>| seconds.and_then(|seconds| i64::try_from(seconds).ok());
+    let checks = match verdict {
+        TestVerdict::Proved => passed(transaction, test, by.id)?,
+        TestVerdict::BootedOnly | TestVerdict::Failed | TestVerdict::NotRun => None,
+    };
     transaction
         .execute(
             &format!(
-                "INSERT OR IGNORE INTO restore_test ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+                "INSERT OR IGNORE INTO restore_test ({COLUMNS}, checks)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
             ),
-            (
+            rusqlite::params![
                 by.id.to_string(),
                 test.guest.to_string(),
                 test.backup.archive.as_str(),
@@ -89,10 +95,46 @@ pub(super) fn seen(
                 bytes(transaction, test)?,
                 seconds(took.restore_s),
                 seconds(took.up_s),
-            ),
+                checks,
+            ],
         )
         .map_err(StoreError::sqlite("note what a test showed"))?;
     forget(transaction, test.guest, at)
+}
+
+/// What was checked, as the scratch guest reported it.
+fn passed(
+    transaction: &Transaction<'_>,
+    test: &RestoreTest,
+    by: OperationId,
+) -> Result<Option<String>, StoreError> {
+    let Some(report) = test_access::speech(transaction, by)?.report else { return Ok(None) };
+    let window = window::find(transaction, test.backup.taken_by)?;
+    let reported = window.as_ref().and_then(|window| window.quiesced_stacks());
+    let reported = reported.map_or(&[][..], |stacks| &stacks.canaries);
+    json("what a test checked", &checks::passed(&report, reported)).map(Some)
+}
+
+/// For each guest its newest proved test of which the checks are known. A test that a fast clock dated ahead is left out.
+pub(super) fn newest_proved(
+    connection: &Connection,
+    now: Timestamp,
+) -> Result<Vec<(TestRecord, Vec<Check>)>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS}, checks FROM (
+             SELECT *, row_number() OVER (PARTITION BY guest ORDER BY at DESC, operation) AS place
+             FROM restore_test WHERE verdict = 'proved' AND checks IS NOT NULL AND at <= ?1)
+         WHERE place = 1 ORDER BY at, guest"
+    );
+    let rows: Vec<(Raw, String)> = connection
+        .prepare_cached(&sql)
+        .and_then(|mut select| {
+            select.query_map([believed(now)], |row| Ok((raw(row)?, row.get("checks")?)))?.collect()
+        })
+        .map_err(StoreError::sqlite("read the newest proved tests"))?;
+    rows.into_iter()
+        .map(|(raw, checks)| Ok((raw.record()?, from_json("what a test checked", &checks)?)))
+        .collect()
 }
 
 /// The size of the backup in the records.

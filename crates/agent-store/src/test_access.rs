@@ -115,7 +115,7 @@ fn redeem(
     Ok(Some(TestGrant { operation, customer: parsed("a customer", &claim.customer)?, token_generation }))
 }
 
-fn speech(connection: &Connection, operation: OperationId) -> Result<TestSpeech, StoreError> {
+pub(super) fn speech(connection: &Connection, operation: OperationId) -> Result<TestSpeech, StoreError> {
     let row: Option<(Option<String>, Option<String>)> = connection
         .prepare_cached("SELECT hello_version, report FROM test_access WHERE operation = ?1")
         .and_then(|mut select| {

@@ -6,7 +6,7 @@
 //! | audience | authentication | routes |
 //! | --- | --- | --- |
 //! | any caller | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/enrollment-requests`, `/v1/restore` |
-//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement` |
+//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates` |
 //! | operators | bearer token | all other `/v1/…` |
 
 mod alerts;
@@ -29,6 +29,7 @@ mod operators;
 mod page;
 mod problem;
 mod restore;
+mod restore_certificates;
 mod turns;
 mod usage;
 mod usage_inbox;
@@ -36,7 +37,7 @@ mod usage_inbox;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use axum::{Router, middleware};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::HostId;
@@ -44,6 +45,7 @@ use jiff::Timestamp;
 use net::admission::Origin;
 use net::rate::{Rates, TooOften};
 use net::server::{Frame, RefusalLog, frame};
+use restore_certificate::countersign::countersign;
 use tokio::sync::{Semaphore, watch};
 
 pub use self::alerts::ConfiguredReceiver;
@@ -57,7 +59,7 @@ use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::escrow_notice::Recipients;
 use crate::serve::STRANGERS_MAX;
-use crate::store::{Issue, SharedStore};
+use crate::store::{Countersign, Issue, SharedStore};
 
 /// Everything the handlers need.
 pub struct Hub {
@@ -92,6 +94,7 @@ pub struct Hub {
 pub struct RateLimits {
     enrollment_requests: Rates<Origin>,
     reports: Rates<HostId>,
+    restore_certificates: Rates<HostId>,
 }
 
 /// A waiting agent repeats its request every half minute: several hosts behind one address.
@@ -100,11 +103,15 @@ const ENROLLMENT_REQUESTS_PER_MINUTE: u32 = 30;
 /// Eight whole reports at once, or one each eight seconds. Reports of a host with a hundred guests take a tenth of it.
 const REPORT_KIB_PER_MINUTE: u32 = 8 * 1024;
 
+/// A host with a hundred guests that returns to its hub after weeks sends all of them within two minutes.
+const RESTORE_CERTIFICATES_PER_MINUTE: u32 = 60;
+
 impl Default for RateLimits {
     fn default() -> Self {
         Self {
             enrollment_requests: Rates::per_minute(ENROLLMENT_REQUESTS_PER_MINUTE),
             reports: Rates::per_minute(REPORT_KIB_PER_MINUTE),
+            restore_certificates: Rates::per_minute(RESTORE_CERTIFICATES_PER_MINUTE),
         }
     }
 }
@@ -148,6 +155,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/renew", post(enrol::renew));
     let escrow = Router::new()
         .route("/v1/agent/replacement", post(restore::replacement))
+        .route("/v1/agent/restore-certificates", put(restore_certificates::put))
         .route("/v1/agent/escrow", get(escrow::newest).put(escrow::put))
         .route("/v1/agent/escrow/versions", get(escrow::list))
         .route("/v1/agent/escrow/versions/{number}", get(escrow::show))
@@ -176,6 +184,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/escrow/read", post(escrow::fetch))
         .route("/v1/hosts/{host}/desired", get(desired::show).put(desired::put))
         .route("/v1/hosts/{host}/desired/history", get(desired::history))
+        .route("/v1/hosts/{host}/guests/{guest}/restore-certificate", get(restore_certificates::newest))
         .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))
         .route("/v1/hosts/{host}/jobs/{job}", get(jobs::show))
         .route("/v1/hosts/{host}/jobs/{job}/withdraw", post(jobs::withdraw))
@@ -202,6 +211,12 @@ impl Hub {
     fn issue(&self) -> Issue {
         let authority = Arc::clone(&self.authority);
         Box::new(move |host, generation, key, now| authority.issue_host(host, generation, key, now))
+    }
+
+    /// Signs a statement when the store asks for it.
+    fn countersign(&self) -> Countersign {
+        let authority = Arc::clone(&self.authority);
+        Box::new(move |received, owner| countersign(received, owner, authority.countersign_key()))
     }
 }
 

@@ -20,7 +20,8 @@ use crate::domain::readmission::ReadmitError;
 use crate::store::OperatorError;
 use crate::store::{
     AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, RedeemError, RenewError,
-    RestoreError, RestoreRequestError, SilenceRequestError, StoreError, TestError, WithdrawError, WriteError,
+    RestoreCertificateError, RestoreError, RestoreRequestError, SilenceRequestError, StoreError, TestError,
+    WithdrawError, WriteError,
 };
 
 /// The value of `Retry-After`, for the error codes that carry one.
@@ -147,6 +148,19 @@ impl From<FormError> for ApiError {
 impl From<EscrowError> for ApiError {
     fn from(error: EscrowError) -> Self {
         Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<RestoreCertificateError> for ApiError {
+    fn from(error: RestoreCertificateError) -> Self {
+        match &error {
+            RestoreCertificateError::Countersign(_) | RestoreCertificateError::Unwritable(_) => {
+                Self::caused(ErrorCode::Internal, &error)
+            }
+            RestoreCertificateError::Identity(_) | RestoreCertificateError::Put(_) => {
+                Self::new(error.code(), error.to_string())
+            }
+        }
     }
 }
 

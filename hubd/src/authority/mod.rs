@@ -8,8 +8,10 @@
 //! | --- | --- | --- |
 //! | `ca.key` | the CA's key, PEM | 0600 |
 //! | `ca.pem` | the CA's certificate, PEM | 0644 |
+//! | `countersign.key` | the key for statements about restore certificates, PEM | 0600 |
 //! | `seed.key` | 32 random bytes that invite secrets and operators' tokens are derived from | 0600 |
 
+mod countersign;
 mod csr;
 mod issue;
 mod server;
@@ -22,6 +24,7 @@ use holdfast_protocol::pin::{Pin, PinKind};
 use holdfast_protocol::secret::Secret;
 use jiff::Timestamp;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use restore_certificate::SigningKey;
 use ring::hmac;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use uuid::Uuid;
@@ -43,6 +46,7 @@ pub struct Authority {
     ca_der: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
     seed: hmac::Key,
+    countersign: SigningKey,
 }
 
 /// Why the authority cannot be opened.
@@ -95,7 +99,13 @@ impl Authority {
             Some(_) if is_first_start => make(&paths, now)?,
             Some(missing) => return Err(AuthorityError::Incomplete { missing: missing.clone() }),
         }
-        open(&paths)
+        open(&paths, countersign::open_or_make(folder)?)
+    }
+
+    /// The key for statements about restore certificates.
+    #[must_use]
+    pub const fn countersign_key(&self) -> &SigningKey {
+        &self.countersign
     }
 
     /// The CA's certificate, PEM.
@@ -147,7 +157,7 @@ fn read(path: &Path) -> Result<String, AuthorityError> {
     std::fs::read_to_string(path).map_err(failed)
 }
 
-fn open(paths: &[PathBuf; 3]) -> Result<Authority, AuthorityError> {
+fn open(paths: &[PathBuf; 3], countersign: SigningKey) -> Result<Authority, AuthorityError> {
     let [seed_path, key_path, ca_path] = paths;
     let key_pem = Zeroizing::new(read(key_path)?);
     let key = KeyPair::from_pem(&key_pem)
@@ -161,7 +171,8 @@ fn open(paths: &[PathBuf; 3]) -> Result<Authority, AuthorityError> {
     let mut seed = Zeroizing::new([0; 32]);
     hex::decode_to_slice(seed_text.trim(), seed.as_mut_slice())
         .map_err(|_| AuthorityError::Damaged { path: seed_path.clone() })?;
-    Ok(Authority { ca_pem, ca_der, issuer, seed: hmac::Key::new(hmac::HMAC_SHA256, seed.as_slice()) })
+    let seed = hmac::Key::new(hmac::HMAC_SHA256, seed.as_slice());
+    Ok(Authority { ca_pem, ca_der, issuer, seed, countersign })
 }
 
 fn make(paths: &[PathBuf; 3], now: Timestamp) -> Result<(), AuthorityError> {
@@ -207,6 +218,8 @@ mod tests {
         std::fs::remove_file(folder.path().join("ca.pem")).unwrap();
         let refused = Authority::open_or_make(folder.path(), Fresh::No, now).err().unwrap();
         assert!(matches!(refused, AuthorityError::Incomplete { .. }), "{refused}");
+        let key = made.countersign_key().public();
+        assert_eq!(key, again.countersign_key().public());
         let empty = tempfile::tempdir().unwrap();
         assert!(Authority::open_or_make(empty.path(), Fresh::No, now).is_err());
     }
@@ -246,7 +259,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         Authority::open_or_make(folder.path(), Fresh::Yes, now).unwrap();
-        for name in ["ca.key", "seed.key"] {
+        for name in ["ca.key", "seed.key", "countersign.key"] {
             let mode = std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");
         }

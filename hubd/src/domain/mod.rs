@@ -35,6 +35,7 @@ pub mod job_queue;
 pub mod known_origins;
 pub mod merge;
 pub mod readmission;
+pub mod restore_certificate;
 pub mod retry;
 pub mod summary;
 pub mod usage;

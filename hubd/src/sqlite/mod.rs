@@ -35,6 +35,7 @@ mod prune;
 mod readers;
 mod readmission;
 mod renewal;
+mod restore_certificates;
 mod restore_orders;
 mod restores;
 mod schema;

@@ -28,6 +28,7 @@ mod operators;
 mod outbox;
 mod prune;
 mod renewal;
+mod restore_certificates;
 mod restore_orders;
 mod restores;
 mod usage;
@@ -37,7 +38,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_protocol::id::HostId;
+use holdfast_protocol::restore_certificate::Countersignature;
 use jiff::Timestamp;
+use restore_certificate::countersign::{CountersignError, KeyOwner, Received};
 use tokio::sync::watch;
 
 pub use alerts::{
@@ -67,6 +70,7 @@ pub use prune::{
     INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, SILENCES_KEPT, VERSIONS_KEPT,
 };
 pub use renewal::{RenewError, Renewal, Renewals};
+pub use restore_certificates::{CertificateDelivery, RestoreCertificateError, RestoreCertificates};
 pub use restore_orders::{
     NewWithdrawal, RESTORE_ORDERS_MAX, RESTORE_ORDERS_SHOWN, RestoreOrders, WithdrawError,
 };
@@ -81,6 +85,10 @@ pub const PAGE_MAX: u32 = 500;
 
 /// Makes a certificate inside of a transaction, so that there is at most one.
 pub type Issue = Box<dyn FnOnce(HostId, u32, &AgentKey, Timestamp) -> Result<Issued, IssueError> + Send>;
+
+/// Signs a statement inside of a transaction, so that there is at most one for each certificate.
+pub type Countersign =
+    Box<dyn FnOnce(&Received, &KeyOwner) -> Result<Countersignature, CountersignError> + Send>;
 
 /// The store that all parts of the hub share.
 pub type SharedStore = Arc<dyn Store>;
@@ -103,6 +111,7 @@ pub trait Store:
     + Outbox
     + Pruning
     + Renewals
+    + RestoreCertificates
     + RestoreOrders
     + Restores
     + SignedJobs

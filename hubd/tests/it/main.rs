@@ -30,6 +30,7 @@ mod prometheus;
 mod readmission;
 mod restart;
 mod restore;
+mod restore_certificates;
 mod root_links;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;

@@ -25,7 +25,7 @@ const fn method(verb: Verb) -> Method {
 
 fn path(template: &str, host: &str, other: &str) -> String {
     let path = template.replace("{host}", host).replace("{id}", other).replace("{job}", other);
-    path.replace("{name}", "ada").replace("{number}", "1")
+    path.replace("{guest}", other).replace("{name}", "ada").replace("{number}", "1")
 }
 
 async fn call(client: &Client, method: Method, path: &str, body: &str) -> (StatusCode, Option<String>) {

@@ -18,7 +18,7 @@ use crate::world::World;
 const USER: u32 = 65_534;
 
 /// All that a hub's folder holds, or that is made there for a moment.
-const PLACES: [&str; 12] = [
+const PLACES: [&str; 14] = [
     "hub.db",
     "hub.db-wal",
     "hub.db-shm",
@@ -28,7 +28,9 @@ const PLACES: [&str; 12] = [
     "ca.key",
     "ca.pem",
     "seed.key",
+    "countersign.key",
     "ca.new",
+    "countersign.new",
     "seed.new",
     "hub.toml",
 ];

@@ -7,6 +7,7 @@ use holdfast_protocol::report::GuestReport;
 use holdfast_protocol::usage::{UsageSeries, UsageSpan};
 use serde::Serialize;
 
+use super::certificate;
 use crate::args::GuestCommand;
 use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
@@ -64,29 +65,34 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
             })
         }
         GuestCommand::Show { guest, host, span } => {
-            let mut found: Vec<OnHost> = guests(hub, host.as_deref())
-                .await?
-                .into_iter()
-                .filter(|on_host| is_called(on_host, &guest))
-                .collect();
-            match (found.pop(), found.is_empty()) {
-                (None, _) => Err(CliError::NoGuest { guest }),
-                (Some(on_host), true) => {
-                    let usage = usage(hub, &on_host, span).await?;
-                    screen.show(&GuestWithUse { on_host, usage }, |shown, _| {
-                        render::guest::guest_with_use(
-                            (&shown.on_host.host, &shown.on_host.guest),
-                            shown.usage.as_ref(),
-                            clock::now(),
-                        )
-                    })
-                }
-                (Some(last), false) => {
-                    let hosts: Vec<&str> =
-                        found.iter().chain([&last]).map(|on_host| on_host.host.as_str()).collect();
-                    Err(CliError::ManyGuests { guest, hosts: hosts.join(", ") })
-                }
-            }
+            let on_host = one(hub, guest, host.as_deref()).await?;
+            let usage = usage(hub, &on_host, span).await?;
+            screen.show(&GuestWithUse { on_host, usage }, |shown, _| {
+                render::guest::guest_with_use(
+                    (&shown.on_host.host, &shown.on_host.guest),
+                    shown.usage.as_ref(),
+                    clock::now(),
+                )
+            })
+        }
+        GuestCommand::Certificate(args) => {
+            let OnHost { host, guest } = one(hub, args.guest.clone(), args.host.as_deref()).await?;
+            let uid = guest.uid.ok_or_else(|| CliError::NoGuest { guest: args.guest.clone() })?;
+            certificate::of_guest((&host, uid), args, hub, screen).await
+        }
+    }
+}
+
+/// The one guest of this name.
+async fn one(hub: &Hub, guest: String, host: Option<&str>) -> Result<OnHost, CliError> {
+    let all = guests(hub, host).await?;
+    let mut found: Vec<OnHost> = all.into_iter().filter(|on_host| is_called(on_host, &guest)).collect();
+    match (found.pop(), found.is_empty()) {
+        (None, _) => Err(CliError::NoGuest { guest }),
+        (Some(on_host), true) => Ok(on_host),
+        (Some(last), false) => {
+            let hosts: Vec<&str> = found.iter().chain([&last]).map(|on_host| on_host.host.as_str()).collect();
+            Err(CliError::ManyGuests { guest, hosts: hosts.join(", ") })
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod alert;
 pub mod audit;
+mod certificate;
 mod desired;
 pub mod escrow;
 mod events;
@@ -42,10 +43,13 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
     if let Command::Audit(AuditCommand::Verify { file, host: None }) = &command {
         return audit::run(file, None, screen).await;
     }
+    if let Command::Certificate(command) = command {
+        return certificate::run(command, screen);
+    }
     let login = config::load(&folder)?;
     let hub = connect(&login, screen)?;
     match command {
-        Command::Login(_) => Ok(()),
+        Command::Login(_) | Command::Certificate(_) => Ok(()),
         Command::Whoami => {
             let who = hub.get(&["v1", "whoami"]).await?;
             screen.show(&who, |who, _| render::login::whoami(&login.url, who))

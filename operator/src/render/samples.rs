@@ -8,6 +8,8 @@ use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView
 use holdfast_protocol::operator::{DesiredVersion, EnrollmentRequestView, EventView, HostView};
 use holdfast_protocol::report::{GuestReport, Sections, WaitingForSignature};
 use jiff::Timestamp;
+use restore_certificate::PublicKey;
+use restore_certificate::verify::{HubTrust, Proof};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -339,4 +341,49 @@ pub fn enrollment_requests() -> Vec<EnrollmentRequestView> {
         { "id": id(303), "claimed_name": "box3", "fingerprint": pin, "first_at": "2026-11-21T02:55:00Z", "state": "pending",
           "revoked": [{ "id": id(105), "seen_at": "2026-11-20T02:50:00Z" }] }
     ]))
+}
+
+const HOST_KEY: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBDxTVkemnHyJ2Z06OyEcqoDEm9Tno9YgiyM9mogu/9rtlyfj5NK6kwabf0O5Hdj3H3faQxlVfSLQD8BrK2xn3dc=";
+const HUB_KEY: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBMzcjrkFGbSoZhFLiTpquzICyiA6SDLbNLoltwexZtN54CRwsfiGweF6oopuSMWIKFyQOfTTvOaz3ZJTPO33bAk=";
+
+/// A restore certificate of an off-site backup.
+pub fn proof(trust: HubTrust) -> Proof {
+    let key = |text| PublicKey::from_openssh(text).unwrap();
+    let (mount, encrypted_with) = ("/srv/db", ["ab"; 32].join(":"));
+    Proof {
+        document: read(json!({
+            "schema": "holdfast.restore_certificate/v1",
+            "guest": { "uid": id(1), "name": "web-1", "customer": "acme" },
+            "host": { "id": id(7), "name": "box7", "node": "pve1" },
+            "backup": {
+                "operation": id(20), "archive": "pbs1:backup/ct/300/2026-11-20T01:30:00Z",
+                "taken_at": "2026-11-20T01:30:00Z", "bytes": 4_812_345_678_u64, "storage": "pbs1",
+                "tier": "off_site", "key": encrypted_with
+            },
+            "test": {
+                "operation": id(21),
+                "began_at": "2026-11-21T01:00:00Z", "ended_at": "2026-11-21T01:14:24Z",
+                "verdict": "proved", "reason": "stacks that are well by their own check: 1; canaries as they were: 2",
+                "checks": [
+                    { "check": "restored" }, { "check": "isolated" }, { "check": "reported" },
+                    { "check": "stack", "name": "shop", "state": "healthy", "took_ms": 2048 },
+                    { "check": "stack", "name": "mail", "state": "runs", "took_ms": 912 },
+                    { "check": "canary", "sha256": "a".repeat(64) },
+                    { "check": "canary", "mount": mount, "sha256": "b".repeat(64) }
+                ],
+                "took": { "restore_s": 820, "up_s": 44 }
+            },
+            "issued_at": "2026-11-21T01:14:40Z",
+            "agent_version": "0.1.0"
+        })),
+        host_key: key(HOST_KEY),
+        statement: read(json!({
+            "schema": "holdfast.restore_countersign/v1",
+            "document_sha256": "c".repeat(64), "host_signature_sha256": "d".repeat(64),
+            "host": id(7), "host_name": "box7", "host_key": HOST_KEY,
+            "certificate_generation": 3, "received_at": "2026-11-21T01:14:41Z"
+        })),
+        hub_key: key(HUB_KEY),
+        trust,
+    }
 }

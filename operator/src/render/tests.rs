@@ -11,11 +11,12 @@ use holdfast_protocol::operator::{HostDetail, InviteCreated, WhoAmI};
 use holdfast_protocol::report::RefusedDocument;
 use holdfast_protocol::secret::Secret;
 use insta::assert_snapshot;
+use restore_certificate::verify::HubTrust;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::samples::{self, now, read};
-use super::{desired, event, golden, guest, host, job, login, protection};
+use super::{certificate, desired, event, golden, guest, host, job, login, protection};
 use crate::diff::{InForce, diff};
 use crate::screen::{Colour, Style};
 
@@ -191,4 +192,11 @@ fn jobs_and_one_job() {
     assert_snapshot!("job_list_narrow", job::jobs(&pairs, now(), COLOURED));
     assert_snapshot!("job_list_empty", job::jobs(&[], now(), PLAIN));
     assert_snapshot!("job_show", job::detail(&host, &jobs[4], None, now()));
+}
+
+#[test]
+fn restore_certificates() {
+    let compared = certificate::proof(&samples::proof(HubTrust::Compared));
+    let not_compared = certificate::proof(&samples::proof(HubTrust::NotCompared));
+    assert_snapshot!([compared, not_compared].join("\n"));
 }

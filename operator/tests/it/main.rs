@@ -8,6 +8,7 @@
 mod alerts;
 mod apply;
 mod audit;
+mod certificate;
 mod escrow;
 mod fake_hub;
 mod read_commands;

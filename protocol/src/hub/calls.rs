@@ -20,6 +20,7 @@ use crate::operator::{
     OperatorRequest, OperatorView, Page, WhoAmI,
 };
 use crate::restore::{Replacement, RestoreOrder, RestoreRedeem, RestoreRequest, Restored, WithdrawRequest};
+use crate::restore_certificate::{CertificateKept, CertificatePut, CertificateView};
 use crate::usage::{UsageSeries, UsageSpan};
 
 /// Who may call.
@@ -76,6 +77,7 @@ pub(super) const KEY: Param = param(
     of::<IdempotencyKey>,
 );
 pub(super) const HOST: Param = param(ParamLocation::Path, "host", "id or name of a host", text);
+const GUEST: Param = param(ParamLocation::Path, "guest", "the uid of a guest", of::<GuestUid>);
 const REQUEST: Param = param(ParamLocation::Path, "id", "an enrollment request", of::<EnrollmentRequestId>);
 const JOB: Param = param(ParamLocation::Path, "job", "a signed job", of::<JobId>);
 pub(super) const NAME: Param = param(ParamLocation::Path, "name", "an operator", of::<OperatorName>);
@@ -295,6 +297,16 @@ pub const CALLS: &[Call] = &[
             framed::<EscrowKept>,
         )
     },
+    Call {
+        refusals: &[RateLimited, ErrorCode::RestoreCertificate, RestoreCertificateOld],
+        ..agent(
+            Method::Put,
+            "/v1/agent/restore-certificates",
+            ("putRestoreCertificate", "Has the restore certificate of a guest countersigned and kept."),
+            Some((Needed::Always, of::<CertificatePut>)),
+            framed::<CertificateKept>,
+        )
+    },
     get("/v1/whoami", "whoami", "Name and role of the token's operator.", Answer::Done(framed::<WhoAmI>)),
     Call {
         parts: &[KEY],
@@ -364,6 +376,16 @@ pub const CALLS: &[Call] = &[
             ("readHostEscrow", "Reads versions of a host's wrapped key. Their customer is notified."),
             Some(of::<EscrowRead>),
             Answer::Done(framed::<EscrowFiles>),
+        )
+    },
+    Call {
+        parts: &[HOST, GUEST],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}/guests/{guest}/restore-certificate",
+            "restoreCertificate",
+            "The newest restore certificate of a guest.",
+            Answer::Done(framed::<CertificateView>),
         )
     },
     Call {

@@ -2,16 +2,10 @@
 
 use holdfast_protocol::escrow::by_hand::Step;
 
-use super::Sheet;
-use super::fonts::Font;
-use super::pdf_draw::{Canvas, Point, Style};
-use super::qr::Matrix;
-use super::text::{self, Page};
+use pdf_page::{Canvas, Font, HEIGHT, Matrix, Point, Style, WIDTH};
 
-/// A4, in points.
-pub const WIDTH: f32 = 595.28;
-/// A4, in points.
-pub const HEIGHT: f32 = 841.89;
+use super::Sheet;
+use super::text::{self, Page};
 
 const LEFT: f32 = 51.0;
 const RIGHT: f32 = WIDTH - LEFT;

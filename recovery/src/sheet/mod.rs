@@ -9,11 +9,8 @@
 //! is worth everything to anyone who finds it. Deliberately absent: clocks (the date is that of the code), printers,
 //! and keeping what was made: a sheet is shown once.
 
-mod fonts;
 mod layout;
 mod pdf;
-mod pdf_draw;
-mod qr;
 pub mod text;
 mod text_output;
 

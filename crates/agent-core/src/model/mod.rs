@@ -30,6 +30,7 @@ pub mod report_size;
 pub mod request;
 pub mod silence;
 pub mod storage;
+pub mod tested_guest;
 pub mod tier_fault;
 pub mod token_reuse;
 pub mod usage;

@@ -4,9 +4,10 @@
 //! goes on being backed up and snapshotted while its last backup is tried. All tests share one lane of their own, so
 //! there is one at a time on a host. A test that fails takes back what it made; what it showed is kept either way.
 //! [`verdict`] judges what its controller says. [`blame`] judges a test that was broken off. [`took`] measures how long
-//! it took.
+//! it took. [`checks`] lists what passed.
 
 pub mod blame;
+pub mod checks;
 pub mod took;
 pub mod verdict;
 

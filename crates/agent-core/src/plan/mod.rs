@@ -97,6 +97,7 @@ pub mod read_only_entry;
 pub mod recovery;
 pub mod recovery_source;
 pub mod report;
+pub mod restore_certificate;
 pub mod restore_duration;
 mod restore_test_schedule;
 pub mod restore_test_status;

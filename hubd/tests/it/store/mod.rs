@@ -11,6 +11,7 @@ mod keys;
 mod log;
 mod operators;
 mod quiet;
+mod restore_certificates;
 mod usage;
 
 use self::fixture::Fixture;
@@ -75,4 +76,6 @@ engine! {
     usage:
         samples_are_kept_once_thinned_and_removed
         samples_of_a_stranger_or_a_wrong_clock_change_nothing;
+    restore_certificates:
+        a_restore_certificate_is_countersigned_once_and_two_are_kept;
 }

@@ -1,4 +1,4 @@
-//! Embedded fonts of the sheet and their metrics.
+//! Embedded fonts and their metrics.
 //!
 //! All printed text is Latin-1, so each letter is one byte and readers need no table to turn it back into text.
 
@@ -35,9 +35,9 @@ pub struct Metrics {
 
 static ALL: LazyLock<[Metrics; 3]> = LazyLock::new(|| {
     [
-        Metrics::read("IBMPlexSans", include_bytes!("../../data/fonts/IBMPlexSans-Regular.ttf")),
-        Metrics::read("IBMPlexSans-SemiBold", include_bytes!("../../data/fonts/IBMPlexSans-SemiBold.ttf")),
-        Metrics::read("IBMPlexMono-Medium", include_bytes!("../../data/fonts/IBMPlexMono-Medium.ttf")),
+        Metrics::read("IBMPlexSans", include_bytes!("../data/fonts/IBMPlexSans-Regular.ttf")),
+        Metrics::read("IBMPlexSans-SemiBold", include_bytes!("../data/fonts/IBMPlexSans-SemiBold.ttf")),
+        Metrics::read("IBMPlexMono-Medium", include_bytes!("../data/fonts/IBMPlexMono-Medium.ttf")),
     ]
 });
 
@@ -72,7 +72,7 @@ impl Font {
     }
 }
 
-/// A text in Latin-1. What is not in it was never put on a sheet: names are of letters and digits.
+/// A text in Latin-1. What is not in it becomes a question mark.
 pub fn latin(text: &str) -> impl Iterator<Item = u8> {
     text.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap_or(b'?'))
 }

@@ -8,8 +8,8 @@ use std::io::Write as _;
 
 use zeroize::Zeroizing;
 
-use super::fonts::{Font, latin};
-use super::qr::Matrix;
+use crate::fonts::{Font, latin};
+use crate::qr::Matrix;
 
 /// A page with the largest QR code has less.
 const BYTES: usize = 512 * 1024;
@@ -31,16 +31,24 @@ pub struct Style {
     pub grey: f32,
 }
 
+/// What is drawn on one page.
 pub struct Canvas(Zeroizing<Vec<u8>>);
+
+impl Default for Canvas {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Canvas {
     /// A blank one.
+    #[must_use]
     pub fn new() -> Self {
         Self(Zeroizing::new(Vec::with_capacity(BYTES)))
     }
 
     /// What was drawn.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 

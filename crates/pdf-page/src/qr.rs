@@ -12,6 +12,7 @@ pub struct Matrix {
 
 impl Matrix {
     /// The code of a text, of which 15 in a hundred may be spoilt. Nothing where it is too long for one.
+    #[must_use]
     pub fn of(text: &str) -> Option<Self> {
         let code = QRBuilder::new(text).ecl(ECL::M).build().ok()?;
         let rows: Vec<Vec<bool>> =
@@ -20,6 +21,7 @@ impl Matrix {
     }
 
     /// How many squares a side has.
+    #[must_use]
     pub const fn size(&self) -> u16 {
         self.size
     }

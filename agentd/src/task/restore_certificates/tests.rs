@@ -1,0 +1,151 @@
+//! Tests of certificates over lost replies, refusals and restarts.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+
+use holdfast_protocol::restore_certificate::SignedCertificate;
+use net::client::{Answer, Method};
+use rcgen::{CertificateParams, KeyPair};
+use restore_certificate::countersign::receive;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::port::clock::RealClock;
+use crate::port::hub::{Hub, Line, Posted};
+use crate::port::store::restore_certificate::insert_proved_for_tests;
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Fate {
+    #[default]
+    Taken,
+    /// The hub takes it, and the answer says otherwise.
+    ReplyLost,
+    Refused,
+}
+
+#[derive(Debug, Default)]
+struct Records {
+    fate: Fate,
+    puts: Vec<SignedCertificate>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FakeHub(Arc<Mutex<Records>>);
+
+impl FakeHub {
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.0.lock().unwrap()
+    }
+
+    fn answer(&self, body: &[u8]) -> (u16, Value, Value) {
+        let mut records = self.records();
+        let put: CertificatePut = serde_json::from_slice(body).unwrap();
+        let document = put.certificate.read().unwrap();
+        let refused = |status, code| (status, Value::Null, json!({ "code": code, "message": "no" }));
+        match records.fate {
+            Fate::Refused => return refused(403, "RESTORE_CERTIFICATE"),
+            Fate::Taken | Fate::ReplyLost => records.puts.push(put.certificate),
+        }
+        if records.fate == Fate::ReplyLost {
+            return refused(503, "UNAVAILABLE");
+        }
+        (200, json!({ "guest": document.guest.uid, "received_at": "2026-11-21T12:00:00Z" }), Value::Null)
+    }
+}
+
+impl Line for FakeHub {
+    fn send<'a>(&'a self, method: Method, path: &'a str, body: Vec<u8>, _: Duration) -> Posted<'a> {
+        assert_eq!((method, path), (Method::PUT, "/v1/agent/restore-certificates"));
+        let (status, data, error) = self.answer(&body);
+        let id = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01";
+        let frame = json!({ "schema_version": "holdfast.envelope/v1", "request_id": id, "correlation_id": id,
+            "data": data, "error": error, "metadata": { "timestamp": "2026-11-21T12:00:00Z" } });
+        let answer = Answer::new(status, frame.to_string().into_bytes());
+        Box::pin(async move { Ok(answer) })
+    }
+}
+
+/// An enrolled agent in a folder. Started again, it finds what was there.
+fn start(state: &Path, hub: &FakeHub) -> RestoreCertificatesTask {
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
+    let folder = IdentityFolder::open(state).unwrap();
+    let line = hub.clone();
+    RestoreCertificatesTask {
+        store: Store::open(state, clock.now()).unwrap(),
+        folder,
+        dial: Arc::new(move |identity| Ok(Hub::over(Arc::new(line.clone()), &identity.hub))),
+        node: "pve1".parse().unwrap(),
+        clock,
+    }
+}
+
+fn enrol(state: &Path) -> KeyPair {
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap().pem();
+    let identity = json!({
+        "schema": "holdfast.identity/v1", "hub": "https://127.0.0.1:1", "key_pem": key.serialize_pem(),
+        "enrolled": {"host_id": "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55", "host_name": "box7",
+            "certificate_pem": certificate, "ca_pem": certificate, "certificate_generation": 1,
+            "not_before": "2026-01-01T00:00:00Z", "not_after": "2126-01-01T00:00:00Z"}
+    });
+    IdentityFolder::open(state).unwrap();
+    std::fs::write(state.join("identity/identity.json"), identity.to_string()).unwrap();
+    key
+}
+
+/// Waits until the thread of a dropped store has released the folder.
+fn wait_for_lock(state: &Path) {
+    std::fs::File::options().write(true).open(state.join("agent.lock")).unwrap().lock().unwrap();
+}
+
+#[tokio::test]
+async fn a_lost_reply_and_a_restart_give_no_second_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, hub) = (folder.path(), FakeHub::default());
+    let key = enrol(state);
+    let task = start(state, &hub);
+    insert_proved_for_tests(state, (1, 1), task.clock.now()).unwrap();
+    hub.records().fate = Fate::ReplyLost;
+    task.round().await.unwrap_err();
+    let [kept] = &task.store.undelivered_certificates().await.unwrap()[..] else { panic!("not one") };
+    let first = kept.signed.clone();
+    drop(task);
+    wait_for_lock(state);
+
+    // The agent is started again, and its key is renewed meanwhile.
+    enrol(state);
+    let task = start(state, &hub);
+    hub.records().fate = Fate::Taken;
+    task.round().await.unwrap();
+    assert_eq!(hub.records().puts, [first.clone(), first.clone()], "the same bytes again");
+    task.round().await.unwrap();
+    assert_eq!(hub.records().puts.len(), 2, "nothing is sent that the hub has");
+
+    let received = receive(first).unwrap();
+    let own = restore_certificate::SigningKey::from_pkcs8(&key.serialize_der()).unwrap();
+    assert_eq!(&received.key, own.public());
+    let said = serde_json::to_value(&received.document).unwrap();
+    assert_eq!(said["host"]["node"], "pve1");
+    assert_eq!((&said["guest"]["name"], &said["guest"]["customer"]), (&json!("web-1"), &json!("acme")));
+    assert_eq!(received.document.test.return_s(), Some(222));
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_refused_keeps_no_other_from_the_hub() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, hub) = (folder.path(), FakeHub::default());
+    enrol(state);
+    let task = start(state, &hub);
+    for guest in 1..=3 {
+        insert_proved_for_tests(state, (guest, guest), task.clock.now()).unwrap();
+    }
+    hub.records().fate = Fate::Refused;
+    let refused = task.round().await.unwrap_err();
+    assert!(matches!(refused, RoundError::Hub(HubError::Refused { .. })), "{refused}");
+    assert_eq!(task.store.undelivered_certificates().await.unwrap().len(), 3);
+    hub.records().fate = Fate::Taken;
+    task.round().await.unwrap();
+    assert_eq!(hub.records().puts.len(), 3);
+    assert!(task.store.undelivered_certificates().await.unwrap().is_empty());
+}
