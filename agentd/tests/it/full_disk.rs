@@ -57,7 +57,7 @@ struct Small(tempfile::TempDir);
 impl Small {
     fn mount() -> Self {
         let small = Self(tempfile::tempdir().unwrap());
-        run("mount", &["-t", "tmpfs", "-o", "size=1m", "holdfast-test", small.0.path().to_str().unwrap()]);
+        run("mount", &["-t", "tmpfs", "-o", "size=2m", "holdfast-test", small.0.path().to_str().unwrap()]);
         small
     }
 }
@@ -79,7 +79,7 @@ async fn a_full_file_system_refuses_answers_and_goes_on() {
     let folder = small.0.path();
     let ballast = folder.join("ballast");
     let store = open(folder).await;
-    std::fs::write(&ballast, vec![0; 300_000]).unwrap();
+    std::fs::write(&ballast, vec![0; 1_200_000]).unwrap();
     let kept = fill(&store).await;
     assert!(kept > 0);
     let refusal = store.refusal().unwrap();

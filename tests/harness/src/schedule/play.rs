@@ -97,7 +97,7 @@ pub async fn play(seed: u64, script: &Script, template: &Template) -> Verdict {
     };
     let mut last = before.clone();
     let view = loop {
-        let ended = player.live().await;
+        let ended = Box::pin(player.live()).await;
         last = player.between(last).await;
         match ended {
             Ended::Killed => tokio::time::sleep(player.dead_for).await,
