@@ -169,8 +169,8 @@ conditions! {
         "The host is silent beyond its time, and nothing newer is known of its guests.",
         "Reach the host by another way; see `systemctl status agentd` there.";
     HubBackupOld = "HUB_BACKUP_OLD", Critical, [Hub], 0 s, Endangered, Hub, NOTHING,
-        "The newest backup of the hub's database is too old.",
-        "See why none was taken: `journalctl -u hubd` on the hub.";
+        "The newest backup of the hub is too old, or there is none.",
+        "See why none was taken, in the place that `[backup]` in `hub.toml` names.";
     HubDatabaseFailing = "HUB_DATABASE_FAILING", Critical, [Hub], 60 s, Endangered, Hub, NOTHING,
         "The hub's database does not take writes.",
         "See the cause: `journalctl -u hubd` on the hub.";
