@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0012_conditions.sql"),
     include_str!("../../migrations/sqlite/0013_alerts.sql"),
     include_str!("../../migrations/sqlite/0014_audit_heads.sql"),
+    include_str!("../../migrations/sqlite/0015_hardware.sql"),
 ];
 
 /// The hub's own to read: it holds invites, reports and wrapped keys.
