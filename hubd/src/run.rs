@@ -217,6 +217,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     tasks.spawn(notifier.run(stopped.clone()));
     tasks.spawn(deadman::run(store.clone(), alerts.clone(), Arc::clone(&start.clock), stopped.clone()));
     let timer = AlertTimer::new(store.clone(), Arc::clone(&start.clock), folder);
+    let timer = timer.with_backup(start.alerts.backup);
     tasks.spawn(timer.run(stopped.clone()));
     let hub = HubName(authority.ca_pin().to_string());
     let receivers = start.alerts.receivers.iter().map(Receiver::configured).collect();

@@ -35,7 +35,7 @@ use reqwest::Url;
 use serde::Deserialize;
 
 pub use self::alerts::{AlertSettings, AlertSettingsError};
-use self::alerts::{AlertsFile, ReceiverFile, WatcherFile};
+use self::alerts::{AlertsFile, BackupFile, ReceiverFile, WatcherFile};
 use crate::task::escrow_notice::NoticeSettings;
 use crate::task::http_post::WebhookSettings;
 
@@ -97,6 +97,7 @@ struct HubFile {
     /// How far deliveries may reach: `public`, `private` or `loopback`.
     deliver_to: Option<EgressPolicy>,
     watcher: Option<WatcherFile>,
+    backup: Option<BackupFile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -194,6 +195,7 @@ impl Settings {
                 receivers: file.receiver,
                 reach: file.deliver_to,
                 watcher: file.watcher,
+                backup: file.backup,
             }
             .load(given.credentials.as_deref())?,
             connections_max,
@@ -368,6 +370,7 @@ mod tests {
         assert_eq!((short.listen, short.connections_max), (whole.listen, whole.connections_max));
         assert_eq!((whole.alerts.receivers.len(), whole.alerts.watcher.unwrap().every_s), (1, 60));
         assert_eq!(whole.alerts.reach, short.alerts.reach);
+        assert!(short.alerts.backup.is_none() && whole.alerts.backup.is_some());
         assert!(short.public_url.is_none() && short.webhook.is_none());
         assert!(whole.public_url.is_some() && whole.webhook.is_some());
         let (nobody, all) = (short.escrow_notice.reached(), whole.escrow_notice.reached());

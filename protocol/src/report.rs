@@ -6,6 +6,7 @@
 mod address_filter;
 mod age;
 mod field;
+mod hardware;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -14,6 +15,10 @@ use serde::{Deserialize, Serialize};
 pub use self::address_filter::{AddressFilterFinding, AddressFilterState, address_filter_findings};
 pub use self::age::FactAges;
 pub use self::field::{AppliedValue, FieldState, InForce};
+pub use self::hardware::{
+    DISKS_MAX, DiskFault, DiskHealth, DiskReading, DiskReport, HardwareName, HardwareSection, Heat,
+    MemoryErrors, SENSORS_MAX, SensorReport, Temperature,
+};
 
 use crate::code::ErrorCode;
 use crate::condition::ConditionSet;
@@ -74,6 +79,9 @@ pub struct Sections {
     /// What is wrong, as the agent finds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<ConditionSet>,
+    /// Disks, temperatures and memory errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<HardwareSection>,
 }
 
 impl Sections {
@@ -90,6 +98,7 @@ impl Sections {
             && self.jobs.is_none()
             && self.storage.is_none()
             && self.conditions.is_none()
+            && self.hardware.is_none()
     }
 
     /// What of `self` differs from `before`.
@@ -109,6 +118,7 @@ impl Sections {
             jobs: changed(&self.jobs, &before.jobs),
             storage: changed(&self.storage, &before.storage),
             conditions: changed(&self.conditions, &before.conditions),
+            hardware: changed(&self.hardware, &before.hardware),
         }
     }
 
@@ -129,6 +139,7 @@ impl Sections {
         lay(&mut self.jobs, changed.jobs);
         lay(&mut self.storage, changed.storage);
         lay(&mut self.conditions, changed.conditions);
+        lay(&mut self.hardware, changed.hardware);
     }
 }
 

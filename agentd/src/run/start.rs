@@ -20,6 +20,7 @@ use crate::execute::failpoint::{self, Failpoints};
 use crate::execute::offsite::Asker;
 use crate::execute::slots::HeavyLane;
 use crate::execute::{GuestEndpoint, Ports};
+use crate::model::hardware_health::HardwareView;
 use crate::model::limits;
 use crate::model::offsite::Pruners;
 use crate::model::policy::TestPlace;
@@ -29,6 +30,7 @@ use crate::model::view::{HostSnapshot, ProgressLines};
 use crate::port::admin_socket;
 use crate::port::backoff::spread;
 use crate::port::guest_address::GuestAddresses;
+use crate::port::hardware::HardwareFiles;
 use crate::port::helper::Helper;
 use crate::port::hub::{Contact, Hub};
 use crate::port::hub_alarm_file::HubAlarmFile;
@@ -39,6 +41,7 @@ use crate::port::target_probe::TargetProbe;
 use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
 use crate::task::escrow::{EscrowTask, HubCopies};
+use crate::task::hardware::HardwareTask;
 use crate::task::hub_alarm::HubAlarmTask;
 use crate::task::hub_sync::HubSync;
 use crate::task::local_api::guests::KnownTask;
@@ -58,6 +61,7 @@ use crate::task::watchdog::WatchdogTask;
 struct Wires {
     view: watch::Sender<Arc<HostSnapshot>>,
     storage: watch::Sender<Arc<StorageView>>,
+    hardware: watch::Sender<Arc<HardwareView>>,
     sections: watch::Sender<Arc<Sections>>,
     contact: watch::Sender<Contact>,
     usage: UsageQueue,
@@ -78,6 +82,7 @@ pub(super) fn start(
     let wires = Wires {
         view: watch::channel(Arc::new(HostSnapshot::default())).0,
         storage: watch::channel(Arc::new(StorageView::default())).0,
+        hardware: watch::channel(Arc::new(HardwareView::default())).0,
         sections: watch::channel(Arc::new(Sections::default())).0,
         usage: UsageQueue::default(),
         lines: watch::channel(ProgressLines::new()).0,
@@ -110,16 +115,7 @@ pub(super) fn start(
     start_tellers(&mut tasks, &parts, &wires, (status_listener, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
     start_restore_certificates(&mut tasks, settings, &parts, stop);
-    let upkeep = UpkeepTask {
-        store: parts.store.clone(),
-        clock: Arc::clone(&parts.clock),
-        audit_months: settings.audit.keep_months,
-    };
-    let stop_upkeep = stop.clone();
-    tasks.spawn(async move {
-        upkeep.run(stop_upkeep).await;
-        "upkeep"
-    });
+    start_upkeep(&mut tasks, settings, &parts, &wires, stop);
     start_hub_alarm(&mut tasks, settings, &parts, &wires, stop)?;
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_listener, stop);
     let sync = HubSync {
@@ -201,6 +197,7 @@ fn start_tellers(
         store: parts.store.clone(),
         view: wires.view.subscribe(),
         storage: wires.storage.subscribe(),
+        hardware: wires.hardware.subscribe(),
         sections: wires.sections.clone(),
         clock: Arc::clone(&parts.clock),
         started_at: parts.clock.now(),
@@ -269,6 +266,29 @@ fn start_metrics(
     tasks.spawn(async move {
         metrics::run(listener, source, stop).await;
         "metrics"
+    });
+}
+
+/// What is read or kept small now and then.
+fn start_upkeep(tasks: &mut Tasks, settings: &Settings, parts: &Parts, wires: &Wires, stop: &Stop) {
+    let upkeep = UpkeepTask {
+        store: parts.store.clone(),
+        clock: Arc::clone(&parts.clock),
+        audit_months: settings.audit.keep_months,
+    };
+    let hardware = HardwareTask {
+        files: HardwareFiles::of_the_host(),
+        view: wires.hardware.clone(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let (for_upkeep, for_hardware) = (stop.clone(), stop.clone());
+    tasks.spawn(async move {
+        upkeep.run(for_upkeep).await;
+        "upkeep"
+    });
+    tasks.spawn(async move {
+        hardware.run(for_hardware).await;
+        "hardware"
     });
 }
 

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use self::conditions::{ReportMemory, records_fault};
 use super::stop::Stop;
 use crate::gate::only_copy::lies_on;
+use crate::model::hardware_health::HardwareView;
 use crate::model::records::VolumeId;
 use crate::model::report_size::shorten;
 use crate::model::storage::{FirstPoll, StorageView};
@@ -47,6 +48,8 @@ pub struct ReportTask {
     pub view: watch::Receiver<Arc<HostSnapshot>>,
     /// What the storage loop last saw.
     pub storage: watch::Receiver<Arc<StorageView>>,
+    /// What the hardware loop last read.
+    pub hardware: watch::Receiver<Arc<HardwareView>>,
     /// Where the report is published.
     pub sections: watch::Sender<Arc<Sections>>,
     /// For the pause between bursts.
@@ -73,8 +76,9 @@ impl ReportTask {
             // In the other order a host could be shown at rest while an operation is under way on it.
             let view = Arc::clone(&self.view.borrow_and_update());
             let storage = Arc::clone(&self.storage.borrow_and_update());
+            let hardware = Arc::clone(&self.hardware.borrow_and_update());
             let now = *changes.borrow_and_update();
-            match self.assemble((&view, &storage), (reported, now), &mut memory).await {
+            match self.assemble((&view, &storage, &hardware), (reported, now), &mut memory).await {
                 Ok(sections) => {
                     self.publish(sections);
                     reported = Some(now);
@@ -87,6 +91,7 @@ impl ReportTask {
                 changed = changes.changed() => if changed.is_err() { return },
                 changed = self.view.wait_for(|next| view.news(next) == News::Yes) => if changed.is_err() { return },
                 changed = self.storage.changed() => if changed.is_err() { return },
+                changed = self.hardware.changed() => if changed.is_err() { return },
             }
             self.clock.sleep(GATHER).await;
         }
@@ -158,7 +163,7 @@ impl ReportTask {
     /// What `reported` contains is read again from the store only if it has changed since.
     async fn assemble(
         &self,
-        (view, storage): (&HostSnapshot, &StorageView),
+        (view, storage, hardware): (&HostSnapshot, &StorageView, &HardwareView),
         (reported, changes): (Option<Changes>, Changes),
         memory: &mut ReportMemory,
     ) -> Result<Sections, StoreError> {
@@ -194,6 +199,7 @@ impl ReportTask {
             view,
             storage,
             fill_history: &memory.fill_history,
+            hardware,
             jobs: &jobs,
             codes: &codes,
             targets: &targets,
@@ -230,6 +236,7 @@ impl ReportTask {
             jobs: Some(jobs),
             storage: (storage.looked == FirstPoll::Yes).then(|| storage.targets.clone()),
             conditions,
+            hardware: hardware.section.clone(),
         })
     }
 }
@@ -248,6 +255,7 @@ fn guests_of(view: &HostSnapshot) -> Vec<GuestReport> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::hardware_health::RawHardware;
     use crate::port::clock::RealClock;
     use crate::port::store::restore_test::insert_for_tests;
     use crate::task::stop;
@@ -265,6 +273,7 @@ mod tests {
         let store = Store::open(dir.path(), clock.now()).unwrap();
         let (view_tx, view) = watch::channel(Arc::new(HostSnapshot::default()));
         let (_storage_tx, storage) = watch::channel(Arc::new(StorageView::default()));
+        let (hardware_tx, hardware) = watch::channel(Arc::new(HardwareView::default()));
         let (tx, mut reported) = watch::channel(Arc::new(Sections::default()));
         let certificate_ends_at = Timestamp::MAX;
         let at_start = Contact { reached_at: None, problem: None, certificate_ends_at };
@@ -275,6 +284,7 @@ mod tests {
             store: store.clone(),
             view,
             storage,
+            hardware,
             sections: tx,
             clock: as_clock,
             started_at: clock.now(),
@@ -288,6 +298,10 @@ mod tests {
             reported.wait_for(|reported| held(reported) == Some(0)).await.unwrap();
             store.offer_desired(Desired::parse(DOCUMENT.as_bytes()).unwrap(), clock.now()).await.unwrap();
             reported.wait_for(|reported| held(reported) == Some(1)).await.unwrap();
+            hardware_tx.send_modify(|view| {
+                *view = Arc::new(view.next(RawHardware::default(), clock.now()));
+            });
+            reported.wait_for(|reported| reported.hardware.is_some()).await.unwrap();
             let problem = ErrorBody::new(ErrorCode::Unavailable, "Proxmox does not answer");
             view_tx
                 .send_replace(Arc::new(HostSnapshot { problems: vec![problem], ..HostSnapshot::default() }));

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agentd::model::condition_facts::Blocked;
+use agentd::model::hardware_health::HardwareView;
 use agentd::model::storage::{FirstPoll, StorageView};
 use agentd::model::view::HostSnapshot;
 use agentd::port::clock::{Clock, RealClock};
@@ -29,6 +30,7 @@ struct Report {
     stopper: Stopper,
     task: JoinSet<()>,
     _contact: watch::Sender<Contact>,
+    _hardware: watch::Sender<Arc<HardwareView>>,
 }
 
 async fn store(folder: &Path) -> Store {
@@ -47,6 +49,7 @@ impl Report {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         let (view, seen) = watch::channel(Arc::new(HostSnapshot::default()));
         let (storage, polled) = watch::channel(Arc::new(StorageView::default()));
+        let (_hardware, hardware) = watch::channel(Arc::default());
         let (reported, sections) = watch::channel(Arc::new(Sections::default()));
         let certificate_ends_at = Timestamp::MAX;
         let at_start = Contact { reached_at: None, problem: None, certificate_ends_at };
@@ -56,6 +59,7 @@ impl Report {
             store: store(folder).await,
             view: seen,
             storage: polled,
+            hardware,
             sections: reported,
             started_at: clock.now(),
             clock,
@@ -66,7 +70,7 @@ impl Report {
         };
         let mut task = JoinSet::new();
         task.spawn(reporter.run(stop));
-        Self { view, storage, sections, stopper, task, _contact }
+        Self { view, storage, sections, stopper, task, _contact, _hardware }
     }
 
     /// Waits for a report with these codes.

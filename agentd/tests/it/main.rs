@@ -20,6 +20,7 @@
 mod against_simulator;
 mod conditions;
 mod daemon;
+mod disk_script;
 mod engine;
 mod escrow;
 mod full_disk;

@@ -1,6 +1,6 @@
 //! Tests of the shipped units and example settings.
 #![forbid(unsafe_code)]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::PathBuf;
 
@@ -55,23 +55,48 @@ fn what_does_not_mend_itself_is_not_tried_again() {
 
 /// The bound of the design is 1.5; systemd counts in tenths.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "systemd-analyze judges the units")]
 fn systemd_finds_the_daemons_as_closed_as_the_design_asks() {
     for unit in ["agentd.service", "hubd.service"] {
-        let path = unit_path(unit);
-        let judged = std::process::Command::new("systemd-analyze")
-            .args(["security", "--offline=true", "--threshold=15", "--no-pager"])
-            .arg(&path)
-            .output();
-        match judged {
-            Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
-            // The only valid reason to skip the check: a laptop without systemd's tools.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                assert!(std::env::var_os("HOLDFAST_CI").is_none(), "CI has systemd-analyze: {error}");
-            }
-            Err(error) => panic!("{error}"),
-        }
+        judge(unit, 15);
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "systemd-analyze judges the units")]
+fn judge(unit: &str, tenths: u8) {
+    let judged = std::process::Command::new("systemd-analyze")
+        .args(["security", "--offline=true", &format!("--threshold={tenths}"), "--no-pager"])
+        .arg(unit_path(unit))
+        .output();
+    match judged {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+        // The only valid reason to skip the check: a laptop without systemd's tools.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            assert!(std::env::var_os("HOLDFAST_CI").is_none(), "CI has systemd-analyze: {error}");
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// It is root, for two capabilities and one program. Systemd counts in tenths.
+#[test]
+fn the_reading_of_the_disks_has_two_capabilities_and_no_network() {
+    let path = unit_path("holdfast-hardware.service");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(values(&text, "CapabilityBoundingSet"), ["CAP_SYS_ADMIN CAP_SYS_RAWIO"]);
+    assert_eq!(values(&text, "RestrictAddressFamilies"), ["none"]);
+    assert_eq!(values(&text, "ProtectSystem"), ["strict"]);
+    assert!(values(&text, "ReadWritePaths").is_empty());
+    // What the agent reads, and who may.
+    assert_eq!(values(&text, "RuntimeDirectory"), ["holdfast-hardware"]);
+    assert_eq!(values(&text, "RuntimeDirectoryMode"), ["0750"]);
+    assert_eq!((values(&text, "Group"), values(&text, "UMask")), (vec!["holdfast"], vec!["0027"]));
+    assert_eq!(
+        values(&text, "ExecStart"),
+        ["/usr/lib/holdfast/read-disks /usr/sbin/smartctl /run/holdfast-hardware"]
+    );
+    let timer = std::fs::read_to_string(unit_path("holdfast-hardware.timer")).unwrap();
+    assert_eq!(values(&timer, "OnUnitActiveSec"), ["1h"]);
+    judge("holdfast-hardware.service", 20);
 }
 
 /// Lines that are commented out have no space after the `#`; sentences do.

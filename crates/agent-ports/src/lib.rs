@@ -11,6 +11,7 @@
 //! | [`escrow_copy`] | copies of wrapped keys on backup disks |
 //! | [`golden_dump`] | the folder that golden images are built into |
 //! | [`guest_address`] | the address that Proxmox gives a guest |
+//! | [`hardware`] | disks, temperatures and memory errors of this host |
 //! | [`host_replacement`] | the records that a lost host left |
 //! | [`held_folder`] | folders held by descriptor, for root's commands |
 //! | [`helper`] | the root helper |
@@ -53,6 +54,7 @@ pub mod disk_marker;
 pub mod escrow_copy;
 pub mod golden_dump;
 pub mod guest_address;
+pub mod hardware;
 pub mod helper;
 pub mod host_key;
 pub mod host_replacement;

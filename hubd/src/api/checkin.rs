@@ -162,6 +162,7 @@ fn texts(sections: &Sections) -> Result<SectionTexts, ApiError> {
         jobs: text(sections.jobs.as_ref())?,
         storage: text(sections.storage.as_ref())?,
         conditions: text(sections.conditions.as_ref())?,
+        hardware: text(sections.hardware.as_ref())?,
     })
 }
 

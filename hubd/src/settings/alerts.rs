@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 
 use alerts::{Rules, Ruleset};
 use holdfast_protocol::id::ReceiverName;
+use jiff::SignedDuration;
 use notify::channel_file::read_secret;
 use notify::url::{SecretUrl, UrlError};
 use notify::{ChannelFileError, ChannelPlace, EgressPolicy};
 use serde::Deserialize;
 
 use crate::task::delivery::Receiver;
+use crate::task::hub_backup::BackupWatch;
 use crate::task::watcher::WatcherSettings;
 
 /// As many receivers as one hub has.
@@ -20,6 +22,9 @@ const RECEIVERS_MAX: usize = 64;
 
 /// How often an external watcher is pinged, in seconds.
 const PING_USUAL_S: u32 = 60;
+
+/// How old the newest backup of the hub may be, in hours: one a day, and time to take it.
+const BACKUP_AGE_USUAL_H: u16 = 30;
 
 /// Everything about alerts.
 #[derive(Clone, Debug)]
@@ -30,6 +35,8 @@ pub struct AlertSettings {
     /// How far deliveries may reach.
     pub reach: EgressPolicy,
     pub watcher: Option<WatcherSettings>,
+    /// Where the hub's own backups are.
+    pub backup: Option<BackupWatch>,
 }
 
 impl Default for AlertSettings {
@@ -39,6 +46,7 @@ impl Default for AlertSettings {
             receivers: Vec::new(),
             reach: EgressPolicy::default(),
             watcher: None,
+            backup: None,
         }
     }
 }
@@ -50,6 +58,7 @@ pub(super) struct AlertsFile {
     pub receivers: Vec<ReceiverFile>,
     pub reach: Option<EgressPolicy>,
     pub watcher: Option<WatcherFile>,
+    pub backup: Option<BackupFile>,
 }
 
 /// Names a receiver, and where its settings are.
@@ -69,6 +78,14 @@ pub(super) struct ReceiverFile {
 pub(super) struct WatcherFile {
     url_file: PathBuf,
     every_s: Option<u32>,
+}
+
+/// Where backups of the hub's folder are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BackupFile {
+    path: PathBuf,
+    age_max_hours: Option<u16>,
 }
 
 /// Why settings of alerts are refused.
@@ -94,6 +111,10 @@ pub enum AlertSettingsError {
     },
     #[error("[watcher] every_s is {0}: 10 to 3600 seconds are possible")]
     Every(u32),
+    #[error("[backup] path is {}: write an absolute path", .0.display())]
+    BackupPath(PathBuf),
+    #[error("[backup] age_max_hours is {0}: 1 to 8760 hours are possible")]
+    BackupAge(u16),
     #[error("the rules in [alerts] are refused: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Rules(Vec<alerts::rules::RulesError>),
 }
@@ -115,7 +136,8 @@ impl AlertsFile {
         let names: Vec<ReceiverName> = receivers.iter().map(|receiver| receiver.name.clone()).collect();
         let rules = self.rules.unwrap_or_default().resolve(&names).map_err(AlertSettingsError::Rules)?;
         let watcher = self.watcher.map(watcher).transpose()?;
-        Ok(AlertSettings { rules, receivers, reach: self.reach.unwrap_or_default(), watcher })
+        let backup = self.backup.map(backup).transpose()?;
+        Ok(AlertSettings { rules, receivers, reach: self.reach.unwrap_or_default(), watcher, backup })
     }
 }
 
@@ -125,6 +147,17 @@ fn receiver(file: ReceiverFile, credentials: Option<&Path>) -> Result<Receiver, 
         Ok(channel) => Ok(Receiver { name, channel }),
         Err(source) => Err(AlertSettingsError::Receiver { name, source }),
     }
+}
+
+fn backup(file: BackupFile) -> Result<BackupWatch, AlertSettingsError> {
+    let hours = file.age_max_hours.unwrap_or(BACKUP_AGE_USUAL_H);
+    if !(1..=8_760).contains(&hours) {
+        return Err(AlertSettingsError::BackupAge(hours));
+    }
+    if !file.path.is_absolute() {
+        return Err(AlertSettingsError::BackupPath(file.path));
+    }
+    Ok(BackupWatch { path: file.path, age_max: SignedDuration::from_hours(hours.into()) })
 }
 
 fn watcher(file: WatcherFile) -> Result<WatcherSettings, AlertSettingsError> {
@@ -141,6 +174,17 @@ fn watcher(file: WatcherFile) -> Result<WatcherSettings, AlertSettingsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_place_of_backups_is_absolute_and_its_age_bounded() {
+        let of = |path: &str, age_max_hours| backup(BackupFile { path: path.into(), age_max_hours });
+        let usual = of("/var/backups/hub", None).unwrap();
+        assert_eq!(usual.age_max, SignedDuration::from_hours(30));
+        assert!(matches!(of("backups", None), Err(AlertSettingsError::BackupPath(_))));
+        for hours in [0, 8_761] {
+            assert!(matches!(of("/a", Some(hours)), Err(AlertSettingsError::BackupAge(_))));
+        }
+    }
 
     #[test]
     fn a_receiver_is_named_when_its_settings_are_refused() {

@@ -323,7 +323,8 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
                    operations = coalesce(?6, operations), waiting = coalesce(?7, waiting),
                    trust = coalesce(?8, trust), jobs = coalesce(?9, jobs), storage = coalesce(?10, storage),
                    conditions = coalesce(?11, conditions),
-                   guest_labels = coalesce(?12, guest_labels) WHERE host = ?1";
+                   guest_labels = coalesce(?12, guest_labels),
+                   hardware = coalesce(?13, hardware) WHERE host = ?1";
     let texts = &checkin.sections;
     let labels = checkin.conditions.guests.as_ref().map(serde_json::to_string).transpose();
     let labels = labels.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
@@ -339,7 +340,8 @@ fn lay_over(tx: &Tx<'_>, number: i64, checkin: &Checkin) -> rusqlite::Result<()>
         texts.jobs,
         texts.storage,
         texts.conditions,
-        labels
+        labels,
+        texts.hardware
     ])?;
     let summary = &checkin.summary;
     let sql = "UPDATE hosts SET agent_version = coalesce(?2, agent_version), guests = coalesce(?3, guests),

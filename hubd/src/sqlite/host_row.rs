@@ -85,11 +85,12 @@ pub(super) fn find(connection: &Connection, host: &HostRef) -> rusqlite::Result<
     }
 }
 
-type Texts = [Option<String>; 10];
+type Texts = [Option<String>; 11];
 
 pub(super) fn report(connection: &Connection, number: i64) -> rusqlite::Result<Option<Texts>> {
     let sql =
-        "SELECT agent, host_text, desired, guests, operations, waiting, trust, jobs, storage, conditions
+        "SELECT agent, host_text, desired, guests, operations, waiting, trust, jobs, storage, conditions,
+                hardware
                FROM reports
                WHERE host = ?1";
     let read = |row: &Row<'_>| {
@@ -106,7 +107,7 @@ pub(super) fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Err
     fn section<T: DeserializeOwned>(text: Option<String>) -> Result<Option<T>, serde_json::Error> {
         text.map(|text| serde_json::from_str(&text)).transpose()
     }
-    let [agent, host, desired, guests, operations, waiting, trust, jobs, storage, conditions] =
+    let [agent, host, desired, guests, operations, waiting, trust, jobs, storage, conditions, hardware] =
         texts.unwrap_or_default();
     Ok(Sections {
         agent: section(agent)?,
@@ -119,5 +120,6 @@ pub(super) fn sections(texts: Option<Texts>) -> Result<Sections, serde_json::Err
         jobs: section(jobs)?,
         storage: section(storage)?,
         conditions: section(conditions)?,
+        hardware: section(hardware)?,
     })
 }

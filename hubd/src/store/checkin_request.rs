@@ -47,6 +47,8 @@ pub struct SectionTexts {
     pub storage: Option<String>,
     /// What is wrong, as the agent finds it.
     pub conditions: Option<String>,
+    /// Disks, temperatures and memory errors.
+    pub hardware: Option<String>,
 }
 
 impl SectionTexts {
@@ -63,5 +65,6 @@ impl SectionTexts {
             && self.jobs.is_none()
             && self.storage.is_none()
             && self.conditions.is_none()
+            && self.hardware.is_none()
     }
 }

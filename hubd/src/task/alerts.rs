@@ -12,9 +12,10 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::hub_backup::BackupWatch;
 use super::{Rest, rest};
 use crate::clock::Clock;
-use crate::domain::alerting::own::{self, DiskRoom, HubFacts};
+use crate::domain::alerting::own::{self, BackupState, DiskRoom, HubFacts};
 use crate::domain::deadman::TICK;
 use crate::store::{SharedStore, StoreError};
 
@@ -30,6 +31,8 @@ pub struct AlertTimer {
     pub clock: Arc<dyn Clock>,
     /// The folder of the database.
     pub folder: PathBuf,
+    /// Where the hub's own backups are, where the settings say so.
+    pub backup: Option<BackupWatch>,
     /// What was last found; what did not change is not given to the engine again.
     found: BTreeMap<Scope, Vec<ReportedCondition>>,
     looked_at: Option<Timestamp>,
@@ -38,7 +41,13 @@ pub struct AlertTimer {
 impl AlertTimer {
     #[must_use]
     pub fn new(store: SharedStore, clock: Arc<dyn Clock>, folder: PathBuf) -> Self {
-        Self { store, clock, folder, found: BTreeMap::new(), looked_at: None }
+        Self { store, clock, folder, backup: None, found: BTreeMap::new(), looked_at: None }
+    }
+
+    /// The same, with the place of the hub's backups.
+    #[must_use]
+    pub fn with_backup(self, backup: Option<BackupWatch>) -> Self {
+        Self { backup, ..self }
     }
 
     /// Ticks until `stop`. A tick that fails is logged and repeated at the next.
@@ -69,7 +78,7 @@ impl AlertTimer {
     /// Looks what is wrong by the hub's own rows and its disk.
     async fn look(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let facts = self.store.own_facts(now).await?;
-        let hub = HubFacts { disk: self.disk(), ..facts.hub };
+        let hub = HubFacts { disk: self.disk(), backup: self.backup(), ..facts.hub };
         let hosts = facts.hosts.iter().map(|host| (Scope::Host(host.host), own::of_host(host, now)));
         let all: Vec<_> = hosts.chain([(Scope::Hub, own::of_hub(&hub, now))]).collect();
         // A host of which the store has no facts any more, because it was revoked, may come back with the same ones.
@@ -93,6 +102,10 @@ impl AlertTimer {
         self.found.get(&scope).is_some_and(|known| {
             known.len() == found.len() && known.iter().zip(found).all(|(a, b)| same(a, b))
         })
+    }
+
+    fn backup(&self) -> BackupState {
+        self.backup.as_ref().map(BackupWatch::look).unwrap_or_default()
     }
 
     fn disk(&self) -> Option<DiskRoom> {

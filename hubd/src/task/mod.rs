@@ -5,6 +5,7 @@ pub mod deadman;
 pub mod delivery;
 pub mod escrow_notice;
 pub mod http_post;
+pub mod hub_backup;
 pub mod upkeep;
 pub mod usage;
 pub mod watcher;

@@ -39,6 +39,7 @@ async fn world() -> World {
         receivers: vec![Receiver { name, channel: Channel::Webhook(Webhook { url, key, ca: None }) }],
         reach: EgressPolicy::Loopback,
         watcher: None,
+        backup: None,
     };
     World::with(Options { alerts, ..Options::default() }).await
 }

@@ -75,6 +75,20 @@ async fn restore_test_results_reach_the_summary() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn hardware_is_kept_until_it_is_reported_anew() {
+    let world = World::start().await;
+    let host = world.enrol("box7").await;
+    host.check_in(&host.full(1, 0), "0s").await.data(StatusCode::OK);
+    let disk = json!({ "device": "/dev/sda", "reading": "read", "health": "failing", "faults": ["self_test_failed"] });
+    let hardware = json!({ "read_at": "2026-11-21T01:00:00Z", "disks_read_at": "2026-11-21T00:40:00Z", "disks": [disk] });
+    let reported = Sections { hardware: serde_json::from_value(hardware).unwrap(), ..Sections::default() };
+    host.check_in(&host.changed(2, 0, reported.clone()), "0s").await.data(StatusCode::OK);
+    host.check_in(&host.changed(3, 0, waiting("detach")), "0s").await.data(StatusCode::OK);
+    let detail: HostDetail = world.admin().get("/v1/hosts/box7").await.data(StatusCode::OK);
+    assert_eq!(detail.sections.hardware, reported.hardware);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_held_check_in_is_answered_when_a_document_is_put() {
     let world = World::start().await;
     let host = world.enrol("box7").await;

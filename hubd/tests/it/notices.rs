@@ -59,6 +59,7 @@ fn to_ops(channel: Channel) -> AlertSettings {
         receivers: vec![Receiver { name, channel }],
         reach: EgressPolicy::Loopback,
         watcher: None,
+        backup: None,
     }
 }
 

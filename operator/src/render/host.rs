@@ -17,6 +17,7 @@ use jiff::Timestamp;
 
 use super::condition::conditions;
 use super::guest;
+use super::hardware::hardware;
 use super::table::{Field, NOTHING, Tone, list, plain, table};
 use super::time::{age, ago, bytes, stamp, when};
 use crate::progress::{current_step, outcome_line};
@@ -149,6 +150,10 @@ pub fn host(detail: &HostDetail, now: Timestamp, style: Style) -> String {
     if let Some(storages) = sections.host.as_ref().map(|host| &host.storages).filter(|all| !all.is_empty()) {
         text.push('\n');
         text.push_str(&table(&["STORAGE", "STATE", "USED", "SIZE"], storages.iter().map(storage), style));
+    }
+    if let Some(section) = &sections.hardware {
+        text.push('\n');
+        text.push_str(&hardware(section, now, style));
     }
     if let Some(guests) = sections.guests.as_deref().filter(|guests| !guests.is_empty()) {
         text.push('\n');

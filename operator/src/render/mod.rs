@@ -12,6 +12,9 @@ pub mod event;
 pub mod explanation;
 pub mod golden;
 pub mod guest;
+mod hardware;
+#[cfg(test)]
+mod hardware_tests;
 pub mod host;
 pub mod job;
 pub mod login;

@@ -169,8 +169,8 @@ conditions! {
         "The host is silent beyond its time, and nothing newer is known of its guests.",
         "Reach the host by another way; see `systemctl status agentd` there.";
     HubBackupOld = "HUB_BACKUP_OLD", Critical, [Hub], 0 s, Endangered, Hub, NOTHING,
-        "The newest backup of the hub's database is too old.",
-        "See why none was taken: `journalctl -u hubd` on the hub.";
+        "The newest backup of the hub is too old, or there is none.",
+        "See why none was taken, in the place that `[backup]` in `hub.toml` names.";
     HubDatabaseFailing = "HUB_DATABASE_FAILING", Critical, [Hub], 60 s, Endangered, Hub, NOTHING,
         "The hub's database does not take writes.",
         "See the cause: `journalctl -u hubd` on the hub.";
@@ -180,6 +180,9 @@ conditions! {
     JobStalled = "JOB_STALLED", Warning, [Job], 0 s, Safe, Trust, NOTHING,
         "A signed job waits or is under way for far longer than usual.",
         "See what it waits for: `holdfast job show HOST JOB`.";
+    MemoryErrors = "MEMORY_ERRORS", Warning, [Host], 0 s, Endangered, Hardware, NOTHING,
+        "The memory of the machine counts errors that it corrects too often, or could not correct.",
+        "Find the module with `journalctl -k --grep EDAC` on the host, and replace it.";
     NeedsSignature = "NEEDS_SIGNATURE", Warning, [Host Guest], 300 s, Safe, Trust, NOTHING,
         "A change waits for the signatures of operators.",
         "See what it would do and sign it: `holdfast sign HOST`.";
@@ -213,6 +216,9 @@ conditions! {
     StorageWrong = "STORAGE_WRONG", Critical, [StorageTarget], 0 s, Endangered, Storage, NOTHING,
         "Another disk, share or datastore is in the place of a storage target.",
         "Nothing is written to it; see `agentd storage list` on the host.";
+    TemperatureHigh = "TEMPERATURE_HIGH", Warning, [Host Disk], 600 s, Safe, Hardware, NOTHING,
+        "A part of the machine is near the temperature that its maker calls critical.",
+        "Look at fans, dust and the room; see the values with `holdfast host show HOST`.";
     TokenExpiring = "TOKEN_EXPIRING", Warning, [Token], 0 s, Safe, Trust, NOTHING,
         "A token ends soon.",
         "Make another: `holdfast operator add NAME --role ROLE`, or `agentd setup` for one of Proxmox.";

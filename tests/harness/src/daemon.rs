@@ -61,6 +61,7 @@ pub async fn serve(
     let (view, seen) = watch::channel(Arc::new(HostSnapshot::default()));
     let (sections, report) = watch::channel(Arc::new(Sections::default()));
     let (_storage, targets) = watch::channel(Arc::default());
+    let (_hardware, hardware) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let reconcile = Reconcile {
         ports: ports.clone(),
@@ -78,6 +79,7 @@ pub async fn serve(
         store: ports.store.clone(),
         view: seen.clone(),
         storage: targets,
+        hardware,
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),

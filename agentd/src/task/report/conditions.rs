@@ -56,7 +56,8 @@ impl ConditionMemory {
             Some(last) => last,
             None => read(store).await,
         };
-        let next = merge(&last, derive(known), &Coverage::of(known.view, known.storage), known.now);
+        let coverage = Coverage::of(known.view, known.storage, (known.hardware, known.now));
+        let next = merge(&last, derive(known), &coverage, known.now);
         let set = ConditionSet::collect(next);
         let next = set.conditions().to_vec();
         if !are_same(&last, &next) {

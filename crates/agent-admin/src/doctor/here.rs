@@ -7,6 +7,7 @@ use std::path::Path;
 
 use holdfast_protocol::json::chain;
 use holdfast_protocol::pin::PinSet;
+use holdfast_protocol::report::HardwareSection;
 use jiff::{SignedDuration, Timestamp};
 
 use super::row::{Check, State};
@@ -20,6 +21,8 @@ use crate::settings::{Settings, TokenSettings};
 const CERTIFICATE_LEFT_MIN: SignedDuration = SignedDuration::from_hours(3 * 24);
 /// `setup` replaces an older secret once its file is removed.
 const SECRET_AGE_MAX: SignedDuration = SignedDuration::from_hours(400 * 24);
+/// Disks are read once an hour.
+const DISKS_AGE_MAX: SignedDuration = SignedDuration::from_hours(3);
 const UNITS: &str = "/usr/lib/systemd/system";
 const WANTED: &str = "/etc/systemd/system";
 
@@ -34,6 +37,7 @@ pub async fn checks(settings: &Settings, now: Timestamp) -> Vec<Check> {
         Ok(seen) => {
             checks.extend(status(&seen.contact, now));
             checks.push(sees_proxmox(&seen, now));
+            checks.extend(seen.sections.hardware.as_ref().map(|hardware| disks(hardware, now)));
         }
         Err(error) => {
             let mend = vec!["systemctl start agentd".to_owned()];
@@ -95,6 +99,7 @@ fn units(units: &Path, wanted: &Path) -> Vec<Check> {
     let ours = [
         ("agentd.service", "multi-user.target"),
         ("holdfast-golden.socket", "sockets.target"),
+        ("holdfast-hardware.timer", "timers.target"),
         ("holdfast-helper.socket", "sockets.target"),
     ];
     let installed = ours.iter().filter(|(name, _)| units.join(name).exists());
@@ -134,6 +139,30 @@ fn sees_proxmox(status: &AgentStatus, now: Timestamp) -> Check {
             )
         },
     }
+}
+
+/// Whether root's service reads the disks. Without smartmontools it does not, and nothing else is wrong.
+fn disks(hardware: &HardwareSection, now: Timestamp) -> Check {
+    let Some(at) = hardware.disks_read_at else {
+        return Check {
+            mend: vec![
+                "apt-get install smartmontools".to_owned(),
+                "systemctl start holdfast-hardware.service".to_owned(),
+            ],
+            ..Check::new(
+                State::Notice,
+                "disks",
+                "not read: a disk that fails is not noticed before it is gone",
+            )
+        };
+    };
+    let age = now.duration_since(at);
+    let said = format!("{} read {} min ago", hardware.disks.len(), age.as_mins().max(0));
+    if age <= DISKS_AGE_MAX {
+        return Check::new(State::Good, "disks", said);
+    }
+    let mend = vec!["systemctl restart holdfast-hardware.timer".to_owned()];
+    Check { mend, ..Check::new(State::Failed, "disks", format!("{said}; they are read once an hour")) }
 }
 
 fn status(contact: &Contact, now: Timestamp) -> [Check; 2] {
@@ -185,6 +214,24 @@ mod tests {
         assert_eq!(of(days(3) - SignedDuration::from_secs(1)).state, State::Failed);
         assert!(of(days(1)).detail.contains("should have been renewed"), "{:?}", of(days(1)));
         assert!(of(days(-1)).detail.contains("enrol again"), "{:?}", of(days(-1)));
+    }
+
+    #[test]
+    fn disks_that_are_not_read_are_a_notice_and_an_old_reading_a_fault() {
+        let now: Timestamp = "2026-11-22T00:00:00Z".parse().unwrap();
+        let of = |minutes: Option<i64>| {
+            let read = minutes.map(|minutes| now - SignedDuration::from_mins(minutes));
+            let section = serde_json::json!({ "read_at": now, "disks_read_at": read });
+            disks(&serde_json::from_value(section).unwrap(), now).state
+        };
+        for (minutes, state) in [
+            (None, State::Notice),
+            (Some(0), State::Good),
+            (Some(180), State::Good),
+            (Some(181), State::Failed),
+        ] {
+            assert_eq!(of(minutes), state, "{minutes:?}");
+        }
     }
 
     #[test]

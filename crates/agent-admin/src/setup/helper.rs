@@ -53,8 +53,9 @@ impl Unit {
 }
 
 /// All of them.
-pub const ENABLED: [Unit; 3] = [
+pub const ENABLED: [Unit; 4] = [
     Unit { name: "holdfast-golden.socket", target: "sockets.target", now: Now::Start },
+    Unit { name: "holdfast-hardware.timer", target: "timers.target", now: Now::Start },
     Unit { name: "holdfast-helper.socket", target: "sockets.target", now: Now::Start },
     Unit { name: "agentd.service", target: "multi-user.target", now: Now::Later },
 ];

@@ -16,6 +16,7 @@ pub mod fill_history;
 pub mod filter;
 pub mod growth;
 pub mod hardware;
+pub mod hardware_health;
 pub mod hub_alarm;
 pub mod inherited;
 pub mod limits;

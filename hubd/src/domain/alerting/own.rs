@@ -49,6 +49,21 @@ pub struct HubFacts {
     pub tokens: Vec<(TokenName, Timestamp)>,
     /// Receivers that took no notice, since when, and why.
     pub failing: Vec<(ReceiverName, Timestamp, String)>,
+    pub backup: BackupState,
+}
+
+/// What is known of the backups of the hub's own data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BackupState {
+    /// The settings name no place for them.
+    #[default]
+    Unwatched,
+    /// There is none.
+    Missing { place: String },
+    /// The place cannot be looked at.
+    Unreadable { place: String, why: String },
+    /// The newest one, and how old it may be.
+    Newest { at: Timestamp, age_max: SignedDuration, place: String },
 }
 
 /// Room on a disk, in bytes.
@@ -90,6 +105,9 @@ pub fn of_hub(facts: &HubFacts, now: Timestamp) -> Vec<ReportedCondition> {
         let message = format!("{} MiB of {} MiB are free under the hub's database", free >> 20, total >> 20);
         found.push(ReportedCondition::new(ConditionCode::HubDiskFull, Subject::Hub {}, now, &message));
     }
+    if let Some(message) = backup_fault(&facts.backup, now) {
+        found.push(ReportedCondition::new(ConditionCode::HubBackupOld, Subject::Hub {}, now, &message));
+    }
     for (token, ends_at) in &facts.tokens {
         if ends_at.duration_since(now) < TOKEN_LEFT {
             let message = format!("the token of {} ends at {ends_at:.0}", token.as_str());
@@ -103,6 +121,22 @@ pub fn of_hub(facts: &HubFacts, now: Timestamp) -> Vec<ReportedCondition> {
         found.push(ReportedCondition::new(ConditionCode::ReceiverFailing, subject, *since, &message));
     }
     found
+}
+
+fn backup_fault(backup: &BackupState, now: Timestamp) -> Option<String> {
+    match backup {
+        BackupState::Unwatched => None,
+        BackupState::Missing { place } => Some(format!("there is no backup of the hub in {place}")),
+        BackupState::Unreadable { place, why } => {
+            Some(format!("it is not known how old the newest backup of the hub is: {place}: {why}"))
+        }
+        BackupState::Newest { at, age_max, place } => {
+            let age = now.duration_since(*at);
+            let hours = age.as_hours();
+            (age > *age_max)
+                .then(|| format!("the newest backup of the hub, in {place}, is {hours} hours old"))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +176,26 @@ mod tests {
         }
     }
 
+    fn newest(hours: i64) -> BackupState {
+        let place = "/var/backups/hub".to_owned();
+        BackupState::Newest { at: at(hours), age_max: SignedDuration::from_hours(30), place }
+    }
+
+    #[test]
+    fn a_backup_that_is_not_there_or_not_seen_is_too_old() {
+        let place = "/var/backups/hub".to_owned();
+        let unreadable = BackupState::Unreadable { place: place.clone(), why: "no permission".to_owned() };
+        for backup in [BackupState::Missing { place }, unreadable, newest(-99)] {
+            let found = of_hub(&HubFacts { backup, ..HubFacts::default() }, at(0));
+            assert_eq!(codes(&found), [ConditionCode::HubBackupOld]);
+            found[0].check().unwrap();
+        }
+        // A clock that was set back makes no backup old.
+        for backup in [BackupState::Unwatched, newest(9)] {
+            assert_eq!(of_hub(&HubFacts { backup, ..HubFacts::default() }, at(0)), []);
+        }
+    }
+
     #[test]
     fn the_hub_has_what_its_facts_say_and_nothing_else() {
         let token = TokenName::try_from("eve".to_owned()).unwrap();
@@ -149,15 +203,22 @@ mod tests {
             disk: Some(DiskRoom { free: DISK_FREE_ENOUGH, total: u64::MAX }),
             tokens: vec![(token.clone(), at(7 * 24))],
             failing: Vec::new(),
+            backup: newest(-30),
         };
         assert_eq!(of_hub(&well, at(0)), []);
         let ill = HubFacts {
             disk: Some(DiskRoom { free: 99, total: 1000 }),
             tokens: vec![(token, at(167))],
             failing: vec![("ops".parse().unwrap(), at(-1), "it refuses the password".to_owned())],
+            backup: newest(-31),
         };
         let found = of_hub(&ill, at(0));
-        let all = [ConditionCode::HubDiskFull, ConditionCode::TokenExpiring, ConditionCode::ReceiverFailing];
+        let all = [
+            ConditionCode::HubDiskFull,
+            ConditionCode::HubBackupOld,
+            ConditionCode::TokenExpiring,
+            ConditionCode::ReceiverFailing,
+        ];
         assert_eq!(codes(&found), all);
         found.iter().for_each(|one| one.check().unwrap());
     }

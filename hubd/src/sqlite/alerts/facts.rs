@@ -20,7 +20,8 @@ const COLUMNS: &str = "id, status = 'frozen',
     (SELECT min(at) FROM audit_breaks WHERE host = hosts.number AND ended_at IS NULL)";
 
 pub(super) fn read(connection: &Connection, now: Timestamp) -> rusqlite::Result<OwnFacts> {
-    let hub = HubFacts { disk: None, tokens: tokens(connection, now)?, failing: failing(connection)? };
+    let (tokens, failing) = (tokens(connection, now)?, failing(connection)?);
+    let hub = HubFacts { tokens, failing, ..HubFacts::default() };
     Ok(OwnFacts { hosts: hosts(connection)?, hub })
 }
 

@@ -19,7 +19,8 @@ use hubd::store::{
     Acknowledgement, Checkin, DeliveryEnd, IncidentFilter, LogFilter, NewSilence, Put, SectionTexts,
     WriteError,
 };
-
+use hubd::task::hub_backup::BackupWatch;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -263,4 +264,19 @@ pub async fn what_the_hub_finds_by_itself_is_an_incident_once(fixture: Fixture) 
     store.revoke_host(by(50), named("box7")).await.ok().unwrap().unwrap();
     let all = store.incidents(IncidentFilter::Firing, None, 10).await.unwrap();
     assert_eq!(all, [], "a revoked host has no alert");
+}
+
+pub async fn a_backup_of_the_hub_that_is_missing_is_an_incident_until_there_is_one(fixture: Fixture) {
+    let folder = tempfile::tempdir().unwrap();
+    let watch = BackupWatch { path: folder.path().join("hub.db"), age_max: SignedDuration::from_hours(30) };
+    let tick = async |second: i64| {
+        fixture.timer(second).with_backup(Some(watch.clone())).tick().await.unwrap();
+        let all = fixture.store.incidents(IncidentFilter::Firing, None, 10).await.unwrap();
+        all.iter().map(|one| (one.incident.code, one.incident.id.scope)).collect::<Vec<_>>()
+    };
+    assert_eq!(tick(20).await, [(ConditionCode::HubBackupOld, Scope::Hub)]);
+    std::fs::write(&watch.path, "a copy").unwrap();
+    // What ended is over once it stayed so for a while.
+    tick(30).await;
+    assert_eq!(tick(4_000).await, []);
 }

@@ -39,7 +39,8 @@ engine! {
         a_delivery_that_fails_is_tried_again_and_one_that_was_cut_off_too
         a_condition_of_a_guest_has_the_labels_of_report_and_document
         a_whole_fleet_at_once_loses_no_alert
-        what_the_hub_finds_by_itself_is_an_incident_once;
+        what_the_hub_finds_by_itself_is_an_incident_once
+        a_backup_of_the_hub_that_is_missing_is_an_incident_until_there_is_one;
     documents:
         a_document_is_put_over_the_one_that_was_seen
         the_history_comes_in_pages_and_a_revoked_host_has_none

@@ -106,6 +106,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let (view, seen) = watch::channel(Arc::new(HostSnapshot::default()));
     let (sections, report) = watch::channel(Arc::new(Sections::default()));
     let (_storage, targets) = watch::channel(Arc::default());
+    let (_hardware, hardware) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let at_start =
         Contact { reached_at: None, problem: None, certificate_ends_at: identity.enrolled.not_after };
@@ -129,6 +130,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         store: store.clone(),
         view: seen,
         storage: targets,
+        hardware,
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),

@@ -12,7 +12,9 @@ use holdfast_protocol::report::{StorageReport, StorageState};
 use jiff::Timestamp;
 
 use super::Finding;
+use super::hardware::HardwareCoverage;
 use super::source::{Deriver, Source, deriver};
+use crate::model::hardware_health::HardwareView;
 use crate::model::storage::{FirstPoll, StorageView};
 use crate::model::view::HostSnapshot;
 
@@ -34,12 +36,17 @@ pub struct Coverage<'a> {
     pub unjudged: &'a BTreeSet<GuestUid>,
     /// The storages of the host, where it answered.
     pub storages: Option<&'a [StorageReport]>,
+    pub hardware: HardwareCoverage<'a>,
 }
 
 impl<'a> Coverage<'a> {
     /// Of the last cycle and the last poll.
     #[must_use]
-    pub const fn of(view: &'a HostSnapshot, storage: &StorageView) -> Self {
+    pub const fn of(
+        view: &'a HostSnapshot,
+        storage: &StorageView,
+        (hardware, now): (&'a HardwareView, Timestamp),
+    ) -> Self {
         let host = if view.seen_at.is_some() { Polled::Yes } else { Polled::NotYet };
         let storage = match storage.looked {
             FirstPoll::Yes => Polled::Yes,
@@ -55,6 +62,7 @@ impl<'a> Coverage<'a> {
             power_unclear: &view.facts.power_unclear,
             unjudged: &view.facts.unjudged,
             storages,
+            hardware: HardwareCoverage { view: hardware, now },
         }
     }
 
@@ -69,6 +77,10 @@ impl<'a> Coverage<'a> {
             Source::Judgement => host && judged(self.unjudged),
             Source::Power => host && judged(self.power_unclear),
             Source::FillLevel => self.has_level(subject),
+            Source::Disk => self.hardware.has_disk(subject),
+            Source::DiskErrors => self.hardware.has_disk_errors(subject),
+            Source::MemoryErrors => self.hardware.has_memory_errors(),
+            Source::Temperature => self.hardware.has_temperature(subject),
             Source::Storage => self.storage == Polled::Yes,
             Source::Both => host && self.storage == Polled::Yes && judged(self.unjudged),
         }

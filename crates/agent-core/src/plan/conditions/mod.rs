@@ -10,6 +10,7 @@
 //! | `protection` | conditions of tiers and policies |
 //! | `storage` | conditions of targets and storages |
 //! | `host` | conditions of Proxmox, clock, records and images |
+//! | [`mod@hardware`] | conditions of disks, memory and temperatures |
 //! | `escrow` | conditions of recovery codes |
 //! | `trust` | what waits for signatures, and what ends |
 //! | [`facts`] | what a cycle leaves for conditions |
@@ -19,6 +20,7 @@
 mod escrow;
 pub mod facts;
 mod guest;
+pub mod hardware;
 mod host;
 pub mod merge;
 mod protection;
@@ -36,6 +38,7 @@ use jiff::Timestamp;
 pub use self::merge::{Coverage, Polled, merge};
 use crate::model::escrow::Codes;
 use crate::model::fill_history::FillHistory;
+use crate::model::hardware_health::HardwareView;
 use crate::model::storage::{StorageView, TargetRecord};
 use crate::model::view::HostSnapshot;
 
@@ -93,6 +96,8 @@ pub struct HostKnowledge<'a> {
     pub storage: &'a StorageView,
     /// The fill levels of storages before.
     pub fill_history: &'a FillHistory,
+    /// Disks, memory and temperatures.
+    pub hardware: &'a HardwareView,
     pub jobs: &'a [JobReport],
     /// Recovery codes and copies of wrapped keys.
     pub codes: &'a Codes,
@@ -112,6 +117,7 @@ pub fn derive(known: &HostKnowledge<'_>) -> Vec<Finding> {
         protection::all,
         storage::all,
         host::all,
+        hardware::all,
         escrow::all,
         trust::all as fn(&HostKnowledge<'_>) -> _,
     ];

@@ -9,8 +9,6 @@ pub enum Deriver {
     Agent(Source),
     /// The hub.
     Hub,
-    /// No program yet.
-    NotYet,
 }
 
 /// What an agent derives a code from. While a source says nothing, its conditions stay as they were.
@@ -28,6 +26,14 @@ pub enum Source {
     Storage,
     /// The observation and the poll together.
     Both,
+    /// The counts of errors of a disk, which are known to rest only after a day.
+    DiskErrors,
+    /// The last reading of a disk.
+    Disk,
+    /// The counts of errors of the memory, which are known to rest only after a day.
+    MemoryErrors,
+    /// The last reading of sensors, or of a disk.
+    Temperature,
     /// The agent's own records and settings, which are always at hand.
     Own,
 }
@@ -62,6 +68,10 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         Code::StorageFilling => Deriver::Agent(Source::FillLevel),
         Code::StorageGone | Code::StorageWrong => Deriver::Agent(Source::Storage),
         Code::NeedsSignature => Deriver::Agent(Source::Both),
+        Code::DiskFailing => Deriver::Agent(Source::DiskErrors),
+        Code::DiskWorn => Deriver::Agent(Source::Disk),
+        Code::MemoryErrors => Deriver::Agent(Source::MemoryErrors),
+        Code::TemperatureHigh => Deriver::Agent(Source::Temperature),
         Code::CertificateExpiring
         | Code::DiskFull
         | Code::EscrowCopy
@@ -79,8 +89,8 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         | Code::HubBackupOld
         | Code::HubDatabaseFailing
         | Code::HubDiskFull
-        | Code::ReceiverFailing => Deriver::Hub,
-        // Of a disk its own report is read, and of a token of Proxmox its end, once a program asks for them.
-        Code::DiskFailing | Code::DiskWorn | Code::TokenExpiring => Deriver::NotYet,
+        | Code::ReceiverFailing
+        // Tokens of operators. Proxmox shows no token the end of one of its own user.
+        | Code::TokenExpiring => Deriver::Hub,
     }
 }

@@ -70,7 +70,9 @@ pub fn install(stand: &Stand) {
     for bad in ["dpkg: error", "warning:", "WARNING", "Failed"] {
         assert!(!said.contains(bad), "{said}");
     }
-    for unit in ["hubd.service", "holdfast-helper.socket", "holdfast-golden.socket"] {
+    for unit in
+        ["hubd.service", "holdfast-hardware.timer", "holdfast-helper.socket", "holdfast-golden.socket"]
+    {
         assert_eq!(machine.does(&format!("systemctl is-active {unit}")), "active", "{unit}");
     }
     assert_eq!(machine.does("systemctl is-enabled agentd"), "enabled");
@@ -91,6 +93,7 @@ pub fn install(stand: &Stand) {
         ("holdfast-helper@x", 30),
         ("holdfast-golden@x", 40),
         ("holdfast-agent-gate", 15),
+        ("holdfast-hardware", 20),
     ] {
         let judged = machine.does(&format!(
             "systemd-analyze security --no-pager --threshold={bound} {unit}.service | tail -1"
@@ -255,7 +258,9 @@ fn is_taken_away(stand: &Stand) {
         assert!(!left.contains("holdfast") && !left.contains("\"Hf"), "{list}: {left}");
     }
     assert_eq!(machine.does("find /var/lib/holdfast/secrets -name 'proxmox-*'; cd /etc/holdfast; ls agent.toml operators policy.toml 2>/dev/null || true"), "");
-    for unit in ["agentd.service", "holdfast-helper.socket", "holdfast-golden.socket"] {
+    for unit in
+        ["agentd.service", "holdfast-hardware.timer", "holdfast-helper.socket", "holdfast-golden.socket"]
+    {
         machine.refuses(&format!("systemctl is-enabled {unit}"));
     }
 }
