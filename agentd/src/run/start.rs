@@ -26,6 +26,7 @@ use crate::model::offsite::Pruners;
 use crate::model::policy::TestPlace;
 use crate::model::storage::StorageView;
 use crate::model::usage::UsageReading;
+use crate::model::usage_levels::UsageLevels;
 use crate::model::view::{HostSnapshot, ProgressLines};
 use crate::port::admin_socket;
 use crate::port::backoff::spread;
@@ -65,6 +66,7 @@ struct Wires {
     sections: watch::Sender<Arc<Sections>>,
     contact: watch::Sender<Contact>,
     usage: UsageQueue,
+    levels: watch::Sender<Arc<UsageLevels>>,
     lines: watch::Sender<ProgressLines>,
     heavy: HeavyLane,
     failpoints: Arc<dyn Failpoints>,
@@ -85,6 +87,7 @@ pub(super) fn start(
         hardware: watch::channel(Arc::new(HardwareView::default())).0,
         sections: watch::channel(Arc::new(Sections::default())).0,
         usage: UsageQueue::default(),
+        levels: watch::channel(Arc::new(UsageLevels::default())).0,
         lines: watch::channel(ProgressLines::new()).0,
         heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
         failpoints: failpoint::from_environment(),
@@ -198,6 +201,7 @@ fn start_tellers(
         view: wires.view.subscribe(),
         storage: wires.storage.subscribe(),
         hardware: wires.hardware.subscribe(),
+        levels: wires.levels.subscribe(),
         sections: wires.sections.clone(),
         clock: Arc::clone(&parts.clock),
         started_at: parts.clock.now(),
@@ -391,6 +395,7 @@ fn start_reconcile(
     let usage = UsageTask {
         readings: read,
         queue: wires.usage.clone(),
+        levels: wires.levels.clone(),
         kernel: KernelUse::real(),
         clock: Arc::clone(&parts.clock),
     };

@@ -26,6 +26,7 @@ use crate::model::hardware_health::HardwareView;
 use crate::model::records::VolumeId;
 use crate::model::report_size::shorten;
 use crate::model::storage::{FirstPoll, StorageView};
+use crate::model::usage_levels::UsageLevels;
 use crate::model::view::{HostSnapshot, News};
 use crate::plan::conditions::HostKnowledge;
 use crate::plan::report::{long_under_way, pending_rosters};
@@ -50,6 +51,8 @@ pub struct ReportTask {
     pub storage: watch::Receiver<Arc<StorageView>>,
     /// What the hardware loop last read.
     pub hardware: watch::Receiver<Arc<HardwareView>>,
+    /// Levels of use that are too high.
+    pub levels: watch::Receiver<Arc<UsageLevels>>,
     /// Where the report is published.
     pub sections: watch::Sender<Arc<Sections>>,
     /// For the pause between bursts.
@@ -77,8 +80,9 @@ impl ReportTask {
             let view = Arc::clone(&self.view.borrow_and_update());
             let storage = Arc::clone(&self.storage.borrow_and_update());
             let hardware = Arc::clone(&self.hardware.borrow_and_update());
+            let levels = Arc::clone(&self.levels.borrow_and_update());
             let now = *changes.borrow_and_update();
-            match self.assemble((&view, &storage, &hardware), (reported, now), &mut memory).await {
+            match self.assemble((&view, &storage, &hardware, &levels), (reported, now), &mut memory).await {
                 Ok(sections) => {
                     self.publish(sections);
                     reported = Some(now);
@@ -92,6 +96,7 @@ impl ReportTask {
                 changed = self.view.wait_for(|next| view.news(next) == News::Yes) => if changed.is_err() { return },
                 changed = self.storage.changed() => if changed.is_err() { return },
                 changed = self.hardware.changed() => if changed.is_err() { return },
+                changed = self.levels.changed() => if changed.is_err() { return },
             }
             self.clock.sleep(GATHER).await;
         }
@@ -163,7 +168,7 @@ impl ReportTask {
     /// What `reported` contains is read again from the store only if it has changed since.
     async fn assemble(
         &self,
-        (view, storage, hardware): (&HostSnapshot, &StorageView, &HardwareView),
+        (view, storage, hardware, levels): (&HostSnapshot, &StorageView, &HardwareView, &UsageLevels),
         (reported, changes): (Option<Changes>, Changes),
         memory: &mut ReportMemory,
     ) -> Result<Sections, StoreError> {
@@ -200,6 +205,7 @@ impl ReportTask {
             storage,
             fill_history: &memory.fill_history,
             hardware,
+            levels,
             jobs: &jobs,
             codes: &codes,
             targets: &targets,
@@ -274,6 +280,7 @@ mod tests {
         let (view_tx, view) = watch::channel(Arc::new(HostSnapshot::default()));
         let (_storage_tx, storage) = watch::channel(Arc::new(StorageView::default()));
         let (hardware_tx, hardware) = watch::channel(Arc::new(HardwareView::default()));
+        let (_levels_tx, levels) = watch::channel(Arc::new(UsageLevels::default()));
         let (tx, mut reported) = watch::channel(Arc::new(Sections::default()));
         let certificate_ends_at = Timestamp::MAX;
         let at_start = Contact { reached_at: None, problem: None, certificate_ends_at };
@@ -285,6 +292,7 @@ mod tests {
             view,
             storage,
             hardware,
+            levels,
             sections: tx,
             clock: as_clock,
             started_at: clock.now(),

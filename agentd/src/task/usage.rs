@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::stop::Stop;
 use crate::model::usage::{MinuteReading, UsageBacklog, UsageMeter, UsageReading};
+use crate::model::usage_levels::UsageLevels;
 use crate::port::clock::Clock;
 use crate::port::kernel_use::KernelUse;
 
@@ -49,6 +50,8 @@ pub struct UsageTask {
     /// What observations say.
     pub readings: watch::Receiver<UsageReading>,
     pub queue: UsageQueue,
+    /// Where levels are published that are too high.
+    pub levels: watch::Sender<Arc<UsageLevels>>,
     pub kernel: KernelUse,
     pub clock: Arc<dyn Clock>,
 }
@@ -65,7 +68,15 @@ impl UsageTask {
             meter.note(self.readings.borrow_and_update().clone());
             if meter.is_due(self.clock.monotonic()) {
                 let once = self.read_once(&meter).await;
-                self.queue.push(meter.take((self.clock.monotonic(), self.clock.now()), &once));
+                let sample = meter.take((self.clock.monotonic(), self.clock.now()), &once);
+                self.levels.send_if_modified(|levels| {
+                    let mut next = UsageLevels::clone(levels);
+                    next.note(&sample);
+                    let changed = **levels != next;
+                    *levels = Arc::new(next);
+                    changed
+                });
+                self.queue.push(sample);
             }
         }
     }

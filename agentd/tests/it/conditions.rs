@@ -8,6 +8,7 @@ use std::sync::Arc;
 use agentd::model::condition_facts::Blocked;
 use agentd::model::hardware_health::HardwareView;
 use agentd::model::storage::{FirstPoll, StorageView};
+use agentd::model::usage_levels::UsageLevels;
 use agentd::model::view::HostSnapshot;
 use agentd::port::clock::{Clock, RealClock};
 use agentd::port::host_replacement::HandOverFolder;
@@ -31,6 +32,7 @@ struct Report {
     task: JoinSet<()>,
     _contact: watch::Sender<Contact>,
     _hardware: watch::Sender<Arc<HardwareView>>,
+    _levels: watch::Sender<Arc<UsageLevels>>,
 }
 
 async fn store(folder: &Path) -> Store {
@@ -50,6 +52,7 @@ impl Report {
         let (view, seen) = watch::channel(Arc::new(HostSnapshot::default()));
         let (storage, polled) = watch::channel(Arc::new(StorageView::default()));
         let (_hardware, hardware) = watch::channel(Arc::default());
+        let (_levels, levels) = watch::channel(Arc::default());
         let (reported, sections) = watch::channel(Arc::new(Sections::default()));
         let certificate_ends_at = Timestamp::MAX;
         let at_start = Contact { reached_at: None, problem: None, certificate_ends_at };
@@ -60,6 +63,7 @@ impl Report {
             view: seen,
             storage: polled,
             hardware,
+            levels,
             sections: reported,
             started_at: clock.now(),
             clock,
@@ -70,7 +74,7 @@ impl Report {
         };
         let mut task = JoinSet::new();
         task.spawn(reporter.run(stop));
-        Self { view, storage, sections, stopper, task, _contact, _hardware }
+        Self { view, storage, sections, stopper, task, _contact, _hardware, _levels }
     }
 
     /// Waits for a report with these codes.

@@ -45,7 +45,7 @@ impl KernelUse {
         let bytes = |units: u64| units.saturating_mul(u64::from(info.mem_unit));
         let mut readings = pressure(&self.control_groups);
         let [load, ..] = info.loads;
-        readings.insert(UsageMetric::Load, (u64::from(load).saturating_mul(100)) >> LOAD_SHIFT);
+        readings.insert(UsageMetric::Load, load.saturating_mul(100) >> LOAD_SHIFT);
         let total = bytes(info.totalswap);
         readings.insert(UsageMetric::SwapTotal, total);
         readings.insert(UsageMetric::SwapUsed, total.saturating_sub(bytes(info.freeswap)));

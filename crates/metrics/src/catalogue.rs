@@ -86,6 +86,22 @@ catalogue! {
     StorageSize = "holdfast_storage_size_bytes", Gauge, Host, ["storage"], "Size of a storage.";
     StorageUp = "holdfast_storage_active", Gauge, Host, ["storage"],
         "Whether a storage answers: 1, or 0 where Proxmox says that it is not there. Absent while that is unknown.";
+    DiskFailing = "holdfast_disk_failing", Gauge, Host, ["disk" "model" "serial"],
+        "Whether a disk says that it fails, or finds a fault of itself: 1 or 0. Absent while it was not read.";
+    DiskWear = "holdfast_disk_wear_ratio", Gauge, Host, ["disk" "serial"],
+        "How much of a disk's life in writes is used up.";
+    DiskTemperature = "holdfast_disk_temperature_celsius", Gauge, Host, ["disk" "serial"],
+        "Temperature of a disk, as it was last read.";
+    DiskHours = "holdfast_disk_power_on_hours", Gauge, Host, ["disk" "serial"], "How long a disk was powered on.";
+    DiskReallocated = "holdfast_disk_reallocated_sectors", Gauge, Host, ["disk" "serial"],
+        "Sectors that a disk replaced by spare ones.";
+    DiskPending = "holdfast_disk_pending_sectors", Gauge, Host, ["disk" "serial"],
+        "Sectors that a disk could not read.";
+    DisksRead = "holdfast_host_disks_read_timestamp_seconds", Gauge, Host, [], "When the disks were last read.";
+    Temperature = "holdfast_host_temperature_celsius", Gauge, Host, ["sensor"],
+        "Temperature of a sensor of the machine.";
+    MemoryErrors = "holdfast_host_memory_errors", Gauge, Host, ["kind"],
+        "Errors of the memory since the start of the machine: corrected or uncorrected.";
     Operations = "holdfast_host_operations", Gauge, Host, ["status"],
         "Operations that are not at their end, by status: queued, running, undoing or parked.";
     OldestOperation = "holdfast_host_oldest_operation_age_seconds", Gauge, Host, [],

@@ -34,6 +34,8 @@ pub enum Value {
     Whole(u64),
     /// Thousandths of one.
     Thousandths(u64),
+    /// A whole number that may be below 0.
+    Signed(i64),
 }
 
 impl Value {
@@ -41,6 +43,12 @@ impl Value {
     #[must_use]
     pub fn at(time: Timestamp) -> Self {
         Self::Thousandths(u64::try_from(time.as_millisecond()).unwrap_or(0))
+    }
+
+    /// Degrees.
+    #[must_use]
+    pub fn degrees(degrees: i16) -> Self {
+        Self::Signed(degrees.into())
     }
 }
 
@@ -54,6 +62,7 @@ impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Whole(number) => write!(f, "{number}"),
+            Self::Signed(number) => write!(f, "{number}"),
             Self::Thousandths(number) if number % 1000 == 0 => write!(f, "{}", number / 1000),
             Self::Thousandths(number) => write!(f, "{}.{:03}", number / 1000, number % 1000),
         }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_protocol::condition::Severity;
+use holdfast_protocol::condition::{DiskSerial, Severity};
 use holdfast_protocol::desired::RunState;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::local::restore_test::TestVerdict;
 use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView};
-use holdfast_protocol::report::{GuestReport, Running, Sections, StorageState};
+use holdfast_protocol::report::{
+    DiskHealth, DiskReading, GuestReport, HardwareName, Running, Sections, StorageState,
+};
 use holdfast_protocol::usage::{Readings, Unit, UsageMetric, UsageSample};
 use jiff::Timestamp;
 
@@ -26,6 +28,7 @@ pub fn add(
 ) {
     about_agent(page, labels, sections);
     storages(page, labels, sections);
+    hardware(page, labels, sections);
     let operations = sections.operations.as_deref().unwrap_or_default();
     work(page, labels, operations, now);
     let ours = || sections.guests.iter().flatten().filter(|guest| guest.uid.is_some()).take(GUESTS_MAX);
@@ -83,6 +86,44 @@ fn storages(page: &mut Exposition, labels: &Labels, sections: &Sections) {
             if let Some(bytes) = bytes {
                 page.add(metric, &labels, Value::Whole(bytes));
             }
+        }
+    }
+}
+
+fn hardware(page: &mut Exposition, labels: &Labels, sections: &Sections) {
+    let Some(section) = &sections.hardware else { return };
+    if let Some(at) = section.disks_read_at {
+        page.add(Metric::DisksRead, labels, Value::at(at));
+    }
+    for disk in section.disks.iter().filter(|disk| disk.reading == DiskReading::Read) {
+        let or_empty = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let serial = or_empty(disk.serial.as_ref().map(DiskSerial::as_str));
+        let device = labels.with("disk", disk.device.as_str());
+        let model = device.with("model", or_empty(disk.model.as_ref().map(HardwareName::as_str)));
+        let fails = disk.health == DiskHealth::Failing || !disk.faults.is_empty();
+        page.add(Metric::DiskFailing, &model.with("serial", &serial), flag(fails));
+        let labels = device.with("serial", &serial);
+        let celsius = disk.temperature.as_ref().map(|temperature| Value::degrees(temperature.celsius));
+        let measured = [
+            (Metric::DiskWear, disk.wear_percent.map(|percent| Value::Thousandths(u64::from(percent) * 10))),
+            (Metric::DiskTemperature, celsius),
+            (Metric::DiskHours, disk.power_on_hours.map(Value::Whole)),
+            (Metric::DiskReallocated, disk.reallocated_sectors.map(Value::Whole)),
+            (Metric::DiskPending, disk.pending_sectors.map(Value::Whole)),
+        ];
+        for (metric, value) in measured {
+            if let Some(value) = value {
+                page.add(metric, &labels, value);
+            }
+        }
+    }
+    for sensor in &section.sensors {
+        let labels = labels.with("sensor", sensor.name.as_str());
+        page.add(Metric::Temperature, &labels, Value::degrees(sensor.temperature.celsius));
+    }
+    if let Some(errors) = &section.memory_errors {
+        for (kind, count) in [("corrected", errors.corrected), ("uncorrected", errors.uncorrected)] {
+            page.add(Metric::MemoryErrors, &labels.with("kind", kind), Value::Whole(count));
         }
     }
 }

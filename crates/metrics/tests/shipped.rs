@@ -23,6 +23,7 @@ fn served() -> BTreeMap<String, BTreeSet<&'static str>> {
     all
 }
 
+#[expect(clippy::unwrap_used, reason = "a file of this repository")]
 fn shipped(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
     std::fs::read_to_string(path).unwrap()

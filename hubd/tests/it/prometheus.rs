@@ -15,6 +15,12 @@ use uuid::Uuid;
 use crate::metrics::reporting_host;
 use crate::world::{World, until};
 
+/// A program of Debian's.
+#[expect(clippy::disallowed_methods, reason = "Debian's prometheus, promtool and curl")]
+fn program(name: &str) -> Command {
+    Command::new(name)
+}
+
 /// The files that we ship.
 fn shipped() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/prometheus")
@@ -22,8 +28,8 @@ fn shipped() -> PathBuf {
 
 /// Whether Debian's package `prometheus` is there. CI has it.
 fn is_installed() -> bool {
-    let found = ["prometheus", "promtool"].iter().all(|program| {
-        Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    let found = ["prometheus", "promtool"].iter().all(|name| {
+        program(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     });
     assert!(found || std::env::var_os("HOLDFAST_CI").is_none(), "CI has the package prometheus");
     found
@@ -31,7 +37,7 @@ fn is_installed() -> bool {
 
 /// Runs `promtool`, which must find nothing to say.
 fn promtool(words: &[&str], input: &str) {
-    let mut tool = Command::new("promtool")
+    let mut tool = program("promtool")
         .args(words)
         .current_dir(shipped())
         .stdin(Stdio::piped())
@@ -63,7 +69,7 @@ impl Prometheus {
         let file = folder.join("prometheus.yml");
         std::fs::write(&file, config).unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let process = Command::new("prometheus")
+        let process = program("prometheus")
             .arg(format!("--config.file={}", file.display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("tsdb").display()))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"))
@@ -76,7 +82,7 @@ impl Prometheus {
 
     async fn ask(&self, path: &str) -> Value {
         let url = format!("{}{path}", self.url);
-        let asked = tokio::task::spawn_blocking(|| Command::new("curl").arg("--silent").arg(url).output());
+        let asked = tokio::task::spawn_blocking(|| program("curl").arg("--silent").arg(url).output());
         serde_json::from_slice(&asked.await.unwrap().unwrap().stdout).unwrap_or_default()
     }
 }

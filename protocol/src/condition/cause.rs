@@ -54,6 +54,8 @@ causes! {
     Trust = "trust"
     /// Images and versions of the programs.
     Update = "update"
+    /// CPU time, memory and root disks in use.
+    Use = "use"
 }
 
 impl fmt::Display for Cause {

@@ -76,7 +76,8 @@ macro_rules! conditions {
 }
 
 /// Without Proxmox nothing is known of guests, and no backup begins.
-const PROXMOX_AWAY: Inhibits = Inhibits::Causes(&[Cause::Guest, Cause::Protection, Cause::Storage]);
+const PROXMOX_AWAY: Inhibits =
+    Inhibits::Causes(&[Cause::Guest, Cause::Protection, Cause::Storage, Cause::Use]);
 const NOTHING: Inhibits = Inhibits::Nothing;
 
 #[rustfmt::skip]
@@ -120,6 +121,9 @@ conditions! {
     ControllerUnapproved = "CONTROLLER_UNAPPROVED", Warning, [Guest], 0 s, Safe, Trust, NOTHING,
         "No operator approved the release of the guest agent that runs in the guest.",
         "Approve the release with `holdfast sign HOST`, or put the approved one back.";
+    CpuHigh = "CPU_HIGH", Warning, [Host Guest], 3600 s, Safe, Use, NOTHING,
+        "Nearly all CPU time that it may use is in use.",
+        "See its use over time (`holdfast guest show GUEST --span 7d`); give it more cores, or find what computes.";
     DiskFailing = "DISK_FAILING", Critical, [Disk], 0 s, Endangered, Hardware, NOTHING,
         "A disk reports that it is failing, or counts new errors.",
         "Replace the disk; see its report with `smartctl -a DEVICE`.";
@@ -183,6 +187,9 @@ conditions! {
     MemoryErrors = "MEMORY_ERRORS", Warning, [Host], 0 s, Endangered, Hardware, NOTHING,
         "The memory of the machine counts errors that it corrects too often, or could not correct.",
         "Find the module with `journalctl -k --grep EDAC` on the host, and replace it.";
+    MemoryHigh = "MEMORY_HIGH", Warning, [Host Guest], 900 s, Safe, Use, NOTHING,
+        "Nearly all memory that it may use is in use.",
+        "See its use over time (`holdfast guest show GUEST --span 7d`); give it more memory, or find what needs it.";
     NeedsSignature = "NEEDS_SIGNATURE", Warning, [Host Guest], 300 s, Safe, Trust, NOTHING,
         "A change waits for the signatures of operators.",
         "See what it would do and sign it: `holdfast sign HOST`.";
@@ -207,6 +214,9 @@ conditions! {
     RestoreTestOverdue = "RESTORE_TEST_OVERDUE", Warning, [Tier], 3600 s, Endangered, Protection, NOTHING,
         "No backup was tried by restoring it for longer than the policy promises.",
         "See what keeps the test from running: `agentd restore-tests` on the host.";
+    RootDiskFull = "ROOT_DISK_FULL", Warning, [Host Guest], 300 s, Safe, Use, NOTHING,
+        "Its root disk is nearly full.",
+        "Free room (`df -h /` there), or make the disk larger in the document.";
     StorageFilling = "STORAGE_FILLING", Warning, [Storage], 300 s, Endangered, Storage, NOTHING,
         "A storage will be full soon.",
         "Free room or make it larger; see its level with `holdfast host show HOST`.";

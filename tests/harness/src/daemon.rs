@@ -62,6 +62,7 @@ pub async fn serve(
     let (sections, report) = watch::channel(Arc::new(Sections::default()));
     let (_storage, targets) = watch::channel(Arc::default());
     let (_hardware, hardware) = watch::channel(Arc::default());
+    let (_levels, levels) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let reconcile = Reconcile {
         ports: ports.clone(),
@@ -80,6 +81,7 @@ pub async fn serve(
         view: seen.clone(),
         storage: targets,
         hardware,
+        levels,
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),

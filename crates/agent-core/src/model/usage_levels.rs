@@ -1,8 +1,8 @@
 //! Levels of use that are too high, with hysteresis.
 //!
 //! In: samples. Out: which subjects are above a level. A level is reached at one value and left at a lower one, so that a value
-//! between them changes nothing. How long it must last before an operator hears of it is the grace of its condition. A subject that
-//! a sample does not have stays as it was.
+//! between them changes nothing. How long it must last before an operator hears of it is the grace of its condition. A guest that
+//! a sample does not have is forgotten: it stopped, or its figures could not be read.
 
 use std::collections::BTreeSet;
 
@@ -47,11 +47,11 @@ pub struct UsageLevels {
 }
 
 impl UsageLevels {
-    /// Takes in a sample. Guests that are not in it keep their levels only while `is_ours` says that they are there.
-    pub fn note(&mut self, sample: &UsageSample, is_ours: impl Fn(GuestUid) -> bool) {
+    /// Takes in a sample.
+    pub fn note(&mut self, sample: &UsageSample) {
         let is_there = |user: &User| match user {
             User::Host => true,
-            User::Guest(uid) => is_ours(*uid),
+            User::Guest(uid) => sample.guests.contains_key(uid),
         };
         self.high.retain(|(user, _)| is_there(user));
         self.measured.retain(is_there);
@@ -118,7 +118,7 @@ mod tests {
         let reached =
             [(89, false), (90, true), (86, true), (85, true), (84, false), (89, false), (100, true)];
         for (used, expected) in reached {
-            levels.note(&sample(used, &[]), |_| true);
+            levels.note(&sample(used, &[]));
             assert_eq!(
                 levels.high().any(|high| high == (User::Host, HighLevel::RootDisk)),
                 expected,
@@ -129,14 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_stopped_stays_as_it_was_and_one_that_is_gone_does_not() {
+    fn a_guest_without_figures_is_forgotten() {
         let mut levels = UsageLevels::default();
-        let uid = |n| GuestUid::new(uuid::Uuid::from_u128(n));
-        levels.note(&sample(1, &[(1, 95), (2, 95)]), |_| true);
-        levels.note(&sample(1, &[]), |_| true);
-        assert_eq!(levels.high().count(), 2);
-        levels.note(&sample(1, &[]), |one| one == uid(1));
-        assert_eq!(levels.high().collect::<Vec<_>>(), [(User::Guest(uid(1)), HighLevel::RootDisk)]);
-        assert!(!levels.has_measured(User::Guest(uid(2))));
+        let user = |n| User::Guest(GuestUid::new(uuid::Uuid::from_u128(n)));
+        levels.note(&sample(1, &[(1, 95), (2, 95)]));
+        levels.note(&sample(1, &[(1, 95)]));
+        assert_eq!(levels.high().collect::<Vec<_>>(), [(user(1), HighLevel::RootDisk)]);
+        assert!(levels.has_measured(user(1)) && !levels.has_measured(user(2)));
     }
 }

@@ -107,6 +107,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let (sections, report) = watch::channel(Arc::new(Sections::default()));
     let (_storage, targets) = watch::channel(Arc::default());
     let (_hardware, hardware) = watch::channel(Arc::default());
+    let (_levels, levels) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let at_start =
         Contact { reached_at: None, problem: None, certificate_ends_at: identity.enrolled.not_after };
@@ -131,6 +132,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         view: seen,
         storage: targets,
         hardware,
+        levels,
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),

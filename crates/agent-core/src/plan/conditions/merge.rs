@@ -8,14 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Subject};
 use holdfast_protocol::id::GuestUid;
-use holdfast_protocol::report::{StorageReport, StorageState};
+use holdfast_protocol::report::{GuestReport, StorageReport, StorageState};
 use jiff::Timestamp;
 
 use super::Finding;
 use super::hardware::HardwareCoverage;
 use super::source::{Deriver, Source, deriver};
+use super::usage;
 use crate::model::hardware_health::HardwareView;
 use crate::model::storage::{FirstPoll, StorageView};
+use crate::model::usage_levels::UsageLevels;
 use crate::model::view::HostSnapshot;
 
 /// Whether a source was read since the agent started.
@@ -37,6 +39,8 @@ pub struct Coverage<'a> {
     /// The storages of the host, where it answered.
     pub storages: Option<&'a [StorageReport]>,
     pub hardware: HardwareCoverage<'a>,
+    pub levels: &'a UsageLevels,
+    pub guests: &'a [GuestReport],
 }
 
 impl<'a> Coverage<'a> {
@@ -46,6 +50,7 @@ impl<'a> Coverage<'a> {
         view: &'a HostSnapshot,
         storage: &StorageView,
         (hardware, now): (&'a HardwareView, Timestamp),
+        levels: &'a UsageLevels,
     ) -> Self {
         let host = if view.seen_at.is_some() { Polled::Yes } else { Polled::NotYet };
         let storage = match storage.looked {
@@ -63,6 +68,8 @@ impl<'a> Coverage<'a> {
             unjudged: &view.facts.unjudged,
             storages,
             hardware: HardwareCoverage { view: hardware, now },
+            levels,
+            guests: view.guests.as_slice(),
         }
     }
 
@@ -81,6 +88,7 @@ impl<'a> Coverage<'a> {
             Source::DiskErrors => self.hardware.has_disk_errors(subject),
             Source::MemoryErrors => self.hardware.has_memory_errors(),
             Source::Temperature => self.hardware.has_temperature(subject),
+            Source::Usage => usage::covers(self.levels, self.guests, subject),
             Source::Storage => self.storage == Polled::Yes,
             Source::Both => host && self.storage == Polled::Yes && judged(self.unjudged),
         }

@@ -13,6 +13,7 @@
 //! | [`mod@hardware`] | conditions of disks, memory and temperatures |
 //! | `escrow` | conditions of recovery codes |
 //! | `trust` | what waits for signatures, and what ends |
+//! | `usage` | conditions of what is nearly used up |
 //! | [`facts`] | what a cycle leaves for conditions |
 //! | [`source`] | who derives a code, and from what |
 //! | [`mod@merge`] | since when each condition holds |
@@ -27,6 +28,7 @@ mod protection;
 pub mod source;
 mod storage;
 mod trust;
+mod usage;
 
 use std::collections::BTreeMap;
 
@@ -40,6 +42,7 @@ use crate::model::escrow::Codes;
 use crate::model::fill_history::FillHistory;
 use crate::model::hardware_health::HardwareView;
 use crate::model::storage::{StorageView, TargetRecord};
+use crate::model::usage_levels::UsageLevels;
 use crate::model::view::HostSnapshot;
 
 /// A condition that holds now.
@@ -98,6 +101,8 @@ pub struct HostKnowledge<'a> {
     pub fill_history: &'a FillHistory,
     /// Disks, memory and temperatures.
     pub hardware: &'a HardwareView,
+    /// Levels of use that are too high.
+    pub levels: &'a UsageLevels,
     pub jobs: &'a [JobReport],
     /// Recovery codes and copies of wrapped keys.
     pub codes: &'a Codes,
@@ -119,6 +124,7 @@ pub fn derive(known: &HostKnowledge<'_>) -> Vec<Finding> {
         host::all,
         hardware::all,
         escrow::all,
+        usage::all,
         trust::all as fn(&HostKnowledge<'_>) -> _,
     ];
     let mut found: Vec<Finding> = areas.into_iter().flat_map(|area| area(known)).collect();

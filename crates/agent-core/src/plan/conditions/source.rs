@@ -34,6 +34,8 @@ pub enum Source {
     MemoryErrors,
     /// The last reading of sensors, or of a disk.
     Temperature,
+    /// Samples of use.
+    Usage,
     /// The agent's own records and settings, which are always at hand.
     Own,
 }
@@ -68,6 +70,7 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         Code::StorageFilling => Deriver::Agent(Source::FillLevel),
         Code::StorageGone | Code::StorageWrong => Deriver::Agent(Source::Storage),
         Code::NeedsSignature => Deriver::Agent(Source::Both),
+        Code::CpuHigh | Code::MemoryHigh | Code::RootDiskFull => Deriver::Agent(Source::Usage),
         Code::DiskFailing => Deriver::Agent(Source::DiskErrors),
         Code::DiskWorn => Deriver::Agent(Source::Disk),
         Code::MemoryErrors => Deriver::Agent(Source::MemoryErrors),

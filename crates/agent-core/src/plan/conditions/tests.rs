@@ -7,6 +7,7 @@ mod guests;
 mod hardware;
 mod others;
 mod tiers;
+mod usage;
 
 use std::collections::BTreeSet;
 
@@ -30,6 +31,7 @@ struct Box7 {
     storage: StorageView,
     fill_history: FillHistory,
     hardware: HardwareView,
+    levels: UsageLevels,
     jobs: Vec<JobReport>,
     codes: Codes,
     targets: Vec<TargetRecord>,
@@ -50,6 +52,7 @@ impl Box7 {
             storage: StorageView { looked: FirstPoll::Yes, ..StorageView::default() },
             fill_history: FillHistory::default(),
             hardware: hardware::well(),
+            levels: UsageLevels::default(),
             jobs: Vec::new(),
             codes: Codes::default(),
             targets: Vec::new(),
@@ -72,6 +75,7 @@ impl Box7 {
             storage: &self.storage,
             fill_history: &self.fill_history,
             hardware: &self.hardware,
+            levels: &self.levels,
             jobs: &self.jobs,
             codes: &self.codes,
             targets: &self.targets,
@@ -92,7 +96,7 @@ impl Box7 {
 
     /// The next report after `last`.
     fn after(&self, last: &[ReportedCondition]) -> Vec<ReportedCondition> {
-        let coverage = Coverage::of(&self.view, &self.storage, (&self.hardware, self.now));
+        let coverage = Coverage::of(&self.view, &self.storage, (&self.hardware, self.now), &self.levels);
         let next = merge(last, self.found(), &coverage, self.now);
         ConditionSet::collect(next).conditions().to_vec()
     }
@@ -158,6 +162,7 @@ fn faulty() -> Vec<(&'static str, Box7)> {
         .into_iter()
         .chain(tiers::faulty())
         .chain(others::faulty())
+        .chain(usage::faulty())
         .chain(hardware::faulty())
         .chain(codes::faulty())
         .collect()
