@@ -20,6 +20,7 @@ use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, Serv
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::alerting::notice_text::HubName;
+use crate::domain::alerting::own::DatabaseState;
 use crate::serve::{self, Serving, TlsError};
 use crate::settings::{AlertSettings, PublicUrl, Settings, certificate_names};
 use crate::sqlite::{OpenError, Sqlite, WriterThread};
@@ -29,7 +30,7 @@ use crate::task::delivery::{Deliveries, Receiver};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
 use crate::task::webhook::Forwarder;
-use crate::task::{deadman, upkeep, usage, watcher};
+use crate::task::{database_check, deadman, upkeep, usage, watcher};
 
 mod admin;
 
@@ -217,7 +218,10 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     tasks.spawn(notifier.run(stopped.clone()));
     tasks.spawn(deadman::run(store.clone(), alerts.clone(), Arc::clone(&start.clock), stopped.clone()));
     let timer = AlertTimer::new(store.clone(), Arc::clone(&start.clock), folder);
-    let timer = timer.with_backup(start.alerts.backup);
+    let (checked, database) = watch::channel(DatabaseState::default());
+    let clock = Arc::clone(&start.clock);
+    tasks.spawn(database_check::run(store.clone(), clock, checked, stopped.clone()));
+    let timer = timer.with_backup(start.alerts.backup).with_checks(database);
     tasks.spawn(timer.run(stopped.clone()));
     let hub = HubName(authority.ca_pin().to_string());
     let receivers = start.alerts.receivers.iter().map(Receiver::configured).collect();

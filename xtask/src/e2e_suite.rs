@@ -18,7 +18,10 @@ pub fn run(words: &[String]) -> Result<()> {
     // Tests that pass print their figures too.
     let words = [&["--success-output".to_owned(), "immediate".to_owned()], words].concat();
     let memory = ci::in_memory()?;
-    let env: [(&str, &OsStr); 3] = [
+    // Chooses the kills of a day of faults.
+    let turn = ci::turn()?.to_string();
+    let env: [(&str, &OsStr); 4] = [
+        ("HOLDFAST_CI_TURN", OsStr::new(&turn)),
         ("TMPDIR", memory.path().as_os_str()),
         ("HOLDFAST_E2E_PROGRAMS", shared.folder().as_os_str()),
         ("HOLDFAST_E2E_GOLDEN", golden.manifest.as_os_str()),

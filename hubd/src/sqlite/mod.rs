@@ -62,6 +62,9 @@ use crate::store::{SharedStore, Store, StoreError};
 /// Requests that may wait for the writer. Each holds at most one report (1 MiB), mostly some kilobytes.
 const QUEUE_MAX: usize = 1024;
 
+/// Reads every page, and names three faults at most.
+const CHECK: &str = "PRAGMA quick_check(3)";
+
 /// The hub's database in one file.
 pub struct Sqlite {
     writer: mpsc::Sender<Box<dyn Job>>,
@@ -156,6 +159,15 @@ impl Sqlite {
 impl Store for Sqlite {
     fn events_written(&self) -> watch::Receiver<u64> {
         self.events.clone()
+    }
+
+    async fn check_database(&self) -> Result<Vec<String>, StoreError> {
+        self.read("check itself", |connection| {
+            let mut check = connection.prepare(CHECK)?;
+            let said: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            Ok(said.into_iter().filter(|line| line != "ok").collect())
+        })
+        .await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

@@ -126,6 +126,12 @@ pub trait Store:
     /// # Errors
     /// [`StoreError`].
     async fn ready(&self) -> Result<(), StoreError>;
+
+    /// What is wrong with what is stored, at most a few sentences; none where it is whole. It reads everything.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn check_database(&self) -> Result<Vec<String>, StoreError>;
 }
 
 /// Why the store could not carry out a request that was itself correct.

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::hub_backup::BackupWatch;
 use super::{Rest, rest};
 use crate::clock::Clock;
-use crate::domain::alerting::own::{self, BackupState, DiskRoom, HubFacts};
+use crate::domain::alerting::own::{self, BackupState, DatabaseState, DiskRoom, HubFacts};
 use crate::domain::deadman::TICK;
 use crate::store::{SharedStore, StoreError};
 
@@ -33,6 +33,8 @@ pub struct AlertTimer {
     pub folder: PathBuf,
     /// Where the hub's own backups are, where the settings say so.
     pub backup: Option<BackupWatch>,
+    /// What the last check of the database found.
+    pub database: Option<watch::Receiver<DatabaseState>>,
     /// What was last found; what did not change is not given to the engine again.
     found: BTreeMap<Scope, Vec<ReportedCondition>>,
     looked_at: Option<Timestamp>,
@@ -41,13 +43,19 @@ pub struct AlertTimer {
 impl AlertTimer {
     #[must_use]
     pub fn new(store: SharedStore, clock: Arc<dyn Clock>, folder: PathBuf) -> Self {
-        Self { store, clock, folder, backup: None, found: BTreeMap::new(), looked_at: None }
+        Self { store, clock, folder, backup: None, database: None, found: BTreeMap::new(), looked_at: None }
     }
 
     /// The same, with the place of the hub's backups.
     #[must_use]
     pub fn with_backup(self, backup: Option<BackupWatch>) -> Self {
         Self { backup, ..self }
+    }
+
+    /// The same, with the checks of the database.
+    #[must_use]
+    pub fn with_checks(self, database: watch::Receiver<DatabaseState>) -> Self {
+        Self { database: Some(database), ..self }
     }
 
     /// Ticks until `stop`. A tick that fails is logged and repeated at the next.
@@ -78,7 +86,8 @@ impl AlertTimer {
     /// Looks what is wrong by the hub's own rows and its disk.
     async fn look(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let facts = self.store.own_facts(now).await?;
-        let hub = HubFacts { disk: self.disk(), backup: self.backup(), ..facts.hub };
+        let database = self.database.as_ref().map(|state| state.borrow().clone()).unwrap_or_default();
+        let hub = HubFacts { disk: self.disk(), backup: self.backup(), database, ..facts.hub };
         let hosts = facts.hosts.iter().map(|host| (Scope::Host(host.host), own::of_host(host, now)));
         let all: Vec<_> = hosts.chain([(Scope::Hub, own::of_hub(&hub, now))]).collect();
         // A host of which the store has no facts any more, because it was revoked, may come back with the same ones.

@@ -176,8 +176,8 @@ conditions! {
         "The newest backup of the hub is too old, or there is none.",
         "See why none was taken, in the place that `[backup]` in `hub.toml` names.";
     HubDatabaseFailing = "HUB_DATABASE_FAILING", Critical, [Hub], 60 s, Endangered, Hub, NOTHING,
-        "The hub's database does not take writes.",
-        "See the cause: `journalctl -u hubd` on the hub.";
+        "The hub's database is damaged.",
+        "Stop the hub, keep a copy of its folder, and put the newest backup in its place: `systemctl stop hubd`.";
     HubDiskFull = "HUB_DISK_FULL", Critical, [Hub], 60 s, Endangered, Hub, NOTHING,
         "The disk under the hub's database is nearly full.",
         "Free room on the hub: `df -h` shows the disk.";

@@ -28,6 +28,7 @@ use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 
 pub use built::{build, in_memory, is_built, run_tests};
+pub use rotation::turn;
 pub use work::guest_power;
 
 use crate::packages;

@@ -74,5 +74,6 @@ mod spoken_test;
 mod storage;
 mod swap;
 mod update;
+mod usage;
 mod window;
 mod world;

@@ -50,6 +50,7 @@ pub struct HubFacts {
     /// Receivers that took no notice, since when, and why.
     pub failing: Vec<(ReceiverName, Timestamp, String)>,
     pub backup: BackupState,
+    pub database: DatabaseState,
 }
 
 /// What is known of the backups of the hub's own data.
@@ -64,6 +65,30 @@ pub enum BackupState {
     Unreadable { place: String, why: String },
     /// The newest one, and how old it may be.
     Newest { at: Timestamp, age_max: SignedDuration, place: String },
+}
+
+/// What the last check of the database found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DatabaseState {
+    /// None ended yet.
+    #[default]
+    Unchecked,
+    /// It is whole.
+    Whole,
+    /// It is not.
+    Faulty { since: Timestamp, faults: Vec<String> },
+}
+
+impl DatabaseState {
+    /// After a check. Faults that were found before hold since then.
+    #[must_use]
+    pub fn after(before: &Self, faults: Vec<String>, now: Timestamp) -> Self {
+        match before {
+            _ if faults.is_empty() => Self::Whole,
+            Self::Faulty { since, .. } => Self::Faulty { since: *since, faults },
+            Self::Unchecked | Self::Whole => Self::Faulty { since: now, faults },
+        }
+    }
 }
 
 /// Room on a disk, in bytes.
@@ -107,6 +132,11 @@ pub fn of_hub(facts: &HubFacts, now: Timestamp) -> Vec<ReportedCondition> {
     }
     if let Some(message) = backup_fault(&facts.backup, now) {
         found.push(ReportedCondition::new(ConditionCode::HubBackupOld, Subject::Hub {}, now, &message));
+    }
+    if let DatabaseState::Faulty { since, faults } = &facts.database {
+        let message = format!("the hub's database is damaged: {}", faults.join("; "));
+        let code = ConditionCode::HubDatabaseFailing;
+        found.push(ReportedCondition::new(code, Subject::Hub {}, *since, &message));
     }
     for (token, ends_at) in &facts.tokens {
         if ends_at.duration_since(now) < TOKEN_LEFT {
@@ -197,6 +227,17 @@ mod tests {
     }
 
     #[test]
+    fn faults_of_the_database_hold_since_they_were_found_until_a_check_finds_none() {
+        let faulty = |text: &str, before: &DatabaseState, hours| {
+            DatabaseState::after(before, vec![text.to_owned()], at(hours))
+        };
+        let first = faulty("page 7", &DatabaseState::Unchecked, 0);
+        let DatabaseState::Faulty { since, faults } = faulty("page 9", &first, 24) else { panic!() };
+        assert_eq!((since, faults), (at(0), vec!["page 9".to_owned()]));
+        assert_eq!(DatabaseState::after(&first, Vec::new(), at(24)), DatabaseState::Whole);
+    }
+
+    #[test]
     fn the_hub_has_what_its_facts_say_and_nothing_else() {
         let token = TokenName::try_from("eve".to_owned()).unwrap();
         let well = HubFacts {
@@ -204,6 +245,7 @@ mod tests {
             tokens: vec![(token.clone(), at(7 * 24))],
             failing: Vec::new(),
             backup: newest(-30),
+            database: DatabaseState::Whole,
         };
         assert_eq!(of_hub(&well, at(0)), []);
         let ill = HubFacts {
@@ -211,11 +253,13 @@ mod tests {
             tokens: vec![(token, at(167))],
             failing: vec![("ops".parse().unwrap(), at(-1), "it refuses the password".to_owned())],
             backup: newest(-31),
+            database: DatabaseState::after(&DatabaseState::Whole, vec!["page 7".to_owned()], at(-2)),
         };
         let found = of_hub(&ill, at(0));
         let all = [
             ConditionCode::HubDiskFull,
             ConditionCode::HubBackupOld,
+            ConditionCode::HubDatabaseFailing,
             ConditionCode::TokenExpiring,
             ConditionCode::ReceiverFailing,
         ];

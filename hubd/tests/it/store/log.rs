@@ -43,6 +43,7 @@ pub async fn a_commit_with_an_event_is_announced(fixture: Fixture) {
     let host = fixture.box7().await;
     // A write that is answered comes after what earlier commits announced.
     store.ready().await.unwrap();
+    assert_eq!(store.check_database().await.unwrap(), Vec::<String>::new());
     let mut written = store.events_written();
     written.mark_unchanged();
     store.check_in(checkin(host, 1, 1)).await.unwrap().unwrap();

@@ -52,7 +52,7 @@ impl Box7 {
             storage: StorageView { looked: FirstPoll::Yes, ..StorageView::default() },
             fill_history: FillHistory::default(),
             hardware: hardware::well(),
-            levels: UsageLevels::default(),
+            levels: usage::well(),
             jobs: Vec::new(),
             codes: Codes::default(),
             targets: Vec::new(),

@@ -1,8 +1,9 @@
 //! A day of faults: which notices went out, and when.
 //!
-//! The programs are real, and so are the kills. The rules shorten all waits, so a fault takes seconds. Each step waits for
-//! its notice and for the notice that it is over. At the end the list of what the receiver was sent must be exactly the
-//! list of the steps: nothing missing, nothing twice, nothing false.
+//! The programs are real, and so are the kills: at chosen moments, and, between a fault and its notice, of hub, agent, both
+//! or neither at a moment that the turn of this run chooses. The rules shorten all waits, so a fault takes seconds. Each step
+//! waits for its notice and for the notice that it is over. At the end the list of what the receiver was sent must be exactly
+//! the list of the steps: nothing missing, nothing twice, nothing false.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::notices::Notices;
-use super::stand::{self, Stand, well};
+use super::stand::{self, FOREIGN_VMID, Stand, well};
 
 /// The longest wait for a notice: an interval of three polls, the alarm, a tick, the wait of the group.
 const NOTICE: Duration = Duration::from_secs(150);
@@ -25,7 +26,15 @@ group_wait_s = 1
 group_interval_s = 10
 "#;
 
-const CODES: [&str; 3] = ["BULK_CHANGE_HELD", "PROXMOX_AWAY", "HOST_OFFLINE"];
+const CODES: [&str; 7] = [
+    "BULK_CHANGE_HELD",
+    "GUEST_MISSING",
+    "HOST_OFFLINE",
+    "HUB_BACKUP_OLD",
+    "PROXMOX_AWAY",
+    "STORAGE_FILLING",
+    "TOKEN_EXPIRING",
+];
 
 /// What the receiver was sent, each delivery once.
 struct Sent {
@@ -38,6 +47,13 @@ struct Day {
     receiver: Notices,
     begun: Instant,
     steps: Vec<(String, &'static str)>,
+    /// Numbers that choose kills.
+    chance: u64,
+}
+
+/// Where the hub's backups would be.
+fn backups(folder: &Path) -> std::path::PathBuf {
+    folder.join("hub-backups")
 }
 
 fn settings(receiver: &Notices, folder: &Path) -> String {
@@ -51,21 +67,77 @@ fn settings(receiver: &Notices, folder: &Path) -> String {
         format!("[[alerts.grace]]\nmatchers = [\"code={code}\"]\nfire_after_s = 2\nclear_after_s = 2\n")
     });
     format!(
-        "deliver_to = \"loopback\"\n[[receiver]]\nname = \"ops\"\nfile = \"{}\"\n{RULES}{}",
+        "deliver_to = \"loopback\"\n[[receiver]]\nname = \"ops\"\nfile = \"{}\"\n[backup]\npath = \"{}\"\n{RULES}{}",
         file.display(),
+        backups(folder).display(),
         grace.concat()
     )
+}
+
+/// Of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    Begin,
+    End,
 }
 
 impl Day {
     fn begin() -> Self {
         let stand = stand::laid();
         let receiver = Notices::new();
+        std::fs::create_dir(backups(stand.stage.folder())).unwrap();
         let settings = settings(&receiver, stand.stage.folder());
         stand.stage.write_hub_settings(&settings).unwrap();
         let stand = stand::enrol(stand);
         hold_every_stop(&stand);
-        Self { stand, receiver, begun: Instant::now(), steps: Vec::new() }
+        let turn: u64 = std::env::var("HOLDFAST_CI_TURN").map_or(1, |text| text.parse().unwrap());
+        println!("kills of turn {turn}; again: HOLDFAST_CI_TURN={turn} cargo xtask e2e alert_day");
+        Self { stand, receiver, begun: Instant::now(), steps: Vec::new(), chance: turn.wrapping_mul(2) | 1 }
+    }
+
+    /// A number below `bound`.
+    fn below(&mut self, bound: u64) -> u64 {
+        self.chance ^= self.chance << 13;
+        self.chance ^= self.chance >> 7;
+        self.chance ^= self.chance << 17;
+        self.chance % bound
+    }
+
+    /// Kills one of the programs, both or none, at some moment of the next seconds, and starts it again. Nothing waits for that
+    /// moment: it only decides how far the notice is.
+    fn kill_something(&mut self) {
+        std::thread::sleep(Duration::from_millis(self.below(4000)));
+        let which = self.below(4);
+        let stage = &mut self.stand.stage;
+        if which & 1 == 1 {
+            stage.kill_hub().unwrap();
+            stage.start_hub_again().unwrap();
+        }
+        if which & 2 == 2 {
+            stage.kill_agent().unwrap();
+            stage.start_agent(None).unwrap();
+        }
+        println!("killed: {}", ["nothing", "the hub", "the agent", "both"][usize::try_from(which).unwrap()]);
+    }
+
+    /// Changes the node by hand.
+    fn by_hand(&self, edits: &[Value]) {
+        let file = self.stand.stage.folder().join("edits");
+        let lines: String = edits.iter().map(|edit| format!("{}\n", json!({ "edit": edit }))).collect();
+        std::fs::write(&file, lines).unwrap();
+        self.stand.stage.fault(&["script", file.to_str().unwrap()]).unwrap();
+    }
+
+    /// A fault and its end, each with kills before its notice is there.
+    fn comes_and_goes(&mut self, what: &str, why: [&'static str; 2], mut act: impl FnMut(&mut Self, Moment)) {
+        let code = what.split(' ').nth_back(1).unwrap().to_owned();
+        let place = what.split(": ").next().unwrap().to_owned();
+        act(self, Moment::Begin);
+        self.kill_something();
+        self.hears(what, why[0]);
+        act(self, Moment::End);
+        self.kill_something();
+        self.hears(&format!("{place}: {code} is over"), why[1]);
     }
 
     /// Titles in the order of their first arrival. A repeat has the key of the first.
@@ -137,6 +209,10 @@ fn signal(pid: Option<u32>, signal: Signal) {
 fn each_fault_is_heard_of_once_and_so_is_its_end() {
     let mut day = Day::begin();
     day.stand.stage.start_agent(None).unwrap();
+    day.hears("the hub: HUB_BACKUP_OLD (critical)", "the folder of the hub's backups is empty");
+    std::fs::write(backups(day.stand.stage.folder()).join("today"), "x").unwrap();
+    day.kill_something();
+    day.hears("the hub: HUB_BACKUP_OLD is over", "there is one");
     let mut guest = document::guest(&day.stand.stage.ground(), 1, "web", "acme");
     day.apply(&guest, "one guest");
     let made = |guests: &[Value]| guests.len() == 1 && guests.iter().all(well);
@@ -166,5 +242,33 @@ fn each_fault_is_heard_of_once_and_so_is_its_end() {
     day.stand.stage.start_hub_again().unwrap();
     day.stand.stage.start_agent(None).unwrap();
     day.hears("box1: HOST_OFFLINE is over", "the agent is back; the hub was killed before");
+
+    let why = ["a token ends within a week", "its operator is revoked"];
+    day.comes_and_goes("the hub: TOKEN_EXPIRING (warning)", why, |day, moment| {
+        let words: &[&str] = match moment {
+            Moment::Begin => &["operator", "add", "eve", "--role", "viewer", "--days", "5"],
+            Moment::End => &["operator", "revoke", "eve", "--yes"],
+        };
+        day.stand.stage.holdfast(words).unwrap();
+    });
+
+    let why = ["a storage is nearly full", "it has room again"];
+    day.comes_and_goes("box1: STORAGE_FILLING (warning)", why, |day, moment| {
+        let percent = match moment {
+            Moment::Begin => json!(93),
+            Moment::End => Value::Null,
+        };
+        day.by_hand(&[json!({ "edit": "storage-fill", "storage": "tank", "percent": percent })]);
+    });
+
+    let configurations = day.stand.stage.configurations().unwrap();
+    let (vmid, config) = configurations.iter().find(|(vmid, _)| **vmid != FOREIGN_VMID).unwrap();
+    let why = ["somebody removed a guest's configuration", "it is back"];
+    day.comes_and_goes("box1: GUEST_MISSING (critical)", why, |day, moment| {
+        day.by_hand(&[match moment {
+            Moment::Begin => json!({ "edit": "lose-config", "vmid": vmid }),
+            Moment::End => json!({ "edit": "place", "vmid": vmid, "config": config }),
+        }]);
+    });
     day.end();
 }

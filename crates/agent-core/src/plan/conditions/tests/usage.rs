@@ -7,6 +7,15 @@ use serde_json::json;
 
 use super::*;
 
+/// The host and its guest were measured, and use little.
+pub(super) fn well() -> UsageLevels {
+    let mut levels = UsageLevels::default();
+    let little = Readings::from([(UsageMetric::Cpu, 10)]);
+    let guests = BTreeMap::from([(uid(1), little.clone())]);
+    levels.note(&UsageSample { at: at(0), host: little, guests });
+    levels
+}
+
 /// Nine tenths of the memory more or less, of the host and of guest 1.
 fn sample(used: u64, guests: &[u32]) -> UsageSample {
     let readings = Readings::from([(UsageMetric::MemoryUsed, used), (UsageMetric::MemoryTotal, 100)]);
@@ -49,9 +58,9 @@ fn a_guest_that_stops_or_goes_has_no_condition_of_use() {
     let first = host.after(&[]);
     host.levels.note(&sample(96, &[]));
     assert_eq!(host.after(&first).len(), 1, "its figures could not be read");
-    host.view.guests = vec![guest(1, json!({ "run": "stopped" }))];
-    assert_eq!(host.after(&first).len(), 0);
+    host.view.guests = vec![guest(1, json!({ "run": "stopped", "wanted": "stopped" }))];
+    assert_eq!(host.after(&first), []);
     host.view.guests.clear();
     host.levels.note(&sample(96, &[1]));
-    assert_eq!(host.after(&first).len(), 0, "it is not ours any more");
+    assert_eq!(host.after(&first), [], "it is not ours any more");
 }
