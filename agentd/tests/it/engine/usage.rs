@@ -1,4 +1,4 @@
-//! Samples of use, from the simulator's list of resources to the queue for the hub.
+//! Samples of use from the list of resources of the simulator.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -108,16 +108,21 @@ impl Day {
     fn kill_something(&mut self) {
         std::thread::sleep(Duration::from_millis(self.below(4000)));
         let which = self.below(4);
-        let stage = &mut self.stand.stage;
         if which & 1 == 1 {
-            stage.kill_hub().unwrap();
-            stage.start_hub_again().unwrap();
+            self.kill_hub();
         }
         if which & 2 == 2 {
+            let stage = &mut self.stand.stage;
             stage.kill_agent().unwrap();
             stage.start_agent(None).unwrap();
         }
         println!("killed: {}", ["nothing", "the hub", "the agent", "both"][usize::try_from(which).unwrap()]);
+    }
+
+    /// A hub looks at its own rows when it starts, and then each minute.
+    fn kill_hub(&mut self) {
+        self.stand.stage.kill_hub().unwrap();
+        self.stand.stage.start_hub_again().unwrap();
     }
 
     /// Changes the node by hand.
@@ -211,7 +216,7 @@ fn each_fault_is_heard_of_once_and_so_is_its_end() {
     day.stand.stage.start_agent(None).unwrap();
     day.hears("the hub: HUB_BACKUP_OLD (critical)", "the folder of the hub's backups is empty");
     std::fs::write(backups(day.stand.stage.folder()).join("today"), "x").unwrap();
-    day.kill_something();
+    day.kill_hub();
     day.hears("the hub: HUB_BACKUP_OLD is over", "there is one");
     let mut guest = document::guest(&day.stand.stage.ground(), 1, "web", "acme");
     day.apply(&guest, "one guest");
@@ -231,15 +236,13 @@ fn each_fault_is_heard_of_once_and_so_is_its_end() {
     signal(day.stand.stage.simulator_pid(), Signal::STOP);
     day.hears("box1: PROXMOX_AWAY (critical)", "Proxmox hangs");
     // The hub is killed while the incident fires, and again while it ends.
-    day.stand.stage.kill_hub().unwrap();
-    day.stand.stage.start_hub_again().unwrap();
+    day.kill_hub();
     signal(day.stand.stage.simulator_pid(), Signal::CONT);
     day.hears("box1: PROXMOX_AWAY is over", "Proxmox goes on; the hub was killed before");
 
     day.stand.stage.kill_agent().unwrap();
     day.hears("box1: HOST_OFFLINE (critical)", "the agent is gone");
-    day.stand.stage.kill_hub().unwrap();
-    day.stand.stage.start_hub_again().unwrap();
+    day.kill_hub();
     day.stand.stage.start_agent(None).unwrap();
     day.hears("box1: HOST_OFFLINE is over", "the agent is back; the hub was killed before");
 
@@ -250,6 +253,7 @@ fn each_fault_is_heard_of_once_and_so_is_its_end() {
             Moment::End => &["operator", "revoke", "eve", "--yes"],
         };
         day.stand.stage.holdfast(words).unwrap();
+        day.kill_hub();
     });
 
     let why = ["a storage is nearly full", "it has room again"];
