@@ -74,6 +74,18 @@ fn settings(receiver: &Notices, folder: &Path) -> String {
     )
 }
 
+/// Whether the hub has a backup when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HubBackup {
+    Missing,
+    Taken,
+}
+
+/// As far as its age is looked at.
+fn take_backup(stand: &Stand) {
+    std::fs::write(backups(stand.stage.folder()).join("today"), "x").unwrap();
+}
+
 /// Of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
@@ -82,10 +94,13 @@ enum Moment {
 }
 
 impl Day {
-    fn begin() -> Self {
+    fn begin(backup: HubBackup) -> Self {
         let stand = stand::laid();
         let receiver = Notices::new();
         std::fs::create_dir(backups(stand.stage.folder())).unwrap();
+        if backup == HubBackup::Taken {
+            take_backup(&stand);
+        }
         let settings = settings(&receiver, stand.stage.folder());
         stand.stage.write_hub_settings(&settings).unwrap();
         let stand = stand::enrol(stand);
@@ -212,10 +227,10 @@ fn signal(pid: Option<u32>, signal: Signal) {
 
 #[test]
 fn each_fault_is_heard_of_once_and_so_is_its_end() {
-    let mut day = Day::begin();
+    let mut day = Day::begin(HubBackup::Missing);
     day.stand.stage.start_agent(None).unwrap();
     day.hears("the hub: HUB_BACKUP_OLD (critical)", "the folder of the hub's backups is empty");
-    std::fs::write(backups(day.stand.stage.folder()).join("today"), "x").unwrap();
+    take_backup(&day.stand);
     day.kill_hub();
     day.hears("the hub: HUB_BACKUP_OLD is over", "there is one");
     let mut guest = document::guest(&day.stand.stage.ground(), 1, "web", "acme");
@@ -245,6 +260,17 @@ fn each_fault_is_heard_of_once_and_so_is_its_end() {
     day.kill_hub();
     day.stand.stage.start_agent(None).unwrap();
     day.hears("box1: HOST_OFFLINE is over", "the agent is back; the hub was killed before");
+    day.end();
+}
+
+#[test]
+fn what_is_changed_by_hand_is_heard_of_once_and_so_is_its_end() {
+    let mut day = Day::begin(HubBackup::Taken);
+    day.stand.stage.start_agent(None).unwrap();
+    let guest = document::guest(&day.stand.stage.ground(), 1, "web", "acme");
+    day.apply(&guest, "one guest");
+    let made = |guests: &[Value]| guests.len() == 1 && guests.iter().all(well);
+    day.stand.stage.guests_until("one guest", made).unwrap();
 
     let why = ["a token ends within a week", "its operator is revoked"];
     day.comes_and_goes("the hub: TOKEN_EXPIRING (warning)", why, |day, moment| {
