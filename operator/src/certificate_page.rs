@@ -3,19 +3,13 @@
 //! What comes in: a verified certificate. What goes out: a PDF file. Deliberately absent: what its sentences say
 //! (`certificate_text`), and verification: the page is for people, and only the JSON file can be verified.
 
-use pdf_page::{Canvas, Font, HEIGHT, Point, Style, WIDTH, file};
+use pdf_page::{Canvas, Font, GAP, HALF, INNER, LEFT, Point, RIGHT, Style, TOP, file};
 use restore_certificate::verify::Proof;
 
 use crate::certificate_text::{Fact, Facts, not_proved, proved, return_time, signatures};
 
 const TITLE_TEXT: &str = "Restore certificate";
 
-const LEFT: f32 = 51.0;
-const RIGHT: f32 = WIDTH - LEFT;
-const INNER: f32 = RIGHT - LEFT;
-const TOP: f32 = HEIGHT - 54.0;
-const GAP: f32 = 22.0;
-const HALF: f32 = (INNER - GAP) / 2.0;
 /// Where values begin, from the left of their names.
 const VALUES: f32 = 62.0;
 

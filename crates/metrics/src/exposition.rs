@@ -3,7 +3,7 @@
 //! All lines of one metric stand together, below its help. Label values are escaped, so that a name that a host chose cannot
 //! begin a line of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use crate::catalogue::{Kind, Metric};
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Labels of a line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Labels(Vec<(&'static str, String)>);
 
 impl Labels {
@@ -34,6 +34,8 @@ pub enum Value {
     Whole(u64),
     /// Thousandths of one.
     Thousandths(u64),
+    /// Millionths of one.
+    Millionths(u64),
     /// A whole number that may be below 0.
     Signed(i64),
 }
@@ -65,6 +67,7 @@ impl std::fmt::Display for Value {
             Self::Signed(number) => write!(f, "{number}"),
             Self::Thousandths(number) if number % 1000 == 0 => write!(f, "{}", number / 1000),
             Self::Thousandths(number) => write!(f, "{}.{:03}", number / 1000, number % 1000),
+            Self::Millionths(number) => write!(f, "{}.{:06}", number / 1_000_000, number % 1_000_000),
         }
     }
 }
@@ -75,6 +78,8 @@ struct Family {
     kind: Kind,
     help: &'static str,
     lines: String,
+    /// The labels of its lines.
+    labels: BTreeSet<Labels>,
 }
 
 /// A page that is being written.
@@ -94,9 +99,16 @@ impl Exposition {
 
     fn line(&mut self, name: &str, (kind, help): (Kind, &'static str), labels: &Labels, value: Value) {
         if !self.0.contains_key(name) {
-            self.0.insert(name.to_owned(), Family { kind, help, lines: String::new() });
+            self.0.insert(
+                name.to_owned(),
+                Family { kind, help, lines: String::new(), labels: BTreeSet::new() },
+            );
         }
         let Some(family) = self.0.get_mut(name) else { return };
+        // A page with two lines of the same labels is refused as a whole.
+        if !family.labels.insert(labels.clone()) {
+            return;
+        }
         family.lines.push_str(name);
         for (place, (label, text)) in labels.0.iter().enumerate() {
             family.lines.push(if place == 0 { '{' } else { ',' });
@@ -150,6 +162,7 @@ mod tests {
         let host = |name: &str| Labels::default().with("host", name);
         page.add(Metric::HostAttention, &host("box7"), Value::Whole(3));
         page.add(Metric::HubCheckins, &Labels::default(), Value::Whole(u64::MAX));
+        page.add(Metric::HostAttention, &host("box7"), Value::Whole(4));
         page.add(Metric::HostAttention, &host("a\"} 1\nfake 2\\\r"), Value::Whole(0));
         page.add(Metric::HubCheckinTime, &Labels::default(), Value::Thousandths(1_050));
         let expected = "\

@@ -31,18 +31,29 @@ pub fn add(
     hardware(page, labels, sections);
     let operations = sections.operations.as_deref().unwrap_or_default();
     work(page, labels, operations, now);
-    let ours = || sections.guests.iter().flatten().filter(|guest| guest.uid.is_some()).take(GUESTS_MAX);
-    for of_guest in ours() {
-        guest(page, &labels.with("guest", &of_guest.name), of_guest, labels, operations);
+    let names = names(sections);
+    for of_guest in sections.guests.iter().flatten() {
+        let Some(name) = of_guest.uid.and_then(|uid| names.get(&uid)) else { continue };
+        guest(page, (labels, name), of_guest, operations);
     }
     let Some(sample) = sample else { return };
     usage(page, "holdfast_host_", labels, &sample.host, UsageMetric::is_of_hosts);
-    let names: BTreeMap<GuestUid, &str> =
-        ours().filter_map(|guest| Some((guest.uid?, &*guest.name))).collect();
     for (uid, readings) in &sample.guests {
         let Some(name) = names.get(uid) else { continue };
         usage(page, "holdfast_guest_", &labels.with("guest", name), readings, UsageMetric::is_of_guests);
     }
+}
+
+/// The label of each guest of ours: its name, and the beginning of its uid where another has that name.
+fn names(sections: &Sections) -> BTreeMap<GuestUid, String> {
+    let ours = sections.guests.iter().flatten().filter_map(|guest| Some((guest.uid?, guest.name.as_str())));
+    let ours: Vec<(GuestUid, &str)> = ours.take(GUESTS_MAX).collect();
+    let name = |(uid, name): &(GuestUid, &str)| {
+        let is_shared = ours.iter().any(|(other, same)| other != uid && same == name);
+        let short: String = uid.to_string().chars().take(8).collect();
+        (*uid, if is_shared { format!("{name} ({short})") } else { (*name).to_owned() })
+    };
+    ours.iter().map(name).collect()
 }
 
 fn flag(is: bool) -> Value {
@@ -148,15 +159,15 @@ fn work(page: &mut Exposition, labels: &Labels, operations: &[OperationView], no
 
 fn guest(
     page: &mut Exposition,
-    labels: &Labels,
+    (of_host, name): (&Labels, &str),
     guest: &GuestReport,
-    of_host: &Labels,
     operations: &[OperationView],
 ) {
     let Some(uid) = guest.uid else { return };
+    let labels = &of_host.with("guest", name);
     let or_empty = |text: Option<String>| text.unwrap_or_default();
     let info = of_host
-        .with("guest", &guest.name)
+        .with("guest", name)
         .with("uid", uid)
         .with("vmid", or_empty(guest.vmid.map(|vmid| vmid.to_string())))
         .with("customer", or_empty(guest.customer.as_ref().map(ToString::to_string)));
@@ -215,5 +226,26 @@ fn usage(
             Unit::Bytes | Unit::BytesPerSecond => Value::Whole(*value),
         };
         page.gauge(&format!("{prefix}{}", spec.name), spec.meaning, labels, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_guests_with_one_name_have_lines_of_their_own() {
+        let guest = |n: u32| {
+            serde_json::json!({ "uid": uuid::Uuid::from_u128(u128::from(n) << 96), "name": "web", "vmid": 300 + n,
+                "status": "managed", "run": "running" })
+        };
+        let sections = serde_json::json!({ "guests": [guest(1), guest(2)] });
+        let sections: Sections = serde_json::from_value(sections).unwrap();
+        let mut page = Exposition::default();
+        add(&mut page, &Labels::default(), (&sections, None), Timestamp::UNIX_EPOCH);
+        let page = page.page();
+        for name in ["web (00000001)", "web (00000002)"] {
+            assert!(page.contains(&format!("holdfast_guest_running{{guest=\"{name}\"}} 1\n")), "{page}");
+        }
     }
 }

@@ -21,3 +21,16 @@ pub use qr::Matrix;
 pub const WIDTH: f32 = 595.28;
 /// A4, in points.
 pub const HEIGHT: f32 = 841.89;
+
+/// Where what is printed begins, from the left edge.
+pub const LEFT: f32 = 51.0;
+/// Where it ends.
+pub const RIGHT: f32 = WIDTH - LEFT;
+/// How wide it is.
+pub const INNER: f32 = RIGHT - LEFT;
+/// Where its first line is, from the lower edge.
+pub const TOP: f32 = HEIGHT - 54.0;
+/// Between two columns.
+pub const GAP: f32 = 22.0;
+/// The width of one of two columns.
+pub const HALF: f32 = (INNER - GAP) / 2.0;

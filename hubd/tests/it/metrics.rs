@@ -70,6 +70,8 @@ async fn what_a_host_reports_is_on_the_page_and_in_the_series() {
     ] {
         assert!(all.lines().any(|found| found == line), "{line}\n{all}");
     }
+    let took = all.lines().find_map(|line| line.strip_prefix("holdfast_hub_checkin_seconds_total ")).unwrap();
+    assert!(took.parse::<f64>().unwrap() > 0.0, "a check-in takes time: {took}");
     let one = page(&admin, "/metrics?host=box7").await;
     assert!(one.contains("holdfast_guest_info{host=\"box7\"") && !one.contains("holdfast_hub_"), "{one}");
     // What was measured minutes ago is not shown as of now.

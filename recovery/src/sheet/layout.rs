@@ -2,17 +2,10 @@
 
 use holdfast_protocol::escrow::by_hand::Step;
 
-use pdf_page::{Canvas, Font, HEIGHT, Matrix, Point, Style, WIDTH};
+use pdf_page::{Canvas, Font, GAP, HALF, INNER, LEFT, Matrix, Point, RIGHT, Style, TOP, WIDTH};
 
 use super::Sheet;
 use super::text::{self, Page};
-
-const LEFT: f32 = 51.0;
-const RIGHT: f32 = WIDTH - LEFT;
-const INNER: f32 = RIGHT - LEFT;
-const TOP: f32 = HEIGHT - 54.0;
-const GAP: f32 = 22.0;
-const HALF: f32 = (INNER - GAP) / 2.0;
 
 const ROWS: usize = 6;
 const ROW: f32 = 29.0;

@@ -178,9 +178,8 @@ impl UsageBacklog {
 
     /// The hub has a batch.
     pub fn acknowledge(&mut self, batch: &[UsageSample]) {
-        if let Some(last) = batch.last() {
-            self.0.retain(|sample| sample.at > last.at);
-        }
+        // By each time, not by the last: a clock may have been set back between two samples.
+        self.0.retain(|sample| batch.iter().all(|sent| sent.at != sample.at));
     }
 
     /// The newest sample.

@@ -75,3 +75,15 @@ fn the_backlog_is_bounded_and_sent_in_order() {
     assert_eq!(backlog.batch()[0].at, at(85 * 60).1);
     assert_eq!(backlog.newest().unwrap().at, at(199 * 60).1);
 }
+
+#[test]
+fn samples_around_a_clock_that_was_set_back_are_sent_once() {
+    let mut backlog = UsageBacklog::default();
+    for minute in [10, 3, 4] {
+        backlog.push(UsageSample { at: at(minute * 60).1, host: Readings::new(), guests: BTreeMap::new() });
+    }
+    let batch = backlog.batch();
+    assert_eq!(batch.len(), 3);
+    backlog.acknowledge(&batch);
+    assert_eq!(backlog.batch(), [], "also the one before the clock was set back");
+}

@@ -1,7 +1,7 @@
 //! A day of faults: which notices went out, and when.
 //!
 //! The programs are real, and so are the kills: at chosen moments, and, between a fault and its notice, of hub, agent, both
-//! or neither at a moment that the turn of this run chooses. The rules shorten all waits, so a fault takes seconds. Each step
+//! or neither, at once or when the hub has the alert, as the turn of this run chooses. The rules shorten all waits, so a fault takes seconds. Each step
 //! waits for its notice and for the notice that it is over. At the end the list of what the receiver was sent must be exactly
 //! the list of the steps: nothing missing, nothing twice, nothing false.
 
@@ -118,11 +118,20 @@ impl Day {
         self.chance % bound
     }
 
-    /// Kills one of the programs, both or none, at some moment of the next seconds, and starts it again. Nothing waits for that
-    /// moment: it only decides how far the notice is.
-    fn kill_something(&mut self) {
-        std::thread::sleep(Duration::from_millis(self.below(4000)));
-        let which = self.below(4);
+    /// Kills one of the programs, both or none, and starts it again: at once, or as soon as the hub has this phase of the alert.
+    fn kill_something(&mut self, code: &str, phases: &[&str]) {
+        let (at_once, which) = (self.below(2) == 0, self.below(4));
+        if !at_once {
+            let has = |alert: &Value| {
+                alert["code"] == code && alert["phase"].as_str().is_some_and(|phase| phases.contains(&phase))
+            };
+            let stage = &self.stand.stage;
+            let came = wait::until("the hub has the alert", NOTICE, || {
+                let all = stage.holdfast(&["alert", "list", "--all"])?;
+                Ok(all.as_array().is_some_and(|all| all.iter().any(has)).then_some(()))
+            });
+            came.unwrap();
+        }
         if which & 1 == 1 {
             self.kill_hub();
         }
@@ -131,7 +140,11 @@ impl Day {
             stage.kill_agent().unwrap();
             stage.start_agent(None).unwrap();
         }
-        println!("killed: {}", ["nothing", "the hub", "the agent", "both"][usize::try_from(which).unwrap()]);
+        let when = if at_once { "at once" } else { "when the hub had it" };
+        println!(
+            "killed: {}, {when}",
+            ["nothing", "the hub", "the agent", "both"][usize::try_from(which).unwrap()]
+        );
     }
 
     /// A hub looks at its own rows when it starts, and then each minute.
@@ -153,10 +166,10 @@ impl Day {
         let code = what.split(' ').nth_back(1).unwrap().to_owned();
         let place = what.split(": ").next().unwrap().to_owned();
         act(self, Moment::Begin);
-        self.kill_something();
+        self.kill_something(&code, &["pending", "firing"]);
         self.hears(what, why[0]);
         act(self, Moment::End);
-        self.kill_something();
+        self.kill_something(&code, &["resolved"]);
         self.hears(&format!("{place}: {code} is over"), why[1]);
     }
 
