@@ -21,8 +21,21 @@ impl Network {
     /// Makes the namespace and the bridges in it.
     pub(super) fn create(name: &str, bridges: &[Bridge]) -> Result<Self, RuntimeError> {
         namespace::create(name)?;
-        for bridge in bridges {
-            ip(&["-n", name, "link", "add", &bridge.name, "type", "bridge", "forward_delay", "0"])?;
+        for (index, bridge) in bridges.iter().enumerate() {
+            let hwaddr = bridge_address(index);
+            ip(&[
+                "-n",
+                name,
+                "link",
+                "add",
+                &bridge.name,
+                "address",
+                &hwaddr,
+                "type",
+                "bridge",
+                "forward_delay",
+                "0",
+            ])?;
             for address in &bridge.addresses {
                 ip(&["-n", name, "address", "add", &address.to_string(), "dev", &bridge.name])?;
             }
@@ -94,6 +107,14 @@ impl Network {
         }
         Ok(())
     }
+}
+
+/// The hardware address of a bridge. Without one of its own a bridge takes the lowest of its guests' interfaces, which
+/// changes when a guest starts or stops, and then all others send to an address that is gone. On a host the network
+/// card gives the bridge an address that stays.
+fn bridge_address(index: usize) -> String {
+    let [.., high, low] = index.to_be_bytes();
+    format!("02:00:00:00:{high:02x}:{low:02x}")
 }
 
 /// Proxmox allows net0 to net31.

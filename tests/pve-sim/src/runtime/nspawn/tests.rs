@@ -183,6 +183,32 @@ fn a_genuine_guest_boots_calls_the_node_and_goes_down() {
 }
 
 #[test]
+fn the_address_of_a_bridge_stays_when_guests_come_and_go() {
+    if !possible() {
+        return;
+    }
+    let folder = TempDir::new().expect("a folder");
+    let runtime = Nspawn::open(&settings(&folder)).expect("opened");
+    let node = runtime.instance.namespace();
+    let bridge = || {
+        let all = network::interfaces(&node).expect("seen");
+        all.into_iter().find(|interface| interface.name == "vmbr0").expect("the bridge").hwaddr
+    };
+    let before = bridge();
+    // Their outer interfaces have random addresses: one below the bridge's own would be taken over.
+    let mut spec = guest(&folder, 160);
+    for vmid in 160..180 {
+        spec.vmid = vmid;
+        let inside = runtime.instance.guest_namespace(vmid);
+        runtime.network.plug(&inside, &spec).expect("plugged");
+        assert_eq!(bridge(), before);
+        runtime.network.unplug(&inside, vmid).expect("unplugged");
+        assert_eq!(bridge(), before);
+    }
+    runtime.close().expect("closed");
+}
+
+#[test]
 fn a_bridge_that_is_not_there_is_named_and_nothing_is_left() {
     if !possible() {
         return;
