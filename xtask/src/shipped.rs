@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use crate::ci::WRAPPER;
 use crate::workspace::{SHIPPED_PACKAGES, cargo, must, root, target, triple};
 
 /// The programs of hosts and guests, each named as its crate.
@@ -20,14 +21,14 @@ fn linking() -> String {
     format!("-Clink-arg=-Wl,-z,pack-relative-relocs\u{1f}-Clink-arg=-Wl,--script={}", script.display())
 }
 
-/// Builds the programs and gives the folder that holds them.
+/// Builds the programs and gives the folder that holds them. By rustc itself: clippy's driver optimises less.
 pub fn build(programs: &[&str]) -> Result<PathBuf> {
     let folder = target().join("release");
     let (small, fast): (Vec<&str>, Vec<&str>) = programs.iter().partition(|name| SMALL.contains(name));
     if !fast.is_empty() {
         let mut build = cargo();
         build.args(["build", "--quiet", "--locked", "--release"]).args(SHIPPED_PACKAGES);
-        must(build.args(fast.iter().flat_map(|name| ["--bin", name])))?;
+        must(build.args(fast.iter().flat_map(|name| ["--bin", name])).env_remove(WRAPPER))?;
     }
     if !small.is_empty() {
         let triple = triple()?;
@@ -35,7 +36,7 @@ pub fn build(programs: &[&str]) -> Result<PathBuf> {
         // Named, so that the flags are for the programs alone and not for build scripts and macros, which unwind.
         build.args(["build", "--quiet", "--locked", "--profile", "small", "--target", &triple]);
         build.args(small.iter().flat_map(|name| ["--package", name, "--bin", name]));
-        must(build.env("CARGO_ENCODED_RUSTFLAGS", linking()).env_remove("RUSTFLAGS"))?;
+        must(build.env("CARGO_ENCODED_RUSTFLAGS", linking()).env_remove("RUSTFLAGS").env_remove(WRAPPER))?;
         fs::create_dir_all(&folder)?;
         for name in small {
             let (from, to) = (target().join(&triple).join("small").join(name), folder.join(name));

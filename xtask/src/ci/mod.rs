@@ -15,6 +15,7 @@
 mod built;
 mod cpu;
 mod deep;
+mod lint;
 mod part;
 mod pick;
 mod profile;
@@ -28,6 +29,7 @@ use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 
 pub use built::{build, in_memory, is_built, run_tests};
+pub use lint::WRAPPER;
 pub use rotation::turn;
 pub use work::guest_power;
 

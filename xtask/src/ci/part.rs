@@ -160,7 +160,7 @@ pub const ALL: &[Part] = &[
         shows: "clippy with warnings denied, as tests build the code and as it is shipped",
         uses: Some(Shared::CargoTarget),
         after: &["programs"],
-        run: work::lint,
+        run: super::lint::run,
         ..IDLE
     },
     Part {

@@ -56,12 +56,6 @@ pub fn deny() -> Result<()> {
     ]))
 }
 
-/// All of it as tests build it; then what is shipped as it is shipped, without the features for tests.
-pub fn lint() -> Result<()> {
-    must(cargo().args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    must(cargo().args(["clippy", "--locked", "--package", "agentd", "--bins"]).args(["--", "-D", "warnings"]))
-}
-
 /// What nextest reported of the part `tests`.
 pub const REPORT: &str = "tests.xml";
 

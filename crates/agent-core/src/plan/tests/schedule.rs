@@ -10,6 +10,9 @@ use crate::model::records::{BackupRecord, BackupWhy, HelloRecord, PointAttempt, 
 use crate::operation::{Begun, DuePoint, Operation};
 use crate::plan::schedule::points::Around;
 
+/// More backups than any promise here keeps.
+const KEPT: usize = 12;
+
 /// How a year is lived.
 pub(super) struct Life {
     pub(super) world: World,
@@ -110,6 +113,9 @@ impl Life {
         let all = Arc::make_mut(&mut self.world.records.backups);
         all.push(record);
         all.sort_by_key(|backup| backup.taken_at);
+        // Retention has deleted the oldest; a plan looks at each that is there.
+        let first = all.len().saturating_sub(KEPT);
+        all.drain(..first);
     }
 
     pub(super) fn pass(&mut self, minutes: i64) {
