@@ -128,6 +128,9 @@ fn settings(document: &DesiredDocument) -> BTreeMap<String, Value> {
         document.observe_interval_s.map(|every| ("observe_interval_s".to_owned(), every.get().into())),
     );
     fields.extend(document.alarm_after_s.map(|after| ("alarm_after_s".to_owned(), after.get().into())));
+    if let Some(levels) = document.levels.and_then(|levels| serde_json::to_value(levels).ok()) {
+        flatten("levels", &levels, &mut fields);
+    }
     for policy in &document.policies {
         // As for guests: what was read from JSON can be written as JSON.
         if let Ok(tiers) = serde_json::to_value(&policy.tiers) {

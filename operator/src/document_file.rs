@@ -1,7 +1,7 @@
 //! Desired documents in files, where parts may be left out.
 //!
 //! In: the file, and the document that the hub holds. Out: a whole document, checked by the same rules as hub and agent.
-//! Left-out parts are taken from the held document (the three intervals, `policies`, `storage`, the `uid` of a guest of that name), counted on
+//! Left-out parts are taken from the held document (the three intervals, `levels`, `policies`, `storage`, the `uid` of a guest of that name), counted on
 //! (`generation`), or made (the `uid` of a new guest). What was made is shown in the difference before anything is put.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::desired::{
     DOCUMENT_BYTES_MAX, Desired, DesiredController, DesiredDocument, DesiredError, DesiredGuest,
-    DesiredSchema, DesiredVolume, GuestNetwork, GuestSize, RunState,
+    DesiredSchema, DesiredVolume, GuestNetwork, GuestSize, RunState, UseLevels,
 };
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::id::{CustomerId, GoldenVersion, GuestName, GuestUid, PolicyName, TargetName, Vmid};
@@ -39,6 +39,8 @@ pub struct DocumentFile {
     observe_interval_s: Option<ObserveSeconds>,
     #[serde(default)]
     alarm_after_s: Option<AlarmSeconds>,
+    #[serde(default)]
+    levels: Option<UseLevels>,
     #[serde(default)]
     policies: Option<Vec<BackupPolicy>>,
     #[serde(default)]
@@ -68,6 +70,8 @@ struct DocumentFileGuest {
     controller: Option<DesiredController>,
     #[serde(default)]
     maintenance: Option<Maintenance>,
+    #[serde(default)]
+    levels: Option<UseLevels>,
     #[serde(default)]
     volumes: Vec<DesiredVolume>,
 }
@@ -162,6 +166,7 @@ impl DocumentFile {
             policy: guest.policy,
             controller: guest.controller,
             maintenance: guest.maintenance,
+            levels: guest.levels,
             volumes: guest.volumes,
         });
         Desired::check(DesiredDocument {
@@ -172,6 +177,7 @@ impl DocumentFile {
                 .observe_interval_s
                 .or_else(|| held.and_then(|held| held.observe_interval_s)),
             alarm_after_s: self.alarm_after_s.or_else(|| held.and_then(|held| held.alarm_after_s)),
+            levels: self.levels.or_else(|| held.and_then(|held| held.levels)),
             policies: self.policies.or_else(|| held.map(|held| held.policies.clone())).unwrap_or_default(),
             storage: self.storage.or_else(|| held.map(|held| held.storage.clone())).unwrap_or_default(),
             guests: guests.collect(),

@@ -6,6 +6,7 @@
 
 mod checks;
 pub mod field;
+mod levels;
 mod network;
 
 use std::net::Ipv4Addr;
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::checks::{UniqueNames, alarm, manifest, named_targets, policies, schedulable};
+pub use self::levels::UseLevels;
 pub use self::network::{
     AddressFilter, DomainName, FirewallFlag, GuestNetwork, Mtu, NAME_SERVERS_MAX, NameServers, OwnResolver,
     Rate, Resolver, SEARCH_DOMAINS_MAX, SearchDomains,
@@ -68,6 +70,9 @@ pub struct DesiredDocument {
     /// After how long a silence the hub raises an alarm, at least three polls; three polls and 45 s where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alarm_after_s: Option<AlarmSeconds>,
+    /// From how much use on there is a condition: of the host, and of each guest that does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<UseLevels>,
     /// Backup policies that guests can be under.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
@@ -115,6 +120,9 @@ pub struct DesiredGuest {
     /// When it may be upgraded and restarted; without it the defaults of [`Maintenance`] hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<Maintenance>,
+    /// From how much of its use on there is a condition; what is left out is as the document has it for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<UseLevels>,
     /// Its volumes besides the root disk.
     #[serde(default)]
     #[schemars(length(max = 16))]

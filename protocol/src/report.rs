@@ -6,6 +6,7 @@
 mod address_filter;
 mod age;
 mod field;
+mod golden;
 mod hardware;
 
 use jiff::Timestamp;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use self::address_filter::{AddressFilterFinding, AddressFilterState, address_filter_findings};
 pub use self::age::FactAges;
 pub use self::field::{AppliedValue, FieldState, InForce};
+pub use self::golden::{GoldenReport, ImageStatus};
 pub use self::hardware::{
     DISKS_MAX, DiskFault, DiskHealth, DiskReading, DiskReport, HardwareName, HardwareSection, Heat,
     MemoryErrors, SENSORS_MAX, SensorReport, Temperature,
@@ -22,7 +24,7 @@ pub use self::hardware::{
 
 use crate::code::ErrorCode;
 use crate::condition::ConditionSet;
-use crate::desired::{GuestSize, RunState};
+use crate::desired::{GuestSize, RunState, UseLevels};
 use crate::envelope::ErrorBody;
 use crate::generation::Generation;
 use crate::id::{CustomerId, GoldenVersion, GuestUid, NodeName, Vmid};
@@ -187,34 +189,6 @@ pub struct HostSection {
     pub goldens: Vec<GoldenReport>,
 }
 
-/// One golden image on the host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GoldenReport {
-    /// Its version.
-    pub version: GoldenVersion,
-    /// What its archive hashes to, in hex, as far as that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<String>,
-    /// Whether guests may be made from it.
-    pub status: ImageStatus,
-    /// The size of its root disk, once the host looked: a guest's is at least as large.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rootfs_bytes: Option<u64>,
-}
-
-/// Whether guests may be made from a golden.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ImageStatus {
-    /// Root or an operator approved these bytes.
-    Approved,
-    /// Neither root nor an operator approved these bytes yet.
-    Waiting,
-    /// Its archive cannot be read, or was not yet.
-    Unread,
-}
-
 /// One storage. Unknown is a value: a storage that does not answer is neither full nor empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -310,6 +284,9 @@ pub struct GuestReport {
     /// Whether Proxmox's firewall is set to hold it to its addresses, where it is ours and that was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_filter: Option<AddressFilterState>,
+    /// From how much of its use on there is a condition, where a document says anything of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<UseLevels>,
     /// Its volumes as Proxmox names them, where it is ours and they could be read: what an operator signs for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<String>,

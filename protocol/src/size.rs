@@ -80,6 +80,8 @@ sizes! {
     JitterMinutes in 0..=720, "min"
     /// How many backups a rule of a retention keeps.
     KeepCount in 1..=9999, "backups"
+    /// How much of CPU time, memory or root disk is called too much, in percent.
+    LevelPercent in 20..=100, "%"
     /// Memory of a guest in MiB. A Debian with systemd does not start below 64.
     MemoryMib in 64..=4_194_304, "MiB"
     /// The largest packet of a guest's interface in bytes. IPv4 wants 576 of every network; Proxmox takes up to 65535.
@@ -100,4 +102,13 @@ sizes! {
     VlanTag in 1..=4094, "(VLAN tag)"
     /// How long after its time a backup may begin, in minutes.
     WindowMinutes in 1..=1440, "min"
+}
+
+impl LevelPercent {
+    /// Of CPU time, where no document says otherwise.
+    pub const CPU: Self = Self(95);
+    /// Of memory, where no document says otherwise.
+    pub const MEMORY: Self = Self(95);
+    /// Of the root disk, where no document says otherwise.
+    pub const ROOT_DISK: Self = Self(90);
 }

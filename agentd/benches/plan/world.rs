@@ -16,7 +16,7 @@ use agentd::model::records::{
 };
 use agentd::plan::Inputs;
 use anyhow::{Result, anyhow};
-use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::desired::{DesiredGuest, UseLevels};
 use holdfast_protocol::generation::{ContentHash, Generation};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::protection::{BackupPolicy, Protection as Promise, Tier};
@@ -178,6 +178,7 @@ impl World {
             desired: &self.desired,
             policies: &self.policies,
             manifest: &[],
+            levels: UseLevels::default(),
             observed: &self.observed,
             records,
             policy: &self.policy,

@@ -395,6 +395,7 @@ fn start_reconcile(
     let usage = UsageTask {
         readings: read,
         queue: wires.usage.clone(),
+        store: parts.store.clone(),
         levels: wires.levels.clone(),
         kernel: KernelUse::real(),
         clock: Arc::clone(&parts.clock),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::{Desired, DesiredGuest};
+use holdfast_protocol::desired::{Desired, DesiredGuest, UseLevels};
 use holdfast_protocol::generation::{Generation, Numbered};
 use holdfast_protocol::id::{NodeName, OperationId, Vmid};
 use holdfast_protocol::json::chain;
@@ -142,6 +142,10 @@ impl InUse {
 
     fn policies(&self) -> &[BackupPolicy] {
         self.document.as_ref().map_or(&[], Desired::policies)
+    }
+
+    fn levels(&self) -> UseLevels {
+        self.document.as_ref().and_then(|desired| desired.document().levels).unwrap_or_default()
     }
 
     fn manifest(&self) -> &[StorageTarget] {
@@ -296,6 +300,7 @@ impl Reconcile {
             desired: desired.guests(),
             policies: desired.policies(),
             manifest: desired.manifest(),
+            levels: desired.levels(),
             observed: &observed,
             records: &records,
             policy: &self.policy,

@@ -1,18 +1,23 @@
 //! The task that takes a sample of use each minute.
 //!
-//! In: readings of the observer, and the kernel's figures. Out: samples for the hub and for metrics. They are kept in memory
+//! In: readings of the observer, the kernel's figures, and the levels of the document. Out: samples for the hub and for metrics,
+//! and which levels are too high. They are kept in memory
 //! alone, as long as the hub keeps them by the minute.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use holdfast_protocol::desired::Desired;
+use holdfast_protocol::json::chain;
 use holdfast_protocol::usage::UsageSample;
 use tokio::sync::watch;
 
 use super::stop::Stop;
+use crate::model::level_rules::LevelRules;
 use crate::model::usage::{MinuteReading, UsageBacklog, UsageMeter, UsageReading};
 use crate::model::usage_levels::UsageLevels;
 use crate::port::clock::Clock;
 use crate::port::kernel_use::KernelUse;
+use crate::port::store::Store;
 
 /// Samples that wait for the hub, shared by the tasks.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +55,8 @@ pub struct UsageTask {
     /// What observations say.
     pub readings: watch::Receiver<UsageReading>,
     pub queue: UsageQueue,
+    /// Has the document.
+    pub store: Store,
     /// Where levels are published that are too high.
     pub levels: watch::Sender<Arc<UsageLevels>>,
     pub kernel: KernelUse,
@@ -60,6 +67,7 @@ impl UsageTask {
     /// Takes samples until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
         let mut meter = UsageMeter::default();
+        let mut rules: Option<(u64, LevelRules)> = None;
         loop {
             tokio::select! {
                 () = stop.requested() => return,
@@ -69,14 +77,31 @@ impl UsageTask {
             if meter.is_due(self.clock.monotonic()) {
                 let once = self.read_once(&meter).await;
                 let sample = meter.take((self.clock.monotonic(), self.clock.now()), &once);
+                self.read_rules(&mut rules).await;
+                let usual = LevelRules::default();
+                let rules = rules.as_ref().map_or(&usual, |(_, rules)| rules);
                 self.levels.send_if_modified(|levels| {
                     let mut next = UsageLevels::clone(levels);
-                    next.note(&sample);
+                    next.note(&sample, rules);
                     let changed = **levels != next;
                     *levels = Arc::new(next);
                     changed
                 });
                 self.queue.push(sample);
+            }
+        }
+    }
+
+    /// The levels of the document, read again when another document was taken. Where it cannot be read, what was read before holds.
+    async fn read_rules(&self, rules: &mut Option<(u64, LevelRules)>) {
+        let taken = self.store.changes().borrow().desired;
+        if rules.as_ref().is_some_and(|(at, _)| *at == taken) {
+            return;
+        }
+        match self.store.desired().await {
+            Ok(document) => *rules = Some((taken, LevelRules::of(document.as_ref().map(Desired::document)))),
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "the levels of the document could not be read")
             }
         }
     }

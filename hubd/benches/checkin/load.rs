@@ -196,6 +196,7 @@ fn guest(number: u32) -> GuestReport {
         size: None,
         address: None,
         address_filter: None,
+        levels: None,
         volumes: Vec::new(),
         golden: None,
         controller: None,

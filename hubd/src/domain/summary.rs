@@ -142,6 +142,7 @@ mod tests {
             size: None,
             address: None,
             address_filter: None,
+            levels: None,
             volumes: Vec::new(),
             golden: None,
             controller: None,

@@ -1,11 +1,12 @@
 //! Text of documents, their history and differences.
 
-use holdfast_protocol::desired::{Desired, DesiredGuest, RunState};
+use holdfast_protocol::desired::{Desired, DesiredGuest, RunState, UseLevels};
 use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::DesiredVersion;
 use holdfast_protocol::protection::Protection;
 use jiff::Timestamp;
 
+use super::guest::level_words;
 use super::table::{NOTHING, clean, plain, table};
 use super::time::{ago, when};
 use crate::diff::{Change, Diff, volume_words};
@@ -28,6 +29,10 @@ pub fn document(version: &DesiredVersion, desired: &Desired, now: Timestamp, sty
         "\nThe agent polls the hub every {} and observes its host every {observes}{alarm}.\n",
         document.poll_interval_s
     ));
+    if let Some(levels) = document.levels {
+        let words = level_words(levels.over(UseLevels::USUAL));
+        text.push_str(&format!("Use is too high: {words}; guests can have levels of their own.\n"));
+    }
     if desired.guests().is_empty() {
         text.push_str("It names no guest.\n");
         return text;

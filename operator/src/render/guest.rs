@@ -1,6 +1,6 @@
 //! Tables and pages of guests.
 
-use holdfast_protocol::desired::{GuestSize, RunState};
+use holdfast_protocol::desired::{GuestSize, RunState, UseLevels};
 use holdfast_protocol::id::HostName;
 use holdfast_protocol::report::{
     ControllerReport, FieldState, GuestReport, GuestStatus, Health, InForce, Running, SilenceKind,
@@ -150,6 +150,7 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
     pairs.extend(guest.run_as_of.map(seen));
     let read = |at| ("Read", format!("size, address and fields are of {}", when(at, now)));
     pairs.extend(guest.configuration_as_of.map(read));
+    pairs.extend(guest.levels.map(|levels| ("Levels", level_words(levels))));
     pairs.extend(guest.address_filter.map(|state| ("Firewall", state.words().to_owned())));
     pairs.push(match &guest.controller {
         Some(seen) => {
@@ -164,6 +165,17 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
     pairs.extend(guest.conditions.iter().map(|note| ("Note", format!("{} [{}]", note.message, note.code))));
     pairs.extend(guest.fields.iter().map(|state| ("Field", field(state, now))));
     list(&pairs)
+}
+
+/// From how much use on there is a condition.
+pub fn level_words(levels: UseLevels) -> String {
+    let named = [
+        ("CPU", levels.cpu_percent),
+        ("memory", levels.memory_percent),
+        ("root disk", levels.root_disk_percent),
+    ];
+    let words = named.into_iter().filter_map(|(name, level)| Some(format!("{name} from {}", level?)));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// A guest, and below it what it used.

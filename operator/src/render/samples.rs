@@ -141,7 +141,8 @@ pub fn guests() -> Vec<GuestReport> {
     let size = json!({ "cores": 2, "memory_mib": 512, "swap_mib": 0, "rootfs_gib": 8 });
     read(json!([
         { "uid": id(1), "name": "web-1", "vmid": 120, "status": "managed", "run": "running", "wanted": "running",
-          "run_as_of": "2026-11-21T02:55:10Z", "configuration_as_of": "2026-11-21T02:51:00Z", "size": size, "address": "10.66.0.91/24", "address_filter": "no_flag", "protection": protected(),
+          "run_as_of": "2026-11-21T02:55:10Z", "configuration_as_of": "2026-11-21T02:51:00Z", "size": size, "address": "10.66.0.91/24", "address_filter": "no_flag",
+          "levels": { "cpu_percent": 95, "memory_percent": 80, "root_disk_percent": 90 }, "protection": protected(),
           "controller": { "version": "0.1.0", "hello_at": "2026-11-21T02:59:30Z", "health": "well" } },
         { "uid": id(2), "name": "web-2", "vmid": 121, "status": "managed", "run": "running", "wanted": "running",
           "size": size, "address": "10.66.0.92/24", "address_filter": "set",

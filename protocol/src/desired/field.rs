@@ -60,6 +60,9 @@ pub const FIELDS: &[(&str, Fate)] = &[
     ("maintenance.windows.jitter_min", Fate::CarriedOut),
     ("maintenance.windows.window_min", Fate::CarriedOut),
     ("maintenance.restart", Fate::CarriedOut),
+    ("levels.cpu_percent", Fate::CarriedOut),
+    ("levels.memory_percent", Fate::CarriedOut),
+    ("levels.root_disk_percent", Fate::CarriedOut),
     // A volume is known by its name and its mount together.
     ("volumes.name", Fate::Refused),
     ("volumes.mount", Fate::Refused),

@@ -264,6 +264,7 @@ async fn goal(store: &Store, now: Timestamp) {
         generation: Generation::new(1),
         poll_interval_s: 3_600.try_into().unwrap(),
         observe_interval_s: None,
+        levels: None,
         alarm_after_s: None,
         policies,
         storage: Vec::new(),

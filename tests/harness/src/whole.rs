@@ -162,6 +162,7 @@ fn document(goals: &Goals) -> Desired {
         generation: Generation::new(1),
         poll_interval_s: 30.try_into().unwrap(),
         observe_interval_s: None,
+        levels: None,
         alarm_after_s: None,
         policies: Vec::new(),
         storage: Vec::new(),

@@ -96,6 +96,7 @@ impl Reconcile {
             desired: picture.desired.guests(),
             policies: picture.desired.policies(),
             manifest: picture.desired.manifest(),
+            levels: picture.desired.levels(),
             observed: &picture.observed,
             records: &records,
             policy: &self.policy,

@@ -78,6 +78,7 @@ impl Agent {
             generation: Generation::new(generation),
             poll_interval_s: PollSeconds::try_from(10).unwrap(),
             observe_interval_s: None,
+            levels: None,
             alarm_after_s: None,
             policies,
             storage: Vec::new(),

@@ -19,6 +19,7 @@ pub mod hardware;
 pub mod hardware_health;
 pub mod hub_alarm;
 pub mod inherited;
+pub mod level_rules;
 pub mod limits;
 pub mod mark;
 pub mod net;

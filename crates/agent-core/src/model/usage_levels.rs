@@ -1,81 +1,58 @@
 //! Levels of use that are too high, with hysteresis.
 //!
-//! In: samples. Out: which subjects are above a level. A level is reached at one value and left at a lower one, so that a value
-//! between them changes nothing. How long it must last before an operator hears of it is the grace of its condition. A guest that
-//! a sample does not have is forgotten: it stopped, or its figures could not be read.
+//! In: samples, and the levels of the document in use. Out: which subjects are above a level. A level is reached at one value and
+//! left at a lower one, so that a value between them changes nothing. How long it must last before an operator hears of it is the
+//! grace of its condition. A guest that a sample does not have is forgotten: it stopped, or its figures could not be read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::usage::{Readings, UsageMetric, UsageSample};
 
-/// What is too high.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HighLevel {
-    Cpu,
-    Memory,
-    RootDisk,
-}
+pub use super::level_rules::{HighLevel, User};
+use super::level_rules::{LevelRules, Threshold};
 
-/// Who uses too much.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum User {
-    Host,
-    Guest(GuestUid),
-}
-
-/// Thousandths at which a level is reached, and below which it is left.
-#[derive(Clone, Copy, Debug)]
-struct Threshold {
-    level: HighLevel,
-    reached: u64,
-    left: u64,
-}
-
-const THRESHOLDS: [Threshold; 3] = [
-    Threshold { level: HighLevel::Cpu, reached: 950, left: 850 },
-    Threshold { level: HighLevel::Memory, reached: 950, left: 900 },
-    Threshold { level: HighLevel::RootDisk, reached: 900, left: 850 },
-];
+const LEVELS: [HighLevel; 3] = [HighLevel::Cpu, HighLevel::Memory, HighLevel::RootDisk];
 
 /// Levels that are reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageLevels {
-    high: BTreeSet<(User, HighLevel)>,
+    high: BTreeMap<(User, HighLevel), Threshold>,
     /// Those of which a sample said anything since the agent started.
     measured: BTreeSet<User>,
 }
 
 impl UsageLevels {
     /// Takes in a sample.
-    pub fn note(&mut self, sample: &UsageSample) {
+    pub fn note(&mut self, sample: &UsageSample, rules: &LevelRules) {
         let is_there = |user: &User| match user {
             User::Host => true,
             User::Guest(uid) => sample.guests.contains_key(uid),
         };
-        self.high.retain(|(user, _)| is_there(user));
+        self.high.retain(|(user, _), _| is_there(user));
         self.measured.retain(is_there);
-        self.judge(User::Host, &sample.host);
+        self.judge(User::Host, &sample.host, rules);
         for (uid, readings) in &sample.guests {
-            self.judge(User::Guest(*uid), readings);
+            self.judge(User::Guest(*uid), readings, rules);
         }
     }
 
-    fn judge(&mut self, user: User, readings: &Readings) {
-        for threshold in THRESHOLDS {
-            let Some(value) = permille(threshold.level, readings) else { continue };
+    fn judge(&mut self, user: User, readings: &Readings, rules: &LevelRules) {
+        for level in LEVELS {
+            let Some(value) = permille(level, readings) else { continue };
             self.measured.insert(user);
-            if value >= threshold.reached {
-                self.high.insert((user, threshold.level));
+            let threshold = rules.threshold(user, level);
+            if value >= threshold.reached_permille() {
+                self.high.insert((user, level), threshold);
             } else if value < threshold.left {
-                self.high.remove(&(user, threshold.level));
+                self.high.remove(&(user, level));
             }
         }
     }
 
     /// Levels that are reached now.
-    pub fn high(&self) -> impl Iterator<Item = (User, HighLevel)> {
-        self.high.iter().copied()
+    pub fn high(&self) -> impl Iterator<Item = (User, HighLevel, Threshold)> {
+        self.high.iter().map(|((user, level), threshold)| (*user, *level, *threshold))
     }
 
     /// Whether anything was measured of it.
@@ -118,9 +95,9 @@ mod tests {
         let reached =
             [(89, false), (90, true), (86, true), (85, true), (84, false), (89, false), (100, true)];
         for (used, expected) in reached {
-            levels.note(&sample(used, &[]));
+            levels.note(&sample(used, &[]), &LevelRules::default());
             assert_eq!(
-                levels.high().any(|high| high == (User::Host, HighLevel::RootDisk)),
+                levels.high().any(|(user, level, _)| (user, level) == (User::Host, HighLevel::RootDisk)),
                 expected,
                 "{used}"
             );
@@ -132,9 +109,13 @@ mod tests {
     fn a_guest_without_figures_is_forgotten() {
         let mut levels = UsageLevels::default();
         let user = |n| User::Guest(GuestUid::new(uuid::Uuid::from_u128(n)));
-        levels.note(&sample(1, &[(1, 95), (2, 95)]));
-        levels.note(&sample(1, &[(1, 95)]));
-        assert_eq!(levels.high().collect::<Vec<_>>(), [(user(1), HighLevel::RootDisk)]);
+        let rules = LevelRules::default();
+        levels.note(&sample(1, &[(1, 95), (2, 95)]), &rules);
+        levels.note(&sample(1, &[(1, 95)]), &rules);
+        assert_eq!(
+            levels.high().map(|(user, level, _)| (user, level)).collect::<Vec<_>>(),
+            [(user(1), HighLevel::RootDisk)]
+        );
         assert!(levels.has_measured(user(1)) && !levels.has_measured(user(2)));
     }
 }

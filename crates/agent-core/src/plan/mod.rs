@@ -118,7 +118,7 @@ mod volume_reassignment;
 use std::sync::Arc;
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::DesiredGuest;
+use holdfast_protocol::desired::{DesiredGuest, UseLevels};
 use holdfast_protocol::generation::{ContentHash, Generation};
 use holdfast_protocol::id::{GuestUid, OperationId, Vmid};
 use holdfast_protocol::operation::OperationKind;
@@ -155,6 +155,8 @@ pub struct Inputs<'a> {
     pub policies: &'a [BackupPolicy],
     /// Its storage targets, as they are asked for.
     pub manifest: &'a [StorageTarget],
+    /// From how much use on there is a condition, for guests that do not say it.
+    pub levels: UseLevels,
     /// What is seen.
     pub observed: &'a Observed,
     /// What is written down.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_protocol::code::ErrorCode;
-use holdfast_protocol::desired::GuestSize;
+use holdfast_protocol::desired::{DesiredGuest, GuestSize, UseLevels};
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, NodeName, Vmid};
 use holdfast_protocol::job::{JobReport, JobState, Verb};
@@ -89,6 +89,7 @@ fn guest(
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),
         address_filter: facts.filter(|_| record.is_some()).and_then(|facts| facts.filter.state()),
+        levels: wanted.and_then(|guest| levels(inputs, guest)),
         // A copy's volumes are reported as well: they identify the copy to the operator who signs for one.
         volumes: facts.filter(|_| record.is_some() || copy_of).map(volumes).unwrap_or_default(),
         golden: record.map(|record| &record.golden).or(wanted.map(|guest| &guest.golden)).cloned(),
@@ -102,6 +103,12 @@ fn guest(
         conditions: verdict.conditions.clone(),
         fields: unsettled(record.and_then(|record| fields.get(&record.uid))),
     }
+}
+
+/// Those in force, where the document says anything of them.
+fn levels(inputs: &Inputs<'_>, guest: &DesiredGuest) -> Option<UseLevels> {
+    let named = guest.levels.unwrap_or_default().over(inputs.levels);
+    (named != UseLevels::default()).then(|| named.over(UseLevels::USUAL))
 }
 
 /// How old the facts of an observation are at most when they are found, with this interval in seconds.

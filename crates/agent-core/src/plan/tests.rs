@@ -35,7 +35,7 @@ mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_protocol::desired::{DesiredGuest, RunState};
+use holdfast_protocol::desired::{DesiredGuest, RunState, UseLevels};
 use holdfast_protocol::id::OperationId;
 use holdfast_protocol::report::Running;
 use holdfast_protocol::size::{DiskGib, MemoryMib};
@@ -212,6 +212,7 @@ impl World {
 
     pub(super) fn inputs(&self) -> Inputs<'_> {
         Inputs {
+            levels: UseLevels::default(),
             generation: Generation::new(7),
             content: Some(ContentHash::of(b"document")),
             desired: &self.desired,

@@ -23,6 +23,21 @@ fn an_incident_fires_once_and_is_resolved_once_under_one_id() {
 }
 
 #[test]
+fn a_level_of_use_that_holds_is_repeated_until_it_ends() {
+    let mut bench = Bench::new(&format!("{PLAIN}repeat_interval_s = 600"));
+    let high = [guest(ConditionCode::MemoryHigh, 1)];
+    for minute in 0..50 {
+        bench.report(minute * 60, &high);
+    }
+    // A quarter of an hour of grace, then one notice and a repeat every ten minutes.
+    assert_eq!(bench.reasons(), [Reason::First, Reason::Repeat, Reason::Repeat, Reason::Repeat]);
+    bench.report(3_000, &[]);
+    bench.run_to(20_000);
+    assert_eq!(bench.reasons().last(), Some(&Reason::AllResolved));
+    assert_eq!(bench.reasons().len(), 5, "what is over is not repeated");
+}
+
+#[test]
 fn a_condition_that_goes_within_its_grace_is_never_sent() {
     let mut bench = Bench::new(PLAIN);
     bench.report(0, &[guest(ConditionCode::GuestCrashed, 1)]);

@@ -187,7 +187,7 @@ fn spoil_list(dice: &mut Dice, guests: &mut Vec<Value>) -> String {
 
 fn spoil_guest(dice: &mut Dice, goal: &mut Value) -> String {
     let odd = |dice: &mut Dice| json!(format!("#{}", dice.of_these(&NUMBERS)));
-    match dice.below(17) {
+    match dice.below(18) {
         0 | 1 => {
             goal["run"] = json!("stopped");
             "a guest stopped".to_owned()
@@ -246,6 +246,11 @@ fn spoil_guest(dice: &mut Dice, goal: &mut Value) -> String {
             format!("disks on {place}")
         }
         15 => {
+            let field = *dice.of_these(&["cpu_percent", "memory_percent", "root_disk_percent", "for"]);
+            goal["levels"] = json!({ field: odd(dice) });
+            format!("levels {}", goal["levels"])
+        }
+        16 => {
             let sha256 = "0".repeat(64);
             goal["controller"] =
                 json!({ "version": *dice.of_these(&["9.9.9", "2026.1.0", "x"]), "sha256": sha256 });

@@ -403,6 +403,7 @@ impl Player<'_> {
             // The rarest allowed check: it makes schedules fast, and does not change what is done.
             poll_interval_s: 60.try_into().unwrap(),
             observe_interval_s: None,
+            levels: None,
             alarm_after_s: None,
             policies: Vec::new(),
             storage: Vec::new(),

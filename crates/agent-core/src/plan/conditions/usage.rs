@@ -8,7 +8,7 @@ use crate::model::usage_levels::{HighLevel, UsageLevels, User};
 
 pub(super) fn all(known: &HostKnowledge<'_>) -> Vec<Finding> {
     let guests = &known.view.guests;
-    let found = known.levels.high().filter_map(|(user, level)| {
+    let found = known.levels.high().filter_map(|(user, level, threshold)| {
         let (subject, name) = match user {
             User::Host => (Subject::Host {}, "the host".to_owned()),
             User::Guest(uid) => {
@@ -17,15 +17,13 @@ pub(super) fn all(known: &HostKnowledge<'_>) -> Vec<Finding> {
                 (Subject::Guest { uid }, guest.name.clone())
             }
         };
-        let (code, message) = match level {
-            HighLevel::Cpu => {
-                (ConditionCode::CpuHigh, format!("{name} uses nearly all CPU time that it may use"))
-            }
-            HighLevel::Memory => (ConditionCode::MemoryHigh, format!("{name} uses nearly all of its memory")),
-            HighLevel::RootDisk => {
-                (ConditionCode::RootDiskFull, format!("the root disk of {name} is nearly full"))
-            }
+        let (reached, left) = (threshold.reached.get(), threshold.left / 10);
+        let (code, what) = match level {
+            HighLevel::Cpu => (ConditionCode::CpuHigh, format!("the CPU time that {name} uses")),
+            HighLevel::Memory => (ConditionCode::MemoryHigh, format!("the memory that {name} uses")),
+            HighLevel::RootDisk => (ConditionCode::RootDiskFull, format!("the root disk of {name}")),
         };
+        let message = format!("{what} reached {reached} % of what there is, and is not below {left} % again");
         Some(Finding::new(code, subject, message))
     });
     found.collect()
