@@ -21,7 +21,7 @@ mod host;
 mod sign;
 mod top;
 
-pub use alert::{AlertCommand, ExplainArgs, LogArgs, SilenceCommand};
+pub use alert::{AlertCommand, ExplainArgs, ListArgs, LogArgs, SilenceCommand};
 pub use certificate::{CertificateArgs, CertificateCommand};
 pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;

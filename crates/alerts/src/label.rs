@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use holdfast_protocol::condition::{ConditionCode, Severity, Subject};
+use holdfast_protocol::condition::{Cause, ConditionCode, Severity, Subject, SubjectKind};
 use holdfast_protocol::id::{CustomerId, GuestName, HostName, PolicyName};
 use serde::{Deserialize, Serialize};
 
@@ -143,11 +143,74 @@ pub enum MatcherError {
     #[error("{0:?} is no label: code, severity, cause, kind, subject, host, guest, customer and policy are")]
     Label(String),
     /// A value that the label never has, so that the matcher would never match, or always.
-    #[error("{value:?} is never the {label} of an incident")]
-    Value { label: &'static str, value: String },
+    #[error("{value:?} is never the {label} of an incident: {possible}")]
+    Value {
+        label: &'static str,
+        value: String,
+        /// The values that it can have.
+        possible: Possible,
+    },
+}
+
+/// The values that a label can have, where they are few enough to be listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Possible {
+    /// One of these.
+    OneOf(Vec<&'static str>),
+    /// A kind, and after a colon the id: the kinds.
+    Subject(Vec<&'static str>),
+}
+
+impl fmt::Display for Possible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OneOf(values) => write!(f, "it is one of {}", values.join(", ")),
+            Self::Subject(kinds) => {
+                write!(f, "it is host, hub, or KIND:ID with one of the kinds {}", kinds.join(", "))
+            }
+        }
+    }
+}
+
+impl Possible {
+    /// Of a label; none where every text is possible.
+    fn of(label: Label) -> Option<Self> {
+        match label {
+            Label::Code => Some(Self::OneOf(ConditionCode::ALL.iter().map(|code| code.as_str()).collect())),
+            Label::Severity => Some(Self::OneOf(Severity::ALL.iter().map(|one| one.as_str()).collect())),
+            Label::Cause => Some(Self::OneOf(Cause::ALL.iter().map(|cause| cause.as_str()).collect())),
+            Label::Kind => Some(Self::OneOf(kinds())),
+            Label::Subject => Some(Self::Subject(kinds())),
+            Label::Host | Label::Guest | Label::Customer | Label::Policy => None,
+        }
+    }
+
+    fn has(&self, value: &str) -> bool {
+        match self {
+            Self::OneOf(values) => values.contains(&value),
+            Self::Subject(kinds) => {
+                let kind = value.split_once(':').map_or(value, |(kind, _)| kind);
+                kinds.contains(&kind)
+            }
+        }
+    }
+}
+
+/// The kinds of subjects that a condition of the table has.
+fn kinds() -> Vec<&'static str> {
+    let all = ConditionCode::ALL.iter().flat_map(|code| code.spec().subjects);
+    let sorted: std::collections::BTreeSet<&'static str> = all.copied().map(SubjectKind::as_str).collect();
+    sorted.into_iter().collect()
 }
 
 impl Matcher {
+    /// The label and the value that an incident must have, where it must have one.
+    #[must_use]
+    pub fn required(&self) -> Option<(Label, &str)> {
+        let required = self.comparison == Comparison::Equal && !self.value.is_empty();
+        required.then_some((self.label, self.value.as_str()))
+    }
+
     /// Whether it matches.
     #[must_use]
     pub fn matches(&self, labelled: &Labelled<'_>) -> bool {
@@ -194,17 +257,8 @@ impl FromStr for Matcher {
         let (name, label) = *named.ok_or_else(|| MatcherError::Label(label.trim().to_owned()))?;
         let value = value.trim();
         let value = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
-        let possible = match label {
-            Label::Code => value.parse::<ConditionCode>().is_ok(),
-            Label::Severity => value.parse::<Severity>().is_ok(),
-            Label::Cause => {
-                holdfast_protocol::condition::Cause::ALL.iter().any(|cause| cause.as_str() == value)
-            }
-            Label::Kind | Label::Subject => !value.is_empty(),
-            Label::Host | Label::Guest | Label::Customer | Label::Policy => true,
-        };
-        if !possible {
-            return Err(MatcherError::Value { label: name, value: value.to_owned() });
+        if let Some(possible) = Possible::of(label).filter(|possible| !possible.has(value)) {
+            return Err(MatcherError::Value { label: name, value: value.to_owned(), possible });
         }
         Ok(Self { label, comparison, value: value.to_owned() })
     }

@@ -82,7 +82,7 @@ async fn fleet(hub: &Hub, page: &mut Exposition) -> Result<(), StoreError> {
         let labels = none.with("receiver", &queue.receiver);
         page.add(Metric::HubOutbox, &labels, Value::Whole(queue.waiting.into()));
     }
-    let alerts = hub.store.incidents(IncidentFilter::Firing, None, ALERTS_MAX).await?;
+    let alerts = hub.store.incidents(IncidentFilter::Firing.into(), None, ALERTS_MAX).await?;
     for severity in Severity::ALL {
         let firing = alerts.iter().filter(|record| record.incident.severity == severity).count();
         page.add(Metric::HubAlerts, &none.with("severity", severity), firing.into());

@@ -8,8 +8,8 @@ use alerts::signal::Maintenance;
 use alerts::silence::{Silence, SilenceError, SilenceId};
 use alerts::state::ScopeState;
 use async_trait::async_trait;
-use holdfast_protocol::condition::ReportedCondition;
-use holdfast_protocol::id::{CorrelationId, HostName};
+use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Severity};
+use holdfast_protocol::id::{CorrelationId, GuestName, HostName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,35 @@ pub enum IncidentFilter {
     Firing,
     /// Those that wait for their grace to pass, too, and those that were over within the hour.
     All,
+}
+
+/// Which incidents are listed, and of what. All that is given must hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncidentQuery {
+    pub phase: IncidentFilter,
+    /// Of this host, or of the hub.
+    pub scope: Option<Scope>,
+    /// About a guest of this name.
+    pub guest: Option<GuestName>,
+    /// With this code.
+    pub code: Option<ConditionCode>,
+    /// As urgent as this, or more.
+    pub severity: Option<Severity>,
+}
+
+impl From<IncidentFilter> for IncidentQuery {
+    fn from(phase: IncidentFilter) -> Self {
+        Self { phase, scope: None, guest: None, code: None, severity: None }
+    }
+}
+
+/// A name by which operators mean something that the hub has heard of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AlertName {
+    Host(String),
+    /// A name or a uid.
+    Guest(String),
+    Customer(String),
 }
 
 /// An entry of the log, with its number, its scope and the host's name.
@@ -154,10 +183,16 @@ pub trait Alerts: Send + Sync {
     /// [`StoreError`].
     async fn incidents(
         &self,
-        filter: IncidentFilter,
+        query: IncidentQuery,
         after: Option<IncidentId>,
         limit: u32,
     ) -> Result<Vec<IncidentRecord>, StoreError>;
+
+    /// Of these names, those that nothing has that is reported, or in a document.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn unknown_names(&self, names: Vec<AlertName>) -> Result<Vec<AlertName>, StoreError>;
 
     /// One incident.
     ///

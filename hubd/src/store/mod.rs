@@ -44,8 +44,9 @@ use restore_certificate::countersign::{CountersignError, KeyOwner, Received};
 use tokio::sync::watch;
 
 pub use alerts::{
-    AcknowledgeError, Acknowledgement, AlertPicture, Alerts, HostMaintenance, IncidentFilter, IncidentRecord,
-    LogFilter, LogRecord, NewSilence, OwnFacts, SILENCES_MAX, SilenceRequestError,
+    AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, HostMaintenance, IncidentFilter,
+    IncidentQuery, IncidentRecord, LogFilter, LogRecord, NewSilence, OwnFacts, SILENCES_MAX,
+    SilenceRequestError,
 };
 pub use audit_heads::AuditHeads;
 pub use certificates::CertificateRecord;

@@ -10,7 +10,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::condition::{ConditionCode, ConditionSet, ReportedCondition, Severity, Subject};
 use holdfast_protocol::id::{CorrelationId, GuestUid, HostId, ReceiverName};
 use holdfast_protocol::operator::{HostState, HostView, Page, Role};
-use holdfast_protocol::report::Sections;
+use holdfast_protocol::report::{GuestReport, Sections};
 use holdfast_protocol::secret::Secret;
 use hubd::clock::Clock as _;
 use hubd::settings::AlertSettings;
@@ -81,11 +81,15 @@ fn in_hours(world: &World, hours: i64) -> String {
 /// A host with one incident that fires and that was put into the outbox.
 async fn one_alert(world: &World) -> (Host, String) {
     let host = world.enrol("box7").await;
-    reports(world, &host, 1, &[BROKEN]).await;
+    let id = one_alert_of(world, &host).await;
+    (host, id)
+}
+
+async fn one_alert_of(world: &World, host: &Host) -> String {
+    reports(world, host, 1, &[BROKEN]).await;
     later(world, 1).await;
     later(world, 31).await;
-    let alert = list(&world.admin(), "").await.remove(0);
-    (host, alert.id.as_str().to_owned())
+    list(&world.admin(), "").await.remove(0).id.as_str().to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,17 +161,99 @@ async fn alerts_come_in_pages_and_the_log_by_host_or_alert() {
     assert!(log(String::new()).await.len() > of_host.len());
 }
 
+/// A guest `web` of customer `acme`.
+fn web() -> Vec<GuestReport> {
+    let uid = GuestUid::new(Uuid::from_u128(7));
+    let web = json!([{ "uid": uid, "name": "web", "customer": "acme", "vmid": 101, "status": "managed",
+        "run": "running" }]);
+    serde_json::from_value(web).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_are_listed_by_host_guest_code_and_severity() {
+    let world = world().await;
+    let box7 = world.enrol("box7").await;
+    reports(&world, &world.enrol("box8").await, 1, &[BROKEN, ConditionCode::ClockUnkept]).await;
+    let since = world.clock.now();
+    let uid = GuestUid::new(Uuid::from_u128(7));
+    let wrong = [(ConditionCode::GuestBroken, Subject::Guest { uid }), (BROKEN, Subject::Host {})];
+    let wrong = wrong.map(|(code, subject)| ReportedCondition::new(code, subject, since, "as it is"));
+    let full = box7.full(1, 0);
+    let conditions = Some(ConditionSet::collect(wrong));
+    let sections = Sections { guests: Some(web()), conditions, ..full.sections.clone() };
+    let request = holdfast_protocol::checkin::CheckinRequest { sections, ..full };
+    box7.check_in(&request, "0s").await.data(StatusCode::OK);
+    later(&world, 1).await;
+    let admin = world.admin();
+    let id = world.view("box7").await.id;
+    for (query, count) in [
+        ("host=box7".to_owned(), 2),
+        (format!("host={id}&code=GUEST_BROKEN"), 1),
+        ("guest=web".to_owned(), 1),
+        ("guest=web&host=box8".to_owned(), 0),
+        ("code=RECORDS_BROKEN".to_owned(), 2),
+        ("host=box8&severity=critical".to_owned(), 1),
+        ("host=box8&severity=info&limit=1".to_owned(), 1),
+        ("host=hub".to_owned(), 0),
+    ] {
+        let found = list(&admin, &format!("?filter=all&{query}")).await;
+        assert_eq!(found.len(), count, "{query}: {found:?}");
+    }
+    for (query, code) in [
+        ("host=box9", ErrorCode::NotFound),
+        ("guest=wbe", ErrorCode::NotFound),
+        ("code=BROKEN", ErrorCode::Range),
+        ("severity=high", ErrorCode::Range),
+        ("planet=x", ErrorCode::Range),
+    ] {
+        assert_eq!(admin.get::<Value>(&format!("/v1/alerts?{query}")).await.code(), code, "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silence_that_would_mute_nothing_is_refused_with_the_reason() {
+    let world = world().await;
+    let host = world.enrol("box7").await;
+    let full = host.full(1, 0);
+    let sections = Sections { guests: Some(web()), ..full.sections.clone() };
+    let request = holdfast_protocol::checkin::CheckinRequest { sections, ..full };
+    host.check_in(&request, "0s").await.data(StatusCode::OK);
+    let admin = world.admin();
+    let uid = GuestUid::new(Uuid::from_u128(7));
+    let until = in_hours(&world, 1);
+    for (matcher, says) in [
+        ("host=box8", "no host is called \"box8\""),
+        ("guest=wbe", "no host has a guest \"wbe\""),
+        ("customer=acne", "no guest is of customer \"acne\""),
+        ("planet=x", "code, severity, cause, kind, subject, host, guest, customer and policy are"),
+        ("severity=high", "it is one of info, warning, critical"),
+        ("code=GUEST_CRASH", "GUEST_CRASHED"),
+    ] {
+        let request = json!({ "matchers": ["severity!=info", matcher], "until": until, "comment": "a test" });
+        let refused = admin.send::<Value>(Method::POST, "/v1/silences", &request).await;
+        assert_eq!(refused.code(), ErrorCode::Range, "{matcher}");
+        let message = refused.envelope.error.unwrap().message;
+        assert!(message.contains(says), "{matcher}: {message}");
+    }
+    for matcher in ["host=box7", "guest=web", &format!("guest={uid}"), "customer=acme", "host!=box8"] {
+        let request =
+            json!({ "matchers": ["severity=critical", matcher], "until": until, "comment": "a test" });
+        admin.send::<SilenceView>(Method::POST, "/v1/silences", &request).await.data(StatusCode::CREATED);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silence_mutes_and_its_end_speaks() {
     let world = world().await;
     let admin = world.admin();
+    let host = world.enrol("box7").await;
     let request =
         json!({ "matchers": ["host=box7"], "until": in_hours(&world, 2), "comment": "a disk comes" });
     let made = admin.with("idempotency-key", "k-1");
     let one: SilenceView = made.send(Method::POST, "/v1/silences", &request).await.data(StatusCode::CREATED);
     let two: SilenceView = made.send(Method::POST, "/v1/silences", &request).await.data(StatusCode::CREATED);
     assert_eq!(one, two, "a repeat is the same silence");
-    let (_, id) = one_alert(&world).await;
+    let id = one_alert_of(&world, &host).await;
     let detail: IncidentDetail = admin.get(&format!("/v1/alerts/{id}")).await.data(StatusCode::OK);
     assert_eq!(detail.receivers[0].muted.as_ref().unwrap().reason, MuteReason::Silenced);
     let muted: Vec<&LogView> =

@@ -11,11 +11,11 @@ use super::ends::{OptionalEnd, RequiredEnd};
 #[derive(Debug, Subcommand)]
 pub enum AlertCommand {
     /// Show the alerts that fire, the worst first.
-    List {
-        /// Show also those in their grace, and those that were over within the hour.
-        #[arg(long)]
-        all: bool,
-    },
+    #[command(after_help = "\
+Examples:
+  holdfast alert list --severity critical
+  holdfast alert list --host box7 --guest web --all")]
+    List(ListArgs),
     /// Show one alert: what to do, who was notified, and its log.
     #[command(after_help = "Example: holdfast alert show box7/12")]
     Show {
@@ -73,6 +73,26 @@ Examples:
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
+}
+
+/// Of `holdfast alert list`.
+#[derive(Debug, ClapArgs)]
+pub struct ListArgs {
+    /// Show also those in their grace, and those that were over within the hour.
+    #[arg(long)]
+    pub all: bool,
+    /// Show only alerts of this host, by name or id; `hub` for the hub itself.
+    #[arg(long)]
+    pub host: Option<String>,
+    /// Show only alerts about a guest of this name.
+    #[arg(long)]
+    pub guest: Option<GuestName>,
+    /// Show only this condition, such as DISK_FULL.
+    #[arg(long)]
+    pub code: Option<ConditionCode>,
+    /// Show only alerts as urgent as this, or more: info, warning or critical.
+    #[arg(long)]
+    pub severity: Option<Severity>,
 }
 
 /// Of `holdfast alert log`.

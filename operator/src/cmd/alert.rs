@@ -4,11 +4,13 @@ use holdfast_protocol::alert::{
     AcknowledgeRequest, DeliveryView, ExplainRequest, ExplanationView, IncidentDetail, IncidentView, LogView,
     ReceiverView,
 };
+use holdfast_protocol::condition::{ConditionCode, Severity};
+use holdfast_protocol::id::GuestName;
 use holdfast_protocol::operator::HostDetail;
 use serde_json::json;
 
 use super::{receiver_test, silence};
-use crate::args::{AlertCommand, ExplainArgs, LogArgs};
+use crate::args::{AlertCommand, ExplainArgs, ListArgs, LogArgs};
 use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
 use crate::screen::Screen;
@@ -16,11 +18,7 @@ use crate::{clock, render};
 
 pub async fn run(command: AlertCommand, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
     match command {
-        AlertCommand::List { all } => {
-            let query: &[(&str, &str)] = if all { &[("filter", "all")] } else { &[] };
-            let alerts: Vec<IncidentView> = hub.list(&["v1", "alerts"], query, WHOLE).await?;
-            screen.show(&alerts, |alerts, style| render::alert::alerts(alerts, clock::now(), style))
-        }
+        AlertCommand::List(args) => list(&args, hub, screen).await,
         AlertCommand::Show { alert } => {
             let detail: IncidentDetail = hub.get(&["v1", "alerts", &alert_id(hub, &alert).await?]).await?;
             screen.show(&detail, |detail, style| render::alert::alert(detail, clock::now(), style))
@@ -51,6 +49,21 @@ pub async fn run(command: AlertCommand, hub: &Hub, screen: &Screen) -> Result<()
             screen.show(&newest, |all, style| render::receiver::deliveries(all, style))
         }
     }
+}
+
+async fn list(args: &ListArgs, hub: &Hub, screen: &Screen) -> Result<(), CliError> {
+    let ListArgs { all, host, guest, code, severity } = args;
+    let query = [
+        ("filter", all.then_some("all")),
+        ("host", host.as_deref()),
+        ("guest", guest.as_ref().map(GuestName::as_str)),
+        ("code", code.map(ConditionCode::as_str)),
+        ("severity", severity.map(Severity::as_str)),
+    ];
+    let query: Vec<(&str, &str)> =
+        query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    let alerts: Vec<IncidentView> = hub.list(&["v1", "alerts"], &query, WHOLE).await?;
+    screen.show(&alerts, |alerts, style| render::alert::alerts(alerts, clock::now(), style))
 }
 
 /// The whole id of an alert. The list shows `HOST/NUMBER`, which is shorter to type.

@@ -26,6 +26,13 @@ async fn an_alert_is_listed_and_acknowledged_by_its_short_id() {
     hub.on("GET /v1/hosts/box1", Reply::Data(host()));
     let listed = stdout(&hub.holdfast(&["alert", "list"]));
     assert!(listed.contains("box1/12") && listed.contains("box1/13"), "{listed}");
+    hub.on(
+        "GET /v1/alerts?host=box1&guest=web&code=DISK_FULL&severity=warning",
+        Reply::Data(json!({ "items": [alert(14)] })),
+    );
+    let some = ["--host", "box1", "--guest", "web", "--code", "DISK_FULL", "--severity", "warning"];
+    let some = stdout(&hub.holdfast(&[&["alert", "list"], &some[..]].concat()));
+    assert!(some.contains("box1/14") && !some.contains("box1/12"), "{some}");
     let all = hub.holdfast(&["alert", "list", "--all", "--output", "json"]);
     assert_eq!(serde_json::from_str::<Value>(&stdout(&all)).unwrap(), json!([]));
 

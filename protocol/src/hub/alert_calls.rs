@@ -10,12 +10,24 @@ use crate::alert::{
 };
 use crate::api::{Answer, Method, Needed, Param, ParamLocation, framed, of};
 use crate::code::ErrorCode::*;
+use crate::condition::{ConditionCode, Severity};
+use crate::id::GuestName;
 use crate::operator::Page;
 
 const ALERT: Param = param(ParamLocation::Path, "id", "an alert", text);
 const SILENCE: Param = param(ParamLocation::Path, "id", "the number of a silence", number);
 const RECEIVER: Param = Param { says: "a receiver of the hub's settings", ..NAME };
 const FILTER: Param = param(ParamLocation::Query, "filter", "which alerts; `firing` by default", selection);
+const ON_HOST: Param = param(
+    ParamLocation::Query,
+    "host",
+    "only of this host, by its id or name; `hub` for the hub itself",
+    text,
+);
+const GUEST: Param = param(ParamLocation::Query, "guest", "only about a guest of this name", of::<GuestName>);
+const CODE: Param = param(ParamLocation::Query, "code", "only with this code", of::<ConditionCode>);
+const SEVERITY: Param =
+    param(ParamLocation::Query, "severity", "only as urgent as this, or more", of::<Severity>);
 const OF_ALERT: Param = param(ParamLocation::Query, "alert", "only of this alert; not with `host`", text);
 
 fn number(generator: &mut SchemaGenerator) -> Schema {
@@ -29,7 +41,8 @@ fn selection(generator: &mut SchemaGenerator) -> Schema {
 /// All of them.
 pub const CALLS: &[Call] = &[
     Call {
-        parts: &[LIMIT, CURSOR, FILTER],
+        parts: &[LIMIT, CURSOR, FILTER, ON_HOST, GUEST, CODE, SEVERITY],
+        refusals: &[NotFound],
         ..get(
             "/v1/alerts",
             "alerts",

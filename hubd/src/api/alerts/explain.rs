@@ -33,7 +33,8 @@ pub(super) async fn explain(
     let sample = sample(&request, &picture.guests)?;
     let now = hub.clock.now();
     let silences = hub.store.silences(now).await?;
-    let setting = hub.alerts.setting(&silences, picture.host.as_ref());
+    let rules = hub.alerts.in_force();
+    let setting = rules.setting(&silences, picture.host.as_ref());
     let explanation = alerts::explain::explain(&sample, &picture.state, &setting, now);
     Ok(Answer(StatusCode::OK, explained(&sample, explanation)))
 }

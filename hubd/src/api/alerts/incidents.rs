@@ -11,6 +11,8 @@ use axum::http::StatusCode;
 use holdfast_protocol::alert::{
     AcknowledgeRequest, IncidentDetail, IncidentReceiver, IncidentSelection, IncidentView, LastSent,
 };
+use holdfast_protocol::condition::{ConditionCode, Severity};
+use holdfast_protocol::id::GuestName;
 use holdfast_protocol::json;
 use holdfast_protocol::operator::Page;
 use jiff::Timestamp;
@@ -19,13 +21,16 @@ use serde::Deserialize;
 
 use super::{BODY_MAX, check_end, log, view};
 use crate::api::auth::Operator;
-use crate::api::hosts::EMPTY_BODY_MAX;
+use crate::api::hosts::{EMPTY_BODY_MAX, host_ref};
 use crate::api::mutation::Head;
 use crate::api::page::{CheckedQuery, bad_cursor, limit, open, page};
 use crate::api::problem::ApiError;
 use crate::api::{Hub, body};
 use crate::domain::host::HostRef;
-use crate::store::{Acknowledgement, AlertPicture, IncidentFilter, LogFilter, PAGE_MAX};
+use crate::store::{
+    Acknowledgement, AlertName, AlertPicture, IncidentFilter, IncidentQuery as StoreQuery, LogFilter,
+    PAGE_MAX,
+};
 
 /// Lines of the log that come with an incident.
 const LOG_LINES: u32 = 100;
@@ -37,6 +42,20 @@ pub(super) struct IncidentQuery {
     cursor: Option<String>,
     #[serde(default)]
     filter: IncidentSelection,
+    /// By its id or name; `hub` for the hub itself.
+    host: Option<String>,
+    guest: Option<GuestName>,
+    code: Option<ConditionCode>,
+    severity: Option<Severity>,
+}
+
+/// The scope of a host that operators name.
+async fn scope(hub: &Hub, host: &str) -> Result<Scope, ApiError> {
+    if host == "hub" {
+        return Ok(Scope::Hub);
+    }
+    let detail = hub.store.host(host_ref(host)?, hub.clock.now()).await?;
+    Ok(Scope::Host(detail.ok_or_else(|| ApiError::not_found("host"))?.host.id))
 }
 
 pub(super) async fn list(
@@ -49,11 +68,23 @@ pub(super) async fn list(
         Some(cursor) => Some(open(&cursor)?.parse().map_err(|_| bad_cursor())?),
         None => None,
     };
-    let filter = match query.filter {
+    let phase = match query.filter {
         IncidentSelection::Firing => IncidentFilter::Firing,
         IncidentSelection::All => IncidentFilter::All,
     };
-    let records = hub.store.incidents(filter, after, limit + 1).await?;
+    let scope = match &query.host {
+        Some(host) => Some(scope(&hub, host).await?),
+        None => None,
+    };
+    if let Some(guest) = &query.guest {
+        let named = vec![AlertName::Guest(guest.to_string())];
+        if !hub.store.unknown_names(named).await?.is_empty() {
+            return Err(ApiError::not_found("guest"));
+        }
+    }
+    let (guest, code, severity) = (query.guest, query.code, query.severity);
+    let query = StoreQuery { phase, scope, guest, code, severity };
+    let records = hub.store.incidents(query, after, limit + 1).await?;
     let Page { items, next } = page(records, limit, |last| last.incident.id.to_string());
     let items = items.into_iter().map(view::incident_record).collect::<Result<_, _>>()?;
     Ok(Answer(StatusCode::OK, Page { items, next }))
@@ -86,7 +117,8 @@ async fn receivers(
 ) -> Result<Vec<IncidentReceiver>, ApiError> {
     let now = hub.clock.now();
     let silences = hub.store.silences(now).await?;
-    let setting = hub.alerts.setting(&silences, picture.host.as_ref());
+    let rules = hub.alerts.in_force();
+    let setting = rules.setting(&silences, picture.host.as_ref());
     let view = View::new(&picture.state, &setting, now);
     let known = picture.state.groups.values().filter_map(|group| {
         let member = group.members.get(&incident.id.number)?;

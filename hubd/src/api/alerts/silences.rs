@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alerts::label::Matcher;
+use alerts::label::{Label, Matcher};
 use alerts::silence::SilenceId;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -20,7 +20,7 @@ use crate::api::hosts::EMPTY_BODY_MAX;
 use crate::api::mutation::Head;
 use crate::api::problem::ApiError;
 use crate::api::{Hub, body};
-use crate::store::NewSilence;
+use crate::store::{AlertName, NewSilence};
 
 /// All at once: there are at most [`crate::store::SILENCES_MAX`].
 pub(super) async fn list(
@@ -41,6 +41,7 @@ pub(super) async fn add(
     let request: SilenceRequest = json::parse("the silence", &bytes, BODY_MAX)?;
     check_end(request.until, hub.clock.now())?;
     let new = new_silence(request)?;
+    check_names(&hub, &new).await?;
     let silence = hub.store.add_silence(head.by(&hub, &bytes)?, new).await?;
     Ok(Answer(StatusCode::CREATED, view::silence(silence)?))
 }
@@ -54,6 +55,30 @@ fn new_silence(request: SilenceRequest) -> Result<NewSilence, ApiError> {
     };
     let matchers = matchers.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
     Ok(NewSilence { matchers, until, comment })
+}
+
+/// Refuses a silence of a host, guest or customer that the hub does not know: it would mute nothing, and its operator
+/// would notice that by the first notice at night.
+async fn check_names(hub: &Hub, new: &NewSilence) -> Result<(), ApiError> {
+    let named = new.matchers.iter().filter_map(Matcher::required).filter_map(|(label, value)| match label {
+        Label::Host => Some(AlertName::Host(value.to_owned())),
+        Label::Guest => Some(AlertName::Guest(value.to_owned())),
+        Label::Customer => Some(AlertName::Customer(value.to_owned())),
+        Label::Code | Label::Severity | Label::Cause | Label::Kind | Label::Subject | Label::Policy => None,
+    });
+    let message = match hub.store.unknown_names(named.collect()).await?.into_iter().next() {
+        None => return Ok(()),
+        Some(AlertName::Host(host)) => {
+            format!("no host is called {host:?}: `holdfast host list` shows them; nothing was silenced")
+        }
+        Some(AlertName::Guest(guest)) => {
+            format!("no host has a guest {guest:?}: `holdfast guest list` shows them; nothing was silenced")
+        }
+        Some(AlertName::Customer(customer)) => {
+            format!("no guest is of customer {customer:?}: nothing was silenced")
+        }
+    };
+    Err(ApiError::new(ErrorCode::Range, message))
 }
 
 pub(super) async fn end(

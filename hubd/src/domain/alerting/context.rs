@@ -1,7 +1,7 @@
 //! Rules and listening time of the alert engine.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use alerts::{Ruleset, Setting, Silence};
 use holdfast_protocol::id::HostName;
@@ -10,15 +10,23 @@ use jiff::Timestamp;
 /// The rules, and since when the hub listens. Shared by all parts of the hub.
 #[derive(Clone, Debug)]
 pub struct AlertContext {
-    rules: Arc<Ruleset>,
+    rules: Arc<RwLock<Arc<Ruleset>>>,
     listening_since_ms: Arc<AtomicI64>,
+}
+
+/// The rules of one decision. Rules that are read meanwhile do not change it.
+#[derive(Clone, Debug)]
+pub struct RulesInForce {
+    rules: Arc<Ruleset>,
+    listening_since: Timestamp,
 }
 
 impl AlertContext {
     /// Of a hub that starts now.
     #[must_use]
     pub fn new(rules: Ruleset, now: Timestamp) -> Self {
-        Self { rules: Arc::new(rules), listening_since_ms: Arc::new(AtomicI64::new(now.as_millisecond())) }
+        let rules = Arc::new(RwLock::new(Arc::new(rules)));
+        Self { rules, listening_since_ms: Arc::new(AtomicI64::new(now.as_millisecond())) }
     }
 
     /// The default rules without a channel, for a program that only changes operators.
@@ -27,17 +35,22 @@ impl AlertContext {
         Self::new(Ruleset::without_channels(), now)
     }
 
-    /// The checked rules.
+    /// The checked rules, as they are now.
     #[must_use]
-    pub fn rules(&self) -> &Ruleset {
-        &self.rules
+    pub fn rules(&self) -> Arc<Ruleset> {
+        // A thread that panicked left one whole value behind, the old or the new.
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What a decision of this moment depends on.
+    /// Replaces the rules for all decisions from now on.
+    pub fn use_rules(&self, rules: Ruleset) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+
+    /// What a decision of this moment needs.
     #[must_use]
-    pub fn setting<'a>(&'a self, silences: &'a [Silence], host: Option<&'a HostName>) -> Setting<'a> {
-        let listening_since = self.listening_since();
-        Setting { rules: self.rules(), silences, host, customer: None, listening_since }
+    pub fn in_force(&self) -> RulesInForce {
+        RulesInForce { rules: self.rules(), listening_since: self.listening_since() }
     }
 
     /// Since when the hub listens without a gap.
@@ -50,5 +63,14 @@ impl AlertContext {
     /// Writes down since when the hub listens.
     pub fn listens_since(&self, since: Timestamp) {
         self.listening_since_ms.store(since.as_millisecond(), Ordering::Relaxed);
+    }
+}
+
+impl RulesInForce {
+    /// What a decision depends on besides the state.
+    #[must_use]
+    pub fn setting<'a>(&'a self, silences: &'a [Silence], host: Option<&'a HostName>) -> Setting<'a> {
+        let listening_since = self.listening_since;
+        Setting { rules: &self.rules, silences, host, customer: None, listening_since }
     }
 }

@@ -20,12 +20,12 @@ use super::super::{Failed, Sqlite};
 use super::decide::{Moment, current_silences, decide};
 use super::rows::{Json, ScopeColumn, json, load};
 use super::signals::stored;
-use super::{facts, incidents};
+use super::{facts, incidents, names};
 use crate::domain::alerting::GuestLabels;
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::store::{
-    AcknowledgeError, Acknowledgement, AlertPicture, Alerts, By, HostMaintenance, IncidentFilter,
+    AcknowledgeError, Acknowledgement, AlertName, AlertPicture, Alerts, By, HostMaintenance, IncidentQuery,
     IncidentRecord, LogFilter, LogRecord, NewSilence, OwnFacts, SILENCES_MAX, SilenceRequestError,
     StoreError, WriteError,
 };
@@ -109,11 +109,15 @@ impl Alerts for Sqlite {
 
     async fn incidents(
         &self,
-        filter: IncidentFilter,
+        query: IncidentQuery,
         after: Option<IncidentId>,
         limit: u32,
     ) -> Result<Vec<IncidentRecord>, StoreError> {
-        self.read("list incidents", move |connection| incidents::list(connection, filter, after, limit)).await
+        self.read("list incidents", move |connection| incidents::list(connection, &query, after, limit)).await
+    }
+
+    async fn unknown_names(&self, names: Vec<AlertName>) -> Result<Vec<AlertName>, StoreError> {
+        self.read("look for names", move |connection| names::unknown(connection, names)).await
     }
 
     async fn incident(&self, id: IncidentId) -> Result<Option<IncidentRecord>, StoreError> {

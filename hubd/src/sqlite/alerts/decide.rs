@@ -34,7 +34,8 @@ pub(in super::super) fn decide(
     let before = load(tx, scope)?;
     let host = host_name(tx, scope)?;
     let silences = current_silences(tx, moment.at)?;
-    let setting = context.setting(&silences, host.as_ref());
+    let rules = context.in_force();
+    let setting = rules.setting(&silences, host.as_ref());
     let mut state = before.clone();
     for signal in signals {
         let decision = alerts::next(&state, signal, &setting, moment.at);

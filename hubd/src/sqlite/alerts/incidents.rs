@@ -3,13 +3,14 @@
 use alerts::incident::{Incident, IncidentId, Scope};
 use alerts::log::LogEntry;
 use alerts::state::ScopeRow;
-use holdfast_protocol::id::{HostId, HostName};
+use holdfast_protocol::condition::{ConditionCode, Severity};
+use holdfast_protocol::id::{GuestName, HostId, HostName};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::super::columns::Text;
 use super::rows::{Json, ScopeColumn, column, scope_text};
-use crate::store::{IncidentFilter, IncidentRecord, LogFilter, LogRecord};
+use crate::store::{IncidentFilter, IncidentQuery, IncidentRecord, LogFilter, LogRecord};
 
 /// A scope is a host's id as text; hosts keep it as bytes.
 const COLUMNS: &str = "body, (SELECT name FROM hosts WHERE id = unhex(replace(scope, '-', '')))";
@@ -23,20 +24,32 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IncidentRecord> {
 
 pub(super) fn list(
     connection: &Connection,
-    filter: IncidentFilter,
+    query: &IncidentQuery,
     after: Option<IncidentId>,
     limit: u32,
 ) -> rusqlite::Result<Vec<IncidentRecord>> {
     let (scope, number) = after.map_or((String::new(), 0), |id| (scope_text(id.scope), column(id.number)));
-    let phase = match filter {
+    let phase = match query.phase {
         IncidentFilter::Firing => "= 'firing'",
         IncidentFilter::All => "IN ('pending', 'firing', 'resolved')",
     };
+    let least = query.severity.unwrap_or(Severity::Info);
+    let severities = Severity::ALL.into_iter().filter(|severity| *severity >= least);
+    let severities: Vec<String> = severities.map(|severity| format!("'{severity}'")).collect();
     let sql = format!(
         "SELECT {COLUMNS} FROM alert_incidents
-         WHERE (scope, number) > (?1, ?2) AND phase {phase} ORDER BY scope, number LIMIT ?3"
+         WHERE (scope, number) > (?1, ?2) AND phase {phase}
+             AND (?4 IS NULL OR scope = ?4)
+             AND (?5 IS NULL OR json_extract(body, '$.labels.guest') = ?5)
+             AND (?6 IS NULL OR json_extract(body, '$.code') = ?6)
+             AND json_extract(body, '$.severity') IN ({})
+         ORDER BY scope, number LIMIT ?3",
+        severities.join(", ")
     );
-    connection.prepare_cached(&sql)?.query_map(params![scope, number, limit], read)?.collect()
+    let (of_scope, of_code) = (query.scope.map(scope_text), query.code.map(ConditionCode::as_str));
+    let of_guest = query.guest.as_ref().map(GuestName::as_str);
+    let parameters = params![scope, number, limit, of_scope, of_guest, of_code];
+    connection.prepare_cached(&sql)?.query_map(parameters, read)?.collect()
 }
 
 pub(super) fn one(connection: &Connection, id: IncidentId) -> rusqlite::Result<Option<IncidentRecord>> {

@@ -8,11 +8,13 @@
 //! | [`facts`] | what the hub finds wrong by its own rows |
 //! | [`queue`], [`outbox`] | notices that wait, and what became of them |
 //! | [`incidents`], [`commands`] | what operators read and change |
+//! | [`names`] | names of hosts, guests and customers that the hub has heard of |
 
 mod commands;
 mod decide;
 mod facts;
 mod incidents;
+mod names;
 mod outbox;
 mod queue;
 mod rows;

@@ -99,7 +99,7 @@ pub async fn a_silent_host_mutes_what_it_said_and_speaks_for_it_again(fixture: F
     let contact = store.listened_to().await.unwrap().remove(0);
     store.write_down(vec![(contact, Liveness::Offline)], at(40), CORRELATION).await.unwrap();
     assert_eq!(fixture.heard(200).await, [(Reason::First, vec![ConditionCode::HostOffline])]);
-    let all = store.incidents(IncidentFilter::All, None, 10).await.unwrap();
+    let all = store.incidents(IncidentFilter::All.into(), None, 10).await.unwrap();
     let disk = all.iter().find(|one| one.incident.code == FULL).unwrap();
     assert!(disk.incident.stale_since.is_some() && disk.host.as_ref().unwrap().as_str() == "box7");
     // Nothing of its conditions changed, so a check-in without the section says them again.
@@ -241,7 +241,7 @@ pub async fn a_condition_of_a_guest_has_the_labels_of_report_and_document(fixtur
         ..report
     };
     store.check_in(report).await.unwrap().unwrap();
-    let all = store.incidents(IncidentFilter::All, None, 10).await.unwrap();
+    let all = store.incidents(IncidentFilter::All.into(), None, 10).await.unwrap();
     assert_eq!(all[0].incident.labels, Labels { policy: "nightly".parse().ok(), ..labels });
 }
 
@@ -250,7 +250,7 @@ pub async fn what_the_hub_finds_by_itself_is_an_incident_once(fixture: Fixture) 
     let host = fixture.box7().await;
     let mut timer = fixture.timer(20);
     timer.tick().await.unwrap();
-    assert_eq!(store.incidents(IncidentFilter::All, None, 10).await.unwrap(), []);
+    assert_eq!(store.incidents(IncidentFilter::All.into(), None, 10).await.unwrap(), []);
     // A copy of the host shows the certificate that came before.
     store.renew(renewal(host, 1, &fresh_key()), fixture.issue()).await.ok().unwrap();
     store.check_in(checkin(host, 2, 1)).await.unwrap().unwrap();
@@ -258,11 +258,11 @@ pub async fn what_the_hub_finds_by_itself_is_an_incident_once(fixture: Fixture) 
     for second in [30, 40] {
         fixture.timer(second).tick().await.unwrap();
     }
-    let all = store.incidents(IncidentFilter::All, None, 10).await.unwrap();
+    let all = store.incidents(IncidentFilter::All.into(), None, 10).await.unwrap();
     let codes: Vec<_> = all.iter().map(|one| (one.incident.code, one.incident.id.number)).collect();
     assert_eq!(codes, [(ConditionCode::HostFrozen, 1)], "also after a restart of the hub between the two");
     store.revoke_host(by(50), named("box7")).await.ok().unwrap().unwrap();
-    let all = store.incidents(IncidentFilter::Firing, None, 10).await.unwrap();
+    let all = store.incidents(IncidentFilter::Firing.into(), None, 10).await.unwrap();
     assert_eq!(all, [], "a revoked host has no alert");
 }
 
@@ -271,7 +271,7 @@ pub async fn a_backup_of_the_hub_that_is_missing_is_an_incident_until_there_is_o
     let watch = BackupWatch { path: folder.path().join("hub.db"), age_max: SignedDuration::from_hours(30) };
     let tick = async |second: i64| {
         fixture.timer(second).with_backup(Some(watch.clone())).tick().await.unwrap();
-        let all = fixture.store.incidents(IncidentFilter::Firing, None, 10).await.unwrap();
+        let all = fixture.store.incidents(IncidentFilter::Firing.into(), None, 10).await.unwrap();
         all.iter().map(|one| (one.incident.code, one.incident.id.scope)).collect::<Vec<_>>()
     };
     assert_eq!(tick(20).await, [(ConditionCode::HubBackupOld, Scope::Hub)]);
