@@ -20,15 +20,16 @@ use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, Serv
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::alerting::notice_text::HubName;
-use crate::domain::alerting::own::DatabaseState;
+use crate::domain::alerting::own::{DatabaseState, SettingsState};
 use crate::serve::{self, Serving, TlsError};
 use crate::settings::{AlertSettings, PublicUrl, Settings, certificate_names};
 use crate::sqlite::{OpenError, Sqlite, WriterThread};
 use crate::store::{SharedStore, StoreError};
 use crate::task::alerts::AlertTimer;
-use crate::task::delivery::{Deliveries, Receiver};
+use crate::task::delivery::{Deliveries, Receiver, ReceiverSet};
 use crate::task::escrow_notice::{NoticeSettings, Notifier};
 use crate::task::http_post::{WebhookError, WebhookSettings};
+use crate::task::reload::{Reload, ReloadSource};
 use crate::task::webhook::Forwarder;
 use crate::task::{database_check, deadman, upkeep, usage, watcher};
 
@@ -164,12 +165,14 @@ pub struct Start {
     pub alerts: AlertSettings,
     /// Connections at a time.
     pub connections_max: usize,
+    /// Where rules and receivers are read again from, if anywhere.
+    pub reload: Option<ReloadSource>,
     pub clock: Arc<dyn Clock>,
 }
 
 impl Start {
     #[must_use]
-    pub fn new(settings: Settings, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(settings: Settings, reload: Option<ReloadSource>, clock: Arc<dyn Clock>) -> Self {
         Self {
             listen: settings.listen,
             public_url: settings.public_url,
@@ -177,6 +180,7 @@ impl Start {
             escrow_notice: settings.escrow_notice,
             alerts: settings.alerts,
             connections_max: settings.connections_max,
+            reload,
             clock,
         }
     }
@@ -221,17 +225,21 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let (checked, database) = watch::channel(DatabaseState::default());
     let clock = Arc::clone(&start.clock);
     tasks.spawn(database_check::run(store.clone(), clock, checked, stopped.clone()));
-    let timer = timer.with_backup(start.alerts.backup).with_checks(database);
+    let (reloaded, settings) = watch::channel(SettingsState::default());
+    let timer = timer.with_backup(start.alerts.backup).with_checks(database).with_settings(settings);
     tasks.spawn(timer.run(stopped.clone()));
     let hub = HubName(authority.ca_pin().to_string());
-    let receivers = start.alerts.receivers.iter().map(Receiver::configured).collect();
-    let deliveries = Deliveries::new(
-        (start.alerts.receivers, start.alerts.reach),
-        store.clone(),
-        Arc::clone(&start.clock),
-        hub,
-    );
+    let configured = start.alerts.receivers.iter().map(Receiver::configured).collect();
+    let (configured, receivers) = watch::channel(configured);
+    let (channels, set) = watch::channel(ReceiverSet::new(start.alerts.receivers, start.alerts.reach));
+    let deliveries = Deliveries::new(set, store.clone(), Arc::clone(&start.clock), hub);
     tasks.spawn(deliveries.run(stopped.clone()));
+    let (clock, alerts_context) = (Arc::clone(&start.clock), alerts.clone());
+    let reload =
+        Reload { store: store.clone(), clock, alerts: alerts_context, channels, configured, state: reloaded };
+    if let Some(source) = start.reload {
+        tasks.spawn(reload.run(source, stopped.clone()));
+    }
     if let Some(settings) = start.alerts.watcher {
         tasks.spawn(watcher::run(settings, start.alerts.reach, store.clone(), stopped.clone()));
     }

@@ -67,7 +67,7 @@ pub struct Settings {
 }
 
 /// What was given on the command line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Given {
     /// `--dir`.
     pub dir: PathBuf,

@@ -70,8 +70,8 @@ pub struct Hub {
     pub clock: Arc<dyn Clock>,
     /// What decisions on alerts depend on.
     pub alerts: AlertContext,
-    /// Receivers of alerts, without their secrets.
-    pub receivers: Vec<ConfiguredReceiver>,
+    /// Receivers of alerts, without their secrets, as the settings name them now.
+    pub receivers: watch::Receiver<Vec<ConfiguredReceiver>>,
     /// Recipients of notices when a wrapped key is read.
     pub reached: Recipients,
     /// How the hub is reached, as invites say.

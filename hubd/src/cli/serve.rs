@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 
 use crate::clock::SystemClock;
 use crate::run;
-use crate::settings::{Given, Settings};
+use crate::settings::{AlertSettings, Given, Settings};
+use crate::task::delivery::ReceiverSet;
+use crate::task::reload::{AlertChannels, ReloadSource};
 
 pub(super) async fn run(given: Given) -> anyhow::Result<()> {
-    let settings = Settings::load(given)?;
+    let settings = Settings::load(given.clone())?;
     let clock = Arc::new(SystemClock);
     let opened = run::open(&settings.dir, settings.alerts.rules.clone(), clock.as_ref()).await?;
     let mut out = std::io::stdout();
@@ -25,7 +28,10 @@ pub(super) async fn run(given: Given) -> anyhow::Result<()> {
         opened.authority.ca_pin(),
         settings.dir.join("ca.pem").display()
     )?;
-    let running = run::start(opened, run::Start::new(settings, clock)).await?;
+    // Before the start is announced: a reload that comes earlier would end the program.
+    let mut hangup = signal(SignalKind::hangup()).context("the signal SIGHUP cannot be heard")?;
+    let (reload, source) = reload_source(given);
+    let running = run::start(opened, run::Start::new(settings, Some(source), clock)).await?;
     writeln!(
         out,
         "the hub listens on {} and is reached at {}",
@@ -38,9 +44,13 @@ pub(super) async fn run(given: Given) -> anyhow::Result<()> {
     sd_notify::notify(&[sd_notify::NotifyState::Ready])
         .context("systemd cannot be notified that the hub is ready")?;
     let told = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                // One request that waits is enough for all that come meanwhile.
+                _ = hangup.recv() => drop(reload.try_send(())),
+            }
         }
         if std::io::stderr().is_terminal() {
             eprintln!("stopping");
@@ -48,4 +58,14 @@ pub(super) async fn run(given: Given) -> anyhow::Result<()> {
     };
     running.until(told).await?;
     Ok(())
+}
+
+/// Reads rules and receivers again, by the same flags and files as at the start.
+fn reload_source(given: Given) -> (mpsc::Sender<()>, ReloadSource) {
+    let (reload, requests) = mpsc::channel(1);
+    let read = move || {
+        let AlertSettings { rules, receivers, reach, .. } = Settings::load(given.clone())?.alerts;
+        Ok(AlertChannels { rules, set: ReceiverSet::new(receivers, reach) })
+    };
+    (reload, ReloadSource { read: Box::new(read), requests })
 }

@@ -160,6 +160,12 @@ pub trait Alerts: Send + Sync {
         scopes_max: u32,
     ) -> Result<u32, StoreError>;
 
+    /// Makes every scope due in which something waits, after the rules changed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn wake_alerts(&self, now: Timestamp) -> Result<(), StoreError>;
+
     /// Facts of which the hub makes its own conditions.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::hub_backup::BackupWatch;
 use super::{Rest, rest};
 use crate::clock::Clock;
-use crate::domain::alerting::own::{self, BackupState, DatabaseState, DiskRoom, HubFacts};
+use crate::domain::alerting::own::{self, BackupState, DatabaseState, DiskRoom, HubFacts, SettingsState};
 use crate::domain::deadman::TICK;
 use crate::store::{SharedStore, StoreError};
 
@@ -35,6 +35,8 @@ pub struct AlertTimer {
     pub backup: Option<BackupWatch>,
     /// What the last check of the database found.
     pub database: Option<watch::Receiver<DatabaseState>>,
+    /// What became of settings that were read again.
+    pub settings: Option<watch::Receiver<SettingsState>>,
     /// What was last found; what did not change is not given to the engine again.
     found: BTreeMap<Scope, Vec<ReportedCondition>>,
     looked_at: Option<Timestamp>,
@@ -43,7 +45,8 @@ pub struct AlertTimer {
 impl AlertTimer {
     #[must_use]
     pub fn new(store: SharedStore, clock: Arc<dyn Clock>, folder: PathBuf) -> Self {
-        Self { store, clock, folder, backup: None, database: None, found: BTreeMap::new(), looked_at: None }
+        let (backup, database, settings) = (None, None, None);
+        Self { store, clock, folder, backup, database, settings, found: BTreeMap::new(), looked_at: None }
     }
 
     /// The same, with the place of the hub's backups.
@@ -56,6 +59,12 @@ impl AlertTimer {
     #[must_use]
     pub fn with_checks(self, database: watch::Receiver<DatabaseState>) -> Self {
         Self { database: Some(database), ..self }
+    }
+
+    /// The same, with what becomes of settings that are read again.
+    #[must_use]
+    pub fn with_settings(self, settings: watch::Receiver<SettingsState>) -> Self {
+        Self { settings: Some(settings), ..self }
     }
 
     /// Ticks until `stop`. A tick that fails is logged and repeated at the next.
@@ -87,7 +96,8 @@ impl AlertTimer {
     async fn look(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let facts = self.store.own_facts(now).await?;
         let database = self.database.as_ref().map(|state| state.borrow().clone()).unwrap_or_default();
-        let hub = HubFacts { disk: self.disk(), backup: self.backup(), database, ..facts.hub };
+        let settings = self.settings.as_ref().map(|state| state.borrow().clone()).unwrap_or_default();
+        let hub = HubFacts { disk: self.disk(), backup: self.backup(), database, settings, ..facts.hub };
         let hosts = facts.hosts.iter().map(|host| (Scope::Host(host.host), own::of_host(host, now)));
         let all: Vec<_> = hosts.chain([(Scope::Hub, own::of_hub(&hub, now))]).collect();
         // A host of which the store has no facts any more, because it was revoked, may come back with the same ones.

@@ -1,9 +1,9 @@
 //! Delivery of notices out of the outbox.
 //!
-//! Receivers are served side by side, the notices of one in order. A notice that was being sent when the hub ended is
+//! Receivers are served side by side, the notices of one in order. A notice for a receiver that the settings do not name
+//! any more is refused at its next try, and the delivery log says so. A notice that was being sent when the hub ended is
 //! sent again under the same id, by which receivers know a repeat.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,25 +42,47 @@ impl Receiver {
     }
 }
 
+/// All receivers, and how far deliveries to them may reach.
+#[derive(Clone, Debug, Default)]
+pub struct ReceiverSet {
+    receivers: Arc<Vec<Receiver>>,
+    reach: EgressPolicy,
+}
+
+impl ReceiverSet {
+    #[must_use]
+    pub fn new(receivers: Vec<Receiver>, reach: EgressPolicy) -> Self {
+        Self { receivers: Arc::new(receivers), reach }
+    }
+
+    #[must_use]
+    pub fn receivers(&self) -> &[Receiver] {
+        &self.receivers
+    }
+
+    fn channel(&self, name: &ReceiverName) -> Option<&Channel> {
+        self.receivers.iter().find(|receiver| receiver.name == *name).map(|receiver| &receiver.channel)
+    }
+}
+
 /// Delivers notices.
 pub struct Deliveries {
     store: SharedStore,
     clock: Arc<dyn Clock>,
-    channels: Arc<BTreeMap<ReceiverName, Channel>>,
-    sender: Sender,
+    /// As the settings name them now.
+    set: watch::Receiver<ReceiverSet>,
     hub: HubName,
 }
 
 impl Deliveries {
     #[must_use]
-    pub fn new(
-        (receivers, reach): (Vec<Receiver>, EgressPolicy),
+    pub const fn new(
+        set: watch::Receiver<ReceiverSet>,
         store: SharedStore,
         clock: Arc<dyn Clock>,
         hub: HubName,
     ) -> Self {
-        let named = receivers.into_iter().map(|receiver| (receiver.name, receiver.channel));
-        Self { store, clock, channels: Arc::new(named.collect()), sender: Sender::new(reach), hub }
+        Self { store, clock, set, hub }
     }
 
     /// Delivers until `stop`. What is being sent then is finished first.
@@ -102,12 +124,12 @@ impl Deliveries {
     pub async fn deliver_due(&self) -> Result<usize, StoreError> {
         let taken = self.store.take_outgoing(self.clock.now()).await?;
         let count = taken.len();
+        let set = self.set.borrow().clone();
         let mut sent = JoinSet::new();
         for outgoing in taken {
-            let channels = Arc::clone(&self.channels);
-            let (sender, hub, now) = (self.sender, self.hub.clone(), self.clock.now());
+            let (set, hub, now) = (set.clone(), self.hub.clone(), self.clock.now());
             sent.spawn(async move {
-                let end = send(sender, &channels, &hub, &outgoing, now).await;
+                let end = send(&set, &hub, &outgoing, now).await;
                 (outgoing, end)
             });
         }
@@ -132,17 +154,16 @@ enum SendError {
 }
 
 async fn send(
-    sender: Sender,
-    channels: &BTreeMap<ReceiverName, Channel>,
+    set: &ReceiverSet,
     hub: &HubName,
     outgoing: &OutgoingAlert,
     now: Timestamp,
 ) -> Result<Option<String>, SendError> {
     let notice = &outgoing.notice;
-    let channel = channels.get(&notice.receiver).ok_or(SendError::Removed)?;
+    let channel = set.channel(&notice.receiver).ok_or(SendError::Removed)?;
     // A hub that was put back from a copy counts notices anew, so the time is part of the id.
     let id = OutboxId::digest_of(&format!("{}/{}/{}", hub.0, notice.key, notice.made_at));
-    let receipt = sender.deliver(channel, &message(notice, hub), &id, now).await?;
+    let receipt = Sender::new(set.reach).deliver(channel, &message(notice, hub), &id, now).await?;
     let remarks: Vec<String> = receipt.remarks.iter().map(ToString::to_string).collect();
     Ok((!remarks.is_empty()).then(|| remarks.join("; ")))
 }

@@ -7,6 +7,7 @@ pub mod delivery;
 pub mod escrow_notice;
 pub mod http_post;
 pub mod hub_backup;
+pub mod reload;
 pub mod upkeep;
 pub mod usage;
 pub mod watcher;

@@ -29,6 +29,7 @@ mod operators;
 mod process;
 mod prometheus;
 mod readmission;
+mod reload;
 mod restart;
 mod restore;
 mod restore_certificates;

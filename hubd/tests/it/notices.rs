@@ -25,9 +25,9 @@ use crate::world::{Options, World, until};
 
 /// A server that keeps what it is sent, and answers as the test says.
 #[derive(Clone, Default)]
-struct Server {
+pub struct Server {
     answers: Arc<Mutex<Vec<StatusCode>>>,
-    seen: Arc<Mutex<Vec<(String, HeaderMap, Value)>>>,
+    pub seen: Arc<Mutex<Vec<(String, HeaderMap, Value)>>>,
 }
 
 async fn take(State(server): State<Server>, uri: Uri, headers: HeaderMap, body: Bytes) -> StatusCode {
@@ -37,7 +37,7 @@ async fn take(State(server): State<Server>, uri: Uri, headers: HeaderMap, body: 
 }
 
 impl Server {
-    async fn start(&self) -> SecretUrl {
+    pub async fn start(&self) -> SecretUrl {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let router = Router::new().fallback(take).with_state(self.clone());

@@ -13,10 +13,10 @@ use tokio::process::{Child, Command};
 use crate::world::{Client, Host, World};
 
 /// A hub in a process of its own; killed when dropped.
-struct Process {
+pub struct Process {
     child: Child,
     printed: String,
-    url: String,
+    pub url: String,
 }
 
 fn hubd() -> Command {
@@ -27,7 +27,7 @@ fn hubd() -> Command {
 }
 
 impl Process {
-    async fn start(folder: &Path, listen: &str) -> Self {
+    pub async fn start(folder: &Path, listen: &str) -> Self {
         let mut command = hubd();
         command.args(["serve", "--listen", listen, "--dir"]).arg(folder);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -45,15 +45,20 @@ impl Process {
         Self { child, printed, url }
     }
 
-    async fn stop(mut self) -> (ExitStatus, String) {
-        let pid = self.child.id().unwrap().to_string();
-        #[expect(clippy::disallowed_methods, reason = "SIGTERM, as systemd sends it")]
-        let sent = Command::new("kill").args(["-TERM", &pid]).status().await.unwrap();
-        assert!(sent.success());
+    pub async fn stop(mut self) -> (ExitStatus, String) {
+        self.signal("-TERM").await;
         let ended = tokio::time::timeout(Duration::from_secs(20), self.child.wait()).await;
         let mut log = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut log).await.unwrap();
         (ended.expect("the hub stops").unwrap(), log)
+    }
+
+    /// Sends a signal, as systemd does.
+    pub async fn signal(&self, signal: &str) {
+        let pid = self.child.id().unwrap().to_string();
+        #[expect(clippy::disallowed_methods, reason = "a signal, as systemd sends it")]
+        let sent = Command::new("kill").args([signal, &pid]).status().await.unwrap();
+        assert!(sent.success());
     }
 
     async fn kill(mut self) {

@@ -23,6 +23,7 @@ use hubd::settings::AlertSettings;
 use hubd::store::SharedStore;
 use hubd::task::escrow_notice::NoticeSettings;
 use hubd::task::http_post::WebhookSettings;
+use hubd::task::reload::ReloadSource;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{CertificateParams, KeyPair};
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -54,12 +55,13 @@ pub struct Options {
     pub notice: NoticeSettings,
     pub alerts: AlertSettings,
     pub connections_max: usize,
+    pub reload: Option<ReloadSource>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (notice, alerts) = (NoticeSettings::default(), AlertSettings::default());
-        Self { webhook: None, notice, alerts, connections_max: 1000 }
+        Self { webhook: None, notice, alerts, connections_max: 1000, reload: None }
     }
 }
 
@@ -119,6 +121,7 @@ impl World {
             escrow_notice: options.notice,
             alerts: options.alerts,
             connections_max: options.connections_max,
+            reload: options.reload,
             clock: clock.clone(),
         };
         let running = run::start(opened, start).await.unwrap();

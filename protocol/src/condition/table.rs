@@ -181,6 +181,9 @@ conditions! {
     HubDiskFull = "HUB_DISK_FULL", Critical, [Hub], 60 s, Endangered, Hub, NOTHING,
         "The disk under the hub's database is nearly full.",
         "Free room on the hub: `df -h` shows the disk.";
+    HubSettingsRefused = "HUB_SETTINGS_REFUSED", Warning, [Hub], 0 s, Safe, Hub, NOTHING,
+        "The hub was asked to read its settings again and refused them, so the earlier ones are in force.",
+        "Correct what the message names, then run `systemctl reload hubd`.";
     JobStalled = "JOB_STALLED", Warning, [Job], 0 s, Safe, Trust, NOTHING,
         "A signed job waits or is under way for far longer than usual.",
         "See what it waits for: `holdfast job show HOST JOB`.";

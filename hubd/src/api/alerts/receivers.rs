@@ -47,7 +47,7 @@ pub(super) async fn list(
             last: last.remove(&receiver.name).map(delivery),
         }
     };
-    let items = hub.receivers.iter().map(view).collect();
+    let items = hub.receivers.borrow().iter().map(view).collect();
     Ok(Answer(StatusCode::OK, Page { items, next: None }))
 }
 
@@ -58,13 +58,17 @@ pub(super) async fn test(
     body: Body,
 ) -> Result<Answer<TestQueued>, ApiError> {
     let bytes = body::read("the request", body, EMPTY_BODY_MAX).await?;
-    let known = hub.receivers.iter().find(|receiver| receiver.name.as_str() == name);
-    let receiver = known.ok_or_else(|| ApiError::not_found("receiver"))?.name.clone();
+    let receiver = known(&hub, &name).ok_or_else(|| ApiError::not_found("receiver"))?;
     // Half of the range: the engine makes two keys of it.
     let number = Uuid::new_v4().as_u64_pair().0 >> 1;
     let keys = hub.store.queue_test(head.by(&hub, &bytes)?, receiver.clone(), number).await?;
     let notices = keys.iter().map(ToString::to_string).collect();
     Ok(Answer(StatusCode::OK, TestQueued { receiver, notices }))
+}
+
+fn known(hub: &Hub, name: &str) -> Option<ReceiverName> {
+    let receivers = hub.receivers.borrow();
+    receivers.iter().find(|receiver| receiver.name.as_str() == name).map(|receiver| receiver.name.clone())
 }
 
 pub(super) async fn deliveries(

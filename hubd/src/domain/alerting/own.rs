@@ -51,6 +51,28 @@ pub struct HubFacts {
     pub failing: Vec<(ReceiverName, Timestamp, String)>,
     pub backup: BackupState,
     pub database: DatabaseState,
+    pub settings: SettingsState,
+}
+
+/// What became of the last settings that were read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SettingsState {
+    /// They are in force.
+    #[default]
+    InForce,
+    /// They were refused, and earlier ones are in force.
+    Refused { since: Timestamp, why: String },
+}
+
+impl SettingsState {
+    /// After settings were refused. Those in force are older since the first refusal.
+    #[must_use]
+    pub fn refused(before: &Self, why: String, now: Timestamp) -> Self {
+        match before {
+            Self::Refused { since, .. } => Self::Refused { since: *since, why },
+            Self::InForce => Self::Refused { since: now, why },
+        }
+    }
 }
 
 /// What is known of the backups of the hub's own data.
@@ -136,6 +158,11 @@ pub fn of_hub(facts: &HubFacts, now: Timestamp) -> Vec<ReportedCondition> {
     if let DatabaseState::Faulty { since, faults } = &facts.database {
         let message = format!("the hub's database is damaged: {}", faults.join("; "));
         let code = ConditionCode::HubDatabaseFailing;
+        found.push(ReportedCondition::new(code, Subject::Hub {}, *since, &message));
+    }
+    if let SettingsState::Refused { since, why } = &facts.settings {
+        let message = format!("the settings were read again and refused: {why}");
+        let code = ConditionCode::HubSettingsRefused;
         found.push(ReportedCondition::new(code, Subject::Hub {}, *since, &message));
     }
     for (token, ends_at) in &facts.tokens {
@@ -238,6 +265,13 @@ mod tests {
     }
 
     #[test]
+    fn refused_settings_are_so_since_the_first_refusal_with_the_newest_reason() {
+        let first = SettingsState::refused(&SettingsState::InForce, "a".to_owned(), at(0));
+        let second = SettingsState::refused(&first, "b".to_owned(), at(9));
+        assert_eq!(second, SettingsState::Refused { since: at(0), why: "b".to_owned() });
+    }
+
+    #[test]
     fn the_hub_has_what_its_facts_say_and_nothing_else() {
         let token = TokenName::try_from("eve".to_owned()).unwrap();
         let well = HubFacts {
@@ -246,6 +280,7 @@ mod tests {
             failing: Vec::new(),
             backup: newest(-30),
             database: DatabaseState::Whole,
+            settings: SettingsState::InForce,
         };
         assert_eq!(of_hub(&well, at(0)), []);
         let ill = HubFacts {
@@ -254,12 +289,14 @@ mod tests {
             failing: vec![("ops".parse().unwrap(), at(-1), "it refuses the password".to_owned())],
             backup: newest(-31),
             database: DatabaseState::after(&DatabaseState::Whole, vec!["page 7".to_owned()], at(-2)),
+            settings: SettingsState::refused(&SettingsState::InForce, "a file is gone".to_owned(), at(-1)),
         };
         let found = of_hub(&ill, at(0));
         let all = [
             ConditionCode::HubDiskFull,
             ConditionCode::HubBackupOld,
             ConditionCode::HubDatabaseFailing,
+            ConditionCode::HubSettingsRefused,
             ConditionCode::TokenExpiring,
             ConditionCode::ReceiverFailing,
         ];

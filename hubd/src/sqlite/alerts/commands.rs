@@ -30,6 +30,9 @@ use crate::store::{
     StoreError, WriteError,
 };
 
+/// Every scope that waits becomes due.
+const WAKE: &str = "UPDATE alert_scopes SET due = ?1 WHERE due IS NOT NULL AND due > ?1";
+
 /// A host's maintenance windows that are kept.
 const MAINTENANCE_MAX: usize = 16;
 
@@ -78,8 +81,21 @@ impl Alerts for Sqlite {
         advanced.await.map_err(StoreError::from)
     }
 
+    async fn wake_alerts(&self, now: Timestamp) -> Result<(), StoreError> {
+        let woken = self.write_within("wake alerts", Shape::Single, Scope::NoHost, move |tx| {
+            tx.prepare_cached(WAKE)?.execute([Time(now)])?;
+            Ok::<_, Failed<std::convert::Infallible>>(())
+        });
+        woken.await.map_err(StoreError::from)
+    }
+
     async fn own_facts(&self, now: Timestamp) -> Result<OwnFacts, StoreError> {
-        self.read("look what is wrong", move |connection| facts::read(connection, now)).await
+        let rules = self.alerts.rules();
+        let mut found =
+            self.read("look what is wrong", move |connection| facts::read(connection, now)).await?;
+        // One that was taken out of the settings fails no more.
+        found.hub.failing.retain(|(receiver, ..)| rules.has_receiver(receiver));
+        Ok(found)
     }
 
     async fn observe(
@@ -211,8 +227,7 @@ impl Alerts for Sqlite {
             if ended == 1 {
                 // What it muted becomes due with the next tick of its scope, at the latest when the silence would have
                 // ended; every scope that waits is made due now.
-                let sql = "UPDATE alert_scopes SET due = ?1 WHERE due IS NOT NULL AND due > ?1";
-                tx.prepare_cached(sql)?.execute([Time(by.at)])?;
+                tx.prepare_cached(WAKE)?.execute([Time(by.at)])?;
                 event(tx, by, EventKind::SilenceEnded, None, format!("silence {id} was ended"))?;
             }
             Ok(Some(silence))

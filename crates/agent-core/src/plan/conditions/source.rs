@@ -92,6 +92,7 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         | Code::HubBackupOld
         | Code::HubDatabaseFailing
         | Code::HubDiskFull
+        | Code::HubSettingsRefused
         | Code::ReceiverFailing
         // Tokens of operators. Proxmox shows no token the end of one of its own user.
         | Code::TokenExpiring => Deriver::Hub,

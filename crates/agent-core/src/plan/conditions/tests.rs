@@ -147,6 +147,7 @@ fn each_code_has_a_deriver() {
             "HUB_BACKUP_OLD",
             "HUB_DATABASE_FAILING",
             "HUB_DISK_FULL",
+            "HUB_SETTINGS_REFUSED",
             "RECEIVER_FAILING",
             "TOKEN_EXPIRING"
         ]
