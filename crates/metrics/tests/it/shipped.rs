@@ -6,8 +6,6 @@ use std::path::Path;
 use holdfast_protocol::usage::UsageMetric;
 use metrics::Metric;
 use metrics::catalogue::Source;
-use serde_json::Value;
-
 /// Every metric of a hub's page, with its labels.
 fn served() -> BTreeMap<String, BTreeSet<&'static str>> {
     let mut all = BTreeMap::new();
@@ -23,8 +21,7 @@ fn served() -> BTreeMap<String, BTreeSet<&'static str>> {
     all
 }
 
-#[expect(clippy::unwrap_used, reason = "a file of this repository")]
-fn shipped(name: &str) -> String {
+pub(crate) fn shipped(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
     std::fs::read_to_string(path).unwrap()
 }
@@ -60,33 +57,4 @@ fn rules_and_board_name_only_what_is_served() {
         }
     }
     assert!(count > 40, "only {count} uses were found");
-}
-
-/// Grafana itself is not in Debian. This is what its import needs of a board: <https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/>.
-#[test]
-fn the_board_is_whole() {
-    let board: Value = serde_json::from_str(&shipped("grafana/holdfast.json")).unwrap();
-    let is_known = |kind: &str| ["stat", "timeseries"].contains(&kind);
-    let variables: BTreeSet<&str> = board["templating"]["list"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| one["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(variables, BTreeSet::from(["datasource", "guest", "host"]));
-    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
-    for panel in board["panels"].as_array().unwrap() {
-        let title = panel["title"].as_str().unwrap();
-        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{title}: its id is another's");
-        assert!(is_known(panel["type"].as_str().unwrap()), "{title}");
-        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{title}");
-        assert!(!panel["targets"].as_array().unwrap().is_empty(), "{title}");
-        let at = |field: &str| panel["gridPos"][field].as_u64().unwrap();
-        assert!(at("x") + at("w") <= 24, "{title} is beyond the 24 columns");
-        for x in at("x")..at("x") + at("w") {
-            for y in at("y")..at("y") + at("h") {
-                assert!(cells.insert((x, y)), "{title} lies over another");
-            }
-        }
-    }
 }
