@@ -93,6 +93,9 @@ fn receiver_wants(
     if !setting.rules.has_receiver(receiver) {
         return Some(Suppression::ReceiverRemoved {});
     }
+    if !setting.rules.may_hear(receiver, incident.labels.customer.as_ref()) {
+        return Some(Suppression::OtherCustomer {});
+    }
     let unwanted = purpose == Purpose::Resolve && !setting.rules.sends_resolved(receiver);
     unwanted.then_some(Suppression::ResolvedUnwanted {})
 }

@@ -41,7 +41,7 @@ pub struct Explanation {
     pub fires_after_s: u32,
     /// How long it must be away before it is resolved, in seconds.
     pub clears_after_s: u32,
-    /// The route that takes it; none where it is only in the log.
+    /// The first route that takes it; none where it is only in the log.
     pub route: Option<RuleName>,
     /// Who hears of it.
     pub receivers: Vec<ReceiverExplanation>,
@@ -90,12 +90,15 @@ pub struct QuietExplanation {
 /// Explains what would happen to a condition.
 #[must_use]
 pub fn explain(sample: &Sample, state: &ScopeState, setting: &Setting<'_>, now: Timestamp) -> Explanation {
-    let incident = example(sample, state.row.scope, now);
+    let mut incident = example(sample, state.row.scope, now);
+    if incident.subject.guest().is_none() && incident.labels.customer.is_none() {
+        incident.labels.customer = setting.customer.cloned();
+    }
     let labelled = incident.labelled(setting.host);
-    let route = setting.rules.route(&labelled);
+    let routes = setting.rules.routes(&labelled);
     let view = View::new(state, setting, now);
     let mut receivers = Vec::new();
-    if let Some(route) = route {
+    for route in &routes {
         let of = |receiver: &ReceiverName, escalated_after_s: Option<u32>| {
             let pace = setting.rules.pace(route.name);
             let verdict = |purpose| should_deliver(&incident, purpose, receiver, &view);
@@ -113,7 +116,8 @@ pub fn explain(sample: &Sample, state: &ScopeState, setting: &Setting<'_>, now: 
             }
         };
         receivers.extend(route.receivers.iter().map(|receiver| of(receiver, None)));
-        if let Some(escalation) = route.escalate {
+        let escalation = setting.rules.escalation(&labelled).filter(|(name, _)| *name == route.name);
+        if let Some((_, escalation)) = escalation {
             receivers.extend(escalation.receivers.iter().map(|to| of(to, Some(escalation.after_s))));
         }
     }
@@ -122,7 +126,7 @@ pub fn explain(sample: &Sample, state: &ScopeState, setting: &Setting<'_>, now: 
         severity: incident.severity,
         fires_after_s: setting.rules.fire_after_s(&labelled),
         clears_after_s: setting.rules.clear_after_s(&labelled),
-        route: route.map(|route| route.name.clone()),
+        route: routes.first().map(|route| route.name.clone()),
         receivers,
         inhibited_by: ConditionCode::ALL.iter().filter(inhibits).copied().collect(),
     }

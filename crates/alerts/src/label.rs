@@ -51,7 +51,7 @@ label_names! {
     Host = "host"
     /// The guest's name, or its uid where no name is known.
     Guest = "guest"
-    /// The guest's customer, or the host's.
+    /// The guest's customer; of what is about no guest, the customer of all guests of the host, where they are of one.
     Customer = "customer"
     /// The guest's backup policy.
     Policy = "policy"

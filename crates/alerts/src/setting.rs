@@ -15,7 +15,8 @@ pub struct Setting<'a> {
     pub silences: &'a [Silence],
     /// The name of the scope's host; none for the hub.
     pub host: Option<&'a HostName>,
-    /// Who the host belongs to.
+    /// Who the host belongs to: the customer of all its guests, where they are of one. What is about no guest belongs to
+    /// this customer.
     pub customer: Option<&'a CustomerId>,
     /// Since when the hub listens without a gap, by its clock. Conditions must last from then on before they fire or
     /// are resolved, so neither a restart nor a step of the clock makes them do so.

@@ -41,6 +41,8 @@ pub enum Suppression {
     },
     /// The receiver never heard that it fired.
     NeverSent {},
+    /// The receiver is a customer's, and it is not about this customer alone.
+    OtherCustomer {},
     /// It is about this receiver itself: others hear of it.
     OwnFailure {},
     /// It is held until quiet hours are over.
@@ -78,6 +80,7 @@ impl Suppression {
             | Self::Grouped { .. }
             | Self::Inhibited { .. }
             | Self::NeverSent {}
+            | Self::OtherCustomer {}
             | Self::OwnFailure {}
             | Self::ReceiverRemoved {}
             | Self::ResolvedUnwanted {}
@@ -98,6 +101,9 @@ impl fmt::Display for Suppression {
             Self::Inhibited { by } => write!(f, "inhibited by {by}"),
             Self::Maintenance { until } => write!(f, "the host is in maintenance until {until:.0}"),
             Self::NeverSent {} => f.write_str("the receiver never heard that it fired"),
+            Self::OtherCustomer {} => {
+                f.write_str("the receiver is of a customer, and this is not about it alone")
+            }
             Self::OwnFailure {} => f.write_str("it is about this receiver itself"),
             Self::QuietHours { rule, until } => write!(f, "held by quiet hours {rule} until {until:.0}"),
             Self::ReceiverRemoved {} => f.write_str("the receiver is not in the settings any more"),

@@ -220,6 +220,7 @@ fn keep(
         farewell.then_some(Time(checkin.at)),
         i64::try_from(audit_seen).unwrap_or(i64::MAX),
     ])?;
+    let relabelled = alerts::relabelled(tx, host.number, checkin)?;
     match merge {
         Merge::Replace => {
             tx.prepare_cached("INSERT OR IGNORE INTO reports (host) VALUES (?1)")?.execute([host.number])?;
@@ -238,7 +239,7 @@ fn keep(
         audit_heads::keep(tx, checkin, host)?;
         alerts::deleted_guests(tx, context, checkin)?;
     }
-    alerts::spoken(tx, context, checkin, host, merge)?;
+    alerts::spoken(tx, context, checkin, host, (merge, relabelled))?;
     let delivery = judge_delivery(host.wanted, checkin.held, refused);
     let reply = CheckinReply {
         acknowledged: sequence.unwrap_or(0),

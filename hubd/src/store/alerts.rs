@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{By, StoreError, WriteError};
-use crate::domain::alerting::GuestLabels;
 use crate::domain::alerting::own::{HostFacts, HubFacts};
+use crate::domain::alerting::{GuestLabels, HostOfScope};
 use crate::domain::host::HostRef;
 
 /// An incident, with the host it is on.
@@ -125,9 +125,8 @@ pub struct HostMaintenance {
 #[derive(Clone, Debug)]
 pub struct AlertPicture {
     pub state: ScopeState,
-    /// None for the hub.
-    pub host: Option<HostName>,
-    /// The guests that the host reported.
+    pub host: HostOfScope,
+    /// The guests that the host reported, or that its document has.
     pub guests: GuestLabels,
 }
 

@@ -12,6 +12,7 @@ mod alerts;
 mod certificates;
 mod checkin;
 mod csr;
+mod customers;
 mod database_check;
 mod deadman;
 mod desired;

@@ -140,6 +140,8 @@ pub enum MuteReason {
     Maintenance,
     /// The receiver never heard that it fired.
     NeverSent,
+    /// The receiver is a customer's, and it is not about this customer alone.
+    OtherCustomer,
     /// It is about this receiver itself.
     OwnFailure,
     /// Quiet hours hold it.

@@ -185,9 +185,10 @@ impl Work<'_> {
         let Some(group) = self.state.groups.get(key) else { return };
         let forgotten = self.judge(group).into_iter().filter_map(|one| match (one.need, one.verdict) {
             (Need::Forget, _) => Some((one.incident.id.number, Suppression::NeverSent {})),
-            (Need::Resolve, Verdict::Suppress(why @ Suppression::ResolvedUnwanted {})) => {
-                Some((one.incident.id.number, why))
-            }
+            (
+                Need::Resolve,
+                Verdict::Suppress(why @ (Suppression::ResolvedUnwanted {} | Suppression::OtherCustomer {})),
+            ) => Some((one.incident.id.number, why)),
             (Need::Fire | Need::Flapping | Need::Repeat | Need::Resolve | Need::Wait, _) => None,
         });
         for (number, why) in forgotten.collect::<Vec<_>>() {

@@ -91,8 +91,14 @@ impl Work<'_> {
         let name = self.setting.host.map_or("a host", HostName::as_str);
         let message = format!("{name} {says} since {since:.0}");
         let condition = ReportedCondition::new(code, Subject::Host {}, since, &message);
-        let labels = Labels { customer: self.setting.customer.cloned(), ..Labels::default() };
-        ObservedCondition { condition, labels }
+        ObservedCondition { condition, labels: Labels::default() }
+    }
+
+    /// What is about no guest belongs to the customer of the host, where it has one.
+    fn labels(&self, observed: &ObservedCondition) -> Labels {
+        let of_host = self.setting.customer.filter(|_| observed.condition.subject.guest().is_none());
+        let customer = observed.labels.customer.as_ref().or(of_host).cloned();
+        Labels { customer, ..observed.labels.clone() }
     }
 
     /// Makes room by dropping the incident that has been over for longest.
@@ -112,7 +118,7 @@ impl Work<'_> {
         self.state.row.incidents_made += 1;
         let number = self.state.row.incidents_made;
         let id = IncidentId { scope: self.state.row.scope, number };
-        let reported = (observed.condition.clone(), observed.labels.clone());
+        let reported = (observed.condition.clone(), self.labels(observed));
         let incident = Incident::pending(id, source, reported, self.now);
         self.state.incidents.insert(number, incident);
         self.log(Some(number), LogKind::Opened {});
@@ -120,14 +126,18 @@ impl Work<'_> {
 
     fn present(&mut self, number: u64, observed: &ObservedCondition) {
         let (now, grouped) = (self.now, self.state.is_grouped(number));
-        let flips_max = self.flips_max();
+        let (flips_max, labels) = (self.flips_max(), self.labels(observed));
         let Some(incident) = self.state.incidents.get_mut(&number) else { return };
         let condition = &observed.condition;
         let mut happened = Vec::new();
         incident.reports = incident.reports << 1 | 1;
         incident.message.clone_from(&condition.message);
         incident.remedy.clone_from(&condition.remedy);
-        incident.labels.clone_from(&observed.labels);
+        if incident.labels.customer != labels.customer {
+            // Receivers of the new customer have not heard of it.
+            incident.routed = None;
+        }
+        incident.labels = labels;
         if incident.stale_since.take().is_some() {
             happened.push(LogKind::Fresh {});
         }

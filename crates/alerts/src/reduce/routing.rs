@@ -22,17 +22,13 @@ impl Work<'_> {
                 continue;
             }
             let first = incident.routed.is_none();
-            match self.route_of(incident) {
-                Some((route, receivers)) => {
-                    for receiver in receivers {
-                        self.join(number, &route, &receiver, Member::new(Entry::Route));
-                    }
-                }
-                None if first => {
-                    let why = Suppression::Unrouted {};
-                    self.log(Some(number), LogKind::Suppressed { receiver: None, why });
-                }
-                None => {}
+            let ways = self.ways_of(incident);
+            if ways.is_empty() && first {
+                let why = Suppression::Unrouted {};
+                self.log(Some(number), LogKind::Suppressed { receiver: None, why });
+            }
+            for (route, receiver) in ways {
+                self.join(number, &route, &receiver, Member::new(Entry::Route));
             }
             if let Some(incident) = self.state.incidents.get_mut(&number) {
                 incident.routed = Some(incident.severity);
@@ -40,9 +36,11 @@ impl Work<'_> {
         }
     }
 
-    fn route_of(&self, incident: &Incident) -> Option<(RuleName, Vec<ReceiverName>)> {
-        let route = self.setting.rules.route(&self.labelled(incident))?;
-        Some((route.name.clone(), route.receivers.to_vec()))
+    /// The receivers that hear of an incident, each with the route that leads to it.
+    fn ways_of(&self, incident: &Incident) -> Vec<(RuleName, ReceiverName)> {
+        let routes = self.setting.rules.routes(&self.labelled(incident));
+        let ways = routes.iter().flat_map(|route| route.receivers.iter().map(|to| (route.name, *to)));
+        ways.map(|(name, to)| (name.clone(), to.clone())).collect()
     }
 
     /// An incident that a receiver knows of stays in its group there, whatever the rules say now.
@@ -70,9 +68,9 @@ impl Work<'_> {
             if self.escalation_due(incident).is_none_or(|at| at > self.now) {
                 continue;
             }
-            let Some(route) = self.setting.rules.route(&self.labelled(incident)) else { continue };
-            let Some(escalation) = route.escalate else { continue };
-            let (name, receivers) = (route.name.clone(), escalation.receivers.clone());
+            let rules = self.setting.rules;
+            let Some((route, escalation)) = rules.escalation(&self.labelled(incident)) else { continue };
+            let (name, receivers) = (route.clone(), escalation.receivers.clone());
             for receiver in &receivers {
                 self.join(number, &name, receiver, Member::new(Entry::Escalation));
             }
@@ -89,7 +87,7 @@ impl Work<'_> {
         if incident.ack.is_some() || incident.escalated.is_some() || incident.absent_since.is_some() {
             return None;
         }
-        let escalation = self.setting.rules.route(&self.labelled(incident))?.escalate?;
+        let (_, escalation) = self.setting.rules.escalation(&self.labelled(incident))?;
         Some(after(self.counted_from(since), escalation.after_s))
     }
 
@@ -111,8 +109,7 @@ impl Work<'_> {
             if !routed || self.state.is_grouped(number) {
                 continue;
             }
-            let Some((route, receivers)) = self.route_of(incident) else { continue };
-            for receiver in receivers {
+            for (route, receiver) in self.ways_of(incident) {
                 let member = Member { sent: Sent::Inherited {}, ..Member::new(Entry::Route) };
                 self.join(number, &route, &receiver, member);
             }

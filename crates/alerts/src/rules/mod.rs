@@ -7,7 +7,7 @@ mod check;
 mod ruleset;
 
 use holdfast_protocol::condition::{ConditionCode, Severity};
-use holdfast_protocol::id::ReceiverName;
+use holdfast_protocol::id::{CustomerId, ReceiverName};
 use serde::{Deserialize, Serialize};
 
 pub use check::{RulesError, RulesFault};
@@ -35,7 +35,7 @@ pub struct Rules {
     pub flap: Flap,
     /// Other times for some incidents; the first that matches counts.
     pub grace: Vec<GraceRule>,
-    /// Routes; the first that matches counts.
+    /// Routes; the first that matches counts, and after it those that follow one with `continue`.
     pub route: Vec<Route>,
     /// Where incidents go that no route takes.
     pub default_route: DefaultRoute,
@@ -140,6 +140,9 @@ pub struct Route {
     /// Who hears of what lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalate: Option<Escalation>,
+    /// Whether the routes after it may take an incident as well.
+    #[serde(default, rename = "continue")]
+    pub goes_on: bool,
 }
 
 const fn info() -> Severity {
@@ -152,7 +155,7 @@ const fn info() -> Severity {
 pub struct DefaultRoute {
     /// It takes incidents from this severity on. Others are only in the log.
     pub severity: Severity,
-    /// Where they go; to every channel, where it is empty.
+    /// Where they go; to every channel that is no customer's, where it is empty.
     pub receivers: Vec<ReceiverName>,
     /// Who hears of what lasts.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,6 +197,10 @@ pub struct ReceiverRule {
     /// Whether it hears when an incident is over.
     #[serde(default = "sent")]
     pub send_resolved: bool,
+    /// The customer that it belongs to. It hears of this customer's guests alone, by whichever route, and of hosts
+    /// that have no guest of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<CustomerId>,
 }
 
 const fn sent() -> bool {

@@ -1,7 +1,7 @@
 //! Checked rules, with the channels that exist.
 
 use holdfast_protocol::condition::ConditionCode;
-use holdfast_protocol::id::ReceiverName;
+use holdfast_protocol::id::{CustomerId, ReceiverName};
 
 use super::{Escalation, Flap, GraceRule, GroupLabel, Route, Rules, RulesError, check};
 use crate::label::{Labelled, all_match};
@@ -29,12 +29,12 @@ pub struct Pace {
 }
 
 /// The route that an incident takes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RouteTaken<'a> {
     /// Its name.
     pub name: &'a RuleName,
-    /// Where it leads.
-    pub receivers: &'a [ReceiverName],
+    /// Where it leads, without receivers of other customers.
+    pub receivers: Vec<&'a ReceiverName>,
     /// Who hears of what lasts.
     pub escalate: Option<&'a Escalation>,
 }
@@ -62,8 +62,12 @@ impl Ruleset {
 
     fn checked(rules: Rules, channels: &[ReceiverName]) -> Self {
         let fallback = &rules.default_route;
+        let of_customer = |channel: &ReceiverName| {
+            rules.receiver.iter().any(|rule| rule.name == *channel && rule.customer.is_some())
+        };
+        let everyone = channels.iter().filter(|channel| !of_customer(channel));
         let everywhere = fallback.receivers.is_empty();
-        let receivers = if everywhere { channels.to_vec() } else { fallback.receivers.clone() };
+        let receivers = if everywhere { everyone.cloned().collect() } else { fallback.receivers.clone() };
         let last = Route {
             name: RuleName::default_route(),
             matchers: Vec::new(),
@@ -73,6 +77,7 @@ impl Ruleset {
             group_interval_s: None,
             repeat_interval_s: None,
             escalate: fallback.escalate.clone(),
+            goes_on: false,
         };
         let routes = rules.route.iter().cloned().chain([last]).collect();
         Self { routes, channels: channels.to_vec(), rules }
@@ -84,17 +89,40 @@ impl Ruleset {
         &self.rules
     }
 
-    /// The route that an incident takes; none where it goes nowhere.
+    /// The routes that an incident takes, in their order; none where it goes nowhere. A route that leads to receivers of
+    /// other customers alone does not take it.
     #[must_use]
-    pub fn route(&self, labelled: &Labelled<'_>) -> Option<RouteTaken<'_>> {
+    pub fn routes(&self, labelled: &Labelled<'_>) -> Vec<RouteTaken<'_>> {
+        let customer = labelled.labels.customer.as_ref();
         let takes =
             |route: &&Route| labelled.severity >= route.severity && all_match(&route.matchers, labelled);
-        let route = self.routes.iter().find(takes)?;
-        (!route.receivers.is_empty()).then_some(RouteTaken {
-            name: &route.name,
-            receivers: &route.receivers,
-            escalate: route.escalate.as_ref(),
-        })
+        let mut taken = Vec::new();
+        for route in self.routes.iter().filter(takes) {
+            let may_hear = |receiver: &&ReceiverName| self.may_hear(receiver, customer);
+            let receivers: Vec<&ReceiverName> = route.receivers.iter().filter(may_hear).collect();
+            let of_others = receivers.is_empty() && !route.receivers.is_empty();
+            if !receivers.is_empty() {
+                taken.push(RouteTaken { name: &route.name, receivers, escalate: route.escalate.as_ref() });
+            }
+            if !of_others && !route.goes_on {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// The escalation of an incident: that of the first route that it takes and that has one.
+    #[must_use]
+    pub fn escalation(&self, labelled: &Labelled<'_>) -> Option<(&RuleName, &Escalation)> {
+        self.routes(labelled).into_iter().find_map(|route| Some((route.name, route.escalate?)))
+    }
+
+    /// Whether a receiver may hear of something of a customer, or of no one customer.
+    #[must_use]
+    pub fn may_hear(&self, receiver: &ReceiverName, customer: Option<&CustomerId>) -> bool {
+        let rule = self.rules.receiver.iter().find(|rule| rule.name == *receiver);
+        let owner = rule.and_then(|rule| rule.customer.as_ref());
+        owner.is_none_or(|owner| customer == Some(owner))
     }
 
     /// How often a route sends. A route that was removed sends like the default one.

@@ -19,10 +19,10 @@ fn without_a_file_everything_has_a_value_and_each_channel_hears() {
         labels: &labels,
         host: None,
     };
-    assert_eq!(rules.route(&labelled(Severity::Warning)).unwrap().receivers.len(), 2);
-    assert!(rules.route(&labelled(Severity::Info)).is_none());
+    assert_eq!(rules.routes(&labelled(Severity::Warning))[0].receivers.len(), 2);
+    assert!(rules.routes(&labelled(Severity::Info)).is_empty());
     let none = Rules::default().resolve(&[]).unwrap();
-    assert!(none.route(&labelled(Severity::Critical)).is_none(), "without a channel nothing is sent");
+    assert!(none.routes(&labelled(Severity::Critical)).is_empty(), "without a channel nothing is sent");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use alerts::silence::Silence;
 use alerts::state::ScopeState;
 use alerts::{Reason, Scope, Setting, Suppression, next};
 use holdfast_protocol::condition::{ConditionCode, ReportedCondition, Severity, Subject};
-use holdfast_protocol::id::{GuestUid, HostId, HostName, OperatorName, ReceiverName};
+use holdfast_protocol::id::{CustomerId, GuestUid, HostId, HostName, OperatorName, ReceiverName};
 use holdfast_protocol::protection::Tier;
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -72,6 +72,8 @@ pub struct Bench {
     pub rules: Ruleset,
     pub silences: Vec<Silence>,
     pub host: HostName,
+    /// Who all guests of the host belong to.
+    pub customer: Option<CustomerId>,
     pub listening_since: Timestamp,
     pub now: Timestamp,
     pub log: Vec<LogEntry>,
@@ -85,6 +87,7 @@ impl Bench {
             rules: rules(toml),
             silences: Vec::new(),
             host: "pve1".parse().unwrap(),
+            customer: None,
             listening_since: at(-1_000_000),
             now: at(0),
             log: Vec::new(),
@@ -99,7 +102,7 @@ impl Bench {
             rules: &self.rules,
             silences: &self.silences,
             host: Some(&self.host),
-            customer: None,
+            customer: self.customer.as_ref(),
             listening_since: self.listening_since,
         };
         let decision = next(&self.state, signal, &setting, self.now);

@@ -9,6 +9,7 @@
 
 mod configuration;
 mod contract;
+mod customers;
 mod explain;
 mod fleet;
 mod kit;

@@ -18,8 +18,8 @@ use crate::api::auth::Operator;
 use crate::api::hosts::host_ref;
 use crate::api::problem::ApiError;
 use crate::api::{Hub, body};
-use crate::domain::alerting::GuestLabels;
 use crate::domain::alerting::sample::{is_of_hub, sample};
+use crate::domain::alerting::{GuestLabels, HostOfScope};
 use crate::store::AlertPicture;
 
 /// It changes nothing, so an operator who may only read may ask.
@@ -34,7 +34,7 @@ pub(super) async fn explain(
     let now = hub.clock.now();
     let silences = hub.store.silences(now).await?;
     let rules = hub.alerts.in_force();
-    let setting = rules.setting(&silences, picture.host.as_ref());
+    let setting = rules.setting(&silences, &picture.host);
     let explanation = alerts::explain::explain(&sample, &picture.state, &setting, now);
     Ok(Answer(StatusCode::OK, explained(&sample, explanation)))
 }
@@ -46,7 +46,7 @@ async fn picture(hub: &Hub, request: &ExplainRequest) -> Result<AlertPicture, Ap
         None if is_of_hub(request.code) => hub.store.alert_picture(None).await?,
         None => {
             let state = ScopeState::new(Scope::Hub);
-            Some(AlertPicture { state, host: None, guests: GuestLabels::default() })
+            Some(AlertPicture { state, host: HostOfScope::default(), guests: GuestLabels::default() })
         }
     };
     known.ok_or_else(|| ApiError::not_found("host"))

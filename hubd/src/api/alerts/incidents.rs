@@ -105,7 +105,7 @@ pub(super) async fn show(
     let receivers = receivers(&hub, &picture, &incident).await?;
     let filter = LogFilter { scope: Some(id.scope), incident: Some(id.number), before: None };
     let log = log::read(&hub, filter, LOG_LINES).await?;
-    let incident = view::incident(incident, picture.host)?;
+    let incident = view::incident(incident, picture.host.name)?;
     Ok(Answer(StatusCode::OK, IncidentDetail { incident, receivers, log }))
 }
 
@@ -118,7 +118,7 @@ async fn receivers(
     let now = hub.clock.now();
     let silences = hub.store.silences(now).await?;
     let rules = hub.alerts.in_force();
-    let setting = rules.setting(&silences, picture.host.as_ref());
+    let setting = rules.setting(&silences, &picture.host);
     let view = View::new(&picture.state, &setting, now);
     let known = picture.state.groups.values().filter_map(|group| {
         let member = group.members.get(&incident.id.number)?;

@@ -106,6 +106,7 @@ const fn reason(why: &Suppression) -> MuteReason {
         Suppression::Inhibited { .. } => MuteReason::Inhibited,
         Suppression::Maintenance { .. } => MuteReason::Maintenance,
         Suppression::NeverSent {} => MuteReason::NeverSent,
+        Suppression::OtherCustomer {} => MuteReason::OtherCustomer,
         Suppression::OwnFailure {} => MuteReason::OwnFailure,
         Suppression::QuietHours { .. } => MuteReason::QuietHours,
         Suppression::ReceiverRemoved {} => MuteReason::ReceiverRemoved,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use alerts::{Ruleset, Setting, Silence};
-use holdfast_protocol::id::HostName;
+use holdfast_protocol::id::{CustomerId, HostName};
 use jiff::Timestamp;
 
 /// The rules, and since when the hub listens. Shared by all parts of the hub.
@@ -19,6 +19,14 @@ pub struct AlertContext {
 pub struct RulesInForce {
     rules: Arc<Ruleset>,
     listening_since: Timestamp,
+}
+
+/// The host of a scope; nothing for the hub.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostOfScope {
+    pub name: Option<HostName>,
+    /// The customer of all its guests, where they are of one.
+    pub customer: Option<CustomerId>,
 }
 
 impl AlertContext {
@@ -69,8 +77,9 @@ impl AlertContext {
 impl RulesInForce {
     /// What a decision depends on besides the state.
     #[must_use]
-    pub fn setting<'a>(&'a self, silences: &'a [Silence], host: Option<&'a HostName>) -> Setting<'a> {
+    pub fn setting<'a>(&'a self, silences: &'a [Silence], host: &'a HostOfScope) -> Setting<'a> {
         let listening_since = self.listening_since;
-        Setting { rules: &self.rules, silences, host, customer: None, listening_since }
+        let (host, customer) = (host.name.as_ref(), host.customer.as_ref());
+        Setting { rules: &self.rules, silences, host, customer, listening_since }
     }
 }

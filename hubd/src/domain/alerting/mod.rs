@@ -14,5 +14,5 @@ pub mod observed;
 pub mod own;
 pub mod sample;
 
-pub use context::AlertContext;
+pub use context::{AlertContext, HostOfScope};
 pub use observed::{GuestLabels, ReportedConditions};

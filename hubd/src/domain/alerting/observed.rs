@@ -7,7 +7,7 @@ use alerts::incident::Source;
 use alerts::label::Labels;
 use alerts::signal::{Completeness, HostState, ObservedCondition};
 use holdfast_protocol::condition::{ConditionSet, ReportedCondition, Severity, Subject, SubjectKind};
-use holdfast_protocol::id::GuestUid;
+use holdfast_protocol::id::{CustomerId, GuestUid};
 use holdfast_protocol::report::GuestReport;
 
 /// Labels of a host's guests, by uid.
@@ -32,6 +32,15 @@ pub fn guest_labels(guests: &[GuestReport]) -> GuestLabels {
         policy: None,
     };
     guests.iter().filter_map(|guest| Some((guest.uid?, labels(guest)))).collect()
+}
+
+/// The customer of a host: that of all its guests, where they are of one. `count` is how many the host reported; one
+/// without a uid has no labels, and may be of anyone.
+#[must_use]
+pub fn host_customer(guests: &GuestLabels, count: u32) -> Option<CustomerId> {
+    let first = guests.values().next()?.customer.as_ref()?;
+    let is_same = |labels: &Labels| labels.customer.as_ref() == Some(first);
+    (u32::try_from(guests.len()) == Ok(count) && guests.values().all(is_same)).then(|| first.clone())
 }
 
 /// What the engine is given for a set that an agent reported.
@@ -93,6 +102,27 @@ mod tests {
         assert_eq!(of(Subject::Guest { uid }), [labels]);
         let other = GuestUid::new(uuid::Uuid::from_u128(8));
         assert_eq!(of(Subject::Guest { uid: other }), [Labels::default()]);
+    }
+
+    #[test]
+    fn a_host_is_of_a_customer_only_if_each_guest_is() {
+        let guests = |owners: &[&str]| -> GuestLabels {
+            let labels = |owner: &str| Labels { customer: owner.parse().ok(), ..Labels::default() };
+            let uid = |number| GuestUid::new(uuid::Uuid::from_u128(number));
+            owners.iter().zip(1..).map(|(owner, number)| (uid(number), labels(owner))).collect()
+        };
+        for (owners, count, customer) in [
+            (&["acme", "acme"][..], 2, Some("acme")),
+            (&["acme", "beta"], 2, None),
+            (&["acme", ""], 2, None),
+            (&["", ""], 2, None),
+            // A guest of which nothing is known.
+            (&["acme"], 2, None),
+            (&[], 0, None),
+        ] {
+            let found = host_customer(&guests(owners), count);
+            assert_eq!(found.as_ref().map(CustomerId::as_str), customer, "{owners:?}");
+        }
     }
 
     #[test]

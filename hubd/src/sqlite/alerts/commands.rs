@@ -17,11 +17,11 @@ use super::super::host_row::find;
 use super::super::settled::Scope;
 use super::super::writer::{Shape, Tx};
 use super::super::{Failed, Sqlite};
-use super::decide::{Moment, current_silences, decide};
+use super::decide::{Moment, current_silences, decide, host_of_scope};
 use super::rows::{Json, ScopeColumn, json, load};
 use super::signals::stored;
 use super::{facts, incidents, names};
-use crate::domain::alerting::GuestLabels;
+use crate::domain::alerting::{GuestLabels, HostOfScope};
 use crate::domain::event::{EventKind, NewEvent};
 use crate::domain::host::HostRef;
 use crate::store::{
@@ -270,12 +270,14 @@ impl Alerts for Sqlite {
         self.read("read what the alert engine knows", move |connection| {
             let Some(host) = host else {
                 let state = load(connection, AlertScope::Hub)?;
-                return Ok(Some(AlertPicture { state, host: None, guests: GuestLabels::default() }));
+                let (host, guests) = (HostOfScope::default(), GuestLabels::default());
+                return Ok(Some(AlertPicture { state, host, guests }));
             };
             let Some(record) = find(connection, &host)? else { return Ok(None) };
-            let state = load(connection, AlertScope::Host(record.view.id))?;
+            let scope = AlertScope::Host(record.view.id);
+            let (state, host) = (load(connection, scope)?, host_of_scope(connection, scope)?);
             let guests = stored(connection, record.number)?.labels;
-            Ok(Some(AlertPicture { state, host: Some(record.view.name), guests }))
+            Ok(Some(AlertPicture { state, host, guests }))
         })
         .await
     }

@@ -13,7 +13,8 @@ use super::super::events::emit;
 use super::super::writer::Tx;
 use super::queue::queue;
 use super::rows::{Json, append_log, load, save};
-use crate::domain::alerting::AlertContext;
+use crate::domain::alerting::observed::host_customer;
+use crate::domain::alerting::{AlertContext, GuestLabels, HostOfScope};
 use crate::domain::event::{EventKind, NewEvent};
 
 /// When a decision is made, and as part of which request.
@@ -32,10 +33,10 @@ pub(in super::super) fn decide(
     moment: Moment,
 ) -> rusqlite::Result<()> {
     let before = load(tx, scope)?;
-    let host = host_name(tx, scope)?;
+    let host = host_of_scope(tx, scope)?;
     let silences = current_silences(tx, moment.at)?;
     let rules = context.in_force();
-    let setting = rules.setting(&silences, host.as_ref());
+    let setting = rules.setting(&silences, &host);
     let mut state = before.clone();
     for signal in signals {
         let decision = alerts::next(&state, signal, &setting, moment.at);
@@ -81,12 +82,20 @@ fn event_kind(what: &LogKind) -> Option<EventKind> {
     }
 }
 
-/// The name of the scope's host; none for the hub.
-pub(super) fn host_name(connection: &Connection, scope: Scope) -> rusqlite::Result<Option<HostName>> {
-    let Scope::Host(host) = scope else { return Ok(None) };
-    let sql = "SELECT name FROM hosts WHERE id = ?1";
-    let read = |row: &rusqlite::Row<'_>| row.get::<_, Text<HostName>>(0).map(|name| name.0);
-    connection.prepare_cached(sql)?.query_row([Id(host.uuid())], read).optional()
+/// The host of a scope, with the customer of all guests that it reported.
+pub(super) fn host_of_scope(connection: &Connection, scope: Scope) -> rusqlite::Result<HostOfScope> {
+    let Scope::Host(host) = scope else { return Ok(HostOfScope::default()) };
+    let sql = "SELECT hosts.name, reports.guest_labels, coalesce(json_array_length(reports.guests), 0)
+               FROM hosts LEFT JOIN reports ON reports.host = hosts.number WHERE hosts.id = ?1";
+    let read = |row: &rusqlite::Row<'_>| {
+        let labels: Option<Json<GuestLabels>> = row.get(1)?;
+        let labels = labels.map(|labels| labels.0).unwrap_or_default();
+        Ok(HostOfScope {
+            name: Some(row.get::<_, Text<HostName>>(0)?.0),
+            customer: host_customer(&labels, row.get(2)?),
+        })
+    };
+    Ok(connection.prepare_cached(sql)?.query_row([Id(host.uuid())], read).optional()?.unwrap_or_default())
 }
 
 /// The silences that are not over.

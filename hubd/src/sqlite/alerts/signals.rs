@@ -2,9 +2,10 @@
 
 use alerts::Signal;
 use alerts::incident::Scope;
+use alerts::label::Labels;
 use alerts::signal::HostState;
 use holdfast_protocol::condition::ConditionSet;
-use holdfast_protocol::id::{GuestUid, PolicyName};
+use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::job::Verb;
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -26,16 +27,50 @@ pub(super) struct Stored {
     pub(super) labels: GuestLabels,
 }
 
-/// The backup policies of the host's guests, by the document that it holds. A report does not name them.
-fn policies(tx: &Connection, host: i64) -> rusqlite::Result<Vec<(GuestUid, PolicyName)>> {
-    let sql = "SELECT json_extract(guest.value, '$.uid'), json_extract(guest.value, '$.policy')
+/// What the document that the host holds says of a guest.
+struct Documented {
+    uid: GuestUid,
+    labels: Labels,
+}
+
+/// The labels of guests by the document that the host holds. A report does not name the backup policy, and has no guest
+/// that is not there yet.
+fn documented(tx: &Connection, host: i64) -> rusqlite::Result<Vec<Documented>> {
+    let sql = "SELECT json_extract(guest.value, '$.uid'), json_extract(guest.value, '$.policy'),
+                   json_extract(guest.value, '$.customer'), json_extract(guest.value, '$.name')
                FROM hosts JOIN desired ON desired.host = hosts.number AND desired.generation = hosts.held,
                    json_each(desired.document, '$.guests') AS guest
-               WHERE hosts.number = ?1 AND json_extract(guest.value, '$.policy') IS NOT NULL";
+               WHERE hosts.number = ?1 AND json_extract(guest.value, '$.uid') IS NOT NULL";
     let mut statement = tx.prepare_cached(sql)?;
-    let rows =
-        statement.query_map([host], |row| Ok((row.get::<_, Text<_>>(0)?.0, row.get::<_, Text<_>>(1)?.0)))?;
+    let rows = statement.query_map([host], |row| {
+        let labels = Labels {
+            policy: row.get::<_, Option<Text<_>>>(1)?.map(|policy| policy.0),
+            customer: row.get::<_, Option<Text<_>>>(2)?.map(|customer| customer.0),
+            guest: row.get::<_, Option<Text<_>>>(3)?.map(|name| name.0),
+        };
+        Ok(Documented { uid: row.get::<_, Text<_>>(0)?.0, labels })
+    })?;
     rows.collect()
+}
+
+/// Whether the labels of guests are others than those that are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Relabelled {
+    Same,
+    Changed,
+}
+
+/// Compares the labels of a check-in with the stored ones, before they are replaced.
+pub(in super::super) fn relabelled(
+    tx: &Tx<'_>,
+    host: i64,
+    checkin: &Checkin,
+) -> rusqlite::Result<Relabelled> {
+    let Some(new) = &checkin.conditions.guests else { return Ok(Relabelled::Same) };
+    let sql = "SELECT guest_labels FROM reports WHERE host = ?1";
+    let read = |row: &rusqlite::Row<'_>| row.get::<_, Option<Json<GuestLabels>>>(0);
+    let stored = tx.prepare_cached(sql)?.query_row([host], read).optional()?.flatten();
+    Ok(if stored.is_some_and(|stored| stored.0 == *new) { Relabelled::Same } else { Relabelled::Changed })
 }
 
 pub(super) fn stored(tx: &Connection, host: i64) -> rusqlite::Result<Stored> {
@@ -49,25 +84,27 @@ pub(super) fn stored(tx: &Connection, host: i64) -> rusqlite::Result<Stored> {
         })
     });
     let mut stored = row.optional()?.unwrap_or_default();
-    for (uid, policy) in policies(tx, host)? {
-        if let Some(labels) = stored.labels.get_mut(&uid) {
-            labels.policy = Some(policy);
-        }
+    for Documented { uid, labels } in documented(tx, host)? {
+        let known = stored.labels.entry(uid).or_default();
+        known.policy = labels.policy;
+        known.customer = known.customer.take().or(labels.customer);
+        known.guest = known.guest.take().or(labels.guest);
     }
     Ok(stored)
 }
 
 /// A host that speaks again is online, and what it said of conditions holds again. Otherwise the engine is asked only
-/// where the conditions changed.
+/// where the conditions changed, or who the guests belong to.
 pub(in super::super) fn spoken(
     tx: &Tx<'_>,
     context: &AlertContext,
     checkin: &Checkin,
     host: &AuthenticatedHost,
-    merge: Merge,
+    (merge, relabelled): (Merge, Relabelled),
 ) -> rusqlite::Result<()> {
     let speaks_again = host.liveness != "online";
-    let changed = merge != Merge::Ignore && checkin.conditions.set.is_some();
+    let news = checkin.conditions.set.is_some() || relabelled == Relabelled::Changed;
+    let changed = merge != Merge::Ignore && news;
     if !speaks_again && !changed {
         return Ok(());
     }
