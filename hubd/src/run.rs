@@ -228,7 +228,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
     let (reloaded, settings) = watch::channel(SettingsState::default());
     let timer = timer.with_backup(start.alerts.backup).with_checks(database).with_settings(settings);
     tasks.spawn(timer.run(stopped.clone()));
-    let hub = HubName(authority.ca_pin().to_string());
+    let hub = HubName { pin: authority.ca_pin().to_string(), url: public_url.as_str().to_owned() };
     let configured = start.alerts.receivers.iter().map(Receiver::configured).collect();
     let (configured, receivers) = watch::channel(configured);
     let (channels, set) = watch::channel(ReceiverSet::new(start.alerts.receivers, start.alerts.reach));

@@ -131,6 +131,12 @@ pub const NEEDS: &[Need] = &[
         demo: Demo::No,
     },
     Need {
+        program: "prometheus-alertmanager",
+        package: "prometheus-alertmanager",
+        without: "alerts that are pushed to a real Alertmanager",
+        demo: Demo::No,
+    },
+    Need {
         program: "age",
         package: "age",
         without: "opening escrow files as somebody without Holdfast would",

@@ -102,7 +102,10 @@ fn message(host: HostId, node: &NodeName, announcement: Announcement, now: Times
         state,
         severity,
         title,
-        alerts: alerts.into_iter().map(|incident| Alert { incident, text: text.clone() }).collect(),
+        alerts: alerts
+            .into_iter()
+            .map(|incident| Alert { incident, text: text.clone(), series: None })
+            .collect(),
         omitted: 0,
         remedy,
         link: None,

@@ -36,6 +36,6 @@ pub use channel_file::{ChannelFileError, ChannelPlace};
 pub use egress::EgressPolicy;
 pub use holdfast_protocol::condition::Severity;
 pub use id::{GroupId, IncidentId, OutboxId};
-pub use message::{Alert, Draft, Link, Message, MessageState};
+pub use message::{Alert, Draft, Link, Message, MessageState, Series};
 pub use ping::Ping;
 pub use send::{DeliveryError, Receipt, RetryDecision, Sender};

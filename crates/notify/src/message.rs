@@ -3,6 +3,8 @@
 //! A [`Draft`] becomes a [`Message`] by [`Message::from`], which cannot fail: texts that are too long are cut with `…`,
 //! and alerts beyond the bound are counted. An alert is therefore never lost because its text was long.
 
+use std::collections::BTreeMap;
+
 use holdfast_protocol::condition::Severity;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -59,6 +61,24 @@ pub struct Alert {
     pub incident: IncidentId,
     /// One sentence that names the subject and what is wrong with it.
     pub text: String,
+    /// What a program that keeps alerts by their labels needs; people read the sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Box<Series>>,
+}
+
+/// An alert as labels and times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// By which it is known again, its name among them.
+    pub labels: BTreeMap<String, String>,
+    /// What to do.
+    pub remedy: String,
+    pub starts_at: Timestamp,
+    /// When it was over, where it is.
+    pub ends_at: Option<Timestamp>,
+    /// Where all of it is shown.
+    pub source: Option<Link>,
 }
 
 /// Text that is no link.
@@ -156,8 +176,11 @@ mod tests {
     use super::*;
 
     fn draft(alerts: usize) -> Draft {
-        let alert =
-            |n| Alert { incident: IncidentId::try_from(format!("i{n}")).unwrap(), text: "t".repeat(301) };
+        let alert = |n| Alert {
+            incident: IncidentId::try_from(format!("i{n}")).unwrap(),
+            text: "t".repeat(301),
+            series: None,
+        };
         Draft {
             group: GroupId::try_from("g".to_owned()).unwrap(),
             state: MessageState::Firing,

@@ -1,6 +1,6 @@
 //! The outbox of notices, and what became of them.
 
-use alerts::notice::{DedupeKey, Notice};
+use alerts::notice::{DedupeKey, Notice, NoticeIncident};
 use async_trait::async_trait;
 use holdfast_protocol::alert::DeliveryOutcome;
 use holdfast_protocol::id::ReceiverName;
@@ -122,6 +122,12 @@ pub trait Outbox: Send + Sync {
     /// # Errors
     /// [`StoreError`].
     async fn last_deliveries(&self) -> Result<Vec<DeliveryRecord>, StoreError>;
+
+    /// What a receiver was notified of that still fires, by host, at most so many.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn firing_at(&self, receiver: ReceiverName, limit: u32) -> Result<Vec<NoticeIncident>, StoreError>;
 
     /// What waits for each receiver.
     ///

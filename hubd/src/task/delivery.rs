@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_protocol::alert::ReceiverKind;
 use holdfast_protocol::id::ReceiverName;
 use holdfast_protocol::json::chain;
 use jiff::{SignedDuration, Timestamp};
@@ -17,7 +18,7 @@ use tokio::task::JoinSet;
 use super::{Rest, rest};
 use crate::api::ConfiguredReceiver;
 use crate::clock::Clock;
-use crate::domain::alerting::notice_text::{HubName, message};
+use crate::domain::alerting::notice_text::{HubName, message, repeated};
 use crate::domain::retry::{AfterFailure, after};
 use crate::store::{DeliveryEnd, OutgoingAlert, SharedStore, StoreError};
 
@@ -26,6 +27,13 @@ const TRIED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 /// How often the outbox is read without a notification (another process may have written to it).
 const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// How often an Alertmanager is sent what still fires. It forgets an alert after five minutes by default, so several may be
+/// lost.
+const RESEND_EVERY: SignedDuration = SignedDuration::from_secs(60);
+
+/// Alerts that one Alertmanager is sent again, at most.
+const RESENT_MAX: u32 = 10_000;
 
 /// A receiver of notices.
 #[derive(Clone, Debug)]
@@ -91,8 +99,10 @@ impl Deliveries {
         if let Err(error) = self.store.release_outgoing().await {
             tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
         }
+        let mut resent_at = None;
         loop {
             written.mark_unchanged();
+            self.resend_if_due(&mut resent_at).await;
             match self.deliver_due().await {
                 Ok(0) => {}
                 Ok(_) => continue,
@@ -106,6 +116,29 @@ impl Deliveries {
                 rested = rest(&mut stop, self.pause().await) => if rested == Rest::Stop { return },
             }
         }
+    }
+
+    async fn resend_if_due(&self, resent_at: &mut Option<Timestamp>) {
+        let now = self.clock.now();
+        let is_due = |at: Timestamp| now < at || now.duration_since(at) >= RESEND_EVERY;
+        if resent_at.is_none_or(is_due) {
+            *resent_at = Some(now);
+            self.resend(now).await;
+        }
+    }
+
+    /// Sends what still fires to receivers that forget it otherwise. No notice is delivered meanwhile, so what is over is
+    /// never sent as firing after its end.
+    async fn resend(&self, now: Timestamp) {
+        let set = self.set.borrow().clone();
+        let mut sent = JoinSet::new();
+        for receiver in set.receivers() {
+            if receiver.channel.kind() == ReceiverKind::Alertmanager {
+                let (store, receiver, hub) = (self.store.clone(), receiver.clone(), self.hub.clone());
+                sent.spawn(resend_to(Sender::new(set.reach), receiver, store, hub, now));
+            }
+        }
+        while sent.join_next().await.is_some() {}
     }
 
     /// Until the next notice is due.
@@ -144,6 +177,25 @@ impl Deliveries {
     }
 }
 
+async fn resend_to(sender: Sender, receiver: Receiver, store: SharedStore, hub: HubName, now: Timestamp) {
+    let Receiver { name, channel } = receiver;
+    let firing = match store.firing_at(name.clone(), RESENT_MAX).await {
+        Ok(firing) => firing,
+        Err(error) => {
+            tracing::error!(action = "resend", result = "failed", receiver = %name, error = %chain(&error));
+            return;
+        }
+    };
+    for message in repeated(&firing, &hub, now) {
+        let id = OutboxId::digest_of(&format!("{}/{name}/{now}", hub.pin));
+        if let Err(error) = sender.deliver(&channel, &message, &id, now).await {
+            // The next one comes in a minute. A receiver that is down is not asked for each part.
+            tracing::warn!(action = "resend", result = "failed", receiver = %name, error = %chain(&error));
+            return;
+        }
+    }
+}
+
 /// Why a notice was not delivered.
 #[derive(Debug, thiserror::Error)]
 enum SendError {
@@ -162,7 +214,7 @@ async fn send(
     let notice = &outgoing.notice;
     let channel = set.channel(&notice.receiver).ok_or(SendError::Removed)?;
     // A hub that was put back from a copy counts notices anew, so the time is part of the id.
-    let id = OutboxId::digest_of(&format!("{}/{}/{}", hub.0, notice.key, notice.made_at));
+    let id = OutboxId::digest_of(&format!("{}/{}/{}", hub.pin, notice.key, notice.made_at));
     let receipt = Sender::new(set.reach).deliver(channel, &message(notice, hub), &id, now).await?;
     let remarks: Vec<String> = receipt.remarks.iter().map(ToString::to_string).collect();
     Ok((!remarks.is_empty()).then(|| remarks.join("; ")))

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod alertmanager;
 mod alerts;
 mod certificates;
 mod checkin;

@@ -46,6 +46,7 @@ fn last_field(last: &DeliveryView, now: Timestamp) -> Field {
 
 const fn kind(kind: ReceiverKind) -> &'static str {
     match kind {
+        ReceiverKind::Alertmanager => "alertmanager",
         ReceiverKind::Gotify => "gotify",
         ReceiverKind::Matrix => "matrix",
         ReceiverKind::Ntfy => "ntfy",

@@ -31,6 +31,8 @@ pub struct ReceiverView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiverKind {
+    /// A server of Alertmanager.
+    Alertmanager,
     /// A server of Gotify.
     Gotify,
     /// A room of Matrix.
@@ -54,6 +56,7 @@ impl ReceiverKind {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Alertmanager => "alertmanager",
             Self::Gotify => "gotify",
             Self::Matrix => "matrix",
             Self::Ntfy => "ntfy",

@@ -5,6 +5,8 @@
 //! caller stores a channel sealed.
 
 #[cfg(feature = "all")]
+mod alertmanager;
+#[cfg(feature = "all")]
 mod gotify;
 #[cfg(feature = "all")]
 mod matrix;
@@ -18,6 +20,8 @@ mod teams;
 mod telegram;
 mod webhook;
 
+#[cfg(feature = "all")]
+pub use alertmanager::Alertmanager;
 #[cfg(feature = "all")]
 pub use gotify::Gotify;
 #[cfg(feature = "all")]
@@ -46,6 +50,8 @@ use crate::verdict::{Form, Verdict};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Channel {
+    #[cfg(feature = "all")]
+    Alertmanager(Alertmanager),
     #[cfg(feature = "all")]
     Gotify(Gotify),
     #[cfg(feature = "all")]
@@ -88,6 +94,8 @@ impl Channel {
     pub const fn kind(&self) -> ReceiverKind {
         match self {
             #[cfg(feature = "all")]
+            Self::Alertmanager(_) => ReceiverKind::Alertmanager,
+            #[cfg(feature = "all")]
             Self::Gotify(_) => ReceiverKind::Gotify,
             #[cfg(feature = "all")]
             Self::Matrix(_) => ReceiverKind::Matrix,
@@ -107,6 +115,8 @@ impl Channel {
     #[must_use]
     pub fn transport(&self) -> Transport<'_> {
         match self {
+            #[cfg(feature = "all")]
+            Self::Alertmanager(alertmanager) => Transport::Http(alertmanager),
             #[cfg(feature = "all")]
             Self::Gotify(gotify) => Transport::Http(gotify),
             #[cfg(feature = "all")]

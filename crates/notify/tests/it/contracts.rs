@@ -1,9 +1,9 @@
 //! The exact request of each channel.
 
-use notify::{Channel, Draft, Message, MessageState, Severity};
+use notify::{Alert, Channel, Draft, Link, Message, MessageState, Series, Severity};
 use serde_json::{Value, json};
 
-use crate::fixtures::{SECRET, alert, draft, http_channels, message, request};
+use crate::fixtures::{SECRET, alert, channel, draft, http_channels, message, request};
 
 const SERVER: &str = "https://chat.example/base";
 
@@ -51,6 +51,42 @@ fn gotify_gets_its_key_in_a_header() {
         "client::notification": { "click": { "url": "https://hub.example/g/1?a=b&c=d" } },
     });
     assert_eq!(body, json!({ "title": HEADING, "message": PLAIN, "priority": 9, "extras": extras }));
+}
+
+#[test]
+fn an_alertmanager_gets_labels_and_times_and_no_end_of_what_fires() {
+    let with = |starts: &str, ends: Option<&str>| {
+        let labels = [("alertname", "GUEST_BROKEN"), ("host", "pve1")];
+        let series = Series {
+            labels: labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            remedy: "holdfast guest show web1".to_owned(),
+            starts_at: starts.parse().unwrap(),
+            ends_at: ends.map(|ends| ends.parse().unwrap()),
+            source: Some(Link::try_from("https://hub.example/v1/alerts/1".to_owned()).unwrap()),
+        };
+        Alert { series: Some(Box::new(series)), ..alert(1, "web1 is broken") }
+    };
+    let settings = json!({ "kind": "alertmanager", "server": SERVER, "token": format!("tk_{SECRET}") });
+    let begun = "2026-08-02T14:00:00Z";
+    let over = with(begun, Some("2026-08-02T14:01:00Z"));
+    // By a clock that went back.
+    let odd = with("2026-08-02T14:02:00Z", Some("2026-08-02T14:01:00Z"));
+    let message = Message::from(draft(vec![with(begun, None), over, odd, alert(2, "plain")]));
+    let (line, headers, body) = parts(&channel(settings), &message);
+    assert_eq!(line, format!("Post {SERVER}/api/v2/alerts"));
+    assert_eq!(headers, [("authorization", format!("Bearer tk_{SECRET}"))]);
+    assert_eq!(
+        body[0],
+        json!({
+            "labels": { "alertname": "GUEST_BROKEN", "host": "pve1" },
+            "annotations": { "summary": "web1 is broken", "incident": "inc-1", "remedy": "holdfast guest show web1" },
+            "startsAt": begun,
+            "generatorURL": "https://hub.example/v1/alerts/1",
+        })
+    );
+    assert_eq!(body[1]["endsAt"], "2026-08-02T14:01:00Z");
+    assert_eq!(body[2]["startsAt"], body[2]["endsAt"]);
+    assert_eq!(body[3]["labels"], json!({ "alertname": "HOLDFAST", "incident": "inc-2" }));
 }
 
 #[test]

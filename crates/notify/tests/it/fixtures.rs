@@ -24,7 +24,11 @@ pub fn group() -> GroupId {
 }
 
 pub fn alert(number: usize, text: impl Into<String>) -> Alert {
-    Alert { incident: IncidentId::try_from(format!("inc-{number}")).unwrap(), text: text.into() }
+    Alert {
+        incident: IncidentId::try_from(format!("inc-{number}")).unwrap(),
+        text: text.into(),
+        series: None,
+    }
 }
 
 pub fn draft(alerts: Vec<Alert>) -> Draft {

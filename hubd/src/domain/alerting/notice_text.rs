@@ -1,13 +1,20 @@
 //! Notices as messages for channels.
 
+use alerts::label::{Label, Labelled};
 use alerts::notice::{IncidentNews, Notice, NoticeIncident, Origin, Reason};
 use holdfast_protocol::condition::{Severity, Subject};
 use holdfast_protocol::id::HostName;
-use notify::message::{Alert, Draft, Message, MessageState};
+use jiff::Timestamp;
+use notify::message::{ALERTS_MAX, Alert, Draft, Link, Message, MessageState, Series};
 
-/// What a hub is known by, so that two hubs can share a mailbox: the pin of its CA.
+/// What a hub is known by.
 #[derive(Clone, Debug)]
-pub struct HubName(pub String);
+pub struct HubName {
+    /// The pin of its CA, so that two hubs can share a mailbox.
+    pub pin: String,
+    /// How operators reach it.
+    pub url: String,
+}
 
 /// The message of a notice.
 #[must_use]
@@ -22,7 +29,7 @@ pub fn message(notice: &Notice, hub: &HubName) -> Message {
         state: state(notice),
         severity,
         title: title(notice, severity),
-        alerts: notice.incidents.iter().filter_map(alert).collect(),
+        alerts: notice.incidents.iter().filter_map(|incident| alert(incident, hub)).collect(),
         omitted: 0,
         remedy,
         link: None,
@@ -36,7 +43,7 @@ fn group(notice: &Notice, hub: &HubName) -> notify::GroupId {
         Origin::Group { scope, key } => format!("{scope}/{key}"),
         Origin::Combined { .. } | Origin::Test {} => notice.key.to_string(),
     };
-    notify::GroupId::digest_of(&format!("{}/{place}", hub.0))
+    notify::GroupId::digest_of(&format!("{}/{place}", hub.pin))
 }
 
 fn state(notice: &Notice) -> MessageState {
@@ -77,9 +84,50 @@ fn place(incident: &NoticeIncident) -> String {
     }
 }
 
-fn alert(incident: &NoticeIncident) -> Option<Alert> {
+/// What still fires, for a receiver that forgets what it is not sent again.
+#[must_use]
+pub fn repeated(firing: &[NoticeIncident], hub: &HubName, now: Timestamp) -> Vec<Message> {
+    let message = |incidents: &[NoticeIncident]| {
+        Message::from(Draft {
+            group: notify::GroupId::digest_of(&format!("{}/repeated", hub.pin)),
+            state: MessageState::Firing,
+            severity: incidents.iter().map(|one| one.severity).max().unwrap_or(Severity::Info),
+            title: format!("{} alerts fire", incidents.len()),
+            alerts: incidents.iter().filter_map(|incident| alert(incident, hub)).collect(),
+            omitted: 0,
+            remedy: None,
+            link: None,
+            at: now,
+        })
+    };
+    firing.chunks(ALERTS_MAX).map(message).collect()
+}
+
+fn alert(incident: &NoticeIncident, hub: &HubName) -> Option<Alert> {
     let id = notify::IncidentId::try_from(incident.id.to_string()).ok()?;
-    Some(Alert { incident: id, text: sentence(incident) })
+    let series = Some(Box::new(series(incident, hub)));
+    Some(Alert { incident: id, text: sentence(incident), series })
+}
+
+/// The labels that matchers see, under the names that an Alertmanager has for them.
+fn series(incident: &NoticeIncident, hub: &HubName) -> Series {
+    let NoticeIncident { code, subject, labels, severity, host, .. } = incident;
+    let labelled = Labelled { code: *code, severity: *severity, subject, labels, host: host.as_ref() };
+    let named = Label::NAMES.iter().map(|(name, label)| {
+        let name = if *label == Label::Code { "alertname" } else { name };
+        (name.to_owned(), labelled.value(*label).into_owned())
+    });
+    let ends_at = match incident.news {
+        IncidentNews::Resolved { at } => Some(at),
+        IncidentNews::New {} | IncidentNews::Changed {} | IncidentNews::Ongoing {} => None,
+    };
+    Series {
+        labels: named.filter(|(_, value)| !value.is_empty()).collect(),
+        remedy: incident.remedy.as_str().to_owned(),
+        starts_at: incident.since,
+        ends_at,
+        source: Link::try_from(format!("{}/v1/alerts/{}", hub.url, incident.id)).ok(),
+    }
 }
 
 /// Subject, what is wrong, since when, and what makes it less certain.
@@ -129,8 +177,11 @@ mod tests {
     use alerts::notice::DedupeKey;
     use holdfast_protocol::condition::{ConditionCode, ReportedCondition};
     use holdfast_protocol::id::{GuestUid, HostId};
-    use jiff::Timestamp;
     use uuid::Uuid;
+
+    fn hub(pin: &str) -> HubName {
+        HubName { pin: pin.to_owned(), url: "https://hub.example:8440".to_owned() }
+    }
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -171,7 +222,7 @@ mod tests {
     }
 
     fn said(notice: &Notice) -> (String, MessageState) {
-        let message = message(notice, &HubName("a hub".to_owned()));
+        let message = message(notice, &hub("a hub"));
         (message.title.clone(), message.state)
     }
 
@@ -215,10 +266,44 @@ mod tests {
             sentence(&over).contains("guest:00000000-0000-0000-0000-000000000007: it stopped [over since")
         );
         // The group does not depend on the time, so channels can thread its messages.
-        let hub = HubName("a hub".to_owned());
+        let a_hub = hub("a hub");
         let one = notice(Reason::First, vec![over.clone()]);
         let later = Notice { made_at: at(999), ..one.clone() };
-        assert_eq!(message(&one, &hub).group, message(&later, &hub).group);
-        assert_ne!(message(&one, &hub).group, message(&one, &HubName("another".to_owned())).group);
+        assert_eq!(message(&one, &a_hub).group, message(&later, &a_hub).group);
+        assert_ne!(message(&one, &a_hub).group, message(&one, &hub("another")).group);
+    }
+
+    #[test]
+    fn a_series_has_the_labels_of_matchers_and_where_it_is_shown() {
+        let one = series(&incident(3, IncidentNews::New {}), &hub("a hub"));
+        let labels: Vec<(&str, &str)> = one.labels.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let subject = "guest:00000000-0000-0000-0000-000000000007";
+        assert_eq!(
+            labels,
+            [
+                ("alertname", "GUEST_CRASHED"),
+                ("cause", "guest"),
+                ("customer", "acme"),
+                ("guest", "web"),
+                ("host", "box1"),
+                ("kind", "guest"),
+                ("severity", "warning"),
+                ("subject", subject),
+            ]
+        );
+        assert_eq!((one.starts_at, one.ends_at), (at(0), None));
+        let shown = "https://hub.example:8440/v1/alerts/00000000-0000-0000-0000-000000000001-3";
+        assert_eq!(one.source.unwrap().as_str(), shown);
+        let over = series(&incident(3, IncidentNews::Resolved { at: at(9) }), &hub("a hub"));
+        assert_eq!((over.ends_at, over.labels), (Some(at(9)), one.labels));
+    }
+
+    #[test]
+    fn what_fires_is_repeated_whole_in_several_messages() {
+        let firing: Vec<NoticeIncident> = (0..450).map(|n| incident(n, IncidentNews::Ongoing {})).collect();
+        let messages = repeated(&firing, &hub("a hub"), at(60));
+        let sizes: Vec<usize> = messages.iter().map(|one| one.alerts.len()).collect();
+        assert_eq!(sizes, [200, 200, 50]);
+        assert_eq!(repeated(&[], &hub("a hub"), at(60)), []);
     }
 }

@@ -1,10 +1,12 @@
 //! Incidents and their log, as operators read them.
 
+use alerts::group::{Group, Sent};
 use alerts::incident::{Incident, IncidentId, Scope};
 use alerts::log::LogEntry;
+use alerts::notice::{IncidentNews, NoticeIncident};
 use alerts::state::ScopeRow;
 use holdfast_protocol::condition::{ConditionCode, Severity};
-use holdfast_protocol::id::{GuestName, HostId, HostName};
+use holdfast_protocol::id::{GuestName, HostId, HostName, ReceiverName};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -56,6 +58,37 @@ pub(super) fn one(connection: &Connection, id: IncidentId) -> rusqlite::Result<O
     let sql = format!("SELECT {COLUMNS} FROM alert_incidents WHERE scope = ?1 AND number = ?2");
     let key = params![scope_text(id.scope), column(id.number)];
     connection.prepare_cached(&sql)?.query_row(key, read).optional()
+}
+
+/// What a receiver was notified of that still fires.
+pub(super) fn firing_at(
+    connection: &Connection,
+    receiver: &ReceiverName,
+    limit: u32,
+) -> rusqlite::Result<Vec<NoticeIncident>> {
+    let sql = "SELECT scope, body FROM alert_groups WHERE json_extract(body, '$.key.receiver') = ?1
+               ORDER BY scope";
+    let mut statement = connection.prepare_cached(sql)?;
+    let groups = statement.query_map([receiver.as_str()], |row| {
+        Ok((row.get::<_, ScopeColumn>(0)?.0, row.get::<_, Json<Group>>(1)?.0))
+    })?;
+    let mut firing = Vec::new();
+    for group in groups {
+        let (scope, group) = group?;
+        for (number, member) in group.members {
+            let Sent::Firing { .. } = member.sent else { continue };
+            let record = one(connection, IncidentId { scope, number })?;
+            let Some(record) = record.filter(|record| record.incident.firing_since().is_some()) else {
+                continue;
+            };
+            let news = IncidentNews::Ongoing {};
+            firing.push(NoticeIncident::of(&record.incident, news, record.host.as_ref()));
+            if firing.len() >= limit as usize {
+                return Ok(firing);
+            }
+        }
+    }
+    Ok(firing)
 }
 
 pub(super) fn log(

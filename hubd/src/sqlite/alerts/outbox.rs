@@ -2,7 +2,7 @@
 
 use alerts::explain::test_notices;
 use alerts::incident::Scope;
-use alerts::notice::{DedupeKey, Notice, Reason};
+use alerts::notice::{DedupeKey, Notice, NoticeIncident, Reason};
 use async_trait::async_trait;
 use holdfast_protocol::alert::DeliveryOutcome;
 use holdfast_protocol::id::ReceiverName;
@@ -14,6 +14,7 @@ use super::super::columns::{Text, Time};
 use super::super::settled;
 use super::super::writer::Shape;
 use super::super::{Failed, Sqlite};
+use super::incidents;
 use super::queue::{end, insert};
 use super::rows::{Json, column};
 use crate::store::{
@@ -162,6 +163,11 @@ impl Outbox for Sqlite {
             connection.prepare_cached(&sql)?.query_map([], delivery)?.collect()
         })
         .await
+    }
+
+    async fn firing_at(&self, receiver: ReceiverName, limit: u32) -> Result<Vec<NoticeIncident>, StoreError> {
+        self.read("look what fires", move |connection| incidents::firing_at(connection, &receiver, limit))
+            .await
     }
 
     async fn queues(&self) -> Result<Vec<ReceiverQueue>, StoreError> {
