@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod host;
+mod memory;
 mod meter;
 mod peer;
 
@@ -17,6 +18,7 @@ use anyhow::{Result, ensure};
 use clap::Parser;
 use serde::Serialize;
 
+use memory::Part;
 use meter::Rest;
 use peer::Peer;
 
@@ -75,7 +77,9 @@ fn main() -> Result<()> {
     let guests = arguments.guests;
     for figure in compare(&format!("with {guests} guests"), &many, &how)
         .into_iter()
+        .chain(parts(&format!("with {guests} guests"), &many, &how))
         .chain(compare("without guests", &none, &how))
+        .chain(parts("without guests", &none, &how))
         .chain([time_to_make(guests, made)])
     {
         writeln!(out, "BENCH {}", serde_json::to_string(&figure)?)?;
@@ -113,6 +117,32 @@ fn compare(state: &str, pairs: &[[Rest; 2]], how: &str) -> Vec<Figure> {
             "voluntary context switches of all threads",
         ),
     ]
+}
+
+/// Where the memory lies: one figure for each part.
+fn parts(state: &str, pairs: &[[Rest; 2]], how: &str) -> Vec<Figure> {
+    let of_part = |(place, part): (usize, Part)| {
+        let median_of = |of: usize| {
+            median(
+                pairs
+                    .iter()
+                    .filter_map(|pair| Some(*pair.get(of)?.parts.get(place)? as f64 / 1024.0))
+                    .collect(),
+            )
+        };
+        Figure {
+            name: format!("PSS {state}: {}", part.name()),
+            ours: median_of(0),
+            baseline: Some(median_of(1)),
+            ratio: None,
+            unit: "MiB",
+            pairs: u32::try_from(pairs.len()).unwrap_or(u32::MAX),
+            note: format!(
+                "smaps at the end of each window; {how}; baseline: the same of an idle zabbix-agent2"
+            ),
+        }
+    };
+    Part::ALL.into_iter().enumerate().map(of_part).collect()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

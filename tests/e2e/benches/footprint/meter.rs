@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use crate::memory::{self, Kib};
+
 /// Between two readings of the threads. The counters of a thread are lost when it ends, so they are read often.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -16,6 +18,7 @@ pub struct Rest {
     pub rss_mib: f64,
     pub cpu_ms_per_min: f64,
     pub wakeups_per_min: f64,
+    pub parts: Kib,
 }
 
 /// One thread's counters, as last read.
@@ -77,6 +80,7 @@ pub fn rest<const N: usize>(pids: [u32; N], window: Duration) -> Result<[Rest; N
             rss_mib: number(&rollup, "Rss:")? as f64 / 1024.0,
             cpu_ms_per_min: (last.on_cpu_ns - first.on_cpu_ns) as f64 / 1e6 / minutes,
             wakeups_per_min: (last.wakeups - first.wakeups) as f64 / minutes,
+            parts: memory::parts(*pid)?,
         };
     }
     Ok(measured)
