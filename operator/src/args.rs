@@ -358,6 +358,14 @@ pub enum GuestCommand {
         #[arg(long, value_name = "SPAN", default_value_t)]
         span: UsageSpan,
     },
+    /// Show the newest audit records about a guest, held to their hashes and to the ends of the audit that the hub kept.
+    Audit {
+        /// The guest's name, uid or VMID.
+        guest: String,
+        /// Search only this host; by default all hosts.
+        #[arg(long)]
+        host: Option<String>,
+    },
     /// Show the newest restore certificate of a guest, verified, and write it as a page or a file.
     #[command(after_help = "\
 Examples:

@@ -30,6 +30,9 @@ pub enum AuditError {
         #[source]
         source: ChainError,
     },
+    /// A record of a guest was changed.
+    #[error("record {number} is not what its hash says: it was changed after the host sent it, or before")]
+    Record { number: i64 },
     /// Nothing to compare with.
     #[error("{host} has not reported the head of its audit: update its agent, or verify without --host")]
     NoHead { host: String },

@@ -54,6 +54,7 @@ pub mod envelope;
 pub mod escrow;
 pub mod generation;
 pub mod golden;
+pub mod guest_audit;
 pub mod hub;
 pub mod id;
 pub mod job;

@@ -18,8 +18,8 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 #[must_use]
 pub fn all() -> Vec<Named> {
     use crate::{
-        alert, bootstrap, checkin, desired, enrol, envelope, escrow, golden, local, operation, operator,
-        restore, restore_certificate,
+        alert, bootstrap, checkin, desired, enrol, envelope, escrow, golden, guest_audit, local, operation,
+        operator, restore, restore_certificate,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -81,6 +81,9 @@ pub fn all() -> Vec<Named> {
         named::<operator::DesiredVersion>("desired-version"),
         named::<operator::EventView>("event"),
         named::<operator::AuditEvidence>("audit-evidence"),
+        named::<guest_audit::GuestAuditKept>("guest-audit-kept"),
+        named::<guest_audit::GuestAuditPut>("guest-audit-put"),
+        named::<guest_audit::GuestAuditView>("guest-audit-view"),
         named::<operator::HostDetail>("host-detail"),
         named::<operator::HostView>("host"),
         named::<operator::InviteCreated>("invite-created"),

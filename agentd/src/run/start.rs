@@ -42,6 +42,7 @@ use crate::port::target_probe::TargetProbe;
 use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
 use crate::task::escrow::{EscrowTask, HubCopies};
+use crate::task::guest_audit::GuestAuditTask;
 use crate::task::hardware::HardwareTask;
 use crate::task::hub_alarm::HubAlarmTask;
 use crate::task::hub_sync::HubSync;
@@ -117,7 +118,7 @@ pub(super) fn start(
     let refused_files = laid_down.into_iter().collect();
     start_tellers(&mut tasks, &parts, &wires, (status_listener, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
-    start_restore_certificates(&mut tasks, settings, &parts, stop);
+    start_evidence(&mut tasks, settings, &parts, stop);
     start_upkeep(&mut tasks, settings, &parts, &wires, stop);
     start_hub_alarm(&mut tasks, settings, &parts, &wires, stop)?;
     start_reconcile(&mut tasks, settings, &parts, &wires, guest_listener, stop);
@@ -324,7 +325,8 @@ fn start_hub_alarm(
     Ok(())
 }
 
-fn start_restore_certificates(tasks: &mut Tasks, settings: &Settings, parts: &Parts, stop: &Stop) {
+/// What travels to the hub next to the report: certificates of restore tests, and audit records.
+fn start_evidence(tasks: &mut Tasks, settings: &Settings, parts: &Parts, stop: &Stop) {
     let task = RestoreCertificatesTask {
         store: parts.store.clone(),
         folder: parts.folder.clone(),
@@ -332,10 +334,20 @@ fn start_restore_certificates(tasks: &mut Tasks, settings: &Settings, parts: &Pa
         node: settings.proxmox.node.clone(),
         clock: Arc::clone(&parts.clock),
     };
-    let stop = stop.clone();
+    let audit = GuestAuditTask {
+        store: parts.store.clone(),
+        folder: parts.folder.clone(),
+        dial: Arc::new(Hub::enrolled),
+        clock: Arc::clone(&parts.clock),
+    };
+    let (stop, for_audit) = (stop.clone(), stop.clone());
     tasks.spawn(async move {
         task.run(stop).await;
         "restore_certificates"
+    });
+    tasks.spawn(async move {
+        audit.run(for_audit).await;
+        "guest_audit"
     });
 }
 

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `due` | not a loop: jobs whose delay is over |
 //! | [`escrow`] | keeps the copies of wrapped keys as they should be |
+//! | [`guest_audit`] | sends audit records about guests to the hub |
 //! | [`hardware`] | reads the hardware |
 //! | [`hub_alarm`] | announces by its own channel that the hub does not answer |
 //! | [`hub_sync`] | reports to the hub and receives newer documents |
@@ -25,6 +26,7 @@ pub mod admin_socket;
 mod admission;
 mod backup_inventory;
 pub mod escrow;
+pub mod guest_audit;
 pub mod hardware;
 pub mod hub_alarm;
 pub mod hub_sync;

@@ -19,6 +19,7 @@ use holdfast_protocol::enrol::{
     Enrolled, EnrollmentAnswer, EnrollmentRequest, InviteRedemption, RenewRequest,
 };
 use holdfast_protocol::envelope::ErrorBody;
+use holdfast_protocol::guest_audit::{GuestAuditKept, GuestAuditPut};
 use holdfast_protocol::job::envelope::SIGNED_BYTES_MAX;
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::report::REPORT_BYTES_MAX;
@@ -166,6 +167,15 @@ impl Hub {
     pub async fn put_restore_certificate(&self, put: &CertificatePut) -> Result<CertificateKept, HubError> {
         let body = serde_json::to_vec(put).map_err(HubError::Unwritable)?;
         self.send((Method::PUT, "/v1/agent/restore-certificates"), body, 0).await
+    }
+
+    /// Sends audit records about guests, and hears how far the hub is. The same ones again change nothing.
+    ///
+    /// # Errors
+    /// [`HubError`].
+    pub async fn put_guest_audit(&self, put: &GuestAuditPut) -> Result<GuestAuditKept, HubError> {
+        let body = serde_json::to_vec(put).map_err(HubError::Unwritable)?;
+        self.send((Method::PUT, "/v1/agent/guest-audit"), body, 0).await
     }
 
     async fn post<A: Serialize + Sync, T: DeserializeOwned>(

@@ -74,6 +74,7 @@ pub mod escrow;
 pub mod fault;
 mod growth;
 pub mod guest;
+pub mod guest_audit;
 pub mod guest_view;
 mod hello_cache;
 pub mod idempotency;

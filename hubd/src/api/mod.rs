@@ -6,7 +6,7 @@
 //! | audience | authentication | routes |
 //! | --- | --- | --- |
 //! | any caller | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/enrollment-requests`, `/v1/restore` |
-//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates` |
+//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates`, `/v1/agent/guest-audit` |
 //! | operators | bearer token | all other `/v1/…` |
 
 mod alerts;
@@ -18,6 +18,7 @@ mod enrol;
 mod enrollment_requests;
 mod escrow;
 mod events;
+mod guest_audit;
 mod health;
 mod hosts;
 mod invites;
@@ -95,6 +96,7 @@ pub struct RateLimits {
     enrollment_requests: Rates<Origin>,
     reports: Rates<HostId>,
     restore_certificates: Rates<HostId>,
+    guest_audit: Rates<HostId>,
 }
 
 /// A waiting agent repeats its request every half minute: several hosts behind one address.
@@ -106,12 +108,16 @@ const REPORT_KIB_PER_MINUTE: u32 = 8 * 1024;
 /// A host with a hundred guests that returns to its hub after weeks sends all of them within two minutes.
 const RESTORE_CERTIFICATES_PER_MINUTE: u32 = 60;
 
+/// A whole backlog is twenty requests; after that one follows an operation.
+const GUEST_AUDITS_PER_MINUTE: u32 = 60;
+
 impl Default for RateLimits {
     fn default() -> Self {
         Self {
             enrollment_requests: Rates::per_minute(ENROLLMENT_REQUESTS_PER_MINUTE),
             reports: Rates::per_minute(REPORT_KIB_PER_MINUTE),
             restore_certificates: Rates::per_minute(RESTORE_CERTIFICATES_PER_MINUTE),
+            guest_audit: Rates::per_minute(GUEST_AUDITS_PER_MINUTE),
         }
     }
 }
@@ -156,6 +162,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
     let escrow = Router::new()
         .route("/v1/agent/replacement", post(restore::replacement))
         .route("/v1/agent/restore-certificates", put(restore_certificates::put))
+        .route("/v1/agent/guest-audit", put(guest_audit::put))
         .route("/v1/agent/escrow", get(escrow::newest).put(escrow::put))
         .route("/v1/agent/escrow/versions", get(escrow::list))
         .route("/v1/agent/escrow/versions/{number}", get(escrow::show))
@@ -184,6 +191,7 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/hosts/{host}/escrow/read", post(escrow::fetch))
         .route("/v1/hosts/{host}/desired", get(desired::show).put(desired::put))
         .route("/v1/hosts/{host}/desired/history", get(desired::history))
+        .route("/v1/hosts/{host}/guests/{guest}/audit", get(guest_audit::newest))
         .route("/v1/hosts/{host}/guests/{guest}/restore-certificate", get(restore_certificates::newest))
         .route("/v1/hosts/{host}/jobs", get(jobs::list).post(jobs::leave))
         .route("/v1/hosts/{host}/jobs/{job}", get(jobs::show))

@@ -4,9 +4,9 @@ use holdfast_protocol::operator::{EpochEnd, PastEpoch};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::audit_heads;
 use super::columns::Time;
 use super::writer::Tx;
+use super::{audit_heads, guest_audit};
 
 /// Epochs kept per host; each began by an operator's decision.
 const KEPT_MAX: u32 = 50;
@@ -28,6 +28,7 @@ pub(super) fn close_epoch(
     tx.prepare_cached(sql)?.execute(params![host, before_generation, Time(at), word])?;
     tx.prepare_cached("UPDATE hosts SET audit_seen = 0 WHERE number = ?1")?.execute([host])?;
     audit_heads::end_epoch(tx, host, at)?;
+    guest_audit::end_epoch(tx, host, at)?;
     let sql = "DELETE FROM epochs WHERE host = ?1 AND before_generation NOT IN (
                    SELECT before_generation FROM epochs WHERE host = ?1 ORDER BY before_generation DESC LIMIT ?2)";
     tx.prepare_cached(sql)?.execute(params![host, KEPT_MAX])?;

@@ -24,6 +24,7 @@ mod epochs;
 mod escrow;
 mod escrow_notices;
 mod events;
+mod guest_audit;
 mod host_row;
 mod hosts;
 mod idempotency;

@@ -19,6 +19,7 @@ mod enrollment_requests;
 mod escrow;
 mod escrow_notices;
 mod events;
+mod guest_audit;
 mod hosts;
 mod idempotency;
 mod invites;
@@ -59,6 +60,7 @@ pub use enrollment_requests::{
 pub use escrow::{EscrowCaller, EscrowError, EscrowSelector, Escrows};
 pub use escrow_notices::{EscrowNotices, NoticeEnd, OutgoingNotice};
 pub use events::{EventFilter, Events};
+pub use guest_audit::{AuditDelivery, GuestAudits, RECORDS_PER_GUEST, RECORDS_PER_HOST};
 pub use hosts::{HostRecord, Hosts};
 pub use idempotency::{By, Claim};
 pub use invites::{InviteMade, InviteRequestError, Invites, NewInvite, RedeemError, Redemption};
@@ -67,8 +69,9 @@ pub use liveness::{Contacts, HostContact, LastContact};
 pub use operators::{NewOperator, OperatorError, OperatorRecord, Operators, TokenMade};
 pub use outbox::{DeliveryEnd, DeliveryRecord, Outbox, OutgoingAlert, ReceiverQueue, TestError};
 pub use prune::{
-    ALERT_LOG_KEPT, ANSWERS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT, ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT,
-    INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, SILENCES_KEPT, VERSIONS_KEPT,
+    ALERT_LOG_KEPT, ANSWERS_KEPT, AUDIT_RECORDS_KEPT, CERTIFICATES_KEPT, DELIVERIES_KEPT,
+    ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, SILENCES_KEPT,
+    VERSIONS_KEPT,
 };
 pub use renewal::{RenewError, Renewal, Renewals};
 pub use restore_certificates::{CertificateDelivery, RestoreCertificateError, RestoreCertificates};
@@ -106,6 +109,7 @@ pub trait Store:
     + EscrowNotices
     + Escrows
     + Events
+    + GuestAudits
     + Hosts
     + Invites
     + Operators

@@ -25,6 +25,8 @@ pub const ALERT_LOG_KEPT: u32 = 200_000;
 pub const DELIVERIES_KEPT: u32 = 50_000;
 /// Silences that are over.
 pub const SILENCES_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// How long audit records about guests are kept.
+pub const AUDIT_RECORDS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 /// Certificates of one host: the one in use, the next, and a few for inspection.
 pub const CERTIFICATES_KEPT: u32 = 8;
 

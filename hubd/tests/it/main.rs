@@ -21,6 +21,7 @@ mod enrollment;
 mod enrollment_requests;
 mod envelope;
 mod escrow;
+mod guest_audit;
 mod idempotency;
 mod jobs;
 mod layers;

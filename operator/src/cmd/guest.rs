@@ -7,7 +7,7 @@ use holdfast_protocol::report::GuestReport;
 use holdfast_protocol::usage::{UsageSeries, UsageSpan};
 use serde::Serialize;
 
-use super::certificate;
+use super::{certificate, guest_audit};
 use crate::args::GuestCommand;
 use crate::error::CliError;
 use crate::hub::{Hub, WHOLE};
@@ -74,6 +74,11 @@ pub async fn run(command: GuestCommand, hub: &Hub, screen: &Screen) -> Result<()
                     clock::now(),
                 )
             })
+        }
+        GuestCommand::Audit { guest, host } => {
+            let OnHost { host, guest: found } = one(hub, guest.clone(), host.as_deref()).await?;
+            let uid = found.uid.ok_or(CliError::NoGuest { guest })?;
+            guest_audit::run((host, uid), hub, screen).await
         }
         GuestCommand::Certificate(args) => {
             let OnHost { host, guest } = one(hub, args.guest.clone(), args.host.as_deref()).await?;

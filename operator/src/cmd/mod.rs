@@ -8,6 +8,7 @@ pub mod escrow;
 mod events;
 pub mod golden;
 mod guest;
+pub mod guest_audit;
 mod host;
 mod job;
 mod login;

@@ -1,7 +1,45 @@
 //! Text of a verified audit.
 
-use super::table::list;
+use holdfast_protocol::local::audit::AuditRecord;
+use jiff::Timestamp;
+
+use super::table::{Field, NOTHING, list, plain, table};
+use super::time::stamp;
 use crate::cmd::audit::AuditVerification;
+use crate::cmd::guest_audit::GuestAudit;
+use crate::screen::Style;
+
+/// Records about one guest.
+pub fn records(audit: &GuestAudit, style: Style) -> String {
+    if audit.records.is_empty() && audit.earlier.is_empty() {
+        return "The hub has no audit record of this guest yet.\n".to_owned();
+    }
+    let earlier = audit.earlier.iter().map(|record| row(record, " (earlier epoch)"));
+    let rows = earlier.chain(audit.records.iter().map(|record| row(record, "")));
+    let table = table(&["NUMBER", "AT", "ACTION", "OPERATION", "DETAIL"], rows, style);
+    let mut text = format!(
+        "{table}\nEach record is what its hash says; {} of {} are ends of the audit that the hub kept.\n",
+        audit.kept.len(),
+        audit.records.len()
+    );
+    for number in &audit.contradicted {
+        text.push_str(&format!(
+            "Evidence: the hub kept another line {number} of this host. Another history was shown to it.\n"
+        ));
+    }
+    text
+}
+
+fn row(AuditRecord { line, .. }: &AuditRecord, epoch: &str) -> Vec<Field> {
+    let at = Timestamp::from_microsecond(line.at_us).map_or_else(|_| NOTHING.to_owned(), stamp);
+    vec![
+        plain(format!("{}{epoch}", line.number)),
+        plain(at),
+        plain(&line.action),
+        plain(line.operation.as_deref().unwrap_or(NOTHING)),
+        plain(&line.detail),
+    ]
+}
 
 /// What was proved of it, and by what.
 pub fn holds(holds: &AuditVerification) -> String {

@@ -1,9 +1,12 @@
 //! Sample data of snapshots and unit tests.
 
+use holdfast_protocol::audit::{AuditLine, Fields, chain, hex};
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::condition::ConditionSet;
 use holdfast_protocol::desired::DesiredDocument;
+use holdfast_protocol::guest_audit::GuestAuditView;
 use holdfast_protocol::id::{GuestUid, OperationId};
+use holdfast_protocol::local::audit::AuditRecord;
 use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView, StepStatus, StepView};
 use holdfast_protocol::operator::{DesiredVersion, EnrollmentRequestView, EventView, HostView};
 use holdfast_protocol::report::{GuestReport, Sections, WaitingForSignature};
@@ -24,6 +27,29 @@ pub fn read<T: DeserializeOwned>(value: Value) -> T {
 
 fn id(n: u128) -> Uuid {
     Uuid::from_u128(0x018f_3c1e_6b1f_7c1d_9d0a_0000_0000_0000 + n)
+}
+
+pub fn guest_uid() -> GuestUid {
+    GuestUid::new(id(1))
+}
+
+/// Two records of a chain, with a line of the host between them.
+pub fn guest_audit() -> GuestAuditView {
+    let record = |number: i64, before: &[u8], (action, detail): (&str, &str)| {
+        let (guest, operation) = (guest_uid().to_string(), Some(id(7).to_string()));
+        let at_us = 1_795_000_000_000_000 + number;
+        let operation_text = operation.as_deref();
+        let fields = Fields { number, at_us, action, guest: Some(&guest), operation: operation_text, detail };
+        let hash = hex(&chain(before, fields));
+        let (action, detail) = (action.to_owned(), detail.to_owned());
+        let line = AuditLine { number, at_us, action, guest: Some(guest), operation, detail, chain: hash };
+        AuditRecord { line, before: hex(before) }
+    };
+    let records = vec![
+        record(1, &[], ("operation_opened", "backup: requested by the guest")),
+        record(3, &[7; 32], ("step_succeeded", "back_up")),
+    ];
+    GuestAuditView { records, earlier: Vec::new() }
 }
 
 fn guest(n: u32, memory_mib: u32) -> Value {

@@ -16,7 +16,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::samples::{self, now, read};
-use super::{certificate, desired, event, golden, guest, host, job, login, protection};
+use super::{audit, certificate, desired, event, golden, guest, host, job, login, protection};
 use crate::diff::{InForce, diff};
 use crate::screen::{Colour, Style};
 
@@ -192,6 +192,24 @@ fn jobs_and_one_job() {
     assert_snapshot!("job_list_narrow", job::jobs(&pairs, now(), COLOURED));
     assert_snapshot!("job_list_empty", job::jobs(&[], now(), PLAIN));
     assert_snapshot!("job_show", job::detail(&host, &jobs[4], None, now()));
+}
+
+#[test]
+fn audit_records_of_a_guest() {
+    let holdfast_protocol::guest_audit::GuestAuditView { records, .. } = samples::guest_audit();
+    let mut shown = crate::cmd::guest_audit::GuestAudit {
+        host: "box7".parse().unwrap(),
+        uid: samples::guest_uid(),
+        records: Vec::new(),
+        earlier: Vec::new(),
+        kept: Vec::new(),
+        contradicted: Vec::new(),
+    };
+    let none = audit::records(&shown, PLAIN);
+    shown.earlier = records[..1].to_vec();
+    shown.records = records;
+    (shown.kept, shown.contradicted) = (vec![3], vec![1]);
+    assert_snapshot!([none, audit::records(&shown, PLAIN)].join("\n"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::escrow::{
     EscrowFiles, EscrowFound, EscrowKept, EscrowList, EscrowNumber, EscrowOpened, EscrowProof, EscrowPut,
     EscrowRead,
 };
+use crate::guest_audit::{GuestAuditKept, GuestAuditPut, GuestAuditView};
 use crate::id::{EnrollmentRequestId, GuestUid, HostId, IdempotencyKey, JobId, OperatorName};
 use crate::job::Nonce;
 use crate::operator::{
@@ -307,6 +308,16 @@ pub const CALLS: &[Call] = &[
             framed::<CertificateKept>,
         )
     },
+    Call {
+        refusals: &[RateLimited],
+        ..agent(
+            Method::Put,
+            "/v1/agent/guest-audit",
+            ("putGuestAudit", "Keeps audit records about guests, and says how far the hub is."),
+            Some((Needed::Always, of::<GuestAuditPut>)),
+            framed::<GuestAuditKept>,
+        )
+    },
     get("/v1/whoami", "whoami", "Name and role of the token's operator.", Answer::Done(framed::<WhoAmI>)),
     Call {
         parts: &[KEY],
@@ -376,6 +387,16 @@ pub const CALLS: &[Call] = &[
             ("readHostEscrow", "Reads versions of a host's wrapped key. Their customer is notified."),
             Some(of::<EscrowRead>),
             Answer::Done(framed::<EscrowFiles>),
+        )
+    },
+    Call {
+        parts: &[HOST, GUEST],
+        refusals: &[NotFound],
+        ..get(
+            "/v1/hosts/{host}/guests/{guest}/audit",
+            "guestAudit",
+            "The newest audit records about a guest.",
+            Answer::Done(framed::<GuestAuditView>),
         )
     },
     Call {

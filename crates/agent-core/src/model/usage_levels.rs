@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::usage::{Readings, UsageMetric, UsageSample};
 
 pub use super::level_rules::{HighLevel, User};
@@ -76,6 +75,8 @@ fn permille(level: HighLevel, readings: &Readings) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_protocol::id::GuestUid;
+
     use super::*;
 
     fn sample(disk: u64, guests: &[(u128, u64)]) -> UsageSample {
