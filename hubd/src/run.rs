@@ -165,6 +165,8 @@ pub struct Start {
     pub alerts: AlertSettings,
     /// Connections at a time.
     pub connections_max: usize,
+    /// Bytes of kept use, at most.
+    pub usage_bytes_max: u64,
     /// Where rules and receivers are read again from, if anywhere.
     pub reload: Option<ReloadSource>,
     pub clock: Arc<dyn Clock>,
@@ -180,6 +182,7 @@ impl Start {
             escrow_notice: settings.escrow_notice,
             alerts: settings.alerts,
             connections_max: settings.connections_max,
+            usage_bytes_max: settings.usage_bytes_max,
             reload,
             clock,
         }
@@ -249,6 +252,7 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         certificate,
         provider,
         clock: Arc::clone(&start.clock),
+        usage_bytes_max: start.usage_bytes_max,
     };
     tasks.spawn(upkeep::run(upkeep, stopped.clone()));
     let (usage, waiting) = UsageInbox::new();

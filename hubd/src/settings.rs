@@ -45,6 +45,9 @@ const LISTEN_USUAL: &str = "127.0.0.1:8440";
 /// Connections at a time by default: ten thousand hosts and some operators.
 const CONNECTIONS_USUAL: usize = 12_000;
 
+/// Kept use by default: a thousand hosts with twenty guests each have 25 GB after 400 days.
+pub const USAGE_GIB_USUAL: u16 = 32;
+
 /// A webhook's secret shorter than this can be guessed.
 const SECRET_CHARS_MIN: usize = 32;
 
@@ -64,6 +67,8 @@ pub struct Settings {
     pub alerts: AlertSettings,
     /// Connections at a time.
     pub connections_max: usize,
+    /// Bytes of kept use, at most.
+    pub usage_bytes_max: u64,
 }
 
 /// What was given on the command line.
@@ -87,6 +92,7 @@ struct HubFile {
     listen: Option<SocketAddr>,
     public_url: Option<String>,
     connections_max: Option<usize>,
+    usage_gib_max: Option<u16>,
     webhook: Option<WebhookFile>,
     #[serde(default)]
     escrow_notice: Vec<NoticeFile>,
@@ -163,6 +169,8 @@ pub enum SettingsError {
     /// No connection would be accepted.
     #[error("connections_max is 0: set how many connections may be open at a time")]
     Connections,
+    #[error("usage_gib_max is 0: set how many GiB of kept use the hub may have, 1 or more")]
+    UsageSize,
 }
 
 impl Settings {
@@ -184,6 +192,10 @@ impl Settings {
         if connections_max == 0 {
             return Err(SettingsError::Connections);
         }
+        let usage_gib_max = file.usage_gib_max.unwrap_or(USAGE_GIB_USUAL);
+        if usage_gib_max == 0 {
+            return Err(SettingsError::UsageSize);
+        }
         Ok(Self {
             dir: given.dir,
             listen: listen.unwrap_or_else(usual_listen),
@@ -199,6 +211,7 @@ impl Settings {
             }
             .load(given.credentials.as_deref())?,
             connections_max,
+            usage_bytes_max: u64::from(usage_gib_max) << 30,
         })
     }
 }

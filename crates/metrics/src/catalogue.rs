@@ -146,6 +146,8 @@ catalogue! {
         "Time that check-ins took to be kept since the start, without the time that they were held open.";
     HubUsageDropped = "holdfast_hub_usage_samples_dropped_total", Counter, Hub, [],
         "Samples of use that found no room in the queue since the start.";
+    HubUsageSize = "holdfast_hub_usage_bytes", Gauge, Hub, [],
+        "Size of the use that is kept of all hosts; beyond `usage_gib_max` the oldest is removed.";
     HubOutbox = "holdfast_hub_notices_waiting", Gauge, Hub, ["receiver"], "Notices that wait for a receiver.";
     HubLeftOut = "holdfast_hub_metrics_hosts_left_out", Gauge, Hub, [],
         "Hosts whose report is not on this page, beyond its bound: ask for them by `?host=NAME`.";

@@ -88,6 +88,7 @@ pub async fn serve_hub(folder: &Path, listen: SocketAddr) -> anyhow::Result<()> 
         alerts: AlertSettings::default(),
         // As a hub is set up.
         connections_max: 12_000,
+        usage_bytes_max: u64::MAX,
         reload: None,
         clock: Arc::new(SystemClock),
     };

@@ -78,6 +78,7 @@ async fn fleet(hub: &Hub, page: &mut Exposition) -> Result<(), StoreError> {
     page.add(Metric::HubCheckins, &none, Value::Whole(count(&hub.counters.checkins)));
     page.add(Metric::HubCheckinTime, &none, Value::Millionths(count(&hub.counters.checkin_us)));
     page.add(Metric::HubUsageDropped, &none, Value::Whole(hub.usage.dropped()));
+    page.add(Metric::HubUsageSize, &none, Value::Whole(hub.store.usage_bytes().await?));
     for queue in hub.store.queues().await? {
         let labels = none.with("receiver", &queue.receiver);
         page.add(Metric::HubOutbox, &labels, Value::Whole(queue.waiting.into()));

@@ -13,10 +13,13 @@ use super::settled::Scope;
 use super::writer::{Shape, Tx};
 use super::{Failed, Sqlite};
 use crate::domain::usage::{RowError, StepRow, UsageRow, accept, rolled_up, series};
-use crate::store::{StoreError, Usage, UsageQuery};
+use crate::store::{StoreError, Thinned, Usage, UsageQuery};
 
 /// An older sample says nothing of now: three were not sent, and the reason is seen elsewhere.
 const SAMPLE_OLD: SignedDuration = SignedDuration::from_mins(4);
+
+/// What is removed at a time, in seconds.
+const THINNED_S: i64 = 3600;
 
 const fn number(span: UsageSpan) -> u8 {
     match span {
@@ -54,7 +57,8 @@ fn rows(
 fn write(tx: &Tx<'_>, host: i64, span: UsageSpan, at: Timestamp, row: &UsageRow) -> rusqlite::Result<()> {
     let bytes =
         row.to_bytes().map_err(|error: RowError| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-    let sql = "INSERT OR REPLACE INTO usage (host, span, at, row) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT INTO usage (host, span, at, row) VALUES (?1, ?2, ?3, ?4)
+               ON CONFLICT (host, span, at) DO UPDATE SET row = excluded.row";
     tx.prepare_cached(sql)?.execute(params![host, number(span), at.as_second(), bytes])?;
     Ok(())
 }
@@ -100,8 +104,42 @@ pub(super) fn prune(tx: &Tx<'_>, now: Timestamp) -> rusqlite::Result<()> {
     Ok(())
 }
 
+fn size(connection: &Connection) -> rusqlite::Result<u64> {
+    let bytes: i64 =
+        connection.prepare_cached("SELECT bytes FROM usage_size")?.query_row([], |row| row.get(0))?;
+    Ok(u64::try_from(bytes).unwrap_or_default())
+}
+
+/// Removes the oldest hour of hour rows of all hosts; of five-minute rows, where there is no hour row left.
+fn thin(tx: &Tx<'_>) -> rusqlite::Result<Thinned> {
+    for span in [UsageSpan::Days400, UsageSpan::Days7] {
+        let sql =
+            "SELECT min((SELECT min(at) FROM usage WHERE host = hosts.number AND span = ?1)) FROM hosts";
+        let oldest: Option<i64> = tx.prepare_cached(sql)?.query_row([number(span)], |row| row.get(0))?;
+        let Some(oldest) = oldest else { continue };
+        // By host, so that the key is used.
+        let sql = "DELETE FROM usage WHERE host IN (SELECT number FROM hosts) AND span = ?1 AND at < ?2";
+        let before = oldest.saturating_add(THINNED_S);
+        tx.prepare_cached(sql)?.execute(params![number(span), before])?;
+        return Ok(Thinned::Hour);
+    }
+    Ok(Thinned::Nothing)
+}
+
 #[async_trait]
 impl Usage for Sqlite {
+    async fn usage_bytes(&self) -> Result<u64, StoreError> {
+        self.read("read the size of kept use", |connection| size(connection)).await
+    }
+
+    async fn thin_usage(&self, bytes_max: u64) -> Result<Thinned, StoreError> {
+        let thinned = self.write_within("thin kept use", Shape::Single, Scope::NoHost, move |tx| {
+            let thinned = if size(tx)? > bytes_max { thin(tx)? } else { Thinned::Nothing };
+            Ok::<_, Failed<std::convert::Infallible>>(thinned)
+        });
+        thinned.await.map_err(StoreError::from)
+    }
+
     async fn keep_usage(
         &self,
         samples: Vec<(HostId, Vec<UsageSample>)>,

@@ -79,7 +79,7 @@ pub use restore_orders::{
     NewWithdrawal, RESTORE_ORDERS_MAX, RESTORE_ORDERS_SHOWN, RestoreOrders, WithdrawError,
 };
 pub use restores::{NewRestore, Redeemed, RestoreError, RestoreRedemption, RestoreRequestError, Restores};
-pub use usage::{Usage, UsageQuery};
+pub use usage::{Thinned, Usage, UsageQuery};
 pub use webhook::{Outgoing, WebhookQueue};
 
 use crate::authority::{AgentKey, IssueError, Issued};

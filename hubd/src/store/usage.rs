@@ -17,6 +17,14 @@ pub struct UsageQuery {
     pub span: UsageSpan,
 }
 
+/// What was removed, because more was kept than the bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thinned {
+    Nothing,
+    /// The oldest hour of all hosts.
+    Hour,
+}
+
 /// Kept use of hosts and guests.
 #[async_trait]
 pub trait Usage: Send + Sync {
@@ -29,6 +37,19 @@ pub trait Usage: Send + Sync {
         samples: Vec<(HostId, Vec<UsageSample>)>,
         now: Timestamp,
     ) -> Result<(), StoreError>;
+
+    /// How many bytes are kept of all hosts together.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn usage_bytes(&self) -> Result<u64, StoreError>;
+
+    /// Removes the oldest hour of what is kept of all hosts, where that is more than so many bytes. Rows of hours go before
+    /// those of five minutes; those of minutes stay, as they are few.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    async fn thin_usage(&self, bytes_max: u64) -> Result<Thinned, StoreError>;
 
     /// The newest sample of a host, where it is not older than a few minutes.
     ///

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::{Rest, rest};
 use crate::authority::{Authority, ServerCertificate};
 use crate::clock::Clock;
-use crate::store::SharedStore;
+use crate::store::{SharedStore, StoreError, Thinned};
 
 const EVERY: Duration = Duration::from_secs(3600);
 
@@ -24,6 +24,28 @@ pub struct Upkeep {
     /// The TLS library's cryptography.
     pub provider: Arc<CryptoProvider>,
     pub clock: Arc<dyn Clock>,
+    /// Bytes of kept use, at most.
+    pub usage_bytes_max: u64,
+}
+
+/// Hours of kept use that are removed in one go: a month. More waits for the next one, so that nothing else waits long.
+const THINNED_HOURS_MAX: u32 = 31 * 24;
+
+/// Removes the oldest use until the bound is kept, each hour in a transaction of its own.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn thin_usage(store: &SharedStore, bytes_max: u64) -> Result<(), StoreError> {
+    for thinned in 0..THINNED_HOURS_MAX {
+        if store.thin_usage(bytes_max).await? == Thinned::Nothing {
+            if thinned > 0 {
+                tracing::info!(action = "thin_usage", result = "ok", hours = thinned);
+            }
+            return Ok(());
+        }
+    }
+    tracing::warn!(action = "thin_usage", result = "unfinished", hours = THINNED_HOURS_MAX);
+    Ok(())
 }
 
 /// Runs until `stop`. What fails is logged and repeated in an hour.
@@ -32,6 +54,9 @@ pub async fn run(upkeep: Upkeep, mut stop: watch::Receiver<bool>) {
         let now = upkeep.clock.now();
         if let Err(error) = upkeep.store.prune(now).await {
             tracing::error!(action = "prune", result = "failed", error = %chain(&error));
+        }
+        if let Err(error) = thin_usage(&upkeep.store, upkeep.usage_bytes_max).await {
+            tracing::error!(action = "thin_usage", result = "failed", error = %chain(&error));
         }
         let renewed = upkeep.certificate.renew_when_due(&upkeep.authority, &upkeep.provider, now);
         if let Err(error) = renewed {

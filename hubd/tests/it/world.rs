@@ -121,6 +121,7 @@ impl World {
             escrow_notice: options.notice,
             alerts: options.alerts,
             connections_max: options.connections_max,
+            usage_bytes_max: u64::MAX,
             reload: options.reload,
             clock: clock.clone(),
         };

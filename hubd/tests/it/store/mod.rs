@@ -76,6 +76,7 @@ engine! {
         an_old_certificate_freezes_a_quiet_host;
     usage:
         samples_are_kept_once_thinned_and_removed
+        kept_use_has_a_bound_and_the_oldest_of_all_hosts_goes_first
         samples_of_a_stranger_or_a_wrong_clock_change_nothing;
     restore_certificates:
         a_restore_certificate_is_countersigned_once_and_two_are_kept;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::usage::{Readings, UsageMetric, UsageSample, UsageSpan};
-use hubd::store::UsageQuery;
+use hubd::store::{Thinned, UsageQuery};
+use hubd::task::upkeep::thin_usage;
 use uuid::Uuid;
 
-use super::fixture::{Fixture, at, host_id, named};
+use super::fixture::{Fixture, at, fresh_key, host_id, named};
 
 const GUEST: GuestUid = GuestUid::new(Uuid::from_u128(7));
 
@@ -69,4 +70,43 @@ pub async fn samples_of_a_stranger_or_a_wrong_clock_change_nothing(fixture: Fixt
     assert_eq!(cpu(&fixture, UsageSpan::Hours2, 5).await, []);
     let unknown = UsageQuery { host: named("box8"), guest: None, span: UsageSpan::Hours2 };
     assert_eq!(fixture.store.usage(unknown, at(0)).await.unwrap(), None);
+}
+
+pub async fn kept_use_has_a_bound_and_the_oldest_of_all_hosts_goes_first(fixture: Fixture) {
+    let (store, box7) = (&fixture.store, fixture.box7().await);
+    let box8 = fixture.enrol("box8", host_id(8), &fresh_key()).await.host;
+    assert_eq!(store.usage_bytes().await.unwrap(), 0);
+    // Ten hours of one host, and the last five of another.
+    for (host, from) in [(box7, 1), (box8, 300)] {
+        for begin in (from..600).step_by(60) {
+            let samples = (begin..begin + 60).map(|minute| sample(minute, 1)).collect();
+            store.keep_usage(vec![(host, samples)], at((begin + 60) * 60)).await.unwrap();
+        }
+    }
+    let hours = async |name: &str| {
+        let query = UsageQuery { host: named(name), guest: None, span: UsageSpan::Days400 };
+        let series = store.usage(query, at(600 * 60)).await.unwrap().unwrap();
+        series.metrics.values().flatten().map(|point| point.at).min()
+    };
+    let whole = store.usage_bytes().await.unwrap();
+    let (old7, old8) = (hours("box7").await, hours("box8").await);
+    assert!(whole > 0 && old7.is_some() && old8.is_some());
+    assert_eq!(store.thin_usage(whole).await.unwrap(), Thinned::Nothing);
+    assert_eq!(store.thin_usage(whole - 1).await.unwrap(), Thinned::Hour);
+    let less = store.usage_bytes().await.unwrap();
+    assert!(less < whole, "{less} of {whole}");
+    assert_eq!(hours("box8").await, old8, "its hours are younger");
+    // A replaced row counts once: the same samples again change nothing.
+    store.keep_usage(vec![(box8, vec![sample(599, 1)])], at(600 * 60)).await.unwrap();
+    assert_eq!(store.usage_bytes().await.unwrap(), less);
+    let minutes = cpu(&fixture, UsageSpan::Hours2, 600).await;
+    thin_usage(store, 1).await.unwrap();
+    assert_eq!(cpu(&fixture, UsageSpan::Hours2, 600).await, minutes, "the last two hours stay");
+    assert_eq!((hours("box7").await, hours("box8").await), (None, None));
+    assert_eq!(cpu(&fixture, UsageSpan::Days7, 600).await, []);
+    let left = store.usage_bytes().await.unwrap();
+    assert!(left > 0 && left < less, "{left}");
+    // Everything is past its time, and the count ends at nothing.
+    store.prune(at(500 * 86_400)).await.unwrap();
+    assert_eq!(store.usage_bytes().await.unwrap(), 0);
 }
