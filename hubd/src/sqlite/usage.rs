@@ -129,7 +129,7 @@ fn thin(tx: &Tx<'_>) -> rusqlite::Result<Thinned> {
 #[async_trait]
 impl Usage for Sqlite {
     async fn usage_bytes(&self) -> Result<u64, StoreError> {
-        self.read("read the size of kept use", |connection| size(connection)).await
+        self.read("read the size of kept use", size).await
     }
 
     async fn thin_usage(&self, bytes_max: u64) -> Result<Thinned, StoreError> {
