@@ -105,7 +105,7 @@ pub(crate) fn check_known<'a>(
         }
         (KeyData::SkEcdsaSha2NistP256(public), _, Algorithm::SkEcdsaSha2NistP256) => {
             let (inner, message) = touched(public.application(), &signed, blob)?;
-            let fixed = fixed(inner).ok_or(SignatureError::Mismatch)?;
+            let fixed = ssh_ecdsa::fixed(inner).ok_or(SignatureError::Mismatch)?;
             UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, public.ec_point().as_bytes())
                 .verify(&message, &fixed)
                 .map_err(|_| SignatureError::Mismatch)?;
@@ -146,27 +146,4 @@ fn touched<'a>(
         [Sha256::digest(application).as_slice(), trailer.as_slice(), Sha256::digest(signed).as_slice()]
             .concat();
     Ok((inner, message))
-}
-
-/// Two numbers, each with its length before it, as two numbers of 32 bytes.
-fn fixed(blob: &[u8]) -> Option<[u8; 64]> {
-    let (r, rest) = number(blob)?;
-    let (s, rest) = number(rest)?;
-    let mut out = [0; 64];
-    let (left, right) = out.split_at_mut(32);
-    left.get_mut(32 - r.len()..)?.copy_from_slice(r);
-    right.get_mut(32 - s.len()..)?.copy_from_slice(s);
-    rest.is_empty().then_some(out)
-}
-
-/// An SSH `mpint`: positive, without a needless zero before it.
-pub(crate) fn number(blob: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = blob.split_first_chunk::<4>()?;
-    let (digits, rest) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
-    let digits = match digits {
-        [0, more @ ..] if more.first().is_some_and(|first| *first >= 0x80) => more,
-        [first, ..] if (1..0x80).contains(first) => digits,
-        _ => return None,
-    };
-    (digits.len() <= 32).then_some((digits, rest))
 }

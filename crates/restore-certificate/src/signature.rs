@@ -5,12 +5,10 @@
 
 use holdfast_protocol::restore_certificate::{HOST_NAMESPACE, HUB_NAMESPACE, SignatureText};
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+use ssh_ecdsa::NUMBER;
 use ssh_key::{Algorithm, EcdsaCurve, HashAlg, Mpint, Signature, SshSig};
 
 use crate::key::{KeyError, LINES, PublicKey, SigningKey};
-
-/// Bytes of each of the two numbers.
-const NUMBER: usize = 32;
 
 /// What a signature is for. One made for something else is worth nothing here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +107,7 @@ pub(crate) fn check(
     let key = PublicKey::of(signature.public_key())?;
     let signed =
         SshSig::signed_data(namespace.as_str(), signature.hash_alg(), bytes).map_err(SignatureError::Form)?;
-    let numbers = fixed(signature.signature_bytes()).ok_or(SignatureError::Mismatch)?;
+    let numbers = ssh_ecdsa::fixed(signature.signature_bytes()).ok_or(SignatureError::Mismatch)?;
     UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.point())
         .verify(&signed, &numbers)
         .map_err(|_| SignatureError::Mismatch)?;
@@ -122,27 +120,4 @@ fn with_end(mut armoured: String) -> String {
         armoured.push('\n');
     }
     armoured
-}
-
-/// Two numbers, each with its length before it, as two numbers of 32 bytes.
-fn fixed(blob: &[u8]) -> Option<[u8; 2 * NUMBER]> {
-    let (r, rest) = number(blob)?;
-    let (s, rest) = number(rest)?;
-    let mut out = [0; 2 * NUMBER];
-    let (left, right) = out.split_at_mut(NUMBER);
-    left.get_mut(NUMBER - r.len()..)?.copy_from_slice(r);
-    right.get_mut(NUMBER - s.len()..)?.copy_from_slice(s);
-    rest.is_empty().then_some(out)
-}
-
-/// A positive number without a needless zero before it.
-fn number(blob: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = blob.split_first_chunk::<4>()?;
-    let (digits, rest) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
-    let digits = match digits {
-        [0, more @ ..] if more.first().is_some_and(|first| *first >= 0x80) => more,
-        [first, ..] if (1..0x80).contains(first) => digits,
-        _ => return None,
-    };
-    (digits.len() <= NUMBER).then_some((digits, rest))
 }

@@ -131,7 +131,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("net", &["holdfast-protocol"], &["rusqlite"]),
     ("notify", &["holdfast-protocol", "net"], &["axum", "rusqlite"]),
-    ("holdfast-trust", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
+    (
+        "holdfast-trust",
+        &["holdfast-protocol", "ssh-ecdsa"],
+        &["tokio", "axum", "reqwest", "rusqlite", "rustls"],
+    ),
     (
         "hubd",
         &[
@@ -154,9 +158,10 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ("pve-sim", &[], &["reqwest"]),
     (
         "restore-certificate",
-        &["holdfast-protocol"],
+        &["holdfast-protocol", "ssh-ecdsa"],
         &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing", "getrandom"],
     ),
+    ("ssh-ecdsa", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing"]),
     ("xtask", &["e2e", "holdfast-golden", "holdfast-protocol", "metrics"], &[]),
 ];
 
