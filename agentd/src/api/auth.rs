@@ -67,7 +67,7 @@ impl FromRequestParts<Arc<Local>> for GuestScope {
 
 /// Lets the guest through, and no other caller that shows a token of it.
 async fn judged(local: &Local, holder: &Holder, from: IpAddr) -> Result<(), ApiError> {
-    let uid = holder.record.uid;
+    let (uid, customer) = (holder.record.uid, &holder.record.customer);
     let (verdict, now) = verdict(local, holder, from).await?;
     match verdict {
         Verdict::Serve => Ok(()),
@@ -80,12 +80,12 @@ async fn judged(local: &Local, holder: &Holder, from: IpAddr) -> Result<(), ApiE
         }
         Verdict::Frozen => Err(ApiError::Frozen),
         Verdict::Refuse => {
-            tracing::warn!(guest = %uid, %from, "a guest's token was shown from elsewhere, or an earlier one");
+            tracing::warn!(guest = %uid, %customer, %from, "a guest's token was shown from elsewhere, or an earlier one");
             Err(ApiError::Unauthenticated)
         }
         Verdict::Twice => {
             let seen = seen(holder, from, now);
-            tracing::error!(guest = %uid, seen, "two hold a guest's token: both are frozen until a person looks");
+            tracing::error!(guest = %uid, %customer, seen, "two hold a guest's token: both are frozen until a person looks");
             local.store.freeze_holders(uid, seen, local.clock.now()).await?;
             Err(ApiError::Unauthenticated)
         }

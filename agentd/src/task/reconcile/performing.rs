@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use holdfast_protocol::generation::Generation;
-use holdfast_protocol::id::{OperationId, Vmid};
+use holdfast_protocol::id::{CustomerId, GuestUid, OperationId, Vmid};
 use holdfast_protocol::json::chain;
 use tracing::Instrument as _;
 use uuid::Uuid;
@@ -86,6 +86,12 @@ impl Reconcile {
         pass(self.ports.failpoints.as_ref(), point).await;
     }
 
+    /// The customer of a guest, by the last cycle; none of a guest that is being made.
+    fn customer(&self, uid: GuestUid) -> Option<CustomerId> {
+        let view = self.view.borrow();
+        view.guests.iter().find(|guest| guest.uid == Some(uid))?.customer.clone()
+    }
+
     pub(super) fn perform(&self, state: &mut State, progress: OperationState) {
         let (id, vmid) = (progress.id, progress.vmid());
         state.ids.insert(id, vmid);
@@ -94,6 +100,7 @@ impl Reconcile {
             "operation",
             operation = %id,
             guest = %progress.operation.uid(),
+            customer = self.customer(progress.operation.uid()).map(tracing::field::display),
             correlation_id = progress.correlation.map(tracing::field::display)
         );
         let work = async move {
