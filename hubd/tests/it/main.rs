@@ -11,6 +11,7 @@
 mod alertmanager;
 mod alerts;
 mod certificates;
+mod channels;
 mod checkin;
 mod csr;
 mod customers;
@@ -25,6 +26,8 @@ mod guest_audit;
 mod idempotency;
 mod jobs;
 mod layers;
+#[path = "../../../tests/support/mail_server.rs"]
+mod mail_server;
 mod metrics;
 mod notices;
 mod openapi;

@@ -16,6 +16,7 @@ mod http_refusals;
 mod http_server;
 mod limits;
 mod mail;
+#[path = "../../../../tests/support/mail_server.rs"]
 mod mail_server;
 mod mail_strangers;
 mod redaction;

@@ -20,10 +20,11 @@ impl MailServer {
             (files.path().join("certificate.pem"), files.path().join("key.pem"));
         std::fs::write(&certificate_file, certificate).unwrap();
         std::fs::write(&key_file, key).unwrap();
+        let program = files.path().join("mail_server.py");
+        std::fs::write(&program, include_str!("mail_server.py")).unwrap();
         #[expect(clippy::disallowed_methods, reason = "a real mail server is the point of the test")]
         let mut server = Command::new("/usr/bin/python3");
-        server.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/mail_server.py"));
-        server.arg(mode).arg(certificate_file).arg(key_file).stdout(Stdio::piped());
+        server.arg(program).arg(mode).arg(certificate_file).arg(key_file).stdout(Stdio::piped());
         let mut child = server.spawn().expect("python3 is installed");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let port = lines.next().expect("the mail server starts: install python3-aiosmtpd").unwrap();
