@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ::metrics::catalogue::{Kind, Metric, Source};
+use ::metrics::catalogue::{Metric, Source};
 use holdfast_protocol::usage::{MetricScope, UsageMetric};
 
 pub const PAGE: &str = "docs/metrics.md";
@@ -30,10 +30,7 @@ pub fn page() -> String {
     for (title, source) in parts {
         let metrics = Metric::ALL.iter().filter(|metric| metric.source() == source);
         let rows = metrics.map(|metric| {
-            let kind = match metric.kind() {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
-            };
+            let kind = metric.kind().as_str();
             format!("| `{}` | {kind} | {} | {} |", metric.name(), metric.labels().join(", "), metric.help())
         });
         table(&mut page, title, rows);

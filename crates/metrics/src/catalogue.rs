@@ -9,6 +9,20 @@ pub enum Kind {
     Counter,
     /// It goes up and down.
     Gauge,
+    /// Counts by size, which only grow: `_bucket` with the label `le`, `_sum` and `_count`.
+    Histogram,
+}
+
+impl Kind {
+    /// As the text format names it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
 }
 
 /// Who serves a metric.
@@ -141,9 +155,8 @@ catalogue! {
     HubInfo = "holdfast_hub_info", Gauge, Hub, ["version"], "The hub's version; always 1.";
     HubHosts = "holdfast_hub_hosts", Gauge, Hub, ["state"], "Hosts by state.";
     HubAlerts = "holdfast_hub_alerts", Gauge, Hub, ["severity"], "Alerts that fire, by severity.";
-    HubCheckins = "holdfast_hub_checkins_total", Counter, Hub, [], "Check-ins that were kept since the start.";
-    HubCheckinTime = "holdfast_hub_checkin_seconds_total", Counter, Hub, [],
-        "Time that check-ins took to be kept since the start, without the time that they were held open.";
+    HubCheckins = "holdfast_hub_checkin_duration_seconds", Histogram, Hub, [],
+        "How long check-ins took to be kept since the start, without the time that they were held open.";
     HubUsageDropped = "holdfast_hub_usage_samples_dropped_total", Counter, Hub, [],
         "Samples of use that found no room in the queue since the start.";
     HubUsageSize = "holdfast_hub_usage_bytes", Gauge, Hub, [],

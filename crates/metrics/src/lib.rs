@@ -7,13 +7,16 @@
 //! | --- | --- |
 //! | [`catalogue`] | the table of all metrics, with the sentence that explains each |
 //! | [`exposition`] | the text format |
+//! | [`histogram`] | counts of durations by their size |
 //! | [`host`] | what a host's report and sample say |
 
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
 pub mod exposition;
+pub mod histogram;
 pub mod host;
 
 pub use catalogue::{Kind, Metric};
 pub use exposition::{Exposition, Labels, Value};
+pub use histogram::Histogram;

@@ -3,7 +3,6 @@
 //! The page is bounded: the reports of the first hosts by name, and a count of the others. `?host=NAME` asks for one host alone.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -11,7 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use holdfast_protocol::condition::Severity;
 use holdfast_protocol::operator::{HostState, HostView};
-use metrics::{Exposition, Labels, Metric, Value, exposition};
+use metrics::{Exposition, Histogram, Labels, Metric, Value, exposition};
 use net::server::as_it_is;
 use serde::Deserialize;
 
@@ -32,17 +31,13 @@ const ALERTS_MAX: u32 = 10_000;
 /// What the hub counts of itself since its start.
 #[derive(Debug, Default)]
 pub struct HubCounters {
-    checkins: AtomicU64,
-    /// Their time in millionths of a second: a quiet one takes less than a thousandth.
-    checkin_us: AtomicU64,
+    checkins: Histogram,
 }
 
 impl HubCounters {
     /// A check-in was kept.
     pub(super) fn kept_checkin(&self, took: Duration) {
-        self.checkins.fetch_add(1, Ordering::Relaxed);
-        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.checkin_us.fetch_add(us, Ordering::Relaxed);
+        self.checkins.observe(took);
     }
 }
 
@@ -74,9 +69,7 @@ pub(super) async fn show(
 async fn fleet(hub: &Hub, page: &mut Exposition) -> Result<(), StoreError> {
     let none = Labels::default();
     page.add(Metric::HubInfo, &none.with("version", env!("CARGO_PKG_VERSION")), Value::Whole(1));
-    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    page.add(Metric::HubCheckins, &none, Value::Whole(count(&hub.counters.checkins)));
-    page.add(Metric::HubCheckinTime, &none, Value::Millionths(count(&hub.counters.checkin_us)));
+    page.histogram(Metric::HubCheckins, &none, &hub.counters.checkins.counts());
     page.add(Metric::HubUsageDropped, &none, Value::Whole(hub.usage.dropped()));
     page.add(Metric::HubUsageSize, &none, Value::Whole(hub.store.usage_bytes().await?));
     for queue in hub.store.queues().await? {

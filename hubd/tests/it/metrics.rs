@@ -59,7 +59,8 @@ async fn what_a_host_reports_is_on_the_page_and_in_the_series() {
     let all = page(&admin, "/metrics").await;
     for line in [
         "holdfast_hub_hosts{state=\"online\"} 1",
-        "holdfast_hub_checkins_total 1",
+        "holdfast_hub_checkin_duration_seconds_count 1",
+        "holdfast_hub_checkin_duration_seconds_bucket{le=\"+Inf\"} 1",
         "holdfast_host_cpu_ratio{host=\"box7\"} 0.125",
         "holdfast_host_load1{host=\"box7\"} 2.500",
         "holdfast_guest_memory_used_bytes{host=\"box7\",guest=\"web\"} 7340032",
@@ -70,7 +71,8 @@ async fn what_a_host_reports_is_on_the_page_and_in_the_series() {
     ] {
         assert!(all.lines().any(|found| found == line), "{line}\n{all}");
     }
-    let took = all.lines().find_map(|line| line.strip_prefix("holdfast_hub_checkin_seconds_total ")).unwrap();
+    let took =
+        all.lines().find_map(|line| line.strip_prefix("holdfast_hub_checkin_duration_seconds_sum ")).unwrap();
     assert!(took.parse::<f64>().unwrap() > 0.0, "a check-in takes time: {took}");
     let one = page(&admin, "/metrics?host=box7").await;
     assert!(one.contains("holdfast_guest_info{host=\"box7\"") && !one.contains("holdfast_hub_"), "{one}");

@@ -89,7 +89,7 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
         authority: opened.authority,
         clock,
         alerts: opened.alerts,
-        receivers: tokio::sync::watch::channel(Vec::new()).1,
+        receivers: watch::channel(Vec::new()).1,
         reached: Recipients::default(),
         public_url: "https://hub.example:8443".to_owned(),
         long_polls: LongPolls::default(),

@@ -5,13 +5,26 @@ use std::path::Path;
 
 use holdfast_protocol::usage::UsageMetric;
 use metrics::Metric;
-use metrics::catalogue::Source;
+use metrics::catalogue::{Kind, Source};
+
 /// Every metric of a hub's page, with its labels.
 fn served() -> BTreeMap<String, BTreeSet<&'static str>> {
     let mut all = BTreeMap::new();
     for metric in Metric::ALL.iter().filter(|metric| [Source::Host, Source::Hub].contains(&metric.source())) {
         let own = metric.labels().iter().copied();
-        all.insert(metric.name().to_owned(), own.chain(["host"]).collect());
+        let labels: BTreeSet<&str> = own.chain(["host"]).collect();
+        match metric.kind() {
+            Kind::Counter | Kind::Gauge => {
+                all.insert(metric.name().to_owned(), labels);
+            }
+            Kind::Histogram => {
+                let bucket = labels.iter().copied().chain(["le"]).collect();
+                all.insert(format!("{}_bucket", metric.name()), bucket);
+                for ending in ["_sum", "_count"] {
+                    all.insert(format!("{}{ending}", metric.name()), labels.clone());
+                }
+            }
+        }
     }
     for metric in UsageMetric::ALL {
         let name = metric.spec().name;
