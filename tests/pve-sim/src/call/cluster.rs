@@ -87,6 +87,9 @@ pub fn guest_figures(node: &Node, world: &World, vmid: u32) -> Option<Map<String
         Value::Object(map) => map,
         _ => return None,
     };
+    if up {
+        crate::fault::usage::show(&node.paths.run(), Some(vmid), &mut row);
+    }
     for key in ["lock", "tags"] {
         if let Some(text) = config.main.get(key) {
             row.insert(key.to_owned(), json!(text));
@@ -263,6 +266,7 @@ fn resources(call: &Call<'_>) -> Reply {
             && let Some(map) = row.as_object_mut()
         {
             map.extend(super::node::figures(super::node::uptime_s(node_round_s(node, &world))));
+            crate::fault::usage::show(&node.paths.run(), None, map);
         }
         rows.push(row);
     }

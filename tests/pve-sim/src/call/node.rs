@@ -116,6 +116,7 @@ fn nodes(call: &Call<'_>) -> Reply {
         && let Some(map) = row.as_object_mut()
     {
         map.extend(figures(uptime_s(node.settable.even_s())));
+        crate::fault::usage::show(&node.paths.run(), None, map);
     }
     data(vec![row])
 }

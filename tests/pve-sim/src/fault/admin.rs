@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::usage::Percent;
 use crate::access::config::{Token, User};
 use crate::fail::{Fallible, Refusal, host};
 use crate::guest::config::GuestConfig;
@@ -48,6 +49,9 @@ pub enum Edit {
     StorageDisable { storage: String, disabled: bool },
     /// Report a storage as this full, or (without a number) as it really is. Over 100 it takes nothing new.
     StorageFill { storage: String, percent: Option<u64> },
+    /// Report a running guest, or the node without a number, as using this much of what it may, or (without figures) what it really
+    /// uses.
+    Use { vmid: Option<u32>, percent: Option<Percent> },
     /// Take the cluster's quorum away, so that no configuration can be written, or give it back.
     Quorum {
         /// Is it there?
@@ -141,6 +145,7 @@ pub fn apply(node: &Arc<Node>, edit: &Edit) -> Fallible<()> {
         Edit::StorageOnline { storage } => mark(node, storage, false),
         Edit::StorageDisable { storage, disabled } => disable(node, storage, *disabled),
         Edit::StorageFill { storage, percent } => super::node::fill(node, storage, *percent),
+        Edit::Use { vmid, percent } => super::usage::set(node, *vmid, *percent),
         Edit::Quorum { held } => {
             super::node::quorum(node, *held);
             Ok(())

@@ -16,6 +16,7 @@ pub mod control;
 pub mod mishap;
 mod node;
 mod quiet;
+pub mod usage;
 
 pub use quiet::End;
 

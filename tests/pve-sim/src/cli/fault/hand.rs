@@ -3,6 +3,7 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use pve_sim::fault::admin::Edit;
 use pve_sim::fault::control::Order;
+use pve_sim::fault::usage::Percent;
 
 /// A hand edit.
 #[derive(Debug, Subcommand)]
@@ -90,6 +91,15 @@ pub enum Hand {
         /// How full.
         percent: Option<u64>,
     },
+    /// A running guest, or the node without a number, uses this much; without figures, what it really uses.
+    Use {
+        /// The guest.
+        #[arg(long)]
+        vmid: Option<u32>,
+        /// CPU time, memory and root disk in percent.
+        #[arg(long, num_args = 3, value_names = ["CPU", "MEMORY", "DISK"])]
+        percent: Option<Vec<u64>>,
+    },
     /// No configuration can be written, as without quorum.
     QuorumLost,
     /// Configurations can be written again.
@@ -140,6 +150,13 @@ impl Hand {
             Self::StorageOffline { storage } => Edit::StorageOffline { storage },
             Self::StorageOnline { storage } => Edit::StorageOnline { storage },
             Self::StorageFill { storage, percent } => Edit::StorageFill { storage, percent },
+            Self::Use { vmid, percent } => {
+                let percent = percent.as_deref().and_then(|all| match all {
+                    [cpu, memory, disk] => Some(Percent { cpu: *cpu, memory: *memory, disk: *disk }),
+                    _ => None,
+                });
+                Edit::Use { vmid, percent }
+            }
             Self::QuorumLost => Edit::Quorum { held: false },
             Self::QuorumBack => Edit::Quorum { held: true },
             Self::Clock { ahead_s } => Edit::Clock { ahead_s },
