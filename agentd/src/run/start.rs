@@ -13,7 +13,7 @@ use notify::Sender;
 use tokio::sync::watch;
 
 use super::parts::Parts;
-use super::{BoundListeners, RunError, Tasks};
+use super::{BoundListeners, RunError, Tasks, of_tests};
 use crate::api::routes::{router, test_router};
 use crate::api::{ApiSettings, Local};
 use crate::execute::failpoint::{self, Failpoints};
@@ -31,7 +31,6 @@ use crate::model::view::{HostSnapshot, ProgressLines};
 use crate::port::admin_socket;
 use crate::port::backoff::spread;
 use crate::port::guest_address::GuestAddresses;
-use crate::port::hardware::HardwareFiles;
 use crate::port::helper::Helper;
 use crate::port::hub::{Contact, Hub};
 use crate::port::hub_alarm_file::HubAlarmFile;
@@ -282,7 +281,7 @@ fn start_upkeep(tasks: &mut Tasks, settings: &Settings, parts: &Parts, wires: &W
         audit_months: settings.audit.keep_months,
     };
     let hardware = HardwareTask {
-        files: HardwareFiles::of_the_host(),
+        files: of_tests::hardware(),
         view: wires.hardware.clone(),
         clock: Arc::clone(&parts.clock),
     };
@@ -406,6 +405,7 @@ fn start_reconcile(
     let (readings, read) = watch::channel(UsageReading::default());
     let usage = UsageTask {
         readings: read,
+        meter: of_tests::usage_meter(),
         queue: wires.usage.clone(),
         store: parts.store.clone(),
         levels: wires.levels.clone(),

@@ -54,6 +54,8 @@ impl UsageQueue {
 pub struct UsageTask {
     /// What observations say.
     pub readings: watch::Receiver<UsageReading>,
+    /// Gathers them into samples.
+    pub meter: UsageMeter,
     pub queue: UsageQueue,
     /// Has the document.
     pub store: Store,
@@ -66,17 +68,16 @@ pub struct UsageTask {
 impl UsageTask {
     /// Takes samples until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
-        let mut meter = UsageMeter::default();
         let mut rules: Option<(u64, LevelRules)> = None;
         loop {
             tokio::select! {
                 () = stop.requested() => return,
                 changed = self.readings.changed() => if changed.is_err() { return },
             }
-            meter.note(self.readings.borrow_and_update().clone());
-            if meter.is_due(self.clock.monotonic()) {
-                let once = self.read_once(&meter).await;
-                let sample = meter.take((self.clock.monotonic(), self.clock.now()), &once);
+            self.meter.note(self.readings.borrow_and_update().clone());
+            if self.meter.is_due(self.clock.monotonic()) {
+                let once = self.read_once().await;
+                let sample = self.meter.take((self.clock.monotonic(), self.clock.now()), &once);
                 self.read_rules(&mut rules).await;
                 let usual = LevelRules::default();
                 let rules = rules.as_ref().map_or(&usual, |(_, rules)| rules);
@@ -107,8 +108,8 @@ impl UsageTask {
     }
 
     /// A few small files of the kernel for each guest.
-    async fn read_once(&self, meter: &UsageMeter) -> MinuteReading {
-        let (kernel, guests) = (self.kernel.clone(), meter.guests().collect::<Vec<_>>());
+    async fn read_once(&self) -> MinuteReading {
+        let (kernel, guests) = (self.kernel.clone(), self.meter.guests().collect::<Vec<_>>());
         let read = move || MinuteReading {
             host: kernel.host(),
             guests: guests.into_iter().filter_map(|(uid, vmid)| Some((uid, kernel.guest(vmid?)))).collect(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentd::model::usage::UsageReading;
+use agentd::model::usage::{UsageMeter, UsageReading};
 use agentd::model::usage_levels::UsageLevels;
 use agentd::plan::Questions;
 use agentd::port::kernel_use::KernelUse;
@@ -27,8 +27,15 @@ async fn a_running_guest_and_its_host_are_sampled_each_minute() {
     let queue = UsageQueue::default();
     // Without the kernel's files of this machine.
     let kernel = KernelUse::at(tempfile::tempdir().unwrap().path());
-    let (queue_of_task, store, clock) = (queue.clone(), ports.store.clone(), Arc::clone(&ports.clock));
-    let task = UsageTask { readings: read, queue: queue_of_task, store, levels, kernel, clock };
+    let task = UsageTask {
+        readings: read,
+        meter: UsageMeter::default(),
+        queue: queue.clone(),
+        store: ports.store.clone(),
+        levels,
+        kernel,
+        clock: Arc::clone(&ports.clock),
+    };
     let (stopper, stop) = stop::pair();
     let task = tokio::spawn(task.run(stop));
     let place = ("pve1".parse().unwrap(), policy.pool.clone());

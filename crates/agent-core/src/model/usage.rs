@@ -102,14 +102,27 @@ impl GuestMeter {
 }
 
 /// Gathers readings until a minute is over.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct UsageMeter {
+    every: Duration,
     begun: Option<Duration>,
     host: Sums,
     guests: BTreeMap<GuestUid, GuestMeter>,
 }
 
+impl Default for UsageMeter {
+    fn default() -> Self {
+        Self::every(EVERY)
+    }
+}
+
 impl UsageMeter {
+    /// One with other minutes, for tests that wait for real ones.
+    #[must_use]
+    pub fn every(every: Duration) -> Self {
+        Self { every, begun: None, host: Sums::default(), guests: BTreeMap::new() }
+    }
+
     /// Takes in a reading. The first one begins the first minute.
     pub fn note(&mut self, reading: UsageReading) {
         self.begun.get_or_insert(reading.at);
@@ -126,7 +139,7 @@ impl UsageMeter {
     /// Whether a minute is over.
     #[must_use]
     pub fn is_due(&self, now: Duration) -> bool {
-        self.begun.is_some_and(|begun| now.saturating_sub(begun) >= EVERY)
+        self.begun.is_some_and(|begun| now.saturating_sub(begun) >= self.every)
     }
 
     /// Guests with a reading in this minute or the one before.
