@@ -15,6 +15,7 @@ mod signer;
 mod simulator;
 mod turn;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -69,6 +70,8 @@ pub struct Stage {
     proxmox: Option<simulator::Proxmox>,
     hub_url: String,
     secrets: Mutex<Secrets>,
+    /// Variables for the agent's daemon.
+    for_agent: Vec<(&'static str, OsString)>,
     _turn: turn::Turn,
 }
 
@@ -93,6 +96,7 @@ impl Stage {
             proxmox: None,
             hub_url: String::new(),
             secrets: Mutex::default(),
+            for_agent: Vec::new(),
             _turn: turn,
         })
     }

@@ -1,5 +1,6 @@
 //! The agent of a stage.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
@@ -143,12 +144,18 @@ impl Stage {
         }
     }
 
+    /// Sets a variable that builds for tests read, for all later starts of the agent.
+    pub fn set_for_agent(&mut self, name: &'static str, value: impl Into<OsString>) {
+        self.for_agent.push((name, value.into()));
+    }
+
     /// Starts the agent's daemon. It can be made to die at a point of its journal.
     ///
     /// # Errors
     /// When it cannot be started.
     pub fn start_agent(&mut self, die_at: Option<&Failpoint>) -> Result<String> {
         let mut command = self.agentd("run");
+        command.envs(self.for_agent.iter().map(|(name, value)| (*name, value)));
         if let Some(point) = die_at {
             command.env("HOLDFAST_FAILPOINT", point.to_string());
         }

@@ -5,9 +5,19 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+/// How the receiver answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It takes what it is sent.
+    Taken,
+    /// It is switched off by its operator, and keeps nothing.
+    Gone,
+}
+
 /// The listener for notices. It is there until the test ends.
 pub struct Notices {
     reported: Arc<Mutex<Vec<(String, Instant)>>>,
+    answer: Arc<Mutex<Answer>>,
     url: String,
 }
 
@@ -16,15 +26,22 @@ impl Notices {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/read", listener.local_addr().unwrap());
         let reported = Arc::new(Mutex::new(Vec::new()));
-        let keeps = Arc::clone(&reported);
+        let answer = Arc::new(Mutex::new(Answer::Taken));
+        let (keeps, answers) = (Arc::clone(&reported), Arc::clone(&answer));
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                if let Some(request) = taken(stream) {
+                let answer = *answers.lock().unwrap();
+                if let Some(request) = taken(stream, answer).filter(|_| answer == Answer::Taken) {
                     keeps.lock().unwrap().push((request, Instant::now()));
                 }
             }
         });
-        Self { reported, url }
+        Self { reported, answer, url }
+    }
+
+    /// From the next request on.
+    pub fn answers(&self, answer: Answer) {
+        *self.answer.lock().unwrap() = answer;
     }
 
     /// The hub's settings for it.
@@ -49,7 +66,7 @@ impl Notices {
 }
 
 /// One request with its body, answered.
-fn taken(mut stream: TcpStream) -> Option<String> {
+fn taken(mut stream: TcpStream, answer: Answer) -> Option<String> {
     let mut bytes = Vec::new();
     let mut piece = [0; 1024];
     loop {
@@ -63,6 +80,11 @@ fn taken(mut stream: TcpStream) -> Option<String> {
             break;
         }
     }
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").ok()?;
+    let status = match answer {
+        Answer::Taken => "200 OK",
+        Answer::Gone => "410 Gone",
+    };
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
