@@ -8,6 +8,7 @@ mod age;
 mod field;
 mod golden;
 mod hardware;
+mod lock;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -21,6 +22,7 @@ pub use self::hardware::{
     DISKS_MAX, DiskFault, DiskHealth, DiskReading, DiskReport, HardwareName, HardwareSection, Heat,
     MemoryErrors, SENSORS_MAX, SensorReport, Temperature,
 };
+pub use self::lock::LockReport;
 
 use crate::code::ErrorCode;
 use crate::condition::ConditionSet;
@@ -272,6 +274,9 @@ pub struct GuestReport {
     /// When its configuration was read, where that is older than the host's bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration_as_of: Option<Timestamp>,
+    /// Proxmox's lock on it, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<LockReport>,
     /// Whether it should, where the document names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<RunState>,

@@ -59,6 +59,17 @@ struct KnownGuest {
     uptime_s: u64,
     power: PowerMemory,
     config: Option<ReadConfig>,
+    /// Its lock, and when that was first seen.
+    lock: Option<(String, Timestamp)>,
+}
+
+impl KnownGuest {
+    /// Takes in the lock that Proxmox lists. Another kind is another lock.
+    fn note_lock(&mut self, kind: Option<&String>, at: Timestamp) {
+        if self.lock.as_ref().map(|(known, _)| known) != kind {
+            self.lock = kind.map(|kind| (kind.clone(), at));
+        }
+    }
 }
 
 /// A configuration as it was last read.
@@ -131,6 +142,9 @@ impl Observer {
         };
         let sight = self.host.sight(listed, now).await;
         self.known.retain(|vmid, _| rows.contains_key(vmid));
+        for row in rows.values() {
+            self.known.entry(row.vmid).or_default().note_lock(row.lock.as_ref(), self.clock.now());
+        }
         let rounds = (rounds, figures.map(|figures| figures.uptime_s));
         self.ask_power(&rows, rounds, now).await;
         self.read_configurations(&rows, now).await;
@@ -311,6 +325,11 @@ impl Observer {
         let guests = || self.known.iter();
         let round = self.host.round_at().and_then(when);
         FactTimes {
+            locks: self
+                .known
+                .iter()
+                .filter_map(|(vmid, known)| Some((*vmid, known.lock.as_ref()?.1)))
+                .collect(),
             round,
             power: guests()
                 .filter_map(|(vmid, known)| Some((*vmid, asked(known)?)))
@@ -320,6 +339,29 @@ impl Observer {
             storages: self.host.storages_at().and_then(when),
             version: self.host.version_at().and_then(when),
             permissions: self.host.proved_at().and_then(when),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_keeps_its_beginning_until_it_goes_or_becomes_another() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let (backup, disk) = ("backup".to_owned(), "disk".to_owned());
+        let mut known = KnownGuest::default();
+        for (second, listed, since) in [
+            (1, None, None),
+            (2, Some(&backup), Some(2)),
+            (3, Some(&backup), Some(2)),
+            (4, Some(&disk), Some(4)),
+            (5, None, None),
+            (6, Some(&disk), Some(6)),
+        ] {
+            known.note_lock(listed, at(second));
+            assert_eq!(known.lock.as_ref().map(|(_, since)| *since), since.map(at), "{second}");
         }
     }
 }

@@ -130,6 +130,8 @@ catalogue! {
         "How well a guest is protected: 1 at the posture that it has.";
     GuestConditions = "holdfast_guest_conditions", Gauge, Host, ["guest"],
         "What an operator should know of a guest, by count.";
+    GuestLock = "holdfast_guest_lock_timestamp_seconds", Gauge, Host, ["guest" "kind"],
+        "Since when Proxmox's lock on a guest has been seen, where there is one.";
     BackupTime = "holdfast_guest_backup_timestamp_seconds", Gauge, Host, ["guest" "tier"],
         "When the newest backup of a tier was taken.";
     BackupSize = "holdfast_guest_backup_size_bytes", Gauge, Host, ["guest" "tier"],

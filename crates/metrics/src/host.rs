@@ -181,6 +181,9 @@ fn guest(
         page.add(Metric::GuestWanted, labels, flag(wanted == RunState::Running));
     }
     page.add(Metric::GuestConditions, labels, guest.conditions.len().into());
+    if let Some(lock) = &guest.lock {
+        page.add(Metric::GuestLock, &labels.with("kind", &lock.kind), Value::at(lock.since));
+    }
     if let Some(controller) = &guest.controller {
         page.add(Metric::ControllerHello, labels, Value::at(controller.hello_at));
     }

@@ -197,6 +197,7 @@ fn guest(number: u32) -> GuestReport {
         address: None,
         address_filter: None,
         levels: None,
+        lock: None,
         volumes: Vec::new(),
         golden: None,
         controller: None,

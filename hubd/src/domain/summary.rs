@@ -143,6 +143,7 @@ mod tests {
             address: None,
             address_filter: None,
             levels: None,
+            lock: None,
             volumes: Vec::new(),
             golden: None,
             controller: None,

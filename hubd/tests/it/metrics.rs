@@ -12,7 +12,7 @@ use crate::world::{Client, Host, World, until};
 
 /// A guest as its host reports it.
 fn guests() -> serde_json::Value {
-    json!([{ "uid": GUEST, "name": "web", "customer": "acme", "vmid": 120, "status": "managed", "run": "running",
+    json!([{ "uid": GUEST, "name": "web", "customer": "acme", "vmid": 120, "lock": { "kind": "backup", "since": "2026-11-21T02:00:00Z" }, "status": "managed", "run": "running",
         "protection": { "posture": { "is": "attention", "why": ["no test"] },
             "newest": [{ "tier": "local", "taken_at": "2027-01-01T00:00:00Z", "bytes": 5000 }] } }])
 }
@@ -66,6 +66,7 @@ async fn what_a_host_reports_is_on_the_page_and_in_the_series() {
         "holdfast_guest_memory_used_bytes{host=\"box7\",guest=\"web\"} 7340032",
         "holdfast_guest_running{host=\"box7\",guest=\"web\"} 1",
         "holdfast_guest_posture{host=\"box7\",guest=\"web\",posture=\"attention\"} 1",
+        "holdfast_guest_lock_timestamp_seconds{host=\"box7\",guest=\"web\",kind=\"backup\"} 1795226400",
         "holdfast_guest_backup_size_bytes{host=\"box7\",guest=\"web\",tier=\"local\"} 5000",
         "holdfast_hub_metrics_hosts_left_out 0",
     ] {

@@ -150,6 +150,8 @@ pub fn guest(host: &HostName, guest: &GuestReport, now: Timestamp) -> String {
     pairs.extend(guest.run_as_of.map(seen));
     let read = |at| ("Read", format!("size, address and fields are of {}", when(at, now)));
     pairs.extend(guest.configuration_as_of.map(read));
+    let lock = guest.lock.as_ref();
+    pairs.extend(lock.map(|lock| ("Lock", format!("{}, seen since {}", lock.kind, when(lock.since, now)))));
     pairs.extend(guest.levels.map(|levels| ("Levels", level_words(levels))));
     pairs.extend(guest.address_filter.map(|state| ("Firewall", state.words().to_owned())));
     pairs.push(match &guest.controller {

@@ -63,6 +63,8 @@ pub struct FactTimes {
     pub power: BTreeMap<Vmid, Timestamp>,
     /// When configurations were read, of those that could be.
     pub configurations: BTreeMap<Vmid, Timestamp>,
+    /// Since when each locked guest was seen with its present lock.
+    pub locks: BTreeMap<Vmid, Timestamp>,
     /// When Proxmox was asked which storages can be used.
     pub storages: Option<Timestamp>,
     /// When its version was asked for.

@@ -10,8 +10,8 @@ use holdfast_protocol::job::{JobReport, JobState, Verb};
 use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::protection::ProtectionReport;
 use holdfast_protocol::report::{
-    ControllerReport, FactAges, FieldState, GuestReport, GuestStatus, HostSection, Running, StorageReport,
-    StorageState,
+    ControllerReport, FactAges, FieldState, GuestReport, GuestStatus, HostSection, LockReport, Running,
+    StorageReport, StorageState,
 };
 use holdfast_protocol::size::{Cores, DiskGib, MemoryMib, SwapMib};
 use jiff::{SignedDuration, Timestamp};
@@ -20,7 +20,7 @@ use super::schedule::facts::backups_of;
 use super::{GuestVerdict, Inputs, Plan, posture, silence};
 use crate::model::field::GuestFields;
 use crate::model::limits;
-use crate::model::observed::{Detail, GuestFacts, StorageFact};
+use crate::model::observed::{Detail, GuestFacts, ObservedGuest, StorageFact};
 use crate::model::records::{GuestRecord, Place, Records};
 use crate::model::view::{LaneView, WaitingView};
 
@@ -85,6 +85,7 @@ fn guest(
         unknown_since: None,
         run_as_of: verdict.vmid.and_then(|vmid| old_power(inputs, vmid, interval_s)),
         configuration_as_of: verdict.vmid.and_then(|vmid| old_configuration(inputs, vmid, interval_s)),
+        lock: seen.and_then(|seen| lock(inputs, seen)),
         wanted: wanted.map(|guest| guest.run),
         size: facts.and_then(size),
         address: facts.and_then(|facts| facts.address),
@@ -103,6 +104,15 @@ fn guest(
         conditions: verdict.conditions.clone(),
         fields: unsettled(record.and_then(|record| fields.get(&record.uid))),
     }
+}
+
+/// A kind of lock is a word.
+const LOCK_CHARS_MAX: usize = 32;
+
+fn lock(inputs: &Inputs<'_>, seen: &ObservedGuest) -> Option<LockReport> {
+    let kind = seen.lock.as_ref()?.chars().take(LOCK_CHARS_MAX).collect();
+    let since = inputs.observed.times.locks.get(&seen.vmid).copied().unwrap_or(inputs.observed.at);
+    Some(LockReport { kind, since })
 }
 
 /// Those in force, where the document says anything of them.

@@ -20,6 +20,23 @@ fn reported(power_s: i64, configuration_s: i64) -> (Option<Timestamp>, Option<Ti
 }
 
 #[test]
+fn a_lock_is_reported_with_its_first_sight() {
+    let mut world = world(1);
+    let at = world.observed.at;
+    let since = at.checked_sub(SignedDuration::from_secs(90)).unwrap();
+    let reported = |world: &World| {
+        let inputs = world.inputs();
+        report::guests(&inputs, &plan(&inputs), (&BTreeMap::new(), INTERVAL_S)).remove(0).lock
+    };
+    assert_eq!(reported(&world), None);
+    world.observed.guests.get_mut(&vmid(300)).unwrap().lock = Some("backup".to_owned());
+    assert_eq!(reported(&world).unwrap().since, at, "nothing older is known");
+    world.observed.times.locks = [(vmid(300), since)].into();
+    let lock = reported(&world).unwrap();
+    assert_eq!((lock.kind.as_str(), lock.since), ("backup", since));
+}
+
+#[test]
 fn a_fact_names_its_time_when_it_is_older_than_the_bound() {
     let at = world(1).observed.at;
     let ago = |seconds| at.checked_sub(SignedDuration::from_secs(seconds)).ok();
