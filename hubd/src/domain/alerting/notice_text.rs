@@ -5,7 +5,7 @@ use alerts::notice::{IncidentNews, Notice, NoticeIncident, Origin, Reason};
 use holdfast_protocol::condition::{Severity, Subject};
 use holdfast_protocol::id::HostName;
 use jiff::Timestamp;
-use notify::message::{ALERTS_MAX, Alert, Draft, Link, Message, MessageState, Series};
+use notify::message::{ALERT_CHARS_MAX, ALERTS_MAX, Alert, Draft, Link, Message, MessageState, Series};
 
 /// What a hub is known by.
 #[derive(Clone, Debug)]
@@ -130,15 +130,30 @@ fn series(incident: &NoticeIncident, hub: &HubName) -> Series {
     }
 }
 
-/// Subject, what is wrong, since when, and what makes it less certain.
+/// Subject, what is wrong, since when, and what makes it less certain. A long message is cut, and nothing that comes after it.
 fn sentence(incident: &NoticeIncident) -> String {
-    let mut text = format!("{} {}: {}", incident.code, subject(incident), incident.message.as_str());
-    match incident.news {
-        IncidentNews::Resolved { at } => text.push_str(&format!(" [over since {at:.0}]")),
-        IncidentNews::New {} | IncidentNews::Changed {} | IncidentNews::Ongoing {} => {
-            text.push_str(&format!(" [since {:.0}]", incident.since));
-        }
+    let head = format!("{} {}: ", incident.code, subject(incident));
+    let tail = marks(incident);
+    let room = ALERT_CHARS_MAX.saturating_sub(head.chars().count() + tail.chars().count());
+    format!("{head}{}{tail}", cut(incident.message.as_str(), room))
+}
+
+/// The text, or its beginning and `…`, in at most so many characters.
+fn cut(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
     }
+    text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// What a reader acts by: whether it is over, and its name for `holdfast alert show` and `ack`.
+fn marks(incident: &NoticeIncident) -> String {
+    let mut text = match incident.news {
+        IncidentNews::Resolved { at } => format!(" [over since {at:.0}]"),
+        IncidentNews::New {} | IncidentNews::Changed {} | IncidentNews::Ongoing {} => {
+            format!(" [since {:.0}]", incident.since)
+        }
+    };
     if let Some(since) = incident.stale_since {
         text.push_str(&format!(" [nothing newer is known since {since:.0}]"));
     }
@@ -148,7 +163,6 @@ fn sentence(incident: &NoticeIncident) -> String {
     if let Some(by) = &incident.acknowledged_by {
         text.push_str(&format!(" [acknowledged by {by}]"));
     }
-    // As `holdfast alert show` and `ack` take it.
     let host = incident.host.as_ref().map_or("hub", HostName::as_str);
     text.push_str(&format!(" ({host}/{})", incident.id.number));
     text
@@ -175,7 +189,7 @@ mod tests {
     use alerts::incident::{IncidentId, Scope};
     use alerts::label::Labels;
     use alerts::notice::DedupeKey;
-    use holdfast_protocol::condition::{ConditionCode, ReportedCondition};
+    use holdfast_protocol::condition::{ConditionCode, ConditionText, ReportedCondition};
     use holdfast_protocol::id::{GuestUid, HostId};
     use uuid::Uuid;
 
@@ -244,6 +258,16 @@ mod tests {
         ] {
             assert_eq!(said(&notice(reason, incidents)), (title.to_owned(), state));
         }
+    }
+
+    #[test]
+    fn a_long_message_hides_neither_the_end_nor_the_name_of_an_alert() {
+        let long = ConditionText::clipped(&"é".repeat(400));
+        let over = NoticeIncident { message: long, ..incident(4, IncidentNews::Resolved { at: at(60) }) };
+        let sent = message(&notice(Reason::AllResolved, vec![over]), &HubName("a hub".to_owned()));
+        let text = &sent.alerts[0].text;
+        assert!(text.ends_with("é… [over since 2027-01-15T08:01:00Z] (box1/4)"), "{text}");
+        assert_eq!(text.chars().count(), ALERT_CHARS_MAX);
     }
 
     #[test]
