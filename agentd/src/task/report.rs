@@ -201,6 +201,7 @@ impl ReportTask {
         memory.note_levels(view, trusted);
         let known = HostKnowledge {
             now: trusted,
+            wall: now,
             view,
             storage,
             fill_history: &memory.fill_history,

@@ -56,7 +56,7 @@ impl ConditionMemory {
             Some(last) => last,
             None => read(store).await,
         };
-        let coverage = Coverage::of(known.view, known.storage, (known.hardware, known.now), known.levels);
+        let coverage = Coverage::of(known.view, known.storage, (known.hardware, known.wall), known.levels);
         let next = merge(&last, derive(known), &coverage, known.now);
         let set = ConditionSet::collect(next);
         let next = set.conditions().to_vec();

@@ -21,7 +21,7 @@ const CORRECTED_MAX: u64 = 10;
 
 pub(super) fn all(known: &HostKnowledge<'_>) -> Vec<Finding> {
     let Some(section) = &known.hardware.section else { return Vec::new() };
-    let disks = disks_of(section, known.now).iter();
+    let disks = disks_of(section, known.wall).iter();
     let disks = disks.filter(|disk| disk.reading == DiskReading::Read).filter_map(|disk| {
         let subject = Subject::Disk { serial: disk.serial.clone()? };
         Some([failing(disk, &subject, known.hardware), worn(disk, &subject), hot_disk(disk, &subject)])
@@ -101,6 +101,7 @@ fn memory(errors: MemoryErrors, known: &HardwareView) -> Option<Finding> {
 #[derive(Clone, Copy, Debug)]
 pub struct HardwareCoverage<'a> {
     pub view: &'a HardwareView,
+    /// By the wall clock.
     pub now: Timestamp,
 }
 

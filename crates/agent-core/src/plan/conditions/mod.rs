@@ -93,6 +93,8 @@ pub enum RecordsFault {
 pub struct HostKnowledge<'a> {
     /// The time, by the clock that is trusted.
     pub now: Timestamp,
+    /// The time by the wall clock, as readings of the hardware have it. It may be behind the other by days.
+    pub wall: Timestamp,
     /// The last cycle.
     pub view: &'a HostSnapshot,
     /// The last poll of storage.

@@ -27,6 +27,7 @@ fn at(second: i64) -> Timestamp {
 /// What a host knows, whole. Nothing is wrong with it.
 struct Box7 {
     now: Timestamp,
+    wall: Timestamp,
     view: HostSnapshot,
     storage: StorageView,
     fill_history: FillHistory,
@@ -43,6 +44,7 @@ impl Box7 {
     fn well() -> Self {
         Self {
             now: at(0),
+            wall: at(0),
             view: HostSnapshot {
                 seen_at: Some(at(0)),
                 guests: vec![guest(1, json!({}))],
@@ -71,6 +73,7 @@ impl Box7 {
     fn known(&self) -> HostKnowledge<'_> {
         HostKnowledge {
             now: self.now,
+            wall: self.wall,
             view: &self.view,
             storage: &self.storage,
             fill_history: &self.fill_history,
@@ -96,7 +99,7 @@ impl Box7 {
 
     /// The next report after `last`.
     fn after(&self, last: &[ReportedCondition]) -> Vec<ReportedCondition> {
-        let coverage = Coverage::of(&self.view, &self.storage, (&self.hardware, self.now), &self.levels);
+        let coverage = Coverage::of(&self.view, &self.storage, (&self.hardware, self.wall), &self.levels);
         let next = merge(last, self.found(), &coverage, self.now);
         ConditionSet::collect(next).conditions().to_vec()
     }

@@ -95,6 +95,14 @@ fn values_below_the_bounds_raise_nothing() {
     assert_eq!(unread.codes(), [""; 0]);
 }
 
+/// Root's service writes the time of the wall clock, which may be behind the trusted time by days.
+#[test]
+fn a_reading_is_judged_by_the_clock_that_it_was_read_by() {
+    let failing = || host(disk(0, json!({ "smart_status": { "passed": false } })));
+    assert_eq!(Box7 { now: at(24 * 3_600), ..failing() }.codes(), ["DISK_FAILING"]);
+    assert_eq!(Box7 { wall: at(4 * 3_600), ..failing() }.codes(), [""; 0], "nothing was read for hours");
+}
+
 /// What is not known ends no condition.
 #[test]
 fn a_disk_that_is_not_read_keeps_its_condition() {
