@@ -264,7 +264,7 @@ mod tests {
     fn a_long_message_hides_neither_the_end_nor_the_name_of_an_alert() {
         let long = ConditionText::clipped(&"é".repeat(400));
         let over = NoticeIncident { message: long, ..incident(4, IncidentNews::Resolved { at: at(60) }) };
-        let sent = message(&notice(Reason::AllResolved, vec![over]), &HubName("a hub".to_owned()));
+        let sent = message(&notice(Reason::AllResolved, vec![over]), &hub("a hub"));
         let text = &sent.alerts[0].text;
         assert!(text.ends_with("é… [over since 2027-01-15T08:01:00Z] (box1/4)"), "{text}");
         assert_eq!(text.chars().count(), ALERT_CHARS_MAX);
