@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use holdfast_protocol::id::GoldenVersion;
+use holdfast_protocol::id::{GoldenVersion, StorageName};
 use holdfast_protocol::json::chain;
 
 use crate::execute::DigestCache;
@@ -82,7 +82,7 @@ async fn root(pve: &dyn Pve, golden: &Golden) -> Option<u64> {
 }
 
 /// Adds the goldens that were built into root's folder since, and names them all. An entry that root wrote stays as
-/// root wrote it.
+/// root wrote it, and learns when its archive was built.
 pub(super) async fn stored(policy: &mut Policy) -> Vec<GoldenVersion> {
     let Some(dump) = policy.golden_dump.clone() else { return Vec::new() };
     let folder = dump.folder.clone();
@@ -100,14 +100,21 @@ pub(super) async fn stored(policy: &mut Policy) -> Vec<GoldenVersion> {
         // The agent stops just now.
         Err(_) => Vec::new(),
     };
-    let mut versions = Vec::new();
-    for StoredImage { manifest, archive: file, .. } in read {
-        versions.push(manifest.version.clone());
-        let archive = VolumeId::new(format!("{}:backup/{}", dump.storage, manifest.archive));
-        let made_at = golden_dump::made_at(&manifest);
-        policy.goldens.entry(manifest.version).or_insert(Golden { archive, sha256: None, file, made_at });
+    let versions = read.iter().map(|image| image.manifest.version.clone()).collect();
+    for image in read {
+        add(&mut policy.goldens, &dump.storage, image);
     }
     versions
+}
+
+fn add(goldens: &mut BTreeMap<GoldenVersion, Golden>, storage: &StorageName, image: StoredImage) {
+    let made_at = golden_dump::made_at(&image.manifest);
+    let archive = VolumeId::new(format!("{storage}:backup/{}", image.manifest.archive));
+    let built = Golden { archive: archive.clone(), sha256: None, file: image.archive, made_at };
+    let known = goldens.entry(image.manifest.version).or_insert(built);
+    if known.archive == archive {
+        known.made_at = made_at;
+    }
 }
 
 async fn archive(digests: &Arc<DigestCache>, file: &Path) -> GoldenFact {
@@ -124,5 +131,46 @@ async fn archive(digests: &Arc<DigestCache>, file: &Path) -> GoldenFact {
     match read.and_then(|digest| Sha256Hex::try_from(digest).map_err(ToOwned::to_owned)) {
         Ok(sha256) => GoldenFact::Is(sha256),
         Err(why) => GoldenFact::Unread(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_of_root_learns_when_its_own_archive_was_built() {
+        let folder = tempfile::tempdir().unwrap();
+        let digest = "ab".repeat(32);
+        for (version, second) in [("2026.11.1", 60), ("2026.11.2", 120), ("2026.11.3", 180)] {
+            let manifest = json!({
+                "schema": "holdfast.golden-manifest/v1", "version": version, "contents": "tiny",
+                "archive": format!("vzdump-lxc-1-{version}.tar.zst"), "sha256": digest, "size_bytes": 1,
+                "recipe_sha256": digest, "guestd_sha256": digest, "source_date_epoch": 1, "packages": [],
+                "build": { "made_at_s": second, "seconds": 1, "entries": 1, "content_bytes": 1 },
+            });
+            let path = folder.path().join(format!("golden-{version}.json"));
+            std::fs::write(path, manifest.to_string()).unwrap();
+        }
+        let of_root = |archive: &str| Golden {
+            archive: VolumeId::new(archive),
+            sha256: Sha256Hex::try_from(digest.clone()).ok(),
+            file: "/root/it".into(),
+            made_at: None,
+        };
+        let version = |text: &str| GoldenVersion::try_from(text.to_owned()).unwrap();
+        let mut goldens = BTreeMap::from([
+            (version("2026.11.1"), of_root("dump:backup/vzdump-lxc-1-2026.11.1.tar.zst")),
+            (version("2026.11.2"), of_root("dump:backup/another.tar.zst")),
+        ]);
+        for image in golden_dump::read(folder.path()).unwrap().0 {
+            add(&mut goldens, &"dump".parse().unwrap(), image);
+        }
+        let at = |second| Timestamp::from_second(second).ok();
+        let all: Vec<_> = goldens.values().map(|one| (one.made_at, one.sha256.is_some())).collect();
+        assert_eq!(all, [(at(60), true), (None, true), (at(180), false)]);
     }
 }
