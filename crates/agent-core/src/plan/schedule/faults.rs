@@ -43,6 +43,7 @@ fn crash_consistent(promised: &Promised<'_>, known: &ScheduleFacts<'_>) -> Optio
 }
 
 /// While an operation on the guest is open, the last try may be that operation, and only earlier ones are known to have failed.
+/// A try that made a backup did not fail, also when that backup is missing since.
 fn failed(
     promised: &Promised<'_>,
     known: &ScheduleFacts<'_>,
@@ -51,6 +52,9 @@ fn failed(
     let record = known.tiers.iter().find(|record| record.tier == promised.tier)?;
     let tried = record.tried.filter(|tried| tried.last <= known.latest())?;
     let ended = if known.open.is_some() { tried.times.saturating_sub(1) } else { tried.times };
+    let made =
+        known.backups.iter().filter(|one| one.tier == Some(promised.tier) && one.point == Some(tried.point));
+    let ended = ended.saturating_sub(u32::try_from(made.count()).unwrap_or(u32::MAX));
     let settled = stands.is_some_and(|stands| stands >= tried.point);
     (ended > 0 && !settled).then_some(TierFaultKind::Failed {
         point: tried.point,
