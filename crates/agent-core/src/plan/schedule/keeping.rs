@@ -10,11 +10,12 @@ use jiff::Timestamp;
 
 use super::facts::{Promised, ScheduleFacts};
 use super::faults;
-use super::memory::{KeptTier, KeptTiers, LastOutstanding};
+use super::memory::{KeptTier, KeptTiers, LastOutstanding, last_try};
 use super::outstanding::scheduled;
 use super::space;
 use super::tier::{OutstandingPoint, State};
 use crate::gate::retention::taken_at;
+use crate::model::records::TierRecord;
 use crate::plan::restore_test_status::Tested;
 use crate::plan::{Action, Context};
 
@@ -63,7 +64,10 @@ impl Keeping {
             LastOutstanding::This(Box::new(outstanding))
         };
         match self.tiers.iter_mut().find(|tier| tier.is_none()) {
-            Some(free) => *free = Some(KeptTier { stands, outstanding, takes }),
+            Some(free) => {
+                let tried = last_try(known, promised.tier);
+                *free = Some(KeptTier { stands, outstanding, tried, takes });
+            }
             None => self.may = May::Not,
         }
     }
@@ -82,5 +86,7 @@ fn is_ahead(known: &ScheduleFacts<'_>) -> bool {
         .backups
         .iter()
         .any(|one| taken_at(one).max(proved(&one.taken_by).unwrap_or(Timestamp::MIN)) > latest);
-    backups || scheduled(known.snapshots).any(|point| point > latest)
+    let tried = |record: &TierRecord| record.tried.is_some_and(|tried| tried.last > latest);
+    let tiers = known.tiers.iter().any(|record| record.since > latest || tried(record));
+    backups || tiers || scheduled(known.snapshots).any(|point| point > latest)
 }

@@ -26,7 +26,7 @@ use super::still::Still;
 use super::tier::OutstandingPoint;
 use crate::model::clock_trust::Steady;
 use crate::model::observed::{BackupListing, Detail, MountFacts, ObservedGuest};
-use crate::model::records::{BackupRecord, GuestRecord, Records, SnapshotRecord, TestRecord};
+use crate::model::records::{BackupRecord, GuestRecord, PointAttempt, Records, SnapshotRecord, TestRecord};
 use crate::model::tier_fault::TierFault;
 use crate::plan::Inputs;
 use crate::plan::alike::AlikePromises;
@@ -110,6 +110,8 @@ pub(super) struct KeptTier {
     /// Up to which point it is settled by what exists.
     pub(super) stands: Option<Timestamp>,
     pub(super) outstanding: LastOutstanding,
+    /// The last try, also where it is not of the point that is outstanding.
+    pub(super) tried: Option<PointAttempt>,
     /// What the next backup takes on its target.
     pub(super) takes: u64,
 }
@@ -374,6 +376,11 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The last try of a tier.
+pub(super) fn last_try(known: &ScheduleFacts<'_>, tier: Tier) -> Option<PointAttempt> {
+    known.tiers.iter().find(|record| record.tier == tier)?.tried
+}
+
 impl KeptTier {
     fn holds<'a>(
         &self,
@@ -387,7 +394,7 @@ impl KeptTier {
             let target = promised.target.zip(*room);
             target.is_none_or(|(target, room)| space::fits(target, room, self.takes).is_ok())
         };
-        if open.is_err() || !fits() {
+        if open.is_err() || !fits() || self.tried != last_try(known, promised.tier) {
             return false;
         }
         let owed = standing(known, promised, (*around, self.stands), |schedule| points.of(schedule));
