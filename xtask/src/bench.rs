@@ -68,6 +68,11 @@ const BENCHES: &[Bench] = &[
         arguments: &["fleet"],
         ..Bench::of("hubd", "checkin", "Ten thousand hosts at the hub")
     },
+    Bench {
+        name: "flapping",
+        arguments: &["flapping"],
+        ..Bench::of("hubd", "checkin", "Ten thousand hosts that flap")
+    },
     Bench { name: "peers", arguments: &["peers"], ..Bench::of("hubd", "checkin", "The hub against etcd") },
     Bench { profile: "dev", ..Bench::of("e2e", "footprint", "The agent at rest") },
 ];

@@ -6,11 +6,13 @@
 //!
 //! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]` prints
 //! lines `BENCH {json}`, which `cargo bench-all` collects. `-- fleet` measures a hub under ten thousand hosts at rest
-//! instead ([`steady`]), `-- peers` the hub against etcd ([`peers`]).
+//! instead ([`steady`]), `-- flapping` what becomes of their alerts ([`flapping`]), `-- peers` the hub against etcd
+//! ([`peers`]).
 
 mod echo;
 mod etcd;
 mod figures;
+mod flapping;
 mod fleet;
 mod handshakes;
 mod hosts;
@@ -67,6 +69,8 @@ enum Role {
     Tickets { folder: PathBuf, listen: SocketAddr },
     /// Ten thousand hosts that hold their check-ins.
     Fleet(steady::Arguments),
+    /// Ten thousand hosts that fall silent and come back at once.
+    Flapping(flapping::Arguments),
     /// The hub against etcd.
     Peers,
 }
@@ -83,6 +87,7 @@ fn main() -> anyhow::Result<()> {
             }
             Some(Role::Tickets { folder, listen }) => handshakes::serve(&folder, listen, Tickets::Yes).await,
             Some(Role::Fleet(arguments)) => steady::measure(&arguments).await,
+            Some(Role::Flapping(arguments)) => flapping::measure(&arguments).await,
             Some(Role::Peers) => peers::measure(&arguments).await,
             None => measure(&arguments).await,
         }

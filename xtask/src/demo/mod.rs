@@ -5,6 +5,7 @@
 //! checked, so a demo that ends well is a test.
 
 pub mod build;
+mod certificate;
 mod chapter;
 mod ending;
 mod loss;

@@ -8,7 +8,7 @@ use e2e::{document, wait};
 use serde_json::Value;
 
 use super::chapter::{chapter, done, typed, vmid, well};
-use super::{loss, protection, signature};
+use super::{certificate, loss, protection, signature};
 
 /// Some things about a guest are observed once a minute.
 const HEALED: Duration = Duration::from_secs(180);
@@ -55,6 +55,7 @@ pub fn report(options: Options, length: Length) -> Result<Stage> {
             let document = protection::promise(&stage, &document, runtime)?;
             protection::back_up(&stage)?;
             protection::restore_tests(&stage)?;
+            certificate::fetched_and_verified(&stage, "web")?;
             loss::kill_agent(&mut stage)?;
             loss::destroy_by_hand(&stage)?;
             signature::delete(&stage, &document)?;
