@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::facts::{Promised, ScheduleFacts};
 use super::faults;
-use super::memory::{KeptTier, KeptTiers, LastOutstanding, last_try};
+use super::memory::{KeptTier, KeptTiers, LastOutstanding, of_tier};
 use super::outstanding::scheduled;
 use super::space;
 use super::tier::{OutstandingPoint, State};
@@ -65,8 +65,8 @@ impl Keeping {
         };
         match self.tiers.iter_mut().find(|tier| tier.is_none()) {
             Some(free) => {
-                let tried = last_try(known, promised.tier);
-                *free = Some(KeptTier { stands, outstanding, tried, takes });
+                let known = of_tier(known, promised.tier);
+                *free = Some(KeptTier { stands, outstanding, known, takes });
             }
             None => self.may = May::Not,
         }

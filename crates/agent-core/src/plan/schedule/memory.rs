@@ -110,8 +110,8 @@ pub(super) struct KeptTier {
     /// Up to which point it is settled by what exists.
     pub(super) stands: Option<Timestamp>,
     pub(super) outstanding: LastOutstanding,
-    /// The last try, also where it is not of the point that is outstanding.
-    pub(super) tried: Option<PointAttempt>,
+    /// Since when it is promised, and the last try, also where it is not of the point that is outstanding.
+    pub(super) known: TierKnown,
     /// What the next backup takes on its target.
     pub(super) takes: u64,
 }
@@ -376,9 +376,11 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The last try of a tier.
-pub(super) fn last_try(known: &ScheduleFacts<'_>, tier: Tier) -> Option<PointAttempt> {
-    known.tiers.iter().find(|record| record.tier == tier)?.tried
+/// What faults of a tier follow from, apart from lists. None without a record of it.
+pub(super) type TierKnown = Option<(Timestamp, Option<PointAttempt>)>;
+
+pub(super) fn of_tier(known: &ScheduleFacts<'_>, tier: Tier) -> TierKnown {
+    known.tiers.iter().find(|record| record.tier == tier).map(|record| (record.since, record.tried))
 }
 
 impl KeptTier {
@@ -394,7 +396,7 @@ impl KeptTier {
             let target = promised.target.zip(*room);
             target.is_none_or(|(target, room)| space::fits(target, room, self.takes).is_ok())
         };
-        if open.is_err() || !fits() || self.tried != last_try(known, promised.tier) {
+        if open.is_err() || !fits() || self.known != of_tier(known, promised.tier) {
             return false;
         }
         let owed = standing(known, promised, (*around, self.stands), |schedule| points.of(schedule));
