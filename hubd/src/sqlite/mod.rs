@@ -164,9 +164,17 @@ impl Store for Sqlite {
 
     async fn check_database(&self) -> Result<Vec<String>, StoreError> {
         self.read("check itself", |connection| {
-            let mut check = connection.prepare(CHECK)?;
-            let said: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-            Ok(said.into_iter().filter(|line| line != "ok").collect())
+            let check = || -> rusqlite::Result<Vec<String>> {
+                connection.prepare(CHECK)?.query_map([], |row| row.get(0))?.collect()
+            };
+            match check() {
+                Ok(said) => Ok(said.into_iter().filter(|line| line != "ok").collect()),
+                // Damage that the check itself stumbles over.
+                Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
+                    Ok(vec![error.to_string()])
+                }
+                Err(error) => Err(error),
+            }
         })
         .await
     }
