@@ -22,6 +22,9 @@ mod conditions;
 mod daemon;
 mod disk_script;
 mod engine;
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#[path = "../../../tests/support/enrolled_agent.rs"]
+mod enrolled_agent;
 mod escrow;
 mod full_disk;
 mod local_api;

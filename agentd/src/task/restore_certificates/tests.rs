@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
 use holdfast_protocol::restore_certificate::SignedCertificate;
-use net::client::{Answer, Method};
-use rcgen::{CertificateParams, KeyPair};
+use net::client::Method;
+use rcgen::KeyPair;
 use restore_certificate::countersign::receive;
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ use super::*;
 use crate::port::clock::RealClock;
 use crate::port::hub::{Hub, Line, Posted};
 use crate::port::store::restore_certificate::insert_proved_for_tests;
+use crate::task::enrolled_agent;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,11 +58,7 @@ impl FakeHub {
 impl Line for FakeHub {
     fn send<'a>(&'a self, method: Method, path: &'a str, body: Vec<u8>, _: Duration) -> Posted<'a> {
         assert_eq!((method, path), (Method::PUT, "/v1/agent/restore-certificates"));
-        let (status, data, error) = self.answer(&body);
-        let id = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01";
-        let frame = json!({ "schema_version": "holdfast.envelope/v1", "request_id": id, "correlation_id": id,
-            "data": data, "error": error, "metadata": { "timestamp": "2026-11-21T12:00:00Z" } });
-        let answer = Answer::new(status, frame.to_string().into_bytes());
+        let answer = enrolled_agent::answer(self.answer(&body));
         Box::pin(async move { Ok(answer) })
     }
 }
@@ -81,17 +78,8 @@ fn start(state: &Path, hub: &FakeHub) -> RestoreCertificatesTask {
 }
 
 fn enrol(state: &Path) -> KeyPair {
-    let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap().pem();
-    let identity = json!({
-        "schema": "holdfast.identity/v1", "hub": "https://127.0.0.1:1", "key_pem": key.serialize_pem(),
-        "enrolled": {"host_id": "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55", "host_name": "box7",
-            "certificate_pem": certificate, "ca_pem": certificate, "certificate_generation": 1,
-            "not_before": "2026-01-01T00:00:00Z", "not_after": "2126-01-01T00:00:00Z"}
-    });
     IdentityFolder::open(state).unwrap();
-    std::fs::write(state.join("identity/identity.json"), identity.to_string()).unwrap();
-    key
+    enrolled_agent::enrol(state)
 }
 
 /// Waits until the thread of a dropped store has released the folder.

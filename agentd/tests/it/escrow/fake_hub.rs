@@ -9,10 +9,10 @@ use agentd::port::identity::IdentityFolder;
 use agentd::task::escrow::HubCopies;
 use holdfast_protocol::escrow::{EscrowBytes, EscrowPut, proof};
 use holdfast_protocol::job::Nonce;
-use net::client::{Answer, Method};
-use rcgen::{CertificateParams, KeyPair};
+use net::client::Method;
 use serde_json::{Value, json};
 
+use crate::enrolled_agent;
 use crate::escrow::place::Place;
 
 /// What the hub holds, and how it behaves.
@@ -48,15 +48,7 @@ impl FakeHub {
     pub fn copies(&self, place: &Place) -> HubCopies {
         let state = place.path().join("state");
         let folder = IdentityFolder::open(&state).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(Vec::new()).unwrap().self_signed(&key).unwrap().pem();
-        let identity = json!({
-            "schema": "holdfast.identity/v1", "hub": "https://127.0.0.1:1", "key_pem": key.serialize_pem(),
-            "enrolled": {"host_id": "018f3c1e-6b1f-7c1d-9d0a-2f6d1c0b7a55", "host_name": "box7",
-                "certificate_pem": certificate, "ca_pem": certificate, "certificate_generation": 1,
-                "not_before": "2026-01-01T00:00:00Z", "not_after": "2126-01-01T00:00:00Z"}
-        });
-        std::fs::write(state.join("identity/identity.json"), identity.to_string()).unwrap();
+        enrolled_agent::enrol(&state);
         let line = self.clone();
         HubCopies {
             folder,
@@ -133,11 +125,7 @@ impl Line for FakeHub {
         body: Vec<u8>,
         _: std::time::Duration,
     ) -> Posted<'a> {
-        let (status, data, error) = self.answer(&method, path, &body);
-        let id = "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01";
-        let frame = json!({ "schema_version": "holdfast.envelope/v1", "request_id": id, "correlation_id": id,
-            "data": data, "error": error, "metadata": { "timestamp": "2026-11-21T12:00:00Z" } });
-        let answer = Answer::new(status, frame.to_string().into_bytes());
+        let answer = enrolled_agent::answer(self.answer(&method, path, &body));
         Box::pin(async move { Ok(answer) })
     }
 }
