@@ -32,9 +32,10 @@ impl Length {
             }
             Self::Whole => {
                 "A simulated Proxmox VE, a hub, an agent and three guests are set up; two guests are changed by hand\n\
-                 and come back. Then the guests are backed up with their programs stopped, each backup is tried, the\n\
-                 agent is killed during a backup, a guest is destroyed by hand and comes back, and another one is\n\
-                 deleted by a signature. It takes about two minutes; `--quick` ends before the backups."
+                 and come back. Then the guests are backed up with their programs stopped, each backup is tried and\n\
+                 the certificate of one test is verified, the agent is killed during a backup, a guest is destroyed\n\
+                 by hand and comes back, and another one is deleted by a signature. It takes about two minutes;\n\
+                 `--quick` ends before the backups."
             }
         }
     }
