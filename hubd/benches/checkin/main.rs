@@ -46,8 +46,8 @@ struct Arguments {
     /// Connections, each of a host of its own, each with one request under way.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Given by `cargo bench`; means nothing.
-    #[arg(long, hide = true)]
+    /// Given by `cargo bench`, after the name of what is measured too; means nothing.
+    #[arg(long, hide = true, global = true)]
     bench: bool,
     #[command(subcommand)]
     role: Option<Role>,
