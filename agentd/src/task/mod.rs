@@ -26,7 +26,6 @@ pub mod admin_socket;
 mod admission;
 mod backup_inventory;
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #[path = "../../../tests/support/enrolled_agent.rs"]
 mod enrolled_agent;
 pub mod escrow;
