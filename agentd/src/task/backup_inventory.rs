@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use holdfast_protocol::id::{GuestUid, StorageName, Vmid};
 use holdfast_protocol::json::chain;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::execute::Ports;
 use crate::model::observed::{BackupListing, Observed, Sight};
@@ -26,12 +26,31 @@ use crate::port::store::backup::Listed;
 /// One call for each storage: a list of some thousand archives is a second of Proxmox's time on a slow disk.
 const EVERY: Duration = Duration::from_secs(300);
 
-/// A storage that did not answer is queried again sooner.
-const DARK_EVERY: Duration = Duration::from_secs(60);
+/// A storage that did not answer, and one with something open, are queried again sooner.
+const SOON: Duration = Duration::from_secs(60);
+
+/// How long an archive that went missing is looked for sooner. What was moved by mistake is back by then, and what was
+/// deleted does not come back.
+const MISSING_SOON: SignedDuration = SignedDuration::from_hours(1);
 
 /// What is remembered of the lists.
 #[derive(Default)]
-pub(super) struct BackupInventory(BTreeMap<StorageName, (Duration, BackupListing)>);
+pub(super) struct BackupInventory(BTreeMap<StorageName, KeptListing>);
+
+/// A list, and when it was asked for.
+struct KeptListing {
+    at: Duration,
+    listing: BackupListing,
+    open: Differences,
+}
+
+/// Whether the records say what the list says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Differences {
+    Noted,
+    /// An operation held the guest, or nothing could be written.
+    Open,
+}
 
 impl BackupInventory {
     /// Reads the lists that are due, records what is missing or back, and returns all that is known.
@@ -49,15 +68,22 @@ impl BackupInventory {
         self.0.retain(|storage, _| wanted.contains(storage));
         let forward = ports.clock.monotonic();
         for storage in wanted {
-            if self.0.get(&storage).is_some_and(|(at, listing)| forward.saturating_sub(*at) < rest(listing)) {
+            let missing = records.backups.iter().filter(|backup| backup.storage == storage);
+            let missing = missing.filter_map(|backup| backup.missing_since).max();
+            let rests = |kept: &KeptListing| forward.saturating_sub(kept.at) < rest(kept, missing, now);
+            if self.0.get(&storage).is_some_and(rests) {
                 continue;
             }
+            let mut open = Differences::Noted;
             let list = ports.pve.storage_content(Role::Operate, &storage, ContentKind::Backup, None).await;
             let listing = match list {
                 Ok(list) => {
-                    let listed = held_against(&list, &storage, records, observed);
+                    let (listed, differences) = held_against(&list, &storage, records, observed);
                     let listed = still_shown(ports, listed).await;
-                    if !listed.is_empty() && ports.store.refusal().is_none() {
+                    open = differences;
+                    if ports.store.refusal().is_some() {
+                        open = if listed.is_empty() { open } else { Differences::Open };
+                    } else if !listed.is_empty() {
                         ports.store.note_listed(listed, now).await?;
                     }
                     let protected = list.iter().filter(|row| row.protected);
@@ -71,7 +97,7 @@ impl BackupInventory {
                 }
                 Err(error) => BackupListing::Dark(chain(&error)),
             };
-            self.0.insert(storage, (forward, listing));
+            self.0.insert(storage, KeptListing { at: forward, listing, open });
         }
         let pruners = Arc::clone(&ports.pruners.borrow());
         let reported = |storage: &StorageName, listing: &BackupListing| match listing {
@@ -82,18 +108,16 @@ impl BackupInventory {
             },
             BackupListing::Dark(why) => BackupListing::Dark(why.clone()),
         };
-        Ok(self
-            .0
-            .iter()
-            .map(|(storage, (_, listing))| (storage.clone(), reported(storage, listing)))
-            .collect())
+        Ok(self.0.iter().map(|(storage, kept)| (storage.clone(), reported(storage, &kept.listing))).collect())
     }
 }
 
-const fn rest(listing: &BackupListing) -> Duration {
-    match listing {
-        BackupListing::Listed { .. } => EVERY,
-        BackupListing::Dark(_) => DARK_EVERY,
+/// How long a list is good for. `missing` is when an archive of the storage went missing last.
+fn rest(kept: &KeptListing, missing: Option<Timestamp>, now: Timestamp) -> Duration {
+    let is_new = missing.is_some_and(|since| now.duration_since(since) < MISSING_SOON);
+    match (&kept.listing, kept.open) {
+        (BackupListing::Listed { .. }, Differences::Noted) if !is_new => EVERY,
+        (BackupListing::Listed { .. } | BackupListing::Dark(_), _) => SOON,
     }
 }
 
@@ -104,29 +128,32 @@ fn wanted(records: &Records) -> BTreeSet<StorageName> {
     targets.chain(records.backups.iter().map(|backup| &backup.storage)).cloned().collect()
 }
 
-/// What the records say otherwise than the list.
+/// What the records say otherwise than the list, without the guests that an operation holds: it may be changing just that.
 fn held_against(
     list: &[StoredVolume],
     storage: &StorageName,
     records: &Records,
     observed: &Observed,
-) -> Vec<(Vmid, Listed)> {
+) -> (Vec<(Vmid, Listed)>, Differences) {
     let rows: BTreeMap<&str, &StoredVolume> = list.iter().map(|row| (row.volid.as_str(), row)).collect();
     let busy: BTreeSet<GuestUid> = records.open.iter().map(|open| open.guest).collect();
-    let differs = |backup: &&BackupRecord| backup.storage == *storage && !busy.contains(&backup.guest);
-    let judged = records.backups.iter().filter(differs).filter_map(|backup| {
-        match (rows.get(backup.archive.as_str()), backup.missing_since) {
+    let mut differences = Differences::Noted;
+    let mut judged = Vec::new();
+    for backup in records.backups.iter().filter(|backup| backup.storage == *storage) {
+        let listed = match (rows.get(backup.archive.as_str()), backup.missing_since) {
             (Some(row), missing) if missing.is_some() || row.sealed != backup.sealed => {
-                let (archive, sealed) = (backup.archive.clone(), row.sealed.clone());
-                Some((backup.vmid, Listed::Again { archive, sealed }))
+                Listed::Again { archive: backup.archive.clone(), sealed: row.sealed.clone() }
             }
-            (None, None) if shown(backup, records, observed) => {
-                Some((backup.vmid, Listed::Not(backup.archive.clone())))
-            }
-            _ => None,
+            (None, None) if shown(backup, records, observed) => Listed::Not(backup.archive.clone()),
+            _ => continue,
+        };
+        if busy.contains(&backup.guest) {
+            differences = Differences::Open;
+        } else {
+            judged.push((backup.vmid, listed));
         }
-    });
-    judged.collect()
+    }
+    (judged, differences)
 }
 
 /// Drops what nothing follows from. The backups of a guest that was destroyed between its observation and the list are
@@ -153,4 +180,35 @@ fn shown(backup: &BackupRecord, records: &Records, observed: &Observed) -> bool 
     observed.sight == Sight::Proved
         && observed.guests.contains_key(&backup.vmid)
         && record.is_some_and(|record| record.place.vmid() == Some(backup.vmid))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_list_with_something_open_is_read_again_sooner() {
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(9);
+        let ago = |minutes| now.checked_sub(SignedDuration::from_mins(minutes)).ok();
+        let answered = || BackupListing::Listed {
+            protected: BTreeSet::new(),
+            verified: BTreeMap::new(),
+            pruned_by: None,
+        };
+        let dark = || BackupListing::Dark("no answer".to_owned());
+        for (listing, open, missing, expected) in [
+            (answered(), Differences::Noted, None, EVERY),
+            (answered(), Differences::Open, None, SOON),
+            (answered(), Differences::Noted, ago(0), SOON),
+            (answered(), Differences::Noted, ago(59), SOON),
+            // It does not come back: the target is listed no more often than others.
+            (answered(), Differences::Noted, ago(60), EVERY),
+            (dark(), Differences::Noted, None, SOON),
+        ] {
+            let kept = KeptListing { at: Duration::ZERO, listing, open };
+            assert_eq!(rest(&kept, missing, now), expected, "{open:?}, {missing:?}");
+        }
+    }
 }

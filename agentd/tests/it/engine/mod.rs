@@ -10,6 +10,7 @@
 //! | `network` | a guest's network and resolver follow the document |
 //! | `drift` | the reconcile loop from an empty host to drift that is healed |
 //! | `backup` | dead backup workers: a frozen guest, an orphan's archive |
+//! | `missing_backup` | an archive that its storage lost, and that came back |
 //! | `bulk` | a bulk volume is in the archives that go to its target, and in no others |
 //! | `restore_copy` | a copy of a guest, isolated and never taken for it |
 //! | `restore_test` | a backup, tried in a guest that is thrown away |
@@ -58,6 +59,7 @@ mod jobs;
 mod lanes;
 mod long;
 mod lost_disks;
+mod missing_backup;
 mod missing_guest;
 mod network;
 mod offsite;
