@@ -13,7 +13,7 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::json::chain;
 use holdfast_protocol::report::{
-    AgentSection, Condition, GuestReport, Running, Sections, WaitingForSignature,
+    AgentSection, Condition, GuestReport, Running, Sections, TrustSection, WaitingForSignature,
 };
 use holdfast_protocol::storage::HostRecipient;
 use jiff::Timestamp;
@@ -34,7 +34,7 @@ use crate::plan::{escrow, inherited};
 use crate::port::clock::Clock;
 use crate::port::host_replacement::HandOverFolder;
 use crate::port::hub::Contact;
-use crate::port::store::{Changes, Store, StoreError};
+use crate::port::store::{Changes, Refusal, Store, StoreError};
 
 /// Ended operations that are still reported: about a day of a busy host, 20 KiB.
 const ENDED_OPERATIONS: u32 = 20;
@@ -165,6 +165,17 @@ impl ReportTask {
         }
     }
 
+    /// Records that were set aside took roster and audit with them. The empty ones in their place would look like an audit
+    /// that was cut off.
+    async fn trust(&self) -> Result<Option<TrustSection>, StoreError> {
+        match self.store.refusal() {
+            Some(Refusal::Damaged { .. }) => Ok(None),
+            Some(Refusal::Full { .. } | Refusal::Broken { .. } | Refusal::Replaced { .. }) | None => {
+                self.store.trust_section().await.map(Some)
+            }
+        }
+    }
+
     /// What `reported` contains is read again from the store only if it has changed since.
     async fn assemble(
         &self,
@@ -239,7 +250,7 @@ impl ReportTask {
             guests,
             operations: Some(operations),
             waiting,
-            trust: Some(self.store.trust_section().await?),
+            trust: self.trust().await?,
             jobs: Some(jobs),
             storage: (storage.looked == FirstPoll::Yes).then(|| storage.targets.clone()),
             conditions,

@@ -147,3 +147,22 @@ async fn a_crashed_guest_and_a_lost_storage_come_and_go() {
     report.has(&[]).await;
     report.stop().await;
 }
+
+/// The empty audit of records that were begun anew is no audit that was cut off.
+#[tokio::test]
+async fn damaged_records_are_reported_without_an_audit() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = Report::start(folder.path()).await;
+    report.view.send_replace(observed("running"));
+    report.has(&[]).await;
+    assert!(report.sections.borrow().trust.is_some());
+    report.stop().await;
+
+    drop(store(folder.path()).await);
+    std::fs::write(folder.path().join("agent.db"), [7; 8_192]).unwrap();
+    let mut report = Report::start(folder.path()).await;
+    report.view.send_replace(observed("running"));
+    report.has(&["RECORDS_DAMAGED"]).await;
+    assert_eq!(report.sections.borrow().trust, None);
+    report.stop().await;
+}

@@ -4,8 +4,8 @@ use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::enrol::{EnrollmentAnswer, EnrollmentRequest, InviteRedemption};
 use holdfast_protocol::id::HostId;
 use holdfast_protocol::operator::{
-    DesiredVersion, EnrollmentApproval, EnrollmentRequestState, EnrollmentRequestView, EpochEnd, HostDetail,
-    HostState, HostView, Page,
+    AuditEvidence, DesiredVersion, EnrollmentApproval, EnrollmentRequestState, EnrollmentRequestView,
+    EpochEnd, HostDetail, HostState, HostView, Page,
 };
 use holdfast_protocol::pin::Pin;
 use holdfast_protocol::secret::Secret;
@@ -133,6 +133,42 @@ async fn a_revoked_host_comes_back_as_who_it_was_and_its_old_certificate_does_no
     assert_eq!(epochs, [1, 40]);
     assert_eq!(submit(&world, &new.key).await.code(), ErrorCode::Refused, "its earlier request is over");
     assert_eq!(new.check_in(&new.full(4, 1), "0s").await.code(), ErrorCode::Revoked);
+}
+
+async fn evidence(world: &World, id: HostId) -> AuditEvidence {
+    world.admin().get(&format!("/v1/hosts/{id}/audit-heads")).await.data(StatusCode::OK)
+}
+
+/// A host with records of its own anew is as suspicious as a thief that removed them. An operator ends that.
+#[tokio::test(flavor = "multi_thread")]
+async fn evidence_of_an_audit_that_began_anew_ends_with_the_readmission() {
+    let world = World::start().await;
+    let old = with_history(&world).await;
+    let id = old.enrolled.host_id;
+    assert_eq!(evidence(&world, id).await.breaks, []);
+
+    // Records that were set aside have no audit: that is no evidence, and hides none.
+    old.check_in(&old.full(3, 1), "0s").await.data(StatusCode::OK);
+    assert_eq!(evidence(&world, id).await.breaks, []);
+    old.check_in(&old.changed(4, 1, trust(2)), "0s").await.data(StatusCode::OK);
+    let broken = evidence(&world, id).await.breaks;
+    assert_eq!(broken.iter().map(|one| (one.kept.number, one.found.number)).collect::<Vec<_>>(), [(40, 2)]);
+
+    revoke(&world, id).await;
+    let key = KeyPair::generate().unwrap();
+    let asked = pending(&world, &key).await;
+    approve(&world, &asked, "box7", Some(id)).await.data(StatusCode::OK);
+    let new = let_in(&world, key).await;
+    new.check_in(&new.full(1, 0), "0s").await.data(StatusCode::OK);
+    new.check_in(&new.changed(2, 1, trust(3)), "0s").await.data(StatusCode::OK);
+    let now = evidence(&world, id).await;
+    assert_eq!((now.heads.len(), now.breaks), (1, Vec::new()), "another epoch, with an audit of its own");
+    // In the epoch that is new an audit cannot go back either.
+    new.check_in(&new.changed(3, 1, trust(1)), "0s").await.data(StatusCode::OK);
+    assert_eq!(evidence(&world, id).await.breaks.len(), 1);
+    let kinds = events_of(&world, id).await;
+    let broken = kinds.iter().filter(|event| event["kind"] == "audit_chain_broken");
+    assert_eq!(broken.count(), 2, "each is an event, which stays");
 }
 
 #[tokio::test(flavor = "multi_thread")]

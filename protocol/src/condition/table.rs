@@ -84,7 +84,7 @@ const NOTHING: Inhibits = Inhibits::Nothing;
 conditions! {
     AuditChainBroken = "AUDIT_CHAIN_BROKEN", Critical, [Host], 0 s, Endangered, Tampering, NOTHING,
         "The audit of the host no longer continues from what the hub has seen of it.",
-        "Keep the host's state as it is, and compare its audit: `agentd audit verify` on the host, then `holdfast audit verify FILE`.";
+        "Keep the host as it is, and compare: `agentd audit verify` there, then `holdfast audit verify FILE`. If its records were replaced on purpose, revoke the host and admit it again.";
     BackupCrashConsistent = "BACKUP_CRASH_CONSISTENT", Warning, [Tier], 0 s, Endangered, Protection, NOTHING,
         "The newest backup was taken of running programs, although its policy promises stopped ones.",
         "See why the guest agent did not stop them: `systemctl status guestd` in the guest.";
