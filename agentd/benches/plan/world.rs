@@ -60,6 +60,7 @@ fn backup_of(guest: GuestUid, vmid: Vmid, nights_ago: i64) -> Result<BackupRecor
         point: Some(point),
         sealed: None,
         missing_since: None,
+        took: None,
         label: None,
         mounts: None,
         hardware: None,

@@ -124,6 +124,7 @@ fn theirs(
             point: None,
             sealed: row.sealed.clone(),
             missing_since: None,
+            took: None,
             label: None,
             mounts: None,
             hardware: None,

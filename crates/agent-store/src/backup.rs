@@ -1,6 +1,7 @@
 //! Backups that our operations took and found.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use holdfast_protocol::id::{GuestUid, KeyFingerprint, OperationId, StorageName};
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ use agent_core::operation::progress::OperationState;
 use agent_core::operation::window::without;
 
 const COLUMNS: &str = "volid, guest, vmid, storage, bytes, taken_at, operation, why, tier, point, sealed, missing_since, label, \
-     mounts, hardware, disks";
+     mounts, hardware, disks, took_ms";
 
 struct Raw {
     texts: [String; 5],
@@ -29,6 +30,7 @@ struct Raw {
     mounts: Option<String>,
     hardware: Option<String>,
     disks: Option<String>,
+    took_ms: Option<i64>,
 }
 
 fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
@@ -43,6 +45,7 @@ fn raw(row: &Row<'_>) -> Result<Raw, rusqlite::Error> {
         mounts: row.get(13)?,
         hardware: row.get(14)?,
         disks: row.get(15)?,
+        took_ms: row.get(16)?,
     })
 }
 
@@ -67,6 +70,8 @@ impl Raw {
             mounts: self.mounts.map(|mounts| from_json("a backup's mounts", &mounts)).transpose()?,
             hardware: self.hardware.map(|text| parsed("a hardware address", &text)).transpose()?,
             disks: self.disks.map(|disks| from_json("a guest's disks", &disks)).transpose()?,
+            // A clock that was set back meanwhile makes it negative.
+            took: self.took_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis),
         })
     }
 }
@@ -120,7 +125,7 @@ pub(super) fn found(
         .execute(
             &format!(
                 "INSERT OR REPLACE INTO backup ({COLUMNS})
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, ?12, ?13, ?14, ?15)"
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULL, ?12, ?13, ?14, ?15, NULL)"
             ),
             (
                 archive.as_str(),
@@ -141,6 +146,25 @@ pub(super) fn found(
             ),
         )
         .map_err(StoreError::sqlite("note a backup"))?;
+    Ok(())
+}
+
+/// The operation that took one is done. One that takes a backup beside its work says nothing of its duration.
+pub(super) fn done(
+    transaction: &Transaction<'_>,
+    after: &OperationState,
+    serial: i64,
+) -> Result<(), StoreError> {
+    if after.operation.backup().is_none() {
+        return Ok(());
+    }
+    transaction
+        .execute(
+            "UPDATE backup SET took_ms = (SELECT (ended_at - opened_at) / 1000 FROM operation WHERE serial = ?2)
+             WHERE operation = ?1",
+            (after.id.to_string(), serial),
+        )
+        .map_err(StoreError::sqlite("note how long a backup took"))?;
     Ok(())
 }
 

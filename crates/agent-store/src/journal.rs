@@ -12,7 +12,7 @@ pub use super::journal_read::NewOperation;
 use super::journal_read::{PARKED, load, serial, serials};
 pub(super) use super::journal_read::{one, open_on};
 use super::{
-    Part, Store, StoreError, alike, applied, audit, brake_release, compact, growth, guest, record,
+    Part, Store, StoreError, alike, applied, audit, backup, brake_release, compact, growth, guest, record,
     restore_test, snapshot, tier, window,
 };
 use agent_core::model::growth::Growth;
@@ -212,6 +212,7 @@ fn end(
     }
     if after.status() == Status::Done {
         applied::done(transaction, after, entry.at)?;
+        backup::done(transaction, after, serial)?;
     }
     match after.status() {
         Status::Done => record::made(transaction, after, entry.at),

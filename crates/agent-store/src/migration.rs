@@ -11,7 +11,7 @@ use super::error::OpenError;
 
 /// The steps that made the present schema: step `n` makes version `n` from version `n - 1`. A step that was released
 /// never changes; a new table or column is a new step.
-const STEPS: [&str; 30] = [
+const STEPS: [&str; 31] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -42,10 +42,11 @@ const STEPS: [&str; 30] = [
     include_str!("schema/28-conditions.sql"),
     include_str!("schema/29-correlation.sql"),
     include_str!("schema/30-restore-certificates.sql"),
+    include_str!("schema/31-backup-duration.sql"),
 ];
 
 /// The version that this agent knows: the number of the last step.
-const VERSION: i64 = 30;
+const VERSION: i64 = 31;
 
 /// Brings a file up to date, each step whole or not at all: a kill between two steps leaves a valid older version.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {

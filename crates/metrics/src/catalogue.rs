@@ -136,8 +136,8 @@ catalogue! {
         "When the newest backup of a tier was taken.";
     BackupSize = "holdfast_guest_backup_size_bytes", Gauge, Host, ["guest" "tier"],
         "Size of the newest backup of a tier, as its storage reports it.";
-    BackupDuration = "holdfast_guest_backup_duration_seconds", Gauge, Host, ["guest"],
-        "How long the last backup operation of a guest took, where the report still has it.";
+    BackupDuration = "holdfast_guest_backup_duration_seconds", Gauge, Host, ["guest" "tier"],
+        "How long the operation of the newest backup of a tier took. Its size by this is the throughput.";
     TestTime = "holdfast_guest_restore_test_timestamp_seconds", Gauge, Host, ["guest" "tier"],
         "When the last restore test of a tier ended.";
     TestProved = "holdfast_guest_restore_test_proved", Gauge, Host, ["guest" "tier"],

@@ -6,7 +6,7 @@ use holdfast_protocol::condition::{DiskSerial, Severity};
 use holdfast_protocol::desired::RunState;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::local::restore_test::TestVerdict;
-use holdfast_protocol::operation::{OperationKind, OperationStatus, OperationView};
+use holdfast_protocol::operation::{OperationStatus, OperationView};
 use holdfast_protocol::report::{
     DiskHealth, DiskReading, GuestReport, HardwareName, Running, Sections, StorageState,
 };
@@ -34,7 +34,7 @@ pub fn add(
     let names = names(sections);
     for of_guest in sections.guests.iter().flatten() {
         let Some(name) = of_guest.uid.and_then(|uid| names.get(&uid)) else { continue };
-        guest(page, (labels, name), of_guest, operations);
+        guest(page, (labels, name), of_guest);
     }
     let Some(sample) = sample else { return };
     usage(page, "holdfast_host_", labels, &sample.host, UsageMetric::is_of_hosts);
@@ -157,12 +157,7 @@ fn work(page: &mut Exposition, labels: &Labels, operations: &[OperationView], no
     }
 }
 
-fn guest(
-    page: &mut Exposition,
-    (of_host, name): (&Labels, &str),
-    guest: &GuestReport,
-    operations: &[OperationView],
-) {
+fn guest(page: &mut Exposition, (of_host, name): (&Labels, &str), guest: &GuestReport) {
     let Some(uid) = guest.uid else { return };
     let labels = &of_host.with("guest", name);
     let or_empty = |text: Option<String>| text.unwrap_or_default();
@@ -187,14 +182,6 @@ fn guest(
     if let Some(controller) = &guest.controller {
         page.add(Metric::ControllerHello, labels, Value::at(controller.hello_at));
     }
-    let backups = operations.iter().filter(|one| one.guest == uid && one.kind == OperationKind::Backup);
-    let done = backups.filter(|one| one.status == OperationStatus::Done);
-    if let Some((begun, ended)) =
-        done.filter_map(|one| Some((one.opened_at, one.ended_at?))).max_by_key(|one| one.1)
-    {
-        let took = u64::try_from(ended.duration_since(begun).as_millis()).unwrap_or(0);
-        page.add(Metric::BackupDuration, labels, Value::Thousandths(took));
-    }
     let Some(protection) = &guest.protection else { return };
     if let Some(posture) = &protection.posture {
         page.add(Metric::GuestPosture, &labels.with("posture", posture.is.as_str()), Value::Whole(1));
@@ -203,6 +190,9 @@ fn guest(
         let labels = labels.with("tier", newest.tier);
         page.add(Metric::BackupTime, &labels, Value::at(newest.taken_at));
         page.add(Metric::BackupSize, &labels, Value::Whole(newest.bytes));
+        if let Some(took_ms) = newest.took_ms {
+            page.add(Metric::BackupDuration, &labels, Value::Thousandths(took_ms));
+        }
     }
     for tested in &protection.tested {
         let labels = labels.with("tier", tested.tier);

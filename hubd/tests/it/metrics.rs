@@ -14,7 +14,7 @@ use crate::world::{Client, Host, World, until};
 fn guests() -> serde_json::Value {
     json!([{ "uid": GUEST, "name": "web", "customer": "acme", "vmid": 120, "lock": { "kind": "backup", "since": "2026-11-21T02:00:00Z" }, "status": "managed", "run": "running",
         "protection": { "posture": { "is": "attention", "why": ["no test"] },
-            "newest": [{ "tier": "local", "taken_at": "2027-01-01T00:00:00Z", "bytes": 5000 }] } }])
+            "newest": [{ "tier": "local", "taken_at": "2027-01-01T00:00:00Z", "bytes": 5000, "took_ms": 12500 }] } }])
 }
 
 const GUEST: &str = "018f3c1e-6b1f-7c1d-9d0a-000000000001";
@@ -68,6 +68,7 @@ async fn what_a_host_reports_is_on_the_page_and_in_the_series() {
         "holdfast_guest_posture{host=\"box7\",guest=\"web\",posture=\"attention\"} 1",
         "holdfast_guest_lock_timestamp_seconds{host=\"box7\",guest=\"web\",kind=\"backup\"} 1795226400",
         "holdfast_guest_backup_size_bytes{host=\"box7\",guest=\"web\",tier=\"local\"} 5000",
+        "holdfast_guest_backup_duration_seconds{host=\"box7\",guest=\"web\",tier=\"local\"} 12.500",
         "holdfast_hub_metrics_hosts_left_out 0",
     ] {
         assert!(all.lines().any(|found| found == line), "{line}\n{all}");

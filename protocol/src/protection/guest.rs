@@ -147,6 +147,9 @@ pub struct NewestBackup {
     pub taken_at: Timestamp,
     /// Its size in bytes, as its storage reports it.
     pub bytes: u64,
+    /// How many milliseconds its operation took, from its opening to its end. None for one that was taken beside other work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
 }
 
 /// How a guest is protected, as its agent reports it.

@@ -170,6 +170,7 @@ fn record(made: Made, name: &str, n: usize) -> BackupRecord {
         point: None,
         sealed: None,
         missing_since: None,
+        took: None,
         label: None,
         mounts: None,
         hardware: None,

@@ -26,6 +26,7 @@ async fn one_backup_whatever_reply_is_lost_and_it_is_written_down() {
         let ports = made(&world).await;
         let first = ports.store.backups(guest(1).uid, 10).await.unwrap();
         assert_eq!((first.len(), first[0].why), (1, BackupWhy::First));
+        assert_eq!(first[0].took, None, "the guest was made meanwhile");
         world.sim.node.faults.arm(fault(Aim { method: "POST".to_owned(), path: "/vzdump".to_owned() }));
         let done = end(&ports, 1, backup()).await;
         assert_eq!(done.status(), Status::Done, "{}", reported(&done));
@@ -34,6 +35,10 @@ async fn one_backup_whatever_reply_is_lost_and_it_is_written_down() {
         let record = ports.store.backup_of(done.id).await.unwrap().unwrap();
         let seen = (record.why, record.vmid, record.storage.as_str());
         assert_eq!(seen, (BackupWhy::Asked, vmid(300), "backup2"));
+        let view = ports.store.operation_view(done.id).await.unwrap().unwrap();
+        let took = view.ended_at.unwrap().duration_since(view.opened_at);
+        let difference = record.took.unwrap().as_millis().abs_diff(took.unsigned_abs().as_millis());
+        assert!(difference <= 1, "{record:?}, {took:?}");
         assert!(record.bytes > 1_000 && record.archive != first[0].archive, "{record:?}");
     }
 }

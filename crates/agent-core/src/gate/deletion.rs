@@ -71,6 +71,7 @@ mod tests {
             point: None,
             sealed: None,
             missing_since: None,
+            took: None,
             label: None,
             mounts: Some(HeldMounts {
                 holds: holds.iter().map(|path| (*path).to_owned()).collect(),

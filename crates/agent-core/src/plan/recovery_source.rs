@@ -170,6 +170,7 @@ mod tests {
             point: None,
             sealed: off_site.then(|| key("aa")),
             missing_since: None,
+            took: None,
             label: None,
             mounts: None,
             hardware: None,

@@ -40,6 +40,7 @@ fn backup(n: u64, hours: i64) -> BackupRecord {
         point: Some(at(hours)),
         sealed: None,
         missing_since: None,
+        took: None,
         label: None,
         mounts: None,
         hardware: None,

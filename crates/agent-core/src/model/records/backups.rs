@@ -1,5 +1,7 @@
 //! Our records of backups, their tiers and their tests.
 
+use std::time::Duration;
+
 use super::{
     Consistency, Deserialize, Disks, DownStack, GuestUid, HardwareAddress, KeyFingerprint, Label,
     OperationId, Schedule, Serialize, SignedDuration, StorageName, TestVerdict, Tier, Timestamp, Took, Vmid,
@@ -41,6 +43,8 @@ pub struct BackupRecord {
     /// The disks of its guest then; none for those that were taken before that was written down, and where one of them could
     /// not be written out again.
     pub disks: Option<Disks>,
+    /// How long its operation took; none for those that were taken beside other work or before that was written down.
+    pub took: Option<Duration>,
 }
 
 /// Which of its guest's mounts a backup holds, by their paths.

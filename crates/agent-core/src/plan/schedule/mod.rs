@@ -209,7 +209,8 @@ fn newest_backup(known: &ScheduleFacts<'_>, promised: &Promised<'_>) -> Option<N
     let of_tier =
         known.backups.iter().filter(|one| one.is_of(promised.tier, target) && one.missing_since.is_none());
     let newest = of_tier.max_by_key(|one| one.taken_at)?;
-    Some(NewestBackup { tier: promised.tier, taken_at: newest.taken_at, bytes: newest.bytes })
+    let took_ms = newest.took.and_then(|took| u64::try_from(took.as_millis()).ok());
+    Some(NewestBackup { tier: promised.tier, taken_at: newest.taken_at, bytes: newest.bytes, took_ms })
 }
 
 fn made(record: &GuestRecord) -> Option<Vmid> {

@@ -43,6 +43,7 @@ pub fn remains(archive: &str) -> Loss {
         point: None,
         sealed: None,
         missing_since: None,
+        took: None,
         label: None,
         mounts: None,
         hardware: None,

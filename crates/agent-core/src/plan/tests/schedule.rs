@@ -105,6 +105,7 @@ impl Life {
             point,
             sealed: None,
             missing_since: None,
+            took: None,
             label: None,
             mounts: None,
             hardware: None,

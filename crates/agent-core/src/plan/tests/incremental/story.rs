@@ -172,6 +172,7 @@ impl Story {
             point: point.filter(|_| !self.serial.is_multiple_of(3)),
             sealed: (storage == "pbs1").then(key),
             missing_since: None,
+            took: None,
             label: Some(label).filter(|_| self.serial.is_multiple_of(2)),
             mounts: Some(held).filter(|_| !self.serial.is_multiple_of(4)),
             hardware: None,
