@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agentd::execute::Ports;
 use agentd::model::policy::Policy;
+use agentd::model::usage::UsageReading;
 use agentd::model::view::HostSnapshot;
 use agentd::operation::log::Event;
 use agentd::operation::{Operation, Start, Target};
@@ -41,13 +42,17 @@ pub struct Agent {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the loop under test runs beside the test, which ends it")]
-pub async fn start_with(world: &World, policy: Policy) -> Agent {
+async fn start_publishing(world: &World, policy: Policy, to: Option<watch::Sender<UsageReading>>) -> Agent {
     let ports = world.sound().await;
     let disks = std::iter::once(&policy.storage).chain(&policy.bulk_storage).cloned();
     let storages: BTreeSet<_> = disks.chain(["backup2".parse().unwrap()]).collect();
     let node: NodeName = "pve1".parse().unwrap();
     let place = (node.clone(), policy.pool.clone());
     let eye = Observer::new(Arc::clone(&ports.pve), Arc::clone(&ports.clock), place, storages);
+    let eye = match to {
+        Some(to) => eye.publishing_use(to),
+        None => eye,
+    };
     let (sender, view) = watch::channel(Arc::new(HostSnapshot::default()));
     let (stopper, stop) = stop::pair();
     let reconcile = Reconcile {
@@ -61,6 +66,15 @@ pub async fn start_with(world: &World, policy: Policy) -> Agent {
     };
     let _controllers = Controllers::start(&ports);
     Agent { ports, view, stopper, task: tokio::spawn(reconcile.run()), _controllers }
+}
+
+pub async fn start_with(world: &World, policy: Policy) -> Agent {
+    start_publishing(world, policy, None).await
+}
+
+/// One that publishes what its observations say of use.
+pub async fn start_measured(world: &World, to: watch::Sender<UsageReading>) -> Agent {
+    start_publishing(world, world.policy(), Some(to)).await
 }
 
 pub async fn start(world: &World) -> Agent {

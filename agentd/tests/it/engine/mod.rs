@@ -24,6 +24,7 @@
 //! | `approve` | a golden waits for a signature over its bytes |
 //! | `entries` | storage entries made with sealed credentials, once and only as signed |
 //! | `fault` | lost replies, dead workers, other owners' guests |
+//! | `levels` | a level of the document, from the sample to the end of its condition |
 //! | `long` | operations that take longer than expected are followed to their end |
 //! | `lost` | a guest destroyed by hand, and its number reused |
 //! | `lost_disks` | on which storages its disks come back |
@@ -57,6 +58,7 @@ mod hand;
 mod inherited;
 mod jobs;
 mod lanes;
+mod levels;
 mod long;
 mod lost_disks;
 mod missing_backup;
