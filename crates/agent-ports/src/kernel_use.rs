@@ -13,8 +13,8 @@ use holdfast_protocol::usage::{Readings, UsageMetric};
 /// Where the control groups are.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
-/// A file of pressure has two lines of less than a hundred bytes.
-const PRESSURE_BYTES_MAX: u64 = 512;
+/// A file of pressure has two lines of less than a hundred bytes. The kernel gives them in one read.
+const PRESSURE_BYTES_MAX: usize = 512;
 
 /// How a load is scaled by `sysinfo(2)`.
 const LOAD_SHIFT: u32 = 16;
@@ -66,9 +66,9 @@ fn pressure(folder: &Path) -> Readings {
         (UsageMetric::IoPressure, "io.pressure"),
     ];
     let read = |name| {
-        let mut text = String::new();
-        File::open(folder.join(name)).ok()?.take(PRESSURE_BYTES_MAX).read_to_string(&mut text).ok()?;
-        some_of_a_minute(&text)
+        let mut bytes = [0; PRESSURE_BYTES_MAX];
+        let length = File::open(folder.join(name)).ok()?.read(&mut bytes).ok()?;
+        some_of_a_minute(std::str::from_utf8(bytes.get(..length)?).ok()?)
     };
     files.into_iter().filter_map(|(metric, name)| Some((metric, read(name)?))).collect()
 }
