@@ -7,6 +7,7 @@
 //!    └─away: dropped       └── came back before it was sent ──────┤
 //!                pending ◄───────────── came back after ──────────┘
 //! ```
+//! One that is closed ([`Ending`]) is resolved at once where it fires, and dropped where it is pending.
 //! A store keeps one row for each. All times are the hub's, except `since`.
 
 use std::fmt;
@@ -17,6 +18,7 @@ use holdfast_protocol::id::{HostId, HostName, OperatorName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::ending::Ending;
 use crate::label::{Labelled, Labels};
 
 /// What one set of rows belongs to.
@@ -161,6 +163,9 @@ pub struct Incident {
     pub escalated: Option<Timestamp>,
     /// The severity that it was routed with, once it was.
     pub routed: Option<Severity>,
+    /// Why it was closed, where it was: its condition may still hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
 }
 
 impl Incident {
@@ -192,6 +197,7 @@ impl Incident {
             ack: None,
             escalated: None,
             routed: None,
+            ending: None,
         }
     }
 

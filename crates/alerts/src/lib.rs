@@ -14,7 +14,7 @@
 //! | [`reduce`] | the reducer |
 //! | [`deliver`] | the one decision whether a receiver hears of an incident now |
 //! | [`suppression`] | the reasons why something is not sent |
-//! | [`state`], [`incident`], [`group`], [`group_key`] | rows that a store keeps |
+//! | [`state`], [`incident`], [`ending`], [`group`], [`group_key`] | rows that a store keeps |
 //! | [`rules`], [`label`], [`quiet`], [`silence`], [`name`] | what operators configure |
 //! | [`setting`] | what a decision depends on besides the state |
 //! | [`notice`], [`log`] | what goes out |
@@ -27,6 +27,7 @@
 
 pub mod deliver;
 pub mod digest;
+pub mod ending;
 pub mod explain;
 
 pub mod group;
@@ -49,6 +50,7 @@ pub mod suppression;
 mod time;
 
 pub use deliver::{Purpose, Verdict, View, should_deliver};
+pub use ending::Ending;
 pub use incident::{Incident, IncidentId, Scope};
 pub use notice::{Notice, Reason};
 pub use reduce::{Decision, next};

@@ -5,6 +5,7 @@ use holdfast_protocol::id::{OperatorName, ReceiverName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::ending::Ending;
 use crate::notice::{DedupeKey, Reason};
 use crate::signal::HostState;
 use crate::silence::SilenceId;
@@ -97,8 +98,12 @@ pub enum LogKind {
         /// Why it is sent.
         reason: Reason,
     },
-    /// Its guest was deleted, or its host was let go: it was closed without a notice.
-    Closed {},
+    /// Its guest was deleted, or its host was revoked: it is over.
+    Closed {
+        /// Why; not kept in entries of earlier hubs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Ending>,
+    },
     /// A host changed its state.
     HostChanged {
         /// From which.

@@ -7,6 +7,7 @@ use holdfast_protocol::id::{HostName, OperatorName, ReceiverName};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::ending::Ending;
 use crate::group_key::GroupKey;
 use crate::incident::{Incident, IncidentId, Scope};
 use crate::label::Labels;
@@ -183,6 +184,9 @@ pub struct NoticeIncident {
     pub flapping_since: Option<Timestamp>,
     /// Who acknowledged it.
     pub acknowledged_by: Option<OperatorName>,
+    /// Why it was closed, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
 }
 
 impl NoticeIncident {
@@ -203,6 +207,7 @@ impl NoticeIncident {
             stale_since: incident.stale_since,
             flapping_since: incident.flapping,
             acknowledged_by: incident.ack.as_ref().map(|ack| ack.by.clone()),
+            ending: incident.ending.clone(),
         }
     }
 

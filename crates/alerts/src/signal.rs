@@ -106,10 +106,18 @@ pub enum Signal {
     SilenceEnded(SilenceId),
     /// All maintenance windows of the host that are not over.
     Maintenance(Vec<Maintenance>),
-    /// A guest was deleted as an operator wanted: its incidents are closed without a notice.
-    GuestDeleted(GuestUid),
-    /// The host was let go: all its incidents are closed without a notice.
-    HostRemoved,
+    /// A guest was deleted as an operator wanted: its incidents are over.
+    GuestDeleted {
+        /// Which guest.
+        uid: GuestUid,
+        /// Which operator gave the job to the hub.
+        by: Option<OperatorName>,
+    },
+    /// The host was revoked: all its incidents are over. The caller gives no signal of the host after this one.
+    HostRevoked {
+        /// By which operator.
+        by: OperatorName,
+    },
     /// The rules are others now. Nothing is sent for that.
     RulesChanged,
 }

@@ -221,6 +221,7 @@ fn keep(
         i64::try_from(audit_seen).unwrap_or(i64::MAX),
     ])?;
     let relabelled = alerts::relabelled(tx, host.number, checkin)?;
+    let deleted = alerts::newly_deleted(tx, host.number, checkin)?;
     match merge {
         Merge::Replace => {
             tx.prepare_cached("INSERT OR IGNORE INTO reports (host) VALUES (?1)")?.execute([host.number])?;
@@ -237,7 +238,7 @@ fn keep(
     if merge != Merge::Ignore {
         jobs::heard(tx, checkin, host)?;
         audit_heads::keep(tx, checkin, host)?;
-        alerts::deleted_guests(tx, context, checkin)?;
+        alerts::deleted_guests(tx, context, checkin, &deleted)?;
     }
     alerts::spoken(tx, context, checkin, host, (merge, relabelled))?;
     let delivery = judge_delivery(host.wanted, checkin.held, refused);

@@ -93,7 +93,13 @@ impl Hosts for Sqlite {
             };
             emit(tx, &event)?;
             let moment = Moment { at: by.at, correlation: by.correlation };
-            decide(tx, &context, Scope::Host(record.view.id), &[Signal::HostRemoved], moment)?;
+            decide(
+                tx,
+                &context,
+                Scope::Host(record.view.id),
+                &[Signal::HostRevoked { by: by.operator.clone() }],
+                moment,
+            )?;
             Ok(find(tx, &HostRef::Id(record.view.id))?.map(|record| record.view))
         })
         .await

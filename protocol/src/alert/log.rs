@@ -74,7 +74,7 @@ pub enum LogKindView {
     Suppressed,
     /// It is in a notice that was put into the outbox.
     Queued,
-    /// It was closed without a notice.
+    /// It was closed: its guest was deleted, or its host was revoked.
     Closed,
     /// The host changed its state.
     HostChanged,

@@ -4,7 +4,8 @@ use holdfast_protocol::id::{GuestUid, OperatorName};
 use jiff::Timestamp;
 
 use super::Work;
-use crate::incident::Ack;
+use crate::ending::Ending;
+use crate::incident::{Ack, Phase};
 use crate::log::LogKind;
 use crate::signal::Maintenance;
 
@@ -41,25 +42,33 @@ impl Work<'_> {
         self.log(None, LogKind::MaintenanceChanged { windows });
     }
 
-    pub(super) fn guest_deleted(&mut self, uid: GuestUid) {
+    pub(super) fn guest_deleted(&mut self, uid: GuestUid, by: Option<&OperatorName>) {
         let of_guest = self.state.incidents.values().filter(|incident| incident.subject.guest() == Some(uid));
         let numbers: Vec<u64> = of_guest.map(|incident| incident.id.number).collect();
-        self.close(&numbers);
+        self.close(&numbers, &Ending::GuestDeleted { by: by.cloned() });
     }
 
-    pub(super) fn host_removed(&mut self) {
-        self.close(&self.numbers());
+    pub(super) fn host_revoked(&mut self, by: &OperatorName) {
+        self.close(&self.numbers(), &Ending::HostRevoked { by: by.clone() });
         self.state.row.host_state = None;
         self.state.row.maintenance.clear();
     }
 
-    fn close(&mut self, numbers: &[u64]) {
+    /// Ends incidents whether their conditions hold or not. Receivers that heard of one hear why it is over.
+    fn close(&mut self, numbers: &[u64], why: &Ending) {
         for number in numbers {
-            self.state.incidents.remove(number);
-            for group in self.state.groups.values_mut() {
-                group.members.remove(number);
+            let Some(incident) = self.state.incidents.get_mut(number) else { continue };
+            match incident.phase {
+                // Its end is announced already, or soon.
+                Phase::Resolved { .. } => continue,
+                Phase::Pending { .. } => drop(self.state.incidents.remove(number)),
+                Phase::Firing { since } => {
+                    incident.phase = Phase::Resolved { fired: since, at: self.now };
+                    incident.ending = Some(why.clone());
+                    (incident.flapping, incident.absent_since, incident.stale_since) = (None, None, None);
+                }
             }
-            self.log(Some(*number), LogKind::Closed {});
+            self.log(Some(*number), LogKind::Closed { why: Some(why.clone()) });
         }
     }
 }

@@ -58,8 +58,8 @@ pub fn next(state: &ScopeState, signal: &Signal, setting: &Setting<'_>, now: Tim
         Signal::SilenceAdded(id) => work.log(None, LogKind::SilenceAdded { id: *id }),
         Signal::SilenceEnded(id) => work.log(None, LogKind::SilenceEnded { id: *id }),
         Signal::Maintenance(windows) => work.maintenance(windows),
-        Signal::GuestDeleted(uid) => work.guest_deleted(*uid),
-        Signal::HostRemoved => work.host_removed(),
+        Signal::GuestDeleted { uid, by } => work.guest_deleted(*uid, by.as_ref()),
+        Signal::HostRevoked { by } => work.host_revoked(by),
         Signal::Tick | Signal::RulesChanged => {}
     }
     work.adopt();

@@ -152,7 +152,7 @@ impl Work<'_> {
                 incident.phase =
                     if grouped { Phase::Firing { since: fired } } else { Phase::Pending { since: now } };
                 (incident.routed, incident.escalated, incident.absent_since) = (None, None, None);
-                incident.ack = None;
+                (incident.ack, incident.ending) = (None, None);
             }
             Phase::Pending { .. } | Phase::Firing { .. } => {
                 incident.since = incident.since.min(since);

@@ -231,19 +231,6 @@ fn late_comes_before_offline_without_delay() {
     assert_eq!(bench.notices.len(), 3);
 }
 
-#[test]
-fn a_deleted_guest_is_closed_without_a_notice() {
-    let mut bench = Bench::new(PLAIN);
-    bench.report(0, &[broken(1), backup_failed(1), broken(2)]);
-    let sent = bench.notices.len();
-    bench.signal(10, &Signal::GuestDeleted(uid(1)));
-    assert_eq!(bench.state.incidents.len(), 1);
-    bench.signal(20, &Signal::HostRemoved);
-    bench.run_to(100_000);
-    assert_eq!(bench.notices.len(), sent);
-    assert!(bench.state.incidents.is_empty() && bench.state.groups.is_empty());
-}
-
 /// Alertmanager's issue 1063.
 #[test]
 fn without_resolved_messages_it_fires_again() {

@@ -10,6 +10,7 @@
 mod configuration;
 mod contract;
 mod customers;
+mod endings;
 mod explain;
 mod fleet;
 mod kit;

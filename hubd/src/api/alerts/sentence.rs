@@ -26,7 +26,7 @@ pub(super) const fn kind(what: &LogKind) -> LogKindView {
         LogKind::Escalated { .. } => LogKindView::Escalated,
         LogKind::Suppressed { .. } => LogKindView::Suppressed,
         LogKind::Queued { .. } => LogKindView::Queued,
-        LogKind::Closed {} => LogKindView::Closed,
+        LogKind::Closed { .. } => LogKindView::Closed,
         LogKind::HostChanged { .. } => LogKindView::HostChanged,
         LogKind::Overflow { .. } => LogKindView::Overflow,
         LogKind::SilenceAdded { .. } => LogKindView::SilenceAdded,
@@ -56,7 +56,7 @@ pub(super) const fn concerned(what: &LogKind) -> (Option<&ReceiverName>, Option<
         | LogKind::AckOutgrown {}
         | LogKind::UnknownIncident {}
         | LogKind::Escalated { .. }
-        | LogKind::Closed {}
+        | LogKind::Closed { .. }
         | LogKind::HostChanged { .. }
         | LogKind::Overflow { .. }
         | LogKind::SilenceAdded { .. }
@@ -78,7 +78,8 @@ pub(super) fn text(what: &LogKind) -> String {
         LogKind::AckExpired {} => "the acknowledgement ended by its time",
         LogKind::AckOutgrown {} => "the acknowledgement ended, because it got worse",
         LogKind::UnknownIncident {} => "a request had no effect on it",
-        LogKind::Closed {} => "closed without a notice: its guest was deleted, or its host was revoked",
+        LogKind::Closed { why: None } => "closed: its guest was deleted, or its host was revoked",
+        LogKind::Closed { why: Some(why) } => return format!("closed: {why}"),
         LogKind::FlappingBegan { flips } => return format!("it came and went {flips} times within an hour"),
         LogKind::Stale { since } => return format!("nothing newer is known of it since {since:.0}"),
         LogKind::SeverityChanged { from, to } => return format!("it is {to} now; it was {from}"),

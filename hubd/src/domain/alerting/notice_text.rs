@@ -149,7 +149,10 @@ fn cut(text: &str, chars_max: usize) -> String {
 /// What a reader acts by: whether it is over, and its name for `holdfast alert show` and `ack`.
 fn marks(incident: &NoticeIncident) -> String {
     let mut text = match incident.news {
-        IncidentNews::Resolved { at } => format!(" [over since {at:.0}]"),
+        IncidentNews::Resolved { at } => match &incident.ending {
+            Some(why) => format!(" [over since {at:.0}: {why}]"),
+            None => format!(" [over since {at:.0}]"),
+        },
         IncidentNews::New {} | IncidentNews::Changed {} | IncidentNews::Ongoing {} => {
             format!(" [since {:.0}]", incident.since)
         }
@@ -186,6 +189,7 @@ fn subject(incident: &NoticeIncident) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alerts::Ending;
     use alerts::incident::{IncidentId, Scope};
     use alerts::label::Labels;
     use alerts::notice::DedupeKey;
@@ -219,6 +223,7 @@ mod tests {
             stale_since: None,
             flapping_since: None,
             acknowledged_by: None,
+            ending: None,
         }
     }
 
@@ -289,6 +294,9 @@ mod tests {
         assert!(
             sentence(&over).contains("guest:00000000-0000-0000-0000-000000000007: it stopped [over since")
         );
+        let by = "eve".parse().unwrap();
+        let closed = NoticeIncident { ending: Some(Ending::HostRevoked { by }), ..over.clone() };
+        assert!(sentence(&closed).contains("[over since 2027-01-15T08:01:00Z: the host was revoked by eve]"));
         // The group does not depend on the time, so channels can thread its messages.
         let a_hub = hub("a hub");
         let one = notice(Reason::First, vec![over.clone()]);

@@ -11,7 +11,7 @@ use holdfast_protocol::operator::HostState;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, params};
 
-use super::super::columns::Time;
+use super::super::columns::{Id, Time};
 use super::super::events::emit;
 use super::super::host_row::find;
 use super::super::settled::Scope;
@@ -56,6 +56,14 @@ const fn host_of(scope: AlertScope) -> Option<HostId> {
         AlertScope::Host(host) => Some(host),
         AlertScope::Hub => None,
     }
+}
+
+/// Whether a host is no part of the fleet any more.
+fn is_revoked(tx: &Tx<'_>, scope: AlertScope) -> rusqlite::Result<bool> {
+    let Some(host) = host_of(scope) else { return Ok(false) };
+    let sql = "SELECT status = 'revoked' FROM hosts WHERE id = ?1";
+    let found = tx.prepare_cached(sql)?.query_row([Id(host.uuid())], |row| row.get(0));
+    Ok(found.optional()?.unwrap_or(false))
 }
 
 #[async_trait]
@@ -107,6 +115,10 @@ impl Alerts for Sqlite {
         let context = self.alerts.clone();
         let observed = self.write_within("keep what is wrong", Shape::Single, Scope::NoHost, move |tx| {
             for (scope, conditions) in found {
+                // What was found wrong may be of before the host was revoked.
+                if is_revoked(tx, scope)? {
+                    continue;
+                }
                 let conditions = conditions.into_iter().map(|condition| ObservedCondition {
                     condition,
                     labels: alerts::label::Labels::default(),

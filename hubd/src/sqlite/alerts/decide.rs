@@ -68,14 +68,15 @@ fn record_events(tx: &Tx<'_>, scope: Scope, decision: &Decision, moment: Moment)
 }
 
 fn event_text(incident: &Incident) -> String {
-    format!("{} on {}: {}", incident.code, incident.subject, incident.message.as_str())
+    let why = incident.ending.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+    format!("{} on {}: {}{why}", incident.code, incident.subject, incident.message.as_str())
 }
 
 /// Only the beginning and the end of an incident are events. All else is in the log of alerts.
 fn event_kind(what: &LogKind) -> Option<EventKind> {
     if *what == (LogKind::Fired {}) {
         Some(EventKind::IncidentFired)
-    } else if *what == (LogKind::Resolved {}) {
+    } else if matches!(what, LogKind::Resolved {} | LogKind::Closed { .. }) {
         Some(EventKind::IncidentResolved)
     } else {
         None

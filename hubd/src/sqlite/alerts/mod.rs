@@ -23,4 +23,4 @@ mod signals;
 pub(super) use decide::{Moment, decide};
 pub(super) use incidents::maintenance_until;
 pub(super) use rows::Json;
-pub(super) use signals::{deleted_guests, relabelled, silent, spoken};
+pub(super) use signals::{deleted_guests, newly_deleted, relabelled, silent, spoken};

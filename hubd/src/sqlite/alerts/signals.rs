@@ -6,11 +6,11 @@ use alerts::label::Labels;
 use alerts::signal::HostState;
 use holdfast_protocol::condition::ConditionSet;
 use holdfast_protocol::id::GuestUid;
-use holdfast_protocol::job::Verb;
-use rusqlite::{Connection, OptionalExtension as _};
+use holdfast_protocol::job::{JobState, Verb};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::super::authenticated_host::AuthenticatedHost;
-use super::super::columns::Text;
+use super::super::columns::{Id, Text};
 use super::super::writer::Tx;
 use super::decide::{Moment, decide};
 use super::rows::Json;
@@ -133,19 +133,46 @@ pub(in super::super) fn silent(
     decide(tx, context, Scope::Host(contact.host), &[signal], moment)
 }
 
-/// Guests that operators had deleted: their incidents are closed without a notice.
+/// Guests that a check-in says were deleted by signed jobs, and that no earlier one did. Read before the check-in is
+/// kept. Without that, each check-in would end what a guest has that was restored under the same id since.
+pub(in super::super) fn newly_deleted(
+    tx: &Tx<'_>,
+    host: i64,
+    checkin: &Checkin,
+) -> rusqlite::Result<Vec<Signal>> {
+    let done = checkin
+        .jobs
+        .iter()
+        .filter(|job| job.verb == Some(Verb::DestroyGuest) && job.state == JobState::Done)
+        .filter_map(|job| Some((job.id, job.guest?)));
+    let mut deleted = Vec::new();
+    for (id, uid) in done {
+        let sql = "SELECT EXISTS (SELECT 1 FROM reports, json_each(reports.jobs) AS job
+                       WHERE reports.host = ?1 AND json_extract(job.value, '$.id') = ?2
+                           AND json_extract(job.value, '$.state') = 'done')";
+        let known: bool =
+            tx.prepare_cached(sql)?.query_row(params![host, id.to_string()], |row| row.get(0))?;
+        if known {
+            continue;
+        }
+        let sql = "SELECT operator FROM jobs WHERE host = ?1 AND id = ?2";
+        let read = |row: &rusqlite::Row<'_>| row.get::<_, Text<_>>(0).map(|by| by.0);
+        let by = tx.prepare_cached(sql)?.query_row(params![host, Id(id.uuid())], read).optional()?;
+        deleted.push(Signal::GuestDeleted { uid, by });
+    }
+    Ok(deleted)
+}
+
+/// Ends the incidents of guests that were deleted.
 pub(in super::super) fn deleted_guests(
     tx: &Tx<'_>,
     context: &AlertContext,
     checkin: &Checkin,
+    signals: &[Signal],
 ) -> rusqlite::Result<()> {
-    let deleted = checkin.jobs.iter().filter(|job| {
-        job.verb == Some(Verb::DestroyGuest) && job.state == holdfast_protocol::job::JobState::Done
-    });
-    let signals: Vec<Signal> = deleted.filter_map(|job| job.guest).map(Signal::GuestDeleted).collect();
     if signals.is_empty() {
         return Ok(());
     }
     let moment = Moment { at: checkin.at, correlation: checkin.correlation };
-    decide(tx, context, Scope::Host(checkin.presented.host), &signals, moment)
+    decide(tx, context, Scope::Host(checkin.presented.host), signals, moment)
 }

@@ -29,7 +29,7 @@ use super::hosts::renewal;
 use crate::world::document;
 
 /// A check-in that says that exactly these are wrong.
-fn says(host: HostId, (sequence, second): (u64, i64), codes: &[ConditionCode]) -> Checkin {
+pub fn says(host: HostId, (sequence, second): (u64, i64), codes: &[ConditionCode]) -> Checkin {
     let conditions =
         codes.iter().map(|code| ReportedCondition::new(*code, Subject::Host {}, at(second), "as it is"));
     let set = ConditionSet::collect(conditions);
@@ -46,7 +46,7 @@ fn says(host: HostId, (sequence, second): (u64, i64), codes: &[ConditionCode]) -
 
 impl Fixture {
     /// Lets the engine do what is due, takes what is to be sent, and has it delivered.
-    async fn sent(&self, second: i64) -> Vec<Notice> {
+    pub async fn sent(&self, second: i64) -> Vec<Notice> {
         self.store.advance_alerts(at(second), CORRELATION, 64).await.unwrap();
         let mut sent = Vec::new();
         loop {

@@ -71,11 +71,11 @@ fn job(number: u128) -> JobId {
     JobId::new(Uuid::from_u128(number))
 }
 
-fn submit(number: u128, blob: &str) -> SubmitJob {
+pub fn submit(number: u128, blob: &str) -> SubmitJob {
     SubmitJob { host: named("box7"), id: job(number), blob: blob.to_owned() }
 }
 
-fn said(number: u128, blob: &str) -> JobReport {
+pub fn said(number: u128, blob: &str) -> JobReport {
     JobReport {
         id: job(number),
         blob: hex::encode(Sha256::digest(blob.as_bytes())),

@@ -5,6 +5,7 @@
 
 mod alerts;
 mod documents;
+mod endings;
 mod fixture;
 mod hosts;
 mod keys;
@@ -46,6 +47,9 @@ engine! {
         the_history_comes_in_pages_and_a_revoked_host_has_none
         a_signed_job_waits_is_answered_and_is_then_beyond_recall
         old_jobs_and_the_oldest_versions_are_deleted;
+    endings:
+        a_revoked_host_ends_with_one_notice_and_nothing_fires_for_it_again
+        a_deleted_guest_ends_with_one_notice_and_may_come_back;
     hosts:
         a_host_is_invited_enrolled_heard_and_let_go
         a_refused_certificate_leaves_nothing
