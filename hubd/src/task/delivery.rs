@@ -1,9 +1,11 @@
 //! Delivery of notices out of the outbox.
 //!
-//! Receivers are served side by side, the notices of one in order. A notice for a receiver that the settings do not name
-//! any more is refused at its next try, and the delivery log says so. A notice that was being sent when the hub ended is
-//! sent again under the same id, by which receivers know a repeat.
+//! Each receiver is served by itself, its notices one at a time and in order: a slow one delays no other. So there are at
+//! most two tasks for each receiver, one of which waits. A notice for a receiver that the settings do not name any more is
+//! refused at its next try, and the delivery log says so. A notice that was being sent when the hub ended is sent again
+//! under the same id, by which receivers know a repeat.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use holdfast_protocol::id::ReceiverName;
 use holdfast_protocol::json::chain;
 use jiff::{SignedDuration, Timestamp};
 use notify::{Channel, DeliveryError, EgressPolicy, OutboxId, RetryDecision, Sender};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
 use super::{Rest, rest};
@@ -31,6 +33,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// How often an Alertmanager is sent what still fires. It forgets an alert after five minutes by default, so several may be
 /// lost.
 const RESEND_EVERY: SignedDuration = SignedDuration::from_secs(60);
+
+/// How long one Alertmanager is sent to in one go. The rest is sent with the next one.
+const RESEND_WITHIN: Duration = Duration::from_secs(60);
 
 /// Alerts that one Alertmanager is sent again, at most.
 const RESENT_MAX: u32 = 10_000;
@@ -93,52 +98,55 @@ impl Deliveries {
         Self { store, clock, set, hub }
     }
 
-    /// Delivers until `stop`. What is being sent then is finished first.
+    /// Delivers until `stop`. What is being sent then is finished first, each within the timeout of its channel.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let mut written = self.store.events_written();
         if let Err(error) = self.store.release_outgoing().await {
             tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
         }
-        let mut resent_at = None;
+        let (mut in_flight, mut resent_at) = (InFlight::default(), None);
         loop {
             written.mark_unchanged();
-            self.resend_if_due(&mut resent_at).await;
-            match self.deliver_due().await {
-                Ok(0) => {}
-                Ok(_) => continue,
-                Err(error) => {
-                    tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
-                }
+            self.resend_if_due(&mut resent_at, &mut in_flight);
+            if let Err(error) = self.begin_due(&mut in_flight).await {
+                tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
             }
+            let pause = self.pause().await;
             tokio::select! {
                 // An error means that the store is closed; the stop follows.
                 _ = written.changed() => {}
-                rested = rest(&mut stop, self.pause().await) => if rested == Rest::Stop { return },
+                // The receiver's next notice may be due.
+                Some(_) = in_flight.notices.join_next() => {}
+                Some(_) = in_flight.resends.join_next() => {}
+                rested = rest(&mut stop, pause) => if rested == Rest::Stop { break },
             }
         }
+        in_flight.resends.shutdown().await;
+        while in_flight.notices.join_next().await.is_some() {}
     }
 
-    async fn resend_if_due(&self, resent_at: &mut Option<Timestamp>) {
+    /// Begins to send what still fires to receivers that forget it otherwise.
+    fn resend_if_due(&self, resent_at: &mut Option<Timestamp>, in_flight: &mut InFlight) {
         let now = self.clock.now();
         let is_due = |at: Timestamp| now < at || now.duration_since(at) >= RESEND_EVERY;
-        if resent_at.is_none_or(is_due) {
-            *resent_at = Some(now);
-            self.resend(now).await;
+        if !resent_at.is_none_or(is_due) {
+            return;
         }
-    }
-
-    /// Sends what still fires to receivers that forget it otherwise. No notice is delivered meanwhile, so what is over is
-    /// never sent as firing after its end.
-    async fn resend(&self, now: Timestamp) {
+        *resent_at = Some(now);
         let set = self.set.borrow().clone();
-        let mut sent = JoinSet::new();
+        in_flight.lines.retain(&set);
         for receiver in set.receivers() {
-            if receiver.channel.kind() == ReceiverKind::Alertmanager {
-                let (store, receiver, hub) = (self.store.clone(), receiver.clone(), self.hub.clone());
-                sent.spawn(resend_to(Sender::new(set.reach), receiver, store, hub, now));
+            if receiver.channel.kind() != ReceiverKind::Alertmanager {
+                continue;
             }
+            // One that still gets something hears of the rest in a minute.
+            let Ok(line) = in_flight.lines.of(&receiver.name).try_lock_owned() else { continue };
+            let (store, receiver, hub) = (self.store.clone(), receiver.clone(), self.hub.clone());
+            in_flight.resends.spawn(async move {
+                let _line = line;
+                resend_to(Sender::new(set.reach), receiver, store, hub, now).await;
+            });
         }
-        while sent.join_next().await.is_some() {}
     }
 
     /// Until the next notice is due.
@@ -150,34 +158,67 @@ impl Deliveries {
         until.clamp(Duration::from_secs(1), LOOK_EVERY)
     }
 
-    /// Sends for each receiver the oldest notice that is due. Answers how many there were.
+    /// Begins to send for each receiver the oldest notice that is due.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn deliver_due(&self) -> Result<usize, StoreError> {
-        let taken = self.store.take_outgoing(self.clock.now()).await?;
-        let count = taken.len();
-        let set = self.set.borrow().clone();
-        let mut sent = JoinSet::new();
-        for outgoing in taken {
-            let (set, hub, now) = (set.clone(), self.hub.clone(), self.clock.now());
-            sent.spawn(async move {
-                let end = send(&set, &hub, &outgoing, now).await;
-                (outgoing, end)
+    async fn begin_due(&self, in_flight: &mut InFlight) -> Result<(), StoreError> {
+        // The store gives no second notice of a receiver before the first one ended.
+        for outgoing in self.store.take_outgoing(self.clock.now()).await? {
+            let line = in_flight.lines.of(&outgoing.notice.receiver);
+            let (set, hub) = (self.set.borrow().clone(), self.hub.clone());
+            let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
+            in_flight.notices.spawn(async move {
+                let _line = line.lock_owned().await;
+                let result = send(&set, &hub, &outgoing, clock.now()).await;
+                let now = clock.now();
+                let end = judge(result, &outgoing, now);
+                log(&outgoing, &end);
+                if let Err(error) = store.delivery_ended(outgoing, end, now).await {
+                    tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
+                }
             });
         }
-        while let Some(ended) = sent.join_next().await {
-            let Ok((outgoing, result)) = ended else { continue };
-            let now = self.clock.now();
-            let end = judge(result, &outgoing, now);
-            log(&outgoing, &end);
-            self.store.delivery_ended(outgoing, end, now).await?;
-        }
-        Ok(count)
+        Ok(())
     }
 }
 
+/// What is being sent.
+#[derive(Default)]
+struct InFlight {
+    lines: Lines,
+    notices: JoinSet<()>,
+    /// Of what fires. They are cut off when the hub ends: the next run sends all again.
+    resends: JoinSet<()>,
+}
+
+/// Receivers that are sent to, one thing at a time each.
+///
+/// While it is sent again what fires, no notice goes to a receiver: so what is over is never sent as firing after its end.
+#[derive(Default)]
+struct Lines(BTreeMap<ReceiverName, Arc<Mutex<()>>>);
+
+impl Lines {
+    fn of(&mut self, name: &ReceiverName) -> Arc<Mutex<()>> {
+        Arc::clone(self.0.entry(name.clone()).or_default())
+    }
+
+    /// Drops those that the settings do not name any more, once nothing is sent there.
+    fn retain(&mut self, set: &ReceiverSet) {
+        self.0.retain(|name, line| set.channel(name).is_some() || Arc::strong_count(line) > 1);
+    }
+}
+
+/// A receiver that answers each part slowly is not sent to for longer than until the next time.
 async fn resend_to(sender: Sender, receiver: Receiver, store: SharedStore, hub: HubName, now: Timestamp) {
+    let name = receiver.name.clone();
+    if tokio::time::timeout(RESEND_WITHIN, resend_all(sender, receiver, store, hub, now)).await.is_err() {
+        let within = RESEND_WITHIN.as_secs();
+        tracing::warn!(action = "resend", result = "failed", receiver = %name, within, "it answers too slowly");
+    }
+}
+
+async fn resend_all(sender: Sender, receiver: Receiver, store: SharedStore, hub: HubName, now: Timestamp) {
     let Receiver { name, channel } = receiver;
     let firing = match store.firing_at(name.clone(), RESENT_MAX).await {
         Ok(firing) => firing,

@@ -87,7 +87,7 @@ async fn world(server: &str) -> World {
     World::with(Options { alerts, ..Options::default() }).await
 }
 
-async fn reports(world: &World, host: &Host, sequence: u64, codes: &[ConditionCode]) {
+pub async fn reports(world: &World, host: &Host, sequence: u64, codes: &[ConditionCode]) {
     let since = world.clock.now();
     let wrong = codes.iter().map(|code| ReportedCondition::new(*code, Subject::Host {}, since, "as it is"));
     let conditions = Some(ConditionSet::collect(wrong));

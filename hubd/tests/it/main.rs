@@ -43,6 +43,7 @@ mod root_links;
 #[path = "../../../tests/support/rows.rs"]
 mod rows;
 mod sessions;
+mod slow_receivers;
 mod store;
 mod strangers;
 mod tls;

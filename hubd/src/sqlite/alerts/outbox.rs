@@ -82,7 +82,9 @@ impl Outbox for Sqlite {
 
     async fn next_outgoing_at(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read("look when a notice is due", |connection| {
-            let sql = "SELECT min(next_at) FROM alert_outbox WHERE state = 'waiting'";
+            // What is behind one that is being sent follows its end.
+            let sql = "SELECT min(next_at) FROM alert_outbox WHERE state = 'waiting'
+                       AND receiver NOT IN (SELECT receiver FROM alert_outbox WHERE state = 'sending')";
             let read = |row: &rusqlite::Row<'_>| row.get::<_, Option<Time>>(0);
             Ok(connection.prepare_cached(sql)?.query_row([], read)?.map(|time| time.0))
         })
