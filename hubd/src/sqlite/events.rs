@@ -1,9 +1,9 @@
 //! The event log, written in the transaction of its change.
 
 use async_trait::async_trait;
-use holdfast_protocol::id::{CorrelationId, HostId};
+use holdfast_protocol::id::{CorrelationId, CustomerId, GuestUid, HostId};
 use holdfast_protocol::operator::EventView;
-use rusqlite::{Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::Sqlite;
 use super::columns::{Id, Text, Time};
@@ -11,7 +11,39 @@ use super::writer::Tx;
 use crate::domain::event::NewEvent;
 use crate::store::{EventFilter, Events, StoreError};
 
+/// The guest that an event is about, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EventGuest {
+    uid: GuestUid,
+    customer: Option<CustomerId>,
+}
+
+impl EventGuest {
+    /// With the customer that the host's newest document names, or else the last report that named the guest.
+    pub(super) fn find(connection: &Connection, host: HostId, uid: GuestUid) -> rusqlite::Result<Self> {
+        let sql = "SELECT coalesce(
+                (SELECT json_extract(guest.value, '$.customer')
+                 FROM desired, json_each(desired.document, '$.guests') AS guest
+                 WHERE desired.host = hosts.number AND json_extract(guest.value, '$.uid') = ?2
+                 ORDER BY desired.generation DESC LIMIT 1),
+                (SELECT json_extract(guest.value, '$.customer')
+                 FROM reports, json_each(reports.guest_labels) AS guest
+                 WHERE reports.host = hosts.number AND guest.key = ?2))
+            FROM hosts WHERE id = ?1";
+        let key = params![Id(host.uuid()), uid.to_string()];
+        let read = |row: &Row<'_>| row.get::<_, Option<String>>(0);
+        let customer = connection.prepare_cached(sql)?.query_row(key, read).optional()?.flatten();
+        // A document of an earlier hub may name it in a way that is none any more.
+        Ok(Self { uid, customer: customer.and_then(|customer| customer.parse().ok()) })
+    }
+}
+
 pub(super) fn emit(tx: &Tx<'_>, event: &NewEvent) -> rusqlite::Result<()> {
+    emit_of(tx, event, None)
+}
+
+/// The same, with the guest that it is about.
+pub(super) fn emit_of(tx: &Tx<'_>, event: &NewEvent, guest: Option<&EventGuest>) -> rusqlite::Result<()> {
     let sql =
         "INSERT INTO events (at, kind, host, actor, correlation, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     tx.prepare_cached(sql)?.execute(params![
@@ -26,6 +58,8 @@ pub(super) fn emit(tx: &Tx<'_>, event: &NewEvent) -> rusqlite::Result<()> {
     tracing::info!(
         action = event.kind.as_str(),
         host = event.host.map(tracing::field::display),
+        guest = guest.map(|guest| tracing::field::display(guest.uid)),
+        customer = guest.and_then(|guest| guest.customer.as_ref()).map(tracing::field::display),
         actor = event.actor.as_ref().map(tracing::field::display),
         correlation_id = %event.correlation,
         message = event.message,
@@ -56,5 +90,45 @@ impl Events for Sqlite {
             connection.prepare_cached(sql)?.query_map(params![before, host, limit], read)?.collect()
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn the_customer_of_a_guest_is_that_of_the_newest_document_and_then_of_the_report() {
+        let connection = Connection::open_in_memory().unwrap();
+        let uid = |number| GuestUid::new(Uuid::from_u128(number));
+        let (host, other) = (HostId::new(Uuid::from_u128(1)), HostId::new(Uuid::from_u128(2)));
+        let guest = |number, customer: &str| {
+            serde_json::json!({ "guests": [{ "uid": uid(number), "customer": customer }] }).to_string()
+        };
+        let labels = serde_json::json!({ uid(7).to_string(): { "customer": "old" }, uid(8).to_string(): { "customer": "beta" },
+                uid(9).to_string(): { "customer": "A CME" } });
+        let tables = "CREATE TABLE hosts (number INTEGER, id BLOB);
+            CREATE TABLE desired (host INTEGER, generation INTEGER, document TEXT);
+            CREATE TABLE reports (host INTEGER, guest_labels TEXT);";
+        connection.execute_batch(tables).unwrap();
+        connection.execute("INSERT INTO hosts VALUES (1, ?1)", [Id(host.uuid())]).unwrap();
+        for (generation, document) in [(1, guest(7, "before")), (2, guest(7, "acme"))] {
+            let row = params![generation, document];
+            connection.execute("INSERT INTO desired VALUES (1, ?1, ?2)", row).unwrap();
+        }
+        connection.execute("INSERT INTO reports VALUES (1, ?1)", [labels.to_string()]).unwrap();
+        for (host, number, customer) in [
+            (host, 7, Some("acme")),
+            (host, 8, Some("beta")),
+            // No name of a customer.
+            (host, 9, None),
+            (host, 10, None),
+            (other, 7, None),
+        ] {
+            let found = EventGuest::find(&connection, host, uid(number)).unwrap();
+            let customer = customer.and_then(|customer| customer.parse().ok());
+            assert_eq!(found, EventGuest { uid: uid(number), customer }, "{number}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::authenticated_host::AuthenticatedHost;
 use super::columns::{Id, Text, Time};
-use super::events::emit;
+use super::events::{EventGuest, emit, emit_of};
 use super::host_row::find;
 use super::writer::Tx;
 use super::{Failed, Sqlite};
@@ -119,7 +119,8 @@ pub(super) fn heard(tx: &Tx<'_>, checkin: &Checkin, host: &AuthenticatedHost) ->
                 report.state.as_str()
             ),
         };
-        emit(tx, &event)?;
+        let about = report.guest.map(|uid| EventGuest::find(tx, checkin.presented.host, uid)).transpose()?;
+        emit_of(tx, &event, about.as_ref())?;
     }
     Ok(())
 }

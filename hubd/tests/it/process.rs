@@ -4,11 +4,16 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use holdfast_protocol::checkin::CheckinAnswer;
+use holdfast_protocol::checkin::{CheckinAnswer, CheckinRequest};
+use holdfast_protocol::condition::{ConditionCode, ConditionSet, ReportedCondition, Subject};
+use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::operator::{HostDetail, WhoAmI};
+use holdfast_protocol::report::Sections;
 use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
+use uuid::Uuid;
 
 use crate::world::{Client, Host, World};
 
@@ -149,6 +154,37 @@ async fn what_was_acknowledged_outlives_a_kill() {
     let admin = client.with("authorization", &format!("Bearer {}", token.trim()));
     let detail: HostDetail = admin.get("/v1/hosts/box7").await.data(StatusCode::OK);
     assert!(detail.sections.agent.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_about_a_guest_names_its_customer() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = enrolled(temp.path()).await;
+    let process = Process::start(temp.path(), "127.0.0.1:0").await;
+    let uid = GuestUid::new(Uuid::from_u128(7));
+    let (code, subject) = (ConditionCode::GuestBroken, Subject::Guest { uid });
+    let wrong = ReportedCondition::new(code, subject, "2026-11-01T00:00:00Z".parse().unwrap(), "as it is");
+    let guests = json!([{ "uid": uid, "name": "web", "customer": "acme", "vmid": 101, "status": "managed",
+        "run": "running" }]);
+    let full = host.full(2, 0);
+    let sections = Sections {
+        guests: serde_json::from_value(guests).unwrap(),
+        conditions: Some(ConditionSet::collect([wrong])),
+        ..full.sections.clone()
+    };
+    let client = at(&host.client, &process);
+    let request = CheckinRequest { sections, ..full };
+    let checked: CheckinAnswer =
+        client.send(Method::POST, "/v1/agent/checkin?wait=0s", &request).await.data(StatusCode::OK);
+    assert_eq!(checked.acknowledged, 2);
+    let (status, log) = process.stop().await;
+    assert!(status.success(), "{log}");
+    let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let fired = entries.into_iter().find(|entry| entry["action"] == "incident_fired").expect(&log);
+    let named = ["service", "host", "guest", "customer"].map(|name| fired[name].as_str().unwrap().to_owned());
+    let host = host.enrolled.host_id.to_string();
+    assert_eq!(named, ["hubd".to_owned(), host, uid.to_string(), "acme".to_owned()]);
+    assert!(fired["correlation_id"].is_string(), "{fired}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::super::columns::{Id, Text, Time};
-use super::super::events::emit;
+use super::super::events::{EventGuest, emit_of};
 use super::super::writer::Tx;
 use super::queue::queue;
 use super::rows::{Json, append_log, load, save};
@@ -62,7 +62,9 @@ fn record_events(tx: &Tx<'_>, scope: Scope, decision: &Decision, moment: Moment)
         let Some(incident) = incident else { continue };
         let message = event_text(incident);
         let Moment { at, correlation } = moment;
-        emit(tx, &NewEvent { at, kind, host, actor: None, correlation, message })?;
+        let about = host.zip(incident.subject.guest()).map(|(host, uid)| EventGuest::find(tx, host, uid));
+        let event = NewEvent { at, kind, host, actor: None, correlation, message };
+        emit_of(tx, &event, about.transpose()?.as_ref())?;
     }
     Ok(())
 }
