@@ -1,7 +1,7 @@
 //! The task that issues restore certificates and sends them to the hub.
 //!
 //! In: restore tests that proved a backup, the identity of this host, time. Out: one certificate for each such test,
-//! signed and kept before it is sent, and sent until the hub has it. There is no journal: what is kept is never signed
+//! signed and kept before it is sent, sent until the hub has it, and repeated once a day for a hub that lost it. There is no journal: what is kept is never signed
 //! again, and the hub answers a repeat as the first time. A hub that is away delays nothing else. Deliberately absent:
 //! what a certificate says (`plan/restore_certificate`).
 
@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::id::NodeName;
 use holdfast_protocol::json::chain;
 use holdfast_protocol::restore_certificate::{CertificatePut, CertifiedHost};
@@ -116,7 +117,8 @@ impl RestoreCertificatesTask {
                 }
             }
         }
-        first.and(self.send().await)
+        first.and(self.send().await)?;
+        self.repeat().await
     }
 
     async fn send(&self) -> Result<(), RoundError> {
@@ -144,6 +146,34 @@ impl RestoreCertificatesTask {
         first
     }
 
+    /// Sends again what the hub took a day ago. A hub that has it writes nothing; one that was restored from an older
+    /// backup has it again. A refusal is no failure here: the hub holds a newer one, or the host was readmitted with another key.
+    async fn repeat(&self) -> Result<(), RoundError> {
+        let delivered = self.store.certificates_to_repeat(self.clock.now()).await?;
+        if delivered.is_empty() {
+            return Ok(());
+        }
+        let hub = (self.dial)(&self.identity()?)?;
+        let (mut answered, mut end) = (BTreeSet::new(), Ok(()));
+        for CertificateRecord { guest, test, signed } in delivered {
+            match hub.put_restore_certificate(&CertificatePut { certificate: signed }).await {
+                Ok(_) => drop(answered.insert(test)),
+                Err(error) if is_of_certificate(&error) => {
+                    tracing::info!(%guest, error = chain(&error), "a restore certificate was not repeated");
+                    answered.insert(test);
+                }
+                Err(error) => {
+                    end = Err(error.into());
+                    break;
+                }
+            }
+        }
+        if !answered.is_empty() {
+            self.store.certificates_delivered(answered, self.clock.now()).await?;
+        }
+        end
+    }
+
     fn identity(&self) -> Result<Identity, RoundError> {
         self.folder.read()?.ok_or(RoundError::NotEnrolled)
     }
@@ -152,6 +182,12 @@ impl RestoreCertificatesTask {
         let enrolled = &identity.enrolled;
         CertifiedHost { id: enrolled.host_id, name: enrolled.host_name.clone(), node: self.node.clone() }
     }
+}
+
+/// Whether a certificate is refused for what it is, and not for the moment.
+const fn is_of_certificate(error: &HubError) -> bool {
+    let HubError::Refused { problem, .. } = error else { return false };
+    matches!(problem.code, ErrorCode::RestoreCertificate | ErrorCode::RestoreCertificateOld)
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

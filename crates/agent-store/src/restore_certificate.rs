@@ -1,7 +1,8 @@
 //! Restore certificates, issued once for each proved test.
 //!
-//! They are sent until the hub has them. A guest has one row, with the certificate of its newest proved test. A row is replaced by a later test alone, so a
-//! restart between signing and sending sends the same bytes again.
+//! They are sent until the hub has them, and once a day after that. A guest has one row, with the certificate of its
+//! newest proved test. A row is replaced by a later test alone, so a restart between signing and sending sends the same
+//! bytes again.
 
 use std::collections::BTreeSet;
 
@@ -13,6 +14,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::columns::{from_json, json, micros, parsed};
 use super::{Part, Store, StoreError, audit, backup, guest, restore_test};
+
+/// The time after a delivery from which on it is repeated, in microseconds: a day.
+const REPEAT_AFTER_US: i64 = 24 * 3_600 * 1_000_000;
+
+/// Certificates that are repeated in one go, at most: half of what the hub takes of a host within a minute.
+pub const REPEATS_MAX: i64 = 30;
 
 /// A certificate, and which test it is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +56,29 @@ fn due(connection: &Connection, now: Timestamp) -> Result<Vec<TestedGuest>, Stor
         }
     }
     Ok(due)
+}
+
+fn records<const N: usize>(
+    connection: &Connection,
+    rest: &str,
+    parameters: [i64; N],
+) -> Result<Vec<CertificateRecord>, StoreError> {
+    let rows: Vec<[String; 3]> = connection
+        .prepare_cached(&format!("SELECT guest, test, signed FROM restore_certificate WHERE {rest}"))
+        .and_then(|mut select| {
+            let read = |row: &rusqlite::Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?]);
+            select.query_map(rusqlite::params_from_iter(parameters), read)?.collect()
+        })
+        .map_err(StoreError::sqlite("read restore certificates"))?;
+    rows.into_iter()
+        .map(|[guest, test, signed]| {
+            Ok(CertificateRecord {
+                guest: parsed("a guest's uid", &guest)?,
+                test: parsed("an operation", &test)?,
+                signed: from_json("a restore certificate", &signed)?,
+            })
+        })
+        .collect()
 }
 
 impl Store {
@@ -109,25 +139,22 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn undelivered_certificates(&self) -> Result<Vec<CertificateRecord>, StoreError> {
-        self.read(|connection| {
-            let rows: Vec<[String; 3]> = connection
-                .prepare_cached(
-                    "SELECT guest, test, signed FROM restore_certificate WHERE delivered_at IS NULL
-                     ORDER BY issued_at, guest",
-                )
-                .and_then(|mut select| {
-                    select.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?.collect()
-                })
-                .map_err(StoreError::sqlite("read restore certificates"))?;
-            rows.into_iter()
-                .map(|[guest, test, signed]| {
-                    Ok(CertificateRecord {
-                        guest: parsed("a guest's uid", &guest)?,
-                        test: parsed("an operation", &test)?,
-                        signed: from_json("a restore certificate", &signed)?,
-                    })
-                })
-                .collect()
+        self.read(|connection| records(connection, "delivered_at IS NULL ORDER BY issued_at, guest", []))
+            .await
+    }
+
+    /// Certificates of guests of this host that the hub took more than a day ago, the oldest delivery first; at most
+    /// [`REPEATS_MAX`]. A hub that was restored from an older backup does not have them.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn certificates_to_repeat(&self, now: Timestamp) -> Result<Vec<CertificateRecord>, StoreError> {
+        self.read(move |connection| {
+            // A delivery that is ahead was noted by a clock that was wrong.
+            let rest = "delivered_at NOT BETWEEN ?1 AND ?2 AND guest IN (SELECT uid FROM guest)
+                        ORDER BY delivered_at, guest LIMIT ?3";
+            let day_ago = micros(now).saturating_sub(REPEAT_AFTER_US);
+            records(connection, rest, [day_ago, micros(now), REPEATS_MAX])
         })
         .await
     }

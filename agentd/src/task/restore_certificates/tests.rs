@@ -137,3 +137,31 @@ async fn a_certificate_that_is_refused_keeps_no_other_from_the_hub() {
     assert_eq!(hub.records().puts.len(), 3);
     assert!(task.store.undelivered_certificates().await.unwrap().is_empty());
 }
+
+/// The hub was restored from a backup of before it took the certificates.
+#[tokio::test]
+async fn a_hub_that_lost_certificates_has_them_again_after_a_day() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, hub) = (folder.path(), FakeHub::default());
+    enrol(state);
+    let task = start(state, &hub);
+    for guest in 1..=2 {
+        insert_proved_for_tests(state, (guest, guest), task.clock.now()).unwrap();
+    }
+    task.round().await.unwrap();
+    let first = std::mem::take(&mut hub.records().puts);
+    task.round().await.unwrap();
+    assert_eq!((first.len(), hub.records().puts.len()), (2, 0), "the day is not over");
+    let delivered_yesterday = || {
+        let connection = rusqlite::Connection::open(state.join("agent.db")).unwrap();
+        let sql = "UPDATE restore_certificate SET delivered_at = delivered_at - 90000000000";
+        assert_eq!(connection.execute(sql, []).unwrap(), 2);
+    };
+    for fate in [Fate::Taken, Fate::Refused] {
+        delivered_yesterday();
+        hub.records().fate = fate;
+        task.round().await.unwrap();
+        task.round().await.unwrap();
+    }
+    assert_eq!(hub.records().puts, first, "the same bytes, once a day");
+}

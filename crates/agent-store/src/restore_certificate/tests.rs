@@ -54,6 +54,35 @@ async fn a_test_is_certified_once_and_a_later_one_replaces_it() {
     assert_eq!(store.undelivered_certificates().await.unwrap(), [record(1, 4, "{\"a\":4}")]);
 }
 
+/// A hub that was restored from an older backup does not say so.
+#[tokio::test]
+async fn a_delivered_certificate_is_sent_again_after_a_day_while_its_guest_is_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let day = 86_400;
+    for (guest, number) in [(1, 1), (2, 2)] {
+        insert_proved_for_tests(folder.path(), (guest, number), at(10)).unwrap();
+        store.keep_certificate(record(guest, number.into(), "{}"), at(10), at(20)).await.unwrap();
+    }
+    let repeated = async |second: i64| {
+        let found = store.certificates_to_repeat(at(second)).await.unwrap();
+        found.into_iter().map(|one| one.test).collect::<Vec<_>>()
+    };
+    assert_eq!(repeated(2 * day).await, [], "these were never delivered");
+    store.certificates_delivered([test(1)].into(), at(30)).await.unwrap();
+    store.certificates_delivered([test(2)].into(), at(40)).await.unwrap();
+    assert_eq!(repeated(30 + day).await, []);
+    assert_eq!(repeated(31 + day).await, [test(1)]);
+    assert_eq!(repeated(2 * day).await, [test(1), test(2)]);
+    assert_eq!(repeated(20).await, [test(1), test(2)], "the clock was ahead when they were delivered");
+    store.certificates_delivered([test(1)].into(), at(2 * day)).await.unwrap();
+    assert_eq!(repeated(2 * day).await, [test(2)]);
+    let connection = Connection::open(folder.path().join("agent.db")).unwrap();
+    connection.execute("PRAGMA foreign_keys = OFF", []).unwrap();
+    connection.execute("DELETE FROM guest WHERE uid = ?1", [uid(2).to_string()]).unwrap();
+    assert_eq!(repeated(3 * day + 1).await, [test(1)]);
+}
+
 #[tokio::test]
 async fn what_cannot_be_restored_any_more_is_not_certified() {
     let folder = tempfile::tempdir().unwrap();
