@@ -36,6 +36,7 @@ use serde::Deserialize;
 
 pub use self::alerts::{AlertSettings, AlertSettingsError};
 use self::alerts::{AlertsFile, BackupFile, ReceiverFile, WatcherFile};
+use crate::api::SettingsFiles;
 use crate::task::escrow_notice::NoticeSettings;
 use crate::task::http_post::WebhookSettings;
 
@@ -180,6 +181,8 @@ impl Settings {
     /// [`SettingsError`].
     pub fn load(given: Given) -> Result<Self, SettingsError> {
         let usual = given.dir.join("hub.toml");
+        let mut files = SettingsFiles::default();
+        files.add(given.config.as_ref().unwrap_or(&usual));
         let (path, file) = match given.config {
             Some(path) => (path.clone(), read_file(&path)?),
             None if usual.exists() => (usual.clone(), read_file(&usual)?),
@@ -208,6 +211,7 @@ impl Settings {
                 reach: file.deliver_to,
                 watcher: file.watcher,
                 backup: file.backup,
+                files,
             }
             .load(given.credentials.as_deref())?,
             connections_max,

@@ -60,10 +60,13 @@ pub enum CertificateCommandError {
     Verify(#[source] VerifyError),
     /// There is none.
     #[error(
-        "the hub has no restore certificate of {guest}: one is issued after the next restore test that proves a backup; \
-         `holdfast guest protection` shows when the last one was"
+        "the hub has no restore certificate of {guest}: one is issued after each restore test that proves a backup; \
+         `holdfast guest protection {guest}` shows when the last test was, and \
+         `holdfast sign {host} {guest} --restore-test` asks for one now"
     )]
     None {
+        /// The host that the guest is on.
+        host: String,
         /// The requested guest.
         guest: String,
     },

@@ -49,7 +49,7 @@ use net::server::{Frame, RefusalLog, frame};
 use restore_certificate::countersign::countersign;
 use tokio::sync::{Semaphore, watch};
 
-pub use self::alerts::ConfiguredReceiver;
+pub use self::alerts::{ConfiguredReceiver, ConfiguredReceivers, SettingsFiles};
 pub use long_poll::LongPolls;
 pub use metrics::HubCounters;
 pub use usage_inbox::{UsageFromHost, UsageInbox};
@@ -72,7 +72,7 @@ pub struct Hub {
     /// What decisions on alerts depend on.
     pub alerts: AlertContext,
     /// Receivers of alerts, without their secrets, as the settings name them now.
-    pub receivers: watch::Receiver<Vec<ConfiguredReceiver>>,
+    pub receivers: watch::Receiver<ConfiguredReceivers>,
     /// Recipients of notices when a wrapped key is read.
     pub reached: Recipients,
     /// How the hub is reached, as invites say.

@@ -64,8 +64,8 @@ pub(super) async fn run(given: Given) -> anyhow::Result<()> {
 fn reload_source(given: Given) -> (mpsc::Sender<()>, ReloadSource) {
     let (reload, requests) = mpsc::channel(1);
     let read = move || {
-        let AlertSettings { rules, receivers, reach, .. } = Settings::load(given.clone())?.alerts;
-        Ok(AlertChannels { rules, set: ReceiverSet::new(receivers, reach) })
+        let AlertSettings { rules, receivers, reach, files, .. } = Settings::load(given.clone())?.alerts;
+        Ok(AlertChannels { rules, set: ReceiverSet::new(receivers, reach).with_files(files) })
     };
     (reload, ReloadSource { read: Box::new(read), requests })
 }

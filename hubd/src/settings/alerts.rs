@@ -13,6 +13,7 @@ use notify::url::{SecretUrl, UrlError};
 use notify::{ChannelFileError, ChannelPlace, EgressPolicy};
 use serde::Deserialize;
 
+use crate::api::SettingsFiles;
 use crate::task::delivery::Receiver;
 use crate::task::hub_backup::BackupWatch;
 use crate::task::watcher::WatcherSettings;
@@ -37,6 +38,8 @@ pub struct AlertSettings {
     pub watcher: Option<WatcherSettings>,
     /// Where the hub's own backups are.
     pub backup: Option<BackupWatch>,
+    /// From which rules and receivers were read.
+    pub files: SettingsFiles,
 }
 
 impl Default for AlertSettings {
@@ -47,6 +50,7 @@ impl Default for AlertSettings {
             reach: EgressPolicy::default(),
             watcher: None,
             backup: None,
+            files: SettingsFiles::default(),
         }
     }
 }
@@ -59,6 +63,8 @@ pub(super) struct AlertsFile {
     pub reach: Option<EgressPolicy>,
     pub watcher: Option<WatcherFile>,
     pub backup: Option<BackupFile>,
+    /// The file itself.
+    pub files: SettingsFiles,
 }
 
 /// Names a receiver, and where its settings are.
@@ -126,7 +132,9 @@ impl AlertsFile {
             return Err(AlertSettingsError::TooMany(self.receivers.len()));
         }
         let mut receivers: Vec<Receiver> = Vec::new();
+        let mut files = self.files;
         for file in self.receivers {
+            file.file.iter().for_each(|path| files.add(path));
             let receiver = receiver(file, credentials)?;
             if receivers.iter().any(|known| known.name == receiver.name) {
                 return Err(AlertSettingsError::Twice { name: receiver.name });
@@ -137,7 +145,8 @@ impl AlertsFile {
         let rules = self.rules.unwrap_or_default().resolve(&names).map_err(AlertSettingsError::Rules)?;
         let watcher = self.watcher.map(watcher).transpose()?;
         let backup = self.backup.map(backup).transpose()?;
-        Ok(AlertSettings { rules, receivers, reach: self.reach.unwrap_or_default(), watcher, backup })
+        let reach = self.reach.unwrap_or_default();
+        Ok(AlertSettings { rules, receivers, reach, watcher, backup, files })
     }
 }
 

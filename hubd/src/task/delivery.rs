@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
 use super::{Rest, rest};
-use crate::api::ConfiguredReceiver;
+use crate::api::{ConfiguredReceiver, ConfiguredReceivers, SettingsFiles};
 use crate::clock::Clock;
 use crate::domain::alerting::notice_text::{HubName, message, repeated};
 use crate::domain::retry::{AfterFailure, after};
@@ -48,9 +48,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// What operators see of it.
-    #[must_use]
-    pub fn configured(&self) -> ConfiguredReceiver {
+    fn configured(&self) -> ConfiguredReceiver {
         ConfiguredReceiver { name: self.name.clone(), kind: self.channel.kind() }
     }
 }
@@ -60,12 +58,27 @@ impl Receiver {
 pub struct ReceiverSet {
     receivers: Arc<Vec<Receiver>>,
     reach: EgressPolicy,
+    /// From which all this was read.
+    files: SettingsFiles,
 }
 
 impl ReceiverSet {
     #[must_use]
     pub fn new(receivers: Vec<Receiver>, reach: EgressPolicy) -> Self {
-        Self { receivers: Arc::new(receivers), reach }
+        Self { receivers: Arc::new(receivers), reach, files: SettingsFiles::default() }
+    }
+
+    /// The same, with the files that it was read from.
+    #[must_use]
+    pub fn with_files(self, files: SettingsFiles) -> Self {
+        Self { files, ..self }
+    }
+
+    /// What operators see of it, once it is in force.
+    #[must_use]
+    pub fn configured(&self, since: Timestamp) -> ConfiguredReceivers {
+        let receivers = self.receivers.iter().map(Receiver::configured).collect();
+        ConfiguredReceivers { receivers, since, files: self.files.clone() }
     }
 
     #[must_use]

@@ -11,8 +11,8 @@ use holdfast_protocol::id::ReceiverName;
 use holdfast_protocol::json::chain;
 use tokio::sync::{mpsc, watch};
 
-use super::delivery::{Receiver, ReceiverSet};
-use crate::api::ConfiguredReceiver;
+use super::delivery::ReceiverSet;
+use crate::api::ConfiguredReceivers;
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
 use crate::domain::alerting::own::SettingsState;
@@ -43,7 +43,7 @@ pub struct Reload {
     /// For deliveries.
     pub channels: watch::Sender<ReceiverSet>,
     /// For operators.
-    pub configured: watch::Sender<Vec<ConfiguredReceiver>>,
+    pub configured: watch::Sender<ConfiguredReceivers>,
     /// For the hub's own conditions.
     pub state: watch::Sender<SettingsState>,
 }
@@ -68,7 +68,7 @@ impl Reload {
         let before: Vec<ReceiverName> = names(&self.channels.borrow());
         let after: Vec<ReceiverName> = names(&new.set);
         // The channels first: a notice for a new receiver is never without its channel.
-        self.configured.send_replace(new.set.receivers().iter().map(Receiver::configured).collect());
+        self.configured.send_replace(new.set.configured(self.clock.now()));
         self.channels.send_replace(new.set);
         self.alerts.use_rules(new.rules);
         self.state.send_replace(SettingsState::InForce);

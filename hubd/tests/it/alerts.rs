@@ -40,6 +40,7 @@ async fn world() -> World {
         reach: EgressPolicy::Loopback,
         watcher: None,
         backup: None,
+        files: hubd::api::SettingsFiles::default(),
     };
     World::with(Options { alerts, ..Options::default() }).await
 }

@@ -60,6 +60,7 @@ fn to_ops(channel: Channel) -> AlertSettings {
         reach: EgressPolicy::Loopback,
         watcher: None,
         backup: None,
+        files: hubd::api::SettingsFiles::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use holdfast_protocol::alert::{DeliveryOutcome, IncidentView, ReceiverView};
+use holdfast_protocol::alert::{DeliveryOutcome, IncidentView, ReceiverSettings, ReceiverView};
 use holdfast_protocol::condition::ConditionCode;
 use holdfast_protocol::operator::Page;
 use hubd::settings::{AlertSettings, Given, Settings};
@@ -41,6 +41,11 @@ async fn names(client: &Client) -> Vec<String> {
     page.items.iter().map(|one| one.name.to_string()).collect()
 }
 
+async fn age(client: &Client) -> ReceiverSettings {
+    let page: Page<ReceiverView> = client.get("/v1/receivers").await.data(StatusCode::OK);
+    page.items[0].settings.unwrap()
+}
+
 async fn codes(client: &Client) -> Vec<ConditionCode> {
     let page: Page<IncidentView> = client.get("/v1/alerts?host=hub").await.data(StatusCode::OK);
     page.items.iter().map(|one| one.code).collect()
@@ -64,8 +69,8 @@ async fn new_receivers_are_taken_and_refused_settings_change_nothing_and_are_an_
     let load = move || Settings::load(given.clone()).map(|settings| settings.alerts);
     let alerts = load().unwrap();
     let read = move || {
-        let AlertSettings { rules, receivers, reach, .. } = load()?;
-        Ok(AlertChannels { rules, set: ReceiverSet::new(receivers, reach) })
+        let AlertSettings { rules, receivers, reach, files, .. } = load()?;
+        Ok(AlertChannels { rules, set: ReceiverSet::new(receivers, reach).with_files(files) })
     };
     let (reload, requests) = mpsc::channel(1);
     let source = ReloadSource { read: Box::new(read), requests };
@@ -73,9 +78,15 @@ async fn new_receivers_are_taken_and_refused_settings_change_nothing_and_are_an_
     let admin = world.admin();
     assert_eq!(names(&admin).await, ["ops"]);
 
+    let in_force = age(&admin).await;
+    assert_eq!(in_force.changed_at, None);
     settings(folder.path(), &[("ops", &ops_file), ("night", &night_file)], "");
+    assert!(age(&admin).await.changed_at.is_some(), "the file is newer");
+    world.clock.advance(5);
     reload.send(()).await.unwrap();
     until("the new receiver is there", || async { names(&admin).await == ["ops", "night"] }).await;
+    let reloaded = age(&admin).await;
+    assert!(reloaded.changed_at.is_none() && reloaded.since > in_force.since, "{reloaded:?}");
     test(&admin, "night").await;
     until("it is sent to", || async { night.seen.lock().unwrap().len() == 2 }).await;
 

@@ -93,7 +93,7 @@ pub async fn of_guest(
 ) -> Result<(), CliError> {
     let (host, uid) = (host.to_string(), uid.to_string());
     let found = hub.find(&["v1", "hosts", &host, "guests", &uid, "restore-certificate"]).await?;
-    let view: CertificateView = found.ok_or(CertificateCommandError::None { guest: args.guest })?;
+    let view: CertificateView = found.ok_or(CertificateCommandError::None { host, guest: args.guest })?;
     // The hub's answer came over the pinned connection; a key that was given counts for more.
     let served = PublicKey::from_openssh(view.hub_key.as_str()).map_err(CertificateCommandError::HubKey)?;
     let known = args.hub.hub_key.unwrap_or(KnownHub::Key(served));

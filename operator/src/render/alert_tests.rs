@@ -130,7 +130,8 @@ fn receivers_and_deliveries() {
     ]));
     assert_snapshot!(receiver::deliveries(&deliveries, PLAIN));
     let receivers: Vec<ReceiverView> = read(json!([
-        { "name": "ops", "kind": "ntfy", "waiting": 0, "last": deliveries[0] },
+        { "name": "ops", "kind": "ntfy", "waiting": 0, "last": deliveries[0],
+          "settings": { "since": "2026-11-20T21:00:00Z", "changed_at": "2026-11-21T01:00:00Z" } },
         { "name": "chat", "kind": "slack", "waiting": 0, "last": deliveries[1] },
         { "name": "mail", "kind": "smtp", "waiting": 3, "oldest": "2026-11-21T02:50:00Z", "failure": "it does not answer" },
         { "name": "spare", "kind": "webhook", "waiting": 0 },

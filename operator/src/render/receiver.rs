@@ -1,6 +1,6 @@
 //! Text of receivers and deliveries.
 
-use holdfast_protocol::alert::{DeliveryOutcome, DeliveryView, ReceiverKind, ReceiverView};
+use holdfast_protocol::alert::{DeliveryOutcome, DeliveryView, ReceiverKind, ReceiverSettings, ReceiverView};
 use jiff::Timestamp;
 
 use super::table::{Field, NOTHING, Tone, plain, table};
@@ -13,7 +13,7 @@ const DELIVERIES: [&str; 7] = ["#", "AT", "RECEIVER", "OUTCOME", "TRIES", "TITLE
 /// Receivers, those that fail first.
 pub fn receivers(receivers: &[ReceiverView], now: Timestamp, style: Style) -> String {
     if receivers.is_empty() {
-        return "The hub has no receiver, so no alert is sent: add [[receiver]] to hub.toml and restart it.\n"
+        return "The hub has no receiver, so no alert is sent: add [[receiver]] to hub.toml and run `systemctl reload hubd`.\n"
             .to_owned();
     }
     let mut sorted: Vec<&ReceiverView> = receivers.iter().collect();
@@ -32,7 +32,23 @@ pub fn receivers(receivers: &[ReceiverView], now: Timestamp, style: Style) -> St
             plain(failure.unwrap_or(NOTHING)),
         ]
     });
-    table(&RECEIVERS, rows, style)
+    let settings = receivers.iter().find_map(|receiver| receiver.settings);
+    table(&RECEIVERS, rows, style) + &settings.map(|settings| in_force(settings, now)).unwrap_or_default()
+}
+
+fn in_force(settings: ReceiverSettings, now: Timestamp) -> String {
+    let since = format!(
+        "\nThese settings are in force since {} ({}).",
+        stamp(settings.since),
+        ago(settings.since, now)
+    );
+    match settings.changed_at {
+        Some(changed) => format!(
+            "{since}\nhub.toml or a receiver's file was changed on {}: `systemctl reload hubd` applies it.\n",
+            stamp(changed)
+        ),
+        None => since + "\n",
+    }
 }
 
 fn fails(receiver: &ReceiverView) -> bool {

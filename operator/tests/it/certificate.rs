@@ -157,7 +157,7 @@ async fn what_the_hub_serves_is_verified_before_it_is_written() {
     none.on("GET /v1/hosts/box1", Reply::Data(detail(7, report(7, 512, "managed", json!([])))));
     let refused = none.holdfast(&["guest", "certificate", "web", "--host", "box1"]);
     assert_eq!(refused.status.code(), Some(4));
-    assert!(stderr(&refused).contains("after the next restore test"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("holdfast sign box1 web --restore-test"), "{}", stderr(&refused));
 }
 
 /// The lines of docs/runbook.md, with the tools that a customer has.

@@ -35,4 +35,4 @@ pub use mute::{
     MaintenanceRequest, MaintenanceView, MaintenanceWindow, MatcherText, MuteReason, MuteView, SilenceNumber,
     SilenceRequest, SilenceView,
 };
-pub use receiver::{DeliveryOutcome, DeliveryView, ReceiverKind, ReceiverView, TestQueued};
+pub use receiver::{DeliveryOutcome, DeliveryView, ReceiverKind, ReceiverSettings, ReceiverView, TestQueued};

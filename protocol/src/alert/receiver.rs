@@ -25,6 +25,20 @@ pub struct ReceiverView {
     /// The last notice that it took or refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<DeliveryView>,
+    /// The settings that are in force, which are those of all receivers; none at a hub of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<ReceiverSettings>,
+}
+
+/// The age of the settings of alerts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiverSettings {
+    /// Since when they are in force: a start of the hub, or a reload.
+    pub since: Timestamp,
+    /// When `hub.toml` or the file of a receiver was written, where it is another now than the one in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_at: Option<Timestamp>,
 }
 
 /// How a receiver is reached.

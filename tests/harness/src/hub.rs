@@ -22,6 +22,7 @@ use hubd::domain::identity::Presented;
 use hubd::run::RunError;
 use hubd::settings::AlertSettings;
 use hubd::sqlite::WriterThread;
+use hubd::task::delivery::ReceiverSet;
 use jiff::Timestamp;
 use net::client::Answer;
 use serde_json::{Value, json};
@@ -81,6 +82,7 @@ impl Opened {
 pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> Result<Opened, RunError> {
     let opened = hubd::run::open(folder, AlertSettings::default().rules, clock.as_ref()).await?;
     let (stop, stopped) = watch::channel(false);
+    let started = clock.now();
     let parts = Parts {
         counters: hubd::api::HubCounters::default(),
         // No task writes what is left there: what does not fit is dropped.
@@ -89,7 +91,7 @@ pub async fn open_routes(folder: &Path, clock: Arc<dyn hubd::clock::Clock>) -> R
         authority: opened.authority,
         clock,
         alerts: opened.alerts,
-        receivers: watch::channel(Vec::new()).1,
+        receivers: watch::channel(ReceiverSet::default().configured(started)).1,
         reached: Recipients::default(),
         public_url: "https://hub.example:8443".to_owned(),
         long_polls: LongPolls::default(),

@@ -16,6 +16,7 @@ mod log;
 mod maintenance;
 mod receivers;
 mod sentence;
+mod settings_files;
 mod silences;
 mod view;
 
@@ -26,7 +27,8 @@ use axum::routing::{get, post};
 use holdfast_protocol::code::ErrorCode;
 use jiff::{SignedDuration, Timestamp};
 
-pub use receivers::ConfiguredReceiver;
+pub use receivers::{ConfiguredReceiver, ConfiguredReceivers};
+pub use settings_files::SettingsFiles;
 
 use super::Hub;
 use super::problem::ApiError;

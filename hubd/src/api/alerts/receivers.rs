@@ -6,12 +6,14 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use holdfast_protocol::alert::{DeliveryView, ReceiverKind, ReceiverView, TestQueued};
+use holdfast_protocol::alert::{DeliveryView, ReceiverKind, ReceiverSettings, ReceiverView, TestQueued};
 use holdfast_protocol::id::ReceiverName;
 use holdfast_protocol::operator::Page;
+use jiff::Timestamp;
 use net::server::Answer;
 use uuid::Uuid;
 
+use super::settings_files::SettingsFiles;
 use crate::api::auth::Operator;
 use crate::api::hosts::EMPTY_BODY_MAX;
 use crate::api::mutation::Head;
@@ -27,6 +29,15 @@ pub struct ConfiguredReceiver {
     pub kind: ReceiverKind,
 }
 
+/// All receivers, and the settings that they are of.
+#[derive(Clone, Debug)]
+pub struct ConfiguredReceivers {
+    pub receivers: Vec<ConfiguredReceiver>,
+    /// Since when these settings are in force.
+    pub since: Timestamp,
+    pub files: SettingsFiles,
+}
+
 /// All at once: settings have few.
 pub(super) async fn list(
     State(hub): State<Arc<Hub>>,
@@ -36,6 +47,8 @@ pub(super) async fn list(
     let mut queues: BTreeMap<_, _> = queues.collect();
     let last = hub.store.last_deliveries().await?.into_iter().map(|one| (one.receiver.clone(), one));
     let mut last: BTreeMap<_, _> = last.collect();
+    let ConfiguredReceivers { receivers, since, files } = hub.receivers.borrow().clone();
+    let changed_at = tokio::task::spawn_blocking(move || files.changed_at()).await.ok().flatten();
     let view = |receiver: &ConfiguredReceiver| {
         let queue = queues.remove(&receiver.name);
         ReceiverView {
@@ -45,9 +58,10 @@ pub(super) async fn list(
             oldest: queue.as_ref().map(|queue| queue.oldest),
             failure: queue.and_then(|queue| queue.failure),
             last: last.remove(&receiver.name).map(delivery),
+            settings: Some(ReceiverSettings { since, changed_at }),
         }
     };
-    let items = hub.receivers.borrow().iter().map(view).collect();
+    let items = receivers.iter().map(view).collect();
     Ok(Answer(StatusCode::OK, Page { items, next: None }))
 }
 
@@ -67,8 +81,12 @@ pub(super) async fn test(
 }
 
 fn known(hub: &Hub, name: &str) -> Option<ReceiverName> {
-    let receivers = hub.receivers.borrow();
-    receivers.iter().find(|receiver| receiver.name.as_str() == name).map(|receiver| receiver.name.clone())
+    let configured = hub.receivers.borrow();
+    configured
+        .receivers
+        .iter()
+        .find(|receiver| receiver.name.as_str() == name)
+        .map(|receiver| receiver.name.clone())
 }
 
 pub(super) async fn deliveries(
