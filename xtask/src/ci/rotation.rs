@@ -1,20 +1,20 @@
 //! The sample of this run, by date and commit.
 //!
 //! In: the day, and how many commits there are. Out: the number of the part to run. Each new day and each new commit moves
-//! it on by one, so a few runs a day see every part within a fortnight.
+//! it on by one, so three runs a day see every part but some losses of power within twenty days.
 
 use anyhow::{Context, Result};
 
 use crate::workspace;
 
 /// The second kills of the crash matrix are split into this many parts.
-pub const DOUBLE_KILL_PARTS: u64 = 40;
+pub const DOUBLE_KILL_PARTS: u64 = 60;
 
 /// Seeds of schedules that each run takes, and of how many they are.
-pub const SCHEDULES: Seeds = Seeds { a_run: 20, of: 400 };
+pub const SCHEDULES: Seeds = Seeds { a_run: 16, of: 400 };
 
 /// Days of a stolen hub in each run; at full depth it is thirty.
-pub const HOSTILE_DAYS: u64 = 10;
+pub const HOSTILE_DAYS: u64 = 7;
 
 /// Stolen hubs that each run takes, and of how many they are.
 pub const HOSTILE: Seeds = Seeds { a_run: 1, of: 10 };

@@ -70,7 +70,7 @@ const ONCE_FAILED: [u64; 2] = [2_159_502, 2_160_002];
 fn a_plan_that_remembers_is_the_whole_plan() {
     let turn: u64 = std::env::var("HOLDFAST_CI_TURN").map_or(1, |text| text.parse().unwrap());
     let (mut judged, mut taken_over) = (0, 0);
-    for seed in (0..3).map(|n| turn * 100 + n).chain(ONCE_FAILED) {
+    for seed in (0..2).map(|n| turn * 100 + n).chain(ONCE_FAILED) {
         let mut plans = Plans::new(seed);
         for step in 0..300 {
             plans.step(&format!("seed {seed}, step {step}"));
