@@ -16,15 +16,13 @@ const URGENT: Hears = [&[OPS, SECURITY]; 2];
 const PLAIN: Hears = [&[OPS]; 2];
 /// The pager refuses the first notice, and takes the last.
 const LATER: Hears = [&[OPS], &[OPS, PAGER]];
-/// With a host that an operator revokes its alerts end without a notice.
-const UNTIL_REVOKED: Hears = [&[OPS], &[]];
 
 #[rustfmt::skip]
 const SCRIPT: &[Fault] = &[
     Fault { code: "RECEIVER_FAILING", of: "the hub, receiver:pager", to: PLAIN, rounds: [1, 2], why: "the pager's service answers that it is gone", act: pager },
     Fault { code: "HUB_BACKUP_OLD", of: "the hub", to: HUB, rounds: [1, 2], why: "the folder of the hub's backups is empty", act: backup },
     Fault { code: "TOKEN_EXPIRING", of: "the hub, token:eve", to: LATER, rounds: [1, 2], why: "a token ends within a week", act: token },
-    Fault { code: "HOST_NEVER_SEEN", of: "box2", to: UNTIL_REVOKED, rounds: [1, 3], why: "a host was enrolled and does not report", act: second_host },
+    Fault { code: "HOST_NEVER_SEEN", of: "box2", to: PLAIN, rounds: [1, 3], why: "a host was enrolled and does not report", act: second_host },
     Fault { code: "DISK_FAILING", of: "box1, disk:S1", to: URGENT, rounds: [1, 3], why: "a disk says that it is failing", act: disks },
     Fault { code: "DISK_WORN", of: "box1, disk:S2", to: PLAIN, rounds: [1, 3], why: "a disk has used up its writes", act: nothing },
     Fault { code: "TEMPERATURE_HIGH", of: "box1, disk:S3", to: PLAIN, rounds: [1, 3], why: "a disk is hot", act: nothing },
