@@ -73,6 +73,11 @@ const BENCHES: &[Bench] = &[
         arguments: &["flapping"],
         ..Bench::of("hubd", "checkin", "Ten thousand hosts that flap")
     },
+    Bench {
+        name: "scrape",
+        arguments: &["scrape"],
+        ..Bench::of("hubd", "checkin", "Metrics of a thousand hosts")
+    },
     Bench { name: "peers", arguments: &["peers"], ..Bench::of("hubd", "checkin", "The hub against etcd") },
     Bench { profile: "dev", ..Bench::of("e2e", "footprint", "The agent at rest") },
 ];

@@ -48,6 +48,12 @@ impl Load {
         Self { fleet, sequence: 1 }
     }
 
+    /// A connection of its first host.
+    pub async fn connect(&self, server: &Server) -> anyhow::Result<Connection> {
+        let first = self.fleet.members.first().context("a fleet without hosts")?;
+        connect(server, Arc::clone(first)).await
+    }
+
     pub async fn run(&mut self, server: &Server, kind: Kind, time: Duration) -> anyhow::Result<Sample> {
         let mut connections = Vec::new();
         for config in &self.fleet.members {

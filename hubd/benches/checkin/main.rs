@@ -7,7 +7,7 @@
 //! `cargo bench -p hubd --bench checkin -- [--rounds N] [--seconds N] [--connections N]` prints
 //! lines `BENCH {json}`, which `cargo bench-all` collects. `-- fleet` measures a hub under ten thousand hosts at rest
 //! instead ([`steady`]), `-- flapping` what becomes of their alerts ([`flapping`]), `-- peers` the hub against etcd
-//! ([`peers`]).
+//! ([`peers`]), `-- scrape` a page of the hub's metrics ([`scrape`]).
 
 mod echo;
 mod etcd;
@@ -18,6 +18,7 @@ mod handshakes;
 mod hosts;
 mod load;
 mod peers;
+mod scrape;
 mod server;
 mod steady;
 
@@ -73,6 +74,8 @@ enum Role {
     Flapping(flapping::Arguments),
     /// The hub against etcd.
     Peers,
+    /// One scrape of the hub's metrics.
+    Scrape(scrape::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -88,6 +91,7 @@ fn main() -> anyhow::Result<()> {
             Some(Role::Tickets { folder, listen }) => handshakes::serve(&folder, listen, Tickets::Yes).await,
             Some(Role::Fleet(arguments)) => steady::measure(&arguments).await,
             Some(Role::Flapping(arguments)) => flapping::measure(&arguments).await,
+            Some(Role::Scrape(arguments)) => scrape::measure(&arguments).await,
             Some(Role::Peers) => peers::measure(&arguments).await,
             None => measure(&arguments).await,
         }
