@@ -34,6 +34,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// lost.
 const RESEND_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
+/// After the store refused the end of a delivery, the notice is sent again this much later, and with it those behind it.
+const RELEASE_AFTER: SignedDuration = SignedDuration::from_secs(30);
+
 /// How long one Alertmanager is sent to in one go. The rest is sent with the next one.
 const RESEND_WITHIN: Duration = Duration::from_secs(60);
 
@@ -120,6 +123,7 @@ impl Deliveries {
         let (mut in_flight, mut resent_at) = (InFlight::default(), None);
         loop {
             written.mark_unchanged();
+            self.release_if_due(&mut in_flight).await;
             self.resend_if_due(&mut resent_at, &mut in_flight);
             if let Err(error) = self.begin_due(&mut in_flight).await {
                 tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
@@ -129,13 +133,32 @@ impl Deliveries {
                 // An error means that the store is closed; the stop follows.
                 _ = written.changed() => {}
                 // The receiver's next notice may be due.
-                Some(_) = in_flight.notices.join_next() => {}
+                Some(ended) = in_flight.notices.join_next() => {
+                    if !matches!(ended, Ok(EndRecorded::Yes)) {
+                        in_flight.unrecorded_since.get_or_insert(self.clock.now());
+                    }
+                }
                 Some(_) = in_flight.resends.join_next() => {}
                 rested = rest(&mut stop, pause) => if rested == Rest::Stop { break },
             }
         }
         in_flight.resends.shutdown().await;
         while in_flight.notices.join_next().await.is_some() {}
+    }
+
+    /// Where the outbox does not have the end of a delivery, the notice waits again, as after a start: without that, its
+    /// receiver would be sent nothing more. Not at once, since it is sent for as long as the store refuses its end.
+    async fn release_if_due(&self, in_flight: &mut InFlight) {
+        let Some(since) = in_flight.unrecorded_since else { return };
+        let now = self.clock.now();
+        let is_due = now < since || now.duration_since(since) >= RELEASE_AFTER;
+        if !is_due || !in_flight.notices.is_empty() {
+            return;
+        }
+        match self.store.release_outgoing().await {
+            Ok(()) => in_flight.unrecorded_since = None,
+            Err(error) => tracing::error!(action = "deliver", result = "failed", error = %chain(&error)),
+        }
     }
 
     /// Begins to send what still fires to receivers that forget it otherwise.
@@ -187,8 +210,12 @@ impl Deliveries {
                 let now = clock.now();
                 let end = judge(result, &outgoing, now);
                 log(&outgoing, &end);
-                if let Err(error) = store.delivery_ended(outgoing, end, now).await {
-                    tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
+                match store.delivery_ended(outgoing, end, now).await {
+                    Ok(()) => EndRecorded::Yes,
+                    Err(error) => {
+                        tracing::error!(action = "deliver", result = "failed", error = %chain(&error));
+                        EndRecorded::No
+                    }
                 }
             });
         }
@@ -196,11 +223,20 @@ impl Deliveries {
     }
 }
 
+/// Whether the outbox has the end of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndRecorded {
+    Yes,
+    No,
+}
+
 /// What is being sent.
 #[derive(Default)]
 struct InFlight {
     lines: Lines,
-    notices: JoinSet<()>,
+    notices: JoinSet<EndRecorded>,
+    /// Since when the outbox does not have the end of a delivery.
+    unrecorded_since: Option<Timestamp>,
     /// Of what fires. They are cut off when the hub ends: the next run sends all again.
     resends: JoinSet<()>,
 }

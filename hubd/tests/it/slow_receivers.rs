@@ -116,3 +116,36 @@ async fn a_receiver_that_does_not_answer_delays_no_other() {
     until("the other hears all the same", || async { heard() == 5 }).await;
     assert_eq!((gate.abandoned.load(Ordering::SeqCst), gate.asked()), (0, 2));
 }
+
+/// As where the disk is full for a while: the receiver hears of it twice, under the same id, and of all that follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_is_sent_to_again_once_the_end_of_a_delivery_can_be_written() {
+    let (_gate, url) = Gate::start().await;
+    let server = Server::default();
+    let world = world(&url, &server).await;
+    let connection = rusqlite::Connection::open(world.folder.join("hub.db")).unwrap();
+    let full = "CREATE TRIGGER full BEFORE DELETE ON alert_outbox BEGIN SELECT raise(ABORT, 'full'); END";
+    connection.execute_batch(full).unwrap();
+    let heard = || server.seen.lock().unwrap().len();
+    let _: TestQueued =
+        world.admin().send(Method::POST, "/v1/receivers/ops/test", &json!({})).await.data(StatusCode::OK);
+    let delivered = async || world.store.deliveries(None, 10).await.unwrap().len();
+    let hosts = AtomicUsize::new(0);
+    let later = async || {
+        world.clock.advance(31);
+        // An event wakes the task.
+        world.invite(&format!("box{}", hosts.fetch_add(1, Ordering::SeqCst))).await;
+    };
+    until("the notice is sent again", || async {
+        later().await;
+        heard() >= 2
+    })
+    .await;
+    assert_eq!(delivered().await, 0, "its end was not written");
+    connection.execute_batch("DROP TRIGGER full").unwrap();
+    until("that one and the one behind it are delivered", || async {
+        later().await;
+        delivered().await >= 2
+    })
+    .await;
+}
