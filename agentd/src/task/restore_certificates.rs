@@ -1,9 +1,9 @@
 //! The task that issues restore certificates and sends them to the hub.
 //!
 //! In: restore tests that proved a backup, the identity of this host, time. Out: one certificate for each such test,
-//! signed and kept before it is sent, sent until the hub has it, and repeated once a day for a hub that lost it. There is no journal: what is kept is never signed
-//! again, and the hub answers a repeat as the first time. A hub that is away delays nothing else. Deliberately absent:
-//! what a certificate says (`plan/restore_certificate`).
+//! signed and kept before it is sent, sent until the hub has it, and repeated once a day for a hub that lost it. There
+//! is no journal: what is kept is never signed again, and the hub answers a repeat as the first time. A hub that is away
+//! delays nothing else. Deliberately absent: what a certificate says (`plan/restore_certificate`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -146,8 +146,9 @@ impl RestoreCertificatesTask {
         first
     }
 
-    /// Sends again what the hub took a day ago. A hub that has it writes nothing; one that was restored from an older
-    /// backup has it again. A refusal is no failure here: the hub holds a newer one, or the host was readmitted with another key.
+    /// Sends again what the hub took a day ago. A hub that has it keeps it as it is; one that was restored from an older
+    /// backup has it again. A refusal is no failure here: the hub holds a newer one, or the host was readmitted with
+    /// another key.
     async fn repeat(&self) -> Result<(), RoundError> {
         let delivered = self.store.certificates_to_repeat(self.clock.now()).await?;
         if delivered.is_empty() {

@@ -1,8 +1,7 @@
 //! The task that takes a sample of use each minute.
 //!
-//! In: readings of the observer, the kernel's figures, and the levels of the document. Out: samples for the hub and for metrics,
-//! and which levels are too high. They are kept in memory
-//! alone, as long as the hub keeps them by the minute.
+//! In: readings of the observer, the kernel's figures, and the levels of the document. Out: samples for the hub and for
+//! metrics, and which levels are too high. They are kept in memory alone, as long as the hub keeps them by the minute.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -37,14 +37,14 @@ const ASKING: usize = 16;
 pub async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let mut fleet = Fleet::enrol(folder.path(), arguments.hosts).await?;
-    let asking = fleet.members.split_off(fleet.members.len().saturating_sub(ASKING));
-    let last = Arc::clone(asking.last().context("there are no hosts")?);
+    let members = fleet.members.split_off(fleet.members.len().saturating_sub(ASKING));
+    let last = Arc::clone(members.last().context("there are no hosts")?);
     let hub = Server::start("hub", folder.path()).await?;
     let token = admin_token(folder.path())?;
     let mut scraper = connect(&hub, last).await?;
-    let (mut all, mut some) = (Load::new(fleet), Load::new(Fleet { members: asking }));
+    let (mut all, mut asking) = (Load::new(fleet), Load::new(Fleet { members }));
     all.run(&hub, Kind::Full, 3 * WINDOW).await?;
-    some.run(&hub, Kind::Full, Duration::from_millis(100)).await?;
+    asking.run(&hub, Kind::Full, Duration::from_millis(100)).await?;
     let page = scrape(&mut scraper, &token).await?;
     let lines = page.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
     let (bytes, series) = (page.len() as f64, lines.count());
@@ -53,13 +53,13 @@ pub async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         let (cpu, began) = (hub.cpu_s()?, Instant::now());
         scrape(&mut scraper, &token).await?;
         scrapes.push(((hub.cpu_s()? - cpu) * 1e3, began.elapsed().as_secs_f64() * 1e3));
-        let alone = some.run(&hub, Kind::Unchanged, WINDOW).await?;
+        let alone = asking.run(&hub, Kind::Unchanged, WINDOW).await?;
         let scraping = without_pause(scraper, token.clone());
-        let during = some.run(&hub, Kind::Unchanged, WINDOW).await?;
+        let during = asking.run(&hub, Kind::Unchanged, WINDOW).await?;
         scraping.abort();
         // The connection was cut off in the middle of a page.
         ensure!(scraping.await.is_err_and(|end| end.is_cancelled()), "a scrape failed");
-        scraper = some.connect(&hub).await?;
+        scraper = asking.connect(&hub).await?;
         waits.push((during.p99_ms, alone.p99_ms));
     }
     let how = format!(

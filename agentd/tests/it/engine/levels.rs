@@ -35,6 +35,7 @@ struct Measured {
     agent: Agent,
     queue: UsageQueue,
     sections: watch::Receiver<Arc<Sections>>,
+    levels: watch::Receiver<Arc<UsageLevels>>,
     stopper: Stopper,
     tasks: JoinSet<()>,
     _storage: watch::Sender<Arc<StorageView>>,
@@ -69,7 +70,7 @@ impl Measured {
             view: agent.view.clone(),
             storage,
             hardware,
-            levels: reached,
+            levels: reached.clone(),
             sections: reported,
             started_at: ports.clock.now(),
             clock: Arc::clone(&ports.clock),
@@ -81,7 +82,7 @@ impl Measured {
         let mut tasks = JoinSet::new();
         tasks.spawn(usage.run(stop.clone()));
         tasks.spawn(report.run(stop));
-        Self { agent, queue, sections, stopper, tasks, _storage, _hardware, _contact }
+        Self { agent, queue, sections, levels: reached, stopper, tasks, _storage, _hardware, _contact }
     }
 
     async fn document(&self, generation: u64, memory_percent: Option<u8>) {
@@ -148,6 +149,8 @@ async fn a_level_of_the_document_is_a_condition_until_use_is_well_below_it() {
     assert!(text.contains("40 %") && text.contains("35 %"), "{text}");
     // Between the two values nothing changes.
     measured.uses(&world, 37).await;
+    // The levels are judged before a sample is handed on.
+    assert_eq!(measured.levels.borrow().high().count(), 1);
     assert_eq!(of(&measured.sections.borrow()).as_ref(), Some(&high));
     measured.uses(&world, 30).await;
     measured.until(|found| found.is_none()).await;
