@@ -27,6 +27,7 @@
 //! | [`maintenance`] | when a guest may be upgraded and restarted |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
 //! | [`storage`] | disks, shares and backup servers: wanted, approved, reported |
+//! | [`release`] | the files of a release, and who signed them |
 //! | [`restore`] | a new machine in the place of a lost one |
 //! | [`restore_certificate`] | what a restore test of a guest showed, signed |
 //! | [`hub`] | the calls of the hub |
@@ -69,6 +70,7 @@ pub mod operation_tries;
 pub mod operator;
 pub mod pin;
 pub mod protection;
+pub mod release;
 pub mod report;
 pub mod restore;
 pub mod restore_certificate;

@@ -19,7 +19,7 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 pub fn all() -> Vec<Named> {
     use crate::{
         alert, bootstrap, checkin, desired, enrol, envelope, escrow, golden, guest_audit, local, operation,
-        operator, restore, restore_certificate,
+        operator, release, restore, restore_certificate,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -96,6 +96,7 @@ pub fn all() -> Vec<Named> {
         named::<operator::OperatorMade>("operator-made"),
         named::<operator::OperatorRequest>("operator-request"),
         named::<operator::OperatorView>("operator-view"),
+        named::<release::ReleaseManifest>("release-manifest"),
         named::<restore::Replacement>("replacement"),
         named::<restore::RestoreRedeem>("restore-redeem"),
         named::<restore::RestoreRequest>("restore-request"),

@@ -13,6 +13,7 @@
 //! | [`operators`] | who holds which key, and since when |
 //! | [`limits`] | what documents may request of backups without a signature |
 //! | [`policy`] | how many of them each verb needs, its delay, its daily cap |
+//! | [`release`] | a release, signed by those who may sign releases |
 //! | [`restore_rule`] | when an unused order to restore a host ends |
 //! | [`roster`] | both together: is this job ordered by who may order it |
 //! | [`scope`] | is it for this host, in this life of its state, now |
@@ -24,6 +25,7 @@ pub mod key;
 pub mod limits;
 pub mod operators;
 pub mod policy;
+pub mod release;
 pub mod restore_rule;
 pub mod roster;
 pub mod scope;
@@ -32,6 +34,7 @@ pub mod signature;
 pub use key::OperatorKey;
 pub use operators::Operators;
 pub use policy::Policy;
+pub use release::{AcceptedRelease, ReleaseKeys, ReleaseRefused};
 pub use restore_rule::RestoreRule;
 pub use roster::{Accepted, Refused, Roster};
 

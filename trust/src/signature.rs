@@ -18,7 +18,10 @@ const BYTES_MAX: usize = 2 * 1024;
 /// What a signature is for. One made for something else is worth nothing here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespace {
+    /// A job for a host.
     Job,
+    /// A release of Holdfast.
+    Release,
 }
 
 impl Namespace {
@@ -27,6 +30,7 @@ impl Namespace {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Job => "holdfast-job",
+            Self::Release => "holdfast-release",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod ecdsa;
 mod edges;
+mod release;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
