@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand};
 use holdfast_manual::Section;
 use holdfast_protocol::json::chain;
 
+mod current_build;
 pub mod run;
 
 /// The host agent of Holdfast: keeps the guests of this Proxmox box as the operator wants them.
@@ -144,6 +145,10 @@ pub fn main() -> std::process::ExitCode {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
+    // The daemon is started by the gate's own link.
+    if !matches!(arguments.command, Command::Run(_)) {
+        current_build::hand_over();
+    }
     match dispatch(arguments.command) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {

@@ -59,7 +59,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
 ];
 
 /// What the agent's package contains in addition to the agent.
-const COPY: [&str; 2] = ["holdfast-helper", "holdfast-golden"];
+const COPY: [&str; 3] = ["holdfast-helper", "holdfast-golden", "holdfast-agent-gate"];
 
 const SHELLS: &[(&str, &str, &str)] = &[("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
 

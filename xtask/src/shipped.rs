@@ -12,7 +12,7 @@ use crate::ci::WRAPPER;
 use crate::workspace::{SHIPPED_PACKAGES, cargo, must, root, target, triple};
 
 /// The programs of hosts and guests, each named as its crate.
-const SMALL: &[&str] = &["agentd", "guestd", "holdfast-golden", "holdfast-helper"];
+const SMALL: &[&str] = &["agentd", "guestd", "holdfast-agent-gate", "holdfast-golden", "holdfast-helper"];
 
 /// What the linker leaves out: relocations are packed as bitmaps (glibc reads them since 2.36, which Proxmox VE 8 has),
 /// and tables for unwinding are dropped.

@@ -9,12 +9,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
-use axum::middleware::Next;
-use axum::response::Response;
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::local::calls::{self, CALLS, Call, ParamLocation};
 use holdfast_protocol::secret::TokenHash;
@@ -146,14 +144,9 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<TokenHash> {
 }
 
 /// Every call of an address counts, whether it has a token or not.
-pub async fn throttle(
-    State(local): State<Arc<Local>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
+pub(super) fn throttle(local: &Local, request: &Request) -> Result<(), ApiError> {
     let peer = request.extensions().get::<Peer>().ok_or(ApiError::Unauthenticated)?;
-    local.by_address.take(peer.from, local.clock.monotonic()).map_err(ApiError::TooOften)?;
-    Ok(next.run(request).await)
+    local.by_address.take(peer.from, local.clock.monotonic()).map_err(ApiError::TooOften)
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ use holdfast_protocol::local::calls::CALLS;
 use net::server::{Answer, Frame, RefusalLog, refused_code};
 use serde::Serialize;
 
+use super::auth::throttle;
+use super::{Local, request_guard};
 use crate::port::clock::Clock;
 
 /// The refusal of a guest that calls too often is answered after this delay. A guest that calls again as soon as it is
@@ -48,15 +50,19 @@ pub(super) fn framing(clock: &Arc<dyn Clock>) -> Frame {
     Frame { now: Arc::new(move || clock.now()), refusals: RefusalLog::Debug }
 }
 
-/// The layer below the frame.
-pub(super) async fn guests(State(clock): State<Arc<dyn Clock>>, request: Request, next: Next) -> Response {
+/// The layer below the frame: how often an address may call, then the request guard, then the call.
+pub(super) async fn guests(State(local): State<Arc<Local>>, request: Request, next: Next) -> Response {
     // The guard refuses such a body unread, so it is unknown where the next request would begin.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
     let path = request.extensions().get::<MatchedPath>().cloned();
-    let mut response = next.run(request).await;
+    let admitted = throttle(&local, &request).and_then(|()| request_guard::judge(&request));
+    let mut response = match admitted {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
+    };
     let refused = refused_code(&response);
     if refused == Some(ErrorCode::RateLimited) {
-        clock.sleep(REFUSAL_PAUSE).await;
+        local.clock.sleep(REFUSAL_PAUSE).await;
     }
     let path = path.filter(|_| refused == Some(ErrorCode::MethodNotAllowed));
     if let Some(allow) = path.and_then(|path| allowed(path.as_str())) {

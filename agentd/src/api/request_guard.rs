@@ -7,8 +7,6 @@
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, Method};
-use axum::middleware::Next;
-use axum::response::Response;
 
 use super::Peer;
 use super::error::ApiError;
@@ -16,12 +14,8 @@ use super::error::ApiError;
 /// The longest path of the table, with an id or a snapshot's name in it, is under a hundred bytes.
 const PATH_BYTES_MAX: usize = 256;
 
-pub async fn listener(request: Request, next: Next) -> Result<Response, ApiError> {
-    judge(&request)?;
-    Ok(next.run(request).await)
-}
-
-fn judge(request: &Request) -> Result<(), ApiError> {
+/// Judges what is known of a request without its body.
+pub(super) fn judge(request: &Request) -> Result<(), ApiError> {
     let peer = request.extensions().get::<Peer>().ok_or(ApiError::Unauthenticated)?;
     let uri = request.uri();
     // An absolute form is meant for a proxy, and its host would take precedence over the header's.

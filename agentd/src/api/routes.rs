@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use net::server::frame;
@@ -11,9 +11,8 @@ use net::server::frame;
 use super::calls::{Call, healthz, openapi};
 use super::envelope::{framing, guests};
 use super::error::ApiError;
-use super::request_guard::listener;
 use super::{
-    Local, audit, auth, backups, claim, desired, due_backups, guest, operations, restore_tests, scratch_api,
+    Local, audit, backups, claim, desired, due_backups, guest, operations, restore_tests, scratch_api,
     windows, work,
 };
 
@@ -56,18 +55,17 @@ pub fn test_router(local: Arc<Local>) -> Router {
     guarded(local, scratch_api::table())
 }
 
-/// These calls behind their guards: the frame around all, then how often an address may call, then the request guard.
+/// These calls behind their guards: the frame around all, then one layer for what only guests meet. Each layer more is
+/// a boxed future and a copy of the router for every request.
 pub fn guarded(local: Arc<Local>, calls: Vec<Call>) -> Router {
     let clock = Arc::clone(&local.clock);
-    let throttle = from_fn_with_state(Arc::clone(&local), auth::throttle);
+    let guests = from_fn_with_state(Arc::clone(&local), guests);
     let routes = calls.into_iter().fold(Router::new(), |routes, (path, call)| routes.route(path, call));
     routes
         .method_not_allowed_fallback(other_method)
         .fallback(no_such_call)
         .with_state(local)
-        .layer(from_fn(listener))
-        .layer(throttle)
-        .layer(from_fn_with_state(Arc::clone(&clock), guests))
+        .layer(guests)
         .layer(from_fn_with_state(framing(&clock), frame))
 }
 

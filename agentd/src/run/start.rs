@@ -3,6 +3,7 @@
 //! In: the opened parts and the listeners. Out: the tasks, under names that the log knows.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -115,7 +116,8 @@ pub(super) fn start(
     start_metrics(&mut tasks, listeners.metrics.take(), &parts, &wires, stop);
     start_local_api(&mut tasks, &parts, &wires, listeners, stop)?;
     let refused_files = laid_down.into_iter().collect();
-    start_tellers(&mut tasks, &parts, &wires, (status_listener, refused_files), stop);
+    let at_guests = (status_listener, *first);
+    start_tellers(&mut tasks, &parts, &wires, (at_guests, refused_files), stop);
     start_storage(&mut tasks, &parts, &wires, stop);
     start_evidence(&mut tasks, settings, &parts, stop);
     start_upkeep(&mut tasks, settings, &parts, &wires, stop);
@@ -193,7 +195,7 @@ fn start_tellers(
     tasks: &mut Tasks,
     parts: &Parts,
     wires: &Wires,
-    (listener, refused_files): (tokio::net::UnixListener, Vec<ErrorBody>),
+    ((listener, local_api), refused_files): ((tokio::net::UnixListener, SocketAddr), Vec<ErrorBody>),
     stop: &Stop,
 ) {
     let report = ReportTask {
@@ -217,6 +219,8 @@ fn start_tellers(
         hub: parts.identity.hub.clone(),
         contact: wires.contact.subscribe(),
         store: parts.store.clone(),
+        helper: Helper::shipped(),
+        local_api,
         handed: parts.handed.clone(),
         sections: wires.sections.subscribe(),
         metrics,

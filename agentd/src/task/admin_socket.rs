@@ -3,6 +3,7 @@
 //! In: one question. Out: one answer. When a person retries or forgets parked work, a line is also written to the
 //! journal. It is written here so that the database keeps its one writer. The kernel reports who the caller is.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 
 mod escrow;
 mod fields;
+mod health;
 mod inherited;
 mod restore_tests;
 
@@ -32,6 +34,7 @@ use crate::port::admin_socket::{
     AgentStatus, Answer, ObservedTimes, QUESTION_BYTES_MAX, Question, Request, StatusSchema, Waiting,
 };
 use crate::port::clock::Clock;
+use crate::port::helper::Helper;
 use crate::port::host_replacement::HandOverFolder;
 use crate::port::hub::Contact;
 use crate::port::store::parked::{self, AnswerError};
@@ -57,6 +60,9 @@ pub struct StatusTask {
     pub contact: watch::Receiver<Contact>,
     /// Where parked work and recovery plans are kept.
     pub store: Store,
+    pub helper: Helper,
+    /// Where guests call.
+    pub local_api: SocketAddr,
     /// What a lost host left, if this one took its place.
     pub handed: HandOverFolder,
     pub sections: watch::Receiver<Arc<Sections>>,
@@ -163,6 +169,7 @@ impl StatusTask {
     async fn to(&self, question: Question, by: String) -> Answer {
         match question {
             Question::Status => Answer::Status(Box::new(self.now())),
+            Question::Health => Answer::Health(self.health().await),
             Question::Recovery { last } => reported(self.store.recoveries(last).await.map(Answer::Recovery)),
             Question::Escrow(question) => self.about_codes(question, by).await,
             Question::TakeUp { without } => self.take_up(without, by).await,
@@ -246,6 +253,8 @@ fn done(outcome: Result<crate::operation::progress::OperationState, AnswerError>
 
 #[cfg(test)]
 mod tests {
+    use agent_slots::health::PartState;
+
     use super::*;
     use crate::port::admin_socket::{self, StatusError};
     use crate::port::clock::RealClock;
@@ -290,6 +299,8 @@ mod tests {
             hub: "https://hub".to_owned(),
             contact,
             store: Store::open(&state, RealClock::start().now()).unwrap(),
+            helper: Helper::shipped(),
+            local_api: ([127, 0, 0, 1], 1).into(),
             handed: HandOverFolder::of(&state),
             sections,
             view,
@@ -315,6 +326,12 @@ mod tests {
         let put = |question| admin_socket::put(state, question);
         assert_eq!(put(Question::Parked).unwrap(), Answer::Parked(Waiting::default()));
         assert_eq!(put(Question::Recovery { last: 9 }).unwrap(), Answer::Recovery(Vec::new()));
+        let Ok(Answer::Health(health)) = put(Question::Health) else { panic!("no health") };
+        assert_eq!(
+            (&health.records, &health.plan, &health.hub),
+            (&PartState::Works, &PartState::NotYet, &PartState::NotYet)
+        );
+        assert!(matches!(health.local_api, PartState::Failed(_)), "nothing listens there");
         let operation = OperationId::new(uuid::Uuid::nil());
         let code = |question| match put(question) {
             Err(StatusError::Refused(problem)) => problem.code,

@@ -35,6 +35,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         "agent-ports",
         &[
             "agent-core",
+            "agent-slots",
             "agent-store",
             "held-files",
             "holdfast-protocol",
@@ -48,6 +49,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["axum", "rusqlite"],
     ),
     (
+        "agent-slots",
+        &["holdfast-protocol"],
+        &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "rustix", "tracing", "getrandom"],
+    ),
+    (
         "agent-store",
         &["agent-core", "held-files", "holdfast-protocol", "holdfast-recovery", "holdfast-trust"],
         &["axum", "reqwest", "hyper", "rustls"],
@@ -58,6 +64,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "agent-admin",
             "agent-core",
             "agent-ports",
+            "agent-slots",
             "agent-store",
             "held-files",
             "holdfast-manual",
@@ -103,6 +110,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "restore-certificate",
         ],
         &["axum", "reqwest", "rusqlite", "rustls"],
+    ),
+    (
+        "holdfast-agent-gate",
+        &["agent-slots", "held-files", "holdfast-protocol", "holdfast-trust"],
+        &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "anyhow", "clap", "tracing"],
     ),
     ("holdfast-golden", &["holdfast-protocol"], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls"]),
     (

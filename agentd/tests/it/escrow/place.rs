@@ -116,6 +116,8 @@ impl Place {
             hub: "https://hub".to_owned(),
             contact,
             store: store.clone(),
+            helper: agentd::port::helper::Helper::shipped(),
+            local_api: ([127, 0, 0, 1], 1).into(),
             handed: HandOverFolder::of(&state),
             sections,
             metrics,

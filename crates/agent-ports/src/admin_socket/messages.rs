@@ -1,5 +1,6 @@
 //! Questions and answers of the admin socket.
 
+use agent_slots::health::AgentHealth;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::id::{GuestUid, HostName, OperationId};
 use holdfast_protocol::job::HostFingerprint;
@@ -45,6 +46,8 @@ pub struct Request {
 pub enum Question {
     /// The status of the agent.
     Status,
+    /// Whether each part of the agent works, for the gate that judges a build on trial.
+    Health,
     /// The plans of the last starts, and their outcome.
     Recovery {
         /// How many of them.
@@ -96,6 +99,8 @@ pub enum Question {
 pub enum Answer {
     /// The status of the agent.
     Status(Box<AgentStatus>),
+    /// Whether each part works.
+    Health(AgentHealth),
     /// The last starts, newest first.
     Recovery(Vec<RecoveryReport>),
     /// About recovery codes.

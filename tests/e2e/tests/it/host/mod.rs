@@ -19,6 +19,7 @@ mod machine;
 mod proxmox;
 mod stand;
 mod story;
+mod updates;
 
 use self::stand::Stand;
 
@@ -40,6 +41,7 @@ fn a_box_from_its_first_day_to_its_last() {
     life::reboot(&mut stand);
     life::upgrade(&stand);
     life::hang(&stand);
+    updates::releases(&mut stand);
     attached::let_go(&stand);
     story::leave(&mut stand, &before);
     stand.finish();

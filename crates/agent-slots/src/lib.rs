@@ -1,0 +1,24 @@
+//! The slots of the agent: which build runs, is tried, or failed.
+//!
+//! In: the state as root's file holds it, and one event. Out: the next state. The gate program (`gate/`) writes a state
+//! before it acts on it. The agent only reads the state. Deliberately absent: files, clocks, signatures (`trust`).
+//!
+//! | module | what |
+//! | --- | --- |
+//! | [`state`] | the state, as it is stored |
+//! | [`machine`] | the next state of a state and an event |
+//! | [`start`] | which build a start runs |
+//! | [`health`] | the health of a running agent, and the verdict on a build on trial |
+#![forbid(unsafe_code)]
+
+pub mod health;
+pub mod machine;
+pub mod start;
+pub mod state;
+
+pub use machine::{Event, Refusal, next};
+pub use start::{NoBuild, Program, Sound, choose};
+pub use state::{Build, FailReason, Failure, Moment, Slot, SlotsState, Trial};
+
+#[cfg(test)]
+mod exhaustive;

@@ -1,0 +1,143 @@
+//! The watch over a build on trial, and over the one that was put back.
+//!
+//! In: the state, and a look at the agent every two seconds. Out: the verdict, stored before anything is done by it; a
+//! restart of the agent after a verdict against a build. It ends when nothing is watched. Killed, it is started again by
+//! systemd, and takes a whole health window anew; the deadline goes on.
+
+use std::path::PathBuf;
+
+use agent_slots::health::{Evidence, Verdict, Watch, judge};
+use agent_slots::machine::{Event, next};
+use agent_slots::start::{Program, choose_settled};
+use agent_slots::state::{FailReason, SlotsState};
+use holdfast_protocol::json::chain;
+
+use crate::failpoint::{self, Point};
+use crate::settings::Settings;
+use crate::start::program_path;
+use crate::store::{Store, Stored};
+use crate::{GateError, agent, clock, slots_folder, unit};
+
+/// Watches until nothing is on trial.
+pub fn run(settings: &Settings) -> Result<(), GateError> {
+    let (mut watch, mut subject, mut line) = (Watch::default(), None, String::new());
+    let (mut should_run, mut restarted) = (PathBuf::new(), false);
+    loop {
+        let Some(state) = read(settings)? else { return Ok(()) };
+        if !state.is_watched() {
+            return Ok(());
+        }
+        // After a way back it is another build that is watched.
+        let now_watched = state.trial_build().cloned();
+        if subject.as_ref() != Some(&now_watched) {
+            (watch, subject) = (Watch::default(), Some(now_watched));
+            should_run = program(settings, &state)?;
+            restarted = false;
+        }
+        let evidence = agent::look(settings, &should_run);
+        // A verdict was stored, and this program ended before it could restart the agent.
+        if state.trial.is_none() && matches!(evidence, Evidence::OtherProgram(_)) && !restarted {
+            restarted = true;
+            unit::restart_agent(settings)?;
+        }
+        let now = clock::moment()?;
+        // Before the first start of this boot no time has passed.
+        let elapsed = state.watched_since().and_then(|began| now.since(began)).unwrap_or(0);
+        let verdict;
+        (watch, verdict) = judge(&watch, settings.rules, &evidence, elapsed, now.seconds);
+        match verdict {
+            Verdict::Wait(what) => {
+                if what != line {
+                    println!("waiting: {what}");
+                    line = what;
+                }
+                std::thread::sleep(settings.look_every);
+            }
+            Verdict::Good => conclude(settings, &state, None, &evidence)?,
+            Verdict::Bad(reason) => conclude(settings, &state, Some(reason), &evidence)?,
+        }
+    }
+}
+
+/// Ends the trial by a person's order.
+pub fn end(settings: &Settings) -> Result<(), GateError> {
+    let store = Store::lock(&settings.paths.slots)?;
+    let state = match store.read()? {
+        Stored::State(state) => *state,
+        Stored::Absent | Stored::Damaged(_) => SlotsState::default(),
+    };
+    let ended = next(&state, Event::Failed { reason: FailReason::Ended, at: Some(clock::wall()) })?;
+    store.write(&ended)?;
+    drop(store);
+    unit::restart_agent(settings)?;
+    println!("the trial is ended; the build before it starts now, and is watched");
+    Ok(())
+}
+
+fn read(settings: &Settings) -> Result<Option<SlotsState>, GateError> {
+    match Store::lock(&settings.paths.slots)?.read()? {
+        Stored::State(state) => Ok(Some(*state)),
+        Stored::Absent | Stored::Damaged(_) => Ok(None),
+    }
+}
+
+/// The program that should run now.
+fn program(settings: &Settings, state: &SlotsState) -> Result<PathBuf, GateError> {
+    if let Some(trial) = &state.trial {
+        return Ok(program_path(settings, Program::InSlot(trial.slot)));
+    }
+    let store = Store::lock(&settings.paths.slots)?;
+    let keys = settings.release_keys().ok();
+    let (sound, _) = slots_folder::judge(store.folder(), state, keys.as_ref());
+    let settled = choose_settled(state, settings.packaged, sound);
+    Ok(program_path(settings, settled.unwrap_or(Program::Packaged)))
+}
+
+/// Stores a verdict and acts by it. Where it cannot be stored, it is found again at the next look.
+fn conclude(
+    settings: &Settings,
+    watched: &SlotsState,
+    bad: Option<FailReason>,
+    evidence: &Evidence,
+) -> Result<(), GateError> {
+    let store = Store::lock(&settings.paths.slots)?;
+    let Stored::State(state) = store.read()? else { return Ok(()) };
+    // A start may have changed what is watched since it was looked at.
+    if state.trial_build() != watched.trial_build() {
+        return Ok(());
+    }
+    let version = state.trial_build().map(|build| build.version.to_string());
+    let at = Some(clock::wall());
+    let event = match (bad, &state.trial) {
+        (None, Some(_)) => Event::Confirmed,
+        (None, None) => Event::BackHealthy,
+        (Some(reason), Some(_)) => Event::Failed { reason, at },
+        (Some(reason), None) => Event::BackFailed(reason),
+    };
+    let restart = matches!(event, Event::Failed { .. }) && *evidence != Evidence::Stopped;
+    let text = match (&event, version) {
+        (Event::Confirmed, Some(version)) => {
+            format!("version {version} is confirmed: it is the floor from now on")
+        }
+        (Event::Failed { reason, .. }, Some(version)) => {
+            format!("version {version} failed and is taken back: {reason:?}")
+        }
+        (Event::BackFailed(reason), _) => {
+            format!("the build that was put back is not healthy either: {reason:?}")
+        }
+        (_, _) => "the build that was put back is healthy".to_owned(),
+    };
+    let Ok(concluded) = next(&state, event) else { return Ok(()) };
+    if let Err(error) = store.write(&concluded) {
+        eprintln!("a verdict could not be stored, and is given again: {}", chain(&error));
+        std::thread::sleep(settings.look_every);
+        return Ok(());
+    }
+    failpoint::at(settings, Point::VerdictStored);
+    drop(store);
+    println!("{text}");
+    if restart {
+        unit::restart_agent(settings)?;
+    }
+    Ok(())
+}
