@@ -4,6 +4,7 @@
 //! build is on trial. A start of a build on trial is counted on the disk before it happens. Where that cannot be stored,
 //! the confirmed build starts.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use agent_slots::machine::{Event, next};
@@ -112,6 +113,8 @@ fn link(path: &Path, to: &Path) -> Result<(), StartError> {
     let failed = |source| StartError::Link { path: path.to_owned(), source };
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(failed)?;
+        // The agent's user must reach the link, and the unit's mask would close the folder.
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).map_err(failed)?;
     }
     let fresh = path.with_extension("new");
     match std::fs::remove_file(&fresh) {
