@@ -18,6 +18,7 @@ mod certificate;
 mod ends;
 mod escrow;
 mod host;
+mod release;
 mod sign;
 mod top;
 
@@ -26,6 +27,7 @@ pub use certificate::{CertificateArgs, CertificateCommand};
 pub use ends::EndOrNow;
 pub use escrow::EscrowCommand;
 pub use host::{HostCommand, PinArgs, RestoreArgs, WithdrawArgs};
+pub use release::{ManifestArgs, ReleaseCommand, VerifyArgs};
 pub use sign::{BackupTier, KeyArgs, LossArg, SignArgs};
 pub use top::TopArgs;
 
@@ -91,6 +93,9 @@ pub enum Command {
     /// Signed jobs: submit, list, follow, cancel.
     #[command(subcommand)]
     Job(JobCommand),
+    /// Releases of Holdfast: manifests, signatures, and what the hub has for its hosts.
+    #[command(subcommand)]
+    Release(ReleaseCommand),
     /// Audit chains of hosts.
     #[command(subcommand)]
     Audit(AuditCommand),

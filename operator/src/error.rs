@@ -12,6 +12,7 @@ use crate::job_file::JobFileError;
 use crate::keygen::KeygenError;
 use crate::pins::PinError;
 use crate::prompt::PromptError;
+use crate::release_errors::{ReleaseFileError, ReleaseSignError, ReleaseVerifyError};
 
 /// It is done.
 pub const DONE: u8 = 0;
@@ -74,6 +75,15 @@ pub enum CliError {
     /// A receiver of alerts that did not take a test.
     #[error(transparent)]
     ReceiverTest(#[from] ReceiverTestError),
+    /// A file of a release, or its manifest.
+    #[error(transparent)]
+    ReleaseFile(#[from] ReleaseFileError),
+    /// A release that is not signed.
+    #[error(transparent)]
+    ReleaseSign(#[from] ReleaseSignError),
+    /// A release that is not accepted.
+    #[error(transparent)]
+    ReleaseVerify(#[from] ReleaseVerifyError),
     /// A restore invite that is not handed on.
     #[error(transparent)]
     Restore(#[from] crate::cmd_errors::RestoreError),
@@ -197,6 +207,11 @@ impl CliError {
             Self::JobDraft(JobDraftError::OtherDocument { .. }) => CONFLICT,
             Self::Seal(SealCommandError::OtherRecipient { .. }) => CONFLICT,
             Self::OtherHost { .. } | Self::JobCancelled { .. } => CONFLICT,
+            Self::ReleaseVerify(ReleaseVerifyError::Refused { .. }) => REFUSED,
+            Self::ReleaseVerify(ReleaseVerifyError::Threshold { .. }) => USAGE,
+            Self::ReleaseSign(ReleaseSignError::OtherManifest { .. } | ReleaseSignError::Twice { .. }) => {
+                CONFLICT
+            }
             Self::RefusedByAgent { .. } | Self::NeedsSignature { .. } | Self::JobRefused { .. } => REFUSED,
             Self::TimedOut { .. }
             | Self::JobTimedOut { .. }
@@ -220,6 +235,7 @@ impl CliError {
             Self::Document(error) => Some(error.code()),
             Self::DocumentFile(error) => error.code(),
             Self::Seal(SealCommandError::Content(error)) => Some(error.code()),
+            Self::ReleaseVerify(error) => error.code(),
             _ => None,
         }
     }

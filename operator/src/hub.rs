@@ -18,6 +18,9 @@ use uuid::Uuid;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// For a piece of a file over a slow line. The hub may hash what it has before the piece.
+const PIECE_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// The longest answer is a page of twenty documents of 1 MiB, whose quotes and line ends take two bytes each.
 const ANSWER_BYTES_MAX: usize = 48 * 1024 * 1024;
 
@@ -210,6 +213,28 @@ impl Hub {
         body: &impl Serialize,
     ) -> Result<T, HubError> {
         self.ask(self.write(mutation(self.call(Method::POST, path, &[])), body)?).await
+    }
+
+    /// Puts a document, given as its JSON text.
+    pub async fn put<T: DeserializeOwned>(&self, path: &[&str], json: Vec<u8>) -> Result<T, HubError> {
+        self.ask(mutation(self.call(Method::PUT, path, &[])).body(json)).await
+    }
+
+    /// Puts bytes to where the query says. A repeat writes the same bytes to the same place.
+    pub async fn put_bytes<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        bytes: Vec<u8>,
+    ) -> Result<T, HubError> {
+        let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let call = self.call(Method::PUT, path, &query).octets(bytes).within(PIECE_TIMEOUT);
+        self.ask(call).await
+    }
+
+    /// Removes something.
+    pub async fn delete<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, HubError> {
+        self.ask(mutation(self.call(Method::DELETE, path, &[]))).await
     }
 
     /// Puts a desired document over the one of generation `seen`.

@@ -27,7 +27,7 @@ pub enum KeygenError {
     #[error("the output of ssh-keygen is not a signature")]
     Text,
     /// A host would not take it.
-    #[error("the signature is not valid for a job")]
+    #[error("no host would take the signature")]
     Worthless(#[source] SignatureError),
 }
 
@@ -39,13 +39,13 @@ pub struct Signature {
 }
 
 /// Signs these bytes. `key` is a private key, or a public one whose private half an agent holds.
-pub fn sign(bytes: &[u8], key: &Path) -> Result<Signature, KeygenError> {
+pub fn sign(bytes: &[u8], key: &Path, purpose: Namespace) -> Result<Signature, KeygenError> {
     #[expect(
         clippy::disallowed_methods,
         reason = "stock OpenSSH signs; this program never sees a private key"
     )]
     let mut command = Command::new("ssh-keygen");
-    command.arg("-Y").arg("sign").arg("-q").arg("-n").arg(Namespace::Job.as_str()).arg("-f").arg(key);
+    command.arg("-Y").arg("sign").arg("-q").arg("-n").arg(purpose.as_str()).arg("-f").arg(key);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(KeygenError::Start)?;
     // A payload is shorter than a pipe holds, so this never waits for the signature to be read.
@@ -56,6 +56,6 @@ pub fn sign(bytes: &[u8], key: &Path) -> Result<Signature, KeygenError> {
     }
     told.map_err(KeygenError::Verbosity)?;
     let armoured = String::from_utf8(output.stdout).map_err(|_| KeygenError::Text)?;
-    let key = check(bytes, &armoured, Namespace::Job).map_err(KeygenError::Worthless)?;
+    let key = check(bytes, &armoured, purpose).map_err(KeygenError::Worthless)?;
     Ok(Signature { armoured, key })
 }

@@ -23,6 +23,9 @@ mod keygen;
 mod pins;
 mod progress;
 mod prompt;
+mod release_errors;
+mod release_file;
+mod release_proof;
 mod render;
 mod screen;
 

@@ -79,6 +79,8 @@ pub enum Needed {
     Always,
     /// It may be left out.
     Optional,
+    /// Always, and it is bytes as they are, not JSON.
+    Octets,
 }
 
 /// What comes back when all is well.
@@ -94,6 +96,8 @@ pub enum Answer {
     Taken(SchemaOf),
     /// Status 200, and no envelope: bytes as they are.
     Bytes,
+    /// Status 200 or 206, and no envelope: bytes as they are, all or those that `Range` names.
+    BytesOrPart,
     /// Status 200, and no envelope: this table, as an OpenAPI document.
     Description,
 }

@@ -39,6 +39,8 @@ codes! {
     ApprovalPending = "APPROVAL_PENDING", 202
     /// An archive cannot be brought back: it cannot be read, or what it holds is refused.
     ArchiveUnusable = "ARCHIVE_UNUSABLE", 409
+    /// Bytes that were sent as a file of a release do not hash to its digest; none of them were kept.
+    ArtifactWrong = "ARTIFACT_WRONG", 422
     /// A backup that was taken is not listed by its storage any more.
     BackupMissing = "BACKUP_MISSING", 409
     /// A backup could not begin within its window.
@@ -75,7 +77,7 @@ codes! {
     ControllerWaits = "CONTROLLER_WAITS", 409
     /// The CSR cannot be read, or its key is not of a kind we take.
     Csr = "CSR", 400
-    /// The disk under the agent's own records is full.
+    /// The disk under a program's own files is full.
     DiskFull = "DISK_FULL", 507
     /// Two guests of the document share an address.
     DuplicateAddress = "DUPLICATE_ADDRESS", 422

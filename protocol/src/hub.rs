@@ -3,11 +3,12 @@
 pub mod alert_calls;
 pub mod calls;
 pub mod openapi;
+pub mod release_calls;
 
 use calls::Call;
 
 /// All calls, by table.
-pub const TABLES: &[&[Call]] = &[calls::CALLS, alert_calls::CALLS];
+pub const TABLES: &[&[Call]] = &[calls::CALLS, alert_calls::CALLS, release_calls::CALLS];
 
 /// All calls.
 pub fn calls() -> impl Iterator<Item = &'static Call> {

@@ -10,6 +10,7 @@ use holdfast_protocol::job::{Draft, JobState, SignedJob, Target};
 use holdfast_protocol::operator::{
     HostDetail, HostState, HostView, JobDetail, JobSubmit, JobView, QueueState,
 };
+use holdfast_trust::signature::Namespace;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -176,7 +177,7 @@ async fn cancel(hub: &Hub, args: CancelArgs, folder: &Path, screen: &Screen) -> 
     }
     checked.save(clock::now())?;
     let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
-    let signature = keygen::sign(&bytes, &key)?;
+    let signature = keygen::sign(&bytes, &key, Namespace::Job)?;
     let signed = SignedJob { payload: bytes, signatures: vec![signature.armoured] };
     let text = signed.to_json().map_err(JobFileError::Unwritable)?;
     screen.note(&format!(

@@ -15,6 +15,7 @@ mod login;
 mod operator;
 mod pin;
 mod receiver_test;
+mod release;
 pub mod restore;
 pub mod seal;
 mod sign;
@@ -47,6 +48,13 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
     if let Command::Certificate(command) = command {
         return certificate::run(command, screen);
     }
+    let command = match command {
+        Command::Release(command) => match release::offline(command, screen)? {
+            Some(command) => Command::Release(command),
+            None => return Ok(()),
+        },
+        other => other,
+    };
     let login = config::load(&folder)?;
     let hub = connect(&login, screen)?;
     match command {
@@ -62,6 +70,7 @@ pub async fn run(command: Command, config: Option<PathBuf>, screen: &Screen) -> 
         Command::Storage(command) => storage::run(command, &hub, screen).await,
         Command::Escrow(command) => escrow::run(command, &hub, screen).await,
         Command::Sign(args) => sign::run(*args, &hub, &folder, screen).await,
+        Command::Release(command) => release::run(command, &hub, screen).await,
         Command::Job(command) => job::run(command, &hub, &folder, screen).await,
         Command::Audit(AuditCommand::Verify { file, host }) => {
             audit::run(&file, host.as_deref().map(|host| (host, &hub)), screen).await

@@ -9,6 +9,7 @@ use holdfast_protocol::job::act::{Act, Sha256Text, args};
 use holdfast_protocol::job::{Draft, SignedJob, Target};
 use holdfast_protocol::operator::{HostDetail, InviteCreated};
 use holdfast_protocol::restore::RestoreRequest;
+use holdfast_trust::signature::Namespace;
 
 use crate::args::RestoreArgs;
 use crate::cmd_errors::RestoreError;
@@ -36,7 +37,7 @@ pub async fn run(args: RestoreArgs, hub: &Hub, folder: &Path, screen: &Screen) -
     checked.save(clock::now())?;
     let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
     let digest = Sha256Text::of(&bytes);
-    let signature = keygen::sign(&bytes, &args.key.key)?;
+    let signature = keygen::sign(&bytes, &args.key.key, Namespace::Job)?;
     let job = SignedJob { payload: bytes, signatures: Vec::new() };
     let mut blob = JobFile { job, payload, keys: Vec::new() };
     blob.add(signature.armoured, signature.key)?;

@@ -8,6 +8,7 @@ use holdfast_protocol::job::act::{Act, Sha256Text, Verb, args};
 use holdfast_protocol::job::{Draft, Payload, SignedJob, Target};
 use holdfast_protocol::operator::{DesiredVersion, HostDetail};
 use holdfast_protocol::report::WaitingForSignature;
+use holdfast_trust::signature::Namespace;
 use serde::Serialize;
 
 use super::job;
@@ -57,7 +58,7 @@ pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> R
     let owner = if wanted == name { "the host's" } else { "the guest's" };
     prompt::name(wanted, &format!("\nType {owner} name to sign for this:"), args.key.confirm.as_deref())?;
     checked.save(clock::now())?;
-    let signature = keygen::sign(&blob.job.payload, &args.key.key)?;
+    let signature = keygen::sign(&blob.job.payload, &args.key.key, Namespace::Job)?;
     blob.add(signature.armoured, signature.key)?;
     let over = if args.also.is_some() { Overwrite::SameFile } else { Overwrite::Never };
     let text = blob.text()?;

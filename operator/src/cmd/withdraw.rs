@@ -8,6 +8,7 @@ use holdfast_protocol::job::act::{Act, Sha256Text, args};
 use holdfast_protocol::job::{Draft, SignedJob, Target};
 use holdfast_protocol::operator::HostDetail;
 use holdfast_protocol::restore::{RestoreOrder, RestoreState, WithdrawRequest};
+use holdfast_trust::signature::Namespace;
 
 use super::job;
 use crate::args::WithdrawArgs;
@@ -38,7 +39,7 @@ pub async fn run(args: WithdrawArgs, hub: &Hub, folder: &Path, screen: &Screen) 
     prompt::name(&name, "\nType the host's name to sign for this:", args.key.confirm.as_deref())?;
     checked.save(clock::now())?;
     let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
-    let signature = keygen::sign(&bytes, &args.key.key)?;
+    let signature = keygen::sign(&bytes, &args.key.key, Namespace::Job)?;
     let signed = SignedJob { payload: bytes, signatures: vec![signature.armoured] };
     let text = signed.to_json().map_err(JobFileError::Unwritable)?;
     let id = detail.host.id.to_string();

@@ -22,6 +22,7 @@ pub mod mute;
 pub mod operator;
 pub mod protection;
 pub mod receiver;
+pub mod release;
 #[cfg(test)]
 pub mod samples;
 pub mod sparkline;

@@ -12,6 +12,7 @@ mod certificate;
 mod escrow;
 mod fake_hub;
 mod read_commands;
+mod release;
 mod seal;
 mod sign;
 mod terminal;

@@ -15,12 +15,12 @@ use crate::terminal::at_terminal;
 const JOB: &str = "018f3c1e-6b1f-7c1d-9d0d-000000000001";
 
 #[expect(clippy::disallowed_methods, reason = "stock OpenSSH, as an operator has it")]
-fn ssh_keygen() -> Command {
+pub fn ssh_keygen() -> Command {
     Command::new("ssh-keygen")
 }
 
 /// A fresh key without a passphrase: its private file.
-fn key(folder: &Path, name: &str) -> PathBuf {
+pub fn key(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let made =
         ssh_keygen().args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&path).status().unwrap();

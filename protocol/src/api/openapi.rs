@@ -116,8 +116,12 @@ fn operation<C: Caller>(call: &Call<C>, generator: &mut SchemaGenerator, refusal
         .collect();
     let security = call.caller.scheme().map_or_else(|| json!([]), |scheme| json!([{ scheme: [] }]));
     let body = call.body.map(|(needed, schema)| {
-        let content = json!({ "application/json": { "schema": schema(generator) } });
-        json!({ "required": needed == Needed::Always, "content": content })
+        let (required, content) = match needed {
+            Needed::Always => (true, json!({ "application/json": { "schema": schema(generator) } })),
+            Needed::Optional => (false, json!({ "application/json": { "schema": schema(generator) } })),
+            Needed::Octets => (true, json!({ "application/octet-stream": {} })),
+        };
+        json!({ "required": required, "content": content })
     });
     let described = [
         ("operationId", Some(json!(call.name))),
@@ -138,6 +142,10 @@ fn responses<C: Caller>(call: &Call<C>, generator: &mut SchemaGenerator, refusal
     const WRITTEN_DOWN: &str = "It was written down; its operation tells how far it is.";
     let answers = match call.answer {
         Answer::Bytes => vec![(200, "The bytes.", json!({ "application/octet-stream": {} }))],
+        Answer::BytesOrPart => vec![
+            (200, "The bytes.", json!({ "application/octet-stream": {} })),
+            (206, "The part that `Range` names.", json!({ "application/octet-stream": {} })),
+        ],
         Answer::Done(schema) => vec![(200, "As asked.", good(schema))],
         Answer::Made(schema) => vec![(201, "It was made.", good(schema))],
         Answer::Taken(schema) => vec![(202, WRITTEN_DOWN, good(schema))],

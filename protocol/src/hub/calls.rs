@@ -119,7 +119,7 @@ pub(super) const fn get(path: &'static str, name: &'static str, does: &'static s
 }
 
 /// A call of an agent.
-const fn agent(
+pub(super) const fn agent(
     method: Method,
     path: &'static str,
     names: (&'static str, &'static str),

@@ -3,11 +3,13 @@
 //! In: one JSON document with the signed bytes and the signatures. Out: the bytes, and what they say. A manifest is a
 //! claim: `trust` checks who signed it, and whoever uses a file of it hashes that file first. Deliberately absent: keys.
 
+mod kind;
 mod number;
+pub mod stored;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::code::ErrorCode;
@@ -16,6 +18,7 @@ use crate::job::act::Sha256Text;
 use crate::json::{self, JsonError};
 use crate::text::texts;
 
+pub use kind::ReleaseFileKind;
 pub use number::VersionNumber;
 
 /// A manifest names some twenty files; this is twenty times that.
@@ -46,22 +49,6 @@ pub enum ReleaseSchema {
     #[default]
     #[serde(rename = "holdfast.release/v1")]
     V1,
-}
-
-/// What a file of a release is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReleaseFileKind {
-    /// The program `agentd`, which a host can change by itself.
-    Agent,
-    /// The program `guestd`.
-    GuestAgent,
-    /// A golden image's archive.
-    Golden,
-    /// A Debian package.
-    Package,
-    /// A bill of materials.
-    Sbom,
 }
 
 /// One file of a release.
@@ -103,18 +90,30 @@ pub struct SignedRelease {
     pub signatures: Vec<String>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 enum SignedSchema {
     #[serde(rename = "holdfast.signed-release/v1")]
     V1,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Wire {
     schema: SignedSchema,
+    /// The manifest's bytes in base64.
     manifest: String,
+    /// Signatures over these bytes, each as `ssh-keygen -Y sign -n holdfast-release` writes it.
     signatures: Vec<String>,
+}
+
+impl JsonSchema for SignedRelease {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SignedRelease".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Wire::json_schema(generator)
+    }
 }
 
 /// Why bytes are no signed release.

@@ -198,6 +198,13 @@ impl Call<'_> {
         self
     }
 
+    /// Bytes to send that are no document.
+    #[must_use]
+    pub fn octets(mut self, bytes: Vec<u8>) -> Self {
+        self.request = self.request.header(CONTENT_TYPE, "application/octet-stream").body(bytes);
+        self
+    }
+
     /// Sends, and opens the answer.
     ///
     /// # Errors

@@ -1,0 +1,88 @@
+//! Calls of releases and their files.
+
+use super::calls::{Call, KEY, agent, change, get, param, text};
+use crate::api::{Answer, Method, Needed, Param, ParamLocation, framed, of};
+use crate::code::ErrorCode::*;
+use crate::job::act::Sha256Text;
+use crate::operator::Page;
+use crate::release::stored::{ArtifactView, ReleaseText, ReleaseView};
+use crate::release::{SignedRelease, VersionNumber};
+use schemars::{JsonSchema as _, Schema, SchemaGenerator};
+
+const VERSION: Param = param(ParamLocation::Path, "version", "a release", of::<VersionNumber>);
+const DIGEST: Param = param(ParamLocation::Path, "sha256", "a file by its digest", of::<Sha256Text>);
+const OFFSET: Param =
+    param(ParamLocation::Query, "offset", "where these bytes begin; 0 begins the file anew", offset);
+const RANGE: Param =
+    param(ParamLocation::Header, "range", "`bytes=FROM-TO`, `bytes=FROM-` or `bytes=-LAST`, one alone", text);
+
+fn offset(generator: &mut SchemaGenerator) -> Schema {
+    u64::json_schema(generator)
+}
+
+/// All of them.
+pub const CALLS: &[Call] = &[
+    get("/v1/releases", "releases", "Releases, the newest version first.", PAGE),
+    Call {
+        method: Method::Put,
+        parts: &[VERSION, KEY],
+        refusals: &[DuplicateName, IdempotencyMismatch, NameTaken, Quota],
+        ..change(
+            "/v1/releases/{version}",
+            (
+                "putRelease",
+                "Leaves a signed release. The hub checks its form and no signature: it has no keys.",
+            ),
+            Some(of::<SignedRelease>),
+            Answer::Done(framed::<ReleaseView>),
+        )
+    },
+    Call {
+        method: Method::Delete,
+        parts: &[VERSION, KEY],
+        refusals: &[IdempotencyMismatch, NotFound, Size],
+        ..change(
+            "/v1/releases/{version}",
+            ("deleteRelease", "Removes a release, and the files that no other release names."),
+            None,
+            Answer::Done(framed::<ReleaseView>),
+        )
+    },
+    Call {
+        method: Method::Put,
+        parts: &[DIGEST, OFFSET],
+        body: Some((Needed::Octets, of::<Sha256Text>)),
+        refusals: &[ArtifactWrong, DiskFull, Locked, NotFound, PreconditionFailed],
+        ..get(
+            "/v1/artifacts/{sha256}",
+            "putArtifact",
+            "Leaves the bytes of a file that a release names, or the next of them.",
+            Answer::Done(framed::<ArtifactView>),
+        )
+    },
+    Call {
+        parts: &[VERSION],
+        refusals: &[NotFound, RateLimited],
+        ..agent(
+            Method::Get,
+            "/v1/agent/releases/{version}",
+            ("agentRelease", "The signed release of a version."),
+            None,
+            framed::<ReleaseText>,
+        )
+    },
+    Call {
+        parts: &[DIGEST, RANGE],
+        refusals: &[NotFound, RateLimited],
+        answer: Answer::BytesOrPart,
+        ..agent(
+            Method::Get,
+            "/v1/agent/artifacts/{sha256}",
+            ("agentArtifact", "The bytes of a file of a release, or a part of them."),
+            None,
+            framed::<ArtifactView>,
+        )
+    },
+];
+
+const PAGE: Answer = Answer::Done(framed::<Page<ReleaseView>>);

@@ -1,0 +1,87 @@
+//! Releases as the hub keeps them.
+//!
+//! | call | request | answer |
+//! | --- | --- | --- |
+//! | `PUT /v1/releases/{version}` | [`SignedRelease`](super::SignedRelease) | [`ReleaseView`] |
+//! | `GET /v1/releases` | | page of [`ReleaseView`], newest version first |
+//! | `DELETE /v1/releases/{version}` | | [`ReleaseView`], as it was |
+//! | `PUT /v1/artifacts/{sha256}?offset=N` | bytes | [`ArtifactView`] |
+//! | `GET /v1/agent/releases/{version}` | | [`ReleaseText`] |
+//! | `GET /v1/agent/artifacts/{sha256}` | | bytes; `Range` asks for a part |
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ReleaseFileKind, ReleaseFileName, VersionNumber};
+use crate::id::OperatorName;
+use crate::job::UtcSecond;
+use crate::job::act::Sha256Text;
+
+/// Where the hub is with the bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ArtifactState {
+    /// Nothing of it is here.
+    Missing,
+    /// Its beginning is here.
+    Partial,
+    /// It is here and hashes to its digest.
+    Complete,
+}
+
+/// The bytes of a file at the hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArtifactView {
+    /// SHA-256 of its bytes.
+    pub sha256: Sha256Text,
+    /// How many bytes it has.
+    pub size_bytes: u64,
+    /// How many of them are here: where the next piece begins.
+    pub received_bytes: u64,
+    /// Whether that is all.
+    pub state: ArtifactState,
+}
+
+/// A file of a release at the hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseFileView {
+    /// What it is for.
+    pub kind: ReleaseFileKind,
+    /// Its name.
+    pub name: ReleaseFileName,
+    /// Its bytes.
+    pub artifact: ArtifactView,
+}
+
+/// A release at the hub. The hub checked its form and no signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseView {
+    /// The version.
+    pub version: VersionNumber,
+    /// SHA-256 of the signed manifest.
+    pub manifest_sha256: Sha256Text,
+    /// When the manifest was made.
+    pub issued_at: UtcSecond,
+    /// From then on no host installs it.
+    pub expires_at: UtcSecond,
+    /// How many signatures it carries.
+    pub signatures: u32,
+    /// Who put it here.
+    pub by: OperatorName,
+    /// When.
+    pub put_at: Timestamp,
+    /// Its files.
+    pub files: Vec<ReleaseFileView>,
+}
+
+/// A signed release, as a host fetches it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseText {
+    /// The text of a [`SignedRelease`](super::SignedRelease).
+    pub signed: String,
+}
