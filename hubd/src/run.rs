@@ -15,7 +15,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::api::{self, ConcurrencyLimits, HubCounters, LongPolls, RateLimits, UsageInbox};
+use crate::api::{self, ConcurrencyLimits, Downloads, HubCounters, LongPolls, RateLimits, UsageInbox};
+use crate::artifacts::{ArtifactError, ArtifactFolder, ArtifactLimits};
 use crate::authority::{Authority, AuthorityError, Fresh, ServerCertificate, ServerCertificateError};
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
@@ -96,6 +97,9 @@ pub enum RunError {
     Certificate(#[from] ServerCertificateError),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Files of releases.
+    #[error(transparent)]
+    Artifacts(#[from] ArtifactError),
     #[error(transparent)]
     Webhook(#[from] WebhookError),
     /// A task ended that should not.
@@ -167,6 +171,8 @@ pub struct Start {
     pub connections_max: usize,
     /// Bytes of kept use, at most.
     pub usage_bytes_max: u64,
+    /// Bounds of the files of releases.
+    pub artifacts: ArtifactLimits,
     /// Where rules and receivers are read again from, if anywhere.
     pub reload: Option<ReloadSource>,
     pub clock: Arc<dyn Clock>,
@@ -183,6 +189,7 @@ impl Start {
             alerts: settings.alerts,
             connections_max: settings.connections_max,
             usage_bytes_max: settings.usage_bytes_max,
+            artifacts: settings.artifacts,
             reload,
             clock,
         }
@@ -203,6 +210,9 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         None if address.ip().is_unspecified() => return Err(RunError::NoPublicUrl),
         None => PublicUrl::of(address),
     };
+    let artifacts = ArtifactFolder::open(&folder, start.artifacts)?;
+    // A hub that stopped between a deletion and the removal of its files goes on here.
+    artifacts.keep_only(&store.named_artifacts().await?)?;
     let provider = net::tls::provider();
     let names = certificate_names(&public_url, address.ip());
     let certificate = Arc::new(ServerCertificate::make(&authority, &provider, names, start.clock.now())?);
@@ -268,6 +278,9 @@ pub async fn start(opened: OpenHub, start: Start) -> Result<Running, RunError> {
         public_url: public_url.as_str().to_owned(),
         counters: HubCounters::default(),
         usage,
+        artifacts,
+        release_order: tokio::sync::Mutex::default(),
+        downloads: Arc::new(Downloads::default()),
         long_polls: LongPolls::default(),
         stop: stopped.clone(),
         concurrency: ConcurrencyLimits::default(),

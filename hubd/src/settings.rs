@@ -37,6 +37,7 @@ use serde::Deserialize;
 pub use self::alerts::{AlertSettings, AlertSettingsError};
 use self::alerts::{AlertsFile, BackupFile, ReceiverFile, WatcherFile};
 use crate::api::SettingsFiles;
+use crate::artifacts::{ArtifactLimits, DISK_RESERVE_BYTES};
 use crate::task::escrow_notice::NoticeSettings;
 use crate::task::http_post::WebhookSettings;
 
@@ -48,6 +49,9 @@ const CONNECTIONS_USUAL: usize = 12_000;
 
 /// Kept use by default: a thousand hosts with twenty guests each have 25 GB after 400 days.
 pub const USAGE_GIB_USUAL: u16 = 32;
+
+/// Files of releases by default: twenty releases with a golden image each.
+const RELEASE_GIB_USUAL: u16 = 20;
 
 /// A webhook's secret shorter than this can be guessed.
 const SECRET_CHARS_MIN: usize = 32;
@@ -70,6 +74,8 @@ pub struct Settings {
     pub connections_max: usize,
     /// Bytes of kept use, at most.
     pub usage_bytes_max: u64,
+    /// Bounds of the files of releases.
+    pub artifacts: ArtifactLimits,
 }
 
 /// What was given on the command line.
@@ -94,6 +100,7 @@ struct HubFile {
     public_url: Option<String>,
     connections_max: Option<usize>,
     usage_gib_max: Option<u16>,
+    release_gib_max: Option<u16>,
     webhook: Option<WebhookFile>,
     #[serde(default)]
     escrow_notice: Vec<NoticeFile>,
@@ -172,6 +179,8 @@ pub enum SettingsError {
     Connections,
     #[error("usage_gib_max is 0: set how many GiB of kept use the hub may have, 1 or more")]
     UsageSize,
+    #[error("release_gib_max is 0: set how many GiB the files of releases may have, 1 or more")]
+    ReleaseSize,
 }
 
 impl Settings {
@@ -199,6 +208,10 @@ impl Settings {
         if usage_gib_max == 0 {
             return Err(SettingsError::UsageSize);
         }
+        let release_gib_max = file.release_gib_max.unwrap_or(RELEASE_GIB_USUAL);
+        if release_gib_max == 0 {
+            return Err(SettingsError::ReleaseSize);
+        }
         Ok(Self {
             dir: given.dir,
             listen: listen.unwrap_or_else(usual_listen),
@@ -216,6 +229,10 @@ impl Settings {
             .load(given.credentials.as_deref())?,
             connections_max,
             usage_bytes_max: u64::from(usage_gib_max) << 30,
+            artifacts: ArtifactLimits {
+                bytes_max: u64::from(release_gib_max) << 30,
+                disk_reserve_bytes: DISK_RESERVE_BYTES,
+            },
         })
     }
 }
@@ -420,6 +437,9 @@ mod tests {
             assert!(matches!(load(&twice), Err(SettingsError::NoticeTwice { .. })));
         }
         assert!(matches!(load("lisen = \"0.0.0.0:1\""), Err(SettingsError::Form { .. })));
+        assert_eq!(load("").unwrap().artifacts.bytes_max, 20 << 30);
+        assert_eq!(load("release_gib_max = 1").unwrap().artifacts.bytes_max, 1 << 30);
+        assert!(matches!(load("release_gib_max = 0"), Err(SettingsError::ReleaseSize)));
         assert!(matches!(load("connections_max = 0"), Err(SettingsError::Connections)));
         std::fs::write(&secret, "short").unwrap();
         assert!(matches!(load(&hook("https://alarm.example/x")), Err(SettingsError::WebhookSecret { .. })));

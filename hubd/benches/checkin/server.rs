@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use hubd::artifacts::ArtifactLimits;
 use hubd::clock::SystemClock;
 use hubd::run::{self, Start};
 use hubd::settings::AlertSettings;
@@ -89,6 +90,7 @@ pub async fn serve_hub(folder: &Path, listen: SocketAddr) -> anyhow::Result<()> 
         // As a hub is set up.
         connections_max: 12_000,
         usage_bytes_max: u64::MAX,
+        artifacts: ArtifactLimits { bytes_max: u64::MAX, disk_reserve_bytes: 0 },
         reload: None,
         clock: Arc::new(SystemClock),
     };

@@ -6,18 +6,21 @@
 //! | audience | authentication | routes |
 //! | --- | --- | --- |
 //! | any caller | none | `/healthz`, `/readyz`, `/v1/enroll`, `/v1/enrollment-requests`, `/v1/restore` |
-//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates`, `/v1/agent/guest-audit` |
+//! | agents | client certificate | `/v1/renew`, `/v1/agent/checkin`, `/v1/agent/escrow…`, `/v1/agent/replacement`, `/v1/agent/restore-certificates`, `/v1/agent/guest-audit`, `/v1/agent/releases…`, `/v1/agent/artifacts…` |
 //! | operators | bearer token | all other `/v1/…` |
 
 mod alerts;
+mod artifacts;
 mod auth;
 mod body;
 mod checkin;
 mod desired;
+mod downloads;
 mod enrol;
 mod enrollment_requests;
 mod escrow;
 mod events;
+mod file_body;
 mod guest_audit;
 mod health;
 mod hosts;
@@ -29,6 +32,7 @@ mod mutation;
 mod operators;
 mod page;
 mod problem;
+mod releases;
 mod restore;
 mod restore_certificates;
 mod turns;
@@ -47,14 +51,16 @@ use net::admission::Origin;
 use net::rate::{Rates, TooOften};
 use net::server::{Frame, RefusalLog, frame};
 use restore_certificate::countersign::countersign;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
 
 pub use self::alerts::{ConfiguredReceiver, ConfiguredReceivers, SettingsFiles};
+pub use downloads::Downloads;
 pub use long_poll::LongPolls;
 pub use metrics::HubCounters;
 pub use usage_inbox::{UsageFromHost, UsageInbox};
 
 use self::problem::ApiError;
+use crate::artifacts::ArtifactFolder;
 use crate::authority::Authority;
 use crate::clock::Clock;
 use crate::domain::alerting::AlertContext;
@@ -81,6 +87,12 @@ pub struct Hub {
     pub counters: HubCounters,
     /// Where samples of use go.
     pub usage: UsageInbox,
+    /// Files of releases.
+    pub artifacts: Arc<ArtifactFolder>,
+    /// Held while releases and what is kept of their files are brought into line.
+    pub release_order: Mutex<()>,
+    /// Files that hosts fetch now.
+    pub downloads: Arc<Downloads>,
     /// Check-ins that are held open.
     pub long_polls: LongPolls,
     /// Becomes true when the hub is to stop.
@@ -97,6 +109,7 @@ pub struct RateLimits {
     reports: Rates<HostId>,
     restore_certificates: Rates<HostId>,
     guest_audit: Rates<HostId>,
+    artifacts: Rates<HostId>,
 }
 
 /// A waiting agent repeats its request every half minute: several hosts behind one address.
@@ -111,6 +124,9 @@ const RESTORE_CERTIFICATES_PER_MINUTE: u32 = 60;
 /// A whole backlog is twenty requests; after that one follows an operation.
 const GUEST_AUDITS_PER_MINUTE: u32 = 60;
 
+/// A release has at most 64 files; each is one request, and a few more where the line is bad.
+const ARTIFACTS_PER_MINUTE: u32 = 120;
+
 impl Default for RateLimits {
     fn default() -> Self {
         Self {
@@ -118,6 +134,7 @@ impl Default for RateLimits {
             reports: Rates::per_minute(REPORT_KIB_PER_MINUTE),
             restore_certificates: Rates::per_minute(RESTORE_CERTIFICATES_PER_MINUTE),
             guest_audit: Rates::per_minute(GUEST_AUDITS_PER_MINUTE),
+            artifacts: Rates::per_minute(ARTIFACTS_PER_MINUTE),
         }
     }
 }
@@ -142,7 +159,11 @@ pub struct ConcurrencyLimits {
     operators: Semaphore,
     /// Bodies of up to 64 KiB, so 72 MiB together.
     strangers: Semaphore,
+    /// Uploads of files, each with a batch of 1 MiB in memory.
+    uploads: Semaphore,
 }
+
+const UPLOADS_AT_ONCE: usize = 4;
 
 impl Default for ConcurrencyLimits {
     fn default() -> Self {
@@ -151,6 +172,7 @@ impl Default for ConcurrencyLimits {
             agents: Semaphore::new(256),
             operators: Semaphore::new(64),
             strangers: Semaphore::new(strangers),
+            uploads: Semaphore::new(UPLOADS_AT_ONCE),
         }
     }
 }
@@ -163,6 +185,8 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/agent/replacement", post(restore::replacement))
         .route("/v1/agent/restore-certificates", put(restore_certificates::put))
         .route("/v1/agent/guest-audit", put(guest_audit::put))
+        .route("/v1/agent/releases/{version}", get(releases::for_agent))
+        .route("/v1/agent/artifacts/{sha256}", get(artifacts::read))
         .route("/v1/agent/escrow", get(escrow::newest).put(escrow::put))
         .route("/v1/agent/escrow/versions", get(escrow::list))
         .route("/v1/agent/escrow/versions/{number}", get(escrow::show))
@@ -201,11 +225,16 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/v1/enrollment-requests/{id}/refuse", post(enrollment_requests::refuse))
         .route("/v1/operators", get(operators::list).post(operators::make))
         .route("/v1/operators/{name}/revoke", post(operators::revoke))
+        .route("/v1/releases", get(releases::list))
+        .route("/v1/releases/{version}", put(releases::put).delete(releases::delete))
         .route("/v1/events", get(events::list))
         .route("/metrics", get(metrics::show))
         .merge(alerts::routes())
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), turns::operators));
+    // An upload has its own limits: of number, of silence and of time.
+    let uploads = Router::new().route("/v1/artifacts/{sha256}", put(artifacts::put));
     agents
+        .merge(uploads)
         .merge(escrow)
         .merge(strangers)
         .merge(operators)

@@ -7,9 +7,11 @@ use holdfast_protocol::desired::DesiredError;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::escrow::form::FormError;
 use holdfast_protocol::json::{JsonError, chain};
+use holdfast_protocol::release::ReleaseError;
 use net::server::Refused;
 use net::server::body::BodyError;
 
+use crate::artifacts::ArtifactError;
 use crate::authority::CsrError;
 use crate::domain::alerting::sample::SampleError;
 use crate::domain::desired::PutError;
@@ -17,6 +19,7 @@ use crate::domain::enrollment::InviteError;
 use crate::domain::identity::IdentityError;
 use crate::domain::job_queue::JobQueueError;
 use crate::domain::readmission::ReadmitError;
+use crate::domain::release::ReleasePutError;
 use crate::store::OperatorError;
 use crate::store::{
     AcknowledgeError, EnrollmentRequestError, EscrowError, InviteRequestError, RedeemError, RenewError,
@@ -160,6 +163,42 @@ impl From<RestoreCertificateError> for ApiError {
             RestoreCertificateError::Identity(_) | RestoreCertificateError::Put(_) => {
                 Self::new(error.code(), error.to_string())
             }
+        }
+    }
+}
+
+impl From<ReleaseError> for ApiError {
+    fn from(error: ReleaseError) -> Self {
+        match error {
+            ReleaseError::Form(form) => form.into(),
+            error @ (ReleaseError::Base64(_)
+            | ReleaseError::Signatures(_)
+            | ReleaseError::Files(_)
+            | ReleaseError::NameTwice(_)
+            | ReleaseError::FileSize { .. }
+            | ReleaseError::Times { .. }) => Self::new(error.code(), error.to_string()),
+        }
+    }
+}
+
+impl From<ReleasePutError> for ApiError {
+    fn from(error: ReleasePutError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+impl From<ArtifactError> for ApiError {
+    fn from(error: ArtifactError) -> Self {
+        match &error {
+            ArtifactError::Disk { .. } => Self::caused(error.code(), &error),
+            ArtifactError::Offset { received } => {
+                let problem = ErrorBody::new(error.code(), error.to_string());
+                problem.with("received", received.to_string()).into()
+            }
+            ArtifactError::Locked
+            | ArtifactError::TooLong { .. }
+            | ArtifactError::Wrong(_)
+            | ArtifactError::Full { .. } => Self::new(error.code(), error.to_string()),
         }
     }
 }

@@ -89,6 +89,10 @@ kinds! {
     EnrollmentRefused = "enrollment_refused"
     /// An operator made an invite to take a host's place.
     RestoreInvited = "restore_invited"
+    /// An operator deleted a release.
+    ReleaseDeleted = "release_deleted"
+    /// An operator left a release.
+    ReleasePut = "release_put"
     /// An operator took such an invite's order back.
     RestoreWithdrawn = "restore_withdrawn"
     /// A customer could not be notified of a read.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`alerting`] | what the alert engine is given, and how its notices read |
 //! | [`audit_heads`] | which ends of audit chains are kept, and which are evidence |
+//! | [`byte_range`] | which part of a file is asked for |
 //! | [`deadman`] | whether a silent host is late or offline |
 //! | [`desired`] | checks of desired documents, and their delivery |
 //! | [`enrollment`] | checks of invites and enrollment requests |
@@ -16,6 +17,7 @@
 //! | [`job_queue`] | whether a signed job is accepted, and how its reports are logged |
 //! | [`escrow_notice`] | recipients of notices |
 //! | [`readmission`] | the decision to readmit a revoked host |
+//! | [`release`] | whether a signed release is kept |
 //! | [`retry`] | when a failed delivery is tried again |
 //! | [`summary`] | the part of a report that the host list shows |
 //! | [`usage`] | what is kept of the use of hosts and guests |
@@ -23,6 +25,7 @@
 pub mod alerting;
 pub mod audit_claim;
 pub mod audit_heads;
+pub mod byte_range;
 pub mod deadman;
 pub mod desired;
 pub mod enrollment;
@@ -35,6 +38,7 @@ pub mod job_queue;
 pub mod known_origins;
 pub mod merge;
 pub mod readmission;
+pub mod release;
 pub mod restore_certificate;
 pub mod retry;
 pub mod summary;

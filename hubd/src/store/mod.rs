@@ -28,6 +28,7 @@ mod liveness;
 mod operators;
 mod outbox;
 mod prune;
+mod releases;
 mod renewal;
 mod restore_certificates;
 mod restore_orders;
@@ -73,6 +74,7 @@ pub use prune::{
     ENROLLMENT_REQUESTS_KEPT, EVENTS_KEPT, INVITES_KEPT, JOBS_KEPT, NOTICES_KEPT, Pruning, SILENCES_KEPT,
     VERSIONS_KEPT,
 };
+pub use releases::{AskingHost, NewRelease, ReleaseRecord, Releases};
 pub use renewal::{RenewError, Renewal, Renewals};
 pub use restore_certificates::{CertificateDelivery, RestoreCertificateError, RestoreCertificates};
 pub use restore_orders::{
@@ -115,6 +117,7 @@ pub trait Store:
     + Operators
     + Outbox
     + Pruning
+    + Releases
     + Renewals
     + RestoreCertificates
     + RestoreOrders

@@ -35,6 +35,7 @@ mod operators;
 mod process;
 mod prometheus;
 mod readmission;
+mod releases;
 mod reload;
 mod restart;
 mod restore;

@@ -6,10 +6,12 @@ use axum::http::StatusCode;
 use holdfast_protocol::api::Method as Verb;
 use holdfast_protocol::hub::calls::{Call, Caller};
 use holdfast_protocol::hub::{calls, openapi};
+use holdfast_protocol::job::act::Sha256Text;
 use rcgen::KeyPair;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::releases::release;
 use crate::world::{Client, World, csr, document};
 
 const ID: &str = "018f3c1e-6b1f-7c1d-9d0a-0000000000ff";
@@ -25,7 +27,13 @@ const fn method(verb: Verb) -> Method {
 
 fn path(template: &str, host: &str, other: &str) -> String {
     let path = template.replace("{host}", host).replace("{id}", other).replace("{job}", other);
+    let path = path.replace("{version}", "2026.11.1").replace("{sha256}", &digest());
     path.replace("{guest}", other).replace("{name}", "ada").replace("{number}", "1")
+}
+
+/// A file that the release of [`bodies`] names.
+fn digest() -> String {
+    Sha256Text::of(b"{}").as_str().to_owned()
 }
 
 async fn call(client: &Client, method: Method, path: &str, body: &str) -> (StatusCode, Option<String>) {
@@ -33,8 +41,7 @@ async fn call(client: &Client, method: Method, path: &str, body: &str) -> (Statu
         client.http.request(method, format!("{}{path}", client.url)).headers(client.headers.clone());
     let response = request.body(body.to_owned()).send().await.unwrap();
     let status = response.status();
-    let is_page =
-        response.headers().get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    let is_page = response.headers().get("content-type").is_some_and(|kind| kind != "application/json");
     if is_page {
         return (status, None);
     }
@@ -126,6 +133,8 @@ fn bodies() -> Vec<String> {
     .iter()
     .map(Value::to_string)
     .collect();
+    all.push(release(1, 1, &[("agentd", b"{}")]).to_json().unwrap());
+    all.push(release(1, 1, &[("agentd", b"[]")]).to_json().unwrap());
     all.extend(["", "{}", "[]", "{", "null", r#"{"host_name":"a","host_name":"b"}"#].map(str::to_owned));
     all
 }

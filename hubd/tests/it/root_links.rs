@@ -33,6 +33,7 @@ const PLACES: [&str; 14] = [
     "countersign.new",
     "seed.new",
     "hub.toml",
+    "artifacts",
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +109,8 @@ impl Planted {
         drop(std::fs::remove_file(&folder));
         std::fs::create_dir(&folder).unwrap();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
-        for path in tree(&self.made).keys() {
+        // The folder of releases is empty, and the hub makes it anew.
+        for path in tree(&self.made).keys().filter(|path| path.is_file()) {
             let copy = folder.join(path.file_name().unwrap());
             std::fs::copy(path, &copy).unwrap();
         }

@@ -17,6 +17,7 @@ use holdfast_protocol::generation::Generation;
 use holdfast_protocol::operator::{DesiredPut, HostView, InviteCreated, InviteRequest};
 use holdfast_protocol::report::{AgentSection, ReportSchema, Sections};
 use holdfast_protocol::secret::Secret;
+use hubd::artifacts::ArtifactLimits;
 use hubd::clock::{Clock, SystemClock};
 use hubd::run::{self, Start};
 use hubd::settings::AlertSettings;
@@ -49,6 +50,9 @@ impl Clock for TestClock {
     }
 }
 
+/// As many bytes as a test likes, on however small a disk.
+pub const ARTIFACTS: ArtifactLimits = ArtifactLimits { bytes_max: 1 << 30, disk_reserve_bytes: 0 };
+
 /// How the hub of a test is started.
 pub struct Options {
     pub webhook: Option<WebhookSettings>,
@@ -56,12 +60,13 @@ pub struct Options {
     pub alerts: AlertSettings,
     pub connections_max: usize,
     pub reload: Option<ReloadSource>,
+    pub artifacts: ArtifactLimits,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (notice, alerts) = (NoticeSettings::default(), AlertSettings::default());
-        Self { webhook: None, notice, alerts, connections_max: 1000, reload: None }
+        Self { webhook: None, notice, alerts, connections_max: 1000, reload: None, artifacts: ARTIFACTS }
     }
 }
 
@@ -122,6 +127,7 @@ impl World {
             alerts: options.alerts,
             connections_max: options.connections_max,
             usage_bytes_max: u64::MAX,
+            artifacts: options.artifacts,
             reload: options.reload,
             clock: clock.clone(),
         };

@@ -12,6 +12,7 @@ mod keys;
 mod log;
 mod operators;
 mod quiet;
+mod releases;
 mod restore_certificates;
 mod usage;
 
@@ -82,6 +83,9 @@ engine! {
         samples_are_kept_once_thinned_and_removed
         kept_use_has_a_bound_and_the_oldest_of_all_hosts_goes_first
         samples_of_a_stranger_or_a_wrong_clock_change_nothing;
+    releases:
+        a_release_is_kept_replaced_by_a_later_one_and_deleted
+        a_release_is_read_by_hosts_with_a_good_certificate;
     restore_certificates:
         a_restore_certificate_is_countersigned_once_and_two_are_kept;
 }

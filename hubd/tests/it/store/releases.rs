@@ -1,0 +1,73 @@
+//! Releases: kept by version, bounded, and served to hosts with a good certificate.
+
+use holdfast_protocol::job::act::Sha256Text;
+use holdfast_protocol::release::ReleaseManifest;
+use hubd::domain::identity::{IdentityError, Presented};
+use hubd::domain::release::ReleasePutError;
+use hubd::store::{AskingHost, NewRelease, WriteError};
+
+use super::fixture::{CORRELATION, Fixture, at, by, claiming, host_id};
+use crate::releases::{program, release};
+
+fn new(patch: u32, day: u8, files: &[(&str, &[u8])]) -> NewRelease {
+    let release = release(patch, day, files);
+    NewRelease {
+        manifest: ReleaseManifest::parse(&release.manifest).unwrap(),
+        manifest_sha256: Sha256Text::of(&release.manifest),
+        signatures: 1,
+        signed: release.to_json().unwrap(),
+    }
+}
+
+pub async fn a_release_is_kept_replaced_by_a_later_one_and_deleted(fixture: Fixture) {
+    let store = &fixture.store;
+    let (one, two) = (program(10), program(20));
+    let first = new(1, 1, &[("agentd", &one), ("a.deb", &two)]);
+    let kept = store.put_release(by(1), first.clone(), 120).await.ok().unwrap();
+    assert_eq!((kept.put_at, kept.files.len(), kept.by.as_str()), (at(1), 2, "eve"));
+    assert_eq!(kept.files, first.manifest.files);
+    assert_eq!(store.releases().await.unwrap(), std::slice::from_ref(&kept));
+    let beyond = store.put_release(by(2), new(2, 1, &[("agentd", &program(1))]), 120).await;
+    assert!(matches!(beyond, Err(WriteError::Refused(ReleasePutError::Bytes { bytes: 124, max: 120 }))));
+    let other = store.put_release(by(2), new(1, 1, &[("agentd", &one)]), 120).await;
+    assert!(matches!(other, Err(WriteError::Refused(ReleasePutError::Taken { .. }))));
+    assert_eq!(store.releases().await.unwrap(), [kept], "a refusal changes nothing");
+
+    // A later one of that version names other files. The digest of the one that went is nobody's then.
+    let later = new(1, 2, &[("agentd", &one)]);
+    let put = store.put_release(claiming(3, "k", 1), later.clone(), 120).await.ok().unwrap();
+    let again = store.put_release(claiming(9, "k", 1), later, 120).await.ok().unwrap();
+    assert_eq!(put, again, "a repeat is the same answer");
+    let (digest, gone) = (Sha256Text::of(&one), Sha256Text::of(&two));
+    assert_eq!(store.artifact_size(digest.clone()).await.unwrap(), Some(40));
+    assert_eq!(store.artifact_size(gone).await.unwrap(), None);
+    assert_eq!(store.named_artifacts().await.unwrap(), [digest.clone()].into());
+
+    assert_eq!(store.delete_release(by(4), put.version).await.ok().unwrap(), Some(put.clone()));
+    assert_eq!(store.delete_release(by(5), put.version).await.ok().unwrap(), None);
+    assert!(store.releases().await.unwrap().is_empty() && store.named_artifacts().await.unwrap().is_empty());
+    assert_eq!(fixture.kinds().await, ["release_put", "release_put", "release_deleted"]);
+}
+
+pub async fn a_release_is_read_by_hosts_with_a_good_certificate(fixture: Fixture) {
+    let store = &fixture.store;
+    let file = program(10);
+    let kept = new(1, 1, &[("agentd", &file)]);
+    store.put_release(by(1), kept.clone(), u64::MAX).await.ok().unwrap();
+    let host = fixture.box7().await;
+    let asking = |host, generation| AskingHost {
+        presented: Presented { host, generation },
+        at: at(5),
+        correlation: CORRELATION,
+    };
+    let digest = || Sha256Text::of(&file);
+    assert_eq!(store.artifact_size_for_host(asking(host, 1), digest()).await.ok().unwrap(), Some(40));
+    let text = store.release_for_host(asking(host, 1), kept.manifest.version).await.ok().unwrap();
+    assert_eq!(text, Some(kept.signed));
+    let other = Sha256Text::of(b"other");
+    assert_eq!(store.artifact_size_for_host(asking(host, 1), other).await.ok().unwrap(), None);
+    let stranger = store.artifact_size_for_host(asking(host_id(8), 1), digest()).await;
+    assert!(matches!(stranger, Err(WriteError::Refused(IdentityError::Unknown))));
+    let stranger = store.release_for_host(asking(host_id(8), 1), kept.manifest.version).await;
+    assert!(matches!(stranger, Err(WriteError::Refused(IdentityError::Unknown))));
+}
