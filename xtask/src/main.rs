@@ -28,6 +28,7 @@ mod package;
 mod packages;
 mod page;
 mod planted;
+mod release;
 mod schedules;
 mod schemas;
 mod shipped;
@@ -110,6 +111,11 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// A release: programs built twice and compared, packages, bills of materials, manifest, apt repository.
+    Release(release::ReleaseOptions),
+    /// One of the two builds of a release, into the target folder of its environment.
+    #[command(hide = true)]
+    OneBuild(release::OneBuildOptions),
     /// Random fault schedules; words are handed on, such as `--seed 17`.
     Schedules {
         /// Such as `--seconds 600`.
@@ -168,6 +174,8 @@ fn main() -> ExitCode {
         }
         Task::Power { words } => schedules::power(&words, Build::AsTests),
         Task::Planted { words } => planted::run(&words),
+        Task::Release(options) => release::run(&options),
+        Task::OneBuild(options) => release::one_build(&options),
         Task::Schedules { words } => schedules::run(&words, Build::AsTests),
         Task::Schemas { check } => {
             let mode = if check { schemas::Mode::Check } else { schemas::Mode::Write };

@@ -1,5 +1,6 @@
-//! `PUT /v1/artifacts/{sha256}`: the bytes of a file that a release names, from an operator.
-//! `GET /v1/agent/artifacts/{sha256}`: the same bytes, or a part of them, for a host.
+//! Files of releases: uploads by operators, downloads by hosts.
+//!
+//! `PUT /v1/artifacts/{sha256}` and `GET /v1/agent/artifacts/{sha256}`, of which a host may ask for a part.
 
 use std::sync::Arc;
 use std::time::Duration;

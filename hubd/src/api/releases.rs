@@ -1,6 +1,6 @@
-//! `/v1/releases`: signed releases, left and deleted by operators. `/v1/agent/releases/{version}`: one for a host.
+//! Signed releases: left and deleted by operators, read by hosts.
 //!
-//! The hub checks that a release has the form of one, and no signature.
+//! `/v1/releases` and `/v1/agent/releases/{version}`. The hub checks that a release has the form of one, and no signature.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One upload: bytes to the end of a beginning, hashed as they are written.
+//! One upload: bytes that are hashed as they are written.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};

@@ -18,7 +18,7 @@ use crate::world::World;
 const USER: u32 = 65_534;
 
 /// All that a hub's folder holds, or that is made there for a moment.
-const PLACES: [&str; 14] = [
+const PLACES: [&str; 15] = [
     "hub.db",
     "hub.db-wal",
     "hub.db-shm",

@@ -103,7 +103,7 @@ impl Desk {
 }
 
 #[test]
-fn two_people_sign_and_anyone_verifies_offline() {
+fn two_signatures_are_added_and_verified_offline() {
     let desk = Desk::new();
     desk.signed();
     desk.refused(&["--signatures", "2"], 6, "SIGNATURES_MISSING");

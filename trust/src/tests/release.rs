@@ -31,7 +31,7 @@ fn code(release: &SignedRelease, needed: u8, time: &str) -> Result<usize, &'stat
 const NOW: &str = "2026-12-02T00:00:00Z";
 
 #[test]
-fn a_release_needs_so_many_people_and_not_keys() {
+fn a_release_needs_so_many_signers_and_not_keys() {
     assert_eq!(code(&signed(&[1]), 1, NOW), Ok(1));
     assert_eq!(code(&signed(&[1, 2]), 2, NOW), Ok(2));
     assert_eq!(code(&signed(&[1]), 2, NOW), Err("SIGNATURES_MISSING"));

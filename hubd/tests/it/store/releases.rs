@@ -1,4 +1,4 @@
-//! Releases: kept by version, bounded, and served to hosts with a good certificate.
+//! Releases by version, with bounds, for hosts and operators.
 
 use holdfast_protocol::job::act::Sha256Text;
 use holdfast_protocol::release::ReleaseManifest;
