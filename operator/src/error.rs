@@ -12,7 +12,7 @@ use crate::job_file::JobFileError;
 use crate::keygen::KeygenError;
 use crate::pins::PinError;
 use crate::prompt::PromptError;
-use crate::release_errors::{ReleaseFileError, ReleaseSignError, ReleaseVerifyError};
+use crate::release_errors::{ReleaseFileError, ReleaseSignError, ReleaseStoreError, ReleaseVerifyError};
 
 /// It is done.
 pub const DONE: u8 = 0;
@@ -84,6 +84,9 @@ pub enum CliError {
     /// A release that is not accepted.
     #[error(transparent)]
     ReleaseVerify(#[from] ReleaseVerifyError),
+    /// A release at the hub.
+    #[error(transparent)]
+    ReleaseStore(#[from] ReleaseStoreError),
     /// A restore invite that is not handed on.
     #[error(transparent)]
     Restore(#[from] crate::cmd_errors::RestoreError),
@@ -194,6 +197,7 @@ impl CliError {
             Self::NoGuest { .. }
             | Self::NoDocument { .. }
             | Self::NoJob { .. }
+            | Self::ReleaseStore(ReleaseStoreError::Unknown { .. })
             | Self::Certificate(CertificateCommandError::None { .. }) => NOT_FOUND,
             Self::JobDraft(
                 JobDraftError::Nothing { .. } | JobDraftError::NoSuch { .. } | JobDraftError::Unseen { .. },

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::job::UtcSecond;
-use holdfast_protocol::release::{RELEASE_SIGNATURES_MAX, ReleaseError};
+use holdfast_protocol::release::{RELEASE_SIGNATURES_MAX, ReleaseError, VersionNumber};
 use holdfast_trust::operators::OperatorsError;
 use holdfast_trust::release::{ReleaseKeysError, ReleaseRefused};
 use holdfast_trust::signature::SignatureError;
@@ -113,10 +113,17 @@ pub enum ReleaseVerifyError {
     },
     #[error("in {} these files are missing or are not those of the release: {names}", folder.display())]
     Files { folder: PathBuf, names: String },
+}
+
+/// Why a release at the hub is not as it was to be.
+#[derive(Debug, thiserror::Error)]
+pub enum ReleaseStoreError {
     #[error(
         "the hub has {received} of {size} bytes of {name} after the last piece, and took no more: run the command again"
     )]
     Stalled { name: String, received: u64, size: u64 },
+    #[error("the hub has no release {version}, and nothing was changed: see `holdfast release list`")]
+    Unknown { version: VersionNumber },
 }
 
 impl ReleaseVerifyError {
@@ -125,7 +132,7 @@ impl ReleaseVerifyError {
         match self {
             Self::Refused { source, .. } => Some(source.code()),
             Self::Files { .. } => Some(ErrorCode::ArtifactWrong),
-            Self::Keys { .. } | Self::Threshold { .. } | Self::Stalled { .. } => None,
+            Self::Keys { .. } | Self::Threshold { .. } => None,
         }
     }
 }

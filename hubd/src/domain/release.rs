@@ -18,6 +18,8 @@ pub const RELEASES_MAX: usize = 50;
 pub struct Edition {
     /// SHA-256 of the signed manifest.
     pub manifest_sha256: Sha256Text,
+    /// SHA-256 of manifest and signatures as they travel.
+    pub signed_sha256: Sha256Text,
     pub issued_at: UtcSecond,
 }
 
@@ -26,6 +28,8 @@ pub struct Edition {
 pub enum ReleasePut {
     /// It is new.
     Add,
+    /// It is kept already, signatures and all.
+    Again,
     /// It takes the place of the one that is kept: the same manifest with other signatures, or a later manifest.
     Replace,
 }
@@ -76,6 +80,7 @@ pub fn judge_put(
     match kept {
         None if others >= RELEASES_MAX => Err(ReleasePutError::TooMany),
         None => Ok(ReleasePut::Add),
+        Some(kept) if kept.signed_sha256 == incoming.signed_sha256 => Ok(ReleasePut::Again),
         Some(kept) if kept.manifest_sha256 == incoming.manifest_sha256 => Ok(ReleasePut::Replace),
         // An older edition would bring back an end or files that were withdrawn.
         Some(kept) if kept.issued_at < incoming.issued_at => Ok(ReleasePut::Replace),
@@ -114,7 +119,8 @@ mod tests {
 
     fn edition(content: &str, day: u8) -> Edition {
         let issued_at = format!("2026-12-{day:02}T00:00:00Z").try_into().unwrap();
-        Edition { manifest_sha256: Sha256Text::of(content.as_bytes()), issued_at }
+        let signed_sha256 = Sha256Text::of(format!("signed {content} {day}").as_bytes());
+        Edition { manifest_sha256: Sha256Text::of(content.as_bytes()), signed_sha256, issued_at }
     }
 
     #[test]
@@ -125,7 +131,10 @@ mod tests {
         let (first, other, later) = (edition("a", 1), edition("b", 1), edition("b", 2));
         assert_eq!(put(None, &first, 49), Ok(ReleasePut::Add));
         assert_eq!(put(None, &first, 50), Err(ReleasePutError::TooMany));
-        assert_eq!(put(Some(&first), &first, 50), Ok(ReleasePut::Replace), "other signatures");
+        assert_eq!(put(Some(&first), &first, 50), Ok(ReleasePut::Again));
+        let signed_sha256 = Sha256Text::of(b"two signatures");
+        let more = Edition { signed_sha256, ..first.clone() };
+        assert_eq!(put(Some(&first), &more, 50), Ok(ReleasePut::Replace), "other signatures");
         assert_eq!(put(Some(&first), &later, 49), Ok(ReleasePut::Replace));
         assert_eq!(put(Some(&first), &other, 0), Err(ReleasePutError::Taken { version }));
         assert_eq!(put(Some(&later), &first, 0), Err(ReleasePutError::Taken { version }));

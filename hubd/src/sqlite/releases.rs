@@ -84,6 +84,18 @@ fn size(connection: &Connection, digest: &Sha256Text) -> rusqlite::Result<Option
     connection.prepare_cached(sql)?.query_row([digest.as_str()], read).optional()
 }
 
+fn edition(tx: &Tx<'_>, version: &str) -> rusqlite::Result<Option<Edition>> {
+    let sql = "SELECT manifest_sha256, issued_at, signed FROM releases WHERE version = ?1";
+    let read = |row: &Row<'_>| {
+        Ok(Edition {
+            manifest_sha256: digest(row, "manifest_sha256")?,
+            signed_sha256: Sha256Text::of(row.get::<_, String>("signed")?.as_bytes()),
+            issued_at: second(row, "issued_at")?,
+        })
+    };
+    tx.prepare_cached(sql)?.query_row([version], read).optional()
+}
+
 /// The sizes of what releases of other versions name.
 fn others(tx: &Tx<'_>, version: &str) -> rusqlite::Result<BTreeMap<Sha256Text, u64>> {
     let sql = "SELECT DISTINCT sha256, size_bytes FROM release_files WHERE version <> ?1";
@@ -99,13 +111,19 @@ fn put(
 ) -> Result<ReleasePut, Failed<ReleasePutError>> {
     let manifest = &new.manifest;
     let version = manifest.version.to_string();
-    let kept = one(tx, manifest.version)?
-        .map(|kept| Edition { manifest_sha256: kept.manifest_sha256, issued_at: kept.issued_at });
+    let kept = edition(tx, &version)?;
     let count = "SELECT count(*) FROM releases WHERE version <> ?1";
     let count: u32 = tx.prepare_cached(count)?.query_row([&version], |row| row.get(0))?;
-    let incoming = Edition { manifest_sha256: new.manifest_sha256.clone(), issued_at: manifest.issued_at };
+    let incoming = Edition {
+        manifest_sha256: new.manifest_sha256.clone(),
+        signed_sha256: Sha256Text::of(new.signed.as_bytes()),
+        issued_at: manifest.issued_at,
+    };
     let verdict = judge_put(manifest.version, kept.as_ref(), &incoming, count as usize);
     let verdict = verdict.map_err(Failed::Refused)?;
+    if verdict == ReleasePut::Again {
+        return Ok(verdict);
+    }
     judge_bytes(others(tx, &version)?, &manifest.files, bytes_max).map_err(Failed::Refused)?;
     // Its files go with it.
     tx.prepare_cached("DELETE FROM releases WHERE version = ?1")?.execute([&version])?;
@@ -167,12 +185,18 @@ impl Releases for Sqlite {
         bytes_max: u64,
     ) -> Result<ReleaseRecord, WriteError<ReleasePutError>> {
         self.mutate("keep a release", by, move |tx, by| {
+            let version = new.manifest.version;
             let message = match put(tx, by, &new, bytes_max)? {
-                ReleasePut::Add => format!("release {} was put here", new.manifest.version),
-                ReleasePut::Replace => format!("release {} was put here again", new.manifest.version),
+                ReleasePut::Add => Some(format!("release {version} was put here")),
+                ReleasePut::Again => None,
+                ReleasePut::Replace => {
+                    Some(format!("release {version} was put here in place of another edition"))
+                }
             };
-            emit(tx, &event(by, EventKind::ReleasePut, message))?;
-            Ok(one(tx, new.manifest.version)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+            if let Some(message) = message {
+                emit(tx, &event(by, EventKind::ReleasePut, message))?;
+            }
+            Ok(one(tx, version)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
         })
         .await
     }

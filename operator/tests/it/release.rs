@@ -310,5 +310,7 @@ async fn an_upload_goes_on_where_the_hub_is() {
     assert_eq!(hub.holdfast(&["release", "delete", "2026.12.1"]).status.code(), Some(2), "no terminal");
     assert_eq!(hub.holdfast(&["release", "delete", "2026.12.1", "--yes"]).status.code(), Some(0));
     hub.on("DELETE /v1/releases/2026.12.2", Reply::Error(404, "NOT_FOUND", "none"));
-    assert_eq!(hub.holdfast(&["release", "delete", "2026.12.2", "--yes"]).status.code(), Some(4));
+    let unknown = hub.holdfast(&["release", "delete", "2026.12.2", "--yes"]);
+    assert_eq!(unknown.status.code(), Some(4));
+    assert!(stderr(&unknown).contains("holdfast release list"), "{}", stderr(&unknown));
 }

@@ -153,14 +153,11 @@ fn shipped_files(folder: &Path, only: &[String]) -> Result<Vec<PathBuf>> {
 
 /// `InRelease`, by GnuPG where a key is given.
 fn sign_repository(apt: &Path, key: Option<&str>) -> Result<()> {
-    let folder = apt.join("dists/stable");
     let Some(key) = key else {
         println!(
             "the apt repository is not signed: apt takes it with [trusted=yes] alone; give --gpg-key to sign it"
         );
         return Ok(());
     };
-    let mut gpg = program("gpg");
-    gpg.args(["--batch", "--yes", "--digest-algo", "SHA512", "--local-user", key, "--clearsign", "--output"]);
-    must(gpg.arg(folder.join("InRelease")).arg(folder.join("Release")))
+    apt::sign(apt, key, None)
 }

@@ -6,13 +6,14 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
+use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::release::VersionNumber;
 use holdfast_protocol::release::stored::{ArtifactState, ArtifactView, ReleaseFileView, ReleaseView};
 
 use crate::args::AssumeYes;
 use crate::error::CliError;
-use crate::hub::{Hub, WHOLE};
-use crate::release_errors::{ReleaseFileError, ReleaseVerifyError};
+use crate::hub::{Hub, HubError, WHOLE};
+use crate::release_errors::{ReleaseFileError, ReleaseStoreError};
 use crate::release_file;
 use crate::release_proof::{checked, require_files};
 use crate::screen::Screen;
@@ -54,7 +55,7 @@ async fn send(file: &ReleaseFileView, folder: &Path, hub: &Hub) -> Result<Artifa
         if at.state != ArtifactState::Complete && at.received_bytes <= offset {
             let (received, size) = (at.received_bytes, at.size_bytes);
             let name = file.name.as_str().to_owned();
-            return Err(ReleaseVerifyError::Stalled { name, received, size }.into());
+            return Err(ReleaseStoreError::Stalled { name, received, size }.into());
         }
     }
     Ok(at)
@@ -75,6 +76,11 @@ pub async fn delete(
         "Delete release {version} at the hub? Hosts that have not fetched it cannot install it then."
     );
     prompt::confirm(&question, assume_yes)?;
-    let gone: ReleaseView = hub.delete(&["v1", "releases", &version.to_string()]).await?;
+    let gone: ReleaseView = match hub.delete(&["v1", "releases", &version.to_string()]).await {
+        Err(HubError::Refused { problem, .. }) if problem.code == ErrorCode::NotFound => {
+            return Err(ReleaseStoreError::Unknown { version }.into());
+        }
+        other => other?,
+    };
     screen.show(&gone, |gone, _| format!("Release {} was deleted at the hub.\n", gone.version))
 }
