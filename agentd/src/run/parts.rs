@@ -26,6 +26,7 @@ use crate::port::identity::{Identity, IdentityFolder};
 use crate::port::local_tls::LocalLeaf;
 use crate::port::pve::storage_admin;
 use crate::port::pve::{Pve, PveClient, RealPace, SetUpError};
+use crate::port::slots_file;
 use crate::port::store::Store;
 use crate::settings::{ScratchSettings, Settings, pve_settings};
 
@@ -52,7 +53,7 @@ impl Parts {
         let state: &Path = &settings.state.dir;
         let clock: Arc<dyn Clock> = Arc::new(RealClock::start());
         // First of all: it holds the lock that keeps a second agent away from everything else in the folder.
-        let store = Store::open(state, clock.now())?;
+        let store = Store::open_by(state, clock.now(), slots_file::own_standing())?;
         let folder = IdentityFolder::open(state)?;
         let identity = folder.read()?.ok_or(RunError::NotEnrolled)?;
         logging::set_host(identity.enrolled.host_id);

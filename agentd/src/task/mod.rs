@@ -2,6 +2,7 @@
 //!
 //! | module | loop |
 //! | --- | --- |
+//! | [`agent_update`] | fetches a release of the agent that the hub offers |
 //! | `due` | not a loop: jobs whose delay is over |
 //! | [`escrow`] | keeps the copies of wrapped keys as they should be |
 //! | [`guest_audit`] | sends audit records about guests to the hub |
@@ -24,6 +25,7 @@
 
 pub mod admin_socket;
 mod admission;
+pub mod agent_update;
 mod backup_inventory;
 #[cfg(test)]
 #[path = "../../../tests/support/enrolled_agent.rs"]

@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 mod error;
 mod escrow;
 mod line;
+mod releases;
 
 pub use error::{HubError, Remedy};
 pub use line::{Line, Posted};

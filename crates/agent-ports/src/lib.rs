@@ -31,7 +31,9 @@
 //! | [`store`] | data that must last: one SQLite file |
 //! | [`ntp`] | whether a time service keeps the clock right |
 //! | [`target_probe`] | disks and servers of storage targets, tried |
+//! | [`slots_file`] | the state of the agent's builds, as root's gate stores it |
 //! | [`trust_files`] | who may sign, as root installed it |
+//! | [`update_folder`] | a fetched release that waits for root's gate |
 
 #![forbid(unsafe_code)]
 
@@ -69,5 +71,7 @@ pub mod pbs;
 pub mod privilege;
 pub mod sealed_token;
 pub mod settings;
+pub mod slots_file;
 pub mod target_probe;
 pub mod trust_files;
+pub mod update_folder;

@@ -7,12 +7,14 @@
 //! | --- | --- |
 //! | [`state`] | the state, as it is stored |
 //! | [`machine`] | the next state of a state and an event |
+//! | [`offer`] | whether the agent fetches a release that the hub offers |
 //! | [`start`] | which build a start runs |
 //! | [`health`] | the health of a running agent, and the verdict on a build on trial |
 #![forbid(unsafe_code)]
 
 pub mod health;
 pub mod machine;
+pub mod offer;
 pub mod start;
 pub mod state;
 

@@ -62,6 +62,15 @@ pub enum OpenError {
         /// Of this program.
         known: i64,
     },
+    /// A build on trial, and records that the build before could not read any more.
+    #[error(
+        "the database is of version {found}, from before builds were tried: install this version by its package \
+         (`apt install holdfast-agent`)"
+    )]
+    TrialTooEarly {
+        /// Of the file.
+        found: i64,
+    },
     /// SQLite refused for a reason that is not damage.
     #[error("the database {} cannot be opened", path.display())]
     Sqlite {

@@ -128,6 +128,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use error::{OpenError, StoreError};
+pub use migration::BuildStanding;
 pub use refusal::Refusal;
 use refusal::{Fault, Health, News};
 

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::OpenError;
+use super::migration::BuildStanding;
 use super::refusal::{self, Health, Refusal};
 use super::{Store, Work, check, columns, migration, replaced, roster};
 
@@ -23,7 +24,15 @@ impl Store {
     /// # Errors
     /// When another agent holds the folder, or it cannot be used.
     pub fn open(folder: &Path, now: Timestamp) -> Result<Self, OpenError> {
-        Self::open_for(folder, now, Work::OwnThread)
+        Self::open_for(folder, now, Work::OwnThread, BuildStanding::Settled)
+    }
+
+    /// As [`Store::open`], for a build that may be on trial.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and where the build before could not read the file any more.
+    pub fn open_by(folder: &Path, now: Timestamp, standing: BuildStanding) -> Result<Self, OpenError> {
+        Self::open_for(folder, now, Work::OwnThread, standing)
     }
 
     /// As [`Store::open`], for a program with one thread and its own clock, such as a test under virtual time. Each
@@ -32,13 +41,18 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_on_callers_thread(folder: &Path, now: Timestamp) -> Result<Self, OpenError> {
-        Self::open_for(folder, now, Work::CallersThread)
+        Self::open_for(folder, now, Work::CallersThread, BuildStanding::Settled)
     }
 
-    fn open_for(folder: &Path, now: Timestamp, work: Work) -> Result<Self, OpenError> {
+    fn open_for(
+        folder: &Path,
+        now: Timestamp,
+        work: Work,
+        standing: BuildStanding,
+    ) -> Result<Self, OpenError> {
         let lock = hold(folder)?;
         let path = folder.join("agent.db");
-        let (connection, refusal) = open_file(folder, &path, now)?;
+        let (connection, refusal) = open_file((folder, &path), now, standing)?;
         let health = Health::new(folder, refusal);
         Self::start(connection, health, (lock, work), now)
             .map_err(|source| OpenError::Folder { path, source })
@@ -46,13 +60,17 @@ impl Store {
 }
 
 /// The file, and why nothing may be written into it, if so.
-fn open_file(folder: &Path, path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
+fn open_file(
+    (folder, path): (&Path, &Path),
+    now: Timestamp,
+    standing: BuildStanding,
+) -> Result<(Connection, Option<Refusal>), OpenError> {
     let sqlite = |source| OpenError::Sqlite { path: path.to_owned(), source };
     if let Err(error) = make_private(path) {
         // A disk that takes no writes is handled below, by SQLite's error.
         tracing::warn!(%error, "the mode of the database is not set");
     }
-    let connection = match connect(path) {
+    let connection = match connect(path, standing) {
         Ok(connection) => connection,
         Err(OpenError::Sqlite { source, .. }) if check::is_damage(&source) => return begin_anew(path, now),
         Err(OpenError::Sqlite { source, .. }) => {
@@ -97,7 +115,7 @@ fn note_opening(connection: &Connection, now: Timestamp) -> Result<(), rusqlite:
 fn begin_anew(path: &Path, now: Timestamp) -> Result<(Connection, Option<Refusal>), OpenError> {
     let quarantine = quarantine(path, now)?;
     make_private(path)?;
-    let connection = connect(path)?;
+    let connection = connect(path, BuildStanding::Settled)?;
     connection
         .execute(
             "INSERT OR REPLACE INTO meta (key, value) VALUES ('damage', ?1)",
@@ -161,7 +179,7 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
 /// Statements that stay prepared: enough for reading all records, a plan and a report, so that none evicts another.
 const STATEMENTS: usize = 128;
 
-fn connect(path: &Path) -> Result<Connection, OpenError> {
+fn connect(path: &Path, standing: BuildStanding) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
@@ -172,7 +190,7 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
     connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     check::at_start(&connection, path).map_err(failed)?;
-    migration::migrate(&mut connection, path)?;
+    migration::migrate(&mut connection, path, standing)?;
     Ok(connection)
 }
 

@@ -6,6 +6,7 @@
 //! | `GET /v1/releases` | | page of [`ReleaseView`], newest version first |
 //! | `DELETE /v1/releases/{version}` | | [`ReleaseView`], as it was |
 //! | `PUT /v1/artifacts/{sha256}?offset=N` | bytes | [`ArtifactView`] |
+//! | `GET /v1/agent/release-offer` | | [`ReleaseOffer`] |
 //! | `GET /v1/agent/releases/{version}` | | [`ReleaseText`] |
 //! | `GET /v1/agent/artifacts/{sha256}` | | bytes; `Range` asks for a part |
 
@@ -84,4 +85,23 @@ pub struct ReleaseView {
 pub struct ReleaseText {
     /// The text of a [`SignedRelease`](super::SignedRelease).
     pub signed: String,
+}
+
+/// Which release the hub wants a host to run. The host decides by signature, version and its own past.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseOffer {
+    /// None, where the host should stay as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<OfferedRelease>,
+}
+
+/// A release that a host is offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OfferedRelease {
+    /// Its version.
+    pub version: VersionNumber,
+    /// SHA-256 of the signed manifest.
+    pub manifest_sha256: Sha256Text,
 }
