@@ -25,6 +25,7 @@
 //! | [`policy`] | no policy lets anything happen unsigned, or out of reach |
 //! | [`protection`] | no request weakens a promise; no retention lets the newest backup go |
 //! | [`pve`] | task names, volumes and configurations as Proxmox sends them |
+//! | [`release`] | a manifest says one thing, and its bytes travel unchanged |
 //! | [`report`] | check-ins; changed sections laid over the old give the new |
 //! | [`signature`] | no bytes but the signer's own carry a signature |
 //! | [`signed_job`] | a job's bytes travel unchanged |
@@ -53,6 +54,7 @@ pub mod protection;
 pub mod proxmox;
 pub mod pve;
 pub mod recovery_code;
+pub mod release;
 pub mod report;
 pub mod round;
 pub mod signature;

@@ -1,0 +1,4 @@
+//! See `holdfast_fuzz::release`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| holdfast_fuzz::release::target(data));
