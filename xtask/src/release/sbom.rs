@@ -1,7 +1,8 @@
 //! Bills of materials in CycloneDX 1.5.
 //!
 //! In: `cargo metadata` and `Cargo.lock`. Out: one JSON document for each program: the crates that are linked into it, with
-//! version, licence and the hash of what was downloaded. The same sources give the same document. Deliberately absent:
+//! version, licence and the hash of what was downloaded. The same sources give the same document. Features are those of
+//! the whole workspace, so a document may list a crate that its program leaves out, and never lacks one. Deliberately absent:
 //! what the system links (`Depends` of the packages has it).
 
 use std::collections::BTreeMap;
