@@ -1,6 +1,6 @@
 //! The slots as a person or a program reads them.
 
-use agent_slots::state::{Content, FailReason, Returning, Slot, SlotsState};
+use agent_slots::state::{Content, Returning, Slot, SlotsState};
 
 use crate::GateError;
 use crate::settings::Settings;
@@ -58,23 +58,13 @@ fn text(settings: &Settings, state: &SlotsState) -> String {
     }
     for failure in state.failures.iter().rev() {
         let at = failure.at.map_or_else(|| "at an unknown time".to_owned(), |at| at.to_string());
-        lines.push(format!("failed     {}  {at}  {}", failure.build.version, reason(&failure.reason)));
+        lines.push(format!("failed     {}  {at}  {}", failure.build.version, failure.reason));
         if let Some(back) = &failure.way_back {
-            lines.push(format!("           and the build that was put back: {}", reason(back)));
+            lines.push(format!("           and the build that was put back: {}", back));
         }
     }
     if let Some(refused) = &state.refused {
         lines.push(format!("refused    {}: {}", refused.code, refused.why));
     }
     lines.join("\n") + "\n"
-}
-
-fn reason(reason: &FailReason) -> String {
-    match reason {
-        FailReason::StartsUsed => "it was started as often as allowed, without a verdict".to_owned(),
-        FailReason::NotHealthy { detail } => format!("not healthy in time: {detail}"),
-        FailReason::Damaged => "its program was changed or lost".to_owned(),
-        FailReason::Superseded => "a package brought a build that is as new".to_owned(),
-        FailReason::Ended => "a person ended the trial".to_owned(),
-    }
 }

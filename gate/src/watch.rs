@@ -120,10 +120,10 @@ fn conclude(
             format!("version {version} is confirmed: it is the floor from now on")
         }
         (Event::Failed { reason, .. }, Some(version)) => {
-            format!("version {version} failed and is taken back: {reason:?}")
+            format!("version {version} failed and is taken back: {reason}")
         }
         (Event::BackFailed(reason), _) => {
-            format!("the build that was put back is not healthy either: {reason:?}")
+            format!("the build that was put back is not healthy either: {reason}")
         }
         (_, _) => "the build that was put back is healthy".to_owned(),
     };

@@ -5,6 +5,7 @@
 
 mod address_filter;
 mod age;
+mod builds;
 mod field;
 mod golden;
 mod hardware;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::address_filter::{AddressFilterFinding, AddressFilterState, address_filter_findings};
 pub use self::age::FactAges;
+pub use self::builds::{AgentBuilds, FailedRelease, RefusedRelease};
 pub use self::field::{AppliedValue, FieldState, InForce};
 pub use self::golden::{GoldenReport, ImageStatus};
 pub use self::hardware::{
@@ -165,6 +167,9 @@ pub struct AgentSection {
     /// what `agentd storage key` prints on the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipient: Option<HostRecipient>,
+    /// Its builds that came by releases; none where only the package brought one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builds: Option<AgentBuilds>,
 }
 
 /// The host, as Proxmox reports it.

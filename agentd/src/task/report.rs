@@ -34,6 +34,7 @@ use crate::plan::{escrow, inherited};
 use crate::port::clock::Clock;
 use crate::port::host_replacement::HandOverFolder;
 use crate::port::hub::Contact;
+use crate::port::slots_file;
 use crate::port::store::{Changes, Refusal, Store, StoreError};
 
 /// Ended operations that are still reported: about a day of a busy host, 20 KiB.
@@ -242,6 +243,7 @@ impl ReportTask {
                 .collect(),
             unobserved_since: view.unobserved_since,
             recipient: self.recipient.clone(),
+            builds: slots_file::builds(),
         };
         Ok(Sections {
             agent: Some(agent),

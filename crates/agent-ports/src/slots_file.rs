@@ -8,6 +8,7 @@ use std::path::Path;
 
 use agent_slots::SlotsState;
 use holdfast_protocol::json;
+use holdfast_protocol::report::{AgentBuilds, FailedRelease, RefusedRelease};
 
 use crate::store::BuildStanding;
 
@@ -20,6 +21,33 @@ const BYTES_MAX: usize = 256 * 1024;
 #[must_use]
 pub fn read() -> Option<SlotsState> {
     read_in(Path::new(SLOTS))
+}
+
+/// The state as it is reported.
+#[must_use]
+pub fn builds() -> Option<AgentBuilds> {
+    read().as_ref().map(reported)
+}
+
+fn reported(state: &SlotsState) -> AgentBuilds {
+    let refused = state.refused.as_ref().map(|refused| RefusedRelease {
+        manifest_sha256: refused.manifest.clone(),
+        code: refused.code.clone(),
+        why: refused.why.clone(),
+        at: refused.at,
+    });
+    AgentBuilds {
+        confirmed: state.confirmed_build().map(|build| build.version),
+        trial: state.trial_build().map(|build| build.version),
+        failed: state.failures.last().map(|failure| FailedRelease {
+            version: failure.build.version,
+            manifest_sha256: failure.build.manifest.clone(),
+            why: failure.reason.to_string(),
+            way_back: failure.way_back.as_ref().map(ToString::to_string),
+            at: failure.at,
+        }),
+        refused,
+    }
 }
 
 /// Whether this process is a build on trial.

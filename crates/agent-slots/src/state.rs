@@ -134,6 +134,18 @@ impl FailReason {
     }
 }
 
+impl std::fmt::Display for FailReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::StartsUsed => f.write_str("it was started as often as allowed, without a verdict"),
+            Self::NotHealthy { detail } => write!(f, "it was not healthy in time: {detail}"),
+            Self::Damaged => f.write_str("its program was changed or lost"),
+            Self::Superseded => f.write_str("a package brought a build that is as new"),
+            Self::Ended => f.write_str("a person ended the trial"),
+        }
+    }
+}
+
 /// A build that failed on trial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -160,6 +160,7 @@ pub fn report(kind: Kind) -> anyhow::Result<CheckinRequest> {
         problems: Vec::new(),
         unobserved_since: None,
         recipient: None,
+        builds: None,
     };
     let guests = (0..GUESTS).map(guest).collect();
     let sections = match kind {

@@ -369,6 +369,7 @@ impl Host {
             problems: Vec::new(),
             unobserved_since: None,
             recipient: None,
+            builds: None,
         };
         let sections = Sections { agent: Some(agent), guests: Some(Vec::new()), ..Sections::default() };
         CheckinRequest {
