@@ -42,6 +42,9 @@ pub fn at(settings: &Settings, point: Point) {
     let file = folder.join("end-at");
     if std::fs::read_to_string(&file).is_ok_and(|name| name.trim() == point.name()) {
         drop(std::fs::remove_file(&file));
-        drop(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL));
+        let own = rustix::process::getpid();
+        if let Err(error) = rustix::process::kill_process(own, rustix::process::Signal::KILL) {
+            eprintln!("the process cannot end itself: {error}");
+        }
     }
 }
