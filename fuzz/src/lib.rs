@@ -11,6 +11,7 @@
 //! | [`answers`] | what Proxmox answers, in each spelling, and never better than it says |
 //! | [`archive`] | what passes for harmless is harmless as Proxmox would read it |
 //! | [`audit`] | an export that holds is a chain by a second reckoning; a changed one does not hold |
+//! | [`break_glass`] | what opens a way into a host is what was signed, and one plain line |
 //! | [`calendar`] | a calendar expression comes when a walk through the minutes says so |
 //! | [`csr`] | a certificate's request is signed by its own key, by another verifier too |
 //! | [`desired`] | an accepted document obeys every rule of the host; the rules of generations |
@@ -38,6 +39,7 @@
 pub mod answers;
 pub mod archive;
 pub mod audit;
+pub mod break_glass;
 pub mod calendar;
 pub mod csr;
 pub mod desired;

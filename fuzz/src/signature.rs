@@ -28,7 +28,7 @@ pub fn target(data: &[u8]) {
         2 => only(&changed(&good, rest), &good),
         _ => {
             let payload = changed(PAYLOAD.as_bytes(), rest);
-            let job = SignedJob { payload, signatures: vec![armoured(&good)] };
+            let job = SignedJob { payload, signatures: vec![armoured(&good)], consents: Vec::new() };
             let operators = Operators::parse(&alice.line("alice")).expect("a file");
             let policy = Policy::parse("version = 1", &operators).expect("a policy");
             let at: Timestamp = "2026-11-21T14:30:00Z".parse().expect("a time");

@@ -12,7 +12,11 @@ use crate::round::Unique;
 /// # Panics
 /// When a rule does not hold.
 pub fn target(data: &[u8]) {
-    let carried = SignedJob { payload: data.to_vec(), signatures: vec!["one".to_owned()] };
+    let carried = SignedJob {
+        payload: data.to_vec(),
+        signatures: vec!["one".to_owned()],
+        consents: vec!["two".to_owned()],
+    };
     let text = carried.to_json().expect("it can be written");
     match SignedJob::parse(text.as_bytes()) {
         Ok(again) => assert_eq!(again, carried),

@@ -57,7 +57,11 @@ impl Signer {
     /// A signed job.
     #[must_use]
     pub fn job(&self, payload: &[u8]) -> SignedJob {
-        SignedJob { payload: payload.to_vec(), signatures: vec![armoured(&self.blob(payload))] }
+        SignedJob {
+            payload: payload.to_vec(),
+            signatures: vec![armoured(&self.blob(payload))],
+            consents: Vec::new(),
+        }
     }
 }
 

@@ -236,6 +236,22 @@ pub enum JobCommand {
         #[arg(long, value_name = "SECONDS", default_value_t = 3_600, value_parser = clap::value_parser!(u64).range(1..=172_800))]
         timeout: u64,
     },
+    /// Write the bytes that a customer signs to consent to a job: `ssh-keygen -Y sign -n holdfast-consent -f KEY FILE`.
+    Payload {
+        /// The signed job, as `holdfast sign` wrote it.
+        file: PathBuf,
+        /// Where to write the bytes.
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+    /// Add the consents of customers to a signed job.
+    Consent {
+        /// The signed job; the consents are written into it.
+        file: PathBuf,
+        /// The signatures of customers over the job's payload.
+        #[arg(required = true, value_name = "SIGNATURE")]
+        consents: Vec<PathBuf>,
+    },
     /// Cancel a signed job: withdraw it from the hub, or sign a cancel when its host already has it.
     Cancel(CancelArgs),
 }

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use holdfast_protocol::job::envelope::{SIGNATURES_MAX, SIGNED_BYTES_MAX, SignedJobError};
+use holdfast_protocol::break_glass::PersonKey;
+use holdfast_protocol::job::envelope::{CONSENTS_MAX, SIGNATURES_MAX, SIGNED_BYTES_MAX, SignedJobError};
 use holdfast_protocol::job::{Draft, Payload, PayloadError, SignedJob};
 use holdfast_trust::OperatorKey;
 use holdfast_trust::signature::{Namespace, SignatureError, check};
@@ -54,6 +55,20 @@ pub enum JobFileError {
         #[source]
         source: SignatureError,
     },
+    /// A consent in it is none.
+    #[error("consent {number} in {from} is invalid: let the customer sign the payload of this job")]
+    Consent {
+        /// What was read.
+        from: String,
+        /// Counted from 1.
+        number: usize,
+        #[source]
+        source: SignatureError,
+    },
+    #[error("a job carries at most {CONSENTS_MAX} consents")]
+    FullOfConsents,
+    #[error("{from} is not a public key that may be let in: {why}")]
+    PersonKey { from: String, why: &'static str },
     /// The same key again.
     #[error("{key} has signed this job already: another operator must sign with another key")]
     Twice { key: String },
@@ -71,6 +86,28 @@ pub fn draft(path: &Path) -> Result<Draft, JobFileError> {
     let file = fs::File::open(path).map_err(failed)?;
     file.take(SIGNED_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     Draft::parse(&bytes).map_err(|source| JobFileError::Draft { from: path.display().to_string(), source })
+}
+
+/// Reads the public key of a person, without its comment.
+pub fn person_key(path: &Path) -> Result<PersonKey, JobFileError> {
+    const BYTES_MAX: u64 = 4 * 1024;
+    let failed = |source| JobFileError::Io { verb: "read", path: path.to_owned(), source };
+    let mut text = String::new();
+    let file = fs::File::open(path).map_err(failed)?;
+    file.take(BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
+    let mut words = text.split_whitespace();
+    let key = format!("{} {}", words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    PersonKey::try_from(key).map_err(|why| JobFileError::PersonKey { from: path.display().to_string(), why })
+}
+
+/// Reads a signature that a customer sent.
+pub fn consent(path: &Path) -> Result<String, JobFileError> {
+    const BYTES_MAX: u64 = 4 * 1024;
+    let failed = |source| JobFileError::Io { verb: "read", path: path.to_owned(), source };
+    let mut text = String::new();
+    let file = fs::File::open(path).map_err(failed)?;
+    file.take(BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
 }
 
 /// A signed job that was read, with what is in it.
@@ -93,6 +130,13 @@ impl JobFile {
             let key = check(&job.payload, armoured, Namespace::Job)
                 .map_err(|source| JobFileError::Signature { from: from(), number, source })?;
             keys.push(key);
+        }
+        for (number, armoured) in (1..).zip(&job.consents) {
+            check(&job.payload, armoured, Namespace::Consent).map_err(|source| JobFileError::Consent {
+                from: from(),
+                number,
+                source,
+            })?;
         }
         let payload =
             Payload::parse(&job.payload).map_err(|source| JobFileError::Payload { from: from(), source })?;
@@ -123,6 +167,21 @@ impl JobFile {
         self.job.signatures.push(armoured);
         self.keys.push(key);
         Ok(())
+    }
+
+    /// Adds a customer's consent to the same bytes. Which customer it is, is for the host to say.
+    pub fn add_consent(&mut self, armoured: String, from: &Path) -> Result<OperatorKey, JobFileError> {
+        let number = self.job.consents.len().saturating_add(1);
+        let from = || from.display().to_string();
+        let key = check(&self.job.payload, &armoured, Namespace::Consent)
+            .map_err(|source| JobFileError::Consent { from: from(), number, source })?;
+        if number > CONSENTS_MAX {
+            return Err(JobFileError::FullOfConsents);
+        }
+        if !self.job.consents.contains(&armoured) {
+            self.job.consents.push(armoured);
+        }
+        Ok(key)
     }
 
     /// As it travels.

@@ -31,7 +31,7 @@ fn bounds_are_what_was_published() {
         (escrow::PUT_BYTES_MAX, 16_384),
         (escrow::form::FILE_BYTES_MAX, 4_096),
         (job::BYTES_MAX, 65_536),
-        (envelope::SIGNED_BYTES_MAX, 103_768),
+        (envelope::SIGNED_BYTES_MAX, 120_152),
     ] {
         assert_eq!(bound, published);
     }
@@ -49,11 +49,15 @@ fn held_to(text: &str, bound: usize, taken: impl Fn(&str) -> bool) {
 fn documents_are_as_long_as_they_may_be_and_no_longer() {
     held_to(&document(1).to_string(), 1_048_576, |text| Desired::parse(text.as_bytes()).is_ok());
     held_to(PAYLOAD, 65_536, |text| Payload::parse(text.as_bytes()).is_ok());
-    let job = SignedJob { payload: PAYLOAD.into(), signatures: vec!["one".to_owned()] };
-    held_to(&job.to_json().unwrap(), 103_768, |text| SignedJob::parse(text.as_bytes()).is_ok());
+    let job = SignedJob { payload: PAYLOAD.into(), signatures: vec!["one".to_owned()], consents: Vec::new() };
+    held_to(&job.to_json().unwrap(), 120_152, |text| SignedJob::parse(text.as_bytes()).is_ok());
     held_to("{}", 7, |text| json::parse::<Value>("it", text.as_bytes(), 7).is_ok());
     // The largest that a signed job can be by its parts.
-    let full = SignedJob { payload: vec![b'x'; 65_536], signatures: vec!["s".repeat(2_000); 8] };
+    let full = SignedJob {
+        payload: vec![b'x'; 65_536],
+        signatures: vec!["s".repeat(2_000); 8],
+        consents: vec!["s".repeat(1_000); 16],
+    };
     assert_eq!(SignedJob::parse(full.to_json().unwrap().as_bytes()).unwrap(), full);
 }
 

@@ -47,6 +47,8 @@ codes! {
     BackupMissed = "BACKUP_MISSED", 409
     /// A backup is not encrypted with the key that was promised.
     BackupUnsealed = "BACKUP_UNSEALED", 409
+    /// Break-glass is not enabled by root on this host.
+    BreakGlassOff = "BREAK_GLASS_OFF", 403
     /// It would not stay up and was left for a person.
     Broken = "BROKEN", 409
     /// More would be stopped, restarted or resized at once than the host's change limit allows.
@@ -67,6 +69,8 @@ codes! {
     ClockUnkept = "CLOCK_UNKEPT", 503
     /// The typed text is no recovery code: a word is wrong, or two are in each other's place.
     CodeMistyped = "CODE_MISTYPED", 400
+    /// A customer's consent is missing, or is none.
+    ConsentMissing = "CONSENT_MISSING", 403
     /// A controller did not come up on this host: no guest here gets it any more.
     ControllerBad = "CONTROLLER_BAD", 409
     /// A guest came back and runs, and its controller has not been heard since.

@@ -23,6 +23,7 @@
 //! | [`escrow`] | wrapped backup keys at the hub, and the outer form of their files |
 //! | [`envelope`], [`code`] | the frame of every answer, and the closed list of error codes |
 //! | [`condition`] | the closed table of what can be wrong with a host, its guests or the hub |
+//! | [`break_glass`] | opening one way into a host for a bounded time, and what became of it |
 //! | [`bootstrap`], [`local`] | how a guest finds its agent, and what it may request from it |
 //! | [`maintenance`] | when a guest may be upgraded and restarted |
 //! | [`protection`] | backup policies, schedules, retention, and which of two promises is the weaker |
@@ -46,6 +47,7 @@ pub mod alert;
 pub mod api;
 pub mod audit;
 pub mod bootstrap;
+pub mod break_glass;
 pub mod checkin;
 pub mod code;
 pub mod condition;

@@ -18,8 +18,8 @@ fn named<T: JsonSchema>(name: &'static str) -> Named {
 #[must_use]
 pub fn all() -> Vec<Named> {
     use crate::{
-        alert, bootstrap, checkin, desired, enrol, envelope, escrow, golden, guest_audit, local, operation,
-        operator, release, restore, restore_certificate,
+        alert, bootstrap, break_glass, checkin, desired, enrol, envelope, escrow, golden, guest_audit, local,
+        operation, operator, release, restore, restore_certificate,
     };
     vec![
         named::<alert::AcknowledgeRequest>("alert-acknowledge"),
@@ -37,6 +37,7 @@ pub fn all() -> Vec<Named> {
         named::<alert::SilenceRequest>("alert-silence-request"),
         named::<bootstrap::Bootstrap>("bootstrap"),
         named::<bootstrap::BootstrapToken>("bootstrap-token"),
+        named::<break_glass::BreakGlassStatus>("break-glass-status"),
         named::<checkin::CheckinAnswer>("checkin-answer"),
         named::<checkin::CheckinRequest>("checkin-request"),
         named::<desired::DesiredDocument>("desired"),

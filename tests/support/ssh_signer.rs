@@ -84,5 +84,5 @@ pub fn armoured(bytes: &[u8]) -> String {
 /// A signed job, as it is left.
 pub fn job(payload: &[u8], hands: &[&Hand]) -> String {
     let signatures = hands.iter().map(|hand| hand.sign(payload)).collect();
-    SignedJob { payload: payload.to_vec(), signatures }.to_json().unwrap()
+    SignedJob { payload: payload.to_vec(), signatures, consents: Vec::new() }.to_json().unwrap()
 }

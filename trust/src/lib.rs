@@ -9,6 +9,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`key`] | the kinds of keys that may sign |
+//! | [`consent`] | customers' consents to a job |
 //! | [`signature`] | one signature over exact bytes |
 //! | [`operators`] | who holds which key, and since when |
 //! | [`limits`] | what documents may request of backups without a signature |
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod armour;
+pub mod consent;
 pub mod growth;
 pub mod key;
 pub mod limits;

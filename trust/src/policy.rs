@@ -58,8 +58,8 @@ impl Rule {
             }
             // Nothing is lost at once, and a policy may have many guests.
             Verb::LoosenPolicy => Self { delay_s: DELAY_S, ..Self::default() },
-            // Nothing is wiped, and a detached storage can be attached again.
-            Verb::AttachStorage | Verb::DetachStorage | Verb::RestoreHost => {
+            // Nothing is wiped, a detached storage can be attached again, and an opened way closes by itself.
+            Verb::AttachStorage | Verb::BreakGlass | Verb::DetachStorage | Verb::RestoreHost => {
                 Self { per_day: PER_DAY, ..Self::default() }
             }
             Verb::AdoptGuest

@@ -108,6 +108,7 @@ pub const fn binding(verb: Verb) -> Binding {
         | Verb::AllowGrowth
         | Verb::ApproveRelease
         | Verb::AttachStorage
+        | Verb::BreakGlass
         | Verb::DeleteBackup
         | Verb::DestroyGuest
         | Verb::DetachStorage

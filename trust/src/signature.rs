@@ -22,6 +22,8 @@ pub enum Namespace {
     Job,
     /// A release of Holdfast.
     Release,
+    /// A customer's consent to a job.
+    Consent,
 }
 
 impl Namespace {
@@ -31,6 +33,7 @@ impl Namespace {
         match self {
             Self::Job => "holdfast-job",
             Self::Release => "holdfast-release",
+            Self::Consent => "holdfast-consent",
         }
     }
 }

@@ -138,7 +138,7 @@ fn roster(lines: &[String], policy: &str) -> Roster {
 fn job(payload: &str, hands: &[&Hand]) -> SignedJob {
     let payload = payload.as_bytes().to_vec();
     let signatures = hands.iter().map(|hand| hand.sign(&payload)).collect();
-    SignedJob { payload, signatures }
+    SignedJob { payload, signatures, consents: Vec::new() }
 }
 
 fn code(result: Result<crate::Accepted, Refused>) -> ErrorCode {

@@ -12,7 +12,7 @@ use regex::Regex;
 pub const PAGE: &str = "docs/limits.md";
 
 /// What is read, by program.
-const PROGRAMS: [(&str, &[&str]); 6] = [
+const PROGRAMS: [(&str, &[&str]); 7] = [
     (
         "Agent",
         &[
@@ -26,6 +26,7 @@ const PROGRAMS: [(&str, &[&str]); 6] = [
     ),
     ("Hub", &["hubd/src"]),
     ("Guest agent", &["guestd/src"]),
+    ("Break-glass", &["break-glass/src"]),
     ("Helper and image builder", &["helper/src", "golden/src"]),
     (
         "Documents, signatures and files",

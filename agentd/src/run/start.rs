@@ -31,6 +31,7 @@ use crate::model::usage_levels::UsageLevels;
 use crate::model::view::{HostSnapshot, ProgressLines};
 use crate::port::admin_socket;
 use crate::port::backoff::spread;
+use crate::port::break_glass::BreakGlassFiles;
 use crate::port::guest_address::GuestAddresses;
 use crate::port::helper::Helper;
 use crate::port::hub::{Contact, Hub};
@@ -44,6 +45,7 @@ use crate::port::update_folder::UpdateFolder;
 use crate::settings::Settings;
 use crate::task::admin_socket::StatusTask;
 use crate::task::agent_update::AgentUpdateTask;
+use crate::task::break_glass::{BreakGlassTask, SharedStatus};
 use crate::task::escrow::{EscrowTask, HubCopies};
 use crate::task::guest_audit::GuestAuditTask;
 use crate::task::hardware::HardwareTask;
@@ -71,6 +73,7 @@ struct Wires {
     contact: watch::Sender<Contact>,
     usage: UsageQueue,
     levels: watch::Sender<Arc<UsageLevels>>,
+    break_glass: watch::Sender<SharedStatus>,
     lines: watch::Sender<ProgressLines>,
     heavy: HeavyLane,
     failpoints: Arc<dyn Failpoints>,
@@ -92,6 +95,7 @@ pub(super) fn start(
         sections: watch::channel(Arc::new(Sections::default())).0,
         usage: UsageQueue::default(),
         levels: watch::channel(Arc::new(UsageLevels::default())).0,
+        break_glass: watch::channel(SharedStatus::default()).0,
         lines: watch::channel(ProgressLines::new()).0,
         heavy: HeavyLane::new(limits::HEAVY_AT_ONCE),
         failpoints: failpoint::from_environment(),
@@ -207,6 +211,7 @@ fn start_tellers(
         storage: wires.storage.subscribe(),
         hardware: wires.hardware.subscribe(),
         levels: wires.levels.subscribe(),
+        break_glass: wires.break_glass.subscribe(),
         sections: wires.sections.clone(),
         clock: Arc::clone(&parts.clock),
         started_at: parts.clock.now(),
@@ -292,7 +297,18 @@ fn start_upkeep(tasks: &mut Tasks, settings: &Settings, parts: &Parts, wires: &W
         view: wires.hardware.clone(),
         clock: Arc::clone(&parts.clock),
     };
-    let (for_upkeep, for_hardware) = (stop.clone(), stop.clone());
+    let break_glass = BreakGlassTask {
+        files: BreakGlassFiles::of(&settings.state.dir),
+        store: parts.store.clone(),
+        view: wires.view.subscribe(),
+        status: wires.break_glass.clone(),
+        clock: Arc::clone(&parts.clock),
+    };
+    let (for_upkeep, for_hardware, for_break_glass) = (stop.clone(), stop.clone(), stop.clone());
+    tasks.spawn(async move {
+        break_glass.run(for_break_glass).await;
+        "break_glass"
+    });
     tasks.spawn(async move {
         upkeep.run(for_upkeep).await;
         "upkeep"

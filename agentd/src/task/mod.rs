@@ -3,6 +3,7 @@
 //! | module | loop |
 //! | --- | --- |
 //! | [`agent_update`] | fetches a release of the agent that the hub offers |
+//! | [`break_glass`] | passes break-glass orders on to root's program |
 //! | `due` | not a loop: jobs whose delay is over |
 //! | [`escrow`] | keeps the copies of wrapped keys as they should be |
 //! | [`guest_audit`] | sends audit records about guests to the hub |
@@ -27,6 +28,7 @@ pub mod admin_socket;
 mod admission;
 pub mod agent_update;
 mod backup_inventory;
+pub mod break_glass;
 #[cfg(test)]
 #[path = "../../../tests/support/enrolled_agent.rs"]
 mod enrolled_agent;

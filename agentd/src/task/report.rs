@@ -9,6 +9,7 @@ mod conditions;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_protocol::break_glass::BreakGlassStatus;
 use holdfast_protocol::code::ErrorCode;
 use holdfast_protocol::envelope::ErrorBody;
 use holdfast_protocol::json::chain;
@@ -20,6 +21,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use self::conditions::{ReportMemory, records_fault};
+use super::break_glass::SharedStatus;
 use super::stop::Stop;
 use crate::gate::only_copy::lies_on;
 use crate::model::hardware_health::HardwareView;
@@ -52,6 +54,8 @@ pub struct ReportTask {
     pub storage: watch::Receiver<Arc<StorageView>>,
     /// What the hardware loop last read.
     pub hardware: watch::Receiver<Arc<HardwareView>>,
+    /// What root's break-glass program says.
+    pub break_glass: watch::Receiver<SharedStatus>,
     /// Levels of use that are too high.
     pub levels: watch::Receiver<Arc<UsageLevels>>,
     /// Where the report is published.
@@ -70,6 +74,10 @@ pub struct ReportTask {
     pub contact: watch::Receiver<Contact>,
 }
 
+/// What a report is made from, in addition to the store.
+type Sources<'a> =
+    (&'a HostSnapshot, &'a StorageView, &'a HardwareView, &'a UsageLevels, Option<&'a BreakGlassStatus>);
+
 impl ReportTask {
     /// Reports until the agent stops.
     pub async fn run(mut self, mut stop: Stop) {
@@ -82,8 +90,10 @@ impl ReportTask {
             let storage = Arc::clone(&self.storage.borrow_and_update());
             let hardware = Arc::clone(&self.hardware.borrow_and_update());
             let levels = Arc::clone(&self.levels.borrow_and_update());
+            let way = Arc::clone(&self.break_glass.borrow_and_update());
+            let sources = (&*view, &*storage, &*hardware, &*levels, way.as_ref().as_ref());
             let now = *changes.borrow_and_update();
-            match self.assemble((&view, &storage, &hardware, &levels), (reported, now), &mut memory).await {
+            match self.assemble(sources, (reported, now), &mut memory).await {
                 Ok(sections) => {
                     self.publish(sections);
                     reported = Some(now);
@@ -97,6 +107,7 @@ impl ReportTask {
                 changed = self.view.wait_for(|next| view.news(next) == News::Yes) => if changed.is_err() { return },
                 changed = self.storage.changed() => if changed.is_err() { return },
                 changed = self.hardware.changed() => if changed.is_err() { return },
+                changed = self.break_glass.changed() => if changed.is_err() { return },
                 changed = self.levels.changed() => if changed.is_err() { return },
             }
             self.clock.sleep(GATHER).await;
@@ -180,7 +191,7 @@ impl ReportTask {
     /// What `reported` contains is read again from the store only if it has changed since.
     async fn assemble(
         &self,
-        (view, storage, hardware, levels): (&HostSnapshot, &StorageView, &HardwareView, &UsageLevels),
+        (view, storage, hardware, levels, break_glass): Sources<'_>,
         (reported, changes): (Option<Changes>, Changes),
         memory: &mut ReportMemory,
     ) -> Result<Sections, StoreError> {
@@ -219,6 +230,7 @@ impl ReportTask {
             fill_history: &memory.fill_history,
             hardware,
             levels,
+            break_glass,
             jobs: &jobs,
             codes: &codes,
             targets: &targets,
@@ -295,6 +307,7 @@ mod tests {
         let (_storage_tx, storage) = watch::channel(Arc::new(StorageView::default()));
         let (hardware_tx, hardware) = watch::channel(Arc::new(HardwareView::default()));
         let (_levels_tx, levels) = watch::channel(Arc::new(UsageLevels::default()));
+        let (_way_tx, break_glass) = watch::channel(SharedStatus::default());
         let (tx, mut reported) = watch::channel(Arc::new(Sections::default()));
         let certificate_ends_at = Timestamp::MAX;
         let at_start = Contact { reached_at: None, problem: None, certificate_ends_at };
@@ -307,6 +320,7 @@ mod tests {
             storage,
             hardware,
             levels,
+            break_glass,
             sections: tx,
             clock: as_clock,
             started_at: clock.now(),

@@ -42,6 +42,9 @@ pub(super) async fn begin(ports: &Ports, inputs: &Inputs<'_>) -> Result<Vec<Begi
         return Ok(begun);
     }
     for due in jobs {
+        if is_elsewhere(&due) {
+            continue;
+        }
         let span = tracing::info_span!(
             "job",
             job = %due.id,
@@ -50,6 +53,11 @@ pub(super) async fn begin(ports: &Ports, inputs: &Inputs<'_>) -> Result<Vec<Begi
         begun.extend(Box::pin(begin_one(ports, inputs, due)).instrument(span).await?);
     }
     Ok(begun)
+}
+
+/// Jobs of a task of its own (`break_glass`), which does not wait for Proxmox.
+fn is_elsewhere(due: &DueJob) -> bool {
+    matches!(Payload::parse(&due.signed.payload), Ok(Payload { act: Act::BreakGlass(_), .. }))
 }
 
 async fn begin_one(ports: &Ports, inputs: &Inputs<'_>, due: DueJob) -> Result<Option<Begin>, StoreError> {
@@ -67,7 +75,7 @@ async fn begin_one(ports: &Ports, inputs: &Inputs<'_>, due: DueJob) -> Result<Op
             let origin = Origin::Job(OperationId::new(due.id.uuid()));
             return Ok(Some(Begin { action: *action, origin }));
         }
-        Turn::Waits => {}
+        Turn::Waits | Turn::Elsewhere => {}
         Turn::Fails(problem) => fail(ports, due.id, &problem, inputs.now).await?,
         Turn::Now => now(ports, due.id, job, inputs.now).await?,
     }
@@ -75,7 +83,7 @@ async fn begin_one(ports: &Ports, inputs: &Inputs<'_>, due: DueJob) -> Result<Op
 }
 
 /// The permitted signers may have changed since it was accepted, and so may this host's epoch and the time.
-async fn check(
+pub(super) async fn check(
     store: &Store,
     due: &DueJob,
     now: Timestamp,

@@ -14,8 +14,10 @@ use agentd::port::clock::{Clock, RealClock};
 use agentd::port::host_replacement::HandOverFolder;
 use agentd::port::hub::Contact;
 use agentd::port::store::{OpenError, Store};
+use agentd::task::break_glass::SharedStatus;
 use agentd::task::report::ReportTask;
 use agentd::task::stop::{self, Stopper};
+use holdfast_protocol::break_glass::BreakGlassStatus;
 use holdfast_protocol::condition::ReportedCondition;
 use holdfast_protocol::report::Sections;
 use jiff::Timestamp;
@@ -33,6 +35,7 @@ struct Report {
     _contact: watch::Sender<Contact>,
     _hardware: watch::Sender<Arc<HardwareView>>,
     _levels: watch::Sender<Arc<UsageLevels>>,
+    break_glass: watch::Sender<SharedStatus>,
 }
 
 async fn store(folder: &Path) -> Store {
@@ -53,6 +56,7 @@ impl Report {
         let (storage, polled) = watch::channel(Arc::new(StorageView::default()));
         let (_hardware, hardware) = watch::channel(Arc::default());
         let (_levels, levels) = watch::channel(Arc::default());
+        let (way, break_glass) = watch::channel(SharedStatus::default());
         let (reported, sections) = watch::channel(Arc::new(Sections::default()));
         let certificate_ends_at = Timestamp::MAX;
         let at_start = Contact { reached_at: None, problem: None, certificate_ends_at };
@@ -64,6 +68,7 @@ impl Report {
             storage: polled,
             hardware,
             levels,
+            break_glass,
             sections: reported,
             started_at: clock.now(),
             clock,
@@ -74,7 +79,7 @@ impl Report {
         };
         let mut task = JoinSet::new();
         task.spawn(reporter.run(stop));
-        Self { view, storage, sections, stopper, task, _contact, _hardware, _levels }
+        Self { view, storage, sections, stopper, task, _contact, _hardware, _levels, break_glass: way }
     }
 
     /// Waits for a report with these codes.
@@ -144,6 +149,30 @@ async fn a_crashed_guest_and_a_lost_storage_come_and_go() {
     let away = report.has(&["GUEST_CRASHED", "PROXMOX_AWAY"]).await;
     assert!(away.iter().all(|condition| condition.since == since), "{away:?}");
     report.view.send_replace(observed("running"));
+    report.has(&[]).await;
+    report.stop().await;
+}
+
+/// Root's program says so; each customer with guests hears of it.
+#[tokio::test]
+async fn an_open_way_is_reported_until_it_closes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = Report::start(folder.path()).await;
+    report.view.send_replace(observed("running"));
+    report.has(&[]).await;
+    let mut order = json!({ "order": "a".repeat(64), "job": "01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01", "way": "tunnel",
+        "customers": ["acme"], "consents": ["acme"], "signers": ["ada"], "reason": "the agent hangs",
+        "opened_at": "2026-11-21T14:00:00Z", "closes_at": "2026-11-21T14:30:00Z", "sessions": 0 });
+    let status = |order: &Value| {
+        let text = json!({ "schema": "holdfast.break-glass/v1", "written_at": "2026-11-21T14:00:00Z",
+            "opened": [order], "refused": [] });
+        Arc::new(Some(BreakGlassStatus::parse(text.to_string().as_bytes()).unwrap()))
+    };
+    report.break_glass.send_replace(status(&order));
+    let open = report.has(&["BREAK_GLASS_OPEN"]).await;
+    assert_eq!(open.first().unwrap().since.to_string(), "2026-11-21T14:00:00Z");
+    order["closed"] = json!({ "at": "2026-11-21T14:30:00Z", "cause": "expired" });
+    report.break_glass.send_replace(status(&order));
     report.has(&[]).await;
     report.stop().await;
 }

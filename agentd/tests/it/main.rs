@@ -3,6 +3,7 @@
 //! | module | shows |
 //! | --- | --- |
 //! | `against_simulator` | `setup`, `doctor` and the Proxmox client against the simulator |
+//! | `break_glass` | the task that passes break-glass orders on |
 //! | `conditions` | the conditions of the report, over a restart too |
 //! | `daemon` | the real program as a daemon |
 //! | `engine` | operations from the plan to Proxmox, on a simulated node |
@@ -18,6 +19,8 @@
 //! | `unit_file` | the shipped units against the program |
 
 mod against_simulator;
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+mod break_glass;
 mod conditions;
 mod daemon;
 mod disk_script;
@@ -46,6 +49,9 @@ mod recover;
 mod rows;
 mod setup_box;
 mod setup_links;
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#[path = "../../../tests/support/ssh_signer.rs"]
+mod ssh_signer;
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #[path = "../../../tests/support/terminal.rs"]
 mod terminal;

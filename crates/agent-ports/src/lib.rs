@@ -5,6 +5,7 @@
 //! | [`artifacts`] | the controllers' bytes that guests fetch |
 //! | [`atomic_file`] | small files that exist whole or not at all |
 //! | [`backoff`] | how long to wait before asking again |
+//! | [`break_glass`] | root's break-glass program, by two files |
 //! | [`bridge`] | ports plugged into a bridge of this host |
 //! | [`bridge_net`] | addresses on the guests' bridge |
 //! | [`clock`] | time |
@@ -49,6 +50,7 @@ pub use pve_client as pve;
 pub mod admin_socket;
 pub mod artifacts;
 pub mod backoff;
+pub mod break_glass;
 pub mod bridge;
 pub mod bridge_net;
 pub mod clock;

@@ -26,6 +26,7 @@
 //! | [`job`], `mail` | signed jobs: taken once, and the reports on them |
 //! | `controller` | controllers that guests exchange for their own |
 //! | `release` | code that operators let see customers' data |
+//! | `break_glass` | nothing of its own: lines of the audit about ways into the host |
 //! | [`job_intake`] | jobs from the hub: judged, then taken once |
 //! | [`roster`] | who may sign here, and which life of the file it is |
 //! | [`recovery`] | the recovery plan of each start |
@@ -61,6 +62,7 @@ pub mod audit_file;
 pub mod backup;
 pub mod backup_state;
 mod brake_release;
+mod break_glass;
 mod cancel;
 pub mod check;
 mod columns;

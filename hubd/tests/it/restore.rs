@@ -34,7 +34,7 @@ pub(super) fn ordered(host: HostId, act: Act) -> String {
         reason: "the box burnt".to_owned().try_into().unwrap(),
     };
     let payload = Draft { target: Target::Host {}, act }.ordered(order).to_json().unwrap().into_bytes();
-    SignedJob { payload, signatures: vec!["signed".to_owned()] }.to_json().unwrap()
+    SignedJob { payload, signatures: vec!["signed".to_owned()], consents: Vec::new() }.to_json().unwrap()
 }
 
 /// The order lets the machine with this key take the place.

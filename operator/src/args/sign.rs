@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use holdfast_protocol::break_glass::{OpenMinutes, WayName};
 use holdfast_protocol::id::SnapshotName;
 use holdfast_protocol::job::act::{ArchiveText, BackupLoss, VolumeText};
 use holdfast_protocol::job::stamp::Reason as JobReason;
@@ -85,6 +86,15 @@ pub struct SignArgs {
     /// Sign the job draft in this file, as the host wrote it (`agentd golden approve-request`).
     #[arg(long, value_name = "FILE", conflicts_with = "policy", help_heading = "Instead of what waits")]
     pub draft: Option<PathBuf>,
+    /// Open this way into the host for a person, for a bounded time: by its name in root's settings there.
+    #[arg(long, value_name = "WAY", value_parser = way, conflicts_with_all = ["what", "also", "policy", "draft", "act"], help_heading = "Instead of what waits")]
+    pub break_glass: Option<WayName>,
+    /// For --break-glass: for how many minutes, 1 to 480.
+    #[arg(long, value_name = "MINUTES", value_parser = minutes, requires = "break_glass", default_value = "60", help_heading = "Instead of what waits")]
+    pub minutes: OpenMinutes,
+    /// For --break-glass: the file of the public SSH key that is let in; without it the way has a key of its own.
+    #[arg(long, value_name = "FILE", requires = "break_glass", help_heading = "Instead of what waits")]
+    pub let_in: Option<PathBuf>,
     #[command(flatten)]
     pub key: KeyArgs,
     /// The reason; it is sent with the job and kept in the host's audit.
@@ -99,6 +109,14 @@ pub struct SignArgs {
     /// Submit the signed job to the host at once.
     #[arg(long, help_heading = "The job")]
     pub submit: bool,
+}
+
+fn way(text: &str) -> Result<WayName, &'static str> {
+    WayName::try_from(text.to_owned())
+}
+
+fn minutes(text: &str) -> Result<OpenMinutes, &'static str> {
+    text.parse::<u16>().map_err(|_| "a way is open for 1 to 480 minutes")?.try_into()
 }
 
 /// What is lost with a backup.

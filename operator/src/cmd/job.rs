@@ -1,6 +1,6 @@
 //! `holdfast job`: submits, follows and cancels signed jobs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdfast_protocol::code::ErrorCode;
@@ -59,8 +59,53 @@ pub async fn run(command: JobCommand, hub: &Hub, folder: &Path, screen: &Screen)
                 .show(&found, |found, _| render::job::detail(&name, &found.job, read.as_ref(), clock::now()))
         }
         JobCommand::Watch { host, job, timeout } => watch(hub, &host, &job, timeout, screen).await,
+        JobCommand::Payload { file, out } => payload(&file, &out, screen),
+        JobCommand::Consent { file, consents } => consent(&file, &consents, screen),
         JobCommand::Cancel(args) => cancel(hub, args, folder, screen).await,
     }
+}
+
+/// A file that was written for a job: the document for programs.
+#[derive(Debug, Serialize)]
+struct Written {
+    job: JobId,
+    file: PathBuf,
+    consents: usize,
+}
+
+/// The bytes that a customer consents to: exactly those that operators signed.
+fn payload(file: &Path, out: &Path, screen: &Screen) -> Result<(), CliError> {
+    let (blob, _) = JobFile::read(file)?;
+    let text = String::from_utf8_lossy(&blob.job.payload);
+    job_file::write(out, &text, Overwrite::Never)?;
+    let written =
+        Written { job: blob.payload.job_id, file: out.to_owned(), consents: blob.job.consents.len() };
+    screen.show(&written, |written, _| {
+        let out = written.file.display();
+        format!(
+            "Written to {out}. A customer reads it and consents with\n  ssh-keygen -Y sign -n holdfast-consent -f KEY {out}\n\
+             Add the signature with `holdfast job consent {} {out}.sig`.\n",
+            file.display()
+        )
+    })
+}
+
+fn consent(file: &Path, consents: &[PathBuf], screen: &Screen) -> Result<(), CliError> {
+    let (mut blob, _) = JobFile::read(file)?;
+    for path in consents {
+        let key = blob.add_consent(job_file::consent(path)?, path)?;
+        screen.note(&format!("{}: signed with {}", path.display(), key.fingerprint()));
+    }
+    job_file::write(file, &blob.text()?, Overwrite::SameFile)?;
+    let consents = blob.job.consents.len();
+    let written = Written { job: blob.payload.job_id, file: file.to_owned(), consents };
+    screen.show(&written, |written, _| {
+        format!(
+            "{} has {} consents now. The host compares their keys with its own.\n",
+            written.file.display(),
+            written.consents
+        )
+    })
 }
 
 /// Leaves a signed job with the hub.
@@ -178,7 +223,7 @@ async fn cancel(hub: &Hub, args: CancelArgs, folder: &Path, screen: &Screen) -> 
     checked.save(clock::now())?;
     let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
     let signature = keygen::sign(&bytes, &key, Namespace::Job)?;
-    let signed = SignedJob { payload: bytes, signatures: vec![signature.armoured] };
+    let signed = SignedJob { payload: bytes, signatures: vec![signature.armoured], consents: Vec::new() };
     let text = signed.to_json().map_err(JobFileError::Unwritable)?;
     screen.note(&format!(
         "{name} has job {id} already: a signed cancel, job {}, was submitted.",

@@ -38,7 +38,7 @@ pub async fn run(args: RestoreArgs, hub: &Hub, folder: &Path, screen: &Screen) -
     let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
     let digest = Sha256Text::of(&bytes);
     let signature = keygen::sign(&bytes, &args.key.key, Namespace::Job)?;
-    let job = SignedJob { payload: bytes, signatures: Vec::new() };
+    let job = SignedJob { payload: bytes, signatures: Vec::new(), consents: Vec::new() };
     let mut blob = JobFile { job, payload, keys: Vec::new() };
     blob.add(signature.armoured, signature.key)?;
     let request = RestoreRequest { order: blob.text()? };

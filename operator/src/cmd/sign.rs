@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use holdfast_protocol::break_glass::WayName;
 use holdfast_protocol::desired::Desired;
 use holdfast_protocol::id::{GuestUid, JobId};
 use holdfast_protocol::job::act::{Act, Sha256Text, Verb, args};
@@ -72,7 +73,8 @@ pub async fn run(args: SignArgs, hub: &Hub, folder: &Path, screen: &Screen) -> R
 /// The bytes that will be signed.
 fn unsigned(payload: Payload) -> Result<JobFile, JobFileError> {
     let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
-    Ok(JobFile { job: SignedJob { payload: bytes, signatures: Vec::new() }, payload, keys: Vec::new() })
+    let job = SignedJob { payload: bytes, signatures: Vec::new(), consents: Vec::new() };
+    Ok(JobFile { job, payload, keys: Vec::new() })
 }
 
 /// A bulk change is released under the document that the hub shows, or under none: the operator who signs examines the
@@ -104,7 +106,7 @@ fn payload(
 ) -> Result<(Payload, Option<WaitingForSignature>), CliError> {
     let name = detail.host.name.to_string();
     let waiting = detail.sections.waiting.as_deref().unwrap_or_default();
-    let (draft, entry) = match (files(args)?, act(args, detail)?, args.what.as_deref()) {
+    let (draft, entry) = match (files(args, detail)?, act(args, detail)?, args.what.as_deref()) {
         (Some(draft), _, _) => (draft, None),
         (_, Some(act), Some(guest)) => {
             let guests = detail.sections.guests.as_deref().unwrap_or_default();
@@ -120,8 +122,11 @@ fn payload(
     Ok((job_draft::complete(draft, shown, args.hours, reason, clock::now())?, entry))
 }
 
-/// The draft from the given files.
-fn files(args: &SignArgs) -> Result<Option<Draft>, CliError> {
+/// The draft for the whole host: from the given files, or to open a way into it.
+fn files(args: &SignArgs, detail: &HostDetail) -> Result<Option<Draft>, CliError> {
+    if let Some(way) = &args.break_glass {
+        return Ok(Some(break_glass(way.clone(), args, detail)?));
+    }
     Ok(match (args.policy.as_deref(), args.draft.as_deref()) {
         (Some([operators, policy]), _) => Some(policy_update(operators, policy)?),
         (_, Some(draft)) => Some(job_file::draft(draft)?),
@@ -153,6 +158,15 @@ fn act(args: &SignArgs, detail: &HostDetail) -> Result<Option<Act>, CliError> {
     let back = args.roll_back.clone().map(|snapshot| Act::Rollback(args::Rollback { snapshot }));
     let restore = args.restore.clone().map(|archive| Act::Restore(args::Restore { archive }));
     Ok(back.or(restore))
+}
+
+/// The order names every customer with guests on the host, as the host reports them: each is asked.
+fn break_glass(way: WayName, args: &SignArgs, detail: &HostDetail) -> Result<Draft, CliError> {
+    let key = args.let_in.as_deref().map(job_file::person_key).transpose()?;
+    let guests = detail.sections.guests.iter().flatten();
+    let customers = guests.filter_map(|guest| guest.customer.clone()).collect();
+    let act = Act::BreakGlass(args::BreakGlass { way, minutes: args.minutes, key, customers });
+    Ok(Draft { target: Target::Host {}, act })
 }
 
 fn policy_update(operators: &Path, policy: &Path) -> Result<Draft, CliError> {

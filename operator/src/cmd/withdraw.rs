@@ -40,7 +40,7 @@ pub async fn run(args: WithdrawArgs, hub: &Hub, folder: &Path, screen: &Screen) 
     checked.save(clock::now())?;
     let bytes = payload.to_json().map_err(JobFileError::Unwritable)?.into_bytes();
     let signature = keygen::sign(&bytes, &args.key.key, Namespace::Job)?;
-    let signed = SignedJob { payload: bytes, signatures: vec![signature.armoured] };
+    let signed = SignedJob { payload: bytes, signatures: vec![signature.armoured], consents: Vec::new() };
     let text = signed.to_json().map_err(JobFileError::Unwritable)?;
     let id = detail.host.id.to_string();
     let request = WithdrawRequest { withdrawal: text.clone() };

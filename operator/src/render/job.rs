@@ -125,6 +125,17 @@ fn act(payload: &Payload) -> Vec<(&'static str, String)> {
             pairs.push(("Release", format!("{kind} {}", args.version.as_str())));
             pairs.push(("SHA-256", args.sha256.as_str().to_owned()));
         }
+        Act::BreakGlass(args) => {
+            pairs.push(("Opens way", args.way.to_string()));
+            pairs.push(("For", format!("{} minutes from its opening", args.minutes.minutes())));
+            let key = args.key.as_ref().map_or("the key that root's settings name", |key| key.as_str());
+            pairs.push(("Lets in", key.to_owned()));
+            pairs.extend(listed("Customers", args.customers.iter().map(ToString::to_string).collect()));
+            pairs.push((
+                "Then",
+                "a person has root on the host, recorded, and can read what is not sealed".to_owned(),
+            ));
+        }
         Act::Cancel(args) => pairs.push(("Job", args.job.to_string())),
         Act::LoosenPolicy(args) => {
             pairs.extend(listed("In force", args.from.lines()));

@@ -300,6 +300,65 @@ async fn a_draft_file_of_a_host_is_signed() {
     assert_eq!(Payload::parse(&job.payload).unwrap().act.verb(), Verb::ApproveRelease);
 }
 
+/// The order names all customers of the host, and carries their consents next to the operators' signatures.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_way_into_a_host_is_ordered_and_consented_to() {
+    let (hub, folder) = (hub().await, tempfile::tempdir().unwrap());
+    let [ada, acme, anna] = ["ada", "acme", "anna"].map(|name| key(folder.path(), name));
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let (file, bytes) = (folder.path().join("order.json"), folder.path().join("order.payload"));
+    let let_in = text(&anna.with_extension("pub"));
+    let (ada, out) = (text(&ada), text(&file));
+    let words =
+        ["sign", "box1", "--key", &ada, "--reason", "the agent hangs", "--confirm", "box1", "--out", &out];
+    let way = ["--break-glass", "tunnel", "--minutes", "30", "--let-in", &let_in];
+    let output = hub.holdfast(&[&words[..], &way].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for part in ["tunnel", "30 minutes", "acme", "ssh-ed25519 AAAA"] {
+        assert!(stderr(&output).contains(part), "{part}: {}", stderr(&output));
+    }
+    let read = |path: &Path| SignedJob::parse(std::fs::read_to_string(path).unwrap().as_bytes()).unwrap();
+    let signed = read(&file);
+    let Act::BreakGlass(args) = Payload::parse(&signed.payload).unwrap().act else { panic!("{signed:?}") };
+    assert_eq!((args.way.as_str(), args.minutes.minutes(), args.customers.len()), ("tunnel", 30, 1));
+    assert_eq!(
+        std::fs::read_to_string(&let_in).unwrap().trim(),
+        format!("{} anna", args.key.unwrap().as_str())
+    );
+
+    let output = hub.holdfast(&["job", "payload", &out, "--out", &text(&bytes)]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(std::fs::read(&bytes).unwrap(), signed.payload, "exactly what operators signed");
+    let consent = |namespace: &str| {
+        let sig = folder.path().join("order.payload.sig");
+        let _none = std::fs::remove_file(&sig);
+        let mut sign = ssh_keygen();
+        let made = sign.args(["-q", "-Y", "sign", "-n", namespace, "-f"]).arg(&acme).arg(&bytes).status();
+        assert!(made.unwrap().success());
+        hub.holdfast(&["job", "consent", &out, &text(&sig)])
+    };
+    assert_ne!(consent("file").status.code(), Some(0), "for another purpose");
+    let output = consent("holdfast-consent");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let whole = read(&file);
+    assert_eq!(
+        (whole.payload, whole.signatures, whole.consents.len()),
+        (signed.payload, signed.signatures, 1)
+    );
+    let bob = text(&key(folder.path(), "bob"));
+    let also = ["sign", "box1", "--also", &out, "--key", &bob, "--confirm", "box1"];
+    assert_eq!(hub.holdfast(&also).status.code(), Some(0));
+    assert_eq!(
+        (read(&file).signatures.len(), read(&file).consents.len()),
+        (2, 1),
+        "a second operator keeps it"
+    );
+    assert_eq!(
+        hub.holdfast(&["sign", "box1", "--key", &ada, "--reason", "why", "--minutes", "30"]).status.code(),
+        Some(2)
+    );
+}
+
 /// A hub that was stolen shows one host's id, key or life under another's name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_shown_differently_is_not_signed_for() {

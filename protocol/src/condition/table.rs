@@ -103,6 +103,9 @@ conditions! {
     BackupUnsealed = "BACKUP_UNSEALED", Critical, [Tier], 0 s, Endangered, Protection, NOTHING,
         "An off-site backup is not encrypted with the promised key.",
         "Compare the key of the storage entry with the document: `agentd doctor` on the host.";
+    BreakGlassOpen = "BREAK_GLASS_OPEN", Warning, [Host Guest], 0 s, Safe, Trust, NOTHING,
+        "A signed order opened a way into the host for a person, for a bounded time.",
+        "See who opened it and until when with `holdfast host show HOST`; root closes it early with `holdfast-break-glass close`.";
     BulkChangeHeld = "BULK_CHANGE_HELD", Warning, [Host Guest], 60 s, Safe, Trust, NOTHING,
         "More guests would stop, restart or be resized at once than the change brake allows.",
         "See what is held with `holdfast host show HOST`; release it with `holdfast sign HOST`, or correct the document.";

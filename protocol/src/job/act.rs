@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::BYTES_MAX;
 use super::target::{SeenCopy, SeenGuest, TargetKind};
+use super::way::{OpenMinutes, PersonKey, WayName};
 use crate::generation::{ContentHash, Generation};
 use crate::id::{CustomerId, GoldenVersion, GuestName, GuestUid, JobId, SnapshotName};
 use crate::json::{self, JsonError};
@@ -125,6 +126,19 @@ acts! {
         /// Of which tier of its promise, and so to where; without it to the host's own backup storage.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<Tier>,
+    }
+    /// Opens one way into the host for a person, for a time that ends by itself.
+    BreakGlass = "break_glass", Host {
+        /// The way, by its name in root's settings on the host.
+        way: WayName,
+        /// For how many minutes from its opening.
+        minutes: OpenMinutes,
+        /// The key that may come in, where the way has none of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<PersonKey>,
+        /// The customers with guests on the host. Each consents, unless root's settings there say otherwise.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        customers: BTreeSet<CustomerId>,
     }
     /// Stops a job that waits out its delay.
     Cancel = "cancel", Host {

@@ -1,4 +1,4 @@
-//! A signed job in transport: payload bytes and signatures.
+//! A signed job in transport: payload bytes, signatures, and consents.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,11 +8,14 @@ use super::BYTES_MAX;
 use crate::code::ErrorCode;
 use crate::json::{self, JsonError};
 
-/// A payload in base64, and the signatures: eight of a kilobyte each.
-pub const SIGNED_BYTES_MAX: usize = BYTES_MAX / 3 * 4 + 4 + 16 * 1024;
+/// A payload in base64, and the signatures and consents: 24 of a kilobyte each.
+pub const SIGNED_BYTES_MAX: usize = BYTES_MAX / 3 * 4 + 4 + 32 * 1024;
 
 /// More signers than any policy requires.
 pub const SIGNATURES_MAX: usize = 8;
+
+/// More customers than a host has.
+pub const CONSENTS_MAX: usize = 16;
 
 /// A payload and who signed it. Nothing of it has been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub struct SignedJob {
     pub payload: Vec<u8>,
     /// Signatures as `ssh-keygen -Y sign` writes them.
     pub signatures: Vec<String>,
+    /// Consents of customers: signatures over the same bytes, for another purpose.
+    pub consents: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -35,6 +40,8 @@ struct Wire {
     schema: SignedSchema,
     payload: String,
     signatures: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    consents: Vec<String>,
 }
 
 /// Why bytes are not a signed job.
@@ -49,6 +56,9 @@ pub enum SignedJobError {
     /// Too many.
     #[error("the job carries {0} signatures; 1 to {SIGNATURES_MAX} are accepted")]
     Signatures(usize),
+    /// Too many.
+    #[error("the job carries {0} consents; at most {CONSENTS_MAX} are accepted")]
+    Consents(usize),
 }
 
 impl SignedJobError {
@@ -58,7 +68,7 @@ impl SignedJobError {
         match self {
             Self::Form(error) => error.code(),
             Self::Base64(_) => ErrorCode::Syntax,
-            Self::Signatures(_) => ErrorCode::Range,
+            Self::Signatures(_) | Self::Consents(_) => ErrorCode::Range,
         }
     }
 }
@@ -71,9 +81,12 @@ impl SignedJob {
     pub fn parse(bytes: &[u8]) -> Result<Self, SignedJobError> {
         let wire: Wire = json::parse("a signed job", bytes, SIGNED_BYTES_MAX)?;
         let payload = STANDARD.decode(&wire.payload).map_err(SignedJobError::Base64)?;
-        match wire.signatures.len() {
-            1..=SIGNATURES_MAX => Ok(Self { payload, signatures: wire.signatures }),
-            other => Err(SignedJobError::Signatures(other)),
+        match (wire.signatures.len(), wire.consents.len()) {
+            (1..=SIGNATURES_MAX, 0..=CONSENTS_MAX) => {
+                Ok(Self { payload, signatures: wire.signatures, consents: wire.consents })
+            }
+            (1..=SIGNATURES_MAX, other) => Err(SignedJobError::Consents(other)),
+            (other, _) => Err(SignedJobError::Signatures(other)),
         }
     }
 
@@ -86,6 +99,7 @@ impl SignedJob {
             schema: SignedSchema::V1,
             payload: STANDARD.encode(&self.payload),
             signatures: self.signatures.clone(),
+            consents: self.consents.clone(),
         })
     }
 }

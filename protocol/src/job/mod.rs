@@ -13,6 +13,7 @@
 //! | [`host`] | which host, as the signer knows it |
 //! | [`report`] | what became of a job |
 //! | [`target`] | upon what, and by what it is recognised |
+//! | [`way`] | ways into a host: name, time and key |
 //! | [`stamp`] | times, nonce and reason, in one spelling each |
 
 pub mod act;
@@ -22,6 +23,7 @@ pub mod host;
 pub mod report;
 pub mod stamp;
 pub mod target;
+pub mod way;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -87,6 +87,7 @@ fn every_verb_has_its_own_arguments_and_kind_of_target() {
             Verb::ApproveRelease => format!(r#"{{"kind":"golden","version":"2026.11.2","sha256":"{sha}"}}"#),
             Verb::AttachStorage => format!(r#"{{"to":{}}}"#, storage("usb1")),
             Verb::DetachStorage => format!(r#"{{"from":{},"to":"disconnected"}}"#, storage("usb1")),
+            Verb::BreakGlass => format!(r#"{{"way":"tunnel","minutes":30,"key":"ssh-ed25519 {}","customers":["acme"]}}"#, "A".repeat(68)),
             Verb::Cancel => r#"{"job":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a01"}"#.to_owned(),
             Verb::ReassignVolume => r#"{"volume":"tank:300/vm-300-disk-1.raw","to":{"uid":"01906f3c-6b1f-7c1d-9d0a-2f6d1c0b7a04","vmid":301,"fingerprint":{"name":"web-2","volumes":["tank:301/vm-301-disk-0.raw"]}}}"#.to_owned(),
             Verb::LoosenPolicy => {
@@ -215,7 +216,11 @@ fn a_job_lives_a_second_to_a_day() {
 
 #[test]
 fn a_signed_job_travels_whole() {
-    let job = SignedJob { payload: GOOD.as_bytes().to_vec(), signatures: vec!["one".to_owned()] };
+    let job = SignedJob {
+        payload: GOOD.as_bytes().to_vec(),
+        signatures: vec!["one".to_owned()],
+        consents: Vec::new(),
+    };
     let text = job.to_json().unwrap();
     assert_eq!(SignedJob::parse(text.as_bytes()).unwrap(), job);
     let code = |text: &str| SignedJob::parse(text.as_bytes()).unwrap_err().code();

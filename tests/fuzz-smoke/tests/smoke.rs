@@ -51,7 +51,7 @@ macro_rules! targets {
 }
 
 targets! {
-    answers, archive, audit, calendar, csr, desired, enrol, escrow, ids, intake, job, local, operator_api, operators,
+    answers, archive, audit, break_glass, calendar, csr, desired, enrol, escrow, ids, intake, job, local, operator_api, operators,
     policy, protection, pve, recovery_code, release, report, signature, signed_job,
 }
 

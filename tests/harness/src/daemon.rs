@@ -63,6 +63,7 @@ pub async fn serve(
     let (_storage, targets) = watch::channel(Arc::default());
     let (_hardware, hardware) = watch::channel(Arc::default());
     let (_levels, levels) = watch::channel(Arc::default());
+    let (_way, break_glass) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let reconcile = Reconcile {
         ports: ports.clone(),
@@ -82,6 +83,7 @@ pub async fn serve(
         storage: targets,
         hardware,
         levels,
+        break_glass,
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),

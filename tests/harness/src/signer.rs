@@ -86,7 +86,7 @@ fn armoured(bytes: &[u8]) -> String {
 pub fn signed(payload: &Payload, signers: &[&Signer]) -> String {
     let payload = payload.to_json().unwrap().into_bytes();
     let signatures = signers.iter().map(|signer| signer.sign(&payload)).collect();
-    SignedJob { payload, signatures }.to_json().unwrap()
+    SignedJob { payload, signatures, consents: Vec::new() }.to_json().unwrap()
 }
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ fn without_a_policy_what_destroys_waits_and_is_counted() {
         let (delay_s, per_day) = match verb {
             Verb::DeleteBackup | Verb::DestroyGuest | Verb::PolicyUpdate | Verb::Rollback => (600, 10),
             Verb::LoosenPolicy => (600, 1_000),
-            Verb::AttachStorage | Verb::DetachStorage | Verb::RestoreHost => (0, 10),
+            Verb::AttachStorage | Verb::BreakGlass | Verb::DetachStorage | Verb::RestoreHost => (0, 10),
             _ => (0, 1_000),
         };
         let rule = Rule { signatures: 1, delay_s, per_day, signers: BTreeSet::new() };
@@ -233,6 +233,7 @@ fn a_refusal_names_key_and_owner() {
     let two = SignedJob {
         payload: PAYLOAD.into(),
         signatures: vec![alice.sign(PAYLOAD.as_bytes()), "none".to_owned()],
+        consents: Vec::new(),
     };
     let refused = mine.accept(&two, now()).unwrap_err();
     assert!(matches!(refused, Refused::Signature { number: 2, .. }), "{refused:?}");

@@ -122,6 +122,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &[],
         &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "anyhow", "clap", "tracing", "libc"],
     ),
+    (
+        "holdfast-break-glass",
+        &["held-files", "holdfast-protocol", "holdfast-trust"],
+        &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "anyhow", "clap", "tracing"],
+    ),
     ("held-files", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls"]),
     ("holdfast-manual", &[], &["tokio", "axum", "reqwest", "rusqlite", "rustls"]),
     ("holdfast-protocol", &[], &["tokio", "axum", "reqwest", "hyper", "rusqlite", "rustls", "getrandom"]),

@@ -10,6 +10,7 @@ use super::{Breach, Source};
 #[rustfmt::skip]
 const DONE: &[&str] = &[
     "agentd/",
+    "break-glass/",
     "crates/",
     "fuzz/",
     "golden/",

@@ -102,7 +102,11 @@ pub async fn order(agent: &Agent, draft: Draft) -> QueuedJob {
     };
     let payload = draft.ordered(order).to_json().unwrap().into_bytes();
     let signatures = vec![sign(&payload)];
-    QueuedJob { id, blob: SignedJob { payload, signatures }.to_json().unwrap(), correlation_id: None }
+    QueuedJob {
+        id,
+        blob: SignedJob { payload, signatures, consents: Vec::new() }.to_json().unwrap(),
+        correlation_id: None,
+    }
 }
 
 pub async fn leave(agent: &Agent, mail: &QueuedJob) -> Outcome {

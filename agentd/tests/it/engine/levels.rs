@@ -40,6 +40,7 @@ struct Measured {
     tasks: JoinSet<()>,
     _storage: watch::Sender<Arc<StorageView>>,
     _hardware: watch::Sender<Arc<HardwareView>>,
+    _way: watch::Sender<agentd::task::break_glass::SharedStatus>,
     _contact: watch::Sender<Contact>,
 }
 
@@ -51,6 +52,7 @@ impl Measured {
         let (levels, reached) = watch::channel(Arc::new(UsageLevels::default()));
         let (_storage, storage) = watch::channel(Arc::default());
         let (_hardware, hardware) = watch::channel(Arc::default());
+        let (_way, break_glass) = watch::channel(Arc::default());
         let (reported, sections) = watch::channel(Arc::new(Sections::default()));
         let at_start = Contact { reached_at: None, problem: None, certificate_ends_at: Timestamp::MAX };
         let (_contact, contact) = watch::channel(at_start);
@@ -71,6 +73,7 @@ impl Measured {
             storage,
             hardware,
             levels: reached.clone(),
+            break_glass,
             sections: reported,
             started_at: ports.clock.now(),
             clock: Arc::clone(&ports.clock),
@@ -82,7 +85,7 @@ impl Measured {
         let mut tasks = JoinSet::new();
         tasks.spawn(usage.run(stop.clone()));
         tasks.spawn(report.run(stop));
-        Self { agent, queue, sections, levels: reached, stopper, tasks, _storage, _hardware, _contact }
+        Self { agent, queue, sections, levels: reached, stopper, tasks, _storage, _hardware, _way, _contact }
     }
 
     async fn document(&self, generation: u64, memory_percent: Option<u8>) {

@@ -8,6 +8,7 @@
 //! | module | decides |
 //! | --- | --- |
 //! | [`address`] | which addresses a guest may not have |
+//! | [`break_glass`] | what becomes of an order to open a way into the host |
 //! | `agreed` | which promises the document asks for as they are |
 //! | `adopt` | what becomes of a guest that our records do not know |
 //! | [`protection_details`] | what is said in addition to the posture of a tier |
@@ -55,6 +56,7 @@ pub mod address;
 mod adopt;
 mod agreed;
 mod alike;
+pub mod break_glass;
 pub mod bulk;
 mod by_guest;
 mod capacity;

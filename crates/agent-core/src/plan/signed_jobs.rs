@@ -29,6 +29,8 @@ pub enum Turn {
     Now,
     /// What keeps it passes.
     Waits,
+    /// Its own task passes it on, also while Proxmox does not answer.
+    Elsewhere,
     /// It comes to nothing.
     Fails(ErrorBody),
 }
@@ -43,6 +45,7 @@ pub fn turn(inputs: &Inputs<'_>, job: &Accepted) -> Turn {
         | Act::PolicyUpdate(_)
         | Act::Cancel(_)
         | Act::WithdrawRestore(_) => Turn::Now,
+        Act::BreakGlass(_) => Turn::Elsewhere,
         // The gate turns it away before it is on record.
         Act::RestoreHost(_) => Turn::Fails(ErrorBody::new(
             ErrorCode::Unsupported,

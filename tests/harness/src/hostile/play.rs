@@ -108,6 +108,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
     let (_storage, targets) = watch::channel(Arc::default());
     let (_hardware, hardware) = watch::channel(Arc::default());
     let (_levels, levels) = watch::channel(Arc::default());
+    let (_way, break_glass) = watch::channel(Arc::default());
     let (_stopper, stop) = stop::pair();
     let at_start =
         Contact { reached_at: None, problem: None, certificate_ends_at: identity.enrolled.not_after };
@@ -133,6 +134,7 @@ pub async fn play(seed: u64, length: Length, template: &Template) -> Verdict {
         storage: targets,
         hardware,
         levels,
+        break_glass,
         sections,
         clock: Arc::clone(&ports.clock),
         started_at: ports.clock.now(),

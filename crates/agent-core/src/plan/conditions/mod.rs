@@ -10,6 +10,7 @@
 //! | `protection` | conditions of tiers and policies |
 //! | `storage` | conditions of targets and storages |
 //! | `host` | conditions of Proxmox, clock, records and images |
+//! | `break_glass` | the condition of an open way into the host |
 //! | [`mod@hardware`] | conditions of disks, memory and temperatures |
 //! | `escrow` | conditions of recovery codes |
 //! | `trust` | what waits for signatures, and what ends |
@@ -18,6 +19,7 @@
 //! | [`source`] | who derives a code, and from what |
 //! | [`mod@merge`] | since when each condition holds |
 
+mod break_glass;
 mod escrow;
 pub mod facts;
 mod guest;
@@ -32,6 +34,7 @@ mod usage;
 
 use std::collections::BTreeMap;
 
+use holdfast_protocol::break_glass::BreakGlassStatus;
 use holdfast_protocol::condition::{ConditionCode, Severity, Subject};
 use holdfast_protocol::id::GuestUid;
 use holdfast_protocol::job::JobReport;
@@ -105,6 +108,8 @@ pub struct HostKnowledge<'a> {
     pub hardware: &'a HardwareView,
     /// Levels of use that are too high.
     pub levels: &'a UsageLevels,
+    /// What root's break-glass program says, where it said something.
+    pub break_glass: Option<&'a BreakGlassStatus>,
     pub jobs: &'a [JobReport],
     /// Recovery codes and copies of wrapped keys.
     pub codes: &'a Codes,
@@ -125,6 +130,7 @@ pub fn derive(known: &HostKnowledge<'_>) -> Vec<Finding> {
         storage::all,
         host::all,
         hardware::all,
+        break_glass::all,
         escrow::all,
         usage::all,
         trust::all as fn(&HostKnowledge<'_>) -> _,

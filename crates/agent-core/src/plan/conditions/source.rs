@@ -75,7 +75,8 @@ pub const fn deriver(code: ConditionCode) -> Deriver {
         Code::DiskWorn => Deriver::Agent(Source::Disk),
         Code::MemoryErrors => Deriver::Agent(Source::MemoryErrors),
         Code::TemperatureHigh => Deriver::Agent(Source::Temperature),
-        Code::CertificateExpiring
+        Code::BreakGlassOpen
+        | Code::CertificateExpiring
         | Code::DiskFull
         | Code::EscrowCopy
         | Code::EscrowDrill

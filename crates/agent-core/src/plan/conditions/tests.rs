@@ -11,6 +11,7 @@ mod usage;
 
 use std::collections::BTreeSet;
 
+use holdfast_protocol::break_glass::BreakGlassStatus;
 use holdfast_protocol::condition::{ConditionSet, ReportedCondition};
 use holdfast_protocol::report::{GuestReport, HostSection};
 use serde_json::{Value, json};
@@ -33,6 +34,7 @@ struct Box7 {
     fill_history: FillHistory,
     hardware: HardwareView,
     levels: UsageLevels,
+    break_glass: Option<BreakGlassStatus>,
     jobs: Vec<JobReport>,
     codes: Codes,
     targets: Vec<TargetRecord>,
@@ -55,6 +57,7 @@ impl Box7 {
             fill_history: FillHistory::default(),
             hardware: hardware::well(),
             levels: usage::well(),
+            break_glass: None,
             jobs: Vec::new(),
             codes: Codes::default(),
             targets: Vec::new(),
@@ -79,6 +82,7 @@ impl Box7 {
             fill_history: &self.fill_history,
             hardware: &self.hardware,
             levels: &self.levels,
+            break_glass: self.break_glass.as_ref(),
             jobs: &self.jobs,
             codes: &self.codes,
             targets: &self.targets,

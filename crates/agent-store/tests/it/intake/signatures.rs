@@ -12,7 +12,7 @@ use crate::intake::hand::{Hand, RIGHT, Shape, armoured, job};
 use crate::intake::store_fixture::{StoreFixture, roster, target};
 
 fn blob(payload: &str, signatures: Vec<String>) -> String {
-    SignedJob { payload: payload.as_bytes().to_vec(), signatures }.to_json().unwrap()
+    SignedJob { payload: payload.as_bytes().to_vec(), signatures, consents: Vec::new() }.to_json().unwrap()
 }
 
 /// The order of the curve's base point, little end first.
@@ -139,7 +139,7 @@ async fn signatures_that_are_none() {
     for at in (0..good.len()).step_by(good.len() / 50) {
         let mut bytes = good.clone().into_bytes();
         bytes[at] ^= 1;
-        let flipped = SignedJob { payload: bytes, signatures: vec![signature.clone()] };
+        let flipped = SignedJob { payload: bytes, signatures: vec![signature.clone()], consents: Vec::new() };
         vectors.push((format!("byte {at} of the payload flipped"), flipped.to_json().unwrap()));
     }
     // Each byte of the signature itself: key, purpose, hash, R and S.

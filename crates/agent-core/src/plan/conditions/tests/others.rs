@@ -7,6 +7,7 @@ use holdfast_protocol::report::WaitingForSignature;
 
 use super::*;
 use crate::model::condition_facts::Blocked;
+use crate::plan::break_glass::tests::status as way_status;
 
 fn host(change: impl FnOnce(&mut Box7)) -> Box7 {
     let mut host = Box7::well();
@@ -94,6 +95,7 @@ pub(super) fn faulty() -> Vec<(&'static str, Box7)> {
         ),
         ("JOB_STALLED", job(json!({ "state": "under_way" }))),
         ("JOB_STALLED", job(json!({ "state": "waiting", "due_at": at(-30_000) }))),
+        ("BREAK_GLASS_OPEN", host(|host| host.break_glass = Some(way_status(None)))),
         ("CERTIFICATE_EXPIRING", host(|host| host.certificate_ends_at = at(6 * 86_400))),
     ]
 }
@@ -114,9 +116,25 @@ fn what_is_in_order_raises_nothing() {
         host(|host| host.view.waiting = vec![waiting(Some(uid(1)), "")]),
         job(json!({ "state": "waiting", "due_at": at(60) })),
         job(json!({ "state": "done" })),
+        host(|host| {
+            let closed = json!({ "at": "2026-11-21T14:30:00Z", "cause": "expired" });
+            host.break_glass = Some(way_status(Some(closed)));
+        }),
     ] {
         assert_eq!(host.codes(), [""; 0]);
     }
+}
+
+/// So the receivers of each customer hear of it, once.
+#[test]
+fn an_open_way_is_about_the_host_and_one_guest_of_each_customer() {
+    let host = host(|host| {
+        let of = |n, customer: &str| guest(n, json!({ "customer": customer }));
+        host.view.guests = vec![of(1, "acme"), of(2, "acme"), of(3, "byte")];
+        host.break_glass = Some(way_status(None));
+    });
+    let found: Vec<Subject> = host.found().into_iter().map(|finding| finding.subject).collect();
+    assert_eq!(found, [Subject::Host {}, Subject::Guest { uid: uid(1) }, Subject::Guest { uid: uid(3) }]);
 }
 
 #[test]
