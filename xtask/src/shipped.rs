@@ -13,11 +13,26 @@ use crate::ci::WRAPPER;
 use crate::workspace::{SHIPPED_PACKAGES, cargo, must, root, target, triple};
 
 /// All programs that are shipped, each named as its crate.
-pub const PROGRAMS: [&str; 6] =
-    ["agentd", "guestd", "holdfast", "holdfast-golden", "holdfast-helper", "hubd"];
+pub const PROGRAMS: [&str; 8] = [
+    "agentd",
+    "guestd",
+    "holdfast",
+    "holdfast-agent-gate",
+    "holdfast-break-glass",
+    "holdfast-golden",
+    "holdfast-helper",
+    "hubd",
+];
 
 /// The programs of hosts and guests, each named as its crate.
-const SMALL: &[&str] = &["agentd", "guestd", "holdfast-agent-gate", "holdfast-golden", "holdfast-helper"];
+const SMALL: &[&str] = &[
+    "agentd",
+    "guestd",
+    "holdfast-agent-gate",
+    "holdfast-break-glass",
+    "holdfast-golden",
+    "holdfast-helper",
+];
 
 /// What the linker leaves out: relocations are packed as bitmaps (glibc reads them since 2.36, which Proxmox VE 8 has),
 /// and tables for unwinding are dropped.

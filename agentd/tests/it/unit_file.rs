@@ -99,6 +99,31 @@ fn the_reading_of_the_disks_has_two_capabilities_and_no_network() {
     judge("holdfast-hardware.service", 20);
 }
 
+/// They are root, for one capability each. Systemd counts in tenths.
+#[test]
+fn break_glass_has_one_capability_no_network_and_two_folders() {
+    for (unit, task, capability) in [
+        ("holdfast-break-glass.service", "order", "CAP_DAC_READ_SEARCH"),
+        ("holdfast-break-glass-guard.service", "guard", "CAP_KILL"),
+        ("holdfast-break-glass-boot.service", "tick", "CAP_KILL"),
+    ] {
+        let text = std::fs::read_to_string(unit_path(unit)).unwrap();
+        assert_eq!(values(&text, "CapabilityBoundingSet"), [capability], "{unit}");
+        assert_eq!(values(&text, "RestrictAddressFamilies"), ["none"], "{unit}");
+        assert_eq!(values(&text, "ReadWritePaths"), ["/etc/ssh/holdfast-break-glass"], "{unit}");
+        assert_eq!(values(&text, "StateDirectory"), ["holdfast-break-glass"], "{unit}");
+        let command = format!("/usr/lib/holdfast/holdfast-break-glass {task}");
+        assert_eq!(values(&text, "ExecStart"), [command.as_str()], "{unit}");
+        judge(unit, 15);
+    }
+    let order = std::fs::read_to_string(unit_path("holdfast-break-glass.path")).unwrap();
+    assert_eq!(values(&order, "PathChanged"), ["/var/lib/holdfast/break-glass/order.json"]);
+    let guard = std::fs::read_to_string(unit_path("holdfast-break-glass-guard.path")).unwrap();
+    assert_eq!(values(&guard, "PathExists"), ["/var/lib/holdfast-break-glass/open"]);
+    let boot = std::fs::read_to_string(unit_path("holdfast-break-glass-boot.service")).unwrap();
+    assert!(values(&boot, "Before").concat().contains("ssh.service"));
+}
+
 /// Lines that are commented out have no space after the `#`; sentences do.
 fn all_said(text: &str) -> String {
     let line = |line: &str| match line.strip_prefix('#') {

@@ -70,9 +70,14 @@ pub fn install(stand: &Stand) {
     for bad in ["dpkg: error", "warning:", "WARNING", "Failed"] {
         assert!(!said.contains(bad), "{said}");
     }
-    for unit in
-        ["hubd.service", "holdfast-hardware.timer", "holdfast-helper.socket", "holdfast-golden.socket"]
-    {
+    for unit in [
+        "hubd.service",
+        "holdfast-hardware.timer",
+        "holdfast-helper.socket",
+        "holdfast-golden.socket",
+        "holdfast-break-glass.path",
+        "holdfast-break-glass-guard.path",
+    ] {
         assert_eq!(machine.does(&format!("systemctl is-active {unit}")), "active", "{unit}");
     }
     assert_eq!(machine.does("systemctl is-enabled agentd"), "enabled");
@@ -94,6 +99,9 @@ pub fn install(stand: &Stand) {
         ("holdfast-golden@x", 40),
         ("holdfast-agent-gate", 20),
         ("holdfast-hardware", 20),
+        ("holdfast-break-glass", 15),
+        ("holdfast-break-glass-guard", 15),
+        ("holdfast-break-glass-boot", 15),
     ] {
         let judged = machine.does(&format!(
             "systemd-analyze security --no-pager --threshold={bound} {unit}.service | tail -1"
